@@ -1,0 +1,108 @@
+"""What capture asks of a library's frontend.
+
+Enters: library objects, and calls on traced values. Leaves: types of library objects, and nodes in the graph under
+construction. Exists so that capture knows no library: everything about NumPy is in ``numpy`` beside this file.
+
+A traced value is a graph node plus what Python can see of it. Arguments reach a frontend as plain Python (numbers,
+strings, None, dtypes, slices, tuples, lists, dicts) with traced values at the leaves; results go back the same way.
+Whatever a frontend cannot express exactly it refuses with ``CannotCapture``; it never guesses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from tcompile.errors import GraphError
+from tcompile.graph import Graph, Location, Node, Operand, TensorType
+from tcompile.graph.ops import apply
+from tcompile.graph.sizes import ShapeEnv
+
+
+class CannotCapture(Exception):
+    """This cannot become a graph. ``reason`` is an id of the break catalogue, ``detail`` fills its text in."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(f"{reason}: {detail}" if detail else reason)
+        self.reason = reason
+        self.detail = detail
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """An array of the library. ``scalar`` says that Python sees a scalar object (np.float64) and not an array."""
+
+    node: Node
+    scalar: bool = False
+
+    @property
+    def type(self) -> TensorType:
+        """The node's tensor type."""
+        return self.node.tensor
+
+
+@dataclass(frozen=True, slots=True)
+class TracedNumber:
+    """A Python float known at run time only: an input node of ``ScalarType('float')``, weakly typed."""
+
+    node: Node
+
+
+@dataclass
+class Builder:
+    """The graph under construction and the user's line that is being executed."""
+
+    graph: Graph = field(default_factory=Graph)
+    location: Location | None = None
+
+    @property
+    def env(self) -> ShapeEnv:
+        """The symbols of this capture."""
+        return self.graph.env
+
+    def op(self, name: str, *operands: Operand, **attrs: Any) -> Node:
+        """Adds an operation at the current location. Operand types that do not fit mean CannotCapture."""
+        try:
+            return apply(self.graph, name, *operands, location=self.location, **attrs)
+        except GraphError as error:
+            raise CannotCapture("operation-raises", str(error)) from error
+
+
+class Frontend(Protocol):
+    """One library. Every method that builds may raise ``CannotCapture``."""
+
+    name: str
+
+    def type_of(self, value: object) -> TensorType | None:
+        """The type of a library array or scalar object with static sizes; None where it is not one we take."""
+
+    def is_scalar(self, value: object) -> bool:
+        """Whether an object that ``type_of`` accepts is a scalar object rather than an array."""
+
+    def knows(self, function: object) -> bool:
+        """Whether ``function`` is one of the library's functions (captured or refused, but never entered)."""
+
+    def call(self, b: Builder, function: object, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """The meaning of calling a function that ``knows`` accepts."""
+
+    def method(self, b: Builder, x: Traced, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """The meaning of ``x.name(*args, **kwargs)``."""
+
+    def attribute(self, b: Builder, x: Traced, name: str) -> Any:
+        """The meaning of ``x.name`` for data attributes (``shape``, ``T``, ``dtype``); methods are ``has_method``."""
+
+    def has_method(self, x: Traced, name: str) -> bool:
+        """Whether ``name`` is a method of such values."""
+
+    def binary(self, b: Builder, sign: str, left: Any, right: Any) -> Any:
+        """``left sign right`` for the signs + - * / // % ** @ & | ^ << >> < <= == != > >= ; one side is traced."""
+
+    def inplace(self, b: Builder, sign: str, left: Traced, right: Any) -> Traced:
+        """The new contents of ``left`` after ``left sign= right`` (same dtype, shape and layout as ``left``)."""
+
+    def unary(self, b: Builder, sign: str, x: Traced) -> Any:
+        """``sign x`` for the signs + - ~."""
+
+    def getitem(self, b: Builder, x: Traced, key: Any) -> Any:
+        """``x[key]``."""

@@ -1,0 +1,65 @@
+"""Reference evaluation: runs a graph in NumPy, node by node.
+
+Enters: a graph and its input values. Leaves: the tuple of output values. Exists as the meaning of a graph: the
+``eager`` backend is this function, and every other backend is compared with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tcompile.graph.graph import Graph, Node, Operand
+from tcompile.graph.ops.table import OPS
+from tcompile.graph.sizes import SymInt
+
+
+def bind_symbols(graph: Graph, args: Sequence[Any]) -> dict[str, int]:
+    """The values of the graph's symbols, read from the shapes (or values) of its inputs."""
+    return {
+        name: int(args[position]) if axis is None else args[position].shape[axis]
+        for name, (position, axis) in graph.symbol_inputs().items()
+    }
+
+
+def concrete(value: Any, symbols: Mapping[str, int]) -> Any:
+    """``value`` with every symbolic int inside it replaced by its run-time value."""
+    if isinstance(value, SymInt):
+        return value.evaluate(symbols)
+    if isinstance(value, tuple):
+        return tuple(concrete(item, symbols) for item in value)
+    if isinstance(value, slice):
+        return slice(concrete(value.start, symbols), concrete(value.stop, symbols), concrete(value.step, symbols))
+    return value
+
+
+def run(
+    graph: Graph,
+    args: Sequence[Any],
+    symbols: Mapping[str, int] | None = None,
+    spy: Callable[[Node, Any], None] | None = None,
+) -> tuple[Any, ...]:
+    """Runs ``graph`` on ``args`` and returns its outputs.
+
+    ``symbols`` is given for regions, whose symbols are bound outside. ``spy(node, value)`` sees every value.
+    """
+    if len(args) != len(graph.inputs):
+        raise TypeError(f"{graph.name} takes {len(graph.inputs)} inputs, got {len(args)}")
+    bound = bind_symbols(graph, args) if symbols is None else symbols
+    values: dict[Node, Any] = dict(zip(graph.inputs, args, strict=True))
+
+    def value_of(operand: Operand) -> Any:
+        return values[operand] if isinstance(operand, Node) else concrete(operand, bound)
+
+    for node in graph.nodes:
+        attrs = {key: concrete(value, bound) for key, value in node.attrs.items()}
+        if node.regions:
+            attrs["regions"] = [_callable(region, bound) for region in node.regions]
+        values[node] = OPS[node.op].numpy(*map(value_of, node.operands), **attrs)
+        if spy is not None:
+            spy(node, values[node])
+    return tuple(values[node] for node in graph.outputs)
+
+
+def _callable(region: Graph, symbols: Mapping[str, int]) -> Callable[..., tuple[Any, ...]]:
+    return lambda *args: run(region, args, symbols)

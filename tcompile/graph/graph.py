@@ -1,0 +1,211 @@
+"""The graph: typed, in single-assignment form, with regions.
+
+Enters: nodes, appended in an order in which every operand stands before its user. Leaves: a ``Graph`` that runs
+(call it), prints as Python (``code``, ``readable``), draws itself (``_repr_mimebundle_``) and is what every later
+stage takes. Exists as the one language between capture, transforms and backends.
+
+Operands are nodes, or bare Python numbers, which take the dtype of the node beside them (``x * 2``). Operations
+are named in ``graph.ops``; keyword attributes are plain immutable values. Operations with sub-graphs (``cond``,
+``while_loop``, ``scan``, …) keep them in ``regions``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from tcompile.graph.sizes import ShapeEnv, SymInt
+from tcompile.graph.types import ScalarType, TensorType, Type
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where in the user's code a value was made: file, 1-based line, 0-based columns, function, source line."""
+
+    file: str
+    line: int
+    column: int | None = None
+    end_column: int | None = None
+    function: str = ""
+    text: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} in {self.function}"
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """One value. ``op`` names a row of the op table, or is ``input``.
+
+    ``type`` is the result's type; an operation with several results (a control-flow operation) has a tuple of
+    types and is read through ``get`` nodes (attribute ``index``).
+    """
+
+    op: str
+    operands: tuple[Operand, ...]
+    attrs: dict[str, Any]
+    type: Type | tuple[Type, ...]
+    name: str
+    location: Location | None = None
+    regions: tuple[Graph, ...] = ()
+
+    @property
+    def tensor(self) -> TensorType:
+        """The type, which must be a tensor's."""
+        assert isinstance(self.type, TensorType), f"{self.name} has type {self.type}"
+        return self.type
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        """The operands that are nodes."""
+        return tuple(o for o in self.operands if isinstance(o, Node))
+
+    def __repr__(self) -> str:
+        return f"%{self.name}"
+
+
+Operand: TypeAlias = Node | bool | int | float | complex | SymInt
+
+
+@dataclass(eq=False)
+class Graph:
+    """A function over arrays, as a list of nodes.
+
+    ``inputs`` are ``input`` nodes, ``outputs`` any nodes (the same one may be returned twice). ``env`` holds the
+    symbols that occur in shapes.
+
+    >>> import numpy as np
+    >>> from tcompile.graph import ops
+    >>> g = Graph("example")
+    >>> x = g.input("x", TensorType(np.dtype("float32"), (3,)))
+    >>> g.outputs = [ops.apply(g, "multiply", ops.apply(g, "sin", x), 2.0)]
+    >>> g(np.zeros(3, "float32"))
+    (array([0., 0., 0.], dtype=float32),)
+    """
+
+    name: str = "graph"
+    env: ShapeEnv = field(default_factory=ShapeEnv)
+    inputs: list[Node] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    outputs: list[Node] = field(default_factory=list)
+    _names: dict[str, int] = field(default_factory=dict)
+
+    # -- building --------------------------------------------------------------------------------------------
+    def input(self, name: str, type: Type, location: Location | None = None) -> Node:
+        """Adds an input."""
+        node = Node("input", (), {}, type, self._unique(name), location)
+        self.inputs.append(node)
+        return node
+
+    def append(
+        self,
+        op: str,
+        operands: Sequence[Operand],
+        attrs: Mapping[str, Any],
+        type: Type | tuple[Type, ...],
+        *,
+        name: str | None = None,
+        location: Location | None = None,
+        regions: tuple[Graph, ...] = (),
+    ) -> Node:
+        """Adds a node whose type is already known (``ops.apply`` works it out)."""
+        node = Node(op, tuple(operands), dict(attrs), type, self._unique(name or op), location, regions)
+        self.nodes.append(node)
+        return node
+
+    def _unique(self, name: str) -> str:
+        count = self._names.get(name, 0)
+        self._names[name] = count + 1
+        if not count:
+            return name
+        return self._unique(f"{name}_{count}")
+
+    # -- reading ---------------------------------------------------------------------------------------------
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self.nodes)
+
+    def users(self) -> dict[Node, list[Node]]:
+        """For each node, the nodes that read it (graph outputs not counted)."""
+        users: dict[Node, list[Node]] = {node: [] for node in [*self.inputs, *self.nodes]}
+        for node in self.nodes:
+            for operand in node.inputs:
+                users[operand].append(node)
+        return users
+
+    def rebuild(self, replace: Callable[[Graph, Node, tuple[Operand, ...]], Node | None]) -> Graph:
+        """A new graph in which ``replace(graph, node, operands)`` decides what stands for each node.
+
+        ``operands`` are already those of the new graph; None keeps the node as it is. This is how a transform is
+        written: it sees the nodes in order and never edits a graph in place.
+        """
+        result = Graph(self.name, self.env)
+        new: dict[Node, Node] = {}
+        for node in self.inputs:
+            new[node] = result.input(node.name, node.type, node.location)
+        for node in self.nodes:
+            operands = tuple(new[o] if isinstance(o, Node) else o for o in node.operands)
+            made = replace(result, node, operands)
+            if made is None:
+                made = result.append(
+                    node.op, operands, node.attrs, node.type,
+                    name=node.name, location=node.location, regions=node.regions,
+                )  # fmt: skip
+            new[node] = made
+        result.outputs = [new[node] for node in self.outputs]
+        return result
+
+    @property
+    def op_count(self) -> int:
+        """The number of operations, those in regions included."""
+        return sum(1 + sum(region.op_count for region in node.regions) for node in self.nodes)
+
+    def symbol_inputs(self) -> dict[str, tuple[int, int | None]]:
+        """Where each symbol is read at run time: input number and axis (axis None: the Python int itself)."""
+        found: dict[str, tuple[int, int | None]] = {}
+        for position, node in enumerate(self.inputs):
+            if isinstance(node.type, TensorType):
+                places = [(size, axis) for axis, size in enumerate(node.type.shape)]
+            else:
+                places = [(node.type.symbol, None)] if node.type.symbol is not None else []  # type: ignore[list-item]
+            for size, axis in places:
+                if isinstance(size, SymInt) and str(size) in size.env.hints:
+                    found.setdefault(str(size), (position, axis))
+        return found
+
+    # -- being looked at -------------------------------------------------------------------------------------
+    def __call__(self, *args: Any) -> tuple[Any, ...]:
+        """Runs the graph with NumPy and returns the tuple of its outputs."""
+        from tcompile.graph.evaluate import run
+
+        return run(self, args)
+
+    @property
+    def code(self) -> str:
+        """The graph as the text of a runnable Python function over an array namespace ``xp``."""
+        from tcompile.graph.printer import code
+
+        return code(self)
+
+    def readable(self) -> str:
+        """A compact listing: one typed line for each value, under the user's line that made it."""
+        from tcompile.graph.printer import readable
+
+        return readable(self)
+
+    def svg(self) -> str:
+        """The drawing, as SVG text."""
+        from tcompile.graph.draw import svg
+
+        return svg(self)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        from tcompile.graph.draw import html
+
+        return {"text/plain": self.readable(), "text/html": html(self), "image/svg+xml": self.svg()}
+
+    def __repr__(self) -> str:
+        return f"<Graph {self.name}: {len(self.inputs)} inputs, {self.op_count} ops, {len(self.outputs)} outputs>"
+
+
+__all__ = ["Graph", "Location", "Node", "Operand", "ScalarType", "TensorType", "Type"]

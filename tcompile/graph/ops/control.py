@@ -1,0 +1,63 @@
+"""Operations with regions, and reading one result of several: rows of the op table.
+
+``cond``: operands ``(pred, *args)``, regions ``(true, false)`` over ``args``. ``while_loop``: operands are the carried
+values, regions ``(condition, body)``. ``fori_loop``: operands ``(start, stop, *carried)``, region ``body(i, *carried)``.
+``scan``: operands ``(*init, *xs)``, attribute ``carry`` counts the first, region ``combine(*carry, *slices)`` gives the new
+carry and then the stacked parts. ``map``: operands ``xs``, region over one slice each. The node's type is a tuple;
+``get`` reads result ``index``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tcompile.errors import GraphError
+from tcompile.graph.ops.table import Op, define
+from tcompile.graph.types import TensorType
+
+
+def _no_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+    raise GraphError("a control-flow operation's types come from its regions; use Graph.append")
+
+
+def _cond(pred: Any, *args: Any, regions: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(regions[0 if pred else 1](*args))
+
+
+def _while_loop(*carried: Any, regions: Sequence[Any]) -> tuple[Any, ...]:
+    condition, body = regions
+    while condition(*carried)[0]:
+        carried = body(*carried)
+    return carried
+
+
+def _fori_loop(start: int, stop: int, *carried: Any, regions: Sequence[Any]) -> tuple[Any, ...]:
+    for i in range(int(start), int(stop)):
+        carried = regions[0](np.asarray(i), *carried)
+    return carried
+
+
+def _scan(*operands: Any, carry: int, regions: Sequence[Any]) -> tuple[Any, ...]:
+    state, xs = operands[:carry], operands[carry:]
+    rows = []
+    for i in range(len(xs[0])):
+        results = regions[0](*state, *(x[i] for x in xs))
+        state, row = results[:carry], results[carry:]
+        rows.append(row)
+    return (*state, *(np.stack(column) for column in zip(*rows, strict=True)))
+
+
+def _map(*xs: Any, regions: Sequence[Any]) -> tuple[Any, ...]:
+    rows = [regions[0](*(x[i] for x in xs)) for i in range(len(xs[0]))]
+    return tuple(np.stack(column) for column in zip(*rows, strict=True))
+
+
+define(Op("cond", "control", None, _no_rule, _cond))
+define(Op("while_loop", "control", None, _no_rule, _while_loop))
+define(Op("fori_loop", "control", None, _no_rule, _fori_loop))
+define(Op("scan", "control", None, _no_rule, _scan))
+define(Op("map", "control", None, _no_rule, _map))
+define(Op("get", "control", 1, _no_rule, lambda results, index: results[index], "result ``index`` of several"))

@@ -1,0 +1,60 @@
+"""Arrays made from nothing: rows of the op table. Sizes and values may be symbolic ints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tcompile.graph.ops.table import Op, define
+from tcompile.graph.sizes import Size
+from tcompile.graph.types import TensorType
+
+
+def _shape_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+    return TensorType(np.dtype(attrs["dtype"]), tuple(attrs["shape"]))
+
+
+def _arange_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+    return TensorType(np.dtype(attrs["dtype"]), (arange_length(attrs["start"], attrs["stop"], attrs["step"]),))
+
+
+def arange_length(start: Any, stop: Any, step: Any) -> Size:
+    """The number of elements of ``arange``; sizes may be symbolic where the step is a literal int."""
+    if isinstance(start, float) or isinstance(stop, float) or isinstance(step, float):
+        return max(0, int(np.ceil((stop - start) / step)))
+    distance = stop - start if step > 0 else start - stop
+    if distance <= 0:
+        return 0
+    return distance if abs(step) == 1 else (distance + abs(step) - 1) // abs(step)
+
+
+def _eye_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+    return TensorType(np.dtype(attrs["dtype"]), (attrs["n_rows"], attrs["n_cols"]))
+
+
+def _linspace_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+    return TensorType(np.dtype(attrs["dtype"]), (attrs["num"],))
+
+
+def _full(shape: Any, fill_value: Any, dtype: Any) -> Any:
+    return np.full(shape, fill_value, dtype)
+
+
+def _arange(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
+    return np.arange(start, stop, step, dtype)
+
+
+def _eye(n_rows: int, n_cols: int, k: int, dtype: Any) -> Any:
+    return np.eye(n_rows, n_cols, k, dtype)
+
+
+def _linspace(start: float, stop: float, num: int, endpoint: bool, dtype: Any) -> Any:
+    return np.linspace(start, stop, num, endpoint=endpoint, dtype=dtype)
+
+
+define(Op("full", "creation", 0, _shape_rule, _full, "``shape`` filled with ``fill_value``"))
+define(Op("arange", "creation", 0, _arange_rule, _arange))
+define(Op("eye", "creation", 0, _eye_rule, _eye))
+define(Op("linspace", "creation", 0, _linspace_rule, _linspace))

@@ -1,0 +1,214 @@
+"""Operations that move no element: rows of the op table. Run by NumPy they give views, as NumPy would.
+
+``index`` is basic indexing: its attribute ``key`` is a tuple of ints, slices, None and Ellipsis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tcompile.errors import GraphError
+from tcompile.graph.ops.table import Op, define, only
+from tcompile.graph.sizes import Size, SymInt, is_one, product, same
+from tcompile.graph.types import Layout, TensorType
+
+
+def _reshape_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+    type = only("reshape", types)
+    shape = tuple(attrs["shape"])
+    if not same(product(shape), type.size) and product(shape) != type.size:
+        raise GraphError(f"cannot reshape {type} into {shape}")
+    if type.c_contiguous:
+        return TensorType(type.dtype, shape)
+    squeezed = [(n, r) for n, r in zip(type.shape, type.layout.ranks, strict=True) if not is_one(n)]
+    if [n for n, _ in squeezed] == [n for n in shape if not is_one(n)]:
+        ranks = iter([r for _, r in squeezed])  # only axes of size one came or went
+        return TensorType(
+            type.dtype, shape, Layout(tuple(1 if is_one(n) else next(ranks) for n in shape), type.layout.dense)
+        )
+    ordered = [r for _, r in squeezed]
+    if ordered == sorted(ordered, reverse=True) or type.layout.dense and not _may_view(type, shape):
+        # A view and a copy have the same order here; only run time knows which it is where it is not dense.
+        return TensorType(type.dtype, shape, Layout(Layout.c(len(shape)).ranks, type.layout.dense))
+    raise GraphError(f"reshape of {type} into {shape} may or may not be a view")
+
+
+def _may_view(type: TensorType, shape: tuple[Size, ...]) -> bool:
+    """Whether NumPy could reshape this dense value without a copy (asked of NumPy itself, on a stand-in)."""
+    strides = type.strides()
+    if strides is None or not all(isinstance(n, int) for n in (*type.shape, *shape, *strides)):
+        return True
+    base = np.lib.stride_tricks.as_strided(np.empty(1, "b1"), type.shape, strides)  # type: ignore[arg-type]
+    try:
+        base.reshape(shape, copy=False)  # type: ignore[call-overload]
+    except ValueError:
+        return False
+    return True
+
+
+def _permute_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+    type = only("permute_dims", types)
+    axes = attrs["axes"]
+    if sorted(axes) != list(range(type.ndim)):
+        raise GraphError(f"permute_dims: axes {axes} do not fit {type}")
+    layout = Layout(tuple(type.layout.ranks[a] for a in axes), type.layout.dense)
+    return TensorType(type.dtype, tuple(type.shape[a] for a in axes), layout)
+
+
+def _broadcast_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+    type = only("broadcast_to", types)
+    shape = tuple(attrs["shape"])
+    lead = len(shape) - type.ndim
+    if lead < 0:
+        raise GraphError(f"cannot broadcast {type} to {shape}")
+    ranks = [0] * lead
+    dense = lead == 0
+    for size, rank, target in zip(type.shape, type.layout.ranks, shape[lead:], strict=True):
+        if same(size, target) or (not is_one(size) and size == target):
+            ranks.append(rank)
+        elif is_one(size):
+            ranks.append(0)
+            dense = False
+        else:
+            raise GraphError(f"cannot broadcast {type} to {shape}")
+    return TensorType(type.dtype, shape, Layout(tuple(ranks), dense and type.layout.dense))
+
+
+def _expand_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+    type = only("expand_dims", types)
+    axis = attrs["axis"]
+    shape = (*type.shape[:axis], 1, *type.shape[axis:])
+    ranks = (*type.layout.ranks[:axis], 1, *type.layout.ranks[axis:])
+    return TensorType(type.dtype, shape, Layout(ranks, type.layout.dense))
+
+
+def _squeeze_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+    type = only("squeeze", types)
+    if not all(type.shape[a] == 1 for a in attrs["axis"]):
+        raise GraphError(f"squeeze: axes {attrs['axis']} of {type} are not all of size one")
+    kept = [i for i in range(type.ndim) if i not in attrs["axis"]]
+    layout = Layout(tuple(type.layout.ranks[i] for i in kept), type.layout.dense)
+    return TensorType(type.dtype, tuple(type.shape[i] for i in kept), layout)
+
+
+def _flip_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+    type = only("flip", types)
+    return TensorType(type.dtype, type.shape, Layout(type.layout.ranks, dense=False))
+
+
+def _index_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+    type = only("index", types)
+    key = expand_key(attrs["key"], type.ndim)
+    shape: list[Size] = []
+    ranks: list[int] = []
+    dense = type.layout.dense
+    axis = 0
+    for item in key:
+        if item is None:
+            shape.append(1)
+            ranks.append(1)
+            continue
+        size, rank = type.shape[axis], type.layout.ranks[axis]
+        axis += 1
+        if isinstance(item, slice):
+            start, stop, step = slice_bounds(item, size)
+            length = slice_length(start, stop, step)
+            dense = dense and (start, step) == (0, 1) and same(length, size)
+            shape.append(length)
+            ranks.append(rank)
+        else:
+            normalise_index(item, size)
+            dense = dense and is_one(size)
+    dense = dense or _still_c(type, key)
+    return TensorType(type.dtype, tuple(shape), Layout(tuple(ranks), dense))
+
+
+def _still_c(type: TensorType, key: Sequence[Any]) -> bool:
+    """Whether a key on a C-contiguous array cuts whole blocks only: ints, then one slice of step 1, then all."""
+    if not type.c_contiguous:
+        return False
+    sizes = iter(type.shape)
+    cut = False
+    for item in key:
+        if item is None:
+            continue
+        size = next(sizes)
+        if isinstance(item, slice):
+            start, stop, step = slice_bounds(item, size)
+            whole = start == 0 and step == 1 and same(slice_length(start, stop, step), size)
+            if not whole and (cut or step != 1):
+                return False
+            cut = cut or not is_one(size)
+        elif cut:
+            return False
+    return True
+
+
+def expand_key(key: Sequence[Any], ndim: int) -> list[Any]:
+    """A key of ints, slices and None that names every axis: no Ellipsis, full slices added at the end."""
+    used = sum(1 for item in key if item is not None and item is not Ellipsis)
+    if used > ndim:
+        raise GraphError(f"too many indices: array is {ndim}-dimensional, but {used} were indexed")
+    fill = [slice(None)] * (ndim - used)
+    places = [i for i, item in enumerate(key) if item is Ellipsis]
+    if len(places) > 1:
+        raise GraphError("an index can only have a single ellipsis")
+    at = places[0] if places else len(key)
+    return [*key[:at], *fill, *key[at + 1 :]]
+
+
+def normalise_index(index: Size, size: Size) -> Size:
+    """A non-negative index into an axis of ``size``. Raises GraphError where it is out of range."""
+    if index < 0:
+        index = index + size
+    if not 0 <= index < size:
+        raise GraphError(f"index {index} is out of bounds for axis of size {size}")
+    return index
+
+
+def slice_bounds(item: slice, size: Size) -> tuple[Size, Size, int]:
+    """``slice.indices`` for sizes that may be symbolic."""
+    step = 1 if item.step is None else item.step
+    if isinstance(step, SymInt):
+        step = step.specialise()
+    if step == 0:
+        raise GraphError("slice step cannot be zero")
+    low, high = (0, size) if step > 0 else (-1, size - 1)
+
+    def clamp(value: Size | None, default: Size) -> Size:
+        if value is None:
+            return default
+        if value < 0:
+            value = value + size
+            return low if value < low else value
+        return high if value > high else value
+
+    return clamp(item.start, low if step > 0 else high), clamp(item.stop, high if step > 0 else low), step
+
+
+def slice_length(start: Size, stop: Size, step: int) -> Size:
+    """The number of elements of a slice with normalised bounds."""
+    distance = stop - start if step > 0 else start - stop
+    if distance <= 0:
+        return 0
+    return distance if abs(step) == 1 else (distance - 1) // abs(step) + 1
+
+
+def _reshape(x: Any, shape: tuple[int, ...]) -> Any:
+    return np.reshape(x, shape)
+
+
+def _index(x: Any, key: tuple[Any, ...]) -> Any:
+    return np.asarray(x)[key]
+
+
+define(Op("reshape", "movement", 1, _reshape_rule, _reshape, "a view where NumPy gives one, else a copy"))
+define(Op("permute_dims", "movement", 1, _permute_rule, lambda x, axes: np.transpose(x, axes)))
+define(Op("broadcast_to", "movement", 1, _broadcast_rule, lambda x, shape: np.broadcast_to(x, shape)))
+define(Op("expand_dims", "movement", 1, _expand_rule, lambda x, axis: np.expand_dims(x, axis)))
+define(Op("squeeze", "movement", 1, _squeeze_rule, lambda x, axis: np.squeeze(x, axis)))
+define(Op("flip", "movement", 1, _flip_rule, lambda x, axis: np.flip(x, axis)))
+define(Op("index", "movement", 1, _index_rule, _index, "basic indexing with the attribute ``key``"))

@@ -1,0 +1,109 @@
+"""Operations that stay one NumPy call: rows of the op table.
+
+The compiler fuses around them. ``call`` is the general form: the attribute ``target`` names a function
+(``numpy.linalg.inv``), ``args`` and ``kwargs`` hold its arguments with ``Slot(i)`` standing for operand ``i``, and the
+frontend that builds it states the type.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tcompile.errors import GraphError
+from tcompile.graph.ops.table import Op, broadcast_shapes, common_dtype, define, k_order, only, tensors
+from tcompile.graph.sizes import Size
+from tcompile.graph.types import TensorType
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Stands for operand ``index`` in the arguments of a ``call``."""
+
+    index: int
+
+
+def _matmul_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+    a, b = tensors(types)
+    dtype = common_dtype("matmul", types)
+    if not a.ndim or not b.ndim:
+        raise GraphError("matmul: operands of rank 0")
+    m = a.shape[-2:-1]
+    n = b.shape[-1:] if b.ndim > 1 else ()
+    inner = b.shape[-2] if b.ndim > 1 else b.shape[0]
+    if a.shape[-1] != inner:
+        raise GraphError(f"matmul: {a} and {b} do not fit")
+    batch = broadcast_shapes([a.shape[:-2], b.shape[:-2]])
+    return TensorType(dtype, (*batch, *m, *n))
+
+
+def _concat_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+    parts = tensors(types)
+    axis = attrs["axis"]
+    first = parts[0]
+    total: Size = 0
+    for part in parts:
+        if part.ndim != first.ndim or any(
+            part.shape[i] != first.shape[i] for i in range(first.ndim) if i != axis
+        ):
+            raise GraphError(f"concat: {first} and {part} do not fit along axis {axis}")
+        total = total + part.shape[axis]
+    shape = (*first.shape[:axis], total, *first.shape[axis + 1 :])
+    layout = k_order([first], first.shape)
+    if any(k_order([p], p.shape) != layout for p in parts):
+        raise GraphError("concat: parts in different memory orders")
+    return TensorType(common_dtype("concat", types), shape, layout)
+
+
+def _same_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+    type = only("operation", types)
+    return TensorType(type.dtype, type.shape)
+
+
+def _keep_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+    type = only("operation", types)
+    return TensorType(type.dtype, type.shape, k_order([type], type.shape))
+
+
+def _indices_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+    return TensorType(np.dtype("int64"), only("argsort", types).shape)
+
+
+def _call_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+    raise GraphError("call: the frontend states the type; use Graph.append")
+
+
+def _fill(template: Any, operands: Sequence[Any]) -> Any:
+    if isinstance(template, Slot):
+        return operands[template.index]
+    if isinstance(template, tuple):
+        return tuple(_fill(item, operands) for item in template)
+    return template
+
+
+def resolve(target: str) -> Any:
+    """The object behind a dotted name."""
+    module, _, name = target.rpartition(".")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except ImportError:
+        return getattr(resolve(module), name)
+
+
+def _call(*operands: Any, target: str, args: tuple[Any, ...], kwargs: tuple[tuple[str, Any], ...]) -> Any:
+    return resolve(target)(*_fill(args, operands), **{k: _fill(v, operands) for k, v in kwargs})
+
+
+define(Op("matmul", "opaque", 2, _matmul_rule, np.matmul))
+define(Op("concat", "opaque", None, _concat_rule, lambda *parts, axis: np.concatenate(parts, axis=axis)))
+define(Op("copy", "opaque", 1, _keep_rule, lambda x: np.copy(x, order="K"), "a new array, memory order kept"))
+define(Op("copy_c", "opaque", 1, _same_rule, lambda x: np.array(x, order="C"), "a new array in C order"))
+define(Op("sort", "opaque", 1, _same_rule, lambda x, axis: np.sort(x, axis=axis)))
+define(Op("argsort", "opaque", 1, _indices_rule, lambda x, axis: np.argsort(x, axis=axis)))
+define(Op("cumulative_sum", "opaque", 1, _keep_rule, lambda x, axis: np.cumsum(x, axis=axis, dtype=x.dtype)))
+define(Op("cumulative_prod", "opaque", 1, _keep_rule, lambda x, axis: np.cumprod(x, axis=axis, dtype=x.dtype)))
+define(Op("call", "opaque", None, _call_rule, _call))

@@ -1,0 +1,87 @@
+"""Element-by-element operations: rows of the op table.
+
+All tensor operands have one dtype and broadcast; a bare number takes that dtype. The result has the dtype of the
+operands, or bool for predicates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tcompile.errors import GraphError
+from tcompile.graph.ops.table import Op, TypeRule, broadcast_shapes, common_dtype, define, k_order, only, tensors
+from tcompile.graph.types import TensorType
+
+BOOL = np.dtype("bool")
+
+
+def _rule(name: str, result: str) -> TypeRule:
+    def rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+        dtype = common_dtype(name, types)
+        shape = broadcast_shapes([t.shape for t in tensors(types)])
+        return TensorType(BOOL if result == "bool" else dtype, shape, k_order(tensors(types), shape))
+
+    return rule
+
+
+def _where_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+    condition, *branches = types
+    if condition is None or condition.dtype != BOOL:
+        raise GraphError(f"where needs a bool condition, got {condition}")
+    shape = broadcast_shapes([t.shape for t in tensors(types)])
+    return TensorType(common_dtype("where", branches), shape, k_order(tensors(types), shape))
+
+
+def _astype_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+    type = only("astype", types)
+    return TensorType(np.dtype(attrs["dtype"]), type.shape, k_order([type], type.shape))
+
+
+_SAME = {
+    "abs": np.absolute, "negative": np.negative, "positive": np.positive, "sqrt": np.sqrt, "square": np.square,
+    "reciprocal": np.reciprocal, "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log1p": np.log1p,
+    "log2": np.log2, "log10": np.log10, "cbrt": np.cbrt, "sin": np.sin, "cos": np.cos, "tan": np.tan,
+    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh,
+    "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "floor": np.floor, "ceil": np.ceil,
+    "trunc": np.trunc, "round": np.rint, "sign": np.sign, "bitwise_invert": np.invert,
+    "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.true_divide,
+    "floor_divide": np.floor_divide, "remainder": np.remainder, "fmod": np.fmod, "pow": np.power,
+    "maximum": np.maximum, "minimum": np.minimum, "fmax": np.fmax, "fmin": np.fmin, "atan2": np.arctan2,
+    "hypot": np.hypot, "logaddexp": np.logaddexp, "copysign": np.copysign, "nextafter": np.nextafter,
+    "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor,
+    "bitwise_left_shift": np.left_shift, "bitwise_right_shift": np.right_shift,
+}  # fmt: skip
+_PREDICATES = {
+    "isfinite": np.isfinite, "isinf": np.isinf, "isnan": np.isnan, "signbit": np.signbit,
+    "equal": np.equal, "not_equal": np.not_equal, "less": np.less, "less_equal": np.less_equal,
+    "greater": np.greater, "greater_equal": np.greater_equal, "logical_and": np.logical_and,
+    "logical_or": np.logical_or, "logical_xor": np.logical_xor, "logical_not": np.logical_not,
+}  # fmt: skip
+
+
+def _astype(x: Any, dtype: Any) -> Any:
+    return np.asarray(x).astype(dtype)
+
+
+def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
+    def run(*operands: Any) -> Any:
+        return function(*(o[()] if isinstance(o, np.ndarray) else o for o in operands))
+
+    return run
+
+
+for _names, _result in ((_SAME, "same"), (_PREDICATES, "bool")):
+    for _name, _ufunc in _names.items():
+        define(Op(_name, "pointwise", _ufunc.nin, _rule(_name, _result), _ufunc))
+# Integer arithmetic on NumPy *scalars* warns of overflow where array arithmetic wraps silently.
+for _name in ("add", "subtract", "multiply", "negative"):
+    _ufunc = _SAME[_name]
+    define(
+        Op(f"scalar_{_name}", "pointwise", _ufunc.nin, _rule(f"scalar_{_name}", "same"), _checked(_ufunc),
+           "rank-0 integers; overflow is reported, as NumPy scalars do")
+    )  # fmt: skip
+define(Op("where", "pointwise", 3, _where_rule, np.where))
+define(Op("astype", "pointwise", 1, _astype_rule, _astype, "cast to the attribute ``dtype``"))

@@ -1,0 +1,84 @@
+"""Reductions: rows of the op table.
+
+Attributes: ``axis``, a sorted tuple of non-negative ints (for ``argmax`` and ``argmin`` one int), and ``keepdims``.
+Sums and products keep the operand's dtype: widening is an ``astype`` before them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tcompile.errors import GraphError
+from tcompile.graph.ops.table import Op, TypeRule, define, k_order, only
+from tcompile.graph.sizes import Size
+from tcompile.graph.types import DType, Layout, TensorType
+
+
+def reduced_type(type: TensorType, axis: Sequence[int], keepdims: bool, dtype: DType) -> TensorType:
+    """The type left when the axes ``axis`` of ``type`` are reduced; the kept axes keep their memory order."""
+    order = k_order([type], type.shape).order
+    if keepdims:
+        shape: tuple[Size, ...] = tuple(1 if i in axis else n for i, n in enumerate(type.shape))
+        return TensorType(dtype, shape, Layout.of_order(order))
+    kept = [i for i in range(type.ndim) if i not in axis]
+    new_order = tuple(kept.index(i) for i in order if i in kept)
+    return TensorType(dtype, tuple(type.shape[i] for i in kept), Layout.of_order(new_order))
+
+
+def _rule(name: str, dtype: str | None = None) -> TypeRule:
+    def rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+        type = only(name, types)
+        axis = attrs["axis"] if isinstance(attrs["axis"], tuple) else (attrs["axis"],)
+        if not all(isinstance(a, int) and 0 <= a < type.ndim for a in axis):
+            raise GraphError(f"{name}: axis {attrs['axis']} does not fit {type}")
+        return reduced_type(type, axis, attrs["keepdims"], np.dtype(dtype) if dtype else type.dtype)
+
+    return rule
+
+
+def _bool_only(rule: TypeRule) -> TypeRule:
+    def checked(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+        result = rule(types, attrs)
+        if result.dtype != np.dtype("bool"):
+            raise GraphError(f"any and all take bool operands, got {result.dtype}")
+        return result
+
+    return checked
+
+
+def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    def run(x: Any, *, axis: Any, keepdims: bool) -> Any:
+        return function(x, axis=axis, keepdims=keepdims)
+
+    return run
+
+
+def _exact_dtype(function: Callable[..., Any]) -> Callable[..., Any]:
+    def run(x: Any, *, axis: Any, keepdims: bool) -> Any:
+        return function(x, axis=axis, keepdims=keepdims, dtype=np.asarray(x).dtype)
+
+    return run
+
+
+def _var(x: Any, *, axis: Any, keepdims: bool, correction: float) -> Any:
+    return np.var(x, axis=axis, keepdims=keepdims, ddof=correction)
+
+
+def _std(x: Any, *, axis: Any, keepdims: bool, correction: float) -> Any:
+    return np.std(x, axis=axis, keepdims=keepdims, ddof=correction)
+
+
+define(Op("sum", "reduction", 1, _rule("sum"), _exact_dtype(np.sum)))
+define(Op("prod", "reduction", 1, _rule("prod"), _exact_dtype(np.prod)))
+define(Op("max", "reduction", 1, _rule("max"), _plain(np.max), "NaN wins; a size-0 axis raises"))
+define(Op("min", "reduction", 1, _rule("min"), _plain(np.min), "NaN wins; a size-0 axis raises"))
+define(Op("any", "reduction", 1, _bool_only(_rule("any")), _plain(np.any)))
+define(Op("all", "reduction", 1, _bool_only(_rule("all")), _plain(np.all)))
+define(Op("argmax", "reduction", 1, _rule("argmax", "int64"), _plain(np.argmax), "first of the largest; NaN wins"))
+define(Op("argmin", "reduction", 1, _rule("argmin", "int64"), _plain(np.argmin), "first of the smallest; NaN wins"))
+define(Op("mean", "reduction", 1, _rule("mean"), _plain(np.mean), "of a floating operand"))
+define(Op("var", "reduction", 1, _rule("var"), _var, "of a floating operand; divides by N - correction"))
+define(Op("std", "reduction", 1, _rule("std"), _std, "of a floating operand; divides by N - correction"))

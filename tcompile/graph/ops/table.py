@@ -1,0 +1,146 @@
+"""The op table: what an operation is.
+
+Enters: rows (``Op``), one for each operation, from the sibling files. Leaves: ``OPS``, and ``apply``, which adds a
+node and works its type out. Exists so that adding an operation is adding a row: a type rule, a NumPy meaning, and
+in other tables a lowering, a decomposition, a derivative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from tcompile.errors import GraphError
+from tcompile.graph.graph import Graph, Location, Node, Operand
+from tcompile.graph.sizes import Size, SymInt, is_one, same
+from tcompile.graph.types import DType, Layout, ScalarType, TensorType, Type
+
+Kind: TypeAlias = Literal["pointwise", "reduction", "movement", "creation", "opaque", "control"]
+TypeRule: TypeAlias = Callable[[Sequence[TensorType | None], dict[str, Any]], TensorType]
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One operation.
+
+    ``kind`` says how it may be fused: ``pointwise`` (element by element, broadcasting), ``reduction`` (over the
+    attribute ``axis``), ``movement`` (a new view of the same elements), ``creation`` (no tensor operands),
+    ``opaque`` (one library call, fused around), ``control`` (has regions). ``type_rule`` maps operand types (None
+    for a bare Python number) and attributes to the result type; ``numpy`` computes the result from arrays.
+    """
+
+    name: str
+    kind: Kind
+    arity: int | None
+    type_rule: TypeRule
+    numpy: Callable[..., Any]
+    doc: str = ""
+
+
+OPS: dict[str, Op] = {}
+
+
+def define(op: Op) -> Op:
+    """Adds a row to the table."""
+    if op.name in OPS:
+        raise GraphError(f"operation {op.name!r} is defined twice")
+    OPS[op.name] = op
+    return op
+
+
+def operand_type(operand: Operand) -> TensorType | None:
+    """The type that a type rule sees: a tensor type, or None for anything weakly typed."""
+    if isinstance(operand, Node) and isinstance(operand.type, TensorType):
+        return operand.type
+    return None
+
+
+def apply(
+    graph: Graph, name: str, *operands: Operand, location: Location | None = None, node_name: str | None = None,
+    **attrs: Any,
+) -> Node:  # fmt: skip
+    """Adds the operation ``name`` on ``operands`` to ``graph`` and returns the node.
+
+    Raises GraphError where the operation is unknown or the operand types do not fit it.
+    """
+    op = OPS.get(name)
+    if op is None:
+        raise GraphError(f"unknown operation {name!r}")
+    if op.arity is not None and len(operands) != op.arity:
+        raise GraphError(f"{name} takes {op.arity} operands, got {len(operands)}")
+    type = op.type_rule([operand_type(o) for o in operands], attrs)
+    return graph.append(name, operands, attrs, type, name=node_name, location=location)
+
+
+# -- rules shared by the rows --------------------------------------------------------------------------------------
+
+
+def broadcast_shapes(shapes: Sequence[tuple[Size, ...]]) -> tuple[Size, ...]:
+    """NumPy's broadcasting. Raises GraphError where sizes do not fit."""
+    ndim = max((len(shape) for shape in shapes), default=0)
+    result: list[Size] = [1] * ndim
+    for shape in shapes:
+        for axis, size in enumerate(shape, start=ndim - len(shape)):
+            have = result[axis]
+            if is_one(have):
+                result[axis] = size
+            elif not (is_one(size) or same(size, have) or size == have):
+                raise GraphError(f"shapes {' and '.join(map(str, shapes))} do not broadcast")
+            elif isinstance(have, SymInt) and isinstance(size, int) and not is_one(size):
+                result[axis] = size
+    return tuple(result)
+
+
+def k_order(operands: Sequence[TensorType], shape: tuple[Size, ...]) -> Layout:
+    """The layout NumPy's iterator gives a new array of ``shape`` computed from ``operands`` (order="K").
+
+    Axes are insertion-sorted by stride, innermost first; an axis moves outward past another where every
+    operand that can tell (both strides non-zero) does not object, the first operand that can tell deciding.
+    """
+    ndim = len(shape)
+
+    def rank(operand: TensorType, axis: int) -> int:
+        own = axis - (ndim - operand.ndim)
+        return 0 if own < 0 or is_one(operand.shape[own]) else operand.layout.ranks[own]
+
+    ordered = list(range(ndim - 1, -1, -1))  # innermost first
+    for start in range(1, ndim):
+        position = start
+        for other in range(start - 1, -1, -1):
+            ambiguous, swap = True, False
+            for operand in operands:
+                outer, inner = rank(operand, ordered[start]), rank(operand, ordered[other])
+                if outer and inner:
+                    swap = inner > outer and (swap or ambiguous)
+                    ambiguous = False
+            if not ambiguous:
+                if not swap:
+                    break
+                position = other
+        ordered.insert(position, ordered.pop(start))
+    return Layout.of_order(tuple(reversed(ordered)))
+
+
+def common_dtype(name: str, types: Sequence[TensorType | None]) -> DType:
+    """The one dtype of all tensor operands. Raises GraphError where they differ (casts are explicit)."""
+    dtypes = {t.dtype for t in types if t is not None}
+    if len(dtypes) != 1:
+        raise GraphError(f"{name} needs operands of one dtype, got {sorted(map(str, dtypes)) or 'only numbers'}")
+    return dtypes.pop()
+
+
+def tensors(types: Sequence[TensorType | None]) -> list[TensorType]:
+    """The operand types that are tensors."""
+    return [t for t in types if t is not None]
+
+
+def only(name: str, types: Sequence[TensorType | None]) -> TensorType:
+    """The single tensor operand's type."""
+    (type,) = types
+    if type is None:
+        raise GraphError(f"{name} needs a tensor operand")
+    return type
+
+
+__all__ = ["OPS", "Op", "ScalarType", "Type", "apply", "broadcast_shapes", "define", "k_order"]

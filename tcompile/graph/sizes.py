@@ -1,0 +1,336 @@
+"""Symbolic sizes: integers that a graph leaves open.
+
+Enters: arithmetic on ``SymInt`` values by type rules and frontends. Leaves: canonical polynomials whose text is
+a Python expression over symbol names. Exists because a graph compiled for a *size that varies* must carry
+``s0`` where a static graph carries ``4096``, and because every question asked about such a size ("is it 1?")
+has to be remembered as a guard.
+
+A ``SymInt`` is a polynomial with integer coefficients over atoms; an atom is a symbol, or a floor division or
+remainder that does not simplify. Two sizes are equal as far as the compiler knows exactly when their
+polynomials are equal. Questions that the polynomials cannot answer are answered with the hint (the value seen
+at capture) and recorded in the ``ShapeEnv``; a frozen environment refuses them instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias, Union
+
+Size: TypeAlias = Union[int, "SymInt"]
+_Monomial: TypeAlias = tuple[str, ...]  # atom texts, sorted; () is the constant term
+
+
+class UnprovableSizeError(Exception):
+    """A question about symbolic sizes that a frozen environment can neither prove nor guard."""
+
+
+@dataclass(frozen=True, slots=True)
+class SizeGuard:
+    """A relation between sizes that held at capture: ``text`` over symbol names must be ``holds``."""
+
+    text: str
+    holds: bool
+
+
+@dataclass
+class ShapeEnv:
+    """The symbols of one capture, their hints, and what was assumed about them.
+
+    Symbols made by ``symbol`` are assumed to be at least ``minimum`` (2 for array sizes, because 0 and 1 are
+    specialised; nothing for Python ints).
+    """
+
+    hints: dict[str, int] = field(default_factory=dict)
+    minimum: dict[str, int | None] = field(default_factory=dict)
+    guards: list[SizeGuard] = field(default_factory=list)
+    frozen: bool = False
+    atoms: dict[str, Callable[[Mapping[str, int]], int]] = field(default_factory=dict)
+
+    def symbol(self, hint: int, minimum: int | None = None) -> SymInt:
+        """Makes a new symbol ``s0``, ``s1``, … with the value seen at capture."""
+        name = f"s{len(self.hints)}"
+        self.hints[name] = hint
+        self.minimum[name] = minimum
+        return SymInt(self, {(name,): 1})
+
+    def decide(self, text: str, hint: bool) -> bool:
+        """Answers a question by its hint and records it, or refuses where no guard can be added any more."""
+        if self.frozen:
+            raise UnprovableSizeError(f"cannot prove {text}")
+        guard = SizeGuard(text, hint)
+        if guard not in self.guards:
+            self.guards.append(guard)
+        return hint
+
+
+class SymInt:
+    """An integer known only at run time, as a polynomial over the symbols of one ``ShapeEnv``.
+
+    >>> env = ShapeEnv()
+    >>> n = env.symbol(5, minimum=2)
+    >>> print((n + 1) * n - n, n // n, n == 0)
+    s0*s0 1 False
+    >>> n > 3, env.guards
+    (True, [SizeGuard(text='s0 - 3 > 0', holds=True)])
+    """
+
+    __slots__ = ("env", "terms")
+
+    def __init__(self, env: ShapeEnv, terms: Mapping[_Monomial, int]) -> None:
+        self.env = env
+        self.terms = {m: c for m, c in sorted(terms.items(), key=_order) if c}
+
+    # -- value -----------------------------------------------------------------------------------------------
+    @property
+    def hint(self) -> int:
+        """The value this size had at capture."""
+        return self.evaluate(self.env.hints)
+
+    def evaluate(self, values: Mapping[str, int]) -> int:
+        """The value under ``values``, a mapping from symbol names to ints."""
+        total = 0
+        for monomial, coefficient in self.terms.items():
+            product = coefficient
+            for atom in monomial:
+                if atom in self.env.atoms:
+                    product *= self.env.atoms[atom](values)
+                else:
+                    product *= values[atom]
+            total += product
+        return total
+
+    def specialise(self) -> int:
+        """Fixes this size to its hint, recording the guard, and returns it."""
+        self.env.decide(f"{self} == {self.hint}", True)
+        return self.hint
+
+    def as_int(self) -> int | None:
+        """The value where it does not depend on any symbol, else None."""
+        if not self.terms:
+            return 0
+        return self.terms[()] if set(self.terms) == {()} else None
+
+    def symbols(self) -> set[str]:
+        """The names of the atoms that occur."""
+        return {atom for monomial in self.terms for atom in monomial}
+
+    def __str__(self) -> str:
+        text = ""
+        for monomial, coefficient in self.terms.items():
+            magnitude = abs(coefficient)
+            factors = ([] if magnitude == 1 and monomial else [str(magnitude)]) + list(monomial)
+            sign = "-" if coefficient < 0 else "+"
+            text += f" {sign} {'*'.join(factors)}" if text else ("-" if sign == "-" else "") + "*".join(factors)
+        return text or "0"
+
+    __repr__ = __str__
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.terms.items()))
+
+    # -- arithmetic ------------------------------------------------------------------------------------------
+    def _with(self, terms: Mapping[_Monomial, int]) -> Size:
+        result = SymInt(self.env, terms)
+        known = result.as_int()
+        return result if known is None else known
+
+    def __add__(self, other: Size) -> Size:
+        if not isinstance(other, int | SymInt):
+            return NotImplemented
+        terms = dict(self.terms)
+        for monomial, coefficient in _terms(other):
+            terms[monomial] = terms.get(monomial, 0) + coefficient
+        return self._with(terms)
+
+    __radd__ = __add__
+
+    def __mul__(self, other: Size) -> Size:
+        if not isinstance(other, int | SymInt):
+            return NotImplemented
+        terms: dict[_Monomial, int] = {}
+        for m1, c1 in self.terms.items():
+            for m2, c2 in _terms(other):
+                m = tuple(sorted(m1 + m2))
+                terms[m] = terms.get(m, 0) + c1 * c2
+        return self._with(terms)
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Size:
+        return self * -1
+
+    def __pos__(self) -> Size:
+        return self
+
+    def __sub__(self, other: Size) -> Size:
+        return self + -other if isinstance(other, int | SymInt) else NotImplemented
+
+    def __rsub__(self, other: Size) -> Size:
+        return -self + other
+
+    def __floordiv__(self, other: Size) -> Size:
+        return self._divide(other, "//")
+
+    def __mod__(self, other: Size) -> Size:
+        return self._divide(other, "%")
+
+    def __rfloordiv__(self, other: int) -> Size:
+        return SymInt(self.env, {(): other})._divide(self, "//")
+
+    def __rmod__(self, other: int) -> Size:
+        return SymInt(self.env, {(): other})._divide(self, "%")
+
+    def _divide(self, other: Size, sign: str) -> Size:
+        if not isinstance(other, int | SymInt):
+            return NotImplemented
+        if other == 0:
+            raise ZeroDivisionError("integer modulo by zero" if sign == "%" else "integer division or modulo by zero")
+        if isinstance(other, SymInt) and self == 0:
+            return 0
+        exact = self._exact_quotient(other)
+        if exact is not None:
+            return exact if sign == "//" else 0
+        text = f"(({self}) {sign} ({other}))"
+        left, right = self, other
+
+        def value(values: Mapping[str, int]) -> int:
+            a, b = left.evaluate(values), right.evaluate(values) if isinstance(right, SymInt) else right
+            return a // b if sign == "//" else a % b
+
+        self.env.atoms[text] = value
+        return SymInt(self.env, {(text,): 1})
+
+    def _exact_quotient(self, other: Size) -> Size | None:
+        """``self // other`` where ``other`` is a single term that divides every term of ``self``."""
+        terms = dict(_terms(other))
+        if len(terms) != 1:
+            one = isinstance(other, SymInt) and self.terms == other.terms
+            return 1 if one else None
+        ((monomial, coefficient),) = terms.items()
+        quotient: dict[_Monomial, int] = {}
+        for m, c in self.terms.items():
+            rest = list(m)
+            for atom in monomial:
+                if atom not in rest:
+                    return None
+                rest.remove(atom)
+            if c % coefficient:
+                return None
+            quotient[tuple(rest)] = c // coefficient
+        return self._with(quotient)
+
+    # -- questions -------------------------------------------------------------------------------------------
+    def _ask(self, other: object, sign: str) -> bool:
+        if not isinstance(other, int | SymInt):
+            return NotImplemented
+        difference = self - other
+        compare = _COMPARE[sign]
+        if isinstance(difference, int):
+            return compare(difference)
+        low, high = difference.bounds()
+        if low is not None and compare(low) == compare(low + 1) == compare(low + 2) == _limit(sign, 1):
+            return compare(low)
+        if high is not None and compare(high) == compare(high - 1) == compare(high - 2) == _limit(sign, -1):
+            return compare(high)
+        return self.env.decide(f"{difference} {sign} 0", compare(difference.hint))
+
+    def bounds(self) -> tuple[int | None, int | None]:
+        """Lower and upper bound that follow from the symbols' minima (None: unbounded)."""
+        low: int | None = 0
+        high: int | None = 0
+        for monomial, coefficient in self.terms.items():
+            minimum: int | None = 1
+            for atom in monomial:
+                least = self.env.minimum.get(atom)
+                minimum = minimum * least if minimum is not None and least is not None and least >= 0 else None
+            if not monomial:
+                low, high = _plus(low, coefficient), _plus(high, coefficient)
+            elif coefficient > 0:
+                low, high = (None if minimum is None else _plus(low, coefficient * minimum)), None
+            else:
+                low, high = None, (None if minimum is None else _plus(high, coefficient * minimum))
+        return low, high
+
+    def __eq__(self, other: object) -> bool:
+        return self._ask(other, "==")
+
+    def __ne__(self, other: object) -> bool:
+        answer = self._ask(other, "==")
+        return answer if answer is NotImplemented else not answer
+
+    def __lt__(self, other: Size) -> bool:
+        return self._ask(other, "<")
+
+    def __le__(self, other: Size) -> bool:
+        return self._ask(other, "<=")
+
+    def __gt__(self, other: Size) -> bool:
+        return self._ask(other, ">")
+
+    def __ge__(self, other: Size) -> bool:
+        return self._ask(other, ">=")
+
+    def __bool__(self) -> bool:
+        return not self._ask(0, "==")
+
+
+_COMPARE: dict[str, Callable[[int], bool]] = {
+    "==": lambda d: d == 0,
+    "<": lambda d: d < 0,
+    "<=": lambda d: d <= 0,
+    ">": lambda d: d > 0,
+    ">=": lambda d: d >= 0,
+}
+
+
+def _limit(sign: str, direction: int) -> bool:
+    """The answer for a difference that goes to plus or minus infinity."""
+    return _COMPARE[sign](direction * (1 << 62))
+
+
+def _plus(a: int | None, b: int) -> int | None:
+    return None if a is None else a + b
+
+
+def _order(item: tuple[_Monomial, int]) -> tuple[int, _Monomial]:
+    return (-len(item[0]), item[0])
+
+
+def _terms(size: Size) -> Iterable[tuple[_Monomial, int]]:
+    return size.terms.items() if isinstance(size, SymInt) else [((), size)]
+
+
+def same(a: Size, b: Size) -> bool:
+    """Whether two sizes are provably equal; never records a guard."""
+    if isinstance(a, SymInt) and isinstance(b, SymInt):
+        return a.terms == b.terms
+    return isinstance(a, int) and isinstance(b, int) and a == b
+
+
+def same_shape(a: tuple[Size, ...], b: tuple[Size, ...]) -> bool:
+    """Whether two shapes are provably equal; never records a guard."""
+    return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
+
+
+def is_one(size: Size) -> bool:
+    """Whether a size is the literal 1 (a symbolic array size never is: 0 and 1 are specialised)."""
+    return isinstance(size, int) and size == 1
+
+
+def hint(size: Size) -> int:
+    """The value of a size at capture."""
+    return size.hint if isinstance(size, SymInt) else size
+
+
+def evaluate(size: Size, values: Mapping[str, int]) -> int:
+    """The value of a size under the run-time ``values`` of the symbols."""
+    return size.evaluate(values) if isinstance(size, SymInt) else size
+
+
+def product(sizes: Iterable[Size]) -> Size:
+    """The number of elements of a shape."""
+    total: Size = 1
+    for size in sizes:
+        total = total * size
+    return total

@@ -1,0 +1,137 @@
+"""The types of graph values.
+
+Enters: dtypes, shapes and memory layouts. Leaves: immutable ``TensorType`` and ``ScalarType`` values. Exists so
+that every later stage can know, without running anything, what a value is, where it lives and in what order its
+elements lie in memory (NumPy lets a user see that order, so it is part of the type).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from tcompile.graph.sizes import Size, is_one, product
+
+DType: TypeAlias = np.dtype[Any]
+
+_SHORT = {
+    "bool": "b8", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16",
+    "uint32": "u32", "uint64": "u64", "float16": "f16", "float32": "f32", "float64": "f64",
+    "complex64": "c64", "complex128": "c128",
+}  # fmt: skip
+_LONG = {short: long for long, short in _SHORT.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the elements of an array lie in memory, as far as the compiler relies on it.
+
+    ``ranks[i]`` orders the strides: a larger rank is a larger absolute stride, 0 is stride zero (a broadcast
+    axis). Axes of size one carry no information whatever their rank. ``dense`` says that the strides follow
+    from the shape and the ranks; otherwise they are known at run time only.
+    """
+
+    ranks: tuple[int, ...]
+    dense: bool = True
+
+    @staticmethod
+    def c(ndim: int) -> Layout:
+        """C order: the last axis is innermost."""
+        return Layout(tuple(range(ndim, 0, -1)))
+
+    @staticmethod
+    def of_order(order: tuple[int, ...], dense: bool = True) -> Layout:
+        """The layout whose axes, outermost first, are ``order``."""
+        ranks = [0] * len(order)
+        for position, axis in enumerate(order):
+            ranks[axis] = len(order) - position
+        return Layout(tuple(ranks), dense)
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The axes, outermost first; ties keep C order."""
+        return tuple(sorted(range(len(self.ranks)), key=lambda axis: -self.ranks[axis]))
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """An array value: dtype, shape (ints or symbolic sizes), memory layout and device.
+
+    >>> print(TensorType(np.dtype("float32"), (3, 4)))
+    f32[3, 4]
+    """
+
+    dtype: DType
+    shape: tuple[Size, ...]
+    layout: Layout = None  # type: ignore[assignment]  # filled in below: C order
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        if self.layout is None:
+            object.__setattr__(self, "layout", Layout.c(len(self.shape)))
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> Size:
+        """The number of elements."""
+        return product(self.shape)
+
+    @property
+    def c_contiguous(self) -> bool:
+        """Whether the value is dense in C order (axes of size one do not count)."""
+        if not self.layout.dense:
+            return False
+        ranks = [r for r, n in zip(self.layout.ranks, self.shape, strict=True) if not is_one(n)]
+        return all(a > b for a, b in zip(ranks, ranks[1:], strict=False))
+
+    def strides(self) -> tuple[Size, ...] | None:
+        """The strides in elements, outermost axis first in C order; None where only run time knows them."""
+        if not self.layout.dense:
+            return None
+        strides: list[Size] = [0] * self.ndim
+        step: Size = 1
+        for axis in reversed(self.layout.order):
+            strides[axis] = step
+            step = step * self.shape[axis]
+        return tuple(strides)
+
+    def __str__(self) -> str:
+        text = f"{short_dtype(self.dtype)}[{', '.join(map(str, self.shape))}]"
+        if not self.layout.dense:
+            text += f"{{strided {','.join(map(str, self.layout.ranks))}}}"
+        elif not self.c_contiguous:
+            text += f"{{order {','.join(map(str, self.layout.order))}}}"
+        return text if self.device == "cpu" else f"{text} {self.device}"
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarType:
+    """A Python number that enters a graph at run time.
+
+    An ``int`` binds the symbol of the size expression ``symbol``; a ``float`` is used as a weakly typed operand.
+    """
+
+    kind: Literal["int", "float"]
+    symbol: Size | None = None
+
+    def __str__(self) -> str:
+        return self.kind if self.symbol is None else f"int {self.symbol}"
+
+
+Type: TypeAlias = TensorType | ScalarType
+
+
+def short_dtype(dtype: DType) -> str:
+    """The name used in printed graphs: ``f32``, ``i64``, ``b8``, …"""
+    return _SHORT.get(dtype.name, dtype.name)
+
+
+def long_dtype(name: str) -> DType:
+    """The dtype behind a printed name."""
+    return np.dtype(_LONG.get(name, name))

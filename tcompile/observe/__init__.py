@@ -1,0 +1,1 @@
+"""The event stream and its readers. Imports nothing of tcompile."""
