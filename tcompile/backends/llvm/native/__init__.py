@@ -1,0 +1,44 @@
+"""The native runtime: machine code, its launch, its threads and its memory.
+
+Enters: LLVM IR text, and NumPy arrays. Leaves: loaded code, kernels run on all processors, arrays from a pool. Knows
+nothing of graphs; the rest of the llvm backend is its user. Nothing here imports llvmlite before its first use.
+"""
+
+from tcompile.backends.llvm.native.launch import (
+    DIVIDE,
+    INTEGER_OVERFLOW,
+    INVALID,
+    OVERFLOW,
+    UNDERFLOW,
+    available,
+    flags_ir,
+    launcher,
+    unavailable,
+)
+from tcompile.backends.llvm.native.memory import empty, scratch, set_limit, stats, trim
+from tcompile.backends.llvm.native.target import Code, Machine, has_symbol, load, machine
+from tcompile.backends.llvm.native.threads import num_threads, set_num_threads
+
+__all__ = [
+    "DIVIDE",
+    "INTEGER_OVERFLOW",
+    "INVALID",
+    "OVERFLOW",
+    "UNDERFLOW",
+    "Code",
+    "Machine",
+    "available",
+    "empty",
+    "flags_ir",
+    "has_symbol",
+    "launcher",
+    "load",
+    "machine",
+    "num_threads",
+    "scratch",
+    "set_limit",
+    "set_num_threads",
+    "stats",
+    "trim",
+    "unavailable",
+]

@@ -1,0 +1,104 @@
+"""What native code must know of CPython's and NumPy's binary interface, and the proof that it is so.
+
+Enters: nothing. Leaves: offsets of object fields, addresses of C functions, and builtin functions made from loaded
+code. Exists so that every assumption about the insides of another program is in one place, and is compared with what
+Python itself says before any code relies on it (``unsupported``). A mismatch makes native code unavailable; it never
+makes it wrong.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from tcompile.backends.llvm.native import target
+
+# Offsets in bytes: PyObject, PyVarObject, PyTypeObject, bytes; then NumPy's PyArrayObject.
+OB_TYPE, OB_SIZE, TYPE_NAME, BYTES_TEXT = 8, 16, 24, 32
+ARRAY_DATA, ARRAY_NDIM, ARRAY_DIMS, ARRAY_STRIDES = 16, 24, 32, 40
+
+# Slots of NumPy's C API table, fixed by its ABI.
+_NUMPY_SLOTS = {"PyDataMem_SetHandler": 304, "PyDataMem_GetHandler": 305}
+
+
+def python_symbols(names: Iterable[str]) -> dict[str, int]:
+    """Addresses of functions and variables of CPython's C API. Raises ValueError for a name that it lacks."""
+    return {name: ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, name)) for name in names}
+
+
+def numpy_function(name: str) -> int:
+    """The address of a function of NumPy's C API; the names known are those in ``_NUMPY_SLOTS``."""
+    get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", ctypes.pythonapi)
+    )
+    table: int = get(np._core._multiarray_umath._ARRAY_API, None)  # type: ignore[attr-defined]
+    return _word(table + 8 * _NUMPY_SLOTS[name])
+
+
+def builtin(code: target.Code, method: str) -> Callable[..., Any]:
+    """The builtin function for the PyMethodDef that ``code`` exports as ``method``. The code must stay loaded."""
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(
+        ("PyCFunction_NewEx", ctypes.pythonapi)
+    )
+    function: Callable[..., Any] = make(code[method], None, None)
+    return function
+
+
+def c_string(name: str, text: str) -> str:
+    """IR of a constant ``@name`` that holds the ASCII ``text`` and a closing zero."""
+    data = text.encode("ascii")
+    escaped = "".join(chr(b) if 32 <= b < 127 and chr(b) not in '"\\' else f"\\{b:02X}" for b in data)
+    return f'@{name} = private constant [{len(data) + 1} x i8] c"{escaped}\\00"\n'
+
+
+def method_def(export: str, function: str, signature: str) -> str:
+    """IR of a PyMethodDef ``@export`` for the METH_FASTCALL function ``@function``."""
+    name = signature.partition("(")[0]
+    return (
+        c_string(f"{export}.name", name)
+        + c_string(f"{export}.doc", f"{signature}\n--\n\n")
+        + f"@{export} = global {{ ptr, ptr, i32, ptr }} "
+        f"{{ ptr @{export}.name, ptr @{function}, i32 128, ptr @{export}.doc }}\n"
+    )
+
+
+def _word(address: int) -> int:
+    return ctypes.c_uint64.from_address(address).value
+
+
+def _layout_error() -> str | None:
+    """Compares the offsets with two arrays, a bytes object and a type; None where all agree."""
+    if object.__basicsize__ != 16 or np.ndarray.__basicsize__ < ARRAY_STRIDES + 8:
+        return "objects have another size"
+    whole = np.zeros((3, 5, 7), np.int16)
+    for sample in (whole, whole[1:, ::2, ::-3].T):
+        at = id(sample)
+        if _word(at + OB_TYPE) != id(np.ndarray):
+            return "an object's type is not where it should be"
+        if ctypes.c_int.from_address(at + ARRAY_NDIM).value != sample.ndim:
+            return "an array's number of axes is not where it should be"
+        if _word(at + ARRAY_DATA) != sample.__array_interface__["data"][0]:
+            return "an array's data pointer is not where it should be"
+        for offset, expected in ((ARRAY_DIMS, sample.shape), (ARRAY_STRIDES, sample.strides)):
+            found = (ctypes.c_int64 * sample.ndim).from_address(_word(at + offset))
+            if tuple(found) != expected:
+                return "an array's shape or strides are not where they should be"
+    text = b"layout"
+    if _word(id(text) + OB_SIZE) != len(text) or ctypes.string_at(id(text) + BYTES_TEXT) != text:
+        return "a bytes object looks different"
+    if b"ndarray" not in ctypes.string_at(_word(id(np.ndarray) + TYPE_NAME)):
+        return "a type's name is not where it should be"
+    return None
+
+
+@cache
+def unsupported() -> str | None:
+    """Why native code cannot be made or cannot read Python's objects in this process; None where it can."""
+    reason = target.unsupported()
+    if reason is None and (wrong := _layout_error()) is not None:
+        reason = f"the object layout of this CPython or NumPy is not the one that native code knows: {wrong}"
+    return reason

@@ -1,0 +1,231 @@
+"""LLVM IR text becomes machine code that stays loaded as long as somebody holds it.
+
+Enters: textual LLVM IR and the names of the functions that are wanted. Leaves: a ``Code`` with their addresses.
+llvmlite is imported at the first use, because importing it costs more time than importing all of tcompile.
+
+No optimisation pipeline runs: the IR that codegen writes is already vectorised and inlined, and the pipeline would
+take longer than instruction selection. Only ``alwaysinline`` is obeyed. Symbols that the IR leaves open are bound
+when the code is linked (from ``symbols``, then from the process, the C library, libm and libmvec), so that the IR
+holds no addresses.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import itertools
+import platform
+import sys
+import sysconfig
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from tcompile.errors import BackendError
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What code is made for. ``features`` are LLVM's names of the instruction sets that this processor has."""
+
+    triple: str
+    cpu: str
+    features: frozenset[str]
+
+    @property
+    def vector_bits(self) -> int:
+        """Width in bits of the widest vector register that kernels should use: 512, 256 or 128."""
+        if "avx512f" in self.features:
+            return 512
+        return 256 if "avx2" in self.features else 128
+
+
+@dataclass(frozen=True, slots=True)
+class _Tools:
+    """llvmlite's objects: one of each for the process, made at the first use and never given back."""
+
+    llvm: Any
+    jit: Any
+    machine_for: Any
+    machine: Machine
+
+
+_lock = threading.Lock()
+_serial = itertools.count()
+_live: weakref.WeakSet[Code] = weakref.WeakSet()
+
+
+@cache
+def _shared_library(name: str) -> ctypes.CDLL | None:
+    """The library loaded into the process with its symbols visible to the linker; None where there is none."""
+    try:
+        return ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
+    except OSError:
+        return None
+
+
+def _immortal(value: object) -> None:
+    """Takes a reference that is never given back, so that not even the end of the interpreter frees ``value``."""
+    take = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_IncRef", ctypes.pythonapi))
+    take(value)
+
+
+@cache
+def _make_tools() -> _Tools:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()
+    if sys.platform == "linux":
+        _shared_library("libm.so.6")
+        if platform.machine() == "x86_64":
+            _shared_library("libmvec.so.1")
+    triple = llvm.get_process_triple()
+    features = llvm.get_host_cpu_features()
+    cpu = llvm.get_host_cpu_name()
+    target = llvm.Target.from_triple(triple)
+
+    def machine_for(opt: int) -> Any:
+        return target.create_target_machine(
+            cpu=cpu, features=features.flatten(), opt=opt, reloc="pic", codemodel="small", jit=True
+        )
+
+    jit = llvm.create_lljit_compiler(machine_for(2), use_jit_link=True)
+    tools = _Tools(
+        llvm=llvm,
+        jit=jit,
+        machine_for=cache(machine_for),
+        machine=Machine(triple, cpu, frozenset(name for name, on in features.items() if on)),
+    )
+    _immortal(tools)
+    return tools
+
+
+def _tools() -> _Tools:
+    with _lock:
+        return _make_tools()
+
+
+class Code:
+    """Loaded machine code: ``code[name]`` is the address of an exported function.
+
+    The addresses hold as long as this object lives; whoever calls one keeps the object.
+    """
+
+    __slots__ = ("__weakref__", "_tracker", "addresses", "ir")
+
+    def __init__(self, ir: str, addresses: Mapping[str, int], tracker: Any) -> None:
+        self.ir = ir
+        self.addresses = dict(addresses)
+        self._tracker = tracker
+
+    def __getitem__(self, name: str) -> int:
+        return self.addresses[name]
+
+    def assembly(self) -> str:
+        """The assembly text of the module, made anew from the IR."""
+        tools = _tools()
+        text: str = tools.machine_for(2).emit_assembly(_parse(tools, self.ir))
+        return text
+
+    def __repr__(self) -> str:
+        return f"Code({', '.join(f'{name}=0x{at:x}' for name, at in self.addresses.items())})"
+
+
+def _parse(tools: _Tools, ir: str) -> Any:
+    module = tools.llvm.parse_assembly(ir)
+    module.verify()
+    target = tools.machine_for(2)
+    module.triple = target.triple
+    module.data_layout = str(target.target_data)
+    if "alwaysinline" in ir:
+        passes = tools.llvm.create_new_module_pass_manager()
+        passes.add_always_inliner_pass()
+        options = tools.llvm.create_pipeline_tuning_options(speed_level=0)
+        passes.run(module, tools.llvm.create_pass_builder(target, options))
+    return module
+
+
+def load(ir: str, exports: Sequence[str], symbols: Mapping[str, int] | None = None, opt: int = 2) -> Code:
+    """Compiles LLVM IR text for this processor and loads it.
+
+    ``exports`` names the functions and variables whose addresses are wanted; ``symbols`` gives addresses of external
+    symbols that the process does not export. ``opt`` is the effort of instruction selection, 0 to 3.
+    Raises BackendError where the IR is not valid or a symbol is not found.
+
+    >>> code = load("define i32 @answer() { ret i32 42 }", ["answer"])
+    >>> import ctypes
+    >>> ctypes.CFUNCTYPE(ctypes.c_int)(code["answer"])()
+    42
+    """
+    tools = _tools()
+    try:
+        image = tools.machine_for(opt).emit_object(_parse(tools, ir))
+        builder = tools.llvm.JITLibraryBuilder().add_object_img(image).add_current_process()
+        for name, address in (symbols or {}).items():
+            builder.import_symbol(name, address)
+        for name in exports:
+            builder.export_symbol(name)
+        tracker = builder.link(tools.jit, f"tcompile.{next(_serial)}")
+    except RuntimeError as error:
+        raise BackendError(f"LLVM does not take this module: {error}") from error
+    code = Code(ir, {name: tracker[name] for name in exports}, tracker)
+    _live.add(code)
+    return code
+
+
+def keep_forever(code: Code) -> Code:
+    """Makes ``code`` outlive the interpreter: for functions that threads or dying objects may still call then."""
+    _immortal(code)
+    return code
+
+
+@atexit.register
+def _keep_all() -> None:
+    """A daemon thread may be inside any kernel while the interpreter ends, so none is unloaded then."""
+    for code in list(_live):
+        _immortal(code)
+
+
+def machine() -> Machine:
+    """The processor that code is made for."""
+    return _tools().machine
+
+
+def has_symbol(name: str) -> bool:
+    """Whether the vector math function ``name`` of glibc's libmvec can be called on this machine.
+
+    Names follow the x86 vector ABI: ``_ZGVeN16v_expf`` takes 16 floats in one AVX-512 register, ``d`` for ``e`` means
+    AVX2, ``b`` SSE4.
+    """
+    if sys.platform != "linux" or platform.machine() != "x86_64" or not name.startswith("_ZGV"):
+        return False
+    features = machine().features
+    needs = {"b": {"sse4.2"}, "d": {"avx2", "fma"}, "e": {"avx512f", "avx512dq"}}.get(name[4:5])
+    if needs is None or not needs <= features:
+        return False
+    library = _shared_library("libmvec.so.1")
+    return library is not None and hasattr(library, name)
+
+
+def unsupported() -> str | None:
+    """Why native code cannot be made in this process, in one sentence; None where it can."""
+    if sys.implementation.name != "cpython":
+        return f"native code needs CPython, and this is {sys.implementation.name}"
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return "native code does not support the free-threaded build of CPython"
+    if ctypes.sizeof(ctypes.c_void_p) != 8 or sys.byteorder != "little":
+        return "native code needs a 64-bit little-endian machine"
+    if platform.machine() not in ("x86_64", "AMD64", "aarch64", "arm64"):
+        return f"native code is not made for {platform.machine()} processors"
+    if sys.platform not in ("linux", "darwin"):
+        return f"native code is not supported on {sys.platform}"
+    try:
+        _tools()
+    except Exception as error:  # whatever goes wrong inside llvmlite, plain NumPy still works
+        return f"LLVM could not be set up: {error}"
+    return None
