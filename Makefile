@@ -1,0 +1,53 @@
+# Everything that a person runs. Needs Python 3.11 or later, git and make; `make help` lists the targets.
+# Another interpreter: make test PYTHON=python3.12 (it gets a virtual environment of its own).
+
+PYTHON ?= python3
+VENV   ?= $(if $(filter python3,$(notdir $(PYTHON))),.venv,.venv-$(notdir $(PYTHON)))
+WORKERS ?= 2
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.PHONY: help demo lab test lint bench clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' Makefile
+
+demo: $(VENV)/demo.stamp  ## run the quickstart without a screen, write build/quickstart.html, print its table
+	$(BIN)/python tools/run_notebook.py notebooks/quickstart.ipynb build
+
+lab: $(VENV)/lab.stamp  ## open the quickstart in JupyterLab
+	$(BIN)/jupyter lab notebooks/quickstart.ipynb
+
+test: $(VENV)/test.stamp  ## ruff, mypy, the import contract, and every test
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+ifneq ($(wildcard benchmarks/*.py),)
+bench: $(VENV)/bench.stamp  ## measure tcompile beside its peers, write benchmarks/results
+	$(BIN)/python -m benchmarks
+endif
+
+clean:  ## remove what the other targets made
+	rm -rf .venv .venv-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# One stamp for each extra. The install is editable, so only a change of the dependencies calls for a new one.
+$(VENV)/%.stamp: pyproject.toml | $(BIN)/python
+	@echo "installing tcompile[$*] into $(VENV)"
+	@$(PIP) --editable ".[$*]"
+	@touch $@
+
+$(VENV)/lab.stamp: EXTRA = jupyter,demo
+$(VENV)/lab.stamp: pyproject.toml | $(BIN)/python
+	@echo "installing tcompile[$(EXTRA)] into $(VENV)"
+	@$(PIP) --editable ".[$(EXTRA)]"
+	@touch $@
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tcompile needs Python 3.11 or later; choose one with PYTHON=...")'
+	@echo "making $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV)

@@ -1,0 +1,34 @@
+"""tcompile in a notebook: the magics, the report under a cell, and comparisons with plain Python.
+
+Enters: IPython's shell, when the user types ``%load_ext tcompile``. Leaves: the magics ``%%tcompile`` and
+``%tcompile``. Exists apart from the compiler so that tcompile itself never imports a Jupyter package; everything here
+reads the event stream and calls the public API.
+
+The files, in the order in which a cell goes through them: ``magics`` (options), ``cells`` (running the text as a plain
+cell would run), ``record`` (the events of that run), ``report`` (what stands under the cell), and beside them
+``compare`` with ``differences`` (the same work in plain Python and compiled).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcompile_jupyter.compare import Comparison, Comparisons, compare
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+__all__ = ["Comparison", "Comparisons", "compare", "load_ipython_extension", "unload_ipython_extension"]
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """Adds ``%%tcompile`` and ``%tcompile`` to ``shell``; what ``%load_ext tcompile`` calls."""
+    from tcompile_jupyter.magics import TcompileMagics
+
+    shell.register_magics(TcompileMagics(shell))
+
+
+def unload_ipython_extension(shell: InteractiveShell) -> None:
+    """Takes the magics away again; functions that were compiled stay compiled."""
+    for kind in ("line", "cell"):
+        shell.magics_manager.magics[kind].pop("tcompile", None)

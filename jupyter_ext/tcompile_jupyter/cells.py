@@ -1,0 +1,237 @@
+"""Runs the text of a ``%%tcompile`` cell as IPython would run a plain cell, with its code compiled.
+
+Enters: the text under the magic line, and the shell. Leaves: the cell's effects on the user's namespace, the displayed
+value, and errors whose tracebacks hold the user's own lines only. Exists because a cell magic is handed text alone:
+IPython syntax, display rules, line numbers and tracebacks of plain cells all have to be given back to it.
+
+A cell is run in stretches. A stretch ends behind each ``def`` at the top level, where the new function's name is bound
+to its compiled form, so that the statements after it already call that. A last expression is run with the stretch that
+it belongs to and displayed after it.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tcompile
+from IPython.core.displayhook import DisplayHook
+from IPython.core.error import UsageError
+from tcompile.runtime.cell import run_cell
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
+
+SHOWN = "__tcompile_shown__"
+"""The name that holds the value of a displayed expression between its evaluation and its display."""
+
+_PACKAGES = tuple(str(Path(module.__file__ or "").parent) for module in (tcompile, sys.modules[__package__]))
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the code of a cell is compiled: the arguments of ``tcompile.compile`` that have an option in the magic."""
+
+    fullgraph: bool = False
+    dynamic: bool | None = None
+    backend: str = "auto"
+    mode: str | None = None
+
+    def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The compiled form of ``function``. Raises InvalidArgument for a setting that does not exist."""
+        compiled: Callable[..., Any] = tcompile.compile(
+            function, fullgraph=self.fullgraph, dynamic=self.dynamic, backend=self.backend, mode=self.mode
+        )
+        return compiled
+
+
+@dataclass
+class Cell:
+    """A cell that has been parsed and not yet run. ``functions`` fills with the compiled functions as it runs."""
+
+    shell: InteractiveShell
+    filename: str
+    tree: ast.Module
+    quiet: bool
+    functions: dict[str, Any] = field(default_factory=dict)
+
+    def stretches(self) -> Iterator[Stretch]:
+        """The cell's statements, cut behind every top-level function and around every displayed expression."""
+        return _cut(self.tree.body, self.shell.ast_node_interactivity)
+
+    def run(self, settings: Settings) -> None:
+        """Runs the cell in the user's namespace."""
+        namespace = self.shell.user_ns
+        for stretch in self.stretches():
+            if stretch.interactive:
+                exec(self.shell.compile(ast.Interactive(stretch.body), self.filename, "single"), namespace)
+                continue
+            stretch.run(self.filename, namespace, settings)
+            if stretch.function is not None:
+                self._compile(stretch.function, namespace, settings)
+            if stretch.shows:
+                value = namespace.pop(SHOWN)
+                if not self.quiet:
+                    sys.displayhook(value)
+
+    def _compile(self, name: str, namespace: dict[str, Any], settings: Settings) -> None:
+        value = namespace.get(name)
+        if plain_function(value):
+            self.functions[name] = namespace[name] = settings.compile(value)
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Statements that run together. ``function``: the name that its last statement, a ``def``, binds."""
+
+    body: list[ast.stmt]
+    function: str | None = None
+    shows: bool = False
+    interactive: bool = False
+
+    def run(self, filename: str, namespace: dict[str, Any], settings: Settings) -> None:
+        """Runs the statements in ``namespace``, compiled where that can be done."""
+        if self.body:
+            run_cell(
+                ast.Module(self.body, type_ignores=[]), filename, namespace,
+                dynamic=settings.dynamic, backend=settings.backend, mode=settings.mode,
+            )  # fmt: skip
+
+
+def plain_function(value: Any) -> bool:
+    """Whether ``value`` is a function that a cell compiles: a ``def`` that no decorator has made something else."""
+    return isinstance(value, types.FunctionType) and not (
+        inspect.isgeneratorfunction(value)
+        or inspect.iscoroutinefunction(value)
+        or inspect.isasyncgenfunction(value)
+    )
+
+
+def _cut(statements: list[ast.stmt], interactivity: str) -> Iterator[Stretch]:
+    statements = list(statements)
+    if interactivity == "last_expr_or_assign":
+        name = _assigned(statements[-1]) if statements else None
+        if name is not None:
+            shown = ast.Expr(ast.Name(name, ast.Load()))
+            statements.append(ast.fix_missing_locations(ast.copy_location(shown, statements[-1])))
+    stretch: list[ast.stmt] = []
+    for position, statement in enumerate(statements):
+        last = position == len(statements) - 1
+        if interactivity == "all" or (interactivity == "last" and last):
+            if stretch:
+                yield Stretch(stretch)
+                stretch = []
+            yield from _displayed(statement)
+        elif isinstance(statement, ast.Expr) and last and interactivity != "none":
+            yield Stretch([*stretch, _kept(statement)], shows=True)
+            return
+        else:
+            stretch.append(statement)
+            if isinstance(statement, ast.FunctionDef):
+                yield Stretch(stretch, function=statement.name)
+                stretch = []
+    if stretch:
+        yield Stretch(stretch)
+
+
+def _displayed(statement: ast.stmt) -> Iterator[Stretch]:
+    if isinstance(statement, ast.Expr):
+        yield Stretch([_kept(statement)], shows=True)
+    elif isinstance(statement, ast.FunctionDef):
+        yield Stretch([statement], function=statement.name)
+    else:
+        yield Stretch([statement], interactive=True)  # the expressions inside a loop are displayed, too
+
+
+def _kept(statement: ast.Expr) -> ast.stmt:
+    """``SHOWN = expression``: the expression runs with its neighbours, and its value can be displayed afterwards."""
+    assign = ast.Assign([ast.Name(SHOWN, ast.Store())], statement.value)
+    return ast.fix_missing_locations(ast.copy_location(assign, statement))
+
+
+def _assigned(statement: ast.stmt) -> str | None:
+    target: ast.expr | None = None
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        target = statement.targets[0]
+    elif isinstance(statement, ast.AnnAssign | ast.AugAssign):
+        target = statement.target
+    return target.id if isinstance(target, ast.Name) else None
+
+
+# -- from text to a Cell -------------------------------------------------------------------------------------------
+def running(shell: InteractiveShell) -> ExecutionResult | None:
+    """The result that IPython is filling for the cell that runs now; None when no cell does."""
+    result: ExecutionResult | None = shell.displayhook.exec_result
+    return result
+
+
+def prepare(shell: InteractiveShell, body: str) -> Cell:
+    """Parses the text of a cell. Raises SyntaxError as IPython would, at the line that the user sees.
+
+    The lines above ``body``, which hold the magic itself, stay in front of it as comments: lines are counted from the
+    top of the cell, in tracebacks as in the editor.
+    """
+    result = running(shell)
+    raw = result.info.raw_cell if result is not None else ""
+    count = result.execution_count if result is not None else shell.execution_count
+    above = len(raw.rstrip().splitlines()) - len(body.rstrip().splitlines())
+    lines = raw.splitlines()[:above] if above > 0 else ["%%tcompile"]
+    head = "".join(f"# {line}\n" for line in lines)
+    text = head + shell.transform_cell(body)
+    filename = shell.compile.cache(text, count, raw_code=raw or None)
+    tree = shell.transform_ast(shell.compile.ast_parse(text, filename))
+    if _awaits(tree):
+        raise UsageError("%%tcompile cannot run a top-level await: use a plain cell for it")
+    if any(isinstance(statement, ast.ImportFrom) and statement.module == "__future__" for statement in tree.body):
+        raise UsageError("%%tcompile cannot run 'from __future__ import ...': use a plain cell for it")
+    return Cell(shell, filename, tree, quiet=DisplayHook.semicolon_at_end_of_expression(body))
+
+
+def _awaits(tree: ast.Module) -> bool:
+    """Whether the statements themselves, not the functions in them, await something."""
+    try:
+        code = compile(tree, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    except SyntaxError:
+        return False  # running it will say what is wrong
+    return bool(code.co_flags & inspect.CO_COROUTINE)
+
+
+# -- errors --------------------------------------------------------------------------------------------------------
+def show_error(shell: InteractiveShell, filename: str, error: BaseException) -> None:
+    """Shows ``error`` as the error of the running cell, with the user's frames alone.
+
+    Must be called from the ``except`` block that caught it. Where no cell runs, the error is raised instead.
+    """
+    error.__traceback__ = user_traceback(error.__traceback__, filename)
+    result = running(shell)
+    if result is None:
+        raise error
+    result.error_in_exec = error
+    shell.showtraceback((type(error), error, error.__traceback__), tb_offset=0)
+
+
+def user_traceback(traceback: types.TracebackType | None, filename: str) -> types.TracebackType | None:
+    """``traceback`` from the first frame of the cell on, without the frames of tcompile.
+
+    Returns it whole where no frame belongs to the cell.
+    """
+    frames = []
+    entry = traceback
+    while entry is not None:
+        frames.append(entry)
+        entry = entry.tb_next
+    files = [frame.tb_frame.f_code.co_filename for frame in frames]
+    if filename not in files:
+        return traceback
+    start = files.index(filename)
+    kept: types.TracebackType | None = None
+    for frame, file in reversed(list(zip(frames[start:], files[start:], strict=True))):
+        if not file.startswith(_PACKAGES):
+            kept = types.TracebackType(kept, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    return kept

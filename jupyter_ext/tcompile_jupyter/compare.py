@@ -1,0 +1,202 @@
+"""The same work in plain Python and compiled, timed and checked against each other.
+
+Enters: a function with its arguments, or a cell. Leaves: a ``Comparison`` of median times and results. Exists to answer
+"is it faster, and is it the same?" without a benchmark being written. All work is done on copies, so that neither the
+user's arrays nor their names change.
+
+Plain and compiled runs take turns, so that a machine that speeds up or slows down meanwhile treats both alike.
+"""
+
+from __future__ import annotations
+
+import copy
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import tcompile
+from tcompile_jupyter.differences import Difference, difference
+
+ROUNDS = range(5, 51)
+"""The fewest and the most runs of each kind; between them, the time budget decides."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Medians in milliseconds over ``rounds`` runs of each kind, and how far the results are apart."""
+
+    name: str
+    eager_ms: float
+    compiled_ms: float
+    difference: Difference
+    rounds: int
+    graphs: int | None = None
+    kernels: int | None = None
+
+    @property
+    def speed_up(self) -> float:
+        """How many times faster compiled code is."""
+        return self.eager_ms / self.compiled_ms if self.compiled_ms else float("inf")
+
+    def sentence(self) -> str:
+        """The comparison in one line."""
+        if not self.difference.equal:
+            return f"{self.name}: RESULTS DIFFER: {self.difference.mismatch}"
+        return (
+            f"{self.name}: plain {format_ms(self.eager_ms)}, compiled {format_ms(self.compiled_ms)}, "
+            f"{self.speed_up:.2g} times as fast; largest difference {self.difference} "
+            f"(medians of {self.rounds} runs)"
+        )
+
+    def __str__(self) -> str:
+        return self.sentence()
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": self.sentence(), "text/html": Comparisons([self]).html()}
+
+
+class Comparisons(Sequence[Comparison]):
+    """Several comparisons as one table."""
+
+    HEADS = (
+        "function", "graphs", "kernels", "eager ms", "compiled ms", "speed-up", "largest difference from NumPy",
+    )  # fmt: skip
+
+    def __init__(self, comparisons: Sequence[Comparison]) -> None:
+        self._rows = list(comparisons)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._rows[index]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def rows(self) -> Iterator[tuple[str, ...]]:
+        """The table's texts, row by row."""
+        for one in self._rows:
+            graphs, kernels = ("" if n is None else str(n) for n in (one.graphs, one.kernels))
+            yield (
+                one.name, graphs, kernels, f"{one.eager_ms:.3g}", f"{one.compiled_ms:.3g}", f"{one.speed_up:.1f}x",
+                str(one.difference),
+            )  # fmt: skip
+
+    def __repr__(self) -> str:
+        table = [self.HEADS, *self.rows()]
+        widths = [max(len(row[n]) for row in table) for n in range(len(self.HEADS))]
+        lines = []
+        for row in table:
+            cells = [row[0].ljust(widths[0]), *(text.rjust(width) for text, width in zip(row[1:], widths[1:], strict=True))]
+            lines.append("  ".join(cells).rstrip())
+        lines.insert(1, "  ".join("-" * width for width in widths))
+        return "\n".join(lines)
+
+    def html(self) -> str:
+        """The table as HTML."""
+        style = 'style="text-align: {}"'
+        heads = "".join(f"<th {style.format('right' if n else 'left')}>{head}</th>" for n, head in enumerate(self.HEADS))
+        rows = "".join(
+            "<tr>"
+            + "".join(f"<td {style.format('right' if n else 'left')}>{escape(t)}</td>" for n, t in enumerate(row))
+            + "</tr>"
+            for row in self.rows()
+        )
+        return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self.html()}
+
+
+def compare(function: Callable[..., Any], *args: Any, budget: float = 1.0, name: str = "", **kwargs: Any) -> Comparison:
+    """Times ``function(*args, **kwargs)`` in plain Python and compiled, and compares what it returns and changes.
+
+    ``function`` may be compiled already; else it is compiled with the default settings. ``budget`` is the time that
+    the timed runs may take, in seconds. The arguments are copied, once for each kind of run.
+
+    >>> import numpy as np
+    >>> compare(lambda x: x + 1, np.zeros(10), budget=0).difference.equal
+    True
+    """
+    plain = getattr(function, "__wrapped__", function)
+    compiled = function if hasattr(function, "entries") else tcompile.compile(function)
+    work = copied((args, kwargs)), copied((args, kwargs))
+
+    def eager_run() -> Any:
+        with tcompile.set_stance("force_eager"):
+            return _timed(lambda: plain(*work[0][0], **work[0][1]))
+
+    def compiled_run() -> Any:
+        return _timed(lambda: compiled(*work[1][0], **work[1][1]))
+
+    return take_turns(
+        name or getattr(plain, "__name__", repr(plain)), eager_run, compiled_run,
+        budget=budget, after_first=lambda: difference(work[0], work[1], "the arguments"), state=compiled,
+    )  # fmt: skip
+
+
+def take_turns(
+    name: str,
+    eager: Callable[[], tuple[float, Any]],
+    compiled: Callable[[], tuple[float, Any]],
+    *,
+    budget: float,
+    after_first: Callable[[], Difference] = Difference,
+    state: Any = None,
+) -> Comparison:
+    """Runs both in turn until the budget is spent. Each returns its seconds and its result.
+
+    The first run of each is compared and not counted. ``after_first`` adds a difference once both have run once;
+    ``state`` is asked for its graphs and kernels at the end.
+    """
+    plain_result, compiled_result = eager()[1], compiled()[1]
+    apart = difference(plain_result, compiled_result) | after_first()
+    del plain_result, compiled_result
+    times: tuple[list[float], list[float]] = ([], [])
+    end = time.perf_counter() + budget
+    for done in range(ROUNDS[-1]):
+        if done >= ROUNDS[0] and time.perf_counter() > end:
+            break
+        times[0].append(eager()[0])
+        times[1].append(compiled()[0])
+    medians = [statistics.median(kind) * 1e3 for kind in times]
+    graphs, kernels = counts(state)
+    return Comparison(name, medians[0], medians[1], apart, len(times[0]), graphs, kernels)
+
+
+def counts(compiled: Any) -> tuple[int | None, int | None]:
+    """How many graphs and kernels the newest entry of a compiled function has; None where it does not say."""
+    graphs = getattr(compiled, "graphs", None)
+    entries = getattr(compiled, "entries", None)
+    kernels = getattr(entries[-1], "kernels", None) if entries else None
+    return (None if graphs is None else len(graphs)), (len(kernels) if isinstance(kernels, Sequence) else kernels)
+
+
+def format_ms(ms: float) -> str:
+    """Milliseconds with three digits, in the unit that suits them.
+
+    >>> format_ms(0.0123), format_ms(12.34), format_ms(5432.1)
+    ('12.3 µs', '12.3 ms', '5.43 s')
+    """
+    if ms < 1:
+        return f"{ms * 1e3:.3g} µs"
+    return f"{ms:.3g} ms" if ms < 999.5 else f"{ms / 1e3:.3g} s"
+
+
+def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    start = time.perf_counter()
+    result = work()
+    return time.perf_counter() - start, result
+
+
+def copied(value: Any) -> Any:
+    """A deep copy, or, of what cannot be copied, the value itself."""
+    try:
+        return copy.deepcopy(value)
+    except Exception:
+        if isinstance(value, tuple | list):
+            return type(value)(copied(item) for item in value)
+        if isinstance(value, dict):
+            return {key: copied(item) for key, item in value.items()}
+        return value

@@ -1,0 +1,237 @@
+"""The magics ``%%tcompile`` and ``%tcompile``: options in, a run or an answer out.
+
+Enters: the line and the text that IPython hands to a magic. Leaves: a cell that ran, its report, or a usage error that
+names what is valid. Exists as the thin layer between IPython and the public API; names of stances, backends and modes
+are checked by that API alone, so that its lists and this magic's never differ.
+"""
+
+from __future__ import annotations
+
+import ast
+import bdb
+import contextlib
+import difflib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import tcompile
+from IPython.core.error import UsageError
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.display import display
+from tcompile.errors import InvalidArgument, InvalidType
+from tcompile_jupyter.cells import Cell, Settings, prepare, running, show_error
+from tcompile_jupyter.compare import Comparison, compare
+from tcompile_jupyter.compare_cell import Snapshot, compare_cell, snapshot
+from tcompile_jupyter.record import recording
+from tcompile_jupyter.report import Report
+from tcompile_jupyter.status import Status, current_stance
+
+if TYPE_CHECKING:
+    import argparse
+
+_DYNAMIC = {"true": True, "false": False, "auto": None}
+
+
+@magics_class
+class TcompileMagics(Magics):  # type: ignore[misc]
+    """``%%tcompile`` compiles a cell; ``%tcompile`` asks and tells the compiler."""
+
+    @no_var_expand
+    @magic_arguments("tcompile")
+    @argument("--stance", help="the stance for this cell alone; see tcompile.set_stance for the names")
+    @argument("--backend", default="auto", help="the backend; tcompile.list_backends() names them")
+    @argument("--mode", help="the mode; tcompile.list_mode_options() names them")
+    @argument("--dynamic", default="auto", help="sizes: true, false, or auto (dynamic once seen to change)")
+    @argument("--fullgraph", action="store_true", help="an error where a function of this cell would break")
+    @argument("--compare", action="store_true", help="run the cell again in copies, plain and compiled, and compare")
+    @argument("--graph", action="store_true", help="draw the graphs in the report")
+    @argument("--quiet", action="store_true", help="no report")
+    @argument("-h", "--help", action="store_true", help="this text")
+    @cell_magic("tcompile")
+    def cell(self, line: str, body: str) -> None:
+        """Run a cell with its code compiled: the functions that it defines, and its own statements.
+
+        The cell behaves as without the magic. A report of what was compiled follows it.
+        """
+        options = parse_argstring(self.cell, line)
+        if options.help:
+            print(self.cell.__doc__)
+            return
+        settings = _settings(options)
+        with contextlib.ExitStack() as stack:
+            if options.stance is not None:
+                with _usage_errors():
+                    stack.enter_context(tcompile.set_stance(options.stance))
+            self._run(body, settings, options)
+
+    def _run(self, body: str, settings: Settings, options: argparse.Namespace) -> None:
+        try:
+            cell = prepare(self.shell, body)
+        except SyntaxError as error:
+            show_error(self.shell, "", error)
+            self._afterwards(None)
+            return
+        before = snapshot(cell) if options.compare else None
+        with recording(_cell_id(self.shell)) as record:
+            failed = self._execute(cell, settings)
+        report = Report(
+            record,
+            stance=current_stance(),
+            draw=options.graph,
+            cell_file=cell.filename,
+            waiting=tuple(name for name, function in cell.functions.items() if not function.entries),
+        )
+        if before is not None and not failed:
+            report.comparison = self._compare(cell, settings, before)
+        if options.quiet or (failed and not list(record)):
+            self._afterwards(None)
+        else:
+            self._afterwards(report)
+
+    def _execute(self, cell: Cell, settings: Settings) -> bool:
+        """Runs the cell and shows its error. Returns whether there was one."""
+        try:
+            cell.run(settings)
+        except (SystemExit, bdb.BdbQuit, *self.shell.custom_exceptions):
+            raise  # these have their own ways in IPython
+        except BaseException as error:
+            show_error(self.shell, cell.filename, error)
+            return True
+        return False
+
+    def _compare(self, cell: Cell, settings: Settings, before: Snapshot) -> Comparison | None:
+        try:
+            return compare_cell(cell, settings, before)
+        except Exception as error:
+            print(f"tcompile: the cell ran, but could not be run again to compare: {type(error).__name__}: {error}")
+            return None
+
+    def _afterwards(self, report: Report | None) -> None:
+        """Shows ``report`` below everything that the cell shows, plots included, which IPython draws last."""
+        result = running(self.shell)
+        if result is None:
+            if report is not None:
+                display(report)
+            return
+
+        def after_cell(*_: Any) -> None:
+            self.shell.events.unregister("post_run_cell", after_cell)
+            if result.error_in_exec is not None:
+                self.shell.last_execution_succeeded = False
+            if report is not None:
+                display(report)
+
+        self.shell.events.register("post_run_cell", after_cell)
+
+    @no_var_expand
+    @magic_arguments("tcompile")
+    @argument("command", nargs="?", default="status", help="status (the default), stance, explain, compare or reset")
+    @argument("what", nargs="*", help="for stance: a name; for explain and compare: a call, such as f(x, y)")
+    @argument("-h", "--help", action="store_true", help="this text")
+    @line_magic("tcompile")
+    def line(self, line: str) -> Any:
+        """Ask and tell the compiler.
+
+        %tcompile               what is compiled, under which stance
+        %tcompile stance NAME   change the stance, for the whole process
+        %tcompile explain CALL  run the call, and explain its graphs, breaks and guards
+        %tcompile compare CALL  time the call in plain Python and compiled, and compare the results
+        %tcompile reset         forget everything that was compiled
+        """
+        command, _, what = line.strip().partition(" ")
+        if command in ("-h", "--help"):
+            print(self.line.__doc__)
+            return None
+        commands: dict[str, Callable[[str], Any]] = {
+            "status": self._status,
+            "stance": self._stance,
+            "explain": self._explain,
+            "compare": self._compare_call,
+            "reset": self._reset,
+        }
+        if (command or "status") not in commands:
+            raise UsageError(_unknown("command", command, commands, "%tcompile --help says what they do"))
+        return commands[command or "status"](what.strip())
+
+    def _status(self, what: str) -> Status:
+        _nothing("status", what)
+        return Status.of(self.shell.user_ns)
+
+    def _stance(self, what: str) -> None:
+        if not what:
+            print(current_stance())
+            return
+        with _usage_errors():
+            tcompile.set_stance(what)
+        print(f"stance {current_stance()}")
+
+    def _explain(self, what: str) -> Any:
+        function, args, kwargs = self._call("explain", what)
+        return tcompile.explain(function)(*args, **kwargs)
+
+    def _compare_call(self, what: str) -> Comparison:
+        function, args, kwargs = self._call("compare", what)
+        return compare(function, *args, name=what if len(what) <= 40 else "", **kwargs)
+
+    def _reset(self, what: str) -> None:
+        _nothing("reset", what)
+        tcompile.reset()
+        print("everything that was compiled is forgotten")
+
+    def _call(self, command: str, text: str) -> tuple[Callable[..., Any], list[Any], dict[str, Any]]:
+        """The function and the arguments of a call that is given as text; each is evaluated once."""
+        try:
+            call = ast.parse(text, mode="eval").body
+        except SyntaxError:
+            call = None
+        if not isinstance(call, ast.Call):
+            raise UsageError(f"%tcompile {command} takes a call, such as: %tcompile {command} f(x, y)")
+
+        def value(node: ast.expr) -> Any:
+            return eval(compile(ast.Expression(node), "<%tcompile>", "eval"), self.shell.user_ns)
+
+        args: list[Any] = []
+        for node in call.args:
+            args += list(value(node.value)) if isinstance(node, ast.Starred) else [value(node)]
+        kwargs: dict[str, Any] = {}
+        for keyword in call.keywords:
+            kwargs.update({keyword.arg: value(keyword.value)} if keyword.arg else value(keyword.value))
+        return value(call.func), args, kwargs
+
+
+def _settings(options: argparse.Namespace) -> Settings:
+    """The cell's settings, tried out on an empty function, so that a wrong one is refused before anything runs."""
+    if options.dynamic not in _DYNAMIC:
+        raise UsageError(_unknown("--dynamic", options.dynamic, _DYNAMIC))
+    settings = Settings(options.fullgraph, _DYNAMIC[options.dynamic], options.backend, options.mode)
+    with _usage_errors():
+        settings.compile(lambda: None)
+    return settings
+
+
+@contextlib.contextmanager
+def _usage_errors() -> Iterator[None]:
+    """Shows the API's own error about a wrong name as a usage error, without a traceback."""
+    try:
+        yield
+    except (InvalidArgument, InvalidType) as error:
+        raise UsageError(str(error)) from None
+
+
+def _unknown(what: str, given: str, valid: Any, more: str = "") -> str:
+    close = difflib.get_close_matches(given, list(valid), n=1)
+    guess = f" Did you mean {close[0]!r}?" if close else ""
+    return f"unknown {what} {given!r}; valid are: {', '.join(valid)}.{guess}{' ' + more if more else ''}"
+
+
+def _nothing(command: str, what: str) -> None:
+    if what:
+        raise UsageError(f"%tcompile {command} takes nothing after it, got {what!r}")
+
+
+def _cell_id(shell: Any) -> str:
+    result = running(shell)
+    if result is None:
+        return f"In[{shell.execution_count}]"
+    return result.info.cell_id or f"In[{result.execution_count}]"

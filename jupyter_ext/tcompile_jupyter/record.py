@@ -1,0 +1,97 @@
+"""What happened while a cell ran: the compiler's events, sorted by function.
+
+Enters: events, from the bus. Leaves: a ``Record`` with one ``FunctionRecord`` for each function that the events speak
+of, in the order of their first event. Exists so that the report is a plain function of data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tcompile.observe import bus
+from tcompile.observe.events import (
+    CompileFinished,
+    Event,
+    FellBack,
+    GraphBroke,
+    GraphCaptured,
+    KernelCompiled,
+    RecompileStarted,
+)
+
+
+@dataclass
+class FunctionRecord:
+    """The events of one function."""
+
+    name: str
+    graphs: list[GraphCaptured] = field(default_factory=list)
+    breaks: list[GraphBroke] = field(default_factory=list)
+    recompiles: list[RecompileStarted] = field(default_factory=list)
+    kernels: list[KernelCompiled] = field(default_factory=list)
+    compiles: list[CompileFinished] = field(default_factory=list)
+    fallbacks: list[FellBack] = field(default_factory=list)
+
+    @property
+    def compile_ms(self) -> float:
+        """Milliseconds spent compiling, all compiles together."""
+        return sum(event.ms for event in self.compiles)
+
+    def add(self, event: Event) -> None:
+        """Files ``event`` under its kind; kinds that no report shows are dropped."""
+        match event:
+            case GraphCaptured():
+                self.graphs.append(event)
+            case GraphBroke():
+                if not any(_same_break(event, other) for other in self.breaks):
+                    self.breaks.append(event)
+            case RecompileStarted():
+                self.recompiles.append(event)
+            case KernelCompiled():
+                self.kernels.append(event)
+            case CompileFinished():
+                self.compiles.append(event)
+            case FellBack():
+                self.fallbacks.append(event)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was filed."""
+        return not (
+            self.graphs or self.breaks or self.recompiles or self.kernels or self.compiles or self.fallbacks
+        )
+
+
+@dataclass
+class Record:
+    """The events of one run, by function. A ``Record`` is a bus listener."""
+
+    cell: str | None = None
+    functions: dict[str, FunctionRecord] = field(default_factory=dict)
+
+    def __call__(self, event: Event) -> None:
+        """Files ``event``, unless it belongs to another cell that runs at the same time."""
+        if event.cell is not None and event.cell != self.cell:
+            return
+        self.functions.setdefault(event.function, FunctionRecord(event.function)).add(event)
+
+    def __iter__(self) -> Iterator[FunctionRecord]:
+        return (function for function in list(self.functions.values()) if not function.empty)
+
+
+@contextlib.contextmanager
+def recording(cell: str | None) -> Iterator[Record]:
+    """Records for the length of a ``with`` block; events in it carry the id ``cell``."""
+    record = Record(cell)
+    token = bus.current_cell.set(cell)
+    try:
+        with bus.listening(record):
+            yield record
+    finally:
+        bus.current_cell.reset(token)
+
+
+def _same_break(one: GraphBroke, other: GraphBroke) -> bool:
+    return (one.reason, one.where, one.headline) == (other.reason, other.where, other.headline)

@@ -1,0 +1,70 @@
+"""``%tcompile`` alone: which functions of the namespace are compiled, and how it goes with them.
+
+Enters: the user's namespace. Leaves: a ``Status`` that displays itself as a table. Exists so that the state of the
+compiler can be seen at any time, not only under the cell that compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import tcompile
+
+
+@dataclass(frozen=True)
+class Status:
+    """The stance, the backends, and one row for each compiled function: name, entries, graphs, breaks, recompiles."""
+
+    stance: str
+    backends: tuple[str, ...]
+    functions: tuple[tuple[str, int, int, int, int], ...]
+
+    HEADS = ("function", "entries", "graphs", "breaks", "recompiles")
+
+    @classmethod
+    def of(cls, namespace: Mapping[str, Any]) -> Status:
+        """The status of the compiled functions in ``namespace``; names that IPython made are left out."""
+        rows = []
+        for name, value in namespace.items():
+            if compiled(value) and not name.startswith("_"):
+                rows.append((name, len(value.entries), len(value.graphs), len(value.breaks), len(value.recompiles)))
+        return cls(current_stance(), tuple(tcompile.list_backends()), tuple(rows))
+
+    def __str__(self) -> str:
+        lines = [f"stance {self.stance}; backends {', '.join(self.backends)}"]
+        if not self.functions:
+            return f"{lines[0]}\nno compiled functions here"
+        table = [self.HEADS, *(tuple(map(str, row)) for row in self.functions)]
+        widths = [max(len(row[n]) for row in table) for n in range(len(self.HEADS))]
+        for row in table:
+            numbers = (text.rjust(width) for text, width in zip(row[1:], widths[1:], strict=True))
+            lines.append("  ".join([row[0].ljust(widths[0]), *numbers]))
+        return "\n".join(lines)
+
+    def html(self) -> str:
+        """The status as HTML."""
+        head = f"<div>stance <b>{escape(self.stance)}</b> · backends {escape(', '.join(self.backends))}</div>"
+        if not self.functions:
+            return f"{head}<div>no compiled functions here</div>"
+        heads = "".join(f"<th>{name}</th>" for name in self.HEADS)
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{escape(str(value))}</td>" for value in row) + "</tr>" for row in self.functions
+        )
+        return f"{head}<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": str(self), "text/html": self.html()}
+
+
+def compiled(value: Any) -> bool:
+    """Whether ``value`` is a function that tcompile compiled."""
+    return all(hasattr(type(value), name) for name in ("entries", "graphs", "breaks", "recompiles"))
+
+
+def current_stance() -> str:
+    """The name of the stance that holds in this thread."""
+    stance: Any = tcompile.stance.current()
+    return str(getattr(stance, "name", stance))
