@@ -1,0 +1,186 @@
+"""The settings.
+
+Enters: assignments by the user (``tcompile.config.recompile_limit = 4``). Leaves: values read by capture
+and by the runtime. Exists as the one place that says which settings there are, what type each has and what
+it means. A misspelt name or a wrong type is refused where it is written, not met later as odd behaviour.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import html
+from typing import Any, Generic, NoReturn, TypeVar, overload
+
+from tcompile.errors import InvalidArgument, InvalidType
+
+T = TypeVar("T", bool, int)
+
+
+class Setting(Generic[T]):
+    """One setting: a descriptor that keeps its value in the ``Config`` object and checks what is assigned."""
+
+    def __init__(
+        self, default: T, doc: str, *, minimum: int | None = None, alias_of: str | None = None
+    ) -> None:
+        self.default: T = default
+        self.type: type[T] = type(default)
+        self.minimum = minimum
+        self.alias_of = alias_of
+        self.__doc__ = doc
+
+    def __set_name__(self, owner: type[Config], name: str) -> None:
+        self.name = name
+        self.key = self.alias_of or name
+
+    @overload
+    def __get__(self, config: None, owner: type[Config]) -> Setting[T]: ...
+    @overload
+    def __get__(self, config: Config, owner: type[Config]) -> T: ...
+    def __get__(self, config: Config | None, owner: type[Config]) -> Setting[T] | T:
+        if config is None:
+            return self
+        value: T = config.__dict__.get(self.key, self.default)
+        return value
+
+    def __set__(self, config: Config, value: T) -> None:
+        self.check(value)
+        config.__dict__[self.key] = value
+
+    def __delete__(self, config: Config) -> None:
+        config.__dict__.pop(self.key, None)
+
+    def check(self, value: object) -> None:
+        """Refuses a value of the wrong type or range. Raises InvalidType or InvalidArgument."""
+        if type(value) is not self.type:
+            raise InvalidType(
+                f"config.{self.name} must be {self.type.__name__}, got {type(value).__name__} {value!r}"
+            )
+        if self.minimum is not None and value < self.minimum:
+            raise InvalidArgument(f"config.{self.name} must be at least {self.minimum}, got {value}")
+
+
+class Config:
+    """The settings as attributes. Assign to change one, ``del`` for its default, ``patch`` for a while.
+
+    They hold for the whole process. An unknown name raises InvalidArgument, which lists the valid ones.
+
+    >>> config = Config()
+    >>> config.recompile_limit
+    8
+    >>> with config.patch(recompile_limit=1):
+    ...     config.recompile_limit
+    1
+    >>> config.recompile_limt = 3  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    tcompile.config.UnknownSetting: there is no setting 'recompile_limt'. Did you mean 'recompile_limit'? ...
+    """
+
+    recompile_limit = Setting(
+        8,
+        "Compiled entries that one code object may have; further kinds of call then run in plain Python.",
+        minimum=1,
+    )
+    cache_size_limit = Setting(8, "An older name of recompile_limit.", minimum=1, alias_of="recompile_limit")
+    max_instructions = Setting(
+        10_000,
+        "Bytecode instructions that one capture may follow, unrolled loops and called functions included;"
+        " beyond them the function runs in plain Python.",
+        minimum=1,
+    )
+    suppress_errors = Setting(
+        False,
+        "Where tcompile itself would raise an error, warn and run the function in plain Python instead.",
+    )
+    verify = Setting(False, "Check types and dominance of graphs after capture and after each transform.")
+
+    def patch(self, **values: bool | int) -> Patch:
+        """Changes settings for the length of a ``with`` block, or of a decorated function's calls.
+
+        Names and values are checked at once. The former values come back however the block ends.
+        """
+        for name, value in values.items():
+            _setting(name).check(value)
+        return Patch(self, values)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        _setting(name).__set__(self, value)
+
+    def __delattr__(self, name: str) -> None:
+        _setting(name).__delete__(self)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        # Reached for unknown names only. Look-ups of copy, pickle and notebooks expect a bare AttributeError.
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise UnknownSetting(_unknown(name))
+
+    def __dir__(self) -> list[str]:
+        return sorted([*SETTINGS, "patch"])
+
+    def __repr__(self) -> str:
+        rows = [
+            f"    {name}={getattr(self, name)!r},"
+            for name, setting in SETTINGS.items()
+            if not setting.alias_of
+        ]
+        return "\n".join(["tcompile.config(", *rows, ")"])
+
+    def _repr_html_(self) -> str:
+        left = "style='text-align:left'"
+        rows = "".join(
+            f"<tr><td {left}><code>{name}</code></td><td><code>{getattr(self, name)!r}</code></td>"
+            f"<td><code>{setting.default!r}</code></td>"
+            f"<td {left}>{html.escape(setting.__doc__ or '')}</td></tr>"
+            for name, setting in SETTINGS.items()
+            if not setting.alias_of
+        )
+        head = f"<tr><th {left}>setting</th><th>value</th><th>default</th><th {left}>meaning</th></tr>"
+        return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
+
+
+class Patch(contextlib.ContextDecorator):
+    """What ``config.patch`` returns: a context manager, also usable as a decorator and more than once."""
+
+    def __init__(self, config: Config, values: dict[str, bool | int]) -> None:
+        self._config = config
+        self._values = values
+        self._saved: list[dict[str, Any]] = []
+
+    def __enter__(self) -> Config:
+        self._saved.append({name: getattr(self._config, name) for name in self._values})
+        for name, value in self._values.items():
+            setattr(self._config, name, value)
+        return self._config
+
+    def __exit__(self, *error: object) -> None:
+        for name, value in self._saved.pop().items():
+            setattr(self._config, name, value)
+
+
+class UnknownSetting(InvalidArgument, AttributeError):
+    """A setting that does not exist was named."""
+
+
+SETTINGS: dict[str, Setting[Any]] = {
+    name: value for name, value in vars(Config).items() if isinstance(value, Setting)
+}
+
+
+def _setting(name: str) -> Setting[Any]:
+    setting = SETTINGS.get(name)
+    if setting is None:
+        raise UnknownSetting(_unknown(name))
+    return setting
+
+
+def _unknown(name: str) -> str:
+    near = difflib.get_close_matches(name, SETTINGS, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"there is no setting {name!r}.{hint} Settings: {', '.join(SETTINGS)}"
+
+
+config = Config()
+
+__all__ = ["SETTINGS", "Config", "Setting", "config"]

@@ -1,0 +1,644 @@
+"""set_stance as a statement, a block and a decorator: what holds where, and until when."""
+
+import asyncio
+import code as code_module
+import contextlib
+import functools
+import inspect
+import io
+import sys
+import threading
+
+import pytest
+
+from tcompile import stance as stance_module
+from tcompile.errors import InvalidArgument, InvalidType, StanceError
+from tcompile.observe import bus
+from tcompile.observe.events import StanceChanged, UserLine
+from tcompile.stance import STANCES, Stance, current, refusal, set_stance
+
+
+@pytest.fixture(autouse=True)
+def _default():
+    set_stance("default")
+    yield
+    assert stance_module._live() is None, "a test left a block open"
+    set_stance("default")
+
+
+def name():
+    return current().name
+
+
+def elsewhere(function=name):
+    """The result of ``function`` in a new thread."""
+    result = []
+    thread = threading.Thread(target=lambda: result.append(function()))
+    thread.start()
+    thread.join()
+    return result[0]
+
+
+# -- the three uses
+
+
+@pytest.mark.parametrize("each", STANCES)
+def test_statement_holds_for_the_process_until_the_next(each):
+    set_stance(each)
+    assert name() == each and elsewhere() == each
+    set_stance("default")
+    assert name() == "default" and elsewhere() == "default"
+
+
+@pytest.mark.parametrize("each", STANCES)
+def test_block_holds_for_this_thread_only(each):
+    with set_stance(each):
+        assert name() == each
+        assert elsewhere() == "default"
+    assert name() == "default"
+
+
+def test_nested_blocks_are_restored_on_exceptions():
+    with set_stance("force_eager"):
+        with pytest.raises(ZeroDivisionError), set_stance("default"):
+            assert name() == "default"
+            with set_stance("fail_on_recompile"):
+                assert name() == "fail_on_recompile"
+                raise ZeroDivisionError
+        assert name() == "force_eager"
+    assert name() == "default"
+
+
+def test_decorator_sets_per_call_and_keeps_every_argument():
+    @set_stance("default", skip_guard_eval_unsafe=True, force_backend="eager")
+    def f(a, *rest, b=2, **more):
+        """Doc."""
+        return current(), a, rest, b, more
+
+    assert name() == "default" and current().force_backend is None
+    expected = Stance("default", "eager", True)
+    assert f(1, 3, b=4, c=5) == (expected, 1, (3,), 4, {"c": 5})
+    assert f.__tcompile_stance__ == expected and f.__doc__ == "Doc." and f.__name__ == "f"
+    assert str(inspect.signature(f)) == "(a, *rest, b=2, **more)"
+    assert current() == Stance()
+
+
+def test_decorator_on_methods():
+    class C:
+        @set_stance("force_eager")
+        def method(self):
+            return self, name()
+
+        @classmethod
+        @set_stance("force_eager")
+        def under_class(cls):
+            return cls, name()
+
+        @set_stance("force_eager")
+        @classmethod
+        def over_class(cls):
+            return cls, name()
+
+        @set_stance("force_eager")
+        @staticmethod
+        def static():
+            return name()
+
+        @property
+        @set_stance("force_eager")
+        def prop(self):
+            return name()
+
+    c = C()
+    assert c.method() == (c, "force_eager")
+    assert C.under_class() == C.over_class() == (C, "force_eager")
+    assert c.static() == c.prop == "force_eager"
+
+
+def test_decorator_is_reentrant_reusable_and_restores_on_exceptions():
+    eager = set_stance("force_eager")
+    set_stance("default")
+
+    @eager
+    def f(depth):
+        assert name() == "force_eager"
+        if depth:
+            with set_stance("default"):
+                assert f(depth - 1) is None
+                assert name() == "default"
+            with eager, eager:
+                assert name() == "force_eager"
+            assert name() == "force_eager"
+        else:
+            raise_or_not()
+
+    raise_or_not = lambda: None
+    f(3)
+    assert name() == "default"
+
+    def raise_or_not():
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        f(2)
+    assert name() == "default"
+
+
+def test_one_object_in_two_threads_at_once():
+    shared = set_stance("force_eager")
+    set_stance("default")
+    inside, leave = threading.Event(), threading.Event()
+
+    def other():
+        with shared:
+            inside.set()
+            leave.wait()
+            return name()
+
+    result = []
+    thread = threading.Thread(target=lambda: result.append((other(), name())))
+    thread.start()
+    inside.wait()
+    assert name() == "default"
+    with shared:
+        leave.set()
+        thread.join()
+        assert name() == "force_eager"
+    assert result == [("force_eager", "default")] and name() == "default"
+
+
+def test_decorating_other_callables_and_refusing_classes():
+    wrapped = set_stance("force_eager")(functools.partial(name))
+    assert wrapped() == "force_eager"
+    assert set_stance("force_eager")(len)([1]) == 1
+    for wrong in (int, 3, property(name)):
+        with pytest.raises(InvalidType, match="decorates functions"):
+            set_stance("force_eager")(wrong)
+    assert name() == "default"
+
+
+# -- coroutines and generators
+
+
+def test_decorated_coroutine_holds_over_awaits_and_not_in_other_tasks():
+    @set_stance("force_eager")
+    async def f():
+        first = name()
+        await asyncio.sleep(0)
+        return first, name()
+
+    async def other():
+        seen = []
+        for _ in range(4):
+            seen.append(name())
+            await asyncio.sleep(0)
+        return seen
+
+    async def main():
+        return await asyncio.gather(f(), other())
+
+    assert inspect.iscoroutinefunction(f)
+    assert asyncio.run(main()) == [("force_eager", "force_eager"), ["default"] * 4]
+
+
+def test_decorated_generator_gives_the_stance_back_at_each_yield():
+    log = []
+
+    @set_stance("force_eager")
+    def f(n):
+        try:
+            for i in range(n):
+                try:
+                    log.append((name(), (yield i)))
+                except KeyError:
+                    log.append((name(), "caught"))
+        finally:
+            log.append((name(), "closed"))
+        return "done"
+
+    def drive():
+        return (yield from f(3))
+
+    assert inspect.isgeneratorfunction(f)
+    g = drive()
+    assert next(g) == 0 and name() == "default"
+    assert g.send("a") == 1 and name() == "default"
+    assert g.throw(KeyError()) == 2 and name() == "default"
+    with pytest.raises(StopIteration) as stop:
+        g.send("b")
+    assert stop.value.value == "done"
+    assert log == [("force_eager", x) for x in ("a", "caught", "b", "closed")]
+    log.clear()
+    g = f(3)
+    next(g)
+    g.close()
+    assert log == [("force_eager", "closed")] and name() == "default"
+
+
+def test_decorated_async_generator():
+    log = []
+
+    @set_stance("force_eager")
+    async def f(n):
+        try:
+            for i in range(n):
+                await asyncio.sleep(0)
+                try:
+                    log.append((name(), (yield i)))
+                except KeyError:
+                    log.append((name(), "caught"))
+        finally:
+            log.append((name(), "closed"))
+
+    async def main():
+        g = f(3)
+        assert await anext(g) == 0 and name() == "default"
+        assert await g.asend("a") == 1 and name() == "default"
+        assert await g.athrow(KeyError()) == 2
+        assert name() == "default"
+        await g.aclose()
+        assert name() == "default"
+        return [i async for i in f(2)]
+
+    assert inspect.isasyncgenfunction(f)
+    assert asyncio.run(main()) == [0, 1]
+    assert [text for _, text in log] == ["a", "caught", "closed", None, None, "closed"]
+    assert {seen for seen, _ in log} == {"force_eager"}
+
+
+# -- statements inside blocks
+
+
+def test_statement_inside_a_block_acts_at_once_and_the_block_restores_its_thread():
+    with set_stance("force_eager"):
+        set_stance("fail_on_recompile")
+        assert name() == "fail_on_recompile" and elsewhere() == "fail_on_recompile"
+    assert name() == "default"
+    assert elsewhere() == "fail_on_recompile"  # the statement was for the process
+    with set_stance("eager_on_recompile"):
+        assert name() == "eager_on_recompile"
+    assert name() == "default"
+    elsewhere(lambda: set_stance("force_eager"))  # a later statement anywhere is followed again
+    assert name() == "force_eager"
+
+
+def test_statement_inside_nested_blocks():
+    with set_stance("force_eager"):
+        with set_stance("eager_on_recompile"):
+            set_stance("fail_on_recompile")
+            assert name() == "fail_on_recompile"
+        assert name() == "force_eager"
+    assert name() == "default" and elsewhere() == "fail_on_recompile"
+    set_stance("default")
+    assert name() == elsewhere() == "default"
+
+
+def test_statement_of_another_thread_waits_for_our_block_to_end():
+    with set_stance("force_eager"):
+        elsewhere(lambda: set_stance("fail_on_recompile"))
+        assert name() == "force_eager"
+    assert name() == "fail_on_recompile"
+
+
+def test_blocks_that_end_out_of_order():
+    a, b = contextlib.ExitStack(), contextlib.ExitStack()
+    a.enter_context(set_stance("force_eager"))
+    b.enter_context(set_stance("fail_on_recompile"))
+    a.close()
+    assert name() == "fail_on_recompile"
+    b.close()
+    assert name() == "default"
+
+
+# -- stored objects
+
+
+def test_stored_object_acts_at_once_and_entering_it_takes_that_back():
+    s = set_stance("force_eager")
+    assert name() == "force_eager" and elsewhere() == "force_eager"
+    with s:
+        assert name() == "force_eager" and elsewhere() == "default"
+    assert name() == "default"
+    with s:
+        assert name() == "force_eager" and elsewhere() == "default"
+    assert name() == "default"
+
+
+def test_stored_object_used_as_decorator_takes_its_statement_back():
+    s = set_stance("force_eager")
+
+    @s
+    def f():
+        return name()
+
+    assert name() == "default" and f() == "force_eager"
+
+
+def test_entering_a_stored_object_does_not_undo_a_later_statement():
+    s = set_stance("force_eager")
+    set_stance("fail_on_recompile")
+    with s:
+        assert name() == "force_eager"
+    assert name() == "fail_on_recompile"
+
+
+def test_stored_object_inside_a_block():
+    with set_stance("eager_on_recompile"):
+        s = set_stance("force_eager")
+        assert name() == "force_eager"
+        with s:
+            assert name() == "force_eager" and elsewhere() == "default"
+        assert name() == "eager_on_recompile"
+    assert name() == "default"
+
+
+# -- how the call site decides: each source sets force_eager, and must or must not act as a statement
+
+STATEMENTS = [
+    "set_stance('force_eager')",
+    "s = set_stance('force_eager')",
+    "global s; s = set_stance('force_eager')",
+    "a = b = set_stance('force_eager')",
+    "o.x = set_stance('force_eager')",
+    "o.o.x = set_stance('force_eager')",
+    "d['k'] = set_stance('force_eager')",
+    "d[o.key] = set_stance('force_eager')",
+    "s: object = set_stance('force_eager')",
+    "(s := set_stance('force_eager'))",
+    "return set_stance('force_eager')",
+    "for i in [1]:\n        return set_stance('force_eager')",
+    "with contextlib.nullcontext():\n        return set_stance('force_eager')",
+    "try:\n        return set_stance('force_eager')\n    finally:\n        pass",
+    "s = set_stance('force_eager') if o else None",
+    "set_stance(*('force_eager',))",
+    "set_stance(stance='force_eager')",
+    "set_stance(**{'stance': 'force_eager'})",
+    "functools.partial(set_stance, 'force_eager')()",
+    "s = functools.partial(set_stance)('force_eager')",
+    "(lambda: set_stance('force_eager'))()",
+    "list(map(set_stance, ['force_eager']))",
+    "threading.Thread(target=set_stance, args=('force_eager',)).start()",
+    "\n    ".join(f"v{i} = {i}" for i in range(300)) + "\n    v300 = set_stance('force_eager')",
+]
+HANDED_ON = [
+    "with set_stance('force_eager'): assert other() == 'default'",
+    "with set_stance('force_eager') as s: assert other() == 'default'",
+    "with (s := set_stance('force_eager')): assert other() == 'default'",
+    "with (set_stance('force_eager') if o else None): assert other() == 'default'",
+    "with (set_stance('force_eager'), contextlib.nullcontext()): pass",
+    "with contextlib.nullcontext(), set_stance('force_eager'): pass",
+    "with functools.partial(set_stance, 'force_eager')(): pass",
+    "with contextlib.ExitStack() as stack: stack.enter_context(set_stance('force_eager'))",
+    "with contextlib.ExitStack() as stack: cm = stack.enter_context(set_stance('force_eager'))",
+    "@set_stance('force_eager')\n    def g(): pass",
+    "@functools.cache\n    @set_stance('force_eager')\n    def g(a=1, *, b=2) -> int: pass",
+    "g = set_stance('force_eager')(print)",
+    "set_stance('force_eager')(print)",
+    "stances = [set_stance('force_eager'), set_stance('default')]",
+    "repr(set_stance('force_eager'))",
+    "f'{set_stance(chr(102) + chr(111) + chr(114) + chr(99) + chr(101) + chr(95) + chr(101) + 'ager')}'"
+    if sys.version_info >= (3, 12)
+    else "f\"{set_stance('force_eager')}\"",
+    "set_stance('force_eager').stance",
+    "o.x = set_stance('force_eager').stance",
+    "d[set_stance('force_eager')] = 1",
+    "set_stance('force_eager').x = 1",
+]
+
+
+def namespace():
+    class O:
+        key = "k"
+
+    o = O()
+    o.o = O()
+    return {
+        "set_stance": set_stance, "contextlib": contextlib, "functools": functools, "threading": threading,
+        "o": o, "d": {}, "other": lambda: elsewhere(),
+    }  # fmt: skip
+
+
+def no_trace(*args):
+    return no_trace
+
+
+@contextlib.contextmanager
+def traced():
+    before = sys.gettrace()
+    sys.settrace(no_trace)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
+
+@contextlib.contextmanager
+def profiled():
+    before = sys.getprofile()
+    sys.setprofile(no_trace)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)
+
+
+@contextlib.contextmanager
+def monitored():
+    if sys.version_info < (3, 12):
+        yield
+        return
+    m = sys.monitoring
+    m.use_tool_id(3, "test")
+    m.register_callback(3, m.events.INSTRUCTION, lambda *args: None)
+    m.set_events(3, m.events.INSTRUCTION | m.events.LINE | m.events.CALL)
+    try:
+        yield
+    finally:
+        m.set_events(3, 0)
+        m.free_tool_id(3)
+
+
+@pytest.mark.parametrize("under", [contextlib.nullcontext, traced, profiled, monitored])
+@pytest.mark.parametrize("source", STATEMENTS + HANDED_ON)
+def test_call_site(source, under):
+    scope = namespace()
+    exec(f"def f():\n    {source}\n    return None", scope)
+    with under():
+        for _ in range(20 if under is contextlib.nullcontext else 1):  # also once the interpreter has specialised it
+            set_stance("default")
+            scope["f"]()
+            for thread in threading.enumerate():
+                if thread is not threading.current_thread() and thread.daemon is False and "Thread-" in thread.name:
+                    thread.join()
+            assert elsewhere() == name() == ("force_eager" if source in STATEMENTS else "default")
+
+
+@pytest.mark.parametrize("mode", ["exec", "single"])
+@pytest.mark.parametrize("source", [s for s in STATEMENTS + HANDED_ON if "return" not in s and "global" not in s])
+def test_call_site_at_module_level(source, mode, capsys):
+    if mode == "single" and "\n    v" in source:
+        pytest.skip("one statement at a time")
+    exec(compile(source.replace("\n    ", "\n") + "\n", "<cell>", mode), namespace())
+    for _ in range(100):
+        if name() == ("force_eager" if source in STATEMENTS else "default"):
+            break  # a thread may have been started
+    assert name() == ("force_eager" if source in STATEMENTS else "default")
+
+
+def test_call_site_eval_console_and_class_body():
+    assert repr(eval("set_stance('force_eager')", namespace())) == "set_stance('force_eager')"
+    assert name() == "force_eager"
+    set_stance("default")
+    console = code_module.InteractiveConsole(namespace())
+    with contextlib.redirect_stdout(io.StringIO()) as shown:
+        console.push("set_stance('force_eager')")
+    assert name() == "force_eager" and shown.getvalue() == "set_stance('force_eager')\n"
+    set_stance("default")
+
+    class C:
+        attribute = set_stance("force_eager")
+
+    assert name() == "force_eager"
+
+
+def test_last_expression_of_a_notebook_cell():
+    shell = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell()
+    shell.user_ns["set_stance"] = set_stance
+    with contextlib.redirect_stdout(io.StringIO()):
+        assert shell.run_cell("x = 1\nset_stance('force_eager')", store_history=False).success
+    assert name() == "force_eager"
+    assert shell.run_cell("with set_stance('default'): pass", store_history=False).success
+    assert name() == "force_eager"
+
+
+def test_no_other_thread_ever_sees_a_block():
+    stop, seen = threading.Event(), set()
+
+    def watch():
+        while not stop.is_set():
+            seen.add(current().name)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+
+        @set_stance("fail_on_recompile")
+        def f():
+            pass
+
+        for _ in range(300):
+            with set_stance("force_eager"):
+                f()
+    finally:
+        sys.setswitchinterval(interval)
+        stop.set()
+        thread.join()
+    assert seen == {"default"}
+
+
+# -- what is refused
+
+
+@pytest.mark.parametrize(
+    "wrong, meant",
+    [
+        ("fail_on_recompilation", "fail_on_recompile"),
+        ("force-eager", "force_eager"),
+        ("Eager_On_Recompile", "eager_on_recompile"),
+        ("eager", "force_eager"),
+        ("defualt", "default"),
+    ],
+)
+def test_wrong_name(wrong, meant):
+    with pytest.raises(InvalidArgument) as error:
+        set_stance(wrong)
+    text = str(error.value)
+    assert f"Did you mean {meant!r}?" in text and all(each in text for each in STANCES)
+    assert isinstance(error.value, ValueError) and name() == "default"
+
+
+def test_wrong_name_without_a_neighbour():
+    with pytest.raises(InvalidArgument) as error:
+        set_stance("zzzz")
+    assert "Did you mean" not in str(error.value) and "force_eager" in str(error.value)
+
+
+@pytest.mark.parametrize("arguments", [{"stance": 3}, {"stance": None}, {"skip_guard_eval_unsafe": 1}, {"force_backend": 3}])
+def test_wrong_types(arguments):
+    with pytest.raises(InvalidType) as error:
+        set_stance(**arguments)
+    assert isinstance(error.value, TypeError) and name() == "default"
+
+
+def test_decorator_without_parentheses_is_explained():
+    with pytest.raises(InvalidType, match=r'@set_stance\("force_eager"\)'):
+
+        @set_stance
+        def f():
+            pass
+
+
+@pytest.mark.parametrize("each", [s for s in STANCES if s != "default"])
+@pytest.mark.parametrize("backend", ["eager", print])
+def test_force_backend_goes_with_default_only(each, backend):
+    with pytest.raises(InvalidArgument, match="force_backend goes with the stance 'default' only"):
+        set_stance(each, force_backend=backend)
+    with set_stance("default", force_backend=backend):
+        assert current().force_backend == backend
+
+
+def test_keyword_only_arguments():
+    with pytest.raises(TypeError):
+        set_stance("default", True)
+
+
+def test_repr():
+    assert repr(set_stance()) == "set_stance('default')"
+    s = set_stance(force_backend=print, skip_guard_eval_unsafe=True)
+    assert repr(s) == "set_stance('default', force_backend=print, skip_guard_eval_unsafe=True)"
+    assert str(s.stance) == "default, force_backend=print, skip_guard_eval_unsafe"
+
+
+# -- what is told
+
+
+def test_events():
+    seen = []
+    with bus.listening(lambda event: seen.append(event) if isinstance(event, StanceChanged) else None):
+        set_stance("force_eager")
+        with set_stance("default"):
+            pass
+        set_stance("force_eager")  # no change
+    assert [(e.previous, e.stance, e.scope) for e in seen] == [
+        ("default", "force_eager", "process"),
+        ("force_eager", "default", "block"),
+        ("default", "force_eager", "block"),
+    ]
+
+
+def test_refusal_shows_the_users_line_and_the_ways_out():
+    stack = [
+        UserLine(file="cell", line=9, function="outer", text="    return inner(x)"),
+        UserLine(file="cell", line=3, function="baz", text='    with set_stance("force_eager"):', column=9, end_column=34),
+    ]
+    error = refusal("inner, which set_stance decorates", stack)
+    assert isinstance(error, StanceError)
+    assert str(error).splitlines() == [
+        "tcompile cannot compile inner, which set_stance decorates: the stance can be changed only outside of compiled"
+        " functions.",
+        "",
+        "from user code:",
+        '  File "cell", line 9, in outer',
+        "    return inner(x)",
+        '  File "cell", line 3, in baz',
+        '    with set_stance("force_eager"):',
+        "         ^^^^^^^^^^^^^^^^^^^^^^^^^",
+        "",
+        "Put the change around the call of the compiled function instead.",
+        "To see more of what led here, first call:",
+        "    tcompile.set_logs(graph_breaks=True, compiles=True)",
+        "To run such a function in plain Python instead of raising this error:",
+        "    tcompile.config.suppress_errors = True",
+    ]
