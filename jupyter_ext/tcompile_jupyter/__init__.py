@@ -1,12 +1,12 @@
 """tcompile in a notebook: the magics, the report under a cell, and comparisons with plain Python.
 
 Enters: IPython's shell, when the user types ``%load_ext tcompile``. Leaves: the magics ``%%tcompile`` and
-``%tcompile``. Exists apart from the compiler so that tcompile itself never imports a Jupyter package; everything here
-reads the event stream and calls the public API.
+``%tcompile``. Exists apart from the compiler so that tcompile itself never imports a Jupyter package;
+everything here reads the event stream and calls the public API.
 
-The files, in the order in which a cell goes through them: ``magics`` (options), ``cells`` (running the text as a plain
-cell would run), ``record`` (the events of that run), ``report`` (what stands under the cell), and beside them
-``compare`` with ``differences`` (the same work in plain Python and compiled).
+The files, in the order in which a cell goes through them: ``magics`` (options), ``cells`` (running the text
+as a plain cell would run), ``record`` (the events of that run), ``report`` (what stands under the cell), and
+beside them ``compare`` with ``differences`` (the same work in plain Python and compiled).
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """Runs the text of a ``%%tcompile`` cell as IPython would run a plain cell, with its code compiled.
 
-Enters: the text under the magic line, and the shell. Leaves: the cell's effects on the user's namespace, the displayed
-value, and errors whose tracebacks hold the user's own lines only. Exists because a cell magic is handed text alone:
-IPython syntax, display rules, line numbers and tracebacks of plain cells all have to be given back to it.
+Enters: the text under the magic line, and the shell. Leaves: the cell's effects on the user's namespace, the
+displayed value, and errors whose tracebacks hold the user's own lines only. Exists because a cell magic is
+handed text alone: IPython syntax, display rules, line numbers and tracebacks of plain cells all have to be
+given back to it.
 
-A cell is run in stretches. A stretch ends behind each ``def`` at the top level, where the new function's name is bound
-to its compiled form, so that the statements after it already call that. A last expression is run with the stretch that
-it belongs to and displayed after it.
+A cell is run in stretches. A stretch ends behind each ``def`` at the top level, where the new function's name
+is bound to its compiled form, so that the statements after it already call that. A last expression is run
+with the stretch that it belongs to and displayed after it.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
-import tcompile
 from IPython.core.displayhook import DisplayHook
 from IPython.core.error import UsageError
 from tcompile.runtime.cell import run_cell
+
+import tcompile
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
@@ -36,7 +38,7 @@ _PACKAGES = tuple(str(Path(module.__file__ or "").parent) for module in (tcompil
 
 @dataclass(frozen=True)
 class Settings:
-    """How the code of a cell is compiled: the arguments of ``tcompile.compile`` that have an option in the magic."""
+    """How the code of a cell is compiled: those arguments of ``tcompile.compile`` that the magic has."""
 
     fullgraph: bool = False
     dynamic: bool | None = None
@@ -53,7 +55,7 @@ class Settings:
 
 @dataclass
 class Cell:
-    """A cell that has been parsed and not yet run. ``functions`` fills with the compiled functions as it runs."""
+    """A parsed cell. ``functions`` fills with the compiled functions while it runs."""
 
     shell: InteractiveShell
     filename: str
@@ -62,7 +64,7 @@ class Cell:
     functions: dict[str, Any] = field(default_factory=dict)
 
     def stretches(self) -> Iterator[Stretch]:
-        """The cell's statements, cut behind every top-level function and around every displayed expression."""
+        """The cell's statements, cut behind top-level functions and around displayed expressions."""
         return _cut(self.tree.body, self.shell.ast_node_interactivity)
 
     def run(self, settings: Settings) -> None:
@@ -104,8 +106,8 @@ class Stretch:
             )  # fmt: skip
 
 
-def plain_function(value: Any) -> bool:
-    """Whether ``value`` is a function that a cell compiles: a ``def`` that no decorator has made something else."""
+def plain_function(value: Any) -> TypeGuard[types.FunctionType]:
+    """Whether a cell compiles ``value``: a ``def`` that no decorator has made something else."""
     return isinstance(value, types.FunctionType) and not (
         inspect.isgeneratorfunction(value)
         or inspect.iscoroutinefunction(value)
@@ -150,7 +152,7 @@ def _displayed(statement: ast.stmt) -> Iterator[Stretch]:
 
 
 def _kept(statement: ast.Expr) -> ast.stmt:
-    """``SHOWN = expression``: the expression runs with its neighbours, and its value can be displayed afterwards."""
+    """``SHOWN = expression``: it runs with its neighbours, and its value is displayed afterwards."""
     assign = ast.Assign([ast.Name(SHOWN, ast.Store())], statement.value)
     return ast.fix_missing_locations(ast.copy_location(assign, statement))
 
@@ -164,7 +166,7 @@ def _assigned(statement: ast.stmt) -> str | None:
     return target.id if isinstance(target, ast.Name) else None
 
 
-# -- from text to a Cell -------------------------------------------------------------------------------------------
+# -- from text to a Cell --
 def running(shell: InteractiveShell) -> ExecutionResult | None:
     """The result that IPython is filling for the cell that runs now; None when no cell does."""
     result: ExecutionResult | None = shell.displayhook.exec_result
@@ -174,21 +176,24 @@ def running(shell: InteractiveShell) -> ExecutionResult | None:
 def prepare(shell: InteractiveShell, body: str) -> Cell:
     """Parses the text of a cell. Raises SyntaxError as IPython would, at the line that the user sees.
 
-    The lines above ``body``, which hold the magic itself, stay in front of it as comments: lines are counted from the
-    top of the cell, in tracebacks as in the editor.
+    The lines above ``body``, which hold the magic itself, stay in front of it as comments: lines are counted
+    from the top of the cell, in tracebacks as in the editor.
     """
     result = running(shell)
     raw = result.info.raw_cell if result is not None else ""
     count = result.execution_count if result is not None else shell.execution_count
     above = len(raw.rstrip().splitlines()) - len(body.rstrip().splitlines())
     lines = raw.splitlines()[:above] if above > 0 else ["%%tcompile"]
-    head = "".join(f"# {line}\n" for line in lines)
+    empty = len(body.splitlines()) - len(body.lstrip().splitlines())  # which transform_cell takes away
+    head = "".join(f"# {line}".rstrip() + "\n" for line in lines) + "\n" * empty
     text = head + shell.transform_cell(body)
     filename = shell.compile.cache(text, count, raw_code=raw or None)
     tree = shell.transform_ast(shell.compile.ast_parse(text, filename))
     if _awaits(tree):
         raise UsageError("%%tcompile cannot run a top-level await: use a plain cell for it")
-    if any(isinstance(statement, ast.ImportFrom) and statement.module == "__future__" for statement in tree.body):
+    if any(
+        isinstance(statement, ast.ImportFrom) and statement.module == "__future__" for statement in tree.body
+    ):
         raise UsageError("%%tcompile cannot run 'from __future__ import ...': use a plain cell for it")
     return Cell(shell, filename, tree, quiet=DisplayHook.semicolon_at_end_of_expression(body))
 
@@ -202,7 +207,7 @@ def _awaits(tree: ast.Module) -> bool:
     return bool(code.co_flags & inspect.CO_COROUTINE)
 
 
-# -- errors --------------------------------------------------------------------------------------------------------
+# -- errors --
 def show_error(shell: InteractiveShell, filename: str, error: BaseException) -> None:
     """Shows ``error`` as the error of the running cell, with the user's frames alone.
 

@@ -1,10 +1,11 @@
 """The same work in plain Python and compiled, timed and checked against each other.
 
-Enters: a function with its arguments, or a cell. Leaves: a ``Comparison`` of median times and results. Exists to answer
-"is it faster, and is it the same?" without a benchmark being written. All work is done on copies, so that neither the
-user's arrays nor their names change.
+Enters: a function with its arguments, or a cell. Leaves: a ``Comparison`` of median times and results. Exists
+to answer "is it faster, and is it the same?" without a benchmark being written. All work is done on copies,
+so that neither the user's arrays nor their names change.
 
-Plain and compiled runs take turns, so that a machine that speeds up or slows down meanwhile treats both alike.
+Plain and compiled runs take turns, so that a machine that speeds up or slows down meanwhile treats both
+alike.
 """
 
 from __future__ import annotations
@@ -62,8 +63,14 @@ class Comparisons(Sequence[Comparison]):
     """Several comparisons as one table."""
 
     HEADS = (
-        "function", "graphs", "kernels", "eager ms", "compiled ms", "speed-up", "largest difference from NumPy",
-    )  # fmt: skip
+        "function",
+        "graphs",
+        "kernels",
+        "eager ms",
+        "compiled ms",
+        "speed-up",
+        "largest difference from NumPy",
+    )
 
     def __init__(self, comparisons: Sequence[Comparison]) -> None:
         self._rows = list(comparisons)
@@ -78,42 +85,36 @@ class Comparisons(Sequence[Comparison]):
         """The table's texts, row by row."""
         for one in self._rows:
             graphs, kernels = ("" if n is None else str(n) for n in (one.graphs, one.kernels))
-            yield (
-                one.name, graphs, kernels, f"{one.eager_ms:.3g}", f"{one.compiled_ms:.3g}", f"{one.speed_up:.1f}x",
-                str(one.difference),
-            )  # fmt: skip
+            times = f"{one.eager_ms:.3g}", f"{one.compiled_ms:.3g}", f"{one.speed_up:.1f}x"
+            yield (one.name, graphs, kernels, *times, str(one.difference))
 
     def __repr__(self) -> str:
         table = [self.HEADS, *self.rows()]
         widths = [max(len(row[n]) for row in table) for n in range(len(self.HEADS))]
         lines = []
-        for row in table:
-            cells = [row[0].ljust(widths[0]), *(text.rjust(width) for text, width in zip(row[1:], widths[1:], strict=True))]
-            lines.append("  ".join(cells).rstrip())
+        for first, *others in table:
+            numbers = (text.rjust(width) for text, width in zip(others, widths[1:], strict=True))
+            lines.append("  ".join([first.ljust(widths[0]), *numbers]).rstrip())
         lines.insert(1, "  ".join("-" * width for width in widths))
         return "\n".join(lines)
 
     def html(self) -> str:
         """The table as HTML."""
-        style = 'style="text-align: {}"'
-        heads = "".join(f"<th {style.format('right' if n else 'left')}>{head}</th>" for n, head in enumerate(self.HEADS))
-        rows = "".join(
-            "<tr>"
-            + "".join(f"<td {style.format('right' if n else 'left')}>{escape(t)}</td>" for n, t in enumerate(row))
-            + "</tr>"
-            for row in self.rows()
-        )
-        return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+        head, rows = _row(self.HEADS, "th"), "".join(_row(row, "td") for row in self.rows())
+        return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self.html()}
 
 
-def compare(function: Callable[..., Any], *args: Any, budget: float = 1.0, name: str = "", **kwargs: Any) -> Comparison:
-    """Times ``function(*args, **kwargs)`` in plain Python and compiled, and compares what it returns and changes.
+def compare(
+    function: Callable[..., Any], *args: Any, budget: float = 1.0, name: str = "", **kwargs: Any
+) -> Comparison:
+    """Times ``function(*args, **kwargs)`` in plain Python and compiled, and compares what it returns and
+    changes.
 
-    ``function`` may be compiled already; else it is compiled with the default settings. ``budget`` is the time that
-    the timed runs may take, in seconds. The arguments are copied, once for each kind of run.
+    ``function`` may be compiled already; else it is compiled with the default settings. ``budget`` is the
+    time that the timed runs may take, in seconds. The arguments are copied, once for each kind of run.
 
     >>> import numpy as np
     >>> compare(lambda x: x + 1, np.zeros(10), budget=0).difference.equal
@@ -147,8 +148,8 @@ def take_turns(
 ) -> Comparison:
     """Runs both in turn until the budget is spent. Each returns its seconds and its result.
 
-    The first run of each is compared and not counted. ``after_first`` adds a difference once both have run once;
-    ``state`` is asked for its graphs and kernels at the end.
+    The first run of each is compared and not counted. ``after_first`` adds a difference once both have run
+    once; ``state`` is asked for its graphs and kernels at the end.
     """
     plain_result, compiled_result = eager()[1], compiled()[1]
     apart = difference(plain_result, compiled_result) | after_first()
@@ -170,7 +171,9 @@ def counts(compiled: Any) -> tuple[int | None, int | None]:
     graphs = getattr(compiled, "graphs", None)
     entries = getattr(compiled, "entries", None)
     kernels = getattr(entries[-1], "kernels", None) if entries else None
-    return (None if graphs is None else len(graphs)), (len(kernels) if isinstance(kernels, Sequence) else kernels)
+    if isinstance(kernels, Sequence):
+        kernels = len(kernels)
+    return (None if graphs is None else len(graphs)), kernels
 
 
 def format_ms(ms: float) -> str:
@@ -182,6 +185,14 @@ def format_ms(ms: float) -> str:
     if ms < 1:
         return f"{ms * 1e3:.3g} µs"
     return f"{ms:.3g} ms" if ms < 999.5 else f"{ms / 1e3:.3g} s"
+
+
+def _row(cells: Sequence[str], tag: str) -> str:
+    aligned = (
+        f'<{tag} style="text-align: {"right" if n else "left"}">{escape(text)}</{tag}>'
+        for n, text in enumerate(cells)
+    )
+    return f"<tr>{''.join(aligned)}</tr>"
 
 
 def _timed(work: Callable[[], Any]) -> tuple[float, Any]:

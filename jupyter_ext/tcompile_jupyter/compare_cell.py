@@ -1,11 +1,13 @@
 """``%%tcompile --compare``: a whole cell in plain Python and compiled.
 
-Enters: a parsed cell, and a snapshot of the names that it mentions, taken before it ran. Leaves: a ``Comparison`` of
-the cell's statements. Exists apart from ``compare`` because a cell is repeated in copies of the user's namespace.
+Enters: a parsed cell, and a snapshot of the names that it mentions, taken before it ran. Leaves: a
+``Comparison`` of the cell's statements. Exists apart from ``compare`` because a cell is repeated in copies of
+the user's namespace.
 
-What is repeated is the whole cell, its prints and displays caught. Values that the cell mentions are copied for each
-run, and NumPy's and Python's global random streams are set back, so that all runs start from the same state. What a
-cell does outside of that (files, or globals that functions of other cells change) is done again by each run.
+What is repeated is the whole cell, its prints and displays caught. Values that the cell mentions are copied
+for each run, and NumPy's and Python's global random streams are set back, so that all runs start from the
+same state. What a cell does outside of that (files, or globals that functions of other cells change) is done
+again by each run.
 """
 
 from __future__ import annotations
@@ -20,16 +22,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from IPython.utils.capture import capture_output
 
 import tcompile
-from IPython.utils.capture import capture_output
 from tcompile_jupyter.cells import SHOWN, Cell, Settings, plain_function
 from tcompile_jupyter.compare import Comparison, copied, take_turns
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The user's names before a cell ran. ``mentioned`` are those that the cell's text contains, as copies."""
+    """The user's names before a cell ran. ``mentioned``: copies of those in the cell's text."""
 
     names: dict[str, Any]
     mentioned: dict[str, Any]
@@ -84,7 +86,11 @@ def _data(cell: Cell, namespace: dict[str, Any]) -> dict[str, Any]:
     """What the cell's names hold, functions, classes and modules left out."""
     names = sorted({*_mentioned(cell), SHOWN})
     held = {name: namespace[name] for name in names if name in namespace}
-    return {name: value for name, value in held.items() if not (callable(value) or isinstance(value, types.ModuleType))}
+    return {
+        name: value
+        for name, value in held.items()
+        if not (callable(value) or isinstance(value, types.ModuleType))
+    }
 
 
 @contextlib.contextmanager

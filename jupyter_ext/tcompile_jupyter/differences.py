@@ -1,8 +1,8 @@
 """How far two results are apart.
 
-Enters: what plain Python gave and what compiled code gave. Leaves: a ``Difference``: the largest distance between
-numbers, and the first place where anything but rounding differs. Exists so that a comparison that claims a speed-up
-has looked at the answers first.
+Enters: what plain Python gave and what compiled code gave. Leaves: a ``Difference``: the largest distance
+between numbers, and the first place where anything but rounding differs. Exists so that a comparison that
+claims a speed-up has looked at the answers first.
 
 >>> import numpy as np
 >>> difference([np.float32([1, 2])], [np.float32([1, 2.5])]).largest
@@ -38,7 +38,9 @@ class Difference:
 
     def __or__(self, other: Difference) -> Difference:
         return Difference(
-            max(self.largest, other.largest), max(self.relative, other.relative), self.mismatch or other.mismatch
+            max(self.largest, other.largest),
+            max(self.relative, other.relative),
+            self.mismatch or other.mismatch,
         )
 
     def __str__(self) -> str:
@@ -64,7 +66,10 @@ def difference(plain: Any, compiled: Any, where: str = "the result") -> Differen
         return _join(difference(one, other, f"{where}[{n}]") for n, (one, other) in pairs)
     if isinstance(plain, float | complex):
         return _arrays(np.asarray(plain), np.asarray(compiled), where)
-    if isinstance(plain, str | bytes | bool | int | None | set | frozenset | range | slice) and plain != compiled:
+    if (
+        isinstance(plain, str | bytes | bool | int | None | set | frozenset | range | slice)
+        and plain != compiled
+    ):
         return Difference(mismatch=f"{where}: {plain!r} became {compiled!r}")
     return Difference()
 

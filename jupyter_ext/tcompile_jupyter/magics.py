@@ -1,8 +1,8 @@
 """The magics ``%%tcompile`` and ``%tcompile``: options in, a run or an answer out.
 
-Enters: the line and the text that IPython hands to a magic. Leaves: a cell that ran, its report, or a usage error that
-names what is valid. Exists as the thin layer between IPython and the public API; names of stances, backends and modes
-are checked by that API alone, so that its lists and this magic's never differ.
+Enters: the line and the text that IPython hands to a magic. Leaves: a cell that ran, its report, or a usage
+error that names what is valid. Exists as the thin layer between IPython and the public API; names of stances,
+backends and modes are checked by that API alone, so that its lists and this magic's never differ.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import difflib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-import tcompile
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from IPython.display import display
+
+import tcompile
 from tcompile.errors import InvalidArgument, InvalidType
 from tcompile_jupyter.cells import Cell, Settings, prepare, running, show_error
 from tcompile_jupyter.compare import Comparison, compare
@@ -44,7 +45,9 @@ class TcompileMagics(Magics):  # type: ignore[misc]
     @argument("--mode", help="the mode; tcompile.list_mode_options() names them")
     @argument("--dynamic", default="auto", help="sizes: true, false, or auto (dynamic once seen to change)")
     @argument("--fullgraph", action="store_true", help="an error where a function of this cell would break")
-    @argument("--compare", action="store_true", help="run the cell again in copies, plain and compiled, and compare")
+    @argument(
+        "--compare", action="store_true", help="run the cell again in copies, plain and compiled, and compare"
+    )
     @argument("--graph", action="store_true", help="draw the graphs in the report")
     @argument("--quiet", action="store_true", help="no report")
     @argument("-h", "--help", action="store_true", help="this text")
@@ -104,7 +107,7 @@ class TcompileMagics(Magics):  # type: ignore[misc]
         try:
             return compare_cell(cell, settings, before)
         except Exception as error:
-            print(f"tcompile: the cell ran, but could not be run again to compare: {type(error).__name__}: {error}")
+            print(f"tcompile: the cell ran, but not again to compare: {error!r}")
             return None
 
     def _afterwards(self, report: Report | None) -> None:
@@ -126,7 +129,9 @@ class TcompileMagics(Magics):  # type: ignore[misc]
 
     @no_var_expand
     @magic_arguments("tcompile")
-    @argument("command", nargs="?", default="status", help="status (the default), stance, explain, compare or reset")
+    @argument(
+        "command", nargs="?", default="status", help="status (the default), stance, explain, compare or reset"
+    )
     @argument("what", nargs="*", help="for stance: a name; for explain and compare: a call, such as f(x, y)")
     @argument("-h", "--help", action="store_true", help="this text")
     @line_magic("tcompile")
@@ -201,7 +206,7 @@ class TcompileMagics(Magics):  # type: ignore[misc]
 
 
 def _settings(options: argparse.Namespace) -> Settings:
-    """The cell's settings, tried out on an empty function, so that a wrong one is refused before anything runs."""
+    """The cell's settings, tried out on an empty function: a wrong one is refused before anything runs."""
     if options.dynamic not in _DYNAMIC:
         raise UsageError(_unknown("--dynamic", options.dynamic, _DYNAMIC))
     settings = Settings(options.fullgraph, _DYNAMIC[options.dynamic], options.backend, options.mode)

@@ -1,8 +1,8 @@
 """The report under a cell: a few lines that say what was compiled, what was not, and why.
 
-Enters: a ``Record``, and the sections that the cell's options asked for. Leaves: an object that displays itself, as
-HTML in a notebook and as text in a terminal. Exists as the one place where events are put into words; all text that
-comes from the user's code is escaped here.
+Enters: a ``Record``, and the sections that the cell's options asked for. Leaves: an object that displays
+itself, as HTML in a notebook and as text in a terminal. Exists as the one place where events are put into
+words; all text that comes from the user's code is escaped here.
 
 >>> from tcompile_jupyter.record import Record
 >>> print(Report(Record(), stance="default"))
@@ -23,8 +23,8 @@ _STYLE = """
 .tcompile-report {font-size: .86em; line-height: 1.5; margin: .3em 0; padding: .1em 0 .1em .75em;
   border-left: 3px solid #4b8bbe}
 .tcompile-report table {border-collapse: collapse; margin: .15em 0; font-size: 1em}
-.tcompile-report td, .tcompile-report th {padding: 0 1.3em 0 0; text-align: left; border: none; background: none;
-  white-space: nowrap; font-weight: normal; vertical-align: baseline}
+.tcompile-report td, .tcompile-report th {padding: 0 1.3em 0 0; text-align: left; border: none;
+  background: none; white-space: nowrap; font-weight: normal; vertical-align: baseline}
 .tcompile-report th {opacity: .6}
 .tcompile-report tr {background: none !important}
 .tcompile-report td.number, .tcompile-report th.number {text-align: right; font-variant-numeric: tabular-nums}
@@ -51,7 +51,7 @@ class Report:
     cell_file: str = ""
     labels: dict[str, str] = field(default_factory=dict)
 
-    # -- the words, the same in both forms -------------------------------------------------------------------------
+    # -- the words, the same in both forms --
     def headline(self) -> str:
         """One line: how much was compiled, in what time, under which stance."""
         functions = list(self.record)
@@ -77,7 +77,8 @@ class Report:
             for event in function.breaks
         ]
         notes += [
-            Note("recompile", "; ".join(event.reasons) or "no entry fitted the call") for event in function.recompiles
+            Note("recompile", "; ".join(event.reasons) or "no entry fitted the call")
+            for event in function.recompiles
         ]
         seen: dict[str, int] = {}
         for fallback in function.fallbacks:
@@ -99,7 +100,7 @@ class Report:
         """How a function is called in the report."""
         return self.labels.get(name, name) or "the cell"
 
-    # -- the forms -------------------------------------------------------------------------------------------------
+    # -- the forms --
     def __str__(self) -> str:
         lines = [f"tcompile  {self.headline()}"]
         for function in self.record:
@@ -125,7 +126,9 @@ class Report:
             for note in self.notes(function):
                 name = escape(self.label(function.name))
                 hint = f' <span class="hint">{escape(note.hint)}</span>' if note.hint else ""
-                parts.append(f'<div class="note"><b>{note.kind}</b> in {name}, {_code(note.text)}{hint}</div>')
+                parts.append(
+                    f'<div class="note"><b>{note.kind}</b> in {name}, {_code(note.text)}{hint}</div>'
+                )
         if self.waiting:
             names = ", ".join(escape(name) for name in self.waiting)
             parts.append(f'<div class="quiet">compiled when first called: {names}</div>')
@@ -137,7 +140,7 @@ class Report:
 
     def _table(self, functions: list[FunctionRecord]) -> str:
         heads = ("function", "graphs", "operations", "kernels", "breaks", "recompiles", "compile time")
-        row = "".join(f'<th{_number(n)}>{head}</th>' for n, head in enumerate(heads))
+        row = "".join(f"<th{_number(n)}>{head}</th>" for n, head in enumerate(heads))
         rows = [f"<tr>{row}</tr>"]
         for function in functions:
             cells = (
@@ -149,7 +152,9 @@ class Report:
                 len(function.recompiles),
                 format_ms(function.compile_ms) if function.compiles else "",
             )
-            rows.append("<tr>" + "".join(f"<td{_number(n)}>{cell}</td>" for n, cell in enumerate(cells)) + "</tr>")
+            rows.append(
+                "<tr>" + "".join(f"<td{_number(n)}>{cell}</td>" for n, cell in enumerate(cells)) + "</tr>"
+            )
         return f"<table>{''.join(rows)}</table>"
 
     def _graph(self, function: FunctionRecord, graph: GraphCaptured) -> str:

@@ -1,7 +1,7 @@
 """``%tcompile`` alone: which functions of the namespace are compiled, and how it goes with them.
 
-Enters: the user's namespace. Leaves: a ``Status`` that displays itself as a table. Exists so that the state of the
-compiler can be seen at any time, not only under the cell that compiled.
+Enters: the user's namespace. Leaves: a ``Status`` that displays itself as a table. Exists so that the state
+of the compiler can be seen at any time, not only under the cell that compiled.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import tcompile
 
 @dataclass(frozen=True)
 class Status:
-    """The stance, the backends, and one row for each compiled function: name, entries, graphs, breaks, recompiles."""
+    """The stance, the backends, and one row for each compiled function: its name and ``HEADS``' counts."""
 
     stance: str
     backends: tuple[str, ...]
@@ -30,7 +30,9 @@ class Status:
         rows = []
         for name, value in namespace.items():
             if compiled(value) and not name.startswith("_"):
-                rows.append((name, len(value.entries), len(value.graphs), len(value.breaks), len(value.recompiles)))
+                rows.append(
+                    (name, len(value.entries), len(value.graphs), len(value.breaks), len(value.recompiles))
+                )
         return cls(current_stance(), tuple(tcompile.list_backends()), tuple(rows))
 
     def __str__(self) -> str:
@@ -51,7 +53,8 @@ class Status:
             return f"{head}<div>no compiled functions here</div>"
         heads = "".join(f"<th>{name}</th>" for name in self.HEADS)
         rows = "".join(
-            "<tr>" + "".join(f"<td>{escape(str(value))}</td>" for value in row) + "</tr>" for row in self.functions
+            "<tr>" + "".join(f"<td>{escape(str(value))}</td>" for value in row) + "</tr>"
+            for row in self.functions
         )
         return f"{head}<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
 

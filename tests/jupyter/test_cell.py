@@ -1,0 +1,260 @@
+"""A %%tcompile cell behaves as the same cell without the magic."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tcompile
+from tcompile.observe import bus
+
+
+def test_names_are_bound_in_the_notebook(notebook):
+    notebook("%%tcompile\nx = np.arange(4.0)\ny, *z = x * 2, 1, 2\nx += 1")
+    np.testing.assert_array_equal(notebook["x"], [1, 2, 3, 4])
+    np.testing.assert_array_equal(notebook["y"], [0, 2, 4, 6])
+    assert notebook["z"] == [1, 2]
+    assert not [name for name in notebook.shell.user_ns if "tcompile" in name]
+
+
+def test_names_of_other_cells_are_read_changed_and_deleted(notebook):
+    notebook("a = np.ones(3)\nb = a\nc = 1")
+    notebook("%%tcompile\na[1:] = 5\ndel c\nglobal d\nd = a.sum()")
+    np.testing.assert_array_equal(notebook["b"], [1, 5, 5])
+    assert "c" not in notebook
+    assert notebook["d"] == 11
+
+
+@pytest.mark.parametrize("end", ["x + 1", "x + 1  # a comment", "(x +\n 1)"])
+def test_the_last_expression_is_displayed(notebook, end):
+    ran = notebook(f"%%tcompile --quiet\nx = np.arange(3)\n{end}")
+    np.testing.assert_array_equal(ran.value, [1, 2, 3])
+    assert "array([1, 2, 3])" in ran.stdout
+
+
+def test_history_of_results(notebook):
+    count = notebook.shell.execution_count
+    notebook("%%tcompile\n40 + 2")
+    assert notebook["_"] == 42
+    assert notebook["Out"][count] == 42
+    assert notebook(f"_{count} + 1").value == 43
+    notebook("%%tcompile\n_ * 2")
+    assert notebook["_"] == 86
+    assert notebook["__"] == 43
+
+
+@pytest.mark.parametrize("end", ["7;", "7; # so", "None", "y = 7", "if True:\n    7"])
+def test_what_a_plain_cell_does_not_display(notebook, end):
+    ran = notebook(f"%%tcompile --quiet\n{end}")
+    assert ran.value is None
+    assert "7" not in ran.stdout
+
+
+@pytest.mark.parametrize("interactivity", ["all", "last", "last_expr", "none", "last_expr_or_assign"])
+@pytest.mark.parametrize(
+    "text", ["1\n2\nx = 3", "1\nfor i in range(2):\n    i\n", "x = 1\nx", "x: int = 4", "1;\n2;"]
+)
+def test_display_follows_the_shells_setting(notebook, interactivity, text):
+    def displayed(cell):
+        notebook.shell.reset(new_session=True)
+        notebook.shell.ast_node_interactivity = interactivity
+        return notebook(cell).stdout
+
+    assert displayed(f"%%tcompile --quiet\n{text}") == displayed(text)
+
+
+def test_a_function_is_compiled_and_called_compiled(notebook):
+    ran = notebook("%%tcompile\ndef f(x):\n    'doc'\n    return x * 2\n\nf(np.arange(3.0))")
+    np.testing.assert_array_equal(ran.value, [0, 2, 4])
+    f = notebook["f"]
+    assert len(f.entries) == len(f.graphs) == 1
+    assert (f.__name__, f.__doc__, f.__wrapped__.__name__) == ("f", "doc", "f")
+
+
+def test_functions_that_call_each_other(notebook):
+    ran = notebook(
+        "%%tcompile\ndef g(x):\n    return x + 1\n\ndef f(x):\n    return g(x) * 2\n\n"
+        "def fact(n):\n    return 1 if n < 2 else n * fact(n - 1)\n\nf(np.ones(2)), fact(5)"
+    )
+    np.testing.assert_array_equal(ran.value[0], [4, 4])
+    assert ran.value[1] == 120
+
+
+def test_what_is_not_a_plain_function_is_left_as_it_is(notebook):
+    notebook(
+        "%%tcompile\nimport functools\n"
+        "def gen():\n    yield 1\n\n"
+        "async def coro():\n    return 1\n\n"
+        "@functools.lru_cache\ndef cached(x):\n    return x + 1\n\n"
+        "@property\ndef p(self):\n    return 1\n\n"
+        "class A:\n    def m(self):\n        return 1\n\n"
+        "l = lambda x: x\n"
+    )
+    for name in ("gen", "coro", "cached", "p", "A", "l"):
+        assert not hasattr(notebook[name], "entries"), name
+    assert notebook["cached"](1) == 2
+    assert type(notebook["A"]().m).__name__ == "method"
+
+
+def test_a_function_that_is_compiled_already_keeps_its_settings(notebook):
+    notebook(
+        "%%tcompile\nimport tcompile\n@tcompile.compile(backend='eager')\ndef f(x):\n    return x + 1\nf(1)"
+    )
+    assert notebook["f"](np.float32(1)) == 2
+    assert not hasattr(notebook["f"].__wrapped__, "entries")
+
+
+def test_ipython_syntax(notebook):
+    ran = notebook(
+        "%%tcompile --quiet\n%time t = 1 + 1\nfiles = !echo hello\n!echo shouted\n"
+        "names = %who_ls\nfiles[0] + str(t)"
+    )
+    assert ran.value == "hello2"
+    assert "CPU times" in ran.stdout and "shouted" in ran.stdout
+    assert "files" in notebook["names"]
+
+
+def test_output_is_in_order(notebook):
+    ran = notebook("%%tcompile\nfor i in range(3):\n    print('line', i)\nprint('last')")
+    lines = [line for line in ran.stdout.splitlines() if line.startswith(("line", "last"))]
+    assert lines == ["line 0", "line 1", "line 2", "last"]
+
+
+# -- errors --
+
+
+def test_an_error_in_the_cell(notebook):
+    ran = notebook("%%tcompile\nx = 1\nif x:\n    y = x / 0\nz = 2", fails=True)
+    assert isinstance(ran.error, ZeroDivisionError)
+    assert "line 4" in ran.stdout and "----> 4     y = x / 0" in ran.stdout
+    assert ran.stdout.count("ZeroDivisionError: division by zero") == 1
+    assert notebook["x"] == 1 and "z" not in notebook
+    assert not notebook.shell.last_execution_succeeded
+
+
+def test_an_error_in_a_function_shows_the_users_lines_alone(notebook):
+    cell = "%%tcompile\n\ndef f(x):\n    return np.ones(2) + np.ones(x)\n\nf(3)"
+    ran = notebook(cell, fails=True)
+    assert isinstance(ran.error, ValueError)
+    assert "line 6" in ran.stdout and "line 4, in f" in ran.stdout
+    assert "/tcompile/" not in ran.stdout and "tcompile_jupyter" not in ran.stdout
+    lines = []
+    entry = ran.error.__traceback__
+    while entry is not None:
+        lines.append(entry.tb_lineno)
+        entry = entry.tb_next
+    assert lines == [6, 4]
+
+
+def test_an_error_in_a_function_of_an_earlier_cell(notebook):
+    notebook("%%tcompile\ndef f(x):\n    return x.nope")
+    ran = notebook("%%tcompile\n1\nf(np.ones(3))", fails=True)
+    assert isinstance(ran.error, AttributeError)
+    assert "line 3" in ran.stdout and "return x.nope" in ran.stdout
+    ran = notebook("f(np.ones(3))", fails=True)
+    assert "return x.nope" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("body", "line"), [("x = (1", 2), ("x = 1\nfor", 3), ("def f():\nreturn 1", 3), ("x = 1\n  y = 2", 3)]
+)
+def test_syntax_errors(notebook, body, line):
+    ran = notebook(f"%%tcompile\n{body}", fails=True)
+    assert isinstance(ran.error, SyntaxError)
+    assert ran.error.lineno == line
+    assert f"line {line}" in ran.stdout
+    assert not [name for name in ("x", "f") if name in notebook]
+
+
+def test_magic_lines_are_counted_from_the_top_of_the_cell(notebook):
+    ran = notebook("\n\n%%tcompile --quiet\n\nraise KeyError('k')", fails=True)
+    assert "----> 5 raise KeyError('k')" in ran.stdout
+
+
+def test_asserts_and_bare_raises_and_custom_errors(notebook):
+    ran = notebook(
+        "%%tcompile\nclass Mine(Exception):\n    pass\nraise Mine('so') from KeyError('k')", fails=True
+    )
+    assert type(ran.error).__name__ == "Mine" and isinstance(ran.error.__cause__, KeyError)
+    assert "direct cause" in ran.stdout
+
+
+def test_interrupts_and_exits(notebook):
+    assert isinstance(notebook("%%tcompile\nraise KeyboardInterrupt", fails=True).error, KeyboardInterrupt)
+    with pytest.warns(UserWarning, match="To exit"):
+        assert isinstance(notebook("%%tcompile\nraise SystemExit(3)", fails=True).error, SystemExit)
+
+
+@pytest.mark.parametrize("body", ["await x()", "async with a:\n    pass", "[y async for y in x]"])
+def test_a_top_level_await_is_refused(notebook, body):
+    ran = notebook(f"%%tcompile\n{body}", fails=True)
+    assert "top-level await" in ran.stderr
+    notebook("%%tcompile\nasync def f():\n    await x()")
+
+
+def test_future_imports_are_refused(notebook):
+    assert "plain cell" in notebook("%%tcompile\nfrom __future__ import annotations", fails=True).stderr
+
+
+# -- the same text again --
+
+
+def test_a_cell_run_again(notebook):
+    cell = "%%tcompile\ndef f(x):\n    return x + k\n\nf(np.ones(2))"
+    notebook("k = 1")
+    np.testing.assert_array_equal(notebook(cell).value, [2, 2])
+    notebook("k = 2")
+    np.testing.assert_array_equal(notebook(cell).value, [3, 3])
+
+
+def test_two_cells_with_the_same_text_name_the_newer_one(notebook):
+    cell = "%%tcompile --quiet\ndef f(x):\n    return 1 / x\n\nf(z)"
+    notebook("z = 1")
+    notebook(cell)
+    notebook("z = 0")
+    count = notebook.shell.execution_count
+    assert f"Cell In[{count}], line 3, in f" in notebook(cell, fails=True).stdout
+
+
+def test_nothing_stays_behind(notebook):
+    registered = {name: len(found) for name, found in notebook.shell.events.callbacks.items()}
+    notebook("%%tcompile\n1")
+    notebook("%%tcompile\n1/0", fails=True)
+    notebook("%%tcompile --stance nope\n1", fails=True)
+    assert {name: len(found) for name, found in notebook.shell.events.callbacks.items()} == registered
+    assert not bus.active()
+    assert bus.current_cell.get() is None
+
+
+def test_without_a_running_cell(notebook):
+    notebook.shell.run_cell_magic("tcompile", "--quiet", "q = 1\n")
+    assert notebook["q"] == 1
+    with pytest.raises(ZeroDivisionError) as error:
+        notebook.shell.run_cell_magic("tcompile", "", "q = 1\nq / 0\n")
+    assert error.traceback[-1].lineno == 2  # 0-based
+
+
+def test_under_other_magics(notebook):
+    ran = notebook("%%capture out\n%%tcompile\nprint('hidden')\ns = 3")
+    assert ran.stdout == ""
+    assert notebook["s"] == 3 and "hidden" in notebook["out"].stdout
+    assert "Wall time" in notebook("%%time\n%%tcompile --quiet\nu = 4").stdout
+    assert notebook["u"] == 4
+
+
+def test_unloading(notebook):
+    notebook("%unload_ext tcompile")
+    assert "not found" in notebook("%%tcompile\n1", fails=True).stderr
+    notebook("%load_ext tcompile")
+    assert notebook("%%tcompile\n1").value == 1
+
+
+def test_the_cell_id_is_set_while_a_cell_runs(notebook):
+    notebook("import tcompile.observe.bus as bus")
+    count = notebook.shell.execution_count
+    assert notebook("%%tcompile\nbus.current_cell.get()").value == f"In[{count}]"
+
+
+def test_stances_return_when_a_cell_fails(notebook):
+    notebook("%%tcompile --stance force_eager\n1/0", fails=True)
+    assert tcompile.stance.current().name == "default"

@@ -1,0 +1,155 @@
+"""The options of %%tcompile and the commands of %tcompile."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tcompile
+
+F = "def f(x):\n    return x * 2 + 1\n"
+
+
+def test_stance_is_the_cells_alone(notebook):
+    notebook("import tcompile")
+    ran = notebook(f"%%tcompile --stance force_eager\n{F}f(np.ones(3))\ntcompile.stance.current().name")
+    assert ran.value == "force_eager"
+    assert tcompile.stance.current().name == "default"
+    assert not notebook["f"].entries
+    assert "force_eager" in ran.text
+    notebook("f(np.ones(3))")
+    assert len(notebook["f"].entries) == 1
+
+
+def test_a_stance_statement_inside_a_cell(notebook):
+    notebook("import tcompile")
+    notebook("%%tcompile\ntcompile.set_stance('eager_on_recompile')")
+    assert tcompile.stance.current().name == "eager_on_recompile"
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "llvm", "auto"])
+def test_backends(notebook, backend):
+    ran = notebook(f"%%tcompile --backend {backend}\n{F}f(np.arange(3.0))")
+    np.testing.assert_array_equal(ran.value, [1, 3, 5])
+
+
+def test_mode(notebook):
+    ran = notebook(f"%%tcompile --mode default\n{F}f(np.arange(3.0))")
+    np.testing.assert_array_equal(ran.value, [1, 3, 5])
+
+
+@pytest.mark.parametrize(("dynamic", "entries"), [("true", 1), ("false", 3), ("auto", 2)])
+def test_dynamic(notebook, dynamic, entries):
+    notebook(f"%%tcompile --dynamic {dynamic}\n{F}r = [f(np.ones(n)) for n in (3, 4, 5)]")
+    assert [len(array) for array in notebook["r"]] == [3, 4, 5]
+    assert len(notebook["f"].entries) == entries
+
+
+def test_fullgraph(notebook):
+    text = "def g(x):\n    print('in g')\n    return x + 1\n"
+    ran = notebook(f"%%tcompile\n{text}g(np.ones(2))")
+    assert "in g" in ran.stdout
+    ran = notebook(f"%%tcompile --fullgraph\n{text}g(np.ones(2))", fails=True)
+    assert isinstance(ran.error, tcompile.errors.Unsupported)
+    assert "line 5" in ran.stdout or "line 5" in ran.stdout.replace(", ", " ")
+    notebook("%%tcompile --fullgraph\nprint('statements of the cell may break')")
+
+
+def test_quiet(notebook):
+    assert not notebook(f"%%tcompile --quiet\n{F}f(np.ones(3))").reports
+    assert len(notebook(f"%%tcompile\n{F}f(np.ones(3))").reports) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "texts"),
+    [
+        ("--stance force_eagr", ["force_eagr", "Did you mean", "force_eager", "fail_on_recompile"]),
+        ("--backend lvm", ["lvm", "llvm", "eager"]),
+        ("--mode fastest", ["fastest", "default"]),
+        ("--dynamic yes", ["yes", "true, false, auto"]),
+        ("--grph", ["--grph"]),
+        ("--stance", ["--stance"]),
+        ("something", ["something"]),
+    ],
+)
+def test_wrong_options_are_refused_before_anything_runs(notebook, options, texts):
+    ran = notebook(f"%%tcompile {options}\nran = True", fails=True)
+    assert "ran" not in notebook
+    assert "Traceback" not in ran.stdout + ran.stderr
+    for text in texts:
+        assert text in ran.stderr
+
+
+def test_help(notebook):
+    for cell in ("%%tcompile --help\nx = 1", "%tcompile --help", "%tcompile -h"):
+        ran = notebook(cell)
+        assert "tcompile" in ran.stdout
+        assert "x" not in notebook
+    assert all(f"--{option}" in notebook("%%tcompile -h\n1").stdout for option in (
+        "stance", "backend", "mode", "dynamic", "fullgraph", "compare", "graph", "quiet"
+    ))  # fmt: skip
+
+
+# -- the line magic --
+
+
+def test_status(notebook):
+    assert "no compiled functions" in str(notebook("%tcompile").value)
+    notebook(f"%%tcompile\n{F}f(np.ones(3))")
+    for cell in ("%tcompile", "%tcompile status"):
+        status = notebook(cell).value
+        assert status.stance == "default"
+        assert "llvm" in status.backends
+        assert status.functions == (("f", 1, 1, 0, 0),)
+        assert "f" in str(status) and "<td>f</td>" in status.html()
+
+
+def test_line_stance(notebook):
+    assert notebook("%tcompile stance").stdout == "default\n"
+    notebook("%tcompile stance force_eager")
+    assert tcompile.stance.current().name == "force_eager"
+    ran = notebook("%tcompile stance forced", fails=True)
+    assert "force_eager" in ran.stderr
+    assert tcompile.stance.current().name == "force_eager"
+    notebook("%tcompile stance default")
+    assert tcompile.stance.current().name == "default"
+
+
+def test_explain(notebook):
+    notebook(F)
+    explained = notebook("%tcompile explain f(np.ones(3))").value
+    assert "graph" in str(explained)
+
+
+def test_compare_call(notebook):
+    notebook("a = np.arange(5.0)\nd = {'k': 2}\ndef h(x, *, k):\n    x += 1\n    return x * k")
+    one = notebook("%tcompile compare h(a, **d)").value
+    assert one.difference.equal and one.difference.largest == 0
+    np.testing.assert_array_equal(notebook["a"], np.arange(5.0))
+    assert "h(a, **d)" in str(one) and "h(a, **d)" in one._repr_mimebundle_()["text/html"]
+    assert notebook("%tcompile compare h(*[a], k=1)").value.rounds >= 5
+
+
+@pytest.mark.parametrize("text", ["", "f", "f(", "1 + 1", "f(x) + 1"])
+@pytest.mark.parametrize("command", ["explain", "compare"])
+def test_what_is_not_a_call_is_refused(notebook, command, text):
+    ran = notebook(f"%tcompile {command} {text}", fails=True)
+    assert "takes a call" in ran.stderr
+
+
+def test_errors_of_the_call_itself(notebook):
+    assert isinstance(notebook("%tcompile compare nothing(1)", fails=True).error, NameError)
+
+
+def test_reset(notebook):
+    notebook(f"%%tcompile\n{F}f(np.ones(3))")
+    assert len(notebook["f"].entries) == 1
+    notebook("%tcompile reset")
+    assert len(notebook["f"].entries) == 0
+
+
+def test_unknown_commands(notebook):
+    ran = notebook("%tcompile stats", fails=True)
+    assert "status, stance, explain, compare, reset" in ran.stderr and "Did you mean 'status'" in ran.stderr
+    assert "takes nothing" in notebook("%tcompile reset all", fails=True).stderr
+    assert "takes nothing" in notebook("%tcompile status x", fails=True).stderr

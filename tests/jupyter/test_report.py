@@ -1,0 +1,214 @@
+"""The report under a cell, and comparisons."""
+
+from __future__ import annotations
+
+import html.parser
+
+import numpy as np
+import pytest
+from tcompile_jupyter import Comparisons, compare
+from tcompile_jupyter.differences import difference
+from tcompile_jupyter.record import Record
+from tcompile_jupyter.report import Report
+
+from tcompile.observe.events import FellBack, GraphBroke, GraphCaptured, RecompileStarted, UserLine
+
+F = "def f(x):\n    return x * 2 + 1\n"
+
+
+class Balanced(html.parser.HTMLParser):
+    """Fails when elements are not closed in order; collects the names of all elements."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: set[str] = set()
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.add(tag)
+        if tag not in ("br", "hr", "meta", "path", "rect", "line", "circle", "polygon"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag in ("path", "rect", "line", "circle", "polygon"):
+            return
+        assert self.open and self.open.pop() == tag
+
+
+def balanced(text: str) -> set[str]:
+    parser = Balanced()
+    parser.feed(text)
+    assert not parser.open
+    return parser.seen
+
+
+def test_a_compiled_function(notebook):
+    ran = notebook(f"%%tcompile\n{F}f(np.ones(3))")
+    (report,) = ran.reports
+    text = report.data["text/plain"]
+    assert "f: 1 graph, 1 kernel" in text
+    assert len([line for line in text.splitlines() if line.strip()]) <= 4
+    assert "<details>" in report.data["text/html"] and "<svg" not in report.data["text/html"]
+    balanced(report.data["text/html"])
+
+
+def test_the_report_comes_after_what_the_cell_shows(notebook):
+    ran = notebook(
+        f"%%tcompile\nfrom IPython.display import display, HTML\n{F}f(np.ones(3))\n"
+        "display(HTML('<i>own</i>'))"
+    )
+    assert "own" in ran.displayed[0].data["text/html"]
+    assert "tcompile-report" in ran.displayed[-1].data["text/html"]
+
+
+def test_graph_draws(notebook):
+    (report,) = notebook(f"%%tcompile --graph\n{F}f(np.ones(3))").reports
+    assert "<svg" in report.data["text/html"] and "<details open>" in report.data["text/html"]
+    assert "multiply" in report.data["text/plain"]
+    balanced(report.data["text/html"])
+
+
+def test_a_break_names_line_reason_and_hint(notebook):
+    text = "def g(x):\n    y = x + 1\n    print(y.shape)\n    return y\n"
+    (report,) = notebook(f"%%tcompile\n{text}g(np.ones(2))").reports
+    plain = report.data["text/plain"]
+    assert "break: line 4, `print(y.shape)`: " in plain
+    assert "hint: " in plain
+    assert "<code>print(y.shape)</code>" in report.data["text/html"]
+
+
+def test_a_recompile_names_its_reason(notebook):
+    notebook(f"%%tcompile\n{F}f(np.ones(3))")
+    (report,) = notebook("%%tcompile\nf(np.ones(4))").reports
+    assert "recompile: " in report.data["text/plain"]
+    assert "x.shape[0]" in report.data["text/plain"]
+
+
+def test_nothing_new(notebook):
+    notebook(f"%%tcompile\n{F}f(np.ones(3))")
+    ran = notebook("%%tcompile\npass")
+    assert "nothing new to compile" in ran.text
+
+
+def test_functions_that_wait_for_their_first_call(notebook):
+    assert "not called yet: f" in notebook(f"%%tcompile\n{F}").text
+
+
+def test_nothing_follows_an_error_but_what_was_compiled(notebook):
+    assert not notebook("%%tcompile\nraise KeyError", fails=True).reports
+    assert len(notebook(f"%%tcompile\n{F}f(np.ones(3))\nraise KeyError", fails=True).reports) == 1
+
+
+def test_all_text_of_the_user_is_escaped():
+    evil = "<script>alert('x')</script>&`<b>`"
+    record = Record()
+    where = UserLine(file=evil, line=3, text=evil, function=evil)
+    record(GraphCaptured(function=evil, readable=evil, code=evil, guards=(evil,), ops=1))
+    record(GraphBroke(function=evil, reason=evil, headline=evil, hints=(evil,), where=where))
+    record(RecompileStarted(function=evil, reasons=(evil,)))
+    record(FellBack(function=evil + "2", reason=evil, detail=evil))
+    text = Report(record, stance=evil, waiting=(evil,)).html()
+    assert "<script" not in text and "<b><" not in text
+    assert balanced(text) <= {
+        "div",
+        "style",
+        "table",
+        "tr",
+        "th",
+        "td",
+        "b",
+        "span",
+        "code",
+        "details",
+        "summary",
+        "pre",
+    }
+
+
+def test_names_in_a_cell_are_escaped(notebook):
+    notebook("%%tcompile\ndef f(x):\n    return x + 1\nf.__wrapped__.__qualname__ = '<script>f'")
+    ran = notebook("%%tcompile\nf(np.ones(3))")
+    assert "<script>" not in ran.html
+
+
+# -- comparisons --
+
+
+def test_a_compared_cell(notebook):
+    ran = notebook("a = np.arange(6.0)\nruns = []\n") and notebook(
+        f"%%tcompile --compare\n{F}a += 1\nruns.append(1)\nprint('once')\nb = f(a)\nb.sum()"
+    )
+    assert ran.value == 48
+    assert ran.stdout.count("once") == 1
+    np.testing.assert_array_equal(notebook["a"], np.arange(6.0) + 1)
+    assert notebook["runs"] == [1]
+    assert "the cell: plain" in ran.text and "largest difference 0" in ran.text
+
+
+def test_a_compared_cell_with_random_numbers(notebook):
+    ran = notebook(
+        "%%tcompile --compare\nimport random\nrng = np.random.default_rng(1)\n"
+        "x = rng.random(3) + np.random.random(3) + random.random()"
+    )
+    assert "largest difference 0" in ran.text
+
+
+def test_a_compared_cell_that_fails(notebook):
+    ran = notebook("%%tcompile --compare\n1/0", fails=True)
+    assert "the cell: plain" not in ran.text
+
+
+def test_a_cell_that_cannot_run_twice_says_so(notebook, tmp_path):
+    notebook(f"path = {str(tmp_path / 'file')!r}")
+    ran = notebook("%%tcompile --compare\nwith open(path, 'x'):\n    pass")
+    assert "not again to compare" in ran.stdout and "FileExistsError" in ran.stdout
+
+
+def test_compare_sees_what_differs():
+    calls = []
+
+    def counts(x):
+        calls.append(1)
+        return x + len(calls)
+
+    one = compare(counts, np.zeros(2), budget=0)
+    assert one.difference.largest >= 1
+    table = Comparisons([one, one])
+    assert repr(table).splitlines()[0].split()[0] == "function"
+    assert len(table) == 2 and table[0] is one
+    assert balanced(table.html()) == {"table", "thead", "tbody", "tr", "th", "td"}
+
+
+@pytest.mark.parametrize(
+    ("plain", "compiled", "text"),
+    [
+        (np.float32(1), np.array(1, "f4"), "numpy.float32 became numpy.ndarray"),
+        (np.ones(2), np.ones(2, "f4"), "dtype float64 became float32"),
+        (np.ones(2), np.ones((1, 2)), "shape (2,) became (1, 2)"),
+        (np.array([1]), np.array([2]), "values of dtype int64 differ"),
+        (np.array([np.nan]), np.array([1.0]), "infinities or NaNs differ"),
+        ({"a": 1}, {"b": 1}, "keys"),
+        ([1], [1, 2], "length 1 became 2"),
+        ([1, (2, "a")], [1, (2, "b")], "the result[1][1]: 'a' became 'b'"),
+        (1, True, "int became bool"),
+    ],
+)
+def test_mismatches(plain, compiled, text):
+    found = difference(plain, compiled)
+    assert not found.equal and text in str(found)
+
+
+@pytest.mark.parametrize(
+    ("plain", "compiled", "largest"),
+    [
+        (np.array([1.0, np.nan, np.inf]), np.array([1.0, np.nan, np.inf]), 0),
+        (np.array([], "f4"), np.array([], "f4"), 0),
+        (np.array([1 + 1j]), np.array([1 + 1.5j]), 0.5),
+        ((1.0, {"a": 2.0}), (1.5, {"a": 2.25}), 0.5),
+        (np.bool_(True), np.bool_(True), 0),
+        (object(), object(), 0),
+    ],
+)
+def test_distances(plain, compiled, largest):
+    found = difference(plain, compiled)
+    assert found.equal and found.largest == largest
