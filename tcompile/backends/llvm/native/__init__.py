@@ -1,7 +1,8 @@
 """The native runtime: machine code, its launch, its threads and its memory.
 
-Enters: LLVM IR text, and NumPy arrays. Leaves: loaded code, kernels run on all processors, arrays from a pool. Knows
-nothing of graphs; the rest of the llvm backend is its user. Nothing here imports llvmlite before its first use.
+Enters: LLVM IR text, and NumPy arrays. Leaves: loaded code, kernels run on all processors, arrays from a
+pool. Knows nothing of graphs; the rest of the llvm backend is its user. Nothing here imports llvmlite before
+its first use.
 """
 
 from tcompile.backends.llvm.native.launch import (

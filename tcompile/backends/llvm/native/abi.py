@@ -1,15 +1,16 @@
 """What native code must know of CPython's and NumPy's binary interface, and the proof that it is so.
 
-Enters: nothing. Leaves: offsets of object fields, addresses of C functions, and builtin functions made from loaded
-code. Exists so that every assumption about the insides of another program is in one place, and is compared with what
-Python itself says before any code relies on it (``unsupported``). A mismatch makes native code unavailable; it never
-makes it wrong.
+Enters: nothing. Leaves: offsets of object fields, addresses of C functions, and builtin functions made from
+loaded code. Exists so that every assumption about the insides of another program is in one place, and is
+compared with what Python itself says before any code relies on it (``unsupported``). A mismatch makes native
+code unavailable; it never makes it wrong.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -18,20 +19,39 @@ import numpy as np
 from tcompile.backends.llvm.native import target
 
 # Offsets in bytes: PyObject, PyVarObject, PyTypeObject, bytes; then NumPy's PyArrayObject.
-OB_TYPE, OB_SIZE, TYPE_NAME, BYTES_TEXT = 8, 16, 24, 32
-ARRAY_DATA, ARRAY_NDIM, ARRAY_DIMS, ARRAY_STRIDES = 16, 24, 32, 40
+# The names are those that the IR texts use.
+OFFSETS = {
+    "OB_TYPE": 8,
+    "OB_SIZE": 16,
+    "TYPE_NAME": 24,
+    "BYTES_TEXT": 32,
+    "ARRAY_DATA": 16,
+    "ARRAY_NDIM": 24,
+    "ARRAY_DIMS": 32,
+    "ARRAY_STRIDES": 40,
+}
 
 # Slots of NumPy's C API table, fixed by its ABI.
 _NUMPY_SLOTS = {"PyDataMem_SetHandler": 304, "PyDataMem_GetHandler": 305}
 
 
-def python_symbols(names: Iterable[str]) -> dict[str, int]:
-    """Addresses of functions and variables of CPython's C API. Raises ValueError for a name that it lacks."""
-    return {name: ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, name)) for name in names}
+def symbols(ir: str) -> dict[str, int]:
+    """Addresses of the functions and variables of CPython's and NumPy's C API that the IR text leaves open.
+
+    Raises ValueError for a name that this CPython lacks.
+    """
+    found = {}
+    for name in set(re.findall(r"^(?:declare .*?|)@(Py\w+)(?:\(| = external)", ir, re.MULTILINE)):
+        if name == "PyArray_Type":
+            found[name] = id(np.ndarray)
+        elif name in _NUMPY_SLOTS:
+            found[name] = _numpy_function(name)
+        else:
+            found[name] = ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, name))
+    return found
 
 
-def numpy_function(name: str) -> int:
-    """The address of a function of NumPy's C API; the names known are those in ``_NUMPY_SLOTS``."""
+def _numpy_function(name: str) -> int:
     get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
         ("PyCapsule_GetPointer", ctypes.pythonapi)
     )
@@ -40,7 +60,7 @@ def numpy_function(name: str) -> int:
 
 
 def builtin(code: target.Code, method: str) -> Callable[..., Any]:
-    """The builtin function for the PyMethodDef that ``code`` exports as ``method``. The code must stay loaded."""
+    """The builtin for the PyMethodDef that ``code`` exports as ``method``. The code must stay loaded."""
     make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(
         ("PyCFunction_NewEx", ctypes.pythonapi)
     )
@@ -72,25 +92,31 @@ def _word(address: int) -> int:
 
 def _layout_error() -> str | None:
     """Compares the offsets with two arrays, a bytes object and a type; None where all agree."""
-    if object.__basicsize__ != 16 or np.ndarray.__basicsize__ < ARRAY_STRIDES + 8:
+    if object.__basicsize__ != 16 or np.ndarray.__basicsize__ < OFFSETS["ARRAY_STRIDES"] + 8:
         return "objects have another size"
     whole = np.zeros((3, 5, 7), np.int16)
     for sample in (whole, whole[1:, ::2, ::-3].T):
         at = id(sample)
-        if _word(at + OB_TYPE) != id(np.ndarray):
+        if _word(at + OFFSETS["OB_TYPE"]) != id(np.ndarray):
             return "an object's type is not where it should be"
-        if ctypes.c_int.from_address(at + ARRAY_NDIM).value != sample.ndim:
+        if ctypes.c_int.from_address(at + OFFSETS["ARRAY_NDIM"]).value != sample.ndim:
             return "an array's number of axes is not where it should be"
-        if _word(at + ARRAY_DATA) != sample.__array_interface__["data"][0]:
+        if _word(at + OFFSETS["ARRAY_DATA"]) != sample.__array_interface__["data"][0]:
             return "an array's data pointer is not where it should be"
-        for offset, expected in ((ARRAY_DIMS, sample.shape), (ARRAY_STRIDES, sample.strides)):
+        for offset, expected in (
+            (OFFSETS["ARRAY_DIMS"], sample.shape),
+            (OFFSETS["ARRAY_STRIDES"], sample.strides),
+        ):
             found = (ctypes.c_int64 * sample.ndim).from_address(_word(at + offset))
             if tuple(found) != expected:
                 return "an array's shape or strides are not where they should be"
     text = b"layout"
-    if _word(id(text) + OB_SIZE) != len(text) or ctypes.string_at(id(text) + BYTES_TEXT) != text:
+    if (
+        _word(id(text) + OFFSETS["OB_SIZE"]) != len(text)
+        or ctypes.string_at(id(text) + OFFSETS["BYTES_TEXT"]) != text
+    ):
         return "a bytes object looks different"
-    if b"ndarray" not in ctypes.string_at(_word(id(np.ndarray) + TYPE_NAME)):
+    if b"ndarray" not in ctypes.string_at(_word(id(np.ndarray) + OFFSETS["TYPE_NAME"])):
         return "a type's name is not where it should be"
     return None
 

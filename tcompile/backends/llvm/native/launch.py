@@ -1,26 +1,25 @@
 """The launch: from Python objects to a running kernel in one builtin function.
 
-Enters: a kernel's address, a spec that says how each argument is passed, the amount of work, and the arguments.
-Leaves: the kernel's status bits as an int. Exists because ctypes would cost microseconds a call; this builtin is
-machine code made from the IR below, and costs some tens of nanoseconds.
+Enters: a kernel's address, a spec that says how each argument is passed, the amount of work, and the
+arguments. Leaves: the kernel's status bits as an int. Exists because ctypes would cost microseconds a call;
+this builtin is machine code made from ``launch.ll``, and costs some tens of nanoseconds.
 
-A kernel has the C signature ``i32 kernel(ptr words, i64 begin, i64 end)``: it covers the items [begin, end) and returns
-status bits. ``words`` is an array of 64-bit words that the launch fills from the arguments, one character of the
-spec for each:
+A kernel has the C signature ``i32 kernel(ptr words, i64 begin, i64 end)``: it covers the items [begin, end)
+and returns status bits. ``words`` is an array of 64-bit words that the launch fills from the arguments, one
+character of the spec for each:
 
     a   an ndarray: the address of its data
     s   an ndarray: the address of its data, then its strides in bytes, one word an axis
     i   a Python int: its value as a signed 64-bit integer
     f   a Python float: its value as a double
 
-Arrays must be exactly ``numpy.ndarray``. That dtype, number of axes and layout are what the kernel was made for is
-the caller's business, and so is that the code of the kernel stays loaded during the launch.
+Arrays must be exactly ``numpy.ndarray``. That dtype, number of axes and layout are what the kernel was made
+for is the caller's business, and so is that the code of the kernel stays loaded during the launch.
 """
 
 from __future__ import annotations
 
 import platform
-import re
 import struct
 from collections.abc import Callable
 from functools import cache
@@ -53,286 +52,11 @@ _TEXTS = {
     "float": "a float",
 }
 
-_BODY = """
-declare i64 @PyLong_AsLongLong(ptr) nounwind
-declare double @PyFloat_AsDouble(ptr) nounwind
-declare ptr @PyLong_FromLongLong(i64) nounwind
-declare i32 @PyType_IsSubtype(ptr, ptr) nounwind
-declare ptr @PyErr_Occurred() nounwind
-declare ptr @PyErr_Format(ptr, ptr, ...) nounwind
-declare ptr @PyEval_SaveThread() nounwind
-declare void @PyEval_RestoreThread(ptr) nounwind
-declare i32 @tc_parallel(ptr, ptr, i64, i64) nounwind
-@PyExc_TypeError = external global ptr
-@PyExc_ValueError = external global ptr
-@PyLong_Type = external global i8
-@PyFloat_Type = external global i8
-@PyBytes_Type = external global i8
-@PyArray_Type = external global i8
-
-; Whether the object is of this type or of one derived from it. No code of the object's class runs.
-define internal i1 @is_a(ptr %object, ptr %type) alwaysinline nounwind {
-entry:
-  %at = getelementptr i8, ptr %object, i64 $OB_TYPE
-  %its = load ptr, ptr %at
-  %exact = icmp eq ptr %its, %type
-  br i1 %exact, label %yes, label %ask
-ask:
-  %sub = call i32 @PyType_IsSubtype(ptr %its, ptr %type)
-  %is = icmp ne i32 %sub, 0
-  ret i1 %is
-yes:
-  ret i1 true
-}
-
-define internal i1 @is_array(ptr %object) alwaysinline nounwind {
-  %at = getelementptr i8, ptr %object, i64 $OB_TYPE
-  %its = load ptr, ptr %at
-  %exact = icmp eq ptr %its, @PyArray_Type
-  ret i1 %exact
-}
-
-define internal ptr @type_name(ptr %object) noinline nounwind {
-  %at = getelementptr i8, ptr %object, i64 $OB_TYPE
-  %type = load ptr, ptr %at
-  %name.at = getelementptr i8, ptr %type, i64 $TYPE_NAME
-  %name = load ptr, ptr %name.at
-  ret ptr %name
-}
-
-; PyObject *launch(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
-; args: kernel, spec, items, grain, then the kernel's arguments.
-define ptr @launch(ptr %self, ptr %args, i64 %nargs) nounwind {
-entry:
-  %enough = icmp sge i64 %nargs, 4
-  br i1 %enough, label %head, label %e.few
-
-head:
-  %spec.at = getelementptr ptr, ptr %args, i64 1
-  %spec = load ptr, ptr %spec.at
-  %is.bytes = call i1 @is_a(ptr %spec, ptr @PyBytes_Type)
-  br i1 %is.bytes, label %count, label %e.spec
-count:
-  %length.at = getelementptr i8, ptr %spec, i64 $OB_SIZE
-  %length = load i64, ptr %length.at
-  %given = sub i64 %nargs, 4
-  %fits = icmp eq i64 %length, %given
-  br i1 %fits, label %numbers, label %e.count
-
-numbers:
-  ; Objects with __index__ may run Python code here, which is why no address was read from any array so far.
-  %o.kernel = load ptr, ptr %args
-  %items.at = getelementptr ptr, ptr %args, i64 2
-  %o.items = load ptr, ptr %items.at
-  %grain.at = getelementptr ptr, ptr %args, i64 3
-  %o.grain = load ptr, ptr %grain.at
-  %address = call i64 @PyLong_AsLongLong(ptr %o.kernel)
-  %k.odd = icmp eq i64 %address, -1
-  br i1 %k.odd, label %number.error, label %number.items
-number.items:
-  %items = call i64 @PyLong_AsLongLong(ptr %o.items)
-  %i.odd = icmp eq i64 %items, -1
-  br i1 %i.odd, label %number.error, label %number.grain
-number.grain:
-  %grain = call i64 @PyLong_AsLongLong(ptr %o.grain)
-  %g.odd = icmp eq i64 %grain, -1
-  br i1 %g.odd, label %number.error, label %number.range
-number.error:
-  %raised = call ptr @PyErr_Occurred()
-  %is.raised = icmp ne ptr %raised, null
-  br i1 %is.raised, label %fail, label %e.range
-number.range:
-  %has.kernel = icmp ne i64 %address, 0
-  %has.items = icmp sge i64 %items, 0
-  %has.grain = icmp sge i64 %grain, 1
-  %ok.1 = and i1 %has.kernel, %has.items
-  %ok.2 = and i1 %ok.1, %has.grain
-  br i1 %ok.2, label %room, label %e.range
-
-room:
-  ; How many words there may be at most: an array with strides has at most 64 axes.
-  %text = getelementptr i8, ptr %spec, i64 $BYTES_TEXT
-  %none = icmp eq i64 %length, 0
-  br i1 %none, label %reserve, label %room.loop
-room.loop:
-  %ri = phi i64 [ 0, %room ], [ %ri.next, %room.loop ]
-  %rw = phi i64 [ 0, %room ], [ %rw.next, %room.loop ]
-  %rc.at = getelementptr i8, ptr %text, i64 %ri
-  %rc = load i8, ptr %rc.at
-  %r.strided = icmp eq i8 %rc, 115
-  %r.words = select i1 %r.strided, i64 65, i64 1
-  %rw.next = add i64 %rw, %r.words
-  %ri.next = add i64 %ri, 1
-  %r.more = icmp slt i64 %ri.next, %length
-  br i1 %r.more, label %room.loop, label %reserve
-reserve:
-  %most = phi i64 [ 0, %room ], [ %rw.next, %room.loop ]
-  %too.many = icmp sgt i64 %most, $MOST_WORDS
-  br i1 %too.many, label %e.many, label %allocate
-allocate:
-  %words = alloca i64, i64 %most, align 16
-  %arguments = getelementptr ptr, ptr %args, i64 4
-  br i1 %none, label %go, label %next
-
-next:
-  %i = phi i64 [ 0, %allocate ], [ %i.next, %stored ]
-  %w = phi i64 [ 0, %allocate ], [ %w.next, %stored ]
-  %c.at = getelementptr i8, ptr %text, i64 %i
-  %c = load i8, ptr %c.at
-  %a.at = getelementptr ptr, ptr %arguments, i64 %i
-  %a = load ptr, ptr %a.at
-  %word = getelementptr i64, ptr %words, i64 %w
-  %w.one = add i64 %w, 1
-  switch i8 %c, label %e.letter [
-    i8 97, label %plain
-    i8 115, label %strided
-    i8 105, label %int
-    i8 102, label %float
-  ]
-
-plain:
-  %p.ok = call i1 @is_array(ptr %a)
-  br i1 %p.ok, label %plain.read, label %e.array
-plain.read:
-  %p.at = getelementptr i8, ptr %a, i64 $ARRAY_DATA
-  %p.data = load i64, ptr %p.at
-  store i64 %p.data, ptr %word
-  br label %stored
-
-strided:
-  %s.ok = call i1 @is_array(ptr %a)
-  br i1 %s.ok, label %strided.read, label %e.array
-strided.read:
-  %s.at = getelementptr i8, ptr %a, i64 $ARRAY_DATA
-  %s.data = load i64, ptr %s.at
-  store i64 %s.data, ptr %word
-  %nd.at = getelementptr i8, ptr %a, i64 $ARRAY_NDIM
-  %nd.int = load i32, ptr %nd.at
-  %nd = sext i32 %nd.int to i64
-  %strides.at = getelementptr i8, ptr %a, i64 $ARRAY_STRIDES
-  %strides = load ptr, ptr %strides.at
-  %s.end = add i64 %w.one, %nd
-  %s.none = icmp eq i64 %nd, 0
-  br i1 %s.none, label %stored, label %axis
-axis:
-  %d = phi i64 [ 0, %strided.read ], [ %d.next, %axis ]
-  %sw = phi i64 [ %w.one, %strided.read ], [ %sw.next, %axis ]
-  %stride.at = getelementptr i64, ptr %strides, i64 %d
-  %stride = load i64, ptr %stride.at
-  %stride.word = getelementptr i64, ptr %words, i64 %sw
-  store i64 %stride, ptr %stride.word
-  %d.next = add i64 %d, 1
-  %sw.next = add i64 %sw, 1
-  %d.more = icmp slt i64 %d.next, %nd
-  br i1 %d.more, label %axis, label %stored
-
-int:
-  %n.ok = call i1 @is_a(ptr %a, ptr @PyLong_Type)
-  br i1 %n.ok, label %int.read, label %e.int
-int.read:
-  %n = call i64 @PyLong_AsLongLong(ptr %a)
-  store i64 %n, ptr %word
-  %n.odd = icmp eq i64 %n, -1
-  br i1 %n.odd, label %int.check, label %stored
-int.check:
-  %n.raised = call ptr @PyErr_Occurred()
-  %n.is.raised = icmp ne ptr %n.raised, null
-  br i1 %n.is.raised, label %fail, label %stored
-
-float:
-  %f.ok = call i1 @is_a(ptr %a, ptr @PyFloat_Type)
-  br i1 %f.ok, label %float.read, label %e.float
-float.read:
-  %f = call double @PyFloat_AsDouble(ptr %a)
-  store double %f, ptr %word
-  br label %stored
-
-stored:
-  %w.next = phi i64 [ %w.one, %plain.read ], [ %s.end, %strided.read ], [ %s.end, %axis ],
-                    [ %w.one, %int.read ], [ %w.one, %int.check ], [ %w.one, %float.read ]
-  %i.next = add i64 %i, 1
-  %more = icmp slt i64 %i.next, %length
-  br i1 %more, label %next, label %go
-
-go:
-  %kernel = inttoptr i64 %address to ptr
-  %small = icmp sle i64 %items, %grain
-  br i1 %small, label %one, label %many
-one:
-  %status.one = call i32 %kernel(ptr %words, i64 0, i64 %items)
-  br label %return
-many:
-  %thread = call ptr @PyEval_SaveThread()
-  %status.many = call i32 @tc_parallel(ptr %kernel, ptr %words, i64 %items, i64 %grain)
-  call void @PyEval_RestoreThread(ptr %thread)
-  br label %return
-return:
-  %status = phi i32 [ %status.one, %one ], [ %status.many, %many ]
-  %status.wide = zext i32 %status to i64
-  %result = call ptr @PyLong_FromLongLong(i64 %status.wide)
-  ret ptr %result
-
-e.few:
-  %x.few = load ptr, ptr @PyExc_TypeError
-  %r.few = call ptr (ptr, ptr, ...) @PyErr_Format(ptr %x.few, ptr @text.few)
-  ret ptr null
-e.spec:
-  %x.spec = load ptr, ptr @PyExc_TypeError
-  %t.spec = call ptr @type_name(ptr %spec)
-  %r.spec = call ptr (ptr, ptr, ...) @PyErr_Format(ptr %x.spec, ptr @text.spec, ptr %t.spec)
-  ret ptr null
-e.count:
-  %x.count = load ptr, ptr @PyExc_TypeError
-  %r.count = call ptr (ptr, ptr, ...) @PyErr_Format(ptr %x.count, ptr @text.count, i64 %length, i64 %given)
-  ret ptr null
-e.range:
-  %x.range = load ptr, ptr @PyExc_ValueError
-  %r.range = call ptr (ptr, ptr, ...) @PyErr_Format(ptr %x.range, ptr @text.range)
-  ret ptr null
-e.many:
-  %x.many = load ptr, ptr @PyExc_ValueError
-  %r.many = call ptr (ptr, ptr, ...) @PyErr_Format(ptr %x.many, ptr @text.many)
-  ret ptr null
-e.letter:
-  %x.letter = load ptr, ptr @PyExc_TypeError
-  %c.int = zext i8 %c to i32
-  %r.letter = call ptr (ptr, ptr, ...) @PyErr_Format(ptr %x.letter, ptr @text.letter, i32 %c.int)
-  ret ptr null
-e.array:
-  br label %e.type
-e.int:
-  br label %e.type
-e.float:
-  br label %e.type
-e.type:
-  %needs = phi ptr [ @text.array, %e.array ], [ @text.int, %e.int ], [ @text.float, %e.float ]
-  %x.type = load ptr, ptr @PyExc_TypeError
-  %t.type = call ptr @type_name(ptr %a)
-  %r.type = call ptr (ptr, ptr, ...) @PyErr_Format(ptr %x.type, ptr @text.type, i64 %i, ptr %needs, ptr %t.type)
-  ret ptr null
-fail:
-  ret ptr null
-}
-
-; A kernel for the self-test: copies its first seven words to where the first one points. Status 31.
-define i32 @echo(ptr %words, i64 %begin, i64 %end) nounwind {
-  %to = load ptr, ptr %words
-  %all = load [7 x i64], ptr %words
-  store [7 x i64] %all, ptr %to
-  ret i32 31
-}
-"""
-
-_PYTHON = re.findall(r"@(Py(?!Array)\w+)(?:\(| = external)", _BODY)
-
 
 def _ir() -> str:
-    body = _BODY
-    for name in ("OB_TYPE", "OB_SIZE", "TYPE_NAME", "BYTES_TEXT", "ARRAY_DATA", "ARRAY_NDIM", "ARRAY_STRIDES"):
-        body = re.sub(rf"\${name}\b", str(getattr(abi, name)), body)
-    body = body.replace("$MOST_WORDS", str(_MOST_WORDS))
     texts = "".join(abi.c_string(f"text.{name}", text) for name, text in _TEXTS.items())
-    return texts + body + abi.method_def("method", "launch", "launch(kernel, spec, items, grain, /, *arguments)")
+    method = abi.method_def("method", "launch", "launch(kernel, spec, items, grain, /, *arguments)")
+    return texts + target.source("launch.ll", {**abi.OFFSETS, "MOST_WORDS": _MOST_WORDS}) + method
 
 
 @cache
@@ -342,10 +66,9 @@ def _build() -> Callable[..., int] | str:
     if reason is not None:
         return reason
     try:
-        symbols = abi.python_symbols(set(_PYTHON))
-        symbols["PyArray_Type"] = id(np.ndarray)
-        symbols["tc_parallel"] = threads.code()["tc_parallel"]
-        code = target.keep_forever(target.load(_ir(), ["method", "echo"], symbols))
+        ir = _ir()
+        symbols = {**abi.symbols(ir), "tc_parallel": threads.code()["tc_parallel"]}
+        code = target.keep_forever(target.load(ir, ["method", "echo"], symbols))
         launch: Callable[..., int] = abi.builtin(code, "method")
     except (BackendError, OSError, ValueError, AttributeError) as error:
         return f"the launch function could not be made: {error}"
@@ -381,13 +104,14 @@ def available() -> bool:
 def launcher() -> Callable[..., int]:
     """The builtin ``launch(kernel, spec, items, grain, *arguments) -> int``.
 
-    ``kernel`` is an address, ``spec`` bytes with one character an argument (see the top of this file). The kernel is
-    called for the chunks [k * grain, min((k + 1) * grain, items)), each exactly once, in any order and on any thread
-    without the GIL; where ``items <= grain`` it is called once, as kernel(words, 0, items), in this thread and with
-    the GIL held. Returns the OR of the statuses.
+    ``kernel`` is an address, ``spec`` bytes with one character an argument (see the top of this file). The
+    kernel is called for the chunks [k * grain, min((k + 1) * grain, items)), each exactly once, in any order
+    and on any thread without the GIL; where ``items <= grain`` it is called once, as kernel(words, 0,
+    items), in this thread and with the GIL held. Returns the OR of the statuses.
 
-    The builtin raises TypeError where an argument does not fit its character, OverflowError for an int of more than
-    64 bits, ValueError for numbers out of range. Raises BackendError where ``unavailable()`` gives a reason.
+    The builtin raises TypeError where an argument does not fit its character, OverflowError for an int of
+    more than 64 bits, ValueError for numbers out of range. Raises BackendError where ``unavailable()`` gives
+    a reason.
     """
     built = _build()
     if isinstance(built, str):
@@ -395,59 +119,14 @@ def launcher() -> Callable[..., int]:
     return built
 
 
-_FLAGS_X86 = """
-; MXCSR keeps the exception flags of this thread: 1 invalid, 4 divide, 8 overflow, 16 underflow.
-declare void @llvm.x86.sse.stmxcsr(ptr)
-declare void @llvm.x86.sse.ldmxcsr(ptr)
-define internal void @tc_clear_flags() noinline nounwind {
-  %at = alloca i32, align 4
-  call void @llvm.x86.sse.stmxcsr(ptr %at)
-  %old = load volatile i32, ptr %at, align 4
-  %new = and i32 %old, -64
-  store volatile i32 %new, ptr %at, align 4
-  call void @llvm.x86.sse.ldmxcsr(ptr %at)
-  ret void
-}
-define internal i32 @tc_read_flags() noinline nounwind {
-  %at = alloca i32, align 4
-  call void @llvm.x86.sse.stmxcsr(ptr %at)
-  %old = load volatile i32, ptr %at, align 4
-  %new = and i32 %old, -64
-  store volatile i32 %new, ptr %at, align 4
-  call void @llvm.x86.sse.ldmxcsr(ptr %at)
-  %shifted = lshr i32 %old, 2
-  %three = and i32 %shifted, 7
-  %one = and i32 %old, 1
-  %invalid = shl i32 %one, 3
-  %status = or i32 %three, %invalid
-  ret i32 %status
-}
-"""
-
 # The constants of <fenv.h> on 64-bit ARM: 1 invalid, 2 divide, 4 overflow, 8 underflow, 16 inexact.
-_FLAGS_ARM = """
-declare i32 @feclearexcept(i32) nounwind
-declare i32 @fetestexcept(i32) nounwind
-define internal void @tc_clear_flags() noinline nounwind {
-  %e = call i32 @feclearexcept(i32 31)
-  ret void
-}
-define internal i32 @tc_read_flags() noinline nounwind {
-  %raised = call i32 @fetestexcept(i32 15)
-  %e = call i32 @feclearexcept(i32 31)
-  %shifted = lshr i32 %raised, 1
-  %one = and i32 %raised, 1
-  %invalid = shl i32 %one, 3
-  %status = or i32 %shifted, %invalid
-  ret i32 %status
-}
-"""
 
 
 def flags_ir() -> str:
     """IR of ``void @tc_clear_flags()`` and ``i32 @tc_read_flags()``, for the top of a kernel's module.
 
-    They work on the floating-point exception flags of the thread that runs the chunk: clear first, compute, then
-    read. Reading gives the status bits DIVIDE, OVERFLOW, UNDERFLOW and INVALID, and clears the flags again.
+    They work on the floating-point exception flags of the thread that runs the chunk: clear first, compute,
+    then read. Reading gives the status bits DIVIDE, OVERFLOW, UNDERFLOW and INVALID, and clears the flags
+    again.
     """
-    return _FLAGS_X86 if platform.machine() in ("x86_64", "AMD64") else _FLAGS_ARM
+    return target.source("flags_x86.ll" if platform.machine() in ("x86_64", "AMD64") else "flags_arm.ll")

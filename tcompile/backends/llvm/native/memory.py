@@ -1,37 +1,194 @@
-"""Output arrays, and scratch memory for kernels.
+"""Memory for results: arrays whose memory comes back for the next call when they die.
 
-Enters: shape, dtype, and the order of the axes in memory. Leaves: arrays with undefined contents.
+Enters: shape, dtype, and the order of the axes in memory. Leaves: ordinary arrays with undefined contents,
+which own their memory (OWNDATA is set, ``base`` is None). Exists because for large results the page faults
+of fresh memory cost more than the kernel that fills it.
+
+Small arrays are NumPy's own. Large ones are made by NumPy as well, while a memory handler of ours is set
+(NEP 49): NumPy stores the handler in the array, and gives the memory back through it when the array dies or
+is resized, on any thread. The handler is machine code made from the IR below. It maps memory from the system
+in size classes, eight to a doubling, and keeps freed blocks of each class in a list, newest first. Where
+more than the limit would be kept, the block that was freed longest ago goes back to the system.
+
+A block begins with a header of 64 bytes, and data follow at once, so that data are aligned to 64 bytes, as
+nontemporal stores of whole cache lines need. Blocks of 2 MiB and more start on a huge page. The header's
+place moves from block to block by 256 bytes, lest equal indices of all arrays fall into the same set of the
+first cache.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import math
+import os
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
+
+from tcompile.backends.llvm.native import abi, target
+from tcompile.errors import BackendError
+
+# Arrays of fewer bytes are allocated by NumPy as always: its own small blocks are already warm.
+THRESHOLD = 256 * 1024
+
+_HANDLER_NAME = "tcompile"
 
 
-def empty(shape: tuple[int, ...], dtype: np.dtype, order: tuple[int, ...] | None = None) -> np.ndarray:
-    """A new array that owns its memory. ``order`` lists the axes outermost first, None means C order."""
-    ndim = len(shape)
-    if order is None or order == tuple(range(ndim)):
-        return np.empty(shape, dtype)
-    if order == tuple(range(ndim))[::-1]:
-        return np.empty(shape, dtype, "F")
-    prototype = np.empty((2,) * ndim, np.int8).transpose(np.argsort(order))
-    return np.empty_like(prototype, dtype=dtype, order="K", shape=shape)
+_EXPORTS = [
+    "method",
+    "handler",
+    "capsule",
+    "tc_memory_reset",
+    "tc_memory_limit",
+    "tc_memory_trim",
+    "tc_memory_stats",
+]
 
 
-def scratch(nbytes: int) -> np.ndarray:
-    """Uninitialised memory for one launch: a one-dimensional uint8 array of ``nbytes`` bytes."""
+def _ir() -> str:
+    linux = sys.platform == "linux"
+    # MADV_HUGEPAGE is 14. Where the system has no huge pages the call fails, and nothing is lost.
+    values = {
+        "ADVISE": "%r3 = call i32 @madvise(ptr %start.ptr, i64 %mapped, i32 14)" if linux else "",
+        "MAP_ANONYMOUS_PRIVATE": 0x22 if linux else 0x1002,
+        "HANDLER_NAME": _HANDLER_NAME + "\\00" * (127 - len(_HANDLER_NAME)),
+    }
+    text = abi.c_string("text.few", "pooled() takes a function and its arguments")
+    method = abi.method_def("method", "pooled", "pooled(function, /, *arguments)")
+    return text + target.source("memory.ll", values) + method
+
+
+class _Pool:
+    """The loaded pool: the builtin that allocates from it, and the functions that look after it."""
+
+    def __init__(self) -> None:
+        ir = _ir()
+        code = target.keep_forever(target.load(ir, _EXPORTS, abi.symbols(ir)))
+        make_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
+            ("PyCapsule_New", ctypes.pythonapi)
+        )
+        # Arrays hold references to the capsule, the last of them maybe when this module is gone.
+        capsule = target.immortal(make_capsule(code["handler"], b"mem_handler", None))
+        ctypes.c_void_p.from_address(code["capsule"]).value = id(capsule)
+        self.pooled: Callable[..., npt.NDArray[Any]] = abi.builtin(code, "method")
+        self.reset = ctypes.PYFUNCTYPE(None, ctypes.c_int)(code["tc_memory_reset"])
+        self.limit = ctypes.PYFUNCTYPE(None, ctypes.c_int64)(code["tc_memory_limit"])
+        self.trim = ctypes.PYFUNCTYPE(None, ctypes.c_int64)(code["tc_memory_trim"])
+        self.stats = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(code["tc_memory_stats"])
+        self.reset(1)
+        self.limit(_default_limit() if _limit is None else _limit)
+
+    def works(self) -> bool:
+        """Whether an array made by the builtin is what it should be."""
+        array = self.pooled(np.empty, 1 << 16, np.float64)
+        return (
+            type(array) is np.ndarray
+            and array.base is None
+            and array.flags.owndata
+            and array.__array_interface__["data"][0] % 64 == 0
+            and np._core.multiarray.get_handler_name(array) == _HANDLER_NAME  # type: ignore[attr-defined]
+            and np._core.multiarray.get_handler_name() != _HANDLER_NAME  # type: ignore[attr-defined]
+        )
+
+
+_limit: int | None = None
+
+
+def _default_limit() -> int:
+    """2 GiB, and no more than an eighth of the memory that this process may have."""
+    try:
+        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError):
+        total = 8 << 30
+    with contextlib.suppress(ValueError, OSError):  # no such file, or "max"
+        total = min(total, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return min(2 << 30, total // 8)
+
+
+@cache
+def _pool() -> _Pool | None:
+    """The pool, made at the first large array; None where there is no native code, then NumPy allocates."""
+    if abi.unsupported() is not None:
+        return None
+    try:
+        pool = _Pool()
+    except (BackendError, OSError, ValueError, AttributeError):
+        return None
+    if not pool.works():
+        return None
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=lambda: pool.reset(0))
+    return pool
+
+
+@cache
+def _prototype(order: tuple[int, ...]) -> npt.NDArray[Any]:
+    """A tiny array whose axes lie in memory in this order, for NumPy to copy the order from."""
+    inverse = sorted(range(len(order)), key=order.__getitem__)
+    return np.empty((2,) * len(order), np.int8).transpose(inverse)
+
+
+def empty(
+    shape: tuple[int, ...], dtype: np.dtype[Any], order: tuple[int, ...] | None = None
+) -> npt.NDArray[Any]:
+    """A new contiguous array with undefined contents, which owns its memory.
+
+    ``order`` lists the axes outermost first, in the order in which they lie in memory; None means C order.
+    Data of at least ``THRESHOLD`` bytes start at a multiple of 64 bytes and come from the pool. Raises
+    MemoryError where there is no memory.
+
+    >>> empty((2, 3, 4), np.dtype("f4"), order=(1, 0, 2)).strides
+    (16, 32, 4)
+    """
+    if math.prod(shape) * dtype.itemsize < THRESHOLD or dtype.hasobject or (pool := _pool()) is None:
+        if order is None:
+            return np.empty(shape, dtype)
+        return np.empty_like(_prototype(order), dtype, "K", True, shape)
+    if order is None:
+        return pool.pooled(np.empty, shape, dtype)
+    return pool.pooled(np.empty_like, _prototype(order), dtype, "K", True, shape)
+
+
+def scratch(nbytes: int) -> npt.NDArray[np.uint8]:
+    """Memory for one launch: an array of ``nbytes`` undefined bytes, given back when it dies."""
     return empty((nbytes,), np.dtype(np.uint8))
 
 
 def set_limit(nbytes: int) -> None:
-    """Bytes that the pool may keep for reuse."""
+    """Lets the pool keep ``nbytes`` bytes for reuse, and gives back what is beyond. 0 turns reuse off.
 
-
-def stats() -> dict[str, int]:
-    """Figures of the pool."""
-    return {}
+    Raises ValueError for a negative number.
+    """
+    global _limit
+    if nbytes < 0:
+        raise ValueError(f"the limit of the memory pool is a number of bytes, not {nbytes}")
+    _limit = nbytes
+    if _pool.cache_info().currsize and (pool := _pool()) is not None:
+        pool.limit(nbytes)
 
 
 def trim() -> None:
-    """Gives all cached memory back."""
+    """Gives all memory that the pool keeps for reuse back to the system."""
+    if _pool.cache_info().currsize and (pool := _pool()) is not None:
+        pool.trim(0)
+
+
+def stats() -> dict[str, int]:
+    """The pool in figures.
+
+    ``in_use`` and ``cached`` are bytes in living arrays and in blocks kept for reuse, ``limit`` the most
+    that may be cached; ``hits`` and ``misses`` count the allocations that reused a block and those that
+    asked the system.
+    """
+    names = ("in_use", "cached", "hits", "misses", "limit")
+    if not _pool.cache_info().currsize or (pool := _pool()) is None:
+        return dict.fromkeys(names, 0)
+    figures = (ctypes.c_int64 * len(names))()
+    pool.stats(figures)
+    return dict(zip(names, figures, strict=True))

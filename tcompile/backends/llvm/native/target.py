@@ -1,12 +1,13 @@
 """LLVM IR text becomes machine code that stays loaded as long as somebody holds it.
 
-Enters: textual LLVM IR and the names of the functions that are wanted. Leaves: a ``Code`` with their addresses.
-llvmlite is imported at the first use, because importing it costs more time than importing all of tcompile.
+Enters: textual LLVM IR and the names of the functions that are wanted. Leaves: a ``Code`` with their
+addresses. llvmlite is imported at the first use, because importing it costs more time than importing all of
+tcompile.
 
-No optimisation pipeline runs: the IR that codegen writes is already vectorised and inlined, and the pipeline would
-take longer than instruction selection. Only ``alwaysinline`` is obeyed. Symbols that the IR leaves open are bound
-when the code is linked (from ``symbols``, then from the process, the C library, libm and libmvec), so that the IR
-holds no addresses.
+No optimisation pipeline runs: the IR that codegen writes is already vectorised and inlined, and the pipeline
+would take longer than instruction selection. Only ``alwaysinline`` is obeyed. Symbols that the IR leaves
+open are bound when the code is linked (from ``symbols``, then from the process, the C library, libm and
+libmvec), so that the IR holds no addresses.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import atexit
 import ctypes
 import itertools
 import platform
+import re
 import sys
 import sysconfig
 import threading
@@ -22,6 +24,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib import resources
 from typing import Any
 
 from tcompile.errors import BackendError
@@ -29,7 +32,7 @@ from tcompile.errors import BackendError
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What code is made for. ``features`` are LLVM's names of the instruction sets that this processor has."""
+    """What code is made for. ``features`` are LLVM's names of this processor's instruction sets."""
 
     triple: str
     cpu: str
@@ -60,17 +63,18 @@ _live: weakref.WeakSet[Code] = weakref.WeakSet()
 
 @cache
 def _shared_library(name: str) -> ctypes.CDLL | None:
-    """The library loaded into the process with its symbols visible to the linker; None where there is none."""
+    """The library, loaded so that the linker sees its symbols; None where there is none."""
     try:
         return ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
     except OSError:
         return None
 
 
-def _immortal(value: object) -> None:
-    """Takes a reference that is never given back, so that not even the end of the interpreter frees ``value``."""
+def immortal(value: Any) -> Any:
+    """Takes a reference for good, so that not even the end of the interpreter frees ``value``."""
     take = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_IncRef", ctypes.pythonapi))
     take(value)
+    return value
 
 
 @cache
@@ -101,13 +105,19 @@ def _make_tools() -> _Tools:
         machine_for=cache(machine_for),
         machine=Machine(triple, cpu, frozenset(name for name, on in features.items() if on)),
     )
-    _immortal(tools)
+    immortal(tools)
     return tools
 
 
 def _tools() -> _Tools:
     with _lock:
         return _make_tools()
+
+
+def source(name: str, values: Mapping[str, object] | None = None) -> str:
+    """The text of the IR file ``name`` beside this module, with each ``$KEY`` replaced by its value."""
+    text = resources.files(__package__).joinpath(name).read_text("ascii")
+    return re.sub(r"\$([A-Z][A-Z_0-9]*)", lambda match: str((values or {})[match[1]]), text)
 
 
 class Code:
@@ -153,9 +163,9 @@ def _parse(tools: _Tools, ir: str) -> Any:
 def load(ir: str, exports: Sequence[str], symbols: Mapping[str, int] | None = None, opt: int = 2) -> Code:
     """Compiles LLVM IR text for this processor and loads it.
 
-    ``exports`` names the functions and variables whose addresses are wanted; ``symbols`` gives addresses of external
-    symbols that the process does not export. ``opt`` is the effort of instruction selection, 0 to 3.
-    Raises BackendError where the IR is not valid or a symbol is not found.
+    ``exports`` names the functions and variables whose addresses are wanted; ``symbols`` gives addresses of
+    external symbols that the process does not export. ``opt`` is the effort of instruction selection, 0 to
+    3. Raises BackendError where the IR is not valid or a symbol is not found.
 
     >>> code = load("define i32 @answer() { ret i32 42 }", ["answer"])
     >>> import ctypes
@@ -179,8 +189,8 @@ def load(ir: str, exports: Sequence[str], symbols: Mapping[str, int] | None = No
 
 
 def keep_forever(code: Code) -> Code:
-    """Makes ``code`` outlive the interpreter: for functions that threads or dying objects may still call then."""
-    _immortal(code)
+    """Makes ``code`` outlive the interpreter, for what threads or dying objects may still call then."""
+    immortal(code)
     return code
 
 
@@ -188,7 +198,7 @@ def keep_forever(code: Code) -> Code:
 def _keep_all() -> None:
     """A daemon thread may be inside any kernel while the interpreter ends, so none is unloaded then."""
     for code in list(_live):
-        _immortal(code)
+        immortal(code)
 
 
 def machine() -> Machine:
@@ -199,8 +209,8 @@ def machine() -> Machine:
 def has_symbol(name: str) -> bool:
     """Whether the vector math function ``name`` of glibc's libmvec can be called on this machine.
 
-    Names follow the x86 vector ABI: ``_ZGVeN16v_expf`` takes 16 floats in one AVX-512 register, ``d`` for ``e`` means
-    AVX2, ``b`` SSE4.
+    Names follow the x86 vector ABI: ``_ZGVeN16v_expf`` takes 16 floats in one AVX-512 register, ``d`` for
+    ``e`` means AVX2, ``b`` SSE4.
     """
     if sys.platform != "linux" or platform.machine() != "x86_64" or not name.startswith("_ZGV"):
         return False

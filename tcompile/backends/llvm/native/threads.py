@@ -1,21 +1,23 @@
 """The thread pool that runs the chunks of one kernel launch.
 
-Enters: a kernel's address, its words, and how many items to cover in steps of how many. Leaves: the OR of the
-statuses of all chunks. Exists because a region has to start and end within a microsecond, on threads that Python
-never sees.
+Enters: a kernel's address, its words, and how many items to cover in steps of how many. Leaves: the OR of
+the statuses of all chunks. Exists because a region has to start and end within a microsecond, on threads
+that Python never sees.
 
-How it works. A launch is one *region* of ``n`` chunks. Everything a thread needs to find work is one 64-bit ticket
-(generation, n, next); whoever advances ``next`` by compare-and-swap owns that chunk, the calling thread included. The
-region is over when its chunks are done, not when all workers have come by: a worker that wakes up late finds no
-chunk and goes back to sleep. The description of the region is read only after a chunk was claimed, and a region
-cannot end while a claimed chunk is unfinished, so what is read is always the region that the chunk belongs to, even
-if the ticket's generation has wrapped around.
+How it works. A launch is one *region* of ``n`` chunks. Everything a thread needs to find work is one 64-bit
+ticket (generation, n, next); whoever advances ``next`` by compare-and-swap owns that chunk, the calling
+thread included. The region is over when its chunks are done, not when all workers have come by: a worker
+that wakes up late finds no chunk and goes back to sleep. The description of the region is read only after a
+chunk was claimed, and a region cannot end while a claimed chunk is unfinished, so what is read is always the
+region that the chunk belongs to, even if the ticket's generation has wrapped around.
 
-A second thread that launches while a region runs does all its chunks itself, as does every caller on systems where
-the pool has no worker threads. Results never depend on who runs what: chunk boundaries are multiples of the grain.
+A second thread that launches while a region runs does all its chunks itself, as does every caller on systems
+where the pool has no worker threads. Results never depend on who runs what: chunk boundaries are multiples
+of the grain.
 
-Workers are started by the first region that wants them. They spin for some microseconds after their last chunk, then
-wait in the kernel. They are never joined: the end of the process ends them, and their code is never unloaded.
+Workers are started by the first region that wants them. They spin for some microseconds after their last
+chunk, then wait in the kernel. They are never joined: the end of the process ends them, and their code is
+never unloaded.
 """
 
 from __future__ import annotations
@@ -28,338 +30,24 @@ from functools import cache
 
 from tcompile.backends.llvm.native import target
 
-# The part that every system has. A chunk is `batch` grains, so that the number of chunks fits the ticket's 24 bits;
-# a kernel call always covers one grain.
-_COMMON = """
-; Calls the kernel for the grains [first, last), one call each. Returns the OR of the statuses.
-define internal i32 @run_grains(ptr %kernel, ptr %words, i64 %items, i64 %grain, i64 %first, i64 %last) nounwind {
-entry:
-  %any = icmp slt i64 %first, %last
-  br i1 %any, label %loop, label %none
-loop:
-  %k = phi i64 [ %first, %entry ], [ %k.next, %loop ]
-  %status = phi i32 [ 0, %entry ], [ %status.next, %loop ]
-  %begin = mul i64 %k, %grain
-  %room = sub i64 %items, %begin
-  %short = icmp slt i64 %room, %grain
-  %length = select i1 %short, i64 %room, i64 %grain
-  %end = add i64 %begin, %length
-  %s = call i32 %kernel(ptr %words, i64 %begin, i64 %end)
-  %status.next = or i32 %status, %s
-  %k.next = add i64 %k, 1
-  %more = icmp slt i64 %k.next, %last
-  br i1 %more, label %loop, label %done
-done:
-  ret i32 %status.next
-none:
-  ret i32 0
-}
-
-; Number of grains that cover the items.
-define internal i64 @count_grains(i64 %items, i64 %grain) nounwind {
-  %less = sub i64 %items, 1
-  %whole = sdiv i64 %less, %grain
-  %n = add i64 %whole, 1
-  ret i64 %n
-}
-"""
-
-_SERIAL = (
-    _COMMON
-    + """
-define i32 @tc_parallel(ptr %kernel, ptr %words, i64 %items, i64 %grain) nounwind {
-  %n = call i64 @count_grains(i64 %items, i64 %grain)
-  %s = call i32 @run_grains(ptr %kernel, ptr %words, i64 %items, i64 %grain, i64 0, i64 %n)
-  ret i32 %s
-}
-define void @tc_set_workers(i32 %n) nounwind { ret void }
-define void @tc_reset_threads() nounwind { ret void }
-"""
-)
-
-_POOL = (
-    _COMMON
-    + """
-; Each group of variables that different threads write has its own two cache lines.
-@ticket   = internal global i64 0, align 128          ; generation << 48 | n << 24 | next
-@pending  = internal global i32 0, align 128          ; chunks of the region that are not done; futex of the caller
-@waiting  = internal global i32 0, align 4            ; 1 while the caller sleeps on @pending
-@status   = internal global i32 0, align 4            ; OR of the statuses of the region's chunks
-@epoch    = internal global i32 0, align 128          ; counts regions; futex of the workers
-@sleepers = internal global i32 0, align 4            ; workers that sleep on @epoch, or are about to
-@busy     = internal global i32 0, align 128          ; 1 while a region runs: the dispatch lock
-@wanted   = internal global i32 0, align 4            ; workers that may take chunks
-@started  = internal global i32 0, align 4            ; workers that exist
-@region   = internal global { ptr, ptr, i64, i64, i64, i64 } zeroinitializer, align 128
-                                                      ; kernel, words, items, grain, grains, batch
-
-declare i64 @syscall(i64, ...) nounwind
-declare i32 @pthread_create(ptr, ptr, ptr, ptr) nounwind
-declare i32 @pthread_detach(i64) nounwind
-declare i32 @pthread_sigmask(i32, ptr, ptr) nounwind
-declare i32 @sigfillset(ptr) nounwind
-$DECLARE_PAUSE
-
-; FUTEX_WAIT_PRIVATE is 128, FUTEX_WAKE_PRIVATE 129. Both may return early; callers look again.
-define internal void @futex_wait(ptr %word, i32 %seen) nounwind {
-  %r = call i64 (i64, ...) @syscall(i64 $FUTEX, ptr %word, i64 128, i32 %seen, ptr null, ptr null, i64 0)
-  ret void
-}
-define internal void @futex_wake(ptr %word, i32 %count) nounwind {
-  %r = call i64 (i64, ...) @syscall(i64 $FUTEX, ptr %word, i64 129, i32 %count, ptr null, ptr null, i64 0)
-  ret void
-}
-
-; Claims and runs chunks until none is left. Returns how many it ran.
-define internal i32 @drain() nounwind {
-entry:
-  br label %look
-look:
-  %ran = phi i32 [ 0, %entry ], [ %ran.more, %finished ]
-  %fresh = load atomic i64, ptr @ticket acquire, align 8
-  br label %try
-try:
-  %t = phi i64 [ %fresh, %look ], [ %now, %claim ]
-  %chunk = and i64 %t, 16777215
-  %t.n = lshr i64 %t, 24
-  %n = and i64 %t.n, 16777215
-  %left = icmp ult i64 %chunk, %n
-  br i1 %left, label %claim, label %empty
-claim:
-  %t.next = add i64 %t, 1
-  %swap = cmpxchg ptr @ticket, i64 %t, i64 %t.next seq_cst acquire, align 8
-  %now = extractvalue { i64, i1 } %swap, 0
-  %won = extractvalue { i64, i1 } %swap, 1
-  br i1 %won, label %run, label %try
-run:
-  %r = load { ptr, ptr, i64, i64, i64, i64 }, ptr @region, align 128
-  %kernel = extractvalue { ptr, ptr, i64, i64, i64, i64 } %r, 0
-  %words = extractvalue { ptr, ptr, i64, i64, i64, i64 } %r, 1
-  %items = extractvalue { ptr, ptr, i64, i64, i64, i64 } %r, 2
-  %grain = extractvalue { ptr, ptr, i64, i64, i64, i64 } %r, 3
-  %grains = extractvalue { ptr, ptr, i64, i64, i64, i64 } %r, 4
-  %batch = extractvalue { ptr, ptr, i64, i64, i64, i64 } %r, 5
-  %first = mul i64 %chunk, %batch
-  %beyond = add i64 %first, %batch
-  %over = icmp sgt i64 %beyond, %grains
-  %last = select i1 %over, i64 %grains, i64 %beyond
-  %s = call i32 @run_grains(ptr %kernel, ptr %words, i64 %items, i64 %grain, i64 %first, i64 %last)
-  %clean = icmp eq i32 %s, 0
-  br i1 %clean, label %count, label %merge
-merge:
-  %old.status = atomicrmw or ptr @status, i32 %s seq_cst, align 4
-  br label %count
-count:
-  %ran.more = add i32 %ran, 1
-  %before = atomicrmw sub ptr @pending, i32 1 seq_cst, align 4
-  %is.last = icmp eq i32 %before, 1
-  br i1 %is.last, label %ended, label %finished
-ended:
-  %w = load atomic i32, ptr @waiting seq_cst, align 4
-  %asleep = icmp ne i32 %w, 0
-  br i1 %asleep, label %wake, label %finished
-wake:
-  call void @futex_wake(ptr @pending, i32 1)
-  br label %finished
-finished:
-  br label %look
-empty:
-  ret i32 %ran
-}
-
-; A worker thread, number `self` from 0.
-define internal ptr @worker(ptr %argument) nounwind {
-entry:
-  %self.wide = ptrtoint ptr %argument to i64
-  %self = trunc i64 %self.wide to i32
-  br label %look
-look:
-  %seen = load atomic i32, ptr @epoch seq_cst, align 4
-  %limit = load atomic i32, ptr @wanted seq_cst, align 4
-  %active = icmp slt i32 %self, %limit
-  br i1 %active, label %work, label %sleep
-work:
-  %ran = call i32 @drain()
-  br label %spin
-spin:
-  %turn = phi i32 [ 0, %work ], [ %turn.next, %again ]
-  $PAUSE
-  %epoch.now = load atomic i32, ptr @epoch seq_cst, align 4
-  %changed = icmp ne i32 %epoch.now, %seen
-  br i1 %changed, label %look, label %again
-again:
-  %turn.next = add i32 %turn, 1
-  %tired = icmp sge i32 %turn.next, 500
-  br i1 %tired, label %sleep, label %spin
-sleep:
-  ; The dispatcher advances @epoch first and reads @sleepers then. So either it sees this worker and wakes it, or
-  ; the futex sees that the epoch is no longer the one of `seen` and does not sleep.
-  %s.more = atomicrmw add ptr @sleepers, i32 1 seq_cst, align 4
-  call void @futex_wait(ptr @epoch, i32 %seen)
-  %s.less = atomicrmw sub ptr @sleepers, i32 1 seq_cst, align 4
-  br label %look
-}
-
-; Starts the workers that are wanted and do not exist yet. Called under the dispatch lock. Workers inherit a mask that
-; blocks all signals, so that signals go on reaching Python's threads. Where no thread can be had, fewer are wanted.
-define internal void @start_workers(i32 %limit) nounwind noinline {
-entry:
-  %all = alloca [128 x i8], align 16
-  %old = alloca [128 x i8], align 16
-  %thread = alloca i64, align 8
-  %f = call i32 @sigfillset(ptr %all)
-  %m = call i32 @pthread_sigmask(i32 $SIG_SETMASK, ptr %all, ptr %old)
-  br label %look
-look:
-  %n = load i32, ptr @started, align 4
-  %enough = icmp sge i32 %n, %limit
-  br i1 %enough, label %out, label %create
-create:
-  %n.wide = zext i32 %n to i64
-  %argument = inttoptr i64 %n.wide to ptr
-  %error = call i32 @pthread_create(ptr %thread, ptr null, ptr @worker, ptr %argument)
-  %ok = icmp eq i32 %error, 0
-  br i1 %ok, label %created, label %failed
-created:
-  %id = load i64, ptr %thread, align 8
-  %d = call i32 @pthread_detach(i64 %id)
-  %n.more = add i32 %n, 1
-  store i32 %n.more, ptr @started, align 4
-  br label %look
-failed:
-  store atomic i32 %n, ptr @wanted seq_cst, align 4
-  br label %out
-out:
-  %u = call i32 @pthread_sigmask(i32 $SIG_SETMASK, ptr %old, ptr null)
-  ret void
-}
-
-; One region. `items` > 0 and `grain` > 0.
-define i32 @tc_parallel(ptr %kernel, ptr %words, i64 %items, i64 %grain) nounwind {
-entry:
-  %grains = call i64 @count_grains(i64 %items, i64 %grain)
-  %limit = load atomic i32, ptr @wanted seq_cst, align 4
-  %alone = icmp slt i32 %limit, 1
-  br i1 %alone, label %serial, label %lock
-lock:
-  %was.busy = atomicrmw xchg ptr @busy, i32 1 seq_cst, align 4
-  %taken = icmp ne i32 %was.busy, 0
-  br i1 %taken, label %serial, label %begin
-serial:
-  %s.serial = call i32 @run_grains(ptr %kernel, ptr %words, i64 %items, i64 %grain, i64 0, i64 %grains)
-  ret i32 %s.serial
-begin:
-  %have = load i32, ptr @started, align 4
-  %few = icmp slt i32 %have, %limit
-  br i1 %few, label %start, label %fill
-start:
-  call void @start_workers(i32 %limit)
-  br label %fill
-fill:
-  ; At most 2^22 + 1 chunks of `batch` grains.
-  %excess = lshr i64 %grains, 22
-  %batch = add i64 %excess, 1
-  %n = call i64 @count_grains(i64 %grains, i64 %batch)
-  %r0 = insertvalue { ptr, ptr, i64, i64, i64, i64 } poison, ptr %kernel, 0
-  %r1 = insertvalue { ptr, ptr, i64, i64, i64, i64 } %r0, ptr %words, 1
-  %r2 = insertvalue { ptr, ptr, i64, i64, i64, i64 } %r1, i64 %items, 2
-  %r3 = insertvalue { ptr, ptr, i64, i64, i64, i64 } %r2, i64 %grain, 3
-  %r4 = insertvalue { ptr, ptr, i64, i64, i64, i64 } %r3, i64 %grains, 4
-  %r5 = insertvalue { ptr, ptr, i64, i64, i64, i64 } %r4, i64 %batch, 5
-  store { ptr, ptr, i64, i64, i64, i64 } %r5, ptr @region, align 128
-  %n.small = trunc i64 %n to i32
-  store atomic i32 0, ptr @status monotonic, align 4
-  store atomic i32 %n.small, ptr @pending seq_cst, align 4
-  %t.old = load atomic i64, ptr @ticket monotonic, align 8
-  %g.old = lshr i64 %t.old, 48
-  %g = add i64 %g.old, 1
-  %g.high = shl i64 %g, 48
-  %n.high = shl i64 %n, 24
-  %t = or i64 %g.high, %n.high
-  store atomic i64 %t, ptr @ticket seq_cst, align 8
-  %e = atomicrmw add ptr @epoch, i32 1 seq_cst, align 4
-  %idle = load atomic i32, ptr @sleepers seq_cst, align 4
-  %none.idle = icmp eq i32 %idle, 0
-  br i1 %none.idle, label %work, label %rouse
-rouse:
-  ; Wake no more than there is work for, but all where some of the sleepers are not wanted: a wake-up may hit them.
-  %others = sub i32 %n.small, 1
-  %surplus = icmp sgt i32 %have, %limit
-  %count = select i1 %surplus, i32 2147483647, i32 %others
-  call void @futex_wake(ptr @epoch, i32 %count)
-  br label %work
-work:
-  %ran = call i32 @drain()
-  br label %spin
-spin:
-  %turn = phi i32 [ 0, %work ], [ %turn.next, %again ]
-  %left = load atomic i32, ptr @pending seq_cst, align 4
-  %over = icmp eq i32 %left, 0
-  br i1 %over, label %done, label %again
-again:
-  $PAUSE
-  %turn.next = add i32 %turn, 1
-  %tired = icmp sge i32 %turn.next, 500
-  br i1 %tired, label %sleep, label %spin
-sleep:
-  store atomic i32 1, ptr @waiting seq_cst, align 4
-  %left.now = load atomic i32, ptr @pending seq_cst, align 4
-  %over.now = icmp eq i32 %left.now, 0
-  br i1 %over.now, label %awake, label %wait
-wait:
-  call void @futex_wait(ptr @pending, i32 %left.now)
-  br label %sleep
-awake:
-  store atomic i32 0, ptr @waiting seq_cst, align 4
-  br label %done
-done:
-  %s = load atomic i32, ptr @status seq_cst, align 4
-  store atomic i32 0, ptr @busy seq_cst, align 4
-  ret i32 %s
-}
-
-; `n` workers beside the caller, from the next region on.
-define void @tc_set_workers(i32 %n) nounwind {
-  store atomic i32 %n, ptr @wanted seq_cst, align 4
-  ret void
-}
-
-; In the child of a fork no worker exists, and nobody will finish a region that ran in the parent.
-define void @tc_reset_threads() nounwind {
-  store atomic i64 0, ptr @ticket seq_cst, align 8
-  store atomic i32 0, ptr @pending seq_cst, align 4
-  store atomic i32 0, ptr @waiting seq_cst, align 4
-  store atomic i32 0, ptr @sleepers seq_cst, align 4
-  store i32 0, ptr @started, align 4
-  store atomic i32 0, ptr @busy seq_cst, align 4
-  ret void
-}
-"""
-)
-
 
 def _ir() -> str:
     processor = platform.machine()
-    if sys.platform != "linux":
-        return _SERIAL
-    if processor == "x86_64":
-        values = {
-            "FUTEX": "202",
+    pools: dict[str, dict[str, object]] = {
+        "x86_64": {
+            "FUTEX": 202,
             "DECLARE_PAUSE": "declare void @llvm.x86.sse2.pause()",
             "PAUSE": "call void @llvm.x86.sse2.pause()",
-        }
-    elif processor == "aarch64":
-        values = {
-            "FUTEX": "98",
+        },
+        "aarch64": {
+            "FUTEX": 98,
             "DECLARE_PAUSE": "declare void @llvm.aarch64.hint(i32)",
             "PAUSE": "call void @llvm.aarch64.hint(i32 1)",  # yield
-        }
-    else:
-        return _SERIAL
-    text = _POOL
-    for name, value in {**values, "SIG_SETMASK": "2"}.items():
-        text = text.replace(f"${name}", value)
-    return text
+        },
+    }
+    if sys.platform != "linux" or processor not in pools:
+        return target.source("grains.ll") + target.source("serial.ll")
+    return target.source("grains.ll") + target.source("pool.ll", pools[processor])
 
 
 def _default_threads() -> int:
@@ -380,9 +68,7 @@ _chosen: int | None = None
 @cache
 def code() -> target.Code:
     """The pool's machine code; ``tc_parallel`` has the signature i32(kernel, words, items, grain)."""
-    loaded = target.keep_forever(
-        target.load(_ir(), ["tc_parallel", "tc_set_workers", "tc_reset_threads"])
-    )
+    loaded = target.keep_forever(target.load(_ir(), ["tc_parallel", "tc_set_workers", "tc_reset_threads"]))
     reset = ctypes.CFUNCTYPE(None)(loaded["tc_reset_threads"])
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=reset)
@@ -397,8 +83,8 @@ def _set_workers(loaded: target.Code, n: int) -> None:
 def num_threads() -> int:
     """How many threads a kernel may use, the calling one included.
 
-    What ``set_num_threads`` said, else TCOMPILE_NUM_THREADS, else OMP_NUM_THREADS, else the number of processors
-    that this process may run on.
+    What ``set_num_threads`` said, else TCOMPILE_NUM_THREADS, else OMP_NUM_THREADS, else the number of
+    processors that this process may run on.
     """
     global _chosen
     if _chosen is None:
@@ -407,7 +93,7 @@ def num_threads() -> int:
 
 
 def set_num_threads(n: int) -> None:
-    """Lets kernels use ``n`` threads, the calling one included, from the next launch on, in the whole process.
+    """Lets kernels use ``n`` threads, the calling one included, from the next launch on, process-wide.
 
     Raises ValueError where ``n`` is not in 1 .. 1024.
     """
