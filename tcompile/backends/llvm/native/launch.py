@@ -68,7 +68,7 @@ def _build() -> Callable[..., int] | str:
     try:
         ir = _ir()
         symbols = {**abi.symbols(ir), "tc_parallel": threads.code()["tc_parallel"]}
-        code = target.keep_forever(target.load(ir, ["method", "echo"], symbols))
+        code = target.keep_forever(target.load(ir, ["method", "echo"], symbols, opt=0))
         launch: Callable[..., int] = abi.builtin(code, "method")
     except (BackendError, OSError, ValueError, AttributeError) as error:
         return f"the launch function could not be made: {error}"

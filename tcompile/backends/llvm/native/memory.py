@@ -69,7 +69,7 @@ class _Pool:
 
     def __init__(self) -> None:
         ir = _ir()
-        code = target.keep_forever(target.load(ir, _EXPORTS, abi.symbols(ir)))
+        code = target.keep_forever(target.load(ir, _EXPORTS, abi.symbols(ir), opt=0))
         make_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
             ("PyCapsule_New", ctypes.pythonapi)
         )

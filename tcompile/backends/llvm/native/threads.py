@@ -68,7 +68,7 @@ _chosen: int | None = None
 @cache
 def code() -> target.Code:
     """The pool's machine code; ``tc_parallel`` has the signature i32(kernel, words, items, grain)."""
-    loaded = target.keep_forever(target.load(_ir(), ["tc_parallel", "tc_set_workers", "tc_reset_threads"]))
+    loaded = target.keep_forever(target.load(_ir(), ["tc_parallel", "tc_set_workers", "tc_reset_threads"], opt=0))
     reset = ctypes.CFUNCTYPE(None)(loaded["tc_reset_threads"])
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=reset)
