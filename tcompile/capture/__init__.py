@@ -1,0 +1,76 @@
+"""Capture: Python bytecode becomes a graph, guards and a residual program.
+
+Enters: a function, the values of its parameters in one call, and what earlier compiles saw. Leaves: ``Captured``, whose
+graph is None where the frame runs in plain Python, or a ``GraphBreak`` that says where and why capture stopped.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tcompile.capture.breaks import GraphBreak
+from tcompile.capture.dynamic import Profile
+from tcompile.capture.interpreter import Frame
+from tcompile.capture.program import MISS, PLAIN, Captured, finish, plain
+from tcompile.capture.sources import FunctionSource, LocalSource
+from tcompile.capture.state import Capture, CaptureOptions
+from tcompile.capture.values.callable import FunctionValue
+from tcompile.errors import StanceError
+from tcompile.frontends.base import CannotCapture, Frontend
+from tcompile.graph import Graph
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The program of one kind of call, and the break that ended capture where there was one."""
+
+    captured: Captured
+    graph_break: GraphBreak | None = None
+
+
+def local_names(code: types.CodeType) -> tuple[str, ...]:
+    """The parameters of a function in the order of its locals, ``*args`` and ``**kwargs`` last."""
+    count = code.co_argcount + code.co_kwonlyargcount
+    count += bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
+    return code.co_varnames[:count]
+
+
+def capture(
+    function: types.FunctionType,
+    values: Sequence[Any],
+    *,
+    name: str,
+    frontends: Sequence[Frontend],
+    options: CaptureOptions,
+    profile: Profile,
+) -> Outcome:
+    """Captures one call of ``function`` whose parameters hold ``values`` (in the order of ``local_names``).
+
+    Raises StanceError where the function changes the stance; everything else that stops capture is in the Outcome.
+    """
+    code = function.__code__
+    names = local_names(code)
+    tx = Capture(frontends, options, profile, Graph(name))
+    try:
+        if code.co_flags & 0x2A0:  # generator, coroutine, asynchronous generator
+            raise CannotCapture("generator", f"`{function.__qualname__}`")
+        root = FunctionValue.of(tx, function, FunctionSource())
+        arguments = {
+            local: tx.wrap(value, LocalSource(i, local))
+            for i, (local, value) in enumerate(zip(names, values, strict=True))
+        }
+        result = Frame(tx, root, arguments).run()
+        return Outcome(finish(tx, result, len(names)))
+    except CannotCapture as stopped:
+        broke = GraphBreak(stopped.reason, stopped.detail, tx.user_stack())
+    except StanceError:
+        raise
+    except RecursionError:
+        broke = GraphBreak("recursion", "Python's own recursion limit was reached.", tx.user_stack()[:1])
+    return Outcome(plain(tx, len(names), broke.reason.id), broke)
+
+
+__all__ = ["MISS", "PLAIN", "Captured", "CaptureOptions", "GraphBreak", "Outcome", "Profile", "capture", "local_names"]

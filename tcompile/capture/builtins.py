@@ -1,0 +1,426 @@
+"""Calls of built-in functions, classes and library functions.
+
+Enters: a constant callable and captured arguments. Leaves: the value of the result. Exists as one table from callable
+to meaning; array libraries are asked through their frontend; pure functions of constants are simply run.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import math
+import operator
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tcompile.capture.operators import BINARY, COMPARE, binary, contains, identical, unary
+from tcompile.capture.special import SPECIAL, refuse_marked
+from tcompile.capture.values.array import ArrayValue
+from tcompile.capture.values.base import Value
+from tcompile.capture.values.callable import IteratorValue, PartialValue
+from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
+from tcompile.capture.values.container import DictValue, RangeValue, SequenceValue, SliceValue, constant_of
+from tcompile.capture.values.object import ObjectValue
+from tcompile.frontends.base import CannotCapture
+
+if TYPE_CHECKING:
+    from tcompile.capture.state import Capture
+
+Handler = Callable[["Capture", Sequence[Value], Mapping[str, Value]], Value]
+_TABLE: dict[Any, Handler] = {}
+_IO = (builtins.print, builtins.open, builtins.input)
+_PURE = {
+    divmod, hash, ord, chr, repr, format, str, bytes, complex, frozenset, ascii, bin, hex, oct, callable, type(None),
+    *(f for f in vars(math).values() if callable(f)), operator.index,
+}  # fmt: skip
+
+
+def handles(*functions: Any) -> Callable[[Handler], Handler]:
+    """Registers the meaning of calling ``functions``."""
+
+    def register(handler: Handler) -> Handler:
+        for function in functions:
+            _TABLE[function] = handler
+        return handler
+
+    return register
+
+
+def call_constant(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    """The meaning of ``function(*args, **kwargs)``."""
+    target = function.value
+    special = SPECIAL.get(id(target))
+    if special is not None:
+        return special(tx, function, args, kwargs)
+    refuse_marked(tx, target)
+    frontend = tx.frontend_of(target)
+    if frontend is not None:
+        plain = [arg.export(tx) for arg in args]
+        named = {key: value.export(tx) for key, value in kwargs.items()}
+        return tx.from_frontend(frontend.call(tx.builder, target, plain, named))
+    try:
+        handler = _TABLE.get(target)
+    except TypeError:
+        handler = None
+    if handler is not None:
+        return handler(tx, args, kwargs)
+    if isinstance(target, type) and issubclass(target, tuple) and hasattr(target, "_fields"):
+        return _named_tuple(tx, target, args, kwargs)
+    if target in _IO:
+        raise CannotCapture("input-output", function.describe())
+    if _is_pure(target):
+        if target in _MATH and any(isinstance(arg, FloatValue | IntegerValue) for arg in args) and len(args) == 1:
+            return _math(tx, target, args[0])
+        return tx.fold(target, args, kwargs)
+    if isinstance(target, types.MethodDescriptorType) and args:
+        return args[0].method(tx, target.__name__, args[1:], kwargs)
+    raise CannotCapture("unknown-function", function.describe())
+
+
+_MATH = {math.sqrt, math.exp, math.log, math.sin, math.cos, math.tan, math.tanh, math.fabs, math.log2, math.log10}
+
+
+def _math(tx: Capture, function: Callable[..., Any], value: Value) -> Value:
+    """A function of a run-time number, left to plain Python before the graph."""
+    from tcompile.capture.sources import ComputedSource
+
+    source = tx.number_source(value)
+    assert source is not None
+    hint = value.hint if isinstance(value, FloatValue) else value.size.hint  # type: ignore[attr-defined]
+    try:
+        result = function(hint)
+    except Exception as error:
+        raise CannotCapture("operation-raises", str(error)) from error
+    return FloatValue(ComputedSource("{1}({0})", (source,), (function,)), result)
+
+
+def _is_pure(target: Any) -> bool:
+    try:
+        return target in _PURE or getattr(target, "__self__", None).__class__ in (str, bytes, int, float)
+    except TypeError:
+        return False
+
+
+def _no_keywords(name: str, kwargs: Mapping[str, Value]) -> None:
+    if kwargs:
+        raise CannotCapture("unknown-function", f"{name} with keyword arguments {sorted(kwargs)}")
+
+
+def _named_tuple(tx: Capture, cls: Any, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    if cls.__new__.__code__.co_filename.startswith("<string>") is False and "__new__" in cls.__dict__:
+        if not cls.__new__.__qualname__.startswith("<") and "namedtuple_" not in cls.__new__.__code__.co_filename:
+            raise CannotCapture("unknown-function", f"`{cls.__qualname__}` defines __new__")
+    values: dict[str, Value] = dict(zip(cls._fields, args, strict=False))
+    values.update(kwargs)
+    for name, default in cls._field_defaults.items():
+        values.setdefault(name, tx.plain_value(default))
+    if set(values) != set(cls._fields) or len(args) > len(cls._fields):
+        raise CannotCapture("operation-raises", f"wrong arguments for {cls.__qualname__}")
+    return SequenceValue([values[name] for name in cls._fields], cls)
+
+
+@handles(len)
+def _len(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    return args[0].length(tx)
+
+
+@handles(range)
+def _range(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    bounds = [arg.size if isinstance(arg, IntegerValue) else constant_of(arg, "a bound of range") for arg in args]
+    if not 1 <= len(bounds) <= 3 or (len(bounds) == 3 and bounds[2] == 0):
+        raise CannotCapture("operation-raises", "range() arguments")
+    for bound in bounds:
+        if not hasattr(bound, "env"):
+            try:
+                operator.index(bound)
+            except TypeError as error:
+                raise CannotCapture("operation-raises", str(error)) from error
+    whole = [b if hasattr(b, "env") else operator.index(b) for b in bounds]
+    start, stop, step = (0, whole[0], 1) if len(whole) == 1 else (*whole, 1) if len(whole) == 2 else whole
+    return RangeValue(start, stop, step)
+
+
+@handles(slice)
+def _slice(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    none = Constant(None)
+    if len(args) == 1:
+        return SliceValue(none, args[0], none)
+    start, stop, step = (*args, none)[:3]
+    return SliceValue(start, stop, step)
+
+
+def _collect(cls: type) -> Handler:
+    def collect(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+        _no_keywords(cls.__name__, kwargs)
+        if not args:
+            return SequenceValue([], cls)
+        if cls is tuple and isinstance(args[0], SequenceValue) and args[0].cls is tuple:
+            return args[0]
+        return SequenceValue(list(args[0].iterate(tx)), cls)
+
+    return collect
+
+
+_TABLE[list] = _collect(list)
+_TABLE[tuple] = _collect(tuple)
+
+
+@handles(dict)
+def _dict(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    items: dict[Any, Value] = {}
+    for arg in args:
+        if isinstance(arg, DictValue):
+            items.update(arg.items)
+            continue
+        for pair in arg.iterate(tx):
+            key, value = pair.iterate(tx)
+            items[constant_of(key, "a dict key")] = value
+    items.update(kwargs)
+    return DictValue(items)
+
+
+@handles(enumerate)
+def _enumerate(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    first = args[1] if len(args) > 1 else kwargs.get("start", Constant(0))
+    start = constant_of(first, "enumerate's start")
+    values = args[0].iterate(tx)
+    return IteratorValue(SequenceValue([Constant(i), v], tuple) for i, v in enumerate(values, start))
+
+
+@handles(zip)
+def _zip(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    strict = constant_of(kwargs["strict"], "zip's strict") if "strict" in kwargs else False
+    sources = [arg.iterate(tx) for arg in args]
+
+    def rows() -> Iterator[Value]:
+        try:
+            for row in zip(*sources, strict=strict):
+                yield SequenceValue(list(row), tuple)
+        except ValueError as error:
+            raise CannotCapture("operation-raises", str(error)) from error
+
+    return IteratorValue(rows())
+
+
+@handles(map)
+def _map(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    function, *sources = args
+    columns = [s.iterate(tx) for s in sources]
+    return IteratorValue(function.call(tx, list(row), {}) for row in zip(*columns, strict=False))
+
+
+@handles(filter)
+def _filter(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    function, values = args
+    if isinstance(function, Constant) and function.value is None:
+        return IteratorValue(v for v in values.iterate(tx) if v.truth(tx))
+    return IteratorValue(v for v in values.iterate(tx) if function.call(tx, [v], {}).truth(tx))
+
+
+@handles(reversed)
+def _reversed(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    if isinstance(args[0], RangeValue):
+        return IteratorValue(Constant(i) for i in reversed(args[0].fixed()))
+    if isinstance(args[0], SequenceValue):
+        return IteratorValue(iter(list(reversed(args[0].items))))
+    raise CannotCapture("unknown-function", f"reversed of {args[0].describe()}")
+
+
+@handles(iter)
+def _iter(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    if len(args) != 1:
+        raise CannotCapture("unknown-function", "iter with a sentinel")
+    return IteratorValue(args[0].iterate(tx))
+
+
+@handles(next)
+def _next(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    if not isinstance(args[0], IteratorValue):
+        raise CannotCapture("unknown-function", f"next of {args[0].describe()}")
+    found = next(args[0].values, None)
+    if found is not None:
+        return found
+    if len(args) > 1:
+        return args[1]
+    raise CannotCapture("operation-raises", "StopIteration")
+
+
+@handles(sum)
+def _sum(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    total: Value = args[1] if len(args) > 1 else kwargs.get("start", Constant(0))
+    values = list(args[0].iterate(tx))
+    if any(isinstance(v, FloatValue) or (isinstance(v, Constant) and isinstance(v.value, float)) for v in values):
+        # Python 3.12 sums floats with compensation: leave it to Python itself.
+        return tx.fold(sum, [SequenceValue(values, tuple), total], {})
+    for value in values:
+        total = binary(tx, "+", total, value)
+    return total
+
+
+def _extreme(function: Callable[..., Any], sign: str) -> Handler:
+    def extreme(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+        _no_keywords(function.__name__, kwargs)
+        values = list(args[0].iterate(tx)) if len(args) == 1 else list(args)
+        if not values:
+            raise CannotCapture("operation-raises", f"{function.__name__}() of an empty sequence")
+        best = values[0]
+        for value in values[1:]:
+            if binary(tx, sign, value, best).truth(tx):
+                best = value
+        return best
+
+    return extreme
+
+
+_TABLE[min] = _extreme(min, "<")
+_TABLE[max] = _extreme(max, ">")
+
+
+@handles(any)
+def _any(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    return Constant(any(value.truth(tx) for value in args[0].iterate(tx)))
+
+
+@handles(all)
+def _all(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    return Constant(all(value.truth(tx) for value in args[0].iterate(tx)))
+
+
+@handles(sorted)
+def _sorted(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    _no_keywords("sorted", {k: v for k, v in kwargs.items() if k != "reverse"})
+    plain = [constant_of(v, "an item sorted") for v in args[0].iterate(tx)]
+    reverse = bool(constant_of(kwargs["reverse"], "reverse")) if "reverse" in kwargs else False
+    return tx.fold(lambda: sorted(plain, reverse=reverse), (), {})
+
+
+@handles(abs)
+def _abs(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    (value,) = args
+    if isinstance(value, ArrayValue):
+        return tx.from_frontend(value.frontend.unary(tx.builder, "abs", value.traced), value)
+    if isinstance(value, IntegerValue):
+        return integer(value.size if value.size >= 0 else -value.size)
+    if isinstance(value, FloatValue):
+        return tx.compute("abs({})", [value], abs)
+    return tx.fold(abs, args, kwargs)
+
+
+@handles(int)
+def _int(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    if len(args) == 1 and isinstance(args[0], IntegerValue):
+        return args[0]
+    if len(args) == 1 and isinstance(args[0], ArrayValue):
+        raise CannotCapture("array-conversion", f"int({args[0].describe()})")
+    if len(args) == 1 and isinstance(args[0], FloatValue):
+        raise CannotCapture("data-dependent-value", "int of a float that varies")
+    return tx.fold(int, args, kwargs)
+
+
+@handles(float)
+def _float(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    if len(args) == 1 and isinstance(args[0], FloatValue):
+        return args[0]
+    if len(args) == 1 and isinstance(args[0], IntegerValue):
+        return tx.compute("float({})", args, float)
+    if len(args) == 1 and isinstance(args[0], ArrayValue):
+        raise CannotCapture("array-conversion", f"float({args[0].describe()})")
+    return tx.fold(float, args, kwargs)
+
+
+@handles(bool)
+def _bool(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    return Constant(args[0].truth(tx) if args else False)
+
+
+_TABLE[round] = lambda tx, args, kwargs: tx.fold(round, args, kwargs)
+_TABLE[pow] = lambda tx, args, kwargs: (
+    binary(tx, "**", *args) if len(args) == 2 and not kwargs else tx.fold(pow, args, kwargs)
+)
+
+
+@handles(type)
+def _type(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    if len(args) != 1:
+        raise CannotCapture("unknown-function", "type with three arguments")
+    return Constant(args[0].python_type)
+
+
+@handles(isinstance)
+def _isinstance(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    classes = constant_of(args[1], "a class")
+    cls = args[0].python_type
+    for one in classes if isinstance(classes, tuple) else (classes,):
+        if isinstance(one, type) and type(one).__instancecheck__ is not type.__instancecheck__:
+            if not (one.__module__ in ("collections.abc", "numbers", "typing") and cls.__module__ in _PLAIN_MODULES):
+                raise CannotCapture("unknown-function", f"isinstance with `{one.__qualname__}`")
+    try:
+        return Constant(issubclass(cls, classes))
+    except TypeError as error:
+        raise CannotCapture("operation-raises", str(error)) from error
+
+
+_PLAIN_MODULES = ("builtins", "numpy", "functools", "types")
+
+
+@handles(issubclass)
+def _issubclass(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    return tx.fold(issubclass, args, kwargs)
+
+
+@handles(getattr)
+def _getattr(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    name = constant_of(args[1], "an attribute name")
+    if len(args) == 3 and not _has(args[0], name):
+        return args[2]
+    return args[0].attribute(tx, name)
+
+
+@handles(hasattr)
+def _hasattr(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    name = constant_of(args[1], "an attribute name")
+    found = _has(args[0], name)
+    if isinstance(args[0], ObjectValue):
+        tx.decide(args[0].source, f"hasattr({{}}, {name!r})", f"hasattr({args[0].source.text}, {name!r})", found)
+    return Constant(found)
+
+
+def _has(value: Value, name: str) -> bool:
+    if isinstance(value, ObjectValue | Constant):
+        return hasattr(value.value, name)
+    return hasattr(value.python_type, name)
+
+
+@handles(functools.partial)
+def _partial(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    return PartialValue(args[0], args[1:], kwargs)
+
+
+@handles(functools.reduce)
+def _reduce(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    values = args[1].iterate(tx)
+    total = args[2] if len(args) > 2 else next(values, None)
+    if total is None:
+        raise CannotCapture("operation-raises", "reduce() of an empty sequence")
+    for value in values:
+        total = args[0].call(tx, [total, value], {})
+    return total
+
+
+def _register_operators() -> None:
+    def two(sign: str) -> Handler:
+        return lambda tx, args, kwargs: binary(tx, sign, args[0], args[1])
+
+    for sign, function in {**BINARY, **COMPARE}.items():
+        _TABLE[function] = two(sign)
+    for sign, function in {"-": operator.neg, "+": operator.pos, "~": operator.invert}.items():
+        _TABLE[function] = (lambda s: lambda tx, args, kwargs: unary(tx, s, args[0]))(sign)
+    _TABLE[operator.getitem] = lambda tx, args, kwargs: args[0].item(tx, args[1])
+    _TABLE[operator.is_] = lambda tx, args, kwargs: Constant(identical(tx, args[0], args[1]))
+    _TABLE[operator.contains] = lambda tx, args, kwargs: Constant(contains(tx, args[0], args[1]))
+    _TABLE[operator.not_] = lambda tx, args, kwargs: Constant(not args[0].truth(tx))
+    _TABLE[operator.truth] = lambda tx, args, kwargs: Constant(args[0].truth(tx))
+
+
+_register_operators()

@@ -1,0 +1,131 @@
+"""Guards: what a compiled entry relies on, as an ordered program of loads and checks.
+
+Enters: ``guard(source, …)`` calls while capture runs. Leaves: steps that the entry program runs in order (a check of
+``x`` stands before a load of ``x.w``) and that a report can run one by one to say which check failed. Exists so that
+there is one truth: the text that runs is the text that is explained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tcompile.capture.sources import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A predicate on a source.
+
+    ``code`` is a Python expression over entry variables and constants; ``text`` is what a person reads
+    (``x.shape == (3, 4)``); ``attribute`` is the part of the source's value worth showing when it fails; ``advice``
+    says how the recompile could be avoided.
+    """
+
+    source: Source
+    code: str
+    text: str
+    expected: str
+    attribute: str = ""
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadStep:
+    """Assigns a variable of the entry program."""
+
+    variable: str
+    code: str
+    source: Source | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GuardFailure:
+    """Which guard did not hold, and what was there instead."""
+
+    guard: Guard | None
+    seen: str
+
+    def __str__(self) -> str:
+        if self.guard is None:
+            return self.seen
+        return f"{self.guard.text} (expected {self.guard.expected}, got {self.seen})"
+
+
+@dataclass
+class Prologue:
+    """The guards of one entry in the order in which they were needed, with the loads they need."""
+
+    steps: list[LoadStep | Guard] = field(default_factory=list)
+    constants: dict[str, Any] = field(default_factory=dict)
+    _variables: dict[Source, str] = field(default_factory=dict)
+    _constant_names: dict[int, str] = field(default_factory=dict)
+    _codes: set[str] = field(default_factory=set)
+
+    @property
+    def guards(self) -> list[Guard]:
+        """The checks alone."""
+        return [step for step in self.steps if isinstance(step, Guard)]
+
+    def load(self, source: Source) -> str:
+        """The variable that holds the value of ``source``, loading it on first use."""
+        variable = self._variables.get(source)
+        if variable is None:
+            code = source.expression(self.load, self.constant)
+            variable = f"v{len(self._variables)}"
+            self._variables[source] = variable
+            self.steps.append(LoadStep(variable, code, source))
+        return variable
+
+    def constant(self, value: Any) -> str:
+        """The name under which the entry program holds ``value``."""
+        name = self._constant_names.get(id(value))
+        if name is None:
+            name = f"K{len(self.constants)}"
+            self.constants[name] = value
+            self._constant_names[id(value)] = name
+        return name
+
+    def assign(self, variable: str, code: str) -> None:
+        """Adds an assignment (a symbol bound to a size)."""
+        self.steps.append(LoadStep(variable, code))
+
+    def guard(
+        self, source: Source, code: str, text: str, expected: str, *, attribute: str = "", advice: str = ""
+    ) -> None:
+        """Adds a check; ``{}`` in ``code`` stands for the variable that holds the source's value."""
+        filled = code.replace("{}", self.load(source))
+        if filled not in self._codes:
+            self._codes.add(filled)
+            self.steps.append(Guard(source, filled, text, expected, attribute, advice))
+
+    def first_failure(self, parameters: Mapping[str, Any]) -> GuardFailure | None:
+        """Runs the steps one by one on the values of a call; None where all guards hold."""
+        variables: dict[str, Any] = dict(parameters)
+        for step in self.steps:
+            if isinstance(step, LoadStep):
+                try:
+                    variables[step.variable] = eval(step.code, self.constants, variables)
+                except Exception as error:
+                    where = step.source.text if step.source is not None else step.code
+                    return GuardFailure(None, f"{where} cannot be read: {type(error).__name__}: {error}")
+                continue
+            try:
+                holds = bool(eval(step.code, self.constants, variables))
+            except Exception:
+                holds = False
+            if not holds:
+                return GuardFailure(step, _seen(variables.get(self._variables[step.source]), step.attribute))
+        return None
+
+
+def _seen(value: Any, attribute: str) -> str:
+    """A short text for what a guard found."""
+    try:
+        for name in attribute.split(".") if attribute else ():
+            value = type(value) if name == "__class__" else getattr(value, name)
+        text = value.__qualname__ if isinstance(value, type) else repr(value)
+    except Exception:
+        text = f"an object of type {type(value).__name__}"
+    return text if len(text) <= 120 else text[:117] + "..."

@@ -1,0 +1,180 @@
+"""Python's operators on captured values.
+
+Enters: an operator sign and two values. Leaves: the value of the result. Exists so that the interpreter, the built-in
+``operator`` functions and comparisons inside built-ins agree on what ``+`` means for each kind of value.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tcompile.capture.values.array import ArrayValue
+from tcompile.capture.values.base import Value
+from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
+from tcompile.capture.values.container import DictValue, SequenceValue, constant_of, index_of
+from tcompile.capture.values.object import ObjectValue
+from tcompile.frontends.base import CannotCapture
+
+if TYPE_CHECKING:
+    from tcompile.capture.state import Capture
+
+BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
+    "%": operator.mod, "**": operator.pow, "@": operator.matmul, "&": operator.and_, "|": operator.or_,
+    "^": operator.xor, "<<": operator.lshift, ">>": operator.rshift,
+}  # fmt: skip
+COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+UNARY: dict[str, Callable[[Any], Any]] = {"-": operator.neg, "+": operator.pos, "~": operator.invert}
+_NAMES = {
+    "+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow", "@": "matmul",
+    "&": "and", "|": "or", "^": "xor", "<<": "lshift", ">>": "rshift",
+    "<": "lt", "<=": "le", "==": "eq", "!=": "ne", ">": "gt", ">=": "ge",
+}  # fmt: skip
+_SYMBOLIC = ("+", "-", "*", "//", "%")
+_NUMBERS = (int, float, bool, complex)
+
+
+def binary(tx: Capture, sign: str, left: Value, right: Value) -> Value:
+    """``left sign right`` for arithmetic and bitwise operators and the six comparisons."""
+    if isinstance(left, ObjectValue):
+        return left.operator(tx, f"__{_NAMES[sign]}__", [right])
+    if isinstance(left, ArrayValue) or isinstance(right, ArrayValue):
+        array = left if isinstance(left, ArrayValue) else right
+        assert isinstance(array, ArrayValue)
+        result = array.frontend.binary(tx.builder, sign, left.export(tx), right.export(tx))
+        return tx.from_frontend(result, array)
+    if isinstance(right, ObjectValue):
+        raise CannotCapture("unsupported-operands", f"{left.describe()} {sign} {right.describe()}")
+    if isinstance(left, SequenceValue) or isinstance(right, SequenceValue):
+        return _sequences(tx, sign, left, right)
+    if isinstance(left, IntegerValue | FloatValue) or isinstance(right, IntegerValue | FloatValue):
+        return _numbers(tx, sign, left, right)
+    if isinstance(left, DictValue) and isinstance(right, DictValue) and sign == "|":
+        return DictValue({**left.items, **right.items})
+    return tx.fold(BINARY.get(sign) or COMPARE[sign], [left, right], {})
+
+
+def _numbers(tx: Capture, sign: str, left: Value, right: Value) -> Value:
+    """Arithmetic of Python numbers of which at least one is known at run time only."""
+    for side in (left, right):
+        if isinstance(side, Constant) and not isinstance(side.value, _NUMBERS):
+            if sign in ("==", "!="):
+                return Constant(sign == "!=")
+            raise CannotCapture("unsupported-operands", f"{left.describe()} {sign} {right.describe()}")
+    a, b = _size_of(left), _size_of(right)
+    if a is not None and b is not None:
+        if sign in _SYMBOLIC or sign in COMPARE:
+            try:
+                result = (BINARY.get(sign) or COMPARE[sign])(a, b)
+            except ZeroDivisionError as error:
+                raise CannotCapture("operation-raises", str(error)) from error
+            return Constant(result) if isinstance(result, bool) else integer(result)
+        if sign == "**" and isinstance(b, int) and 0 <= b <= 4:
+            power: Any = 1
+            for _ in range(b):
+                power = power * a
+            return integer(power)
+        if sign != "/":
+            fixed = [x if isinstance(x, int) else x.specialise() for x in (a, b)]
+            return tx.fold(BINARY[sign], [Constant(x) for x in fixed], {})
+    return tx.compute(f"{{}} {sign} {{}}", [left, right], BINARY.get(sign) or COMPARE[sign])
+
+
+def _size_of(value: Value) -> Any:
+    """The int, maybe symbolic, behind a value; None for anything else."""
+    if isinstance(value, IntegerValue):
+        return value.size
+    if isinstance(value, Constant) and isinstance(value.value, int):
+        return int(value.value)
+    return None
+
+
+def _sequences(tx: Capture, sign: str, left: Value, right: Value) -> Value:
+    if isinstance(left, SequenceValue) and isinstance(right, SequenceValue):
+        if sign == "+" and left.cls is right.cls and left.cls in (list, tuple):
+            return SequenceValue([*left.items, *right.items], left.cls)
+        if sign in ("==", "!="):
+            return Constant(equal(tx, left, right) == (sign == "=="))
+        if sign in COMPARE:
+            return tx.fold(COMPARE[sign], [_constant_sequence(left), _constant_sequence(right)], {})
+    for sequence, count in ((left, right), (right, left)):
+        if sign == "*" and isinstance(sequence, SequenceValue) and sequence.cls in (list, tuple):
+            if isinstance(count, Constant | IntegerValue):
+                return SequenceValue(sequence.items * index_of(count), sequence.cls)
+    if sign in ("==", "!="):
+        return Constant(sign == "!=")
+    if sign == "%" and isinstance(left, Constant):
+        return tx.fold(operator.mod, [left, right], {})
+    raise CannotCapture("unsupported-operands", f"{left.describe()} {sign} {right.describe()}")
+
+
+def _constant_sequence(value: SequenceValue) -> Constant:
+    return Constant(value.cls(constant_of(item, "an item compared") for item in value.items))
+
+
+def equal(tx: Capture, left: Value, right: Value) -> bool:
+    """``left == right`` as a Python truth, as container comparison asks it (identical objects are equal)."""
+    if left is right:
+        return True
+    if isinstance(left, SequenceValue) and isinstance(right, SequenceValue):
+        if issubclass(left.cls, tuple) != issubclass(right.cls, tuple) or len(left.items) != len(right.items):
+            return False
+        return all(equal(tx, a, b) for a, b in zip(left.items, right.items, strict=True))
+    if isinstance(left, Constant) and isinstance(right, Constant) and left.value is right.value:
+        return True
+    return binary(tx, "==", left, right).truth(tx)
+
+
+def unary(tx: Capture, sign: str, value: Value) -> Value:
+    """``sign value`` for - + ~."""
+    if isinstance(value, ArrayValue):
+        return tx.from_frontend(value.frontend.unary(tx.builder, sign, value.traced), value)
+    if isinstance(value, IntegerValue):
+        result = {"-": -value.size, "+": value.size, "~": -value.size - 1}[sign]
+        return integer(result)
+    if isinstance(value, FloatValue):
+        return tx.compute(f"{sign}{{}}", [value], UNARY[sign])
+    if isinstance(value, ObjectValue):
+        return value.operator(tx, {"-": "__neg__", "+": "__pos__", "~": "__invert__"}[sign], [])
+    return tx.fold(UNARY[sign], [value], {})
+
+
+def identical(tx: Capture, left: Value, right: Value) -> bool:
+    """``left is right``."""
+    if left is right:
+        return True
+    if isinstance(left, Constant) and isinstance(right, Constant):
+        same_kind = type(left.value) is type(right.value)
+        if left.value is right.value:
+            return True
+        if same_kind and isinstance(left.value, int | float | str | bytes | tuple) and left.value == right.value:
+            raise CannotCapture("object-identity", f"`is` between equal constants {left.describe()}")
+        return False
+    for a, b in ((left, right), (right, left)):
+        if isinstance(a, Constant) and (a.value is None or isinstance(a.value, bool | type)):
+            if b.python_type is not type(a.value):
+                return False
+    if left.source is not None and right.source is not None:
+        # Two places may hold one object: which it is now becomes a guard.
+        other = tx.prologue.load(right.source)
+        same = getattr(left, "value", left) is getattr(right, "value", right)
+        if isinstance(left, ArrayValue) or isinstance(right, ArrayValue):
+            raise CannotCapture("object-identity", f"{left.describe()} is {right.describe()}")
+        text = f"{left.source.text} is {right.source.text}"
+        return tx.decide(left.source, f"{{}} is {other}", text, same)
+    if (left.source is None) != (right.source is None) or isinstance(left, ArrayValue | SequenceValue | DictValue):
+        return False  # an object made in here is no object from outside, and no other object made in here
+    raise CannotCapture("object-identity", f"{left.describe()} is {right.describe()}")
+
+
+def contains(tx: Capture, container: Value, item: Value) -> bool:
+    """``item in container``."""
+    if isinstance(container, DictValue):
+        return constant_of(item, "a dict key") in container.items
+    if isinstance(container, SequenceValue):
+        return any(equal(tx, item, other) for other in container.items)
+    return tx.fold(operator.contains, [container, item], {}).truth(tx)

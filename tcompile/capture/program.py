@@ -1,0 +1,225 @@
+"""The entry program: guards, graph call and residual effects as one generated Python function.
+
+Enters: a finished capture and the function's result. Leaves: ``Captured``, and from it, with a callable for the graph,
+the text and code of ``entry(F, *locals)``: it returns ``MISS`` where a guard fails, ``PLAIN`` where the frame runs in
+plain Python, and else the result. Exists so that a call of compiled code runs nothing that was known before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tcompile.capture.guards import Guard, GuardFailure, LoadStep, Prologue
+from tcompile.capture.sources import SizeSource, Source
+from tcompile.capture.state import Capture
+from tcompile.capture.values.array import ArrayValue
+from tcompile.capture.values.base import Value
+from tcompile.capture.values.container import DictValue, SequenceValue
+from tcompile.frontends.base import CannotCapture
+from tcompile.graph import Graph, Node
+from tcompile.graph.sizes import SymInt
+
+
+class _Marker:
+    """A unique result of an entry program."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+MISS = _Marker("MISS")
+PLAIN = _Marker("PLAIN")
+Entry = Callable[..., Any]
+
+
+class Rebuilder:
+    """Writes the statements that make a captured result again from graph outputs, sources and constants."""
+
+    def __init__(self, prologue: Prologue) -> None:
+        self.prologue = prologue
+        self.lines: list[str] = []
+        self.outputs: list[ArrayValue] = []
+        self._made: dict[int, str] = {}
+        self._open: set[int] = set()
+
+    def load(self, source: Source) -> str:
+        """The variable of a source."""
+        return self.prologue.load(source)
+
+    def constant(self, value: Any) -> str:
+        """The name of a held object."""
+        return self.prologue.constant(value)
+
+    def rebuild(self, value: Value) -> str:
+        """Code for ``value``; one captured object becomes one object."""
+        if not isinstance(value, SequenceValue | DictValue) or value.source is not None:
+            return value.rebuild(self)
+        if id(value) in self._open:
+            raise CannotCapture("unsupported-object", "A container that contains itself leaves the function.")
+        if id(value) not in self._made:
+            self._open.add(id(value))
+            code = value.rebuild(self)
+            self._open.discard(id(value))
+            name = f"t{len(self._made)}"
+            self.lines.append(f"{name} = {code}")
+            self._made[id(value)] = name
+        return self._made[id(value)]
+
+    def output(self, array: ArrayValue) -> str:
+        """The variable of a graph output."""
+        for position, known in enumerate(self.outputs):
+            if known is array:
+                return f"o{position}"
+        self.outputs.append(array)
+        return f"o{len(self.outputs) - 1}"
+
+
+@dataclass
+class Captured:
+    """What capture found out about one kind of call.
+
+    ``graph`` is None where the frame runs in plain Python (``plain_reason`` says why). ``prologue`` holds the guards.
+    """
+
+    graph: Graph | None
+    prologue: Prologue
+    arity: int
+    inputs: Sequence[str] = ()
+    lines: Sequence[str] = ()
+    returns: str = "None"
+    effects: Sequence[str] = ()
+    plain_reason: str = ""
+    symbol_texts: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def guards(self) -> list[Guard]:
+        """The guards in the order in which they run."""
+        return self.prologue.guards
+
+    def first_failure(self, function: Any, values: Sequence[Any]) -> GuardFailure | None:
+        """Which guard does not hold for a call with these locals."""
+        return self.prologue.first_failure({"F": function, **{f"l{i}": v for i, v in enumerate(values)}})
+
+    def source(self, keep: Callable[[Guard], bool] = lambda guard: True) -> str:
+        """The text of the entry program; guards that ``keep`` refuses are left out."""
+        parameters = ", ".join(["F", *(f"l{i}" for i in range(self.arity))])
+        body: list[str] = []
+        needed = None if self.graph is not None else self._loads_for_guards()
+        for step in self.prologue.steps:
+            if isinstance(step, LoadStep):
+                if needed is None or step.variable in needed:
+                    body.append(f"{step.variable} = {step.code}")
+            elif keep(step):
+                body.append(f"if not ({step.code}): return MISS")
+        text = [f"def entry({parameters}):"]
+        if body:
+            text += ["    try:", *(f"        {line}" for line in body), "    except Exception:", "        return MISS"]
+        if self.graph is None:
+            return "\n".join([*text, "    return PLAIN", ""])
+        if self.graph.outputs:
+            outputs = ", ".join(f"o{i}" for i in range(len(self.graph.outputs)))
+            text.append(f"    {outputs}, = graph({', '.join(self.inputs)})")
+        text += [f"    {line}" for line in self.lines]
+        text += [f"    {line}" for line in self.effects]
+        return "\n".join([*text, f"    return {self.returns}", ""])
+
+    def _loads_for_guards(self) -> set[str]:
+        """The variables that guards read, directly or through other loads."""
+        needed: set[str] = set()
+        for step in reversed(self.prologue.steps):
+            if isinstance(step, Guard) or step.variable in needed:
+                needed.update(re.findall(r"\b[vs]\d+\b", step.code))
+        return needed
+
+    def entry(self, run: Callable[..., Any] | None, keep: Callable[[Guard], bool] = lambda guard: True) -> Entry:
+        """The entry program as a function; ``run`` is the compiled graph."""
+        names: dict[str, Any] = {
+            **self.prologue.constants, "graph": run, "MISS": MISS, "PLAIN": PLAIN, "asarray": np.asarray,
+        }  # fmt: skip
+        exec(compile(self.source(keep), "<tcompile entry>", "exec"), names)
+        made: Entry = names["entry"]
+        return made
+
+
+def finish(tx: Capture, result: Value, arity: int) -> Captured:
+    """Turns a completed capture into a program. Raises CannotCapture where the result cannot be made again."""
+    builder = Rebuilder(tx.prologue)
+    returns = builder.rebuild(result)
+    effects = []
+    for effect in tx.effects.values():
+        if effect.value is None:
+            effects.append(f"del F.__globals__[{effect.name!r}]")
+        else:
+            effects.append(f"F.__globals__[{effect.name!r}] = {builder.rebuild(effect.value)}")
+    graph = tx.graph
+    graph.outputs = [array.traced.node for array in builder.outputs]
+    inputs = _prune_inputs(graph, tx.input_sources)
+    fixes = []
+    for position, array in enumerate(builder.outputs):
+        if array.traced.scalar:
+            fixes.append(f"o{position} = o{position}[()]")
+        elif not array.traced.type.ndim:
+            fixes.append(f"o{position} = asarray(o{position})")
+    _guard_sizes(tx)
+    return Captured(
+        graph, tx.prologue, arity, [tx.prologue.load(source) for source in inputs], [*fixes, *builder.lines],
+        returns, effects, symbol_texts=tx.symbol_texts,
+    )  # fmt: skip
+
+
+def plain(tx: Capture, arity: int, reason: str) -> Captured:
+    """The program of a frame that runs in plain Python whenever the guards collected so far hold."""
+    _guard_sizes(tx)
+    return Captured(None, tx.prologue, arity, plain_reason=reason, symbol_texts=tx.symbol_texts)
+
+
+def _prune_inputs(graph: Graph, sources: Sequence[Source]) -> list[Source]:
+    """Drops inputs that nothing reads (unless a symbol is bound by them); returns the sources of the others."""
+    read: set[Node] = {node for node in graph.outputs}
+    symbols: set[str] = set()
+
+    def visit(body: Graph) -> None:
+        for node in body.nodes:
+            read.update(node.inputs)
+            for region in node.regions:
+                visit(region)
+
+    visit(graph)
+    for name, (position, _) in graph.symbol_inputs().items():
+        if graph.inputs[position] not in read:
+            bound_elsewhere = any(_binds(node, name) for node in graph.inputs if node in read)
+            if not bound_elsewhere:
+                symbols.add(name)
+                read.add(graph.inputs[position])
+    kept = [(node, source) for node, source in zip(graph.inputs, sources, strict=True) if node in read]
+    graph.inputs[:] = [node for node, _ in kept]
+    return [source for _, source in kept]
+
+
+def _binds(node: Node, symbol: str) -> bool:
+    sizes = getattr(node.type, "shape", ()) or (getattr(node.type, "symbol", None),)
+    return any(isinstance(size, SymInt) and str(size) == symbol for size in sizes)
+
+
+def _guard_sizes(tx: Capture) -> None:
+    """Adds what was assumed about symbolic sizes, and closes the environment."""
+    env = tx.graph.env
+
+    def readable(text: str) -> str:
+        return re.sub(r"\bs\d+\b", lambda m: tx.symbol_texts.get(m.group(), m.group()), text)
+
+    for guard in env.guards:
+        text = readable(guard.text)
+        tx.prologue.guard(
+            SizeSource(guard.text), f"({{}}) is {guard.holds}", text if guard.holds else f"not ({text})",
+            str(guard.holds), advice="the code asks about this size, so each answer is compiled by itself",
+        )  # fmt: skip
+    env.frozen = True

@@ -1,0 +1,209 @@
+"""Sources: where a value came from, and how to load it again.
+
+Enters: the places a captured function can read (its arguments, globals, closure cells, and attributes and items of
+those). Leaves: for each, a text a person can read and a Python expression for the entry program. Exists because
+one object must know both how to reload a value and how to name it in a guard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+Load = Callable[["Source"], str]
+Constant = Callable[[Any], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A place that holds a value. Subclasses say which."""
+
+    @property
+    def text(self) -> str:
+        """The place in the user's own terms: ``x``, ``self.w``, ``layers[0]``."""
+        raise NotImplementedError
+
+    def expression(self, load: Load, constant: Constant) -> str:
+        """Python code that loads the value; ``load`` names the variable of another source."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSource(Source):
+    """Argument ``index`` of the function."""
+
+    index: int
+    name: str
+
+    @property
+    def text(self) -> str:
+        """The argument's name."""
+        return self.name
+
+    def expression(self, load: Load, constant: Constant) -> str:
+        """The entry program's own parameter."""
+        return f"l{self.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSource(Source):
+    """The compiled function itself (its globals and cells are read through it)."""
+
+    @property
+    def text(self) -> str:
+        """Nothing a user would write: shown as ``<function>``."""
+        return "<function>"
+
+    def expression(self, load: Load, constant: Constant) -> str:
+        """The entry program's parameter ``F``."""
+        return "F"
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantSource(Source):
+    """An object that the entry program holds on to (reached only after its identity was guarded)."""
+
+    name: str
+    object_id: int
+    holder: tuple[Any, ...]
+
+    @staticmethod
+    def of(name: str, value: Any) -> ConstantSource:
+        """A source for ``value``, which is kept alive."""
+        return ConstantSource(name, id(value), _Same((value,)))
+
+    @property
+    def text(self) -> str:
+        """The name given to the object."""
+        return self.name
+
+    def expression(self, load: Load, constant: Constant) -> str:
+        """The constant's name in the entry program."""
+        return constant(self.holder[0])
+
+
+class _Same(tuple[Any, ...]):
+    """A tuple that hashes and compares as nothing: identity is carried by ``object_id``."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same)
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalSource(Source):
+    """Global ``name`` of the function found at ``function``."""
+
+    name: str
+    function: Source
+
+    @property
+    def text(self) -> str:
+        """The global's name."""
+        return self.name
+
+    def expression(self, load: Load, constant: Constant) -> str:
+        """A look-up in the function's globals."""
+        return f"{load(AttributeSource(self.function, '__globals__'))}[{self.name!r}]"
+
+
+@dataclass(frozen=True, slots=True)
+class CellSource(Source):
+    """Closure cell ``index`` (variable ``name``) of the function found at ``function``."""
+
+    name: str
+    index: int
+    function: Source
+
+    @property
+    def text(self) -> str:
+        """The variable's name."""
+        return self.name
+
+    def expression(self, load: Load, constant: Constant) -> str:
+        """A read of the cell."""
+        return f"{load(AttributeSource(self.function, '__closure__'))}[{self.index}].cell_contents"
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeSource(Source):
+    """``base.name``."""
+
+    base: Source
+    name: str
+
+    @property
+    def text(self) -> str:
+        """Attribute access as the user would write it."""
+        return f"{self.base.text}.{self.name}"
+
+    def expression(self, load: Load, constant: Constant) -> str:
+        """An attribute read."""
+        if self.name.isidentifier():
+            return f"{load(self.base)}.{self.name}"
+        return f"getattr({load(self.base)}, {self.name!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class ItemSource(Source):
+    """``base[key]`` with a constant key."""
+
+    base: Source
+    key: Any
+
+    @property
+    def text(self) -> str:
+        """Item access as the user would write it."""
+        return f"{self.base.text}[{self.key!r}]"
+
+    def expression(self, load: Load, constant: Constant) -> str:
+        """An item read."""
+        plain = isinstance(self.key, int | str)
+        return f"{load(self.base)}[{self.key!r}]" if plain else f"{load(self.base)}[{constant(self.key)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedSource(Source):
+    """A number that plain Python computes from other sources before the graph runs: ``1.0 - k``.
+
+    ``template`` is a format string over the expressions of ``parts``; ``shown`` is the same over their texts.
+    """
+
+    template: str
+    parts: tuple[Source, ...]
+    functions: tuple[Any, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The expression in the user's terms."""
+        shown = self.template.format(*(part.text for part in self.parts), *(_name(f) for f in self.functions))
+        return shown[1:-1] if shown.startswith("(") and shown.endswith(")") else shown
+
+    def expression(self, load: Load, constant: Constant) -> str:
+        """The expression over loaded variables."""
+        return self.template.format(*(load(part) for part in self.parts), *(constant(f) for f in self.functions))
+
+
+def _name(function: Any) -> str:
+    return getattr(function, "__name__", "f")
+
+
+@dataclass(frozen=True, slots=True)
+class SizeSource(Source):
+    """The value of a size expression over symbols (which the entry program has bound by then)."""
+
+    size: str
+
+    @property
+    def text(self) -> str:
+        """The expression over symbols."""
+        return self.size
+
+    def expression(self, load: Load, constant: Constant) -> str:
+        """The same: symbols are local variables of the entry program."""
+        return f"({self.size})"

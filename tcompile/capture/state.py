@@ -1,0 +1,307 @@
+"""The state of one capture: the graph being built, the guards collected, and the frames being followed.
+
+Enters: the function, the values of one call, and what earlier compiles saw. Leaves: what ``program`` turns into an
+entry. Exists as the one object that values, built-ins and the interpreter share (``tx`` in their signatures).
+"""
+
+from __future__ import annotations
+
+import linecache
+import math
+import re
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tcompile.capture.dynamic import Profile
+from tcompile.capture.guards import Prologue
+from tcompile.capture.sources import AttributeSource, ComputedSource, SizeSource, Source
+from tcompile.capture.values.array import ArrayValue
+from tcompile.capture.values.base import Value
+from tcompile.capture.values.callable import FunctionValue, IteratorValue
+from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
+from tcompile.capture.values.container import DictValue, RangeValue, SequenceValue, SliceValue, constant_of
+from tcompile.frontends.base import Builder, CannotCapture, Frontend, Traced, TracedNumber
+from tcompile.graph import Graph, Location, Node, ScalarType, Size, SymInt, TensorType
+from tcompile.observe.events import UserLine
+
+if TYPE_CHECKING:
+    from tcompile.capture.interpreter import Frame
+
+MAX_DEPTH = 64
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureOptions:
+    """What the caller decided: ``dynamic`` as in ``compile``, and how many instructions are followed at most."""
+
+    dynamic: bool | None = None
+    max_instructions: int = 20_000
+
+
+@dataclass
+class Effect:
+    """A store to a global that happens after the graph: ``namespace[name] = value`` (value None: delete)."""
+
+    name: str
+    value: Value | None
+
+
+@dataclass
+class Capture:
+    """Everything one capture knows."""
+
+    frontends: Sequence[Frontend]
+    options: CaptureOptions
+    profile: Profile
+    graph: Graph
+    prologue: Prologue = field(default_factory=Prologue)
+    frames: list[Frame] = field(default_factory=list)
+    effects: dict[str, Effect] = field(default_factory=dict)
+    instructions: int = 0
+    input_sources: list[Source] = field(default_factory=list)
+    symbol_texts: dict[str, str] = field(default_factory=dict)
+    _wrapped: dict[Source, Value] = field(default_factory=dict)
+    _arrays: dict[int, tuple[Traced, ArrayValue]] = field(default_factory=dict)
+    _numbers: dict[Source, TracedNumber] = field(default_factory=dict)
+    _lines: dict[tuple[types.CodeType, int | None], Location] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.builder = Builder(self.graph)
+
+    # -- values from outside -------------------------------------------------------------------------------------
+    def wrap(self, value: Any, source: Source) -> Value:
+        """The captured value of an object found at ``source``, with the guards that its kind needs."""
+        from tcompile.capture.values.wrap import wrap
+
+        found = self._wrapped.get(source)
+        if found is None:
+            found = self._wrapped[source] = wrap(self, value, source)
+        return found
+
+    def wrap_attribute(self, owner: Constant, name: str, found: Any) -> Value:
+        """The value of a module attribute that a user may rebind."""
+        assert owner.source is not None
+        return self.wrap(found, AttributeSource(owner.source, name))
+
+    def wrap_found(self, found: Any) -> Value:
+        """The value of an attribute of a guarded constant: itself constant."""
+        if self.is_special(found) or self.frontend_of(found) is not None:
+            return Constant(found)
+        if isinstance(found, types.FunctionType):
+            return FunctionValue.of(self, found, None)
+        inner = self.inlined_function(found)
+        if inner is not None:
+            return FunctionValue.of(self, inner, None)
+        return Constant(found)
+
+    @staticmethod
+    def is_special(value: Any) -> bool:
+        """Whether a call of ``value`` has a meaning of its own, or must not be followed."""
+        from tcompile.capture.special import SPECIAL, is_marked
+
+        return id(value) in SPECIAL or is_marked(value)
+
+    @staticmethod
+    def inlined_function(value: Any) -> types.FunctionType | None:
+        """The user's function behind an already compiled one."""
+        inner = getattr(type(value), "__tcompile_inline__", None)
+        function = inner(value) if inner is not None else None
+        return function if isinstance(function, types.FunctionType) else None
+
+    def is_library(self, module: types.ModuleType) -> bool:
+        """Whether a module's attributes are taken as fixed (array libraries and the standard library's math)."""
+        root = module.__name__.partition(".")[0]
+        return any(root == frontend.name for frontend in self.frontends) or root in ("math", "operator", "builtins")
+
+    def frontend_of(self, function: Any) -> Frontend | None:
+        """The frontend that knows ``function``."""
+        return next((f for f in self.frontends if f.knows(function)), None)
+
+    # -- arrays ----------------------------------------------------------------------------------------------------
+    def array_input(self, type: TensorType, scalar: bool, frontend: Frontend, source: Source) -> ArrayValue:
+        """A graph input for an array found at ``source``."""
+        node = self._input(type, source)
+        array = ArrayValue(Traced(node, scalar), frontend, source)
+        self.remember(array)
+        return array
+
+    def number_input(self, source: Source) -> TracedNumber:
+        """A graph input for a Python float computed from ``source``."""
+        if source not in self._numbers:
+            self.prologue.load(source)
+            self._numbers[source] = TracedNumber(self._input(ScalarType("float"), source))
+        return self._numbers[source]
+
+    def _input(self, type: TensorType | ScalarType, source: Source) -> Node:
+        name = re.sub(r"\W+", "_", source.text).strip("_") or "value"
+        self.input_sources.append(source)
+        return self.graph.input(name if not name[0].isdigit() else f"_{name}", type)
+
+    def remember(self, array: ArrayValue) -> None:
+        """Notes which array object holds a traced value, so that frontends can return the same object."""
+        self._arrays[id(array.traced)] = (array.traced, array)
+
+    def from_frontend(self, result: Any, owner: Value | None = None) -> Value:
+        """The captured value of a frontend's result."""
+        if isinstance(result, Traced):
+            known = self._arrays.get(id(result))
+            if known is not None and known[0] is result:
+                return known[1]
+            frontend = owner.frontend if isinstance(owner, ArrayValue) else self.frontends[0]
+            array = ArrayValue(result, frontend)
+            self.remember(array)
+            if array.shared:
+                self._share_bases(result.node)
+            return array
+        if isinstance(result, SymInt):
+            return IntegerValue(result)
+        if isinstance(result, tuple | list):
+            return SequenceValue([self.from_frontend(item, owner) for item in result], type(result))
+        if isinstance(result, dict):
+            return DictValue({key: self.from_frontend(item, owner) for key, item in result.items()})
+        return Constant(result)
+
+    def _share_bases(self, node: Node) -> None:
+        """Marks the arrays whose memory a view shows: from now on a write to one would be seen through the other."""
+        for operand in node.inputs:
+            for _, array in self._arrays.values():
+                if array.traced.node is operand:
+                    array.shared = True
+            self._share_bases(operand) if operand.op != "input" else None
+
+    # -- numbers -----------------------------------------------------------------------------------------------------
+    def size_symbol(self, size: int, source: Source, axis: int) -> SymInt:
+        """A symbol for one size of the array at ``source``. Equal sizes share a symbol, under a guard."""
+        env = self.graph.env
+        variable = self.prologue.load(source)
+        text = f"{source.text}.shape[{axis}]"
+        for name, hint in env.hints.items():
+            if hint == size and env.minimum[name] is not None:
+                self.prologue.guard(
+                    source, f"{{}}.shape[{axis}] == {name}", f"{text} == {self.symbol_texts[name]}", str(size),
+                    attribute="shape",
+                )  # fmt: skip
+                return SymInt(env, {(name,): 1})
+        symbol = env.symbol(size, minimum=2)
+        self.symbol_texts[str(symbol)] = text
+        self.prologue.assign(str(symbol), f"{variable}.shape[{axis}]")
+        self.prologue.guard(
+            SizeSource(str(symbol)), "{} >= 2", f"{text} >= 2", "2 or more",
+            advice="sizes 0 and 1 are always compiled by themselves",
+        )  # fmt: skip
+        return symbol
+
+    def number_symbol(self, value: int, source: Source) -> SymInt:
+        """A symbol for the Python int at ``source``."""
+        symbol = self.graph.env.symbol(value)
+        self.symbol_texts[str(symbol)] = source.text
+        self.prologue.assign(str(symbol), self.prologue.load(source))
+        return symbol
+
+    def decide(self, source: Source, code: str, text: str, holds: bool) -> bool:
+        """The answer to a question about a run-time number, as seen now, under a guard."""
+        self.prologue.guard(source, f"({code}) is {holds}", text if holds else f"not ({text})", str(holds))
+        return holds
+
+    def number_source(self, value: Value) -> Source | None:
+        """A source for a Python number that varies; None for constants."""
+        if isinstance(value, FloatValue):
+            return value.source
+        if isinstance(value, IntegerValue):
+            return SizeSource(str(value.size))
+        return None
+
+    def compute(self, template: str, operands: Sequence[Value], run: Callable[..., Any]) -> Value:
+        """A Python number that plain Python computes before the graph: ``template`` over the operands' sources."""
+        hints = []
+        parts: list[Source] = []
+        fields: list[str] = []
+        for operand in operands:
+            source = self.number_source(operand)
+            if source is None:
+                number = constant_of(operand, "a number")
+                hints.append(number)
+                fields.append(repr(number) if math.isfinite(number) else f"float({str(number)!r})")
+                continue
+            hints.append(operand.hint if isinstance(operand, FloatValue) else operand.size.hint)  # type: ignore[attr-defined]
+            fields.append(f"{{{len(parts)}}}")
+            parts.append(source)
+        try:
+            result = run(*hints)
+        except Exception as error:
+            raise CannotCapture("operation-raises", str(error)) from error
+        if type(result) is bool:
+            source = ComputedSource(template.format(*fields), tuple(parts))
+            return Constant(self.decide(source, "{}", source.text, result))
+        if type(result) is not float:
+            raise CannotCapture("unsupported-operands", f"`{template}` of run-time numbers gives {result!r}.")
+        # The result's type may change with the values (a negative base gives a complex power).
+        source = ComputedSource(f"({template.format(*fields)})", tuple(parts))
+        self.prologue.guard(source, "type({}) is float", f"type({source.text}) is float", "float", attribute="__class__")
+        return FloatValue(source, result)
+
+    # -- calls -----------------------------------------------------------------------------------------------------
+    def fold(self, function: Callable[..., Any], args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+        """Calls a pure function now; all arguments must be constants."""
+        name = getattr(function, "__name__", "an operator")
+        plain = [constant_of(arg, f"an argument of {name}") for arg in args]
+        named = {key: constant_of(value, f"an argument of {name}") for key, value in kwargs.items()}
+        try:
+            result = function(*plain, **named)
+        except Exception as error:
+            raise CannotCapture("operation-raises", f"{type(error).__name__}: {error}") from error
+        return self.plain_value(result)
+
+    def plain_value(self, result: Any) -> Value:
+        """The value of a plain Python object that capture itself computed."""
+        if isinstance(result, tuple | list) and type(result) in (tuple, list):
+            return SequenceValue([self.plain_value(item) for item in result], type(result))
+        if type(result) is dict:
+            return DictValue({key: self.plain_value(item) for key, item in result.items()})
+        return Constant(result)
+
+    def call_constant(self, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+        """The meaning of calling a built-in, a class, or a library function."""
+        from tcompile.capture.builtins import call_constant
+
+        return call_constant(self, function, args, kwargs)
+
+    def inline(self, function: FunctionValue, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+        """Follows a user's function."""
+        from tcompile.capture.interpreter import Frame
+        from tcompile.capture.values.callable import bind_arguments
+
+        if len(self.frames) >= MAX_DEPTH:
+            raise CannotCapture("recursion", f"{function.describe()} is {MAX_DEPTH} calls deep.")
+        frame = Frame(self, function, bind_arguments(function, args, kwargs))
+        if function.code.co_flags & 0x20:
+            return IteratorValue(frame.generate())
+        if function.code.co_flags & 0x280:
+            raise CannotCapture("generator", function.describe())
+        return frame.run()
+
+    # -- where we are ------------------------------------------------------------------------------------------------
+    def current_text(self) -> str:
+        """The source text of the expression being executed."""
+        where = self.frames[-1].user_line() if self.frames else UserLine()
+        text = where.text
+        if where.column is not None and where.end_column is not None:
+            raw = linecache.getline(where.file, where.line)
+            text = raw.encode()[where.column : where.end_column].decode(errors="replace").strip() or text
+        return text or "this expression"
+
+    def user_stack(self) -> tuple[UserLine, ...]:
+        """The user's lines, outermost first."""
+        return tuple(frame.user_line() for frame in self.frames)
+
+
+def iterate(values: Sequence[Value]) -> Iterator[Value]:
+    """An iterator over values."""
+    return iter(values)
+
+
+__all__ = [
+    "Capture", "CaptureOptions", "Effect", "IteratorValue", "RangeValue", "Size", "SliceValue", "integer",
+]  # fmt: skip

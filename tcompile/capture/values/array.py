@@ -1,0 +1,122 @@
+"""Arrays and array scalars of a library.
+
+``ArrayValue`` is a Python object that holds an array: two names for one array are one ``ArrayValue``. Operations ask
+the library's frontend. In-place operators on an array made inside the function replace its contents for all names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tcompile.capture.sources import Source
+from tcompile.capture.values.base import Value
+from tcompile.capture.values.constant import Constant, integer
+from tcompile.frontends.base import CannotCapture, Frontend, Traced
+from tcompile.graph.ops import OPS
+
+if TYPE_CHECKING:
+    from tcompile.capture.program import Rebuilder
+    from tcompile.capture.state import Capture
+
+
+class ArrayValue(Value):
+    """One array object; ``traced`` is what it holds now."""
+
+    def __init__(self, traced: Traced, frontend: Frontend, source: Source | None = None) -> None:
+        self.traced = traced
+        self.frontend = frontend
+        self.source = source
+        op = OPS.get(traced.node.op)
+        # Memory seen through other names too: an argument's, or a view's. Never written in place.
+        self.shared = source is not None or (op is not None and op.kind == "movement")
+
+    @property
+    def python_type(self) -> type:
+        """The array class, or the scalar class of the dtype."""
+        return self.frontend.python_type(self.traced)
+
+    def describe(self) -> str:
+        """The type and, where there is one, the user's name."""
+        kind = "scalar" if self.traced.scalar else "array"
+        name = f"`{self.source.text}`, " if self.source is not None else ""
+        return f"{name}{'a' if name else 'A'} {kind} of type {self.traced.type}"
+
+    def export(self, tx: Capture) -> Any:
+        """What it holds now."""
+        return self.traced
+
+    def attribute(self, tx: Capture, name: str) -> Value:
+        """A data attribute through the frontend, or a method bound to this array."""
+        if self.frontend.has_method(self.traced, name):
+            return ArrayMethod(self, name)
+        return tx.from_frontend(self.frontend.attribute(tx.builder, self.traced, name), self)
+
+    def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+        """Arrays are not callable; plain Python says so."""
+        raise CannotCapture("operation-raises", "an array is called")
+
+    def method(self, tx: Capture, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+        """``array.name(…)`` through the frontend."""
+        plain = [a.export(tx) for a in args]
+        named = {k: v.export(tx) for k, v in kwargs.items()}
+        return tx.from_frontend(self.frontend.method(tx.builder, self.traced, name, plain, named), self)
+
+    def item(self, tx: Capture, key: Value) -> Value:
+        """``array[key]`` through the frontend."""
+        return tx.from_frontend(self.frontend.getitem(tx.builder, self.traced, key.export(tx)), self)
+
+    def store_item(self, tx: Capture, key: Value, value: Value) -> None:
+        """Assignment to elements is not captured by this version."""
+        raise CannotCapture("writes-to-array", f"An item assignment to {self.describe()}")
+
+    def update(self, tx: Capture, sign: str, right: Value) -> Value:
+        """``self sign= right``: the object itself with new contents, or a new object for scalars."""
+        if self.traced.scalar:
+            return tx.from_frontend(self.frontend.binary(tx.builder, sign, self.traced, right.export(tx)))
+        if self.shared:
+            raise CannotCapture("writes-to-array", f"The operator {sign}= on {self.describe()}")
+        self.traced = self.frontend.inplace(tx.builder, sign, self.traced, right.export(tx))
+        tx.remember(self)
+        return self
+
+    def truth(self, tx: Capture) -> bool:
+        """An array's truth is in its values."""
+        raise CannotCapture("data-dependent-branch", tx.current_text())
+
+    def length(self, tx: Capture) -> Value:
+        """The first size."""
+        shape = self.traced.type.shape
+        if not shape:
+            raise CannotCapture("operation-raises", "len() of unsized object")
+        return integer(shape[0])
+
+    def iterate(self, tx: Capture) -> Iterator[Value]:
+        """The rows; a symbolic number of rows is fixed with a guard."""
+        shape = self.traced.type.shape
+        if not shape:
+            raise CannotCapture("operation-raises", "iteration over a 0-d array")
+        count = shape[0] if isinstance(shape[0], int) else shape[0].specialise()
+        return (self.item(tx, Constant(i)) for i in range(count))
+
+    def rebuild(self, program: Rebuilder) -> str:
+        """The argument itself where it is one, else an output of the graph."""
+        if self.source is not None:
+            return program.load(self.source)
+        return program.output(self)
+
+
+class ArrayMethod(Value):
+    """``array.name``, waiting to be called."""
+
+    def __init__(self, array: ArrayValue, name: str) -> None:
+        self.array = array
+        self.name = name
+
+    def describe(self) -> str:
+        """The method's name."""
+        return f"Method `{self.name}` of {self.array.describe()}"
+
+    def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+        """Asks the array."""
+        return self.array.method(tx, self.name, args, kwargs)

@@ -1,0 +1,89 @@
+"""What every captured value can be asked.
+
+Enters: nothing (the base class). Leaves: ``Value``, whose subclasses, one file a kind, say what Python's operations
+mean on such a value. Exists so that the interpreter has no special cases: it asks the value, and a value that cannot
+answer exactly raises ``CannotCapture``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tcompile.capture.sources import Source
+from tcompile.frontends.base import CannotCapture
+
+if TYPE_CHECKING:
+    from tcompile.capture.program import Rebuilder
+    from tcompile.capture.state import Capture
+
+
+class Value:
+    """A Python object as capture sees it.
+
+    ``source`` tells where the object can be loaded from again; it is None for objects made inside the function.
+    """
+
+    source: Source | None = None
+
+    @property
+    def python_type(self) -> type:
+        """The type of the object. Raises CannotCapture where it is not known."""
+        raise CannotCapture("unsupported-object", f"The type of {self.describe()} is not known.")
+
+    def describe(self) -> str:
+        """The value in a few words, for break texts."""
+        return f"`{self.source.text}`" if self.source is not None else f"a {type(self).__name__}"
+
+    def export(self, tx: Capture) -> Any:
+        """The value as a frontend takes it: plain Python with traced leaves."""
+        raise CannotCapture("unsupported-argument", f"{self.describe()} is passed to an array function.")
+
+    def attribute(self, tx: Capture, name: str) -> Value:
+        """``value.name``."""
+        raise CannotCapture("unsupported-object", f"Attribute {name!r} of {self.describe()} is read.")
+
+    def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+        """``value(*args, **kwargs)``."""
+        raise CannotCapture("unknown-function", f"{self.describe()}")
+
+    def method(self, tx: Capture, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+        """``value.name(*args, **kwargs)`` for a built-in method."""
+        raise CannotCapture("unknown-function", f"Method {name!r} of {self.describe()}")
+
+    def item(self, tx: Capture, key: Value) -> Value:
+        """``value[key]``."""
+        raise CannotCapture("unsupported-object", f"{self.describe()} is subscripted.")
+
+    def store_item(self, tx: Capture, key: Value, value: Value) -> None:
+        """``self[key] = value``."""
+        raise CannotCapture("side-effect", f"An item of {self.describe()} is assigned, which")
+
+    def truth(self, tx: Capture) -> bool:
+        """``bool(value)``."""
+        raise CannotCapture("unsupported-object", f"The truth of {self.describe()} is asked.")
+
+    def length(self, tx: Capture) -> Value:
+        """``len(value)``."""
+        raise CannotCapture("unsupported-object", f"The length of {self.describe()} is asked.")
+
+    def iterate(self, tx: Capture) -> Iterator[Value]:
+        """The values of ``iter(value)``, made as they are asked for."""
+        raise CannotCapture("unsupported-object", f"{self.describe()} is iterated over.")
+
+    def rebuild(self, program: Rebuilder) -> str:
+        """Python code that makes the object again in the entry program."""
+        if self.source is None:
+            raise CannotCapture("unsupported-object", f"{self.describe()} leaves the captured function.")
+        return program.load(self.source)
+
+
+class Null(Value):
+    """The empty stack slot that CPython pushes beside callables."""
+
+    def describe(self) -> str:
+        """Never shown to users."""
+        return "an empty stack slot"
+
+
+NULL = Null()

@@ -1,0 +1,205 @@
+"""From an object that exists to the value that captures it, with its guards.
+
+Enters: an object and its source. Leaves: a ``Value``; the guards its kind needs are in the prologue. Exists as the one
+place that decides what is guarded on first sight: the type of everything, the value of constants, the layout of
+arrays, the length of containers. Contents are guarded when they are read.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import math
+import types
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcompile.capture.sources import AttributeSource, ItemSource, Source
+from tcompile.capture.values.base import Value
+from tcompile.capture.values.callable import FunctionValue, MethodValue, PartialValue
+from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
+from tcompile.capture.values.container import DictValue, SequenceValue
+from tcompile.capture.values.object import ObjectValue, OpaqueValue
+from tcompile.frontends.base import CannotCapture, Frontend
+from tcompile.frontends.checks import array_check
+from tcompile.graph import TensorType
+
+if TYPE_CHECKING:
+    from tcompile.capture.state import Capture
+
+_BY_IDENTITY = (
+    types.ModuleType, types.BuiltinFunctionType, type, np.ufunc, np.dtype, types.MethodWrapperType,
+    types.WrapperDescriptorType, types.MethodDescriptorType, types.GenericAlias, enum.Enum,
+)  # fmt: skip
+_MAX_ITEMS = 1000
+
+
+def wrap(tx: Capture, value: Any, source: Source) -> Value:
+    """The captured value of ``value``, found at ``source``."""
+    cls = type(value)
+    if value is None or value is Ellipsis or value is NotImplemented or cls is bool:
+        return _identical(tx, value, source, repr(value))
+    if cls is int:
+        return _integer(tx, value, source)
+    if cls is float:
+        return _float(tx, value, source)
+    if cls in (str, bytes, complex, range):
+        return _equal(tx, value, source)
+    for frontend in tx.frontends:
+        type_ = frontend.type_of(value)
+        if type_ is not None:
+            return _array(tx, value, type_, frontend, source)
+    if cls is list or (isinstance(value, tuple) and (cls is tuple or hasattr(cls, "_fields"))):
+        return _sequence(tx, value, source)
+    if cls is dict:
+        return _dict(tx, value, source)
+    if cls is frozenset:
+        return _equal(tx, value, source)
+    if isinstance(value, types.FunctionType):
+        return _function(tx, value, source)
+    inner = tx.inlined_function(value)
+    if inner is not None:
+        _identical(tx, value, source, getattr(inner, "__qualname__", "a compiled function"))
+        return FunctionValue.of(tx, inner, None)
+    if cls is types.MethodType:
+        return _method(tx, value, source)
+    if cls is functools.partial:
+        return _partial(tx, value, source)
+    if isinstance(value, _BY_IDENTITY) or tx.frontend_of(value) is not None or tx.is_special(value):
+        return _identical(tx, value, source, getattr(value, "__qualname__", None) or getattr(value, "__name__", repr(value)))
+    return _object(tx, value, source)
+
+
+def _identical(tx: Capture, value: Any, source: Source, expected: str) -> Constant:
+    held = "None" if value is None else str(value) if isinstance(value, bool) else tx.prologue.constant(value)
+    advice = f"`{source.text}` is part of the program: keep it the same" if callable(value) else ""
+    tx.prologue.guard(source, f"{{}} is {held}", f"{source.text} is {expected}", expected, advice=advice)
+    return Constant(value, source)
+
+
+def _equal(tx: Capture, value: Any, source: Source) -> Constant:
+    cls, held = tx.prologue.constant(type(value)), tx.prologue.constant(value)
+    tx.prologue.guard(source, f"type({{}}) is {cls} and {{}} == {held}", f"{source.text} == {value!r}", repr(value))
+    return Constant(value, source)
+
+
+def _integer(tx: Capture, value: int, source: Source) -> Value:
+    if tx.profile.is_open(source.text, value, tx.options.dynamic) and abs(value) < 1 << 62:
+        tx.prologue.guard(
+            source, "type({}) is int and -(1 << 62) < {} < 1 << 62", f"type({source.text}) is int", "int",
+            attribute="__class__",
+        )  # fmt: skip
+        return IntegerValue(tx.number_symbol(value, source), source)
+    advice = "an int that varies becomes symbolic at the next compile (dynamic=None), or at once with dynamic=True"
+    tx.prologue.guard(
+        source, f"type({{}}) is int and {{}} == {value}", f"{source.text} == {value}", str(value), advice=advice
+    )
+    return Constant(value, source)
+
+
+def _float(tx: Capture, value: float, source: Source) -> Value:
+    if tx.profile.is_open(source.text, value, tx.options.dynamic):
+        tx.prologue.guard(source, "type({}) is float", f"type({source.text}) is float", "float", attribute="__class__")
+        return FloatValue(source, value)
+    if math.isnan(value):
+        test = "{} != {}"
+    elif value == 0.0:
+        sign = tx.prologue.constant(math.copysign)
+        test = f"{{}} == 0.0 and {sign}(1.0, {{}}) == {math.copysign(1.0, value)}"
+    else:
+        test = f"{{}} == {tx.prologue.constant(value)}"
+    tx.prologue.guard(source, f"type({{}}) is float and {test}", f"{source.text} == {value!r}", repr(value))
+    return Constant(value, source)
+
+
+def _array(tx: Capture, value: Any, type_: TensorType, frontend: Frontend, source: Source) -> Value:
+    scalar = frontend.is_scalar(value)
+    if scalar and type_.dtype.kind in "biu":
+        return _equal(tx, value, source)  # NumPy ints count, index and choose branches: constants serve them
+    axes = tx.profile.axes(source.text, type_.shape, tx.options.dynamic)  # type: ignore[arg-type]
+    check = array_check(source.text, type_, scalar, frozenset(axes), tx.prologue.constant)
+    advice = "" if axes or not type_.shape else "a size that varies becomes symbolic at the next compile (dynamic=None)"
+    for code, text, expected, attribute in check:
+        tx.prologue.guard(
+            source, code, text, expected, attribute=attribute, advice=advice if attribute == "shape" else ""
+        )
+    if axes:
+        shape = tuple(
+            tx.size_symbol(size, source, axis) if axis in axes else size  # type: ignore[arg-type]
+            for axis, size in enumerate(type_.shape)
+        )
+        type_ = TensorType(type_.dtype, shape, type_.layout, type_.device)
+    return tx.array_input(type_, scalar, frontend, source)
+
+
+def _sequence(tx: Capture, value: Any, source: Source) -> Value:
+    cls = type(value)
+    if len(value) > _MAX_ITEMS:
+        return _object(tx, value, source)
+    held = tx.prologue.constant(cls)
+    tx.prologue.guard(
+        source, f"type({{}}) is {held} and len({{}}) == {len(value)}",
+        f"{source.text} is a {cls.__name__} of length {len(value)}", f"length {len(value)}",
+    )  # fmt: skip
+    items = [tx.wrap(item, ItemSource(source, i)) for i, item in enumerate(value)]
+    return SequenceValue(items, cls, source)
+
+
+def _dict(tx: Capture, value: dict[Any, Any], source: Source) -> Value:
+    if len(value) > _MAX_ITEMS or not all(isinstance(key, str | int | bytes | bool | None) for key in value):
+        return _object(tx, value, source)
+    keys = tuple(value)
+    held = tx.prologue.constant(keys)
+    dict_ = tx.prologue.constant(dict)
+    tx.prologue.guard(
+        source, f"type({{}}) is {dict_} and tuple({{}}) == {held}",
+        f"{source.text} is a dict with keys {list(keys)!r}", f"keys {list(keys)!r}",
+    )  # fmt: skip
+    return DictValue({key: tx.wrap(item, ItemSource(source, key)) for key, item in value.items()}, source)
+
+
+def _function(tx: Capture, value: types.FunctionType, source: Source) -> Value:
+    if tx.frontend_of(value) is not None or tx.is_special(value):
+        return _identical(tx, value, source, value.__qualname__)
+    held, code = tx.prologue.constant(value), tx.prologue.constant(value.__code__)
+    tx.prologue.guard(
+        source, f"{{}} is {held} and {{}}.__code__ is {code}", f"{source.text} is {value.__qualname__}",
+        value.__qualname__, advice=f"`{source.text}` was redefined: the new definition is compiled",
+    )  # fmt: skip
+    return FunctionValue.of(tx, value, source)
+
+
+def _method(tx: Capture, value: types.MethodType, source: Source) -> Value:
+    cls = tx.prologue.constant(types.MethodType)
+    tx.prologue.guard(source, f"type({{}}) is {cls}", f"{source.text} is a bound method", "a bound method")
+    owner = tx.wrap(value.__self__, AttributeSource(source, "__self__"))
+    return MethodValue(owner, tx.wrap(value.__func__, AttributeSource(source, "__func__")), source)
+
+
+def _partial(tx: Capture, value: functools.partial[Any], source: Source) -> Value:
+    cls = tx.prologue.constant(functools.partial)
+    tx.prologue.guard(source, f"type({{}}) is {cls}", f"{source.text} is a partial", "a partial")
+    function = tx.wrap(value.func, AttributeSource(source, "func"))
+    args = tx.wrap(value.args, AttributeSource(source, "args"))
+    kwargs = tx.wrap(value.keywords, AttributeSource(source, "keywords"))
+    if not isinstance(args, SequenceValue) or not isinstance(kwargs, DictValue):
+        raise CannotCapture("unsupported-object", f"`{source.text}`")
+    return PartialValue(function, args.items, kwargs.items, source)
+
+
+def _object(tx: Capture, value: Any, source: Source) -> Value:
+    cls = type(value)
+    held = tx.prologue.constant(cls)
+    code, text = f"type({{}}) is {held}", f"type({source.text}) is {cls.__qualname__}"
+    tx.prologue.guard(source, code, text, cls.__qualname__, attribute="__class__")
+    if isinstance(value, np.ndarray):
+        dtype = tx.prologue.constant(value.dtype)
+        tx.prologue.guard(
+            source, f"{{}}.dtype == {dtype}", f"{source.text}.dtype == {value.dtype}", str(value.dtype), attribute="dtype"
+        )
+        what = "a subclass of ndarray" if cls is not np.ndarray else f"an array of dtype {value.dtype}"
+        return OpaqueValue(value, source, what)
+    if cls.__flags__ & (1 << 9):  # a class made by a class statement
+        return ObjectValue(value, source)
+    return OpaqueValue(value, source, f"an object of class {cls.__qualname__}")
