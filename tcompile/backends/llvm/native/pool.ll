@@ -1,5 +1,10 @@
-; Thread pool: see threads.py. $FUTEX is the number of the system call, $PAUSE eases a spinning processor.
-; SIG_SETMASK is 2.
+; Thread pool: see threads.py. $FUTEX is the number of the system call; SIG_SETMASK is 2.
+;
+; Rounding and the handling of denormal numbers are a thread's own. A chunk must not depend on who runs it, so all
+; threads take that mode from the caller, and start with the exception flags clear.
+
+; kernel, words, items, grain, grains, batch, floating-point mode of the caller
+%region = type { ptr, ptr, i64, i64, i64, i64, %mode }
 
 ; Each group of variables that different threads write has its own two cache lines.
 @ticket   = internal global i64 0, align 128          ; generation << 48 | n << 24 | next
@@ -11,15 +16,13 @@
 @busy     = internal global i32 0, align 128          ; 1 while a region runs: the dispatch lock
 @wanted   = internal global i32 0, align 4            ; workers that may take chunks
 @started  = internal global i32 0, align 4            ; workers that exist
-@region   = internal global { ptr, ptr, i64, i64, i64, i64 } zeroinitializer, align 128
-                                                      ; kernel, words, items, grain, grains, batch
+@region   = internal global %region zeroinitializer, align 128
 
 declare i64 @syscall(i64, ...) nounwind
 declare i32 @pthread_create(ptr, ptr, ptr, ptr) nounwind
 declare i32 @pthread_detach(i64) nounwind
 declare i32 @pthread_sigmask(i32, ptr, ptr) nounwind
 declare i32 @sigfillset(ptr) nounwind
-$DECLARE_PAUSE
 
 ; FUTEX_WAIT_PRIVATE is 128, FUTEX_WAKE_PRIVATE 129. Both may return early; callers look again.
 define internal void @futex_wait(ptr %word, i32 %seen) nounwind {
@@ -53,13 +56,15 @@ claim:
   %won = extractvalue { i64, i1 } %swap, 1
   br i1 %won, label %run, label %try
 run:
-  %r = load { ptr, ptr, i64, i64, i64, i64 }, ptr @region, align 128
-  %kernel = extractvalue { ptr, ptr, i64, i64, i64, i64 } %r, 0
-  %words = extractvalue { ptr, ptr, i64, i64, i64, i64 } %r, 1
-  %items = extractvalue { ptr, ptr, i64, i64, i64, i64 } %r, 2
-  %grain = extractvalue { ptr, ptr, i64, i64, i64, i64 } %r, 3
-  %grains = extractvalue { ptr, ptr, i64, i64, i64, i64 } %r, 4
-  %batch = extractvalue { ptr, ptr, i64, i64, i64, i64 } %r, 5
+  %r = load %region, ptr @region, align 128
+  %kernel = extractvalue %region %r, 0
+  %words = extractvalue %region %r, 1
+  %items = extractvalue %region %r, 2
+  %grain = extractvalue %region %r, 3
+  %grains = extractvalue %region %r, 4
+  %batch = extractvalue %region %r, 5
+  %mode = extractvalue %region %r, 6
+  call void @set_mode(%mode %mode)
   %first = mul i64 %chunk, %batch
   %beyond = add i64 %first, %batch
   %over = icmp sgt i64 %beyond, %grains
@@ -104,7 +109,7 @@ work:
   br label %spin
 spin:
   %turn = phi i32 [ 0, %work ], [ %turn.next, %again ]
-  $PAUSE
+  call void @pause()
   %epoch.now = load atomic i32, ptr @epoch seq_cst, align 4
   %changed = icmp ne i32 %epoch.now, %seen
   br i1 %changed, label %look, label %again
@@ -181,13 +186,15 @@ fill:
   %excess = lshr i64 %grains, 22
   %batch = add i64 %excess, 1
   %n = call i64 @count_grains(i64 %grains, i64 %batch)
-  %r0 = insertvalue { ptr, ptr, i64, i64, i64, i64 } poison, ptr %kernel, 0
-  %r1 = insertvalue { ptr, ptr, i64, i64, i64, i64 } %r0, ptr %words, 1
-  %r2 = insertvalue { ptr, ptr, i64, i64, i64, i64 } %r1, i64 %items, 2
-  %r3 = insertvalue { ptr, ptr, i64, i64, i64, i64 } %r2, i64 %grain, 3
-  %r4 = insertvalue { ptr, ptr, i64, i64, i64, i64 } %r3, i64 %grains, 4
-  %r5 = insertvalue { ptr, ptr, i64, i64, i64, i64 } %r4, i64 %batch, 5
-  store { ptr, ptr, i64, i64, i64, i64 } %r5, ptr @region, align 128
+  %r0 = insertvalue %region poison, ptr %kernel, 0
+  %r1 = insertvalue %region %r0, ptr %words, 1
+  %r2 = insertvalue %region %r1, i64 %items, 2
+  %r3 = insertvalue %region %r2, i64 %grain, 3
+  %r4 = insertvalue %region %r3, i64 %grains, 4
+  %r5 = insertvalue %region %r4, i64 %batch, 5
+  %mode = call %mode @get_mode()
+  %r6 = insertvalue %region %r5, %mode %mode, 6
+  store %region %r6, ptr @region, align 128
   %n.small = trunc i64 %n to i32
   store atomic i32 0, ptr @status monotonic, align 4
   store atomic i32 %n.small, ptr @pending seq_cst, align 4
@@ -218,7 +225,7 @@ spin:
   %over = icmp eq i32 %left, 0
   br i1 %over, label %done, label %again
 again:
-  $PAUSE
+  call void @pause()
   %turn.next = add i32 %turn, 1
   %tired = icmp sge i32 %turn.next, 500
   br i1 %tired, label %sleep, label %spin

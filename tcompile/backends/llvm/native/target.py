@@ -147,7 +147,7 @@ class Code:
 
 
 def _parse(tools: _Tools, ir: str) -> Any:
-    module = tools.llvm.parse_assembly(ir)
+    module = tools.llvm.parse_assembly(ir, context=tools.llvm.create_context())
     module.verify()
     target = tools.machine_for(2)
     module.triple = target.triple

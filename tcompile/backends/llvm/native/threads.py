@@ -13,7 +13,7 @@ region that the chunk belongs to, even if the ticket's generation has wrapped ar
 
 A second thread that launches while a region runs does all its chunks itself, as does every caller on systems
 where the pool has no worker threads. Results never depend on who runs what: chunk boundaries are multiples
-of the grain.
+of the grain, and workers take over the caller's rounding mode.
 
 Workers are started by the first region that wants them. They spin for some microseconds after their last
 chunk, then wait in the kernel. They are never joined: the end of the process ends them, and their code is
@@ -32,22 +32,13 @@ from tcompile.backends.llvm.native import target
 
 
 def _ir() -> str:
+    # The processors that have a pool: the file of their part, and the number of the system call futex.
+    pools = {"x86_64": ("pool_x86.ll", 202), "aarch64": ("pool_arm.ll", 98)}
     processor = platform.machine()
-    pools: dict[str, dict[str, object]] = {
-        "x86_64": {
-            "FUTEX": 202,
-            "DECLARE_PAUSE": "declare void @llvm.x86.sse2.pause()",
-            "PAUSE": "call void @llvm.x86.sse2.pause()",
-        },
-        "aarch64": {
-            "FUTEX": 98,
-            "DECLARE_PAUSE": "declare void @llvm.aarch64.hint(i32)",
-            "PAUSE": "call void @llvm.aarch64.hint(i32 1)",  # yield
-        },
-    }
     if sys.platform != "linux" or processor not in pools:
         return target.source("grains.ll") + target.source("serial.ll")
-    return target.source("grains.ll") + target.source("pool.ll", pools[processor])
+    part, futex = pools[processor]
+    return target.source("grains.ll") + target.source(part) + target.source("pool.ll", {"FUTEX": futex})
 
 
 def _default_threads() -> int:
@@ -68,8 +59,10 @@ _chosen: int | None = None
 @cache
 def code() -> target.Code:
     """The pool's machine code; ``tc_parallel`` has the signature i32(kernel, words, items, grain)."""
-    loaded = target.keep_forever(target.load(_ir(), ["tc_parallel", "tc_set_workers", "tc_reset_threads"], opt=0))
-    reset = ctypes.CFUNCTYPE(None)(loaded["tc_reset_threads"])
+    loaded = target.keep_forever(
+        target.load(_ir(), ["tc_parallel", "tc_set_workers", "tc_reset_threads"], opt=0)
+    )
+    reset = ctypes.PYFUNCTYPE(None)(loaded["tc_reset_threads"])
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=reset)
     _set_workers(loaded, num_threads() - 1)
@@ -77,7 +70,7 @@ def code() -> target.Code:
 
 
 def _set_workers(loaded: target.Code, n: int) -> None:
-    ctypes.CFUNCTYPE(None, ctypes.c_int)(loaded["tc_set_workers"])(n)
+    ctypes.PYFUNCTYPE(None, ctypes.c_int)(loaded["tc_set_workers"])(n)
 
 
 def num_threads() -> int:
