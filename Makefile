@@ -20,11 +20,11 @@ demo: $(VENV)/demo.stamp  ## run the quickstart without a screen, write build/qu
 lab: $(VENV)/lab.stamp  ## open the quickstart in JupyterLab
 	$(BIN)/jupyter lab notebooks/quickstart.ipynb
 
-test: $(VENV)/test.stamp  ## ruff, mypy, the import contract, and every test
-	$(BIN)/python -m ruff check .
-	$(BIN)/python -m mypy
-	$(BIN)/lint-imports
+test: $(VENV)/test.stamp  ## every test; ruff, mypy and the import contract are among them
 	$(BIN)/python -m pytest -n $(WORKERS)
+
+lint: $(VENV)/test.stamp  ## ruff, mypy and the import contract alone
+	$(BIN)/python -m pytest tests/test_style.py
 
 ifneq ($(wildcard benchmarks/*.py),)
 bench: $(VENV)/bench.stamp  ## measure tcompile beside its peers, write benchmarks/results

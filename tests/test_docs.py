@@ -1,0 +1,45 @@
+"""The pages in docs/ name things that exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tcompile.capture.breaks import CATALOGUE
+from tcompile.stance import STANCES
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+def test_every_graph_break_is_described():
+    text = (ROOT / "docs" / "graph-breaks.md").read_text(encoding="utf-8")
+    sections = dict(re.findall(r"^### `([\w-]+)`\n\n(.+)$", text, flags=re.MULTILINE))
+    assert sections.keys() == CATALOGUE.keys()
+    for name, first_line in sections.items():
+        assert first_line == f"{CATALOGUE[name].headline}."
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/stances.md"])
+def test_every_stance_is_described(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(\w+)` \|", text, flags=re.MULTILINE) == list(STANCES)
+
+
+def test_the_tour_names_every_package_and_no_file_that_is_gone():
+    text = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
+    for name in re.findall(
+        r"`((?:tcompile|jupyter_ext|tools|notebooks|tests|benchmarks|docs)/[\w./]*)`", text
+    ):
+        assert (ROOT / name).exists(), name
+    for folder in (ROOT / "tcompile").iterdir():
+        if (folder / "__init__.py").exists():
+            assert f"`tcompile/{folder.name}/`" in text, folder.name
