@@ -1,0 +1,350 @@
+"""Checks that a graph is well formed.
+
+Enters: a ``Graph``. Leaves: nothing, or a GraphError that names the node and the user's line. Exists so
+that a transform that breaks a graph is found where it ran, in tests and under ``config.verify``, and not by
+a wrong number three stages later.
+
+Checked: every operand is a value of the same graph and stands before its user; names occur once; each type
+is the one that the op table's rule works out from the operands; sub-graphs take and give what their
+operation needs; every symbolic size can be read from an input.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tcompile.errors import GraphError
+from tcompile.graph.graph import Graph, Location, Node
+from tcompile.graph.ops import OPS
+from tcompile.graph.ops.table import Op, operand_type
+from tcompile.graph.printer import call_text, type_text
+from tcompile.graph.sizes import ShapeEnv, Size, SymInt, UnprovableSizeError, is_one, same, same_shape
+from tcompile.graph.types import Layout, ScalarType, TensorType, Type
+from tcompile.observe.events import UserLine
+from tcompile.observe.userline import format_stack
+
+_REGIONS = {"cond": 2, "while_loop": 2, "fori_loop": 1, "scan": 1, "map": 1}
+
+
+def verify(graph: Graph) -> None:
+    """Raises GraphError where ``graph`` is not well formed. Records nothing in the graph's environment.
+
+    >>> from tcompile.graph import ops
+    >>> g = Graph("double")
+    >>> x = g.input("x", TensorType(np.dtype("float32"), (3,)))
+    >>> g.outputs = [ops.apply(g, "multiply", x, 2.0)]
+    >>> verify(g)
+    >>> g.nodes.clear()
+    >>> verify(g)
+    Traceback (most recent call last):
+        ...
+    tcompile.errors.GraphError: double: output %multiply is not a value of this graph
+    """
+    with _asking(graph.env):
+        _verify(graph, graph.env, set(graph.symbol_inputs()))
+
+
+def _verify(graph: Graph, env: ShapeEnv, symbols: set[str]) -> None:
+    if graph.env is not env:
+        raise GraphError(
+            f"{graph.name}: a region has symbols of its own, apart from those of the graph around it"
+        )
+    defined: set[Node] = set()
+    names: set[str] = set()
+    for node in graph.inputs:
+        if node.op != "input" or node.operands or node.regions:
+            raise _error(graph, node, "stands among the inputs and is not one")
+        _define(graph, node, defined, names)
+    every = {*graph.inputs, *graph.nodes}
+    for node in graph.nodes:
+        op = OPS.get(node.op)
+        if op is None:
+            raise _error(graph, node, f"there is no operation {node.op!r}")
+        for operand in node.operands:
+            if isinstance(operand, Node):
+                if operand not in defined:
+                    later = operand in every
+                    where = "is made only later" if later else "is not a value of this graph"
+                    raise _error(graph, node, f"its operand %{operand.name} {where}")
+            elif not isinstance(operand, bool | int | float | complex | SymInt):
+                raise _error(graph, node, f"its operand {operand!r} is neither a value nor a number")
+        _check_symbols(graph, node, symbols)
+        _check_type(graph, node, op)
+        for region in node.regions:
+            _verify(region, env, symbols)
+        _define(graph, node, defined, names)
+    for node in graph.outputs:
+        if node not in defined:
+            raise GraphError(f"{graph.name}: output %{node.name} is not a value of this graph")
+        if not isinstance(node.type, TensorType | ScalarType):
+            raise _error(graph, node, "is an output with several results")
+
+
+def _define(graph: Graph, node: Node, defined: set[Node], names: set[str]) -> None:
+    if node in defined:
+        raise _error(graph, node, "stands twice in the graph")
+    if node.name in names:
+        raise _error(graph, node, "has the name of another value")
+    defined.add(node)
+    names.add(node.name)
+
+
+# -- types -----------------------------------------------------------------------------------------
+
+
+def _check_type(graph: Graph, node: Node, op: Op) -> None:
+    if op.arity is not None and len(node.operands) != op.arity:
+        raise _error(graph, node, f"has {len(node.operands)} operands and takes {op.arity}")
+    if bool(node.regions) != (op.name in _REGIONS):
+        raise _error(graph, node, f"has {len(node.regions)} regions")
+    if op.name == "call":
+        return  # any type: its frontend stated it
+    if op.kind == "control":
+        _CONTROL[op.name](graph, node)
+        return
+    try:
+        type = op.type_rule([operand_type(operand) for operand in node.operands], node.attrs)
+    except UnprovableSizeError:
+        raise
+    except Exception as error:  # a rule may fail in any way on attributes that it was not made for
+        raise _error(graph, node, f"its operands do not fit: {error}") from error
+    _expect(graph, node, node.type, type, "has the type", "its operation gives")
+
+
+def _expect(graph: Graph, node: Node, have: object, want: Type, says: str, gives: str) -> None:
+    if not isinstance(have, TensorType | ScalarType) or not fits(have, want):
+        shown = type_text(have) if isinstance(have, TensorType | ScalarType | tuple) else repr(have)
+        raise _error(graph, node, f"{says} {shown} and {gives} {want}")
+
+
+def fits(a: Type, b: Type) -> bool:
+    """Whether two types are the same as far as a value can tell; never records a guard."""
+    if isinstance(a, TensorType) and isinstance(b, TensorType):
+        return a.dtype == b.dtype and same_shape(a.shape, b.shape) and _order(a) == _order(b)
+    if isinstance(a, ScalarType) and isinstance(b, ScalarType):
+        symbols = a.symbol is b.symbol is None or (
+            a.symbol is not None and b.symbol is not None and same(a.symbol, b.symbol)
+        )
+        return a.kind == b.kind and symbols
+    return False
+
+
+def _order(type: TensorType) -> Layout:
+    """The layout without what cannot be seen: the places of axes of size one, and gaps between ranks."""
+    ranks = [0 if is_one(n) else r for n, r in zip(type.shape, type.layout.ranks, strict=True)]
+    steps = sorted({0, *ranks})
+    return Layout(tuple(steps.index(rank) for rank in ranks), type.layout.dense)
+
+
+def _check_symbols(graph: Graph, node: Node, symbols: set[str]) -> None:
+    for size in _sizes((node.operands, tuple(node.attrs.values()), node.type)):
+        if size.env is not graph.env:
+            raise _error(graph, node, f"its size {size} belongs to another graph")
+        for name in re.findall(r"[A-Za-z_]\w*", str(size)):
+            if name not in symbols:
+                raise _error(graph, node, f"no input tells the size {name}")
+
+
+def _sizes(value: Any) -> Iterator[SymInt]:
+    if isinstance(value, SymInt):
+        yield value
+    elif isinstance(value, TensorType):
+        yield from _sizes(value.shape)
+    elif isinstance(value, slice):
+        yield from _sizes((value.start, value.stop, value.step))
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _sizes(item)
+
+
+# -- regions ---------------------------------------------------------------------------------------
+
+
+def _types(graph: Graph, node: Node, operands: Sequence[Any]) -> list[Type]:
+    """The types of operands that go into a region; bare numbers have none, and must not."""
+    types = []
+    for operand in operands:
+        if not isinstance(operand, Node) or isinstance(operand.type, tuple):
+            raise _error(graph, node, f"hands {operand!r} to its region, which takes values")
+        types.append(operand.type)
+    return types
+
+
+def _takes(graph: Graph, node: Node, region: Graph, types: Sequence[Type | None]) -> None:
+    if len(region.inputs) != len(types):
+        raise _error(
+            graph, node, f"its region {region.name} takes {len(region.inputs)} inputs, got {len(types)}"
+        )
+    for inner, type in zip(region.inputs, types, strict=True):
+        if type is not None:
+            _expect(graph, node, inner.type, type, f"its region's input %{inner.name} is", "gets")
+
+
+def _gives(graph: Graph, node: Node, region: Graph, types: Sequence[Type], says: str = "returns") -> None:
+    have = [inner.type for inner in region.outputs]
+    if len(have) != len(types):
+        raise _error(graph, node, f"its region {region.name} returns {len(have)} values, needs {len(types)}")
+    for inner, type in zip(have, types, strict=True):
+        _expect(graph, node, inner, type, f"its region {region.name} {says}", "needs")
+
+
+def _results(graph: Graph, node: Node) -> list[Type]:
+    if not isinstance(node.type, tuple):
+        raise _error(graph, node, f"has several results, and the type {node.type}")
+    count = _REGIONS[node.op]
+    if len(node.regions) != count:
+        raise _error(graph, node, f"has {len(node.regions)} regions and needs {count}")
+    return list(node.type)
+
+
+def _carries(graph: Graph, node: Node, carried: Sequence[Type], results: Sequence[Type]) -> None:
+    if len(carried) != len(results) or not all(map(fits, carried, results)):
+        raise _error(
+            graph, node, f"carries {type_text(tuple(carried))} and results in {type_text(node.type)}"
+        )
+
+
+def _check_get(graph: Graph, node: Node) -> None:
+    source, index = node.operands[0], node.attrs.get("index")
+    if not isinstance(source, Node) or not isinstance(source.type, tuple):
+        raise _error(graph, node, "reads a value that has one result only")
+    if not isinstance(index, int) or not 0 <= index < len(source.type):
+        raise _error(graph, node, f"reads result {index} of {len(source.type)}")
+    _expect(graph, node, node.type, source.type[index], "has the type", "reads")
+
+
+def _check_cond(graph: Graph, node: Node) -> None:
+    results = _results(graph, node)
+    types = _types(graph, node, node.operands[1:])
+    for region in node.regions:
+        _takes(graph, node, region, types)
+        _gives(graph, node, region, results)
+
+
+def _check_while(graph: Graph, node: Node) -> None:
+    results, carried = _results(graph, node), _types(graph, node, node.operands)
+    condition, body = node.regions
+    _carries(graph, node, carried, results)
+    _takes(graph, node, condition, carried)
+    _takes(graph, node, body, carried)
+    _gives(graph, node, condition, [TensorType(np.dtype("bool"), ())])
+    _gives(graph, node, body, results)
+
+
+def _check_fori(graph: Graph, node: Node) -> None:
+    results, carried = _results(graph, node), _types(graph, node, node.operands[2:])
+    (body,) = node.regions
+    _carries(graph, node, carried, results)
+    _takes(graph, node, body, [None, *carried])  # the counter may have any integer type
+    _gives(graph, node, body, results)
+
+
+def _check_scan(graph: Graph, node: Node) -> None:
+    results, types = _results(graph, node), _types(graph, node, node.operands)
+    (combine,) = node.regions
+    carry = node.attrs.get("carry", 0)
+    _carries(graph, node, types[:carry], results[:carry])
+    parts, length = _slices(graph, node, types[carry:])
+    _takes(graph, node, combine, [*types[:carry], *parts])
+    _gives(graph, node, combine, [*results[:carry], *_rows(graph, node, results[carry:], length)])
+
+
+def _check_map(graph: Graph, node: Node) -> None:
+    results, types = _results(graph, node), _types(graph, node, node.operands)
+    (region,) = node.regions
+    parts, length = _slices(graph, node, types)
+    _takes(graph, node, region, parts)
+    rows = _rows(graph, node, results, length)
+    if len(region.outputs) != len(rows):
+        raise _error(graph, node, f"its region returns {len(region.outputs)} values, needs {len(rows)}")
+    for inner, row in zip(region.outputs, rows, strict=True):  # stacking makes new arrays: any order goes in
+        have = inner.type
+        if not (
+            isinstance(have, TensorType) and have.dtype == row.dtype and same_shape(have.shape, row.shape)
+        ):
+            raise _error(graph, node, f"its region returns {have}, needs {row}")
+
+
+def _slices(graph: Graph, node: Node, types: Sequence[Type]) -> tuple[list[Type], Size | None]:
+    """The types of one slice of each operand along its first axis, and that axis's length."""
+    parts: list[Type] = []
+    length: Size | None = None
+    for type in types:
+        if not isinstance(type, TensorType) or not type.ndim:
+            raise _error(graph, node, f"cannot go along the first axis of {type}")
+        if length is not None and not same(length, type.shape[0]):
+            raise _error(graph, node, f"goes along axes of sizes {length} and {type.shape[0]}")
+        length = type.shape[0]
+        rest = sorted(type.layout.ranks[1:])
+        outermost = all(type.layout.ranks[0] > rank for rank in rest)
+        parts.append(
+            TensorType(
+                type.dtype, type.shape[1:], Layout(type.layout.ranks[1:], type.layout.dense and outermost)
+            )
+        )
+    return parts, length
+
+
+def _rows(graph: Graph, node: Node, types: Sequence[Type], length: Size | None) -> list[TensorType]:
+    rows = []
+    for type in types:
+        if (
+            not isinstance(type, TensorType)
+            or not type.ndim
+            or length is None
+            or not same(type.shape[0], length)
+        ):
+            raise _error(graph, node, f"stacks {length} rows and has a result {type}")
+        rows.append(TensorType(type.dtype, type.shape[1:]))
+    return rows
+
+
+_CONTROL: dict[str, Callable[[Graph, Node], None]] = {
+    "get": _check_get, "cond": _check_cond, "while_loop": _check_while, "fori_loop": _check_fori,
+    "scan": _check_scan, "map": _check_map,
+}  # fmt: skip
+
+
+# -- reporting -------------------------------------------------------------------------------------
+
+
+def _error(graph: Graph, node: Node, problem: str) -> GraphError:
+    text = f"{graph.name}: %{node.name} = {_shown(node)}: {problem}"
+    if node.location is not None:
+        text += f"\n{format_stack([user_line(node.location)])}"
+    return GraphError(text)
+
+
+def _shown(node: Node) -> str:
+    try:
+        return call_text(node)
+    except TypeError:  # an attribute or operand that no graph may have
+        return node.op
+
+
+def user_line(location: Location) -> UserLine:
+    """The place as events carry it."""
+    return UserLine(
+        file=location.file, line=location.line, column=location.column, end_column=location.end_column,
+        function=location.function, text=location.text,
+    )  # fmt: skip
+
+
+@contextlib.contextmanager
+def _asking(env: ShapeEnv) -> Iterator[None]:
+    """Lets type rules ask about sizes, and takes back what that recorded."""
+    guards, frozen = list(env.guards), env.frozen
+    env.frozen = False  # the answers were given when the nodes were made
+    try:
+        yield
+    finally:
+        env.guards[:] = guards
+        env.frozen = frozen
+
+
+__all__ = ["fits", "user_line", "verify"]
