@@ -1,8 +1,9 @@
 """Runs a notebook from top to bottom without a screen.
 
-Enters: a notebook and a folder. Leaves: in the folder, the notebook with its outputs and the same as an HTML page; on
-the terminal, a line for each cell while it runs, and at the end the text of the cells tagged ``summary``. The exit
-status is 1 where a cell failed; the notebook is written all the same.
+Enters: a notebook and a folder. Leaves: in the folder, the notebook with its outputs, also as an HTML page;
+on the terminal, a line for each cell while it runs, and at the end the text of the cells tagged ``summary``.
+Exists so that the demo needs no browser. The exit status is 1 where a cell failed; what ran is written all
+the same.
 
     python tools/run_notebook.py notebooks/quickstart.ipynb build
 """
@@ -54,7 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def run(notebook: nbformat.NotebookNode, folder: Path, timeout: float) -> CellExecutionError | None:
-    """Runs all cells in ``folder``, and tells the terminal about each. Returns the failure, if a cell failed."""
+    """Runs all cells in ``folder``, and tells the terminal about each. Returns the failure, if any."""
     code = [index for index, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
     titles = dict(zip(code, _titles(notebook), strict=True))
     started: dict[int, float] = {}
@@ -103,7 +104,7 @@ def _titles(notebook: nbformat.NotebookNode) -> list[str]:
     """For each code cell: the last heading above it, and its own first line."""
     titles, heading = [], ""
     for cell in notebook.cells:
-        lines = [line for line in cell.source.splitlines() if line.strip()]
+        lines = [line for line in cell.source.splitlines() if line.strip() and not line.startswith("%%")]
         if cell.cell_type == "markdown":
             heading = next((line.lstrip("# ") for line in reversed(lines) if line.startswith("#")), heading)
         elif cell.cell_type == "code":

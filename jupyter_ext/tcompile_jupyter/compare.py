@@ -48,7 +48,7 @@ class Comparison:
             return f"{self.name}: RESULTS DIFFER: {self.difference.mismatch}"
         return (
             f"{self.name}: plain {format_ms(self.eager_ms)}, compiled {format_ms(self.compiled_ms)}, "
-            f"{self.speed_up:.2g} times as fast; largest difference {self.difference} "
+            f"{self.speed_up:.1f}x; largest difference {self.difference} "
             f"(medians of {self.rounds} runs)"
         )
 

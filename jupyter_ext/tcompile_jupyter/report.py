@@ -11,7 +11,8 @@ tcompile  nothing new to compile
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -24,8 +25,10 @@ _STYLE = """
   border-left: 3px solid #4b8bbe}
 .tcompile-report table {border-collapse: collapse; margin: .15em 0; font-size: 1em}
 .tcompile-report td, .tcompile-report th {padding: 0 1.3em 0 0; text-align: left; border: none;
-  background: none; white-space: nowrap; font-weight: normal; vertical-align: baseline}
-.tcompile-report th {opacity: .6}
+  background: none; white-space: nowrap; font-weight: normal; vertical-align: baseline; line-height: 1.45}
+.tcompile-report th.number {opacity: .6}
+.tcompile-report th.title, .tcompile-report td.title {text-align: left}
+.tcompile-report .title b {color: #4b8bbe; font-weight: 600}
 .tcompile-report tr {background: none !important}
 .tcompile-report td.number, .tcompile-report th.number {text-align: right; font-variant-numeric: tabular-nums}
 .tcompile-report .note {margin: .1em 0}
@@ -49,7 +52,7 @@ class Report:
     waiting: tuple[str, ...] = ()
     comparison: Comparison | None = None
     cell_file: str = ""
-    labels: dict[str, str] = field(default_factory=dict)
+    file_label: Callable[[str], str] = str
 
     # -- the words, the same in both forms --
     def headline(self) -> str:
@@ -89,16 +92,16 @@ class Report:
         return notes
 
     def place(self, where: UserLine) -> str:
-        """``line 3, `if x.sum() > 0:`: `` for a line of this cell; other files are named."""
+        """``line 3, `if x.sum() > 0:`: `` for a line of this cell; other cells and files are named."""
         if not where.line:
             return ""
-        file = "" if where.file == self.cell_file or where.file.startswith("<ipython") else f"{where.file}, "
+        file = "" if where.file == self.cell_file else f"{self.file_label(where.file)}, "
         text = f", `{where.text.strip()}`" if where.text.strip() else ""
         return f"{file}line {where.line}{text}: "
 
     def label(self, name: str) -> str:
         """How a function is called in the report."""
-        return self.labels.get(name, name) or "the cell"
+        return "the cell" if name in ("", "<module>", "<cell>") else name
 
     # -- the forms --
     def __str__(self) -> str:
@@ -119,9 +122,13 @@ class Report:
     def html(self) -> str:
         """The report as one HTML element."""
         functions = list(self.record)
-        parts = [f'<div class="quiet">tcompile · {escape(self.headline())}</div>']
-        if functions:
-            parts.append(self._table(functions))
+        compiled = [function for function in functions if function.compiles or function.graphs]
+        if compiled:
+            parts = [self._table(compiled)]
+            if self.stance != "default":
+                parts.append(f'<div class="quiet">stance {escape(self.stance)}</div>')
+        else:
+            parts = [f'<div class="title"><b>tcompile</b> {escape(self.headline())}</div>']
         for function in functions:
             for note in self.notes(function):
                 name = escape(self.label(function.name))
@@ -139,7 +146,7 @@ class Report:
         return f'<div class="tcompile-report"><style>{_STYLE}</style>{"".join(parts)}</div>'
 
     def _table(self, functions: list[FunctionRecord]) -> str:
-        heads = ("function", "graphs", "operations", "kernels", "breaks", "recompiles", "compile time")
+        heads = ("<b>tcompile</b>", "graphs", "operations", "kernels", "breaks", "recompiles", "compile time")
         row = "".join(f"<th{_number(n)}>{head}</th>" for n, head in enumerate(heads))
         rows = [f"<tr>{row}</tr>"]
         for function in functions:
@@ -201,7 +208,7 @@ def _count(number: int, thing: str) -> str:
 
 
 def _number(column: int) -> str:
-    return ' class="number"' if column else ""
+    return ' class="number"' if column else ' class="title"'
 
 
 def _code(text: str) -> str:
