@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from tcompile.errors import GraphError
-from tcompile.graph.ops.table import Op, broadcast_shapes, common_dtype, define, k_order, only, tensors
+from tcompile.graph.ops.table import Op, broadcast_shapes, common_dtype, define, k_order, like_order, only, tensors
 from tcompile.graph.sizes import Size
-from tcompile.graph.types import TensorType
+from tcompile.graph.types import Layout, TensorType
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,15 @@ def _matmul_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> T
     if a.shape[-1] != inner:
         raise GraphError(f"matmul: {a} and {b} do not fit")
     batch = broadcast_shapes([a.shape[:-2], b.shape[:-2]])
-    return TensorType(dtype, (*batch, *m, *n))
+    outer = k_order([_batch(t) for t in (a, b)], batch).order
+    core = tuple(range(len(batch), len(batch) + len(m) + len(n)))
+    return TensorType(dtype, (*batch, *m, *n), Layout.of_order((*outer, *core)))
+
+
+def _batch(type: TensorType) -> TensorType:
+    """The type of a stack of matrices without the matrices: the axes whose memory order a product keeps."""
+    count = max(0, type.ndim - 2)
+    return TensorType(type.dtype, type.shape[:count], Layout(type.layout.ranks[:count], dense=False))
 
 
 def _concat_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
@@ -66,6 +74,11 @@ def _same_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> Ten
 
 def _keep_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
     type = only("operation", types)
+    return TensorType(type.dtype, type.shape, like_order(type))
+
+
+def _scan_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+    type = only("scan", types)
     return TensorType(type.dtype, type.shape, k_order([type], type.shape))
 
 
@@ -102,8 +115,8 @@ define(Op("matmul", "opaque", 2, _matmul_rule, np.matmul))
 define(Op("concat", "opaque", None, _concat_rule, lambda *parts, axis: np.concatenate(parts, axis=axis)))
 define(Op("copy", "opaque", 1, _keep_rule, lambda x: np.copy(x, order="K"), "a new array, memory order kept"))
 define(Op("copy_c", "opaque", 1, _same_rule, lambda x: np.array(x, order="C"), "a new array in C order"))
-define(Op("sort", "opaque", 1, _same_rule, lambda x, axis: np.sort(x, axis=axis)))
+define(Op("sort", "opaque", 1, _keep_rule, lambda x, axis: np.sort(x, axis=axis)))
 define(Op("argsort", "opaque", 1, _indices_rule, lambda x, axis: np.argsort(x, axis=axis)))
-define(Op("cumulative_sum", "opaque", 1, _keep_rule, lambda x, axis: np.cumsum(x, axis=axis, dtype=x.dtype)))
-define(Op("cumulative_prod", "opaque", 1, _keep_rule, lambda x, axis: np.cumprod(x, axis=axis, dtype=x.dtype)))
+define(Op("cumulative_sum", "opaque", 1, _scan_rule, lambda x, axis: np.cumsum(x, axis=axis, dtype=x.dtype)))
+define(Op("cumulative_prod", "opaque", 1, _scan_rule, lambda x, axis: np.cumprod(x, axis=axis, dtype=x.dtype)))
 define(Op("call", "opaque", None, _call_rule, _call))

@@ -6,13 +6,14 @@ operands, or bool for predicates.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tcompile.errors import GraphError
-from tcompile.graph.ops.table import Op, TypeRule, broadcast_shapes, common_dtype, define, k_order, only, tensors
+from tcompile.graph.ops.table import Op, TypeRule, broadcast_shapes, common_dtype, define, k_order, like_order, only, tensors
 from tcompile.graph.types import TensorType
 
 BOOL = np.dtype("bool")
@@ -37,7 +38,7 @@ def _where_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> Te
 
 def _astype_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
     type = only("astype", types)
-    return TensorType(np.dtype(attrs["dtype"]), type.shape, k_order([type], type.shape))
+    return TensorType(np.dtype(attrs["dtype"]), type.shape, like_order(type))
 
 
 _SAME = {
@@ -76,12 +77,17 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
 for _names, _result in ((_SAME, "same"), (_PREDICATES, "bool")):
     for _name, _ufunc in _names.items():
         define(Op(_name, "pointwise", _ufunc.nin, _rule(_name, _result), _ufunc))
-# Integer arithmetic on NumPy *scalars* warns of overflow where array arithmetic wraps silently.
-for _name in ("add", "subtract", "multiply", "negative"):
-    _ufunc = _SAME[_name]
+# Arithmetic of NumPy *scalars* reports integer overflow where array arithmetic wraps silently, and has its own ``**``.
+_SCALAR: dict[str, Callable[..., Any]] = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "negative": operator.neg,
+    "abs": operator.abs, "pow": operator.pow, "floor_divide": operator.floordiv, "remainder": operator.mod,
+}  # fmt: skip
+for _name, _function in _SCALAR.items():
     define(
-        Op(f"scalar_{_name}", "pointwise", _ufunc.nin, _rule(f"scalar_{_name}", "same"), _checked(_ufunc),
-           "rank-0 integers; overflow is reported, as NumPy scalars do")
+        Op(f"scalar_{_name}", "pointwise", _SAME[_name].nin, _rule(f"scalar_{_name}", "same"), _checked(_function),
+           "rank-0 operands; integer overflow is reported, as NumPy scalars do")
     )  # fmt: skip
+define(Op("clip", "pointwise", 3, _rule("clip", "same"), np._core.umath.clip,  # type: ignore[attr-defined]
+          "minimum(maximum(x, low), high) with the first operand where both are equal; NaNs win"))  # fmt: skip
 define(Op("where", "pointwise", 3, _where_rule, np.where))
 define(Op("astype", "pointwise", 1, _astype_rule, _astype, "cast to the attribute ``dtype``"))

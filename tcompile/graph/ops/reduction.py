@@ -39,6 +39,15 @@ def _rule(name: str, dtype: str | None = None) -> TypeRule:
     return rule
 
 
+def _position_rule(name: str) -> TypeRule:
+    def rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+        # NumPy searches a copy with the axis moved to the end, and makes the result in C order.
+        type = _rule(name, "int64")(types, attrs)
+        return TensorType(type.dtype, type.shape)
+
+    return rule
+
+
 def _bool_only(rule: TypeRule) -> TypeRule:
     def checked(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
         result = rule(types, attrs)
@@ -77,8 +86,8 @@ define(Op("max", "reduction", 1, _rule("max"), _plain(np.max), "NaN wins; a size
 define(Op("min", "reduction", 1, _rule("min"), _plain(np.min), "NaN wins; a size-0 axis raises"))
 define(Op("any", "reduction", 1, _bool_only(_rule("any")), _plain(np.any)))
 define(Op("all", "reduction", 1, _bool_only(_rule("all")), _plain(np.all)))
-define(Op("argmax", "reduction", 1, _rule("argmax", "int64"), _plain(np.argmax), "first of the largest; NaN wins"))
-define(Op("argmin", "reduction", 1, _rule("argmin", "int64"), _plain(np.argmin), "first of the smallest; NaN wins"))
+define(Op("argmax", "reduction", 1, _position_rule("argmax"), _plain(np.argmax), "first of the largest; NaN wins"))
+define(Op("argmin", "reduction", 1, _position_rule("argmin"), _plain(np.argmin), "first of the smallest; NaN wins"))
 define(Op("mean", "reduction", 1, _rule("mean"), _plain(np.mean), "of a floating operand"))
 define(Op("var", "reduction", 1, _rule("var"), _var, "of a floating operand; divides by N - correction"))
 define(Op("std", "reduction", 1, _rule("std"), _std, "of a floating operand; divides by N - correction"))

@@ -122,6 +122,11 @@ def k_order(operands: Sequence[TensorType], shape: tuple[Size, ...]) -> Layout:
     return Layout.of_order(tuple(reversed(ordered)))
 
 
+def like_order(type: TensorType) -> Layout:
+    """The layout of a copy in order="K": axes sorted by stride, so that broadcast axes (stride 0) come innermost."""
+    return Layout.of_order(type.layout.order)
+
+
 def common_dtype(name: str, types: Sequence[TensorType | None]) -> DType:
     """The one dtype of all tensor operands. Raises GraphError where they differ (casts are explicit)."""
     dtypes = {t.dtype for t in types if t is not None}
@@ -143,4 +148,4 @@ def only(name: str, types: Sequence[TensorType | None]) -> TensorType:
     return type
 
 
-__all__ = ["OPS", "Op", "ScalarType", "Type", "apply", "broadcast_shapes", "define", "k_order"]
+__all__ = ["OPS", "Op", "ScalarType", "Type", "apply", "broadcast_shapes", "define", "k_order", "like_order"]

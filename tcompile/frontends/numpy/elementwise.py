@@ -1,0 +1,295 @@
+"""Element-by-element functions that are not plain ufuncs: where, clip, round, diff and their relatives.
+
+Enters: arrays and numbers. Leaves: pointwise nodes in the order of operations that NumPy has.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tcompile.frontends.base import Builder, CannotCapture, Traced, TracedNumber
+from tcompile.frontends.numpy import ufuncs
+from tcompile.frontends.numpy.registry import NO_VALUE, attribute, function, method, refuse_unless
+from tcompile.frontends.numpy.shape import view
+from tcompile.frontends.numpy.values import (
+    BOOL,
+    Weak,
+    array,
+    as_ndarray,
+    axis_in,
+    call,
+    cast,
+    constant,
+    dtype_of,
+    flag,
+    integer,
+    is_weak,
+    kept_order,
+    operand,
+    require_c,
+    same_order,
+    standin_dtype,
+    strong,
+    takes_dtype,
+    weak_as,
+)
+from tcompile.graph import Layout, Operand, TensorType
+from tcompile.graph.ops import broadcast_shapes, k_order
+from tcompile.graph.ops.opaque import Slot
+from tcompile.graph.sizes import SymInt
+from tcompile.graph.types import DType
+
+
+def _result_dtype(operands: list[Traced | Weak]) -> DType:
+    """``np.result_type`` with weak Python numbers."""
+    stand_ins: list[Any] = []
+    for o in operands:
+        if isinstance(o, Traced):
+            stand_ins.append(o.type.dtype)
+        elif type(o) is bool:
+            stand_ins.append(BOOL)
+        else:
+            stand_ins.append(0.0 if isinstance(o, TracedNumber) else 0 if isinstance(o, SymInt) else type(o)(0))
+    try:
+        dtype = np.result_type(*stand_ins)
+    except TypeError as error:
+        raise CannotCapture("operation-raises", str(error)) from error
+    if not takes_dtype(dtype):
+        raise CannotCapture("unsupported-dtype", f"a result of dtype {dtype}")
+    return dtype
+
+
+@function("where")
+def where(b: Builder, condition: Any, x: Any = NO_VALUE, y: Any = NO_VALUE, /) -> Traced:
+    """``np.where`` with three arguments. The result is an array object even where it has no dimensions."""
+    if x is NO_VALUE or y is NO_VALUE:
+        raise CannotCapture("data-dependent-shape", "np.where(condition) has as many rows as there are true elements")
+    c = array(b, condition)
+    branches = [operand(b, x), operand(b, y)]
+    dtype = _result_dtype(branches)
+    if dtype.kind == "c":
+        raise CannotCapture("unsupported-dtype", "np.where of complex numbers")
+    nodes: list[Operand] = [cast(b, o, dtype) if isinstance(o, Traced) else weak_as(o, dtype) for o in branches]
+    if not any(isinstance(o, Traced) for o in branches):
+        nodes[0] = _as_node(b, branches[0], dtype)
+    node = b.op("where", cast(b, c, BOOL), *nodes)
+    types = [o.type for o in (c, *branches) if isinstance(o, Traced)]
+    if not same_order(node.tensor, k_order(types, node.tensor.shape)):
+        raise CannotCapture("memory-order", "where casts a broadcast operand")
+    return Traced(node)
+
+
+def _as_node(b: Builder, value: Any, dtype: DType) -> Operand:
+    if isinstance(value, TracedNumber | SymInt):
+        return cast(b, strong(b, value), dtype)
+    return constant(b, dtype.type(weak_as(value, dtype))).node
+
+
+@function("clip")
+@method("clip")
+def clip(
+    b: Builder, a: Any, a_min: Any = NO_VALUE, a_max: Any = NO_VALUE, out: Any = None, *, min: Any = NO_VALUE,
+    max: Any = NO_VALUE, dtype: Any = None,
+) -> Traced:  # fmt: skip
+    """``np.clip``: maximum with the lower bound, then minimum with the upper one."""
+    refuse_unless("clip", out=(out, (None,)), dtype=(dtype, (None,)))
+    x = array(b, a)
+    low = min if a_min is NO_VALUE else a_min
+    high = max if a_max is NO_VALUE else a_max
+    low, high = (None if v is NO_VALUE else v for v in (low, high))
+    if x.type.dtype.kind in "iu":
+        # NumPy drops bounds that do not bound before it promotes.
+        info = np.iinfo(x.type.dtype)
+        low = None if type(low) is int and low <= info.min else low
+        high = None if type(high) is int and high >= info.max else high
+    if low is None and high is None:
+        return ufuncs.emit(b, np.positive, [x])
+    if low is None or high is None:
+        other = operand(b, high if low is None else low)
+        return ufuncs.emit(b, np.minimum if low is None else np.maximum, [x, other])
+    operands = [x, operand(b, low), operand(b, high)]
+    into = ufuncs.loop_dtypes(_CLIP, operands)[0]
+    if into.kind not in "iuf":
+        raise CannotCapture("unsupported-dtype", f"clip of {into}")
+    nodes = [cast(b, o, into) if isinstance(o, Traced) else weak_as(o, into) for o in operands]
+    node = b.op("clip", *nodes)
+    types = [o.type for o in operands if isinstance(o, Traced)]
+    if not same_order(node.tensor, k_order(types, node.tensor.shape)):
+        raise CannotCapture("memory-order", "clip casts a broadcast operand")
+    return Traced(node, scalar=not node.tensor.ndim)
+
+
+_CLIP: np.ufunc = np._core.umath.clip  # type: ignore[attr-defined]
+
+
+@function("round", "around")
+@method("round")
+def round_(b: Builder, a: Any, decimals: Any = 0, out: Any = None) -> Traced:
+    """``np.round``, half to even."""
+    refuse_unless("round", out=(out, (None,)))
+    x = array(b, a)
+    places = integer(decimals, "decimals")
+    kind = x.type.dtype.kind
+    if kind not in "iuf":
+        raise CannotCapture("unsupported-dtype", f"round of {x.type.dtype}")
+    if kind == "f" and places == 0:
+        return ufuncs.emit(b, np.rint, [x])
+    if kind in "iu" and places >= 0:
+        return x if x.scalar else Traced(b.op("copy_c", x.node)) if x.type.c_contiguous else _refuse_order("round")
+    require_c("round", x)
+    return call(b, "numpy.round", [x], TensorType(x.type.dtype, x.type.shape), decimals=places, scalar=x.scalar)
+
+
+def _refuse_order(name: str) -> Traced:
+    raise CannotCapture("memory-order", f"{name} of an array that is not in C order")
+
+
+@function("diff")
+def diff(b: Builder, a: Any, n: Any = 1, axis: Any = -1, prepend: Any = NO_VALUE, append: Any = NO_VALUE) -> Traced:
+    """``np.diff``: slices, and their difference."""
+    refuse_unless("diff", prepend=(prepend, (NO_VALUE,)), append=(append, (NO_VALUE,)))
+    x = array(b, a)
+    times = integer(n, "n")
+    if times < 0 or not x.type.ndim:
+        raise CannotCapture("operation-raises", "diff requires an array of at least one dimension and n >= 0")
+    place = axis_in(axis, x.type.ndim)
+    lead = (slice(None),) * place
+    for _ in range(times):
+        ahead = Traced(b.op("index", x.node, key=(*lead, slice(1, None))))
+        behind = Traced(b.op("index", x.node, key=(*lead, slice(None, -1))))
+        x = ufuncs.emit(b, np.not_equal if x.type.dtype == BOOL else np.subtract, [ahead, behind])
+    return x
+
+
+@function("nan_to_num", opaque=True)
+def nan_to_num(b: Builder, x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Traced:
+    """``np.nan_to_num``."""
+    refuse_unless("nan_to_num", copy=(copy, (True,)))
+    value = array(b, x)
+    if not all(v is None or type(v) in (int, float) for v in (nan, posinf, neginf)) or value.type.dtype.kind != "f":
+        raise CannotCapture("unsupported-argument", "nan_to_num of these values")
+    require_c("nan_to_num", value)
+    for number in (nan, posinf, neginf):
+        if number is not None:
+            weak_as(number, value.type.dtype)
+    result = TensorType(value.type.dtype, value.type.shape)
+    return call(b, "numpy.nan_to_num", [value], result, nan=nan, posinf=posinf, neginf=neginf)
+
+
+@function("isclose", opaque=True)
+def isclose(b: Builder, a: Any, b_: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> Traced:
+    """``np.isclose``."""
+    operands = [operand(b, a), operand(b, b_)]
+    if not all(type(t) in (int, float) and np.isfinite(t) for t in (rtol, atol)):
+        raise CannotCapture("unsupported-argument", "isclose with tolerances that are not plain numbers")
+    traced = [o for o in operands if isinstance(o, Traced)]
+    if not traced or any(isinstance(o, TracedNumber | SymInt) for o in operands):
+        raise CannotCapture("unsupported-argument", "isclose of Python numbers")
+    require_c("isclose", *traced)
+    template = [Slot(traced.index(o)) if isinstance(o, Traced) else o for o in operands]
+    ones = [np.ones(1, o.type.dtype) if isinstance(o, Traced) else o for o in operands]
+    standin_dtype(np.isclose, *ones)
+    shape = broadcast_shapes([o.type.shape for o in traced])
+    kwargs = {"rtol": rtol, "atol": atol, "equal_nan": flag(equal_nan, "equal_nan")}
+    return call(b, "numpy.isclose", traced, TensorType(BOOL, shape), *template, **kwargs)
+
+
+@attribute("real")
+def real(b: Builder, x: Traced) -> Traced:
+    """``x.real``: a real array itself."""
+    if x.type.dtype.kind == "c":
+        return _part(b, x, "real")
+    return x
+
+
+@attribute("imag")
+def imag(b: Builder, x: Traced) -> Traced:
+    """``x.imag`` of complex numbers; of real ones it is a read-only array of zeros."""
+    if x.type.dtype.kind == "c":
+        return _part(b, x, "imag")
+    raise CannotCapture("unsupported-argument", "the imaginary part of real numbers is a read-only array")
+
+
+def _part(b: Builder, x: Traced, name: str) -> Traced:
+    dtype = np.zeros((), x.type.dtype).real.dtype
+    layout = Layout(x.type.layout.ranks, dense=False)
+    return call(b, f"numpy.{name}", [x], TensorType(dtype, x.type.shape, layout), scalar=x.scalar)
+
+
+@function("real")
+def _real(b: Builder, val: Any) -> Traced:
+    return real(b, array(b, val))
+
+
+@function("imag")
+def _imag(b: Builder, val: Any) -> Traced:
+    return imag(b, array(b, val))
+
+
+@method("conj", "conjugate")
+def conj(b: Builder, x: Traced) -> Traced:
+    """``x.conj()``: a real array itself."""
+    return ufuncs.emit(b, np.conjugate, [x]) if x.type.dtype.kind == "c" else x
+
+
+@function("isrealobj")
+def isrealobj(b: Builder, x: Any) -> bool:
+    """``np.isrealobj``."""
+    return array(b, x).type.dtype.kind != "c"
+
+
+@function("iscomplexobj")
+def iscomplexobj(b: Builder, x: Any) -> bool:
+    """``np.iscomplexobj``."""
+    return array(b, x).type.dtype.kind == "c"
+
+
+@function("meshgrid", opaque=True)
+def meshgrid(b: Builder, *xi: Any, copy: Any = True, sparse: Any = False, indexing: Any = "xy") -> tuple[Traced, ...]:
+    """``np.meshgrid``: each coordinate broadcast over the grid."""
+    if indexing not in ("xy", "ij"):
+        raise CannotCapture("operation-raises", "meshgrid: indexing is 'xy' or 'ij'")
+    refuse_unless("meshgrid", copy=(copy, (True,)), sparse=(sparse, (False,)))
+    parts = [array(b, x) for x in xi]
+    if any(p.type.ndim != 1 for p in parts):
+        raise CannotCapture("unsupported-argument", "meshgrid of arrays that are not one-dimensional")
+    order = list(range(len(parts)))
+    if indexing == "xy" and len(parts) > 1:
+        order[0], order[1] = 1, 0
+    shape = tuple(parts[i].type.shape[0] for i in order)
+    results = []
+    for place, part in enumerate(parts):
+        axis = order.index(place)
+        lying = tuple(part.type.shape[0] if i == axis else 1 for i in range(len(parts)))
+        spread = b.op("broadcast_to", b.op("reshape", part.node, shape=lying), shape=shape)
+        results.append(Traced(b.op("copy_c", spread)))
+    return tuple(results)
+
+
+@function("broadcast_arrays")
+def broadcast_arrays(b: Builder, *args: Any, subok: Any = False) -> Any:
+    """``np.broadcast_arrays``: refused, for its results warn when they are written to."""
+    raise CannotCapture("unknown-function", "broadcast_arrays")
+
+
+def interpolated(x: Traced) -> bool:
+    """Whether ``x`` can be a coordinate of ``np.interp``."""
+    return x.type.dtype.kind in "iuf"
+
+
+@function("interp", opaque=True)
+def interp(b: Builder, x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Traced:
+    """``np.interp``."""
+    refuse_unless("interp", period=(period, (None,)))
+    if not all(v is None or type(v) in (int, float) for v in (left, right)):
+        raise CannotCapture("unsupported-argument", "interp with computed bounds")
+    at, xs, ys = array(b, x), array(b, xp), array(b, fp)
+    if xs.type.ndim != 1 or ys.type.ndim != 1 or not all(map(interpolated, (at, xs, ys))):
+        raise CannotCapture("unsupported-argument", "interp of these arrays")
+    if xs.type.shape[0] != ys.type.shape[0] or xs.type.shape[0] == 0:
+        raise CannotCapture("operation-raises", "fp and xp are not of the same length")
+    return call(b, "numpy.interp", [at, xs, ys], TensorType(np.dtype("float64"), at.type.shape), left=left, right=right)
+
+

@@ -1,0 +1,87 @@
+"""Joining arrays: concatenate, stack and their relatives.
+
+Enters: sequences of arrays. Leaves: casts to the common dtype and one ``concat`` node.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tcompile.frontends.base import Builder, CannotCapture, Traced
+from tcompile.frontends.numpy.registry import function, refuse_unless
+from tcompile.frontends.numpy.shape import at_least, flat, transpose
+from tcompile.frontends.numpy.values import array, as_ndarray, axis_in, cast, dtype_of, takes_dtype
+from tcompile.graph.ops import k_order
+from tcompile.graph.sizes import is_one, same_shape
+
+
+def _arrays(b: Builder, arrays: Any) -> list[Traced]:
+    if not isinstance(arrays, tuple | list) or not arrays:
+        raise CannotCapture("unsupported-argument", "joining needs a tuple or list of arrays")
+    return [array(b, a) for a in arrays]
+
+
+def _concat(b: Builder, parts: list[Traced], axis: Any, dtype: Any = None, casting: Any = "same_kind") -> Traced:
+    if axis is None:
+        parts = [flat(b, p) if p.type.ndim != 1 else p for p in parts]
+        axis = 0
+    if any(not p.type.ndim for p in parts):
+        raise CannotCapture("operation-raises", "zero-dimensional arrays cannot be concatenated")
+    place = axis_in(axis, parts[0].type.ndim)
+    into = np.result_type(*(p.type.dtype for p in parts)) if dtype is None else dtype_of(dtype)
+    if not takes_dtype(into) or not all(np.can_cast(p.type.dtype, into, casting) for p in parts):
+        raise CannotCapture("operation-raises", f"cannot join as {into}")
+    orders = {k_order([p.type], p.type.shape).order for p in parts if p.type.ndim == parts[0].type.ndim}
+    broadcast = any(r == 0 and not is_one(n) for p in parts for r, n in zip(p.type.layout.ranks, p.type.shape, strict=True))
+    if parts[0].type.ndim > 1 and (len(orders) > 1 or broadcast):
+        raise CannotCapture("memory-order", "joining arrays of different memory orders")
+    return Traced(b.op("concat", *(cast(b, p, into) for p in parts), axis=place))
+
+
+@function("concatenate", "concat", opaque=True)
+def concatenate(b: Builder, arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Traced:
+    """``np.concatenate``."""
+    refuse_unless("concatenate", out=(out, (None,)), casting=(casting, ("same_kind",)))
+    return _concat(b, _arrays(b, arrays), axis, dtype)
+
+
+@function("stack", opaque=True)
+def stack(b: Builder, arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Traced:
+    """``np.stack``."""
+    refuse_unless("stack", out=(out, (None,)), casting=(casting, ("same_kind",)))
+    parts = _arrays(b, arrays)
+    if not all(same_shape(p.type.shape, parts[0].type.shape) or p.type.shape == parts[0].type.shape for p in parts):
+        raise CannotCapture("operation-raises", "all input arrays must have the same shape")
+    place = axis_in(axis, parts[0].type.ndim + 1)
+    key = (*(slice(None),) * place, None, Ellipsis)
+    return _concat(b, [Traced(b.op("index", as_ndarray(b, p).node, key=key)) for p in parts], place, dtype)
+
+
+@function("vstack", opaque=True)
+def vstack(b: Builder, tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Traced:
+    """``np.vstack``."""
+    refuse_unless("vstack", casting=(casting, ("same_kind",)))
+    return _concat(b, [at_least(b, p, 2) for p in _arrays(b, tup)], 0, dtype)
+
+
+@function("hstack", opaque=True)
+def hstack(b: Builder, tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Traced:
+    """``np.hstack``."""
+    refuse_unless("hstack", casting=(casting, ("same_kind",)))
+    parts = [at_least(b, p, 1) for p in _arrays(b, tup)]
+    return _concat(b, parts, 0 if parts[0].type.ndim == 1 else 1, dtype)
+
+
+@function("dstack", opaque=True)
+def dstack(b: Builder, tup: Any) -> Traced:
+    """``np.dstack``."""
+    return _concat(b, [at_least(b, p, 3) for p in _arrays(b, tup)], 2)
+
+
+@function("column_stack", opaque=True)
+def column_stack(b: Builder, tup: Any) -> Traced:
+    """``np.column_stack``: one-dimensional arrays become columns."""
+    parts = _arrays(b, tup)
+    return _concat(b, [p if p.type.ndim > 1 else transpose(b, at_least(b, p, 2)) for p in parts], 1)

@@ -1,0 +1,143 @@
+"""Python's operators on traced arrays and scalars.
+
+Enters: an operator's sign and its operands. Leaves: nodes. Exists because an operator is not quite its ufunc: scalars
+report integer overflow, ``**`` has fast paths, and in-place forms keep dtype and shape.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tcompile.frontends.base import Builder, CannotCapture, Traced, TracedNumber
+from tcompile.frontends.numpy import linear, ufuncs
+from tcompile.frontends.numpy.values import BOOL, Weak, cast, constant, is_weak, nested
+from tcompile.graph.sizes import same_shape
+from tcompile.graph.types import DType
+
+BINARY: dict[str, np.ufunc] = {
+    "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.true_divide, "//": np.floor_divide, "%": np.remainder,
+    "**": np.power, "&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor, "<<": np.left_shift,
+    ">>": np.right_shift, "<": np.less, "<=": np.less_equal, "==": np.equal, "!=": np.not_equal, ">": np.greater,
+    ">=": np.greater_equal,
+}  # fmt: skip
+UNARY: dict[str, np.ufunc] = {"+": np.positive, "-": np.negative, "~": np.invert, "abs": np.absolute}
+# Where arrays wrap silently, NumPy's scalar arithmetic sets the overflow flag.
+_SCALAR_CHECKED = {"+", "-", "*", "//", "%", "**", "<", "<=", "==", "!=", ">", ">="}
+
+
+def binary(b: Builder, sign: str, left: Any, right: Any) -> Any:
+    """``left sign right``."""
+    left, right = _operand(b, left), _operand(b, right)
+    if sign == "@":
+        return linear.matmul(b, left, right)
+    scalars = _is_scalar(left) and _is_scalar(right)
+    if sign == "**" and not scalars and isinstance(left, Traced) and is_weak(right):
+        fast = _fast_power(left, right)
+        if fast is not None:
+            return ufuncs.emit(b, fast, [left])
+    ufunc = BINARY[sign]
+    if scalars and sign in _SCALAR_CHECKED:
+        return _between_scalars(b, ufunc, left, right)
+    return ufuncs.emit(b, ufunc, [left, right])
+
+
+def unary(b: Builder, sign: str, x: Traced) -> Any:
+    """``sign x``; ``abs`` is also spelled so."""
+    return ufuncs.emit(b, UNARY[sign], [x], scalar_op=x.scalar)
+
+
+def inplace(b: Builder, sign: str, left: Traced, right: Any) -> Traced:
+    """The new contents of ``left`` after ``left sign= right``; for a scalar, the new scalar."""
+    if left.scalar:
+        return binary(b, sign, left, right)  # type: ignore[no-any-return]
+    operand = _operand(b, right)
+    if sign == "@":
+        result = linear.matmul(b, left, operand)
+        if result.type.dtype != left.type.dtype or left.type.ndim < 2:
+            raise CannotCapture("unsupported-argument", "@= that changes the dtype or works on one dimension")
+    else:
+        result = _inplace_ufunc(b, sign, left, operand)
+    if not same_shape(result.type.shape, left.type.shape):
+        raise CannotCapture("operation-raises", f"the result of {sign}= has another shape")
+    return result
+
+
+def _inplace_ufunc(b: Builder, sign: str, left: Traced, right: Traced | Weak) -> Traced:
+    operands: list[Traced | Weak] = [left, right]
+    ufunc = BINARY[sign]
+    if sign == "**" and is_weak(right):
+        fast = _fast_power(left, right)
+        if fast is not None:
+            ufunc, operands = fast, [left]
+    dtype = left.type.dtype
+    computed = ufuncs.loop_dtypes(ufunc, operands)[ufunc.nin]
+    if computed != dtype:
+        # NumPy picks the loop by the inputs and casts its result back, where that is a same-kind cast.
+        if not np.can_cast(computed, dtype, "same_kind"):
+            raise CannotCapture("operation-raises", f"{sign}= cannot cast {computed} to {dtype}")
+        result = ufuncs.emit(b, ufunc, operands)
+        return Traced(cast(b, result, dtype))
+    return Traced(ufuncs.emit(b, ufunc, operands).node)
+
+
+def _operand(b: Builder, value: Any) -> Traced | Weak:
+    if isinstance(value, Traced) or is_weak(value):
+        return value  # type: ignore[no-any-return]
+    if isinstance(value, np.generic):
+        return constant(b, value)
+    if isinstance(value, list | tuple):
+        return nested(b, value)
+    raise CannotCapture("unsupported-argument", f"an operator between an array and {type(value).__name__}")
+
+
+def _is_scalar(value: Traced | Weak) -> bool:
+    return not isinstance(value, Traced) or value.scalar
+
+
+def _between_scalars(b: Builder, ufunc: np.ufunc, left: Traced | Weak, right: Traced | Weak) -> Traced:
+    """Arithmetic of NumPy's scalar types, which is the ufunc's but for integer overflow and ``**``."""
+    inputs = ufuncs.loop_dtypes(ufunc, [left, right])[:2]
+    if inputs[0].kind == "c" or len(set(inputs)) != 1:
+        raise CannotCapture("unsupported-dtype", f"{ufunc.__name__} between scalars of {inputs[0]} and {inputs[1]}")
+    # NumPy's boolean scalars have no arithmetic of their own: where one of them decides, the ufunc wraps silently.
+    first = left if isinstance(left, Traced) else right
+    decided_by_bool = isinstance(first, Traced) and first.type.dtype == BOOL
+    return ufuncs.emit(b, ufunc, [left, right], scalar_op=not decided_by_bool)
+
+
+def _fast_power(left: Traced, right: Weak) -> np.ufunc | None:
+    """The ufunc that ``left ** right`` runs instead of ``power``, or None."""
+    if type(right) not in (int, float):
+        if isinstance(right, TracedNumber) and left.type.dtype.kind in "fc":
+            # Which ufunc runs depends on the number's value: 0.5 is sqrt, 2.0 may be square.
+            raise CannotCapture("data-dependent-value", "** with an exponent known at run time only")
+        return None
+    ufunc = power_ufunc(left.type.dtype, right)  # type: ignore[arg-type]
+    return None if ufunc is np.power else ufunc
+
+
+class _Spy(np.ndarray[Any, Any]):
+    """An array that tells which ufunc an operator runs on it."""
+
+    seen: np.ufunc | None = None
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        self.seen = ufunc
+        return None
+
+
+@lru_cache(maxsize=1024, typed=True)  # 2 and 2.0 differ
+def power_ufunc(dtype: DType, exponent: int | float) -> np.ufunc:
+    """The ufunc that this NumPy runs for ``array ** exponent``; found by watching, for it differs by version.
+
+    >>> power_ufunc(np.dtype("float64"), 2)
+    <ufunc 'square'>
+    """
+    spy = np.ones(1, dtype).view(_Spy)
+    spy**exponent
+    if spy.seen is None:
+        raise CannotCapture("unknown-function", f"** {exponent!r} of {dtype}")
+    return spy.seen

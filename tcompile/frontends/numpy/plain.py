@@ -1,0 +1,181 @@
+"""What is known without running anything: attributes of arrays, and functions of dtypes and shapes.
+
+Enters: traced values and plain arguments. Leaves: plain Python values (ints, tuples, dtypes), or refusals with the reason
+for what cannot be seen in a graph.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tcompile.frontends.base import Builder, CannotCapture, Traced, TracedNumber
+from tcompile.frontends.numpy.registry import attribute, function, method
+from tcompile.frontends.numpy.values import array, axis_in
+from tcompile.graph.sizes import Size, SymInt
+from tcompile.graph.types import DType
+
+
+@attribute("shape")
+def shape(b: Builder, x: Traced) -> tuple[Size, ...]:
+    """``x.shape``."""
+    return x.type.shape
+
+
+@attribute("ndim")
+def ndim(b: Builder, x: Traced) -> int:
+    """``x.ndim``."""
+    return x.type.ndim
+
+
+@attribute("size")
+def size(b: Builder, x: Traced) -> Size:
+    """``x.size``."""
+    return x.type.size
+
+
+@attribute("dtype")
+def dtype(b: Builder, x: Traced) -> DType:
+    """``x.dtype``."""
+    return x.type.dtype
+
+
+@attribute("itemsize")
+def itemsize(b: Builder, x: Traced) -> int:
+    """``x.itemsize``, in bytes."""
+    return x.type.dtype.itemsize
+
+
+@attribute("nbytes")
+def nbytes(b: Builder, x: Traced) -> Size:
+    """``x.nbytes``."""
+    return x.type.size * x.type.dtype.itemsize
+
+
+@attribute("device")
+def device(b: Builder, x: Traced) -> str:
+    """``x.device``."""
+    return "cpu"
+
+
+@attribute("flags", "strides", "base", "data", "ctypes", "__array_interface__", "__array_struct__")
+def memory(b: Builder, x: Traced) -> None:
+    """Refused: where and how an array lies in memory is settled when the graph has run."""
+    raise CannotCapture("memory-order", "flags, strides and addresses are not part of a graph")
+
+
+@attribute("flat")
+def flat(b: Builder, x: Traced) -> None:
+    """Refused: an iterator over elements."""
+    raise CannotCapture("data-dependent-value", "x.flat iterates over elements")
+
+
+@function("shape")
+def _shape(b: Builder, a: Any) -> tuple[Size, ...]:
+    return array(b, a).type.shape
+
+
+@function("ndim")
+def _ndim(b: Builder, a: Any) -> int:
+    return array(b, a).type.ndim
+
+
+@function("size")
+def _size(b: Builder, a: Any, axis: Any = None) -> Size:
+    x = array(b, a)
+    if isinstance(axis, tuple):
+        raise CannotCapture("unsupported-argument", "size over several axes")
+    return x.type.size if axis is None else x.type.shape[axis_in(axis, x.type.ndim)]
+
+
+@method("__len__")
+def length(b: Builder, x: Traced) -> Size:
+    """``len(x)``."""
+    if not x.type.ndim:
+        raise CannotCapture("operation-raises", "len() of unsized object")
+    return x.type.shape[0]
+
+
+@function("isscalar")
+def isscalar(b: Builder, element: Any) -> bool:
+    """``np.isscalar``."""
+    if isinstance(element, Traced):
+        return element.scalar
+    return isinstance(element, SymInt | TracedNumber) or np.isscalar(element)
+
+
+@function("result_type")
+def result_type(b: Builder, *args: Any) -> DType:
+    """``np.result_type``."""
+    plain = [_stand_in(a) for a in args]
+    try:
+        return np.result_type(*plain)
+    except Exception as error:
+        raise CannotCapture("operation-raises", str(error)) from error
+
+
+def _stand_in(value: Any) -> Any:
+    if isinstance(value, Traced):
+        return value.type.dtype
+    if isinstance(value, SymInt):
+        return 0
+    return 0.0 if isinstance(value, TracedNumber) else value
+
+
+def of_dtypes(known: Any, args: Any, kwargs: Any) -> Any:
+    """A NumPy function of dtypes and plain values, run as it is."""
+    values = [*args, *kwargs.values()]
+    if known is np.can_cast and values and isinstance(values[0], Traced):
+        args = (values[0].type.dtype, *args[1:])
+        values = [*args, *kwargs.values()]
+    if known in (np.finfo, np.iinfo) and len(args) == 1 and isinstance(args[0], Traced):
+        args = values = [args[0].type.dtype]
+    if any(isinstance(v, Traced | TracedNumber | SymInt) for v in values):
+        raise CannotCapture("data-dependent-value", "a function of dtypes that looks at a value")
+    try:
+        return known(*args, **kwargs)
+    except Exception as error:
+        raise CannotCapture("operation-raises", str(error)) from error
+
+
+OF_DTYPES = {np.promote_types, np.can_cast, np.min_scalar_type, np.dtype, np.finfo, np.iinfo, np.issubdtype, np.isdtype}
+
+_CONVERSIONS = (
+    "item", "tolist", "tobytes", "__int__", "__float__", "__bool__", "__complex__", "__index__", "__array__", "is_integer",
+    "as_integer_ratio", "hex", "__iter__", "__contains__", "to_device",
+)  # fmt: skip
+_WRITES = (
+    "fill", "sort", "put", "resize", "partition", "setflags", "setfield", "byteswap", "__setitem__", "__setstate__",
+)  # fmt: skip
+
+
+@method(*_CONVERSIONS)
+def converts(b: Builder, x: Traced, *args: Any, **kwargs: Any) -> None:
+    """Refused: the values leave the graph."""
+    raise CannotCapture("array-conversion", "values of an array become Python objects")
+
+
+@method(*_WRITES)
+def writes(b: Builder, x: Traced, *args: Any, **kwargs: Any) -> None:
+    """Refused: a method that writes to its array."""
+    raise CannotCapture("writes-to-array", "a method that writes to its array")
+
+
+@method("tofile", "dump", "dumps")
+def outputs(b: Builder, x: Traced, *args: Any, **kwargs: Any) -> None:
+    """Refused: input or output."""
+    raise CannotCapture("input-output", "an array is written to a file")
+
+
+@function("copyto", "put", "place", "putmask", "fill_diagonal", "put_along_axis")
+def _writes(b: Builder, *args: Any, **kwargs: Any) -> None:
+    raise CannotCapture("writes-to-array", "a function that writes to its argument")
+
+
+@function(
+    "load", "save", "savez", "savez_compressed", "loadtxt", "savetxt", "genfromtxt", "fromfile", "memmap", "fromregex",
+    "array2string", "array_repr", "array_str", "printoptions", "set_printoptions",
+)  # fmt: skip
+def _files(b: Builder, *args: Any, **kwargs: Any) -> None:
+    raise CannotCapture("input-output", "a function that reads, writes or prints")

@@ -1,0 +1,349 @@
+"""Reductions.
+
+Enters: an array, ``axis``, ``keepdims``, ``dtype``. Leaves: a cast where NumPy accumulates in another dtype, then one
+reduction node. What NumPy would warn about or raise (empty slices, too few degrees of freedom) is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tcompile.frontends.base import Builder, CannotCapture, Traced
+from tcompile.frontends.numpy import ufuncs
+from tcompile.frontends.numpy.registry import NO_VALUE, function, method, refuse_unless
+from tcompile.frontends.numpy.values import (
+    BOOL,
+    FLOAT,
+    INT,
+    array,
+    axes_in,
+    axis_in,
+    call,
+    cast,
+    dtype_of,
+    flag,
+    integer,
+    require_c,
+    standin_dtype,
+)
+from tcompile.graph import Operand, TensorType
+from tcompile.graph.ops.opaque import Slot
+from tcompile.graph.ops.reduction import reduced_type
+from tcompile.graph.sizes import product
+from tcompile.graph.types import DType
+
+_NONE = (None, NO_VALUE)
+_TRUE = (True, NO_VALUE)
+
+
+def _reduced(b: Builder, op: str, x: Operand, axis: Any, keepdims: bool, **attrs: Any) -> Traced:
+    node = b.op(op, x, axis=axis, keepdims=keepdims, **attrs)
+    return Traced(node, scalar=not node.tensor.ndim)
+
+
+def _keep(keepdims: Any) -> bool:
+    return False if keepdims is NO_VALUE else flag(keepdims, "keepdims")
+
+
+def _float_or_int(x: Traced, name: str) -> None:
+    if x.type.dtype.kind == "c":
+        raise CannotCapture("unsupported-dtype", f"{name} of complex numbers")
+
+
+def _sum(b: Builder, op: str, a: Any, axis: Any, dtype: Any, keepdims: Any) -> Traced:
+    x = array(b, a)
+    _float_or_int(x, op)
+    axes = axes_in(axis, x.type.ndim)
+    if dtype is None or dtype is NO_VALUE:
+        # NumPy widens integers to the platform's int before it adds or multiplies them.
+        stand_in = np.ones(1, x.type.dtype)
+        into = standin_dtype(np.sum if op == "sum" else np.prod, stand_in)
+    else:
+        into = dtype_of(dtype)
+        if into.kind == "c" or into == BOOL or (x.type.dtype.kind == "f" and into.kind != "f"):
+            raise CannotCapture("unsupported-argument", f"{op} of {x.type.dtype} with dtype {into}")
+    return _reduced(b, op, cast(b, x, into), axes, _keep(keepdims))
+
+
+@function("sum")
+@method("sum")
+def sum(
+    b: Builder, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NO_VALUE,
+    initial: Any = NO_VALUE, where: Any = NO_VALUE,
+) -> Traced:  # fmt: skip
+    """``np.sum``."""
+    refuse_unless("sum", out=(out, _NONE), initial=(initial, (NO_VALUE,)), where=(where, _TRUE))
+    return _sum(b, "sum", a, axis, dtype, keepdims)
+
+
+@function("prod")
+@method("prod")
+def prod(
+    b: Builder, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NO_VALUE,
+    initial: Any = NO_VALUE, where: Any = NO_VALUE,
+) -> Traced:  # fmt: skip
+    """``np.prod``."""
+    refuse_unless("prod", out=(out, _NONE), initial=(initial, (NO_VALUE,)), where=(where, _TRUE))
+    return _sum(b, "prod", a, axis, dtype, keepdims)
+
+
+@function("nansum")
+def nansum(b: Builder, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NO_VALUE) -> Traced:
+    """``np.nansum``: NaNs count as zero."""
+    refuse_unless("nansum", out=(out, _NONE))
+    x = array(b, a)
+    if x.type.dtype.kind == "f":
+        x = Traced(b.op("where", b.op("isnan", x.node), 0.0, x.node))
+    return _sum(b, "sum", x, axis, dtype, keepdims)
+
+
+def _extremum(b: Builder, op: str, a: Any, axis: Any, keepdims: Any) -> Traced:
+    x = array(b, a)
+    _float_or_int(x, op)
+    axes = axes_in(axis, x.type.ndim)
+    _nonempty(op, x, axes)
+    if x.type.dtype == BOOL:
+        op = "any" if op == "max" else "all"
+    return _reduced(b, op, x.node, axes, _keep(keepdims))
+
+
+def _nonempty(name: str, x: Traced, axes: tuple[int, ...]) -> None:
+    if any(x.type.shape[i] == 0 for i in axes):
+        raise CannotCapture("operation-raises", f"{name} over an axis of size zero")
+
+
+@function("max", "amax")
+@method("max")
+def max(
+    b: Builder, a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE, initial: Any = NO_VALUE,
+    where: Any = NO_VALUE,
+) -> Traced:  # fmt: skip
+    """``np.max``."""
+    refuse_unless("max", out=(out, _NONE), initial=(initial, (NO_VALUE,)), where=(where, _TRUE))
+    return _extremum(b, "max", a, axis, keepdims)
+
+
+@function("min", "amin")
+@method("min")
+def min(
+    b: Builder, a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE, initial: Any = NO_VALUE,
+    where: Any = NO_VALUE,
+) -> Traced:  # fmt: skip
+    """``np.min``."""
+    refuse_unless("min", out=(out, _NONE), initial=(initial, (NO_VALUE,)), where=(where, _TRUE))
+    return _extremum(b, "min", a, axis, keepdims)
+
+
+@function("ptp")
+def ptp(b: Builder, a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE) -> Traced:
+    """``np.ptp``: maximum minus minimum."""
+    refuse_unless("ptp", out=(out, _NONE))
+    if array(b, a).type.dtype == BOOL:
+        raise CannotCapture("operation-raises", "ptp of booleans")
+    high, low = _extremum(b, "max", a, axis, keepdims), _extremum(b, "min", a, axis, keepdims)
+    return ufuncs.emit(b, np.subtract, [high, low])
+
+
+def _logical(b: Builder, op: str, a: Any, axis: Any, keepdims: Any) -> Traced:
+    x = array(b, a)
+    return _reduced(b, op, cast(b, x, BOOL), axes_in(axis, x.type.ndim), _keep(keepdims))
+
+
+@function("any")
+@method("any")
+def any_(b: Builder, a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE, *, where: Any = NO_VALUE) -> Traced:
+    """``np.any``."""
+    refuse_unless("any", out=(out, _NONE), where=(where, _TRUE))
+    return _logical(b, "any", a, axis, keepdims)
+
+
+@function("all")
+@method("all")
+def all_(b: Builder, a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE, *, where: Any = NO_VALUE) -> Traced:
+    """``np.all``."""
+    refuse_unless("all", out=(out, _NONE), where=(where, _TRUE))
+    return _logical(b, "all", a, axis, keepdims)
+
+
+_COUNT_IS_INT = type(np.count_nonzero(np.ones(1))) is int  # a Python int before NumPy 2.4
+
+
+@function("count_nonzero")
+def count_nonzero(b: Builder, a: Any, axis: Any = None, *, keepdims: Any = False) -> Traced:
+    """``np.count_nonzero``."""
+    if axis is None and not _keep(keepdims) and _COUNT_IS_INT:
+        raise CannotCapture("data-dependent-value", "count_nonzero returns a Python int")
+    x = array(b, a)
+    nonzero = b.op("astype", x.node, dtype="bool") if x.type.dtype != BOOL else x.node
+    counted = b.op("astype", nonzero, dtype=INT.name)
+    return _reduced(b, "sum", counted, axes_in(axis, x.type.ndim), _keep(keepdims))
+
+
+def _arg(b: Builder, op: str, a: Any, axis: Any, keepdims: Any) -> Traced:
+    x = array(b, a)
+    _float_or_int(x, op)
+    keep = _keep(keepdims)
+    if axis is None:
+        if x.type.ndim > 1 or not x.type.ndim:
+            flat = b.op("reshape", x.node, shape=(x.type.size,))
+            _nonempty(op, Traced(flat), (0,))
+            result = b.op(op, flat, axis=0, keepdims=False)
+            if keep and x.type.ndim:
+                result = b.op("reshape", result, shape=(1,) * x.type.ndim)
+            return Traced(result, scalar=not keep or not x.type.ndim)
+        axis = 0
+    if not x.type.ndim:
+        raise CannotCapture("unsupported-argument", f"{op} of a rank-0 value along an axis")
+    number = axis_in(axis, x.type.ndim)
+    _nonempty(op, x, (number,))
+    return _reduced(b, op, x.node, number, keep)
+
+
+@function("argmax")
+@method("argmax")
+def argmax(b: Builder, a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NO_VALUE) -> Traced:
+    """``np.argmax``."""
+    refuse_unless("argmax", out=(out, _NONE))
+    return _arg(b, "argmax", a, axis, keepdims)
+
+
+@function("argmin")
+@method("argmin")
+def argmin(b: Builder, a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NO_VALUE) -> Traced:
+    """``np.argmin``."""
+    refuse_unless("argmin", out=(out, _NONE))
+    return _arg(b, "argmin", a, axis, keepdims)
+
+
+def _accumulator(x: Traced, dtype: Any, name: str) -> DType:
+    """The floating dtype in which a mean or variance is computed."""
+    _float_or_int(x, name)
+    if dtype is None or dtype is NO_VALUE:
+        return x.type.dtype if x.type.dtype.kind == "f" else FLOAT
+    into = dtype_of(dtype)
+    if into.kind != "f" or into.name == "float16" or not np.can_cast(x.type.dtype, into, "safe"):
+        raise CannotCapture("unsupported-argument", f"{name} of {x.type.dtype} with dtype {into}")
+    return into
+
+
+@function("mean")
+@method("mean")
+def mean(
+    b: Builder, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NO_VALUE, *,
+    where: Any = NO_VALUE,
+) -> Traced:  # fmt: skip
+    """``np.mean``. Of an empty slice it warns, and is refused."""
+    refuse_unless("mean", out=(out, _NONE), where=(where, _TRUE))
+    x = array(b, a)
+    into = _accumulator(x, dtype, "mean")
+    axes = axes_in(axis, x.type.ndim)
+    _nonempty("mean", x, axes)
+    return _reduced(b, "mean", cast(b, x, into), axes, _keep(keepdims))
+
+
+@function("average")
+def average(b: Builder, a: Any, axis: Any = None, weights: Any = None, returned: Any = False, *, keepdims: Any = NO_VALUE) -> Traced:
+    """``np.average`` without weights."""
+    refuse_unless("average", weights=(weights, (None,)), returned=(returned, (False,)))
+    return mean(b, a, axis, keepdims=keepdims)
+
+
+def _spread(
+    b: Builder, op: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, mean: Any, correction: Any
+) -> Traced:
+    x = array(b, a)
+    into = _accumulator(x, dtype, op)
+    if correction is not NO_VALUE:
+        refuse_unless(op, ddof=(ddof, (0,)))
+        ddof = correction
+    if type(ddof) not in (int, float):
+        raise CannotCapture("unsupported-argument", f"{op} with ddof={ddof!r}")
+    refuse_unless(op, mean=(mean, (NO_VALUE,)))
+    axes = axes_in(axis, x.type.ndim)
+    if not product(x.type.shape[i] for i in axes) > (ddof if type(ddof) is int else int(np.floor(ddof))):
+        raise CannotCapture("operation-raises", f"{op} warns of too few degrees of freedom")
+    if x.type.dtype != into and op in ("var", "std") and into != FLOAT and x.type.dtype.kind != "f":
+        raise CannotCapture("unsupported-argument", f"{op} of integers with a dtype")
+    return _reduced(b, op, cast(b, x, into), axes, _keep(keepdims), correction=ddof)
+
+
+@function("var")
+@method("var")
+def var(
+    b: Builder, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NO_VALUE, *,
+    where: Any = NO_VALUE, mean: Any = NO_VALUE, correction: Any = NO_VALUE,
+) -> Traced:  # fmt: skip
+    """``np.var``. With too few degrees of freedom it warns, and is refused."""
+    refuse_unless("var", out=(out, _NONE), where=(where, _TRUE))
+    return _spread(b, "var", a, axis, dtype, ddof, keepdims, mean, correction)
+
+
+@function("std")
+@method("std")
+def std(
+    b: Builder, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NO_VALUE, *,
+    where: Any = NO_VALUE, mean: Any = NO_VALUE, correction: Any = NO_VALUE,
+) -> Traced:  # fmt: skip
+    """``np.std``. With too few degrees of freedom it warns, and is refused."""
+    refuse_unless("std", out=(out, _NONE), where=(where, _TRUE))
+    return _spread(b, "std", a, axis, dtype, ddof, keepdims, mean, correction)
+
+
+def _order_statistic(b: Builder, name: str, a: Any, q: tuple[Any, ...], axis: Any, keepdims: Any) -> Traced:
+    x = array(b, a)
+    if x.type.dtype.kind not in "iuf" or x.type.dtype.name == "float16" or not x.type.ndim:
+        raise CannotCapture("unsupported-dtype", f"{name} of {x.type}")
+    axes = axes_in(axis, x.type.ndim)
+    _nonempty(name, x, axes)
+    require_c(name, x)
+    keep = _keep(keepdims)
+    target = getattr(np, name)
+    dtype = standin_dtype(target, np.ones(1, x.type.dtype), *q)
+    type = reduced_type(x.type, axes, keep, dtype)
+    if type.ndim > 1:
+        type = TensorType(dtype, type.shape)
+    plain = None if axis is None else (axes if len(axes) > 1 else axes[0])
+    return call(b, f"numpy.{name}", [x], type, Slot(0), *q, axis=plain, keepdims=keep)
+
+
+@function("median", opaque=True)
+def median(b: Builder, a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = False) -> Traced:
+    """``np.median``."""
+    refuse_unless("median", out=(out, _NONE), overwrite_input=(overwrite_input, (False,)))
+    return _order_statistic(b, "median", a, (), axis, keepdims)
+
+
+def _quantile(name: str, high: float) -> None:
+    def handler(
+        b: Builder, a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False,
+        method: Any = "linear", keepdims: Any = False, *, weights: Any = None,
+    ) -> Traced:  # fmt: skip
+        refuse_unless(
+            name, out=(out, _NONE), overwrite_input=(overwrite_input, (False,)), method=(method, ("linear",)),
+            weights=(weights, (None,)),
+        )  # fmt: skip
+        if type(q) not in (int, float) or not 0 <= q <= high:
+            raise CannotCapture("unsupported-argument", f"{name} of several or unusual quantiles")
+        return _order_statistic(b, name, a, (q,), axis, keepdims)
+
+    function(name, opaque=True)(handler)
+
+
+_quantile("percentile", 100)
+_quantile("quantile", 1)
+
+
+def reduce_method(b: Builder, ufunc: np.ufunc, array_: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = NO_VALUE, where: Any = True) -> Traced:
+    """``ufunc.reduce``, for the ufuncs whose reductions are rows of the op table."""
+    refuse_unless(f"{ufunc.__name__}.reduce", out=(out, _NONE), initial=(initial, (NO_VALUE,)), where=(where, _TRUE))
+    name = {np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min", np.logical_or: "any", np.logical_and: "all"}.get(ufunc)
+    if name is None or (dtype is not None and name not in ("sum", "prod")):
+        raise CannotCapture("unknown-function", f"{ufunc.__name__}.reduce")
+    if name in ("sum", "prod"):
+        return _sum(b, name, array_, axis, dtype, keepdims)
+    return (_extremum if name in ("max", "min") else _logical)(b, name, array_, axis, keepdims)
+
+
+__all__ = ["integer", "reduce_method"]

@@ -1,0 +1,99 @@
+"""The tables of what the NumPy frontend knows, and the decorators that fill them.
+
+Enters: handlers from the sibling files. Leaves: ``FUNCTIONS``, ``METHODS`` and ``ATTRIBUTES``, and ``invoke``, which
+binds a call's arguments to a handler's own signature. Exists so that knowing one more NumPy function is one
+decorated function in the file of its kind. A handler has the signature of the function that it stands for, after
+the builder; parameters that only a refusal uses are checked with ``refuse_unless``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any, TypeVar
+
+import numpy as np
+
+from tcompile.frontends.base import CannotCapture, Traced
+
+Handler = Callable[..., Any]
+H = TypeVar("H", bound=Handler)
+
+FUNCTIONS: dict[Any, Handler] = {}
+METHODS: dict[str, Handler] = {}
+ATTRIBUTES: dict[str, Callable[[Any, Traced], Any]] = {}
+OPAQUE: set[Any] = set()
+
+NO_VALUE = np._NoValue  # type: ignore[attr-defined]
+
+
+def lookup(name: str) -> Any:
+    """The NumPy object behind a dotted name below ``numpy``, or None where this NumPy has none."""
+    found: Any = np
+    for part in name.split("."):
+        found = getattr(found, part, None)
+        if found is None:
+            return None
+    return found
+
+
+def function(*names: str, opaque: bool = False) -> Callable[[H], H]:
+    """Registers a handler for the functions ``numpy.<name>``; names that this NumPy lacks are passed over.
+
+    ``opaque`` says that the handler builds one library call, which is not fused.
+    """
+
+    def register(handler: H) -> H:
+        for name in names:
+            found = lookup(name)
+            if found is not None:
+                FUNCTIONS[found] = handler
+                if opaque:
+                    OPAQUE.add(found)
+        return handler
+
+    return register
+
+
+def method(*names: str) -> Callable[[H], H]:
+    """Registers a handler for the methods ``x.<name>``; it takes the builder, ``x``, and the method's arguments."""
+
+    def register(handler: H) -> H:
+        for name in names:
+            METHODS[name] = handler
+        return handler
+
+    return register
+
+
+def attribute(*names: str) -> Callable[[H], H]:
+    """Registers a handler for the attributes ``x.<name>``."""
+
+    def register(handler: H) -> H:
+        for name in names:
+            ATTRIBUTES[name] = handler
+        return handler
+
+    return register
+
+
+@cache
+def _signature(handler: Handler) -> inspect.Signature:
+    return inspect.signature(handler)
+
+
+def invoke(handler: Handler, name: str, b: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Calls ``handler``; arguments that its signature does not have mean CannotCapture."""
+    try:
+        _signature(handler).bind(b, *args, **kwargs)
+    except TypeError as error:
+        raise CannotCapture("unsupported-argument", f"{name}: {error}") from error
+    return handler(b, *args, **kwargs)
+
+
+def refuse_unless(name: str, **arguments: tuple[Any, tuple[Any, ...]]) -> None:
+    """Refuses every argument whose value is none of those that change nothing, given as ``(value, harmless)``."""
+    for argument, (value, harmless) in arguments.items():
+        if not any(value is item or (type(value) is type(item) and value == item) for item in harmless):
+            raise CannotCapture("unsupported-argument", f"{name} with {argument}=")

@@ -1,0 +1,203 @@
+"""Ufuncs: promotion, casts, and the operation that a ufunc is.
+
+Enters: a ufunc and its operands. Leaves: explicit casts and one pointwise node; or, where the graph's pointwise rows do
+not fit (complex numbers, mixed comparisons, ufuncs without a row), one ``call`` node of the exact type. Promotion is asked
+of NumPy itself (``ufunc.resolve_dtypes``), with Python numbers weak as NEP 50 says.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tcompile.errors import GraphError
+from tcompile.frontends.base import Builder, CannotCapture, Traced, TracedNumber
+from tcompile.frontends.numpy.registry import refuse_unless
+from tcompile.frontends.numpy.values import (
+    BOOL,
+    INT,
+    Weak,
+    call,
+    cast,
+    constant,
+    dtype_of,
+    is_constant,
+    operand,
+    same_order,
+    strong,
+    takes_dtype,
+    weak_as,
+)
+from tcompile.graph import Operand, TensorType
+from tcompile.graph.ops import OPS, broadcast_shapes, k_order
+from tcompile.graph.ops.opaque import Slot
+from tcompile.graph.sizes import SymInt
+from tcompile.graph.types import DType
+
+# The rows whose NumPy meaning is one ufunc, by that ufunc.
+ROWS: dict[np.ufunc, str] = {
+    op.numpy: name for name, op in OPS.items() if op.kind == "pointwise" and isinstance(op.numpy, np.ufunc)
+}
+# On booleans these ufuncs are other rows: the very same loops.
+_ON_BOOL = {"add": "logical_or", "multiply": "logical_and", "maximum": "logical_or", "minimum": "logical_and"}
+# Rows that are meant for floating operands; on others the ufunc stays a library call.
+_FLOATING = {"floor", "ceil", "trunc", "round", "isnan", "isinf", "isfinite", "signbit"}
+_COMPARISONS = {np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal}
+
+
+@lru_cache(maxsize=4096)
+def resolve(ufunc: np.ufunc, operands: tuple[Any, ...], dtype: DType | None) -> tuple[DType, ...]:
+    """The dtypes of the loop that NumPy runs: inputs, then outputs. Raises TypeError as the call would."""
+    wanted = {} if dtype is None else {"signature": (*(None,) * ufunc.nin, *(dtype,) * ufunc.nout)}
+    resolved: tuple[DType, ...] = ufunc.resolve_dtypes((*operands, *(None,) * ufunc.nout), **wanted)
+    return resolved
+
+
+def weak_kind(value: Weak) -> Any:
+    """What stands for a Python number in ``resolve``."""
+    if type(value) is bool:
+        return BOOL
+    if isinstance(value, SymInt):
+        return int
+    return float if isinstance(value, TracedNumber) else type(value)
+
+
+def loop_dtypes(ufunc: np.ufunc, operands: Sequence[Traced | Weak], dtype: DType | None = None) -> tuple[DType, ...]:
+    """``resolve`` for operands; CannotCapture where NumPy raises or the graph lacks a dtype."""
+    kinds = tuple(o.type.dtype if isinstance(o, Traced) else weak_kind(o) for o in operands)
+    try:
+        dtypes = resolve(ufunc, kinds, dtype)
+    except TypeError as error:
+        raise CannotCapture("operation-raises", str(error)) from error
+    if not all(takes_dtype(d) for d in dtypes):
+        raise CannotCapture("unsupported-dtype", f"{ufunc.__name__} computes in {', '.join(map(str, dtypes))}")
+    return dtypes
+
+
+def call_ufunc(b: Builder, ufunc: np.ufunc, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """The meaning of ``ufunc(*args, **kwargs)``."""
+    harmless = {"out": (None,), "where": (True,), "casting": ("same_kind",), "order": ("K",), "subok": (True, False)}
+    rest = dict(kwargs)
+    dtype = rest.pop("dtype", None)
+    for name, value in rest.items():
+        if name not in harmless:
+            raise CannotCapture("unsupported-argument", f"{ufunc.__name__} with {name}=")
+        refuse_unless(ufunc.__name__, **{name: (value, harmless[name])})
+    if len(args) != ufunc.nin or ufunc.signature is not None:
+        raise CannotCapture("unsupported-argument", f"{ufunc.__name__} with {len(args)} arguments")
+    return elementwise(b, ufunc, args, None if dtype is None else dtype_of(dtype))
+
+
+def elementwise(b: Builder, ufunc: np.ufunc, args: Sequence[Any], dtype: DType | None = None) -> Any:
+    """``ufunc`` on ``args``, which may be traced values, numbers or lists."""
+    if all(is_constant(a) for a in args):
+        return fold(ufunc, args, dtype)
+    operands = [operand(b, a) for a in args]
+    if not any(isinstance(o, Traced) for o in operands):
+        operands = [strong(b, o) if isinstance(o, SymInt | TracedNumber) else o for o in operands]
+    if ufunc is np.divmod and dtype is None:
+        return (emit(b, np.floor_divide, operands), emit(b, np.remainder, operands))
+    if ufunc.nout != 1:
+        raise CannotCapture("unknown-function", f"{ufunc.__name__} has several results")
+    return emit(b, ufunc, operands, dtype)
+
+
+def fold(ufunc: np.ufunc, args: Sequence[Any], dtype: DType | None) -> Any:
+    """A ufunc of numbers known now is a number known now, unless computing it warns."""
+    try:
+        with np.errstate(all="raise"), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            result = ufunc(*args) if dtype is None else ufunc(*args, dtype=dtype)
+    except Exception as error:
+        raise CannotCapture("operation-raises", str(error)) from error
+    return result
+
+
+def emit(
+    b: Builder, ufunc: np.ufunc, operands: Sequence[Traced | Weak], dtype: DType | None = None, *,
+    scalar_op: bool = False,
+) -> Traced:  # fmt: skip
+    """One ufunc on prepared operands, of which at least one is traced.
+
+    ``scalar_op`` says that Python's operator was used between scalars, where NumPy reports integer overflow.
+    """
+    dtypes = loop_dtypes(ufunc, operands, dtype)
+    inputs, output = dtypes[: ufunc.nin], dtypes[ufunc.nin]
+    name = _row(ufunc, inputs, output)
+    if scalar_op:
+        name = _scalar_row(name, ufunc, inputs)
+    if name is None:
+        return _as_call(b, ufunc, operands, output, dtype)
+    if ufunc in _COMPARISONS:
+        _refuse_out_of_range(operands, inputs)
+    nodes: list[Operand] = [
+        cast(b, o, d) if isinstance(o, Traced) else weak_as(o, d) for o, d in zip(operands, inputs, strict=True)
+    ]
+    if not any(isinstance(o, Traced) for o in operands):
+        nodes[0] = constant(b, inputs[0].type(nodes[0])).node
+    node = b.op(name, *nodes)
+    types = [o.type for o in operands if isinstance(o, Traced)]
+    if not same_order(node.tensor, k_order(types, node.tensor.shape)):
+        raise CannotCapture("memory-order", f"{ufunc.__name__} casts a broadcast operand")
+    return Traced(node, scalar=not node.tensor.ndim)
+
+
+def _row(ufunc: np.ufunc, inputs: Sequence[DType], output: DType) -> str | None:
+    """The row of the op table that is this loop, or None."""
+    name = ROWS.get(ufunc)
+    first = inputs[0]
+    if name is None or len(set(inputs)) != 1 or first.kind == "c":
+        return None
+    if first == BOOL:
+        name = _ON_BOOL.get(name, name)
+    if first.kind != "f" and (name in _FLOATING or (first == BOOL and name in ("abs", "sign", "positive"))):
+        return None
+    probe = OPS[name].type_rule([TensorType(d, ()) for d in inputs], {})
+    return name if probe.dtype == output else None
+
+
+def _scalar_row(name: str | None, ufunc: np.ufunc, inputs: Sequence[DType]) -> str | None:
+    """The row for Python's operator between scalars."""
+    if len(set(inputs)) != 1:
+        raise CannotCapture("unsupported-dtype", f"{ufunc.__name__} of scalars of different integer types")
+    scalar = f"scalar_{name}"
+    checked = scalar in OPS and (inputs[0].kind in "iu" or name in ("pow", "remainder", "floor_divide"))
+    return scalar if checked else name
+
+
+def _refuse_out_of_range(operands: Sequence[Traced | Weak], inputs: Sequence[DType]) -> None:
+    for o, d in zip(operands, inputs, strict=True):
+        if type(o) is int and d.kind in "iu" and not np.iinfo(d).min <= o <= np.iinfo(d).max:
+            raise CannotCapture("unsupported-argument", f"{d} compared with {o}, which does not fit it")
+
+
+def _as_call(
+    b: Builder, ufunc: np.ufunc, operands: Sequence[Traced | Weak], output: DType, dtype: DType | None
+) -> Traced:
+    """The ufunc as one library call on the operands as they are."""
+    slots: list[Traced | TracedNumber] = []
+    template: list[Any] = []
+    for o in operands:
+        if isinstance(o, Traced | TracedNumber):
+            template.append(Slot(len(slots)))
+            slots.append(o)
+        else:
+            template.append(o)
+    types = [o.type for o in operands if isinstance(o, Traced)]
+    try:
+        shape = broadcast_shapes([t.shape for t in types])
+    except GraphError as error:
+        raise CannotCapture("operation-raises", str(error)) from error
+    kwargs = {} if dtype is None else {"dtype": dtype.name}
+    for o, d in zip(operands, loop_dtypes(ufunc, operands, dtype), strict=False):
+        if not isinstance(o, Traced | TracedNumber) and d.kind != "c":
+            weak_as(o, d)  # refuses what would raise or warn
+    type = TensorType(output, shape, k_order(types, shape))
+    return call(b, f"numpy.{ufunc.__name__}", slots, type, *template, **kwargs)
+
+
+__all__ = ["INT", "ROWS", "call_ufunc", "elementwise", "emit", "fold", "loop_dtypes", "resolve", "weak_kind"]

@@ -1,0 +1,333 @@
+"""Values at the border: which NumPy objects we take, and how arguments become operands.
+
+Enters: NumPy arrays and scalars, Python numbers, traced values, and lists of them. Leaves: exact ``TensorType`` values,
+``Traced`` operands, dtypes and plain argument values (axes, shapes). Exists so that every handler reads its arguments
+in one way, and so that what is not exact is refused in one place.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tcompile.frontends.base import Builder, CannotCapture, Traced, TracedNumber
+from tcompile.graph import Layout, Node, Operand, TensorType
+from tcompile.graph.ops.opaque import Slot
+from tcompile.graph.ops.table import like_order
+from tcompile.graph.sizes import Size, SymInt, is_one, product, same
+from tcompile.graph.types import DType
+
+BOOL = np.dtype("bool")
+INT = np.dtype("int64")
+FLOAT = np.dtype("float64")
+KINDS = "biufc"
+
+Weak: TypeAlias = bool | int | float | complex | SymInt | TracedNumber
+
+
+# -- NumPy objects ---------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=256)
+def takes_dtype(dtype: DType) -> bool:
+    """Whether arrays of this dtype are taken: native booleans, integers, floats and complex numbers, no metadata."""
+    return dtype.kind in KINDS and dtype.isnative and dtype.char not in "gG" and dtype.metadata is None
+
+
+def layout_of(array: np.ndarray[Any, Any]) -> Layout:
+    """The memory layout of an array, from its strides."""
+    if array.flags.c_contiguous:
+        return Layout.c(array.ndim)
+    strides = [0 if n == 1 else abs(s) for n, s in zip(array.shape, array.strides, strict=True)]
+    distinct = sorted({s for s in strides if s})
+    ranks = [
+        1 if n == 1 else (distinct.index(s) + 1 if s else 0) for n, s in zip(array.shape, strides, strict=True)
+    ]
+    layout = Layout(tuple(ranks))
+    step = array.itemsize
+    dense = all(s >= 0 for s in array.strides)
+    for axis in reversed(layout.order):
+        if array.shape[axis] != 1:
+            dense = dense and strides[axis] == step
+            step *= array.shape[axis]
+    return Layout(layout.ranks, dense)
+
+
+def type_of(value: object) -> TensorType | None:
+    """The type of an exact ndarray or NumPy scalar; None for everything else, subclasses and odd dtypes included."""
+    if type(value) is np.ndarray:
+        dtype = value.dtype
+        if not takes_dtype(dtype):
+            return None
+        return TensorType(np.dtype(dtype.str), value.shape, layout_of(value))
+    if isinstance(value, np.generic) and type(value) is value.dtype.type and takes_dtype(value.dtype):
+        return TensorType(np.dtype(value.dtype.str), ())
+    return None
+
+
+# -- operands --------------------------------------------------------------------------------------------------------
+
+
+def is_weak(value: object) -> bool:
+    """Whether ``value`` is a Python number, known now or only at run time."""
+    return type(value) in (bool, int, float, complex) or isinstance(value, SymInt | TracedNumber)
+
+
+def is_constant(value: object) -> bool:
+    """Whether ``value`` is a number whose value is known now."""
+    return type(value) in (bool, int, float, complex) or isinstance(value, np.generic)
+
+
+def constant(b: Builder, value: np.generic) -> Traced:
+    """A NumPy scalar as a node."""
+    if type_of(value) is None:
+        raise CannotCapture("unsupported-dtype", f"a scalar of type {type(value).__name__}")
+    return Traced(b.op("full", shape=(), fill_value=value.item(), dtype=value.dtype.name), scalar=True)
+
+
+def strong(b: Builder, value: Any) -> Traced:
+    """A single number, weak or not, as a rank-0 value of the dtype that NumPy gives it by itself."""
+    if isinstance(value, Traced):
+        return value
+    if isinstance(value, np.generic):
+        return constant(b, value)
+    if isinstance(value, TracedNumber):
+        return call(b, "numpy.float64", [value], TensorType(FLOAT, ()), scalar=True)
+    if isinstance(value, SymInt):
+        return Traced(b.op("full", shape=(), fill_value=value, dtype="int64"), scalar=True)
+    if type(value) in (bool, int, float, complex):
+        return constant(b, _strong_constant(value))
+    raise CannotCapture("unsupported-argument", f"{type(value).__name__} where an array is expected")
+
+
+def _strong_constant(value: Any) -> np.generic:
+    array = np.asarray(value)
+    if not takes_dtype(array.dtype):
+        raise CannotCapture("unsupported-dtype", f"the number {value} has no native dtype")
+    found: np.generic = array[()]
+    return found
+
+
+def operand(b: Builder, value: Any) -> Traced | Weak:
+    """An argument of a ufunc: a traced value, or a Python number left weak."""
+    if isinstance(value, Traced) or is_weak(value):
+        return value  # type: ignore[no-any-return]
+    return array(b, value)
+
+
+def array(b: Builder, value: Any) -> Traced:
+    """What ``np.asanyarray(value)`` gives for computing with: numbers and nested lists become nodes.
+
+    The result's ``scalar`` flag is the argument's own; ask ``as_ndarray`` where a real array object is returned.
+    """
+    if isinstance(value, Traced):
+        return value
+    if isinstance(value, list | tuple):
+        return nested(b, value)
+    return strong(b, value)
+
+
+def nested(b: Builder, value: Any, dtype: DType | None = None) -> Traced:
+    """``np.array`` of nested lists whose leaves are numbers or rank-0 traced values."""
+    leaves: list[Traced | TracedNumber] = []
+
+    def walk(item: Any) -> tuple[Any, Any]:
+        """The template for the graph, and a stand-in of the same types for NumPy to look at."""
+        if isinstance(item, list | tuple):
+            parts = [walk(i) for i in item]
+            return tuple(p[0] for p in parts), [p[1] for p in parts]
+        if isinstance(item, Traced):
+            if item.type.ndim:
+                raise CannotCapture("array-conversion", "a list of arrays becomes an array; np.stack says so exactly")
+            leaves.append(item)
+            return Slot(len(leaves) - 1), np.zeros((), item.type.dtype)[()]
+        if isinstance(item, TracedNumber):
+            leaves.append(item)
+            return Slot(len(leaves) - 1), 0.0
+        if isinstance(item, SymInt):
+            return item, 0
+        if is_constant(item):
+            return item.item() if isinstance(item, np.generic) else item, item
+        raise CannotCapture("array-conversion", f"a list with {type(item).__name__} in it becomes an array")
+
+    template, stand_in = walk(value)
+    try:
+        seen = np.array(stand_in, dtype)
+    except (ValueError, OverflowError, TypeError) as error:
+        raise CannotCapture("operation-raises", str(error)) from error
+    if not takes_dtype(seen.dtype):
+        raise CannotCapture("unsupported-dtype", f"a list becomes an array of dtype {seen.dtype}")
+    type = TensorType(seen.dtype, seen.shape)
+    # Every leaf is converted to the common dtype by NumPy itself, so it has to be told which one that is.
+    return call(b, "numpy.array", leaves, type, template, dtype=type.dtype.name)
+
+
+def as_ndarray(b: Builder, x: Traced) -> Traced:
+    """``x`` as an array object: itself, or a new rank-0 array for a scalar."""
+    return Traced(b.op("copy", x.node)) if x.scalar else x
+
+
+def cast(b: Builder, x: Traced, dtype: DType) -> Node:
+    """The node of ``x`` in ``dtype``."""
+    return x.node if x.type.dtype == dtype else b.op("astype", x.node, dtype=dtype.name)
+
+
+def weak_as(value: Weak, dtype: DType) -> Operand:
+    """A Python number as the bare operand of an operation in ``dtype``; refused where NumPy would raise or warn."""
+    if isinstance(value, TracedNumber):
+        if dtype.kind != "f":
+            raise CannotCapture("unsupported-argument", f"a Python float beside {dtype}")
+        return value.node
+    if type(value) is bool:
+        if dtype.kind == "b":
+            return value
+        value = int(value)
+    if dtype.kind in "iu" and isinstance(value, int | SymInt):
+        info = np.iinfo(dtype)
+        if not (isinstance(value, SymInt) and dtype == INT) and not info.min <= value <= info.max:
+            raise CannotCapture("operation-raises", f"the Python int {value} does not fit {dtype}")
+        return value
+    if dtype.kind == "f":
+        if isinstance(value, SymInt):
+            return value
+        if isinstance(value, int | float):
+            try:
+                number = float(value)
+            except OverflowError as error:
+                raise CannotCapture("operation-raises", f"the Python int {value} does not fit {dtype}") from error
+            with np.errstate(all="ignore"):
+                overflows = np.isfinite(number) and not np.isfinite(dtype.type(number))
+            if overflows:
+                raise CannotCapture("operation-raises", f"{value} overflows {dtype}")
+            return number
+    raise CannotCapture("unsupported-argument", f"the Python number {value} beside {dtype}")
+
+
+# -- opaque calls ----------------------------------------------------------------------------------------------------
+
+
+def call(
+    b: Builder, target: str, operands: Sequence[Traced | TracedNumber], type: TensorType, *template: Any,
+    scalar: bool | None = None, **kwargs: Any,
+) -> Traced:  # fmt: skip
+    """One library call of known type. ``template`` are its arguments with ``Slot(i)`` for operand ``i``.
+
+    Without a template the operands themselves are the arguments. A result of rank 0 is a scalar unless told.
+    """
+    args = template or tuple(Slot(i) for i in range(len(operands)))
+    attrs = {"target": target, "args": args, "kwargs": tuple(sorted(kwargs.items()))}
+    node = b.graph.append(
+        "call", [o.node for o in operands], attrs, type, name=target.rpartition(".")[2], location=b.location
+    )
+    return Traced(node, scalar=not type.ndim if scalar is None else scalar)
+
+
+def standin_dtype(function: Callable[..., Any], *args: Any, **kwargs: Any) -> DType:
+    """The dtype that ``function`` gives, asked of NumPy on small stand-ins. What it raises, the user's call would."""
+    try:
+        with np.errstate(all="ignore"):
+            dtype: DType = np.asarray(function(*args, **kwargs)).dtype
+    except Exception as error:
+        raise CannotCapture("operation-raises", str(error)) from error
+    if not takes_dtype(dtype):
+        raise CannotCapture("unsupported-dtype", f"a result of dtype {dtype}")
+    return dtype
+
+
+# -- plain arguments -------------------------------------------------------------------------------------------------
+
+
+def dtype_of(value: Any) -> DType:
+    """A dtype argument. Refuses those that the graph does not have."""
+    if isinstance(value, Traced | TracedNumber) or value is None:
+        raise CannotCapture("unsupported-argument", "a dtype that is no dtype")
+    try:
+        dtype = np.dtype(value)
+    except TypeError as error:
+        raise CannotCapture("operation-raises", str(error)) from error
+    if not takes_dtype(dtype):
+        raise CannotCapture("unsupported-dtype", f"dtype {dtype}")
+    return np.dtype(dtype.str)
+
+
+def integer(value: Any, what: str) -> int:
+    """A Python int whose value the graph depends on: a symbolic one is fixed to its value."""
+    if isinstance(value, SymInt):
+        return value.specialise()
+    if isinstance(value, Traced | TracedNumber):
+        raise CannotCapture("data-dependent-value", f"{what} is computed by the captured code")
+    try:
+        return operator.index(value)
+    except TypeError as error:
+        raise CannotCapture("operation-raises", f"{what}: {error}") from error
+
+
+def axis_in(axis: Any, ndim: int, what: str = "axis") -> int:
+    """One axis argument, made non-negative."""
+    number = integer(axis, what)
+    if not -ndim <= number < ndim:
+        raise CannotCapture("operation-raises", f"{what} {number} is out of bounds for {ndim} dimensions")
+    return number % ndim
+
+
+def axes_in(axis: Any, ndim: int) -> tuple[int, ...]:
+    """An axis argument of a reduction (None, int or tuple) as a sorted tuple."""
+    if axis is None:
+        return tuple(range(ndim))
+    axes = [axis_in(a, ndim) for a in (axis if isinstance(axis, tuple) else (axis,))]
+    if len(set(axes)) != len(axes):
+        raise CannotCapture("operation-raises", "duplicate value in 'axis'")
+    return tuple(sorted(axes))
+
+
+def flag(value: Any, what: str) -> bool:
+    """A boolean argument known now."""
+    if type(value) in (bool, int, np.bool_):
+        return bool(value)
+    raise CannotCapture("unsupported-argument", f"{what} is not a plain bool")
+
+
+def shape_in(shape: Any) -> tuple[Size, ...]:
+    """A shape argument: an int or a sequence of ints, symbolic ones included."""
+    items = shape if isinstance(shape, tuple | list) else (shape,)
+    return tuple(item if isinstance(item, SymInt) else integer(item, "a size") for item in items)
+
+
+def new_shape(shape: Any) -> tuple[Size, ...]:
+    """The shape of a new array: none negative, and not so large that NumPy refuses it."""
+    sizes = shape_in(shape)
+    if any(n < 0 for n in sizes):
+        raise CannotCapture("operation-raises", "negative dimensions are not allowed")
+    if len(sizes) > 64 or product(n for n in sizes if isinstance(n, int)) > 2**56:
+        raise CannotCapture("operation-raises", "the array is too large")
+    return sizes
+
+
+def sizes_equal(a: Size, b: Size) -> bool:
+    """Whether two sizes agree, recording a guard only where it cannot be proved."""
+    return same(a, b) or a == b
+
+
+# -- memory order ----------------------------------------------------------------------------------------------------
+
+
+def same_order(a: TensorType, b: Layout) -> bool:
+    """Whether a value's layout and another agree on the axes that matter (those of size other than one)."""
+    kept = [axis for axis, n in enumerate(a.shape) if not is_one(n)]
+    return [axis for axis in a.layout.order if axis in kept] == [axis for axis in b.order if axis in kept]
+
+
+def kept_order(type: TensorType) -> Layout:
+    """The layout of a copy of one operand in K order."""
+    return like_order(type)
+
+
+def require_c(name: str, *operands: Traced) -> None:
+    """Refuses operands that do not lie in C order, where the order of the result would not be certain."""
+    for x in operands:
+        if x.type.ndim > 1 and not x.type.c_contiguous:
+            raise CannotCapture("memory-order", f"{name} of an array that is not in C order")
