@@ -1,0 +1,114 @@
+"""Loading IR: addresses, errors, symbols, unloading."""
+
+import ctypes
+import gc
+import math
+import subprocess
+import sys
+
+import pytest
+
+from tcompile.backends.llvm import native
+from tcompile.backends.llvm.native import target
+from tcompile.errors import BackendError
+
+
+def test_exports_are_callable_and_text_is_kept():
+    ir = "define i32 @one() { ret i32 1 }\ndefine i32 @two() { ret i32 2 }\n"
+    code = native.load(ir, ["one", "two"])
+    assert [ctypes.CFUNCTYPE(ctypes.c_int)(code[name])() for name in ("one", "two")] == [1, 2]
+    assert code.ir == ir
+    assert "one:" in code.assembly()
+    assert "one=0x" in repr(code)
+    with pytest.raises(KeyError):
+        code["three"]
+
+
+def test_code_of_the_same_name_does_not_collide():
+    codes = [native.load(f"define i32 @f() {{ ret i32 {n} }}", ["f"]) for n in range(20)]
+    del codes[3]
+    gc.collect()
+    values = [ctypes.CFUNCTYPE(ctypes.c_int)(code["f"])() for code in codes]
+    assert values == [n for n in range(20) if n != 3]
+
+
+@pytest.mark.parametrize(
+    ("ir", "exports"),
+    [
+        ("define i32 @f( { ret i32 1 }", ["f"]),
+        ("define i32 @f() { ret i64 1 }", ["f"]),
+        ("define i32 @f() { ret i32 1 }", ["g"]),
+        (
+            "declare i32 @tc_missing()\ndefine i32 @f() { %r = call i32 @tc_missing()\n ret i32 %r }",
+            ["f"],
+        ),
+    ],
+)
+def test_bad_modules_are_refused(ir, exports, capfd):
+    with pytest.raises(BackendError):
+        native.load(ir, exports)
+
+
+@pytest.mark.parametrize("opt", [0, 1, 2, 3])
+def test_open_symbols_come_from_libm_and_from_the_caller(opt):
+    ir = """
+    declare double @cbrt(double)
+    declare double @given(double)
+    define double @f(double %x) {
+      %a = call double @cbrt(double %x)
+      %b = call double @given(double %a)
+      ret double %b
+    }
+    """
+    prototype = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)
+    twice = prototype(lambda x: 2 * x)
+    code = native.load(ir, ["f"], {"given": ctypes.cast(twice, ctypes.c_void_p).value}, opt)
+    assert math.isclose(prototype(code["f"])(27.0), 6.0)
+
+
+def test_alwaysinline_is_obeyed():
+    ir = """
+    define internal i32 @inner(i32 %x) alwaysinline { %y = mul i32 %x, 3
+      ret i32 %y }
+    define i32 @outer(i32 %x) { %y = call i32 @inner(i32 %x)
+      ret i32 %y }
+    """
+    code = native.load(ir, ["outer"])
+    assert ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(code["outer"])(14) == 42
+    assert "inner" not in code.assembly().replace('"inner"', "")
+
+
+def test_vector_math_symbols():
+    assert not native.has_symbol("_ZGVeN16v_nosuchthing")
+    assert not native.has_symbol("cos")
+    assert not native.has_symbol("_ZGVzN16v_expf")
+    if native.has_symbol("_ZGVdN8v_expf"):
+        ir = """
+        declare <8 x float> @_ZGVdN8v_expf(<8 x float>)
+        define void @f(ptr %to) {
+          %y = call <8 x float> @_ZGVdN8v_expf(<8 x float> zeroinitializer)
+          store <8 x float> %y, ptr %to, align 4
+          ret void
+        }
+        """
+        code = native.load(ir, ["f"])
+        values = (ctypes.c_float * 8)()
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(code["f"])(values)
+        assert list(values) == [1.0] * 8
+
+
+def test_machine():
+    machine = native.machine()
+    assert machine.cpu
+    assert machine.vector_bits in (128, 256, 512)
+
+
+def test_text_has_no_open_placeholders():
+    assert "$" not in target.source("flags_x86.ll")
+    with pytest.raises(KeyError):
+        target.source("launch.ll")
+
+
+def test_importing_the_package_does_not_import_llvmlite():
+    program = "import sys, tcompile.backends.llvm.native; sys.exit('llvmlite' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0
