@@ -5,19 +5,21 @@ displayed value, and errors whose tracebacks hold the user's own lines only. Exi
 handed text alone: IPython syntax, display rules, line numbers and tracebacks of plain cells all have to be
 given back to it.
 
-A cell is run in stretches. A stretch ends behind each ``def`` at the top level, where the new function's name
-is bound to its compiled form, so that the statements after it already call that. A last expression is run
-with the stretch that it belongs to and displayed after it.
+A cell is run in stretches, cut around each ``def`` at the top level: after it, the new function's name is bound
+to its compiled form, so that the statements after it already call that. A displayed expression runs with the
+statements before it, and is displayed after them.
 """
 
 from __future__ import annotations
 
 import ast
+import enum
 import inspect
 import sys
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -63,47 +65,64 @@ class Cell:
     quiet: bool
     functions: dict[str, Any] = field(default_factory=dict)
 
-    def stretches(self) -> Iterator[Stretch]:
-        """The cell's statements, cut behind top-level functions and around displayed expressions."""
-        return _cut(self.tree.body, self.shell.ast_node_interactivity)
+    @cached_property
+    def stretches(self) -> list[Stretch]:
+        """The cell's statements, cut around top-level functions and displayed expressions."""
+        cut = _cut(self.tree.body, self.shell.ast_node_interactivity)
+        return [Stretch(body, self.filename, kind) for body, kind in cut if body]
 
     def run(self, settings: Settings) -> None:
         """Runs the cell in the user's namespace."""
         namespace = self.shell.user_ns
-        for stretch in self.stretches():
-            if stretch.interactive:
-                exec(self.shell.compile(ast.Interactive(stretch.body), self.filename, "single"), namespace)
-                continue
-            stretch.run(self.filename, namespace, settings)
-            if stretch.function is not None:
-                self._compile(stretch.function, namespace, settings)
-            if stretch.shows:
+        for stretch in self.stretches:
+            compiled = stretch.run(namespace, settings)
+            if compiled is not None:
+                self.functions[compiled.__name__] = compiled
+            if SHOWN in namespace:
                 value = namespace.pop(SHOWN)
                 if not self.quiet:
                     sys.displayhook(value)
 
-    def _compile(self, name: str, namespace: dict[str, Any], settings: Settings) -> None:
-        value = namespace.get(name)
-        if plain_function(value):
-            self.functions[name] = namespace[name] = settings.compile(value)
+
+class Kind(enum.Enum):
+    """How a stretch is run."""
+
+    STATEMENTS = "compiled as they stand"
+    FUNCTION = "one def, whose name is then bound to the compiled function"
+    INTERACTIVE = "plainly, every expression displayed, as inside a loop at an interactive prompt"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Stretch:
-    """Statements that run together. ``function``: the name that its last statement, a ``def``, binds."""
+    """Statements that run together."""
 
     body: list[ast.stmt]
-    function: str | None = None
-    shows: bool = False
-    interactive: bool = False
+    filename: str
+    kind: Kind
 
-    def run(self, filename: str, namespace: dict[str, Any], settings: Settings) -> None:
-        """Runs the statements in ``namespace``, compiled where that can be done."""
-        if self.body:
+    def run(self, namespace: dict[str, Any], settings: Settings) -> Callable[..., Any] | None:
+        """Runs the statements in ``namespace``. Returns the compiled function, if they define one."""
+        if self.kind is Kind.STATEMENTS:
             run_cell(
-                ast.Module(self.body, type_ignores=[]), filename, namespace,
+                ast.Module(self.body, type_ignores=[]), self.filename, namespace,
                 dynamic=settings.dynamic, backend=settings.backend, mode=settings.mode,
             )  # fmt: skip
+            return None
+        exec(self.code, namespace)
+        if self.kind is Kind.FUNCTION:
+            name = self.body[0].name  # type: ignore[attr-defined]
+            value = namespace.get(name)
+            if plain_function(value):
+                compiled = namespace[name] = settings.compile(value)
+                return compiled
+        return None
+
+    @cached_property
+    def code(self) -> types.CodeType:
+        """The statements as plain Python: one object, so that the functions of all runs share their cache."""
+        if self.kind is Kind.INTERACTIVE:
+            return compile(ast.Interactive(self.body), self.filename, "single", dont_inherit=True)
+        return compile(ast.Module(self.body, type_ignores=[]), self.filename, "exec", dont_inherit=True)
 
 
 def plain_function(value: Any) -> TypeGuard[types.FunctionType]:
@@ -115,40 +134,31 @@ def plain_function(value: Any) -> TypeGuard[types.FunctionType]:
     )
 
 
-def _cut(statements: list[ast.stmt], interactivity: str) -> Iterator[Stretch]:
+def _cut(statements: list[ast.stmt], interactivity: str) -> Iterator[tuple[list[ast.stmt], Kind]]:
     statements = list(statements)
     if interactivity == "last_expr_or_assign":
         name = _assigned(statements[-1]) if statements else None
         if name is not None:
             shown = ast.Expr(ast.Name(name, ast.Load()))
             statements.append(ast.fix_missing_locations(ast.copy_location(shown, statements[-1])))
-    stretch: list[ast.stmt] = []
+    together: list[ast.stmt] = []
     for position, statement in enumerate(statements):
         last = position == len(statements) - 1
-        if interactivity == "all" or (interactivity == "last" and last):
-            if stretch:
-                yield Stretch(stretch)
-                stretch = []
-            yield from _displayed(statement)
-        elif isinstance(statement, ast.Expr) and last and interactivity != "none":
-            yield Stretch([*stretch, _kept(statement)], shows=True)
-            return
+        displayed = interactivity == "all" or (last and interactivity != "none")
+        if isinstance(statement, ast.FunctionDef):
+            yield together, Kind.STATEMENTS
+            yield [statement], Kind.FUNCTION
+            together = []
+        elif displayed and isinstance(statement, ast.Expr):
+            yield [*together, _kept(statement)], Kind.STATEMENTS
+            together = []
+        elif displayed and interactivity in ("all", "last"):
+            yield together, Kind.STATEMENTS
+            yield [statement], Kind.INTERACTIVE
+            together = []
         else:
-            stretch.append(statement)
-            if isinstance(statement, ast.FunctionDef):
-                yield Stretch(stretch, function=statement.name)
-                stretch = []
-    if stretch:
-        yield Stretch(stretch)
-
-
-def _displayed(statement: ast.stmt) -> Iterator[Stretch]:
-    if isinstance(statement, ast.Expr):
-        yield Stretch([_kept(statement)], shows=True)
-    elif isinstance(statement, ast.FunctionDef):
-        yield Stretch([statement], function=statement.name)
-    else:
-        yield Stretch([statement], interactive=True)  # the expressions inside a loop are displayed, too
+            together.append(statement)
+    yield together, Kind.STATEMENTS
 
 
 def _kept(statement: ast.Expr) -> ast.stmt:

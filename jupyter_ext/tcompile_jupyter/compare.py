@@ -167,13 +167,11 @@ def take_turns(
 
 
 def counts(compiled: Any) -> tuple[int | None, int | None]:
-    """How many graphs and kernels the newest entry of a compiled function has; None where it does not say."""
-    graphs = getattr(compiled, "graphs", None)
-    entries = getattr(compiled, "entries", None)
-    kernels = getattr(entries[-1], "kernels", None) if entries else None
-    if isinstance(kernels, Sequence):
-        kernels = len(kernels)
-    return (None if graphs is None else len(graphs)), kernels
+    """How many graphs and kernels the last used entry of a compiled function has; None without one."""
+    entries = getattr(compiled, "entries", ())
+    if not entries:
+        return None, None
+    return int(entries[0].graph is not None), len(entries[0].kernels)
 
 
 def format_ms(ms: float) -> str:

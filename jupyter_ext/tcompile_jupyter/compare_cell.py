@@ -25,7 +25,7 @@ import numpy as np
 from IPython.utils.capture import capture_output
 
 import tcompile
-from tcompile_jupyter.cells import SHOWN, Cell, Settings, plain_function
+from tcompile_jupyter.cells import SHOWN, Cell, Settings
 from tcompile_jupyter.compare import Comparison, copied, take_turns
 
 
@@ -49,18 +49,13 @@ def snapshot(cell: Cell) -> Snapshot:
 
 def compare_cell(cell: Cell, settings: Settings, before: Snapshot, *, budget: float = 2.0) -> Comparison:
     """Runs ``cell`` from ``before`` in plain Python and compiled, in turn, for about ``budget`` seconds."""
-    stretches = list(cell.stretches())
-    plain_code = [
-        compile(ast.Module(stretch.body, type_ignores=[]), cell.filename, "exec", dont_inherit=True)
-        for stretch in stretches
-    ]
 
     def eager() -> tuple[float, Any]:
         namespace = before.namespace()
         with tcompile.set_stance("force_eager"), _undisturbed():
             start = time.perf_counter()
-            for code in plain_code:
-                exec(code, namespace)
+            for stretch in cell.stretches:
+                exec(stretch.code, namespace)
             seconds = time.perf_counter() - start
         return seconds, _data(cell, namespace)
 
@@ -68,10 +63,8 @@ def compare_cell(cell: Cell, settings: Settings, before: Snapshot, *, budget: fl
         namespace = before.namespace()
         with _undisturbed():
             start = time.perf_counter()
-            for stretch in stretches:
-                stretch.run(cell.filename, namespace, settings)
-                if stretch.function is not None and plain_function(namespace[stretch.function]):
-                    namespace[stretch.function] = settings.compile(namespace[stretch.function])
+            for stretch in cell.stretches:
+                stretch.run(namespace, settings)
             seconds = time.perf_counter() - start
         return seconds, _data(cell, namespace)
 
