@@ -1,0 +1,51 @@
+"""tcompile: unmodified NumPy code, captured from Python bytecode and fused into machine code.
+
+>>> import numpy as np, tcompile
+>>> @tcompile.compile
+... def f(x):
+...     return np.maximum(x + 1, 0) * 2
+>>> f(np.array([-2.0, 3.0]))
+array([0., 8.])
+
+In a notebook: ``%load_ext tcompile``, then ``%%tcompile`` on a cell.
+"""
+
+from typing import Any
+
+from tcompile.api import (
+    compile,
+    cond,
+    disable,
+    explain,
+    graph_break,
+    is_compiling,
+    list_mode_options,
+    list_options,
+    reset,
+)
+from tcompile.backends import list_backends, register_backend
+from tcompile.config import config
+from tcompile.observe.logs import set_logs
+from tcompile.stance import set_stance
+
+__version__ = "0.1.0"
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """``%load_ext tcompile``: adds the ``%tcompile`` and ``%%tcompile`` magics to an IPython shell."""
+    from tcompile_jupyter import load_ipython_extension as load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """``%unload_ext tcompile``: takes the magics away again."""
+    from tcompile_jupyter import unload_ipython_extension as unload
+
+    unload(shell)
+
+
+__all__ = [
+    "compile", "cond", "config", "disable", "explain", "graph_break", "is_compiling", "list_backends",
+    "list_mode_options", "list_options", "load_ipython_extension", "register_backend", "reset", "set_logs", "set_stance",
+]  # fmt: skip

@@ -1,0 +1,9 @@
+"""Backends: a graph becomes a callable.
+
+Enters: a graph and the example inputs of one call. Leaves: a callable over the graph's inputs. ``registry`` knows them by
+name; ``schedule`` fuses graphs into kernels, ``llvm`` makes kernels machine code.
+"""
+
+from tcompile.backends.registry import Backend, check_backend, find_backend, list_backends, register_backend
+
+__all__ = ["Backend", "check_backend", "find_backend", "list_backends", "register_backend"]

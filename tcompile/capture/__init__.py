@@ -51,6 +51,18 @@ def capture(
 
     Raises StanceError where the function changes the stance; everything else that stops capture is in the Outcome.
     """
+    outcome, used_floats = _attempt(function, values, name, frontends, options, profile)
+    if outcome.graph_break is not None and used_floats:
+        profile.floats_open = False  # a float's value may be what was missing: fix them by guards and try again
+        outcome, _ = _attempt(function, values, name, frontends, options, profile)
+    return outcome
+
+
+def _attempt(
+    function: types.FunctionType, values: Sequence[Any], name: str, frontends: Sequence[Frontend],
+    options: CaptureOptions, profile: Profile,
+) -> tuple[Outcome, bool]:  # fmt: skip
+    """One walk through the function, and whether a float that varies took part in it."""
     code = function.__code__
     names = local_names(code)
     tx = Capture(frontends, options, profile, Graph(name))
@@ -59,18 +71,17 @@ def capture(
             raise CannotCapture("generator", f"`{function.__qualname__}`")
         root = FunctionValue.of(tx, function, FunctionSource())
         arguments = {
-            local: tx.wrap(value, LocalSource(i, local))
-            for i, (local, value) in enumerate(zip(names, values, strict=True))
+            local: (value, LocalSource(i, local)) for i, (local, value) in enumerate(zip(names, values, strict=True))
         }
-        result = Frame(tx, root, arguments).run()
-        return Outcome(finish(tx, result, len(names)))
+        result = Frame(tx, root, {}, arguments).run()
+        return Outcome(finish(tx, result, len(names))), tx.used_floats
     except CannotCapture as stopped:
         broke = GraphBreak(stopped.reason, stopped.detail, tx.user_stack())
     except StanceError:
         raise
     except RecursionError:
         broke = GraphBreak("recursion", "Python's own recursion limit was reached.", tx.user_stack()[:1])
-    return Outcome(plain(tx, len(names), broke.reason.id), broke)
+    return Outcome(plain(tx, len(names), broke.reason.id), broke), tx.used_floats
 
 
 __all__ = ["MISS", "PLAIN", "Captured", "CaptureOptions", "GraphBreak", "Outcome", "Profile", "capture", "local_names"]

@@ -2,12 +2,15 @@
 
 Enters: the shapes and Python numbers that each compile of a function sees. Leaves: for each place, the axes (or the
 number itself) that have been seen to change. Exists because the first compile is static, which makes the fastest
-code, and the second knows what varies. Sizes 0 and 1 are always specialised.
+code, and the second knows what varies. Sizes 0 and 1 are always specialised. Floats are open from the start, unless the
+function uses one where a graph needs its value.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass
@@ -15,9 +18,10 @@ class Profile:
     """What has been seen at each place, by the place's text."""
 
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    numbers: dict[str, int | float] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
     open_axes: dict[str, set[int]] = field(default_factory=dict)
     open_numbers: set[str] = field(default_factory=set)
+    floats_open: bool = True
 
     def axes(self, place: str, shape: tuple[int, ...], dynamic: bool | None) -> set[int]:
         """The axes of the array at ``place`` that become symbolic in this compile."""
@@ -34,14 +38,23 @@ class Profile:
             opened.clear()
         return {axis for axis in opened if shape[axis] > 1}
 
-    def is_open(self, place: str, value: int | float, dynamic: bool | None) -> bool:
-        """Whether the Python number at ``place`` becomes symbolic in this compile."""
+    def observe(self, names: Sequence[str], values: Sequence[Any]) -> None:
+        """Remembers the arguments of a call that ran in plain Python, so that the next one's changes count."""
+        for name, value in zip(names, values, strict=False):
+            shape = getattr(value, "shape", None)
+            if isinstance(shape, tuple):
+                self.shapes[name] = shape
+            elif type(value) is int:
+                self.numbers[name] = value
+
+    def is_open(self, place: str, value: int, dynamic: bool | None) -> bool:
+        """Whether the Python int at ``place`` becomes symbolic in this compile."""
         if dynamic is False:
             return False
         before = self.numbers.get(place)
         self.numbers[place] = value
         if dynamic:
             return True
-        if before is not None and (type(before) is not type(value) or before != value):
+        if before is not None and before != value:
             self.open_numbers.add(place)
         return place in self.open_numbers

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tcompile.capture.operators import COMPARE, binary, contains, identical, unary
-from tcompile.capture.sources import GlobalSource
+from tcompile.capture.sources import GlobalSource, Source
 from tcompile.capture.state import Capture, Effect
 from tcompile.capture.values.array import ArrayMethod, ArrayValue
 from tcompile.capture.values.base import NULL, Null, Value
@@ -79,8 +79,12 @@ def decode(code: types.CodeType) -> tuple[list[dis.Instruction], dict[int, int]]
 class Frame:
     """One function's execution on captured values."""
 
-    def __init__(self, tx: Capture, function: FunctionValue, arguments: dict[str, Value]) -> None:
+    def __init__(
+        self, tx: Capture, function: FunctionValue, arguments: dict[str, Value],
+        pending: dict[str, tuple[Any, Source]] | None = None,
+    ) -> None:  # fmt: skip
         self.tx = tx
+        self.pending = dict(pending or {})  # arguments from outside, guarded when they are first read
         self.function = function
         self.code = function.code
         self.locals: dict[str, Value] = dict(arguments)
@@ -90,7 +94,7 @@ class Frame:
         self.instructions, self.positions = decode(self.code)
         self.at = 0
         for name in self.code.co_cellvars:
-            self.cells[name] = Cell(self.locals.get(name))
+            self.cells[name] = Cell(self.load_local(name) if name in self.pending else self.locals.get(name))
         self.cells.update(zip(self.code.co_freevars, function.closure, strict=True))
 
     # -- running -----------------------------------------------------------------------------------------------------
@@ -209,6 +213,9 @@ class Frame:
     def load_local(self, name: str) -> Value:
         """A local variable. Raises CannotCapture where plain Python would raise UnboundLocalError."""
         if name not in self.locals:
+            if name in self.pending:
+                self.locals[name] = self.tx.wrap(*self.pending.pop(name))
+                return self.locals[name]
             if name in self.cells:
                 return CellReference(self.cells[name])
             raise CannotCapture("operation-raises", f"local variable {name!r} is not set")
@@ -294,6 +301,8 @@ def _load_fast(f: Frame, i: dis.Instruction) -> None:
 
 @handler("LOAD_FAST_AND_CLEAR")
 def _load_fast_and_clear(f: Frame, i: dis.Instruction) -> None:
+    if i.argval in f.pending:
+        f.load_local(i.argval)
     f.push(f.locals.pop(i.argval, NULL))
 
 
@@ -304,6 +313,7 @@ def _load_fast_twice(f: Frame, i: dis.Instruction) -> None:
 
 
 def _store_local(f: Frame, name: str, value: Value) -> None:
+    f.pending.pop(name, None)
     if isinstance(value, Null):
         f.locals.pop(name, None)
     else:
@@ -740,10 +750,18 @@ def _make_function(f: Frame, i: dis.Instruction) -> None:
     f.push(
         FunctionValue(
             code, f.function.globals, f.function.home, closure,
-            defaults.items if isinstance(defaults, SequenceValue) else (),
-            kwdefaults.items if isinstance(kwdefaults, DictValue) else None,
+            _defaults(defaults) if isinstance(defaults, SequenceValue) else (),
+            _kwdefaults(kwdefaults) if isinstance(kwdefaults, DictValue) else None,
         )  # fmt: skip
     )
+
+
+def _defaults(values: SequenceValue) -> list[Callable[[], Value]]:
+    return [(lambda value: lambda: value)(item) for item in values.items]
+
+
+def _kwdefaults(values: DictValue) -> dict[str, Callable[[], Value]]:
+    return {name: (lambda value: lambda: value)(item) for name, item in values.items.items()}
 
 
 _MAKE_FUNCTION_FLAGS = "SET_FUNCTION_ATTRIBUTE" not in dis.opmap  # before 3.13
@@ -762,9 +780,9 @@ def _set_function_attribute(f: Frame, i: dis.Instruction) -> None:
     if i.arg == 8:
         function.closure = tuple(_closure(value))
     elif i.arg == 1 and isinstance(value, SequenceValue):
-        function.defaults = tuple(value.items)
+        function.defaults = tuple(_defaults(value))
     elif i.arg == 2 and isinstance(value, DictValue):
-        function.kwdefaults = value.items
+        function.kwdefaults = _kwdefaults(value)
     f.push(function)
 
 

@@ -60,6 +60,7 @@ class Capture:
     frames: list[Frame] = field(default_factory=list)
     effects: dict[str, Effect] = field(default_factory=dict)
     instructions: int = 0
+    used_floats: bool = False
     input_sources: list[Source] = field(default_factory=list)
     symbol_texts: dict[str, str] = field(default_factory=dict)
     _wrapped: dict[Source, Value] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.sources import AttributeSource, CellSource, ConstantSource, FunctionSource, ItemSource, Source
@@ -18,6 +18,9 @@ from tcompile.frontends.base import CannotCapture
 
 if TYPE_CHECKING:
     from tcompile.capture.state import Capture
+
+
+Lazy = Callable[[], Value]  # a default: wrapped, and so guarded, only where a call uses it
 
 
 class Cell:
@@ -56,7 +59,7 @@ class FunctionValue(Value):
 
     def __init__(
         self, code: types.CodeType, globals: dict[str, Any], home: Source, closure: Sequence[Cell] = (),
-        defaults: Sequence[Value] = (), kwdefaults: Mapping[str, Value] | None = None,
+        defaults: Sequence[Lazy] = (), kwdefaults: Mapping[str, Lazy] | None = None,
         function: types.FunctionType | None = None, source: Source | None = None,
     ) -> None:  # fmt: skip
         self.code = code
@@ -76,14 +79,12 @@ class FunctionValue(Value):
             Cell(read=(cell, CellSource(name, i, home)))
             for i, (name, cell) in enumerate(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         ]
-        defaults = [
-            tx.wrap(value, ItemSource(AttributeSource(home, "__defaults__"), i))
-            for i, value in enumerate(function.__defaults__ or ())
-        ]
-        kwdefaults = {
-            name: tx.wrap(value, ItemSource(AttributeSource(home, "__kwdefaults__"), name))
-            for name, value in (function.__kwdefaults__ or {}).items()
-        }
+
+        def default(value: Any, attribute: str, key: Any) -> Lazy:
+            return lambda: tx.wrap(value, ItemSource(AttributeSource(home, attribute), key))
+
+        defaults = [default(v, "__defaults__", i) for i, v in enumerate(function.__defaults__ or ())]
+        kwdefaults = {k: default(v, "__kwdefaults__", k) for k, v in (function.__kwdefaults__ or {}).items()}
         return FunctionValue(
             function.__code__, function.__globals__, home, cells, defaults, kwdefaults, function, source
         )
@@ -204,10 +205,11 @@ def bind_arguments(function: FunctionValue, args: Sequence[Value], kwargs: Mappi
     if rest and not takes_rest:
         raise CannotCapture("operation-raises", f"{code.co_name}() takes {count} arguments but {len(args)} were given")
     for name, value in zip(reversed(positional), reversed(function.defaults), strict=False):
-        bound.setdefault(name, value)
+        if name not in bound:
+            bound[name] = value()
     for name in names[count : count + keyword_only]:
         if name not in bound and name in function.kwdefaults:
-            bound[name] = function.kwdefaults[name]
+            bound[name] = function.kwdefaults[name]()
     missing = [name for name in names[: count + keyword_only] if name not in bound]
     if missing:
         raise CannotCapture("operation-raises", f"{code.co_name}() misses arguments {missing}")

@@ -99,8 +99,9 @@ def _integer(tx: Capture, value: int, source: Source) -> Value:
 
 
 def _float(tx: Capture, value: float, source: Source) -> Value:
-    if tx.profile.is_open(source.text, value, tx.options.dynamic):
+    if tx.profile.floats_open and tx.options.dynamic is not False:
         tx.prologue.guard(source, "type({}) is float", f"type({source.text}) is float", "float", attribute="__class__")
+        tx.used_floats = True
         return FloatValue(source, value)
     if math.isnan(value):
         test = "{} != {}"

@@ -1,0 +1,227 @@
+"""The public functions.
+
+Enters: what a user types. Leaves: checked arguments, handed to the runtime and the compiler. Exists to be thin: every
+error about an argument is made here, and names the argument, what is valid and what came.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import threading
+import types
+from collections.abc import Callable, Mapping
+from typing import Any, overload
+
+from tcompile import stance
+from tcompile.backends import check_backend
+from tcompile.capture.special import cond, graph_break, is_compiling
+from tcompile.compiler import compile_call
+from tcompile.errors import InvalidArgument, InvalidType
+from tcompile.observe import bus, events
+from tcompile.observe.explain import ExplainOutput, Recorder
+from tcompile.runtime import cache as caches
+from tcompile.runtime.cache import FunctionCache, Settings
+from tcompile.runtime.dispatch import CompiledFunction, on_rebuild
+
+F = Callable[..., Any]
+_MODES: dict[str, dict[str, Any]] = {"default": {}}
+_LATER_MODES = ("reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+_OPTIONS: dict[str, Any] = {}
+_OLD_NAMES = {"nopython": "fullgraph", "model": "fn", "cache_size_limit": "tcompile.config.recompile_limit"}
+
+
+@overload
+def compile(fn: F, *, fullgraph: bool = ..., dynamic: bool | None = ..., backend: str | F = ..., mode: str | None = ...,
+            options: Mapping[str, Any] | None = ..., disable: bool = ...) -> Any: ...  # fmt: skip
+@overload
+def compile(fn: None = None, *, fullgraph: bool = ..., dynamic: bool | None = ..., backend: str | F = ...,
+            mode: str | None = ..., options: Mapping[str, Any] | None = ..., disable: bool = ...,
+            ) -> Callable[[F], Any]: ...  # fmt: skip
+def compile(
+    fn: F | None = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: str | F = "auto",
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    disable: bool = False,
+    **unknown: Any,
+) -> Any:
+    """Compiles the NumPy work in ``fn``; the result gives the same answers as ``fn``.
+
+    Works as a function, as ``@compile`` and as ``@compile(...)``. ``fn`` may be a function, a lambda, a bound method, an
+    object with a Python ``__call__``, or a ``functools.partial`` of one of these.
+
+    fullgraph: raise Unsupported where ``fn`` cannot be captured as one graph. dynamic: None compiles for the sizes seen
+    and leaves open those that change; True leaves all open at once; False never does. backend: a name of
+    ``list_backends(None)``, or a callable ``f(graph, example_inputs)``. mode and options: see ``list_mode_options`` and
+    ``list_options``. disable: return ``fn`` as it is.
+
+    Raises InvalidArgument or InvalidType at once for an argument that is not valid.
+
+    >>> import numpy as np
+    >>> @compile
+    ... def f(x):
+    ...     return np.maximum(x + 1, 0) * 2
+    >>> f(np.array([-2.0, 3.0]))
+    array([0., 8.])
+    """
+    if unknown:
+        raise _unknown_argument(next(iter(unknown)))
+    for name, value, kinds in (
+        ("fullgraph", fullgraph, (bool,)), ("dynamic", dynamic, (bool, type(None))), ("disable", disable, (bool,)),
+        ("mode", mode, (str, type(None))), ("options", options, (Mapping, type(None))),
+    ):  # fmt: skip
+        if not isinstance(value, kinds):
+            wanted = " or ".join("None" if k is type(None) else k.__name__ for k in kinds)
+            raise InvalidType(f"{name} must be {wanted}, got {type(value).__name__} {value!r}")
+    check_backend(backend)
+    if mode is not None and options is not None:
+        raise InvalidArgument("give mode or options, not both: a mode is a named set of options")
+    _check_mode(mode)
+    settings = Settings(fullgraph, dynamic, backend, _check_options({**_MODES[mode or "default"], **(options or {})}))
+    if fn is None:
+        return lambda function: compile_with(function, settings, disable)
+    return compile_with(fn, settings, disable)
+
+
+def compile_with(fn: Any, settings: Settings, disable: bool = False) -> Any:
+    """``compile`` with checked settings. Raises InvalidType for something that cannot be compiled."""
+    if isinstance(fn, type):
+        raise InvalidType(f"compile takes a function, got the class {fn.__qualname__}; compile its methods instead")
+    if not callable(fn):
+        raise InvalidType(f"compile takes a function, got {type(fn).__name__} {fn!r}")
+    if disable:
+        return fn
+    if isinstance(fn, CompiledFunction):
+        return CompiledFunction(fn.__wrapped__, settings, compile_call)
+    if isinstance(fn, types.FunctionType):
+        if hasattr(fn, "__tcompile_disabled__"):
+            return fn
+        return CompiledFunction(fn, settings, compile_call)
+    if isinstance(fn, types.MethodType):
+        inner = compile_with(fn.__func__, settings)
+        return types.MethodType(inner, fn.__self__) if inner is not fn.__func__ else fn
+    if isinstance(fn, staticmethod | classmethod):
+        return type(fn)(compile_with(fn.__func__, settings))
+    if isinstance(fn, functools.partial):
+        return functools.partial(compile_with(fn.func, settings), *fn.args, **fn.keywords)
+    call = getattr(type(fn), "__call__", None)
+    if isinstance(call, types.FunctionType | CompiledFunction):
+        return types.MethodType(compile_with(call, settings), fn)
+    return fn  # a built-in or C function: there is no Python code to compile
+
+
+on_rebuild(lambda function, settings: CompiledFunction(function, settings, compile_call))
+compile.set_stance = stance.set_stance  # type: ignore[attr-defined]  # where the tutorial's readers look for it
+
+
+def _unknown_argument(name: str) -> InvalidArgument:
+    if name in _OLD_NAMES:
+        return InvalidArgument(f"compile has no argument {name!r}: use {_OLD_NAMES[name]}")
+    valid = ["fullgraph", "dynamic", "backend", "mode", "options", "disable"]
+    near = difflib.get_close_matches(name, valid, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return InvalidArgument(f"compile has no argument {name!r}.{hint} Arguments: {', '.join(valid)}")
+
+
+def _check_mode(mode: str | None) -> None:
+    if mode in _LATER_MODES:
+        raise InvalidArgument(f"mode {mode!r} is not available in this version. Modes: {', '.join(_MODES)}")
+    if mode is not None and mode not in _MODES:
+        near = difflib.get_close_matches(mode, _MODES, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise InvalidArgument(f"there is no mode {mode!r}.{hint} Modes: {', '.join(_MODES)}")
+
+
+def _check_options(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    for name, value in options.items():
+        if name not in _OPTIONS:
+            near = difflib.get_close_matches(str(name), _OPTIONS, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            valid = ", ".join(_OPTIONS) or "none in this version"
+            raise InvalidArgument(f"there is no option {name!r}.{hint} Options: {valid}")
+        if type(value) is not type(_OPTIONS[name]):
+            wanted = type(_OPTIONS[name]).__name__
+            raise InvalidType(f"option {name!r} must be {wanted}, got {type(value).__name__} {value!r}")
+    return tuple(sorted(options.items()))
+
+
+def list_mode_options(mode: str | None = None) -> dict[str, Any]:
+    """The options that each mode sets, or those of one mode.
+
+    >>> list_mode_options()
+    {'default': {}}
+    """
+    if mode is None:
+        return {name: dict(options) for name, options in _MODES.items()}
+    _check_mode(mode)
+    return dict(_MODES[mode])
+
+
+def list_options() -> list[str]:
+    """The names that ``options=`` takes."""
+    return sorted(_OPTIONS)
+
+
+def reset() -> None:
+    """Forgets everything compiled, every profile of sizes and every count. Functions compile anew at their next call."""
+    caches.reset()
+
+
+def disable(fn: F | None = None, recursive: bool = True, *, reason: str = "") -> Any:
+    """Excludes ``fn`` from compilation: called from compiled code it is a graph break, and it runs in plain Python.
+
+    recursive: compiled functions that ``fn`` calls run in plain Python too. reason: shown in reports.
+    """
+    if fn is None:
+        return lambda function: disable(function, recursive, reason=reason)
+    if isinstance(fn, bool) or not callable(fn):
+        raise InvalidType(f"disable takes a function, got {type(fn).__name__} {fn!r}")
+    function = fn.__wrapped__ if isinstance(fn, CompiledFunction) else fn
+
+    @functools.wraps(function)
+    def plainly(*args: Any, **kwargs: Any) -> Any:
+        if not recursive:
+            return function(*args, **kwargs)
+        with stance.set_stance("force_eager"):
+            return function(*args, **kwargs)
+
+    plainly.__tcompile_disabled__ = reason  # type: ignore[attr-defined]  # capture stops here
+    return plainly
+
+
+def explain(fn: F, *args: Any, **kwargs: Any) -> Any:
+    """``explain(fn)(*args)`` runs ``fn`` on these arguments and returns an ExplainOutput: graphs, breaks, guards, timings.
+
+    Nothing that was compiled before is used, changed or forgotten. ``explain(fn, *args)`` does the same.
+    """
+    if args or kwargs:
+        return explain(fn)(*args, **kwargs)
+    if not callable(fn):
+        raise InvalidType(f"explain takes a function, got {type(fn).__name__} {fn!r}")
+
+    @functools.wraps(fn)
+    def explained(*args: Any, **kwargs: Any) -> ExplainOutput:
+        target = fn if isinstance(fn, CompiledFunction) else compile(fn)
+        function, bound = target, args
+        if isinstance(target, types.MethodType):
+            function, bound = target.__func__, (target.__self__, *args)
+        if not isinstance(function, CompiledFunction):
+            raise InvalidType(f"explain takes a function with Python code, got {fn!r}")
+        code = function.__wrapped__
+        alone = CompiledFunction(code, function.settings, compile_call, FunctionCache(code.__qualname__, 0))
+        me = threading.get_ident()
+        with Recorder() as recorder, stance.set_stance("default"):
+            alone(*bound, **kwargs)
+        return ExplainOutput.of([event for event in recorder.events if event.thread == me])
+
+    return explained
+
+
+__all__ = [
+    "bus", "compile", "compile_with", "cond", "disable", "events", "explain", "graph_break", "is_compiling",
+    "list_mode_options", "list_options", "reset",
+]  # fmt: skip

@@ -1,0 +1,102 @@
+"""The backends by name.
+
+Enters: names and callables. Leaves: ``Backend`` records: what turns a graph into a callable. A backend is any
+``f(graph, example_inputs) -> callable``; the callable takes the graph's inputs and returns the sequence of its outputs.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tcompile.errors import InvalidArgument, InvalidType
+from tcompile.graph import Graph
+
+Compiled = Callable[..., Sequence[Any]]
+Compile = Callable[[Graph, Sequence[Any]], Compiled]
+_DEBUG_TAGS = ("debug", "experimental")
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """One backend. ``transformed`` says that it takes graphs after the transforms, not as captured."""
+
+    name: str
+    compile: Compile
+    transformed: bool = False
+    tags: tuple[str, ...] = ()
+    doc: str = ""
+
+
+def _eager(graph: Graph, example_inputs: Sequence[Any]) -> Compiled:
+    return graph
+
+
+def _llvm(graph: Graph, example_inputs: Sequence[Any]) -> Compiled:
+    from tcompile.backends.llvm import compile_graph  # llvmlite is loaded when first needed
+
+    return compile_graph(graph, example_inputs)
+
+
+_BACKENDS: dict[str, Backend] = {
+    b.name: b
+    for b in (
+        Backend("llvm", _llvm, True, (), "fused machine code for the CPU"),
+        Backend("eager", _eager, False, ("debug",), "the captured graph, run in NumPy"),
+        Backend("aot_eager", _eager, True, ("debug",), "the graph after the transforms, run in NumPy"),
+    )
+}
+
+
+def register_backend(compile: Compile | None = None, name: str | None = None, tags: Sequence[str] = ()) -> Any:
+    """Adds a backend: ``register_backend(f)``, ``register_backend(f, name="mine")`` or as a decorator.
+
+    ``f(graph, example_inputs)`` gets the captured graph and the inputs of the call that is being compiled, and returns
+    a callable over the graph's inputs that returns the sequence of its outputs; ``return graph`` is the simplest.
+    Raises InvalidType where ``f`` is not callable, InvalidArgument where the name is taken by a built-in backend.
+    """
+    if compile is None:
+        return lambda function: register_backend(function, name, tags)
+    if not callable(compile):
+        raise InvalidType(f"register_backend takes a callable, got {type(compile).__name__} {compile!r}")
+    own = name or getattr(compile, "__name__", None)
+    if not isinstance(own, str) or not own:
+        raise InvalidArgument("register_backend needs a name for this callable")
+    if own in ("auto", "llvm", "eager", "aot_eager"):
+        raise InvalidArgument(f"backend name {own!r} belongs to tcompile")
+    _BACKENDS[own] = Backend(own, compile, False, tuple(tags))
+    return compile
+
+
+def list_backends(exclude_tags: Sequence[str] | None = _DEBUG_TAGS) -> list[str]:
+    """The names of the backends, without those tagged ``debug`` or ``experimental``; with ``None``, all of them.
+
+    >>> list_backends()
+    ['auto', 'llvm']
+    >>> "eager" in list_backends(None)
+    True
+    """
+    excluded = set(exclude_tags or ())
+    return ["auto", *(b.name for b in _BACKENDS.values() if not excluded & set(b.tags))]
+
+
+def check_backend(backend: str | Compile) -> None:
+    """Raises InvalidArgument or InvalidType where ``backend`` is neither a known name nor a callable."""
+    if isinstance(backend, str):
+        if backend != "auto" and backend not in _BACKENDS:
+            names = list_backends(None)
+            near = difflib.get_close_matches(backend, names, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise InvalidArgument(f"there is no backend {backend!r}.{hint} Backends: {', '.join(names)}")
+    elif not callable(backend):
+        raise InvalidType(f"backend must be a name or a callable, got {type(backend).__name__} {backend!r}")
+
+
+def find_backend(backend: str | Compile, device: str = "cpu") -> Backend:
+    """The record behind a name or callable; ``auto`` picks by the device of the arrays."""
+    check_backend(backend)
+    if isinstance(backend, str):
+        return _BACKENDS["llvm" if backend == "auto" else backend]
+    return Backend(getattr(backend, "__name__", type(backend).__name__), backend)

@@ -1,0 +1,49 @@
+"""Binding a call's arguments to a function's parameters.
+
+Enters: a function. Leaves: a callable that takes the call's arguments and returns the values of the parameters in the
+order of the locals. Made once for each function by Python's own binder, so that defaults, keyword-only parameters and
+errors are exactly those of the function.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+from tcompile.capture import local_names
+
+
+def binder(function: types.FunctionType) -> Callable[..., tuple[Any, ...]]:
+    """A function with the parameters of ``function`` that returns their values.
+
+    >>> def f(a, b=2, *c, d=4, **e): ...
+    >>> binder(f)(1, d=5, z=6)
+    (1, 2, 5, (), {'z': 6})
+    """
+    code = function.__code__
+    names = local_names(code)
+    # Parameter names may shadow anything and comprehensions' ``.0`` is no identifier: number them.
+    kinds: list[str] = []
+    count, keyword_only = code.co_argcount, code.co_kwonlyargcount
+    for position, name in enumerate(names[:count]):
+        kinds.append(name if name.isidentifier() else f"_{position}")
+        if position + 1 == code.co_posonlyargcount:
+            kinds.append("/")
+    rest = count + keyword_only
+    if code.co_flags & 0x04:
+        kinds.append(f"*{names[rest]}")
+        rest += 1
+    elif keyword_only:
+        kinds.append("*")
+    kinds += names[count : count + keyword_only]
+    if code.co_flags & 0x08:
+        kinds.append(f"**{names[rest]}")
+    values = ", ".join(name if name.isidentifier() else f"_{i}" for i, name in enumerate(names))
+    namespace: dict[str, Any] = {}
+    exec(f"def bind({', '.join(kinds)}): return ({values}{',' if len(names) == 1 else ''})", namespace)
+    made: types.FunctionType = namespace["bind"]
+    made.__defaults__ = function.__defaults__
+    made.__kwdefaults__ = function.__kwdefaults__
+    made.__qualname__ = function.__qualname__
+    return made
