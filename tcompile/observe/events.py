@@ -1,11 +1,11 @@
 """The events: the only way in which the compiler tells anything.
 
-Enters: what a stage knows when something happens. Leaves: frozen records that become JSON. Exists so that logs,
-``explain``, profilers, notebook displays and the JupyterLab panel read one stream and nothing else.
+Enters: what a stage knows when something happens. Leaves: frozen records that become JSON. Exists so that
+logs, ``explain``, profilers, notebook displays and the JupyterLab panel read one stream and nothing else.
 
-Every record has a time (seconds since the epoch), a thread id, the qualified name of the function it speaks of, the
-notebook cell where known, and the id of the compile it belongs to (``"3/1"``: the fourth function seen, its second
-entry).
+Every record has a time (seconds since the epoch), a thread id, the qualified name of the function it speaks
+of, the notebook cell where known, and the id of the compile it belongs to (``"3/1"``: the fourth function
+seen, its second entry).
 """
 
 from __future__ import annotations
@@ -44,8 +44,12 @@ class Event:
     thread: int = field(default_factory=threading.get_ident)
 
     def as_dict(self) -> dict[str, Any]:
-        """The record as JSON-able values, with ``kind`` and ``schema``; callables (made on demand) are left out."""
-        fields = {f.name: _plain(getattr(self, f.name)) for f in dataclasses.fields(self) if not f.name.startswith("get_")}
+        """The record as JSON-able values, with ``kind`` and ``schema``; get_ fields are left out."""
+        fields = {
+            f.name: _plain(getattr(self, f.name))
+            for f in dataclasses.fields(self)
+            if not f.name.startswith("get_")
+        }
         return {"kind": self.kind, "schema": SCHEMA_VERSION, **fields}
 
 
@@ -110,7 +114,7 @@ class GuardFailed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecompileStarted(Event):
-    """No entry fitted a call and a new one is being compiled. ``reasons`` has one text for each entry tried."""
+    """No entry fitted a call, a new one is being compiled. ``reasons`` has one text for each entry tried."""
 
     kind: ClassVar[str] = "recompile_started"
     number: int = 0
@@ -130,7 +134,7 @@ class PassFinished(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelCompiled(Event):
-    """A kernel became machine code. ``nodes`` are the graph nodes in it; the ``get_`` fields make text on demand."""
+    """A kernel became machine code. ``nodes`` are the graph nodes in it; the ``get_`` fields make text."""
 
     kind: ClassVar[str] = "kernel_compiled"
     kernel: str = ""

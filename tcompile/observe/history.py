@@ -1,0 +1,26 @@
+"""The last compile-time events, kept always.
+
+Enters: every event but the timings of calls. Leaves: ``history``, a ``Recorder`` of the last 512. Exists so
+that a report asked for afterwards (why was this slow? what was recompiled?) has something to look back on,
+without anybody having listened. It costs nothing on the call path, where no event is emitted for it.
+"""
+
+from __future__ import annotations
+
+from tcompile.observe import bus
+from tcompile.observe.events import CallTimed, Event
+from tcompile.observe.recorder import Recorder
+
+LIMIT = 512
+
+history = Recorder(LIMIT)
+
+
+def _keep(event: Event) -> None:
+    if not isinstance(event, CallTimed):
+        history(event)
+
+
+bus.subscribe(_keep, background=True)
+
+__all__ = ["LIMIT", "history"]

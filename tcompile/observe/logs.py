@@ -1,0 +1,286 @@
+"""Logs: the event stream as text, switched on and off by artefact.
+
+Enters: ``set_logs(graph=True)``, or the variable ``TCOMPILE_LOGS`` when tcompile is imported. Leaves:
+records of the standard loggers ``tcompile.<artefact>``. They go to stderr with no configuration, notebooks
+included, and wherever the program's own logging sends them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, TextIO, TypeAlias
+
+from tcompile.errors import InvalidArgument, InvalidType
+from tcompile.observe import bus
+from tcompile.observe.events import (
+    CallTimed,
+    CompileFinished,
+    CompileStarted,
+    Event,
+    FellBack,
+    GraphBroke,
+    GraphCaptured,
+    GuardFailed,
+    KernelCompiled,
+    PassFinished,
+    RecompileStarted,
+    StanceChanged,
+)  # fmt: skip
+from tcompile.observe.userline import format_line, format_stack
+
+Switch: TypeAlias = bool | Literal["+"] | None
+
+ARTIFACTS = {
+    "graph": "each captured graph as a listing",
+    "graph_code": "each captured graph as Python that runs",
+    "graph_breaks": "what could not be captured, where, and what to do; + adds the callers' lines",
+    "guards": "the checks under which compiled code is used again",
+    "recompiles": "why a function is compiled again; + adds every guard that failed",
+    "compiles": "begin and end of each compile, with times",
+    "passes": "each transform, with time and number of operations",
+    "schedule": "which operations and which of the user's lines each kernel holds",
+    "kernel_code": "each kernel's intermediate code; + adds its assembly",
+    "perf_hints": "calls that run in plain Python, and why",
+    "stances": "changes of the stance",
+    "calls": "the time of each call",
+}
+VARIABLE = "TCOMPILE_LOGS"
+
+_on: dict[str, bool] = {}  # artefact: whether in detail
+_unsubscribe: Callable[[], None] | None = None
+_root = logging.getLogger("tcompile")
+
+
+def set_logs(
+    artifacts: str | None = None,
+    *,
+    all: Switch = None,
+    graph: Switch = None,
+    graph_code: Switch = None,
+    graph_breaks: Switch = None,
+    guards: Switch = None,
+    recompiles: Switch = None,
+    compiles: Switch = None,
+    passes: Switch = None,
+    schedule: Switch = None,
+    kernel_code: Switch = None,
+    perf_hints: Switch = None,
+    stances: Switch = None,
+    calls: Switch = None,
+    **unknown: Switch,
+) -> None:
+    """Switches logs on (True), on in detail ("+") or off (False); what is not named stays as it is.
+
+    ``artifacts`` is the form of the variable TCOMPILE_LOGS: names with commas between them, ``+`` before a
+    name for detail, ``-`` for off: ``set_logs("+graph_breaks,guards,-graph")``. ``all`` stands for every
+    name, and goes first. Raises InvalidArgument for a name that does not exist; then nothing is changed.
+
+    >>> set_logs(graph=True)
+    >>> set_logs(graph=False)
+    """
+    given: dict[str, Switch] = {
+        "all": all, "graph": graph, "graph_code": graph_code, "graph_breaks": graph_breaks, "guards": guards,
+        "recompiles": recompiles, "compiles": compiles, "passes": passes, "schedule": schedule,
+        "kernel_code": kernel_code, "perf_hints": perf_hints, "stances": stances, "calls": calls, **unknown,
+    }  # fmt: skip
+    switches = list(_parsed(artifacts)) if artifacts is not None else []
+    switches += [(name, _checked(name, value)) for name, value in given.items() if value is not None]
+    switches.sort(key=lambda switch: switch[0] != "all")
+    for name, value in switches:
+        for artifact in ARTIFACTS if name == "all" else (name,):
+            if value is False:
+                _on.pop(artifact, None)
+            else:
+                _on[artifact] = value == "+"
+    _listen()
+
+
+def _parsed(text: str) -> Iterator[tuple[str, Switch]]:
+    if not isinstance(text, str):
+        raise InvalidType(f"set_logs takes names in one string, such as 'graph,guards', got {text!r}")
+    for item in filter(None, map(str.strip, text.split(","))):
+        sign = item[0] if item[0] in "+-" else ""
+        name = item[len(sign) :].strip()
+        yield name, _checked(name, "+" if sign == "+" else sign == "")
+
+
+def _checked(name: str, value: Any) -> Switch:
+    if name not in ARTIFACTS and name != "all":
+        near = difflib.get_close_matches(name, [*ARTIFACTS, "all"], n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise InvalidArgument(f"there is no log {name!r}.{hint} Logs: {', '.join(ARTIFACTS)}, all")
+    if not isinstance(value, bool) and value != "+":
+        raise InvalidType(f"{name} must be True, False or '+', got {value!r}")
+    return value  # type: ignore[no-any-return]
+
+
+def _listen() -> None:
+    """Listens while there is something to log."""
+    global _unsubscribe
+    if _on and _unsubscribe is None:
+        _unsubscribe = bus.subscribe(_log)
+        if not any(isinstance(handler, _ToStderr) for handler in _root.handlers):
+            _root.addHandler(_ToStderr())
+        if _root.level == logging.NOTSET:
+            _root.setLevel(logging.INFO)
+    elif not _on and _unsubscribe is not None:
+        _unsubscribe()
+        _unsubscribe = None
+
+
+class _ToStderr(logging.StreamHandler[TextIO]):
+    """Writes to the ``sys.stderr`` of the moment, unless the program's own logging shows the record there."""
+
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self) -> TextIO:  # type: ignore[override]  # looked up anew: notebooks and tests replace it
+        return sys.stderr
+
+    def emit(self, record: logging.LogRecord) -> None:
+        shown = _root.propagate and any(
+            isinstance(handler, logging.StreamHandler) and handler.stream in (sys.stderr, sys.stdout)
+            for handler in logging.getLogger().handlers
+        )
+        if not shown:
+            super().emit(record)
+
+
+def _log(event: Event) -> None:
+    for artifact, kind, text in _WRITERS:
+        if artifact in _on and isinstance(event, kind):
+            body = text(event, _on[artifact])
+            if body:
+                who = f"{event.function}: " if event.function else ""
+                compile_id = f"[{event.compile_id}] " if event.compile_id else ""
+                logging.getLogger(f"tcompile.{artifact}").info("%s%s%s", compile_id, who, body)
+
+
+# -- one function a text: the first line goes after "[compile id] function: " ----------------------
+
+
+def _graph(event: GraphCaptured, detail: bool) -> str:
+    return "captured " + event.readable
+
+
+def _graph_code(event: GraphCaptured, detail: bool) -> str:
+    return f"code of {event.graph or 'the graph'}\n{_indent(event.code)}"
+
+
+def _guards(event: GraphCaptured, detail: bool) -> str:
+    return f"{_count(len(event.guards), 'guard')} of {event.graph or 'the graph'}\n" + _lines(event.guards)
+
+
+def _graph_break(event: GraphBroke, detail: bool) -> str:
+    stack = event.stack if detail and event.stack else (event.where,)
+    rows = [f"graph break: {event.headline or event.reason}"]
+    rows += [format_stack(stack, title="")] if stack[-1].file else []
+    rows += [
+        _indent(text) for text in (event.explanation, *(f"Hint: {hint}" for hint in event.hints)) if text
+    ]
+    return "\n".join(rows)
+
+
+def _recompile(event: RecompileStarted, detail: bool) -> str:
+    return f"recompile {event.number}, because no entry fits this call\n" + _lines(event.reasons)
+
+
+def _guard_failed(event: GuardFailed, detail: bool) -> str:
+    if not detail:
+        return ""
+    values = f": expected {event.expected}, seen {event.seen}" if event.expected or event.seen else ""
+    hint = f"\n    Hint: {event.hint}" if event.hint else ""
+    return f"guard of entry {event.entry} failed: {event.guard or event.source}{values}{hint}"
+
+
+def _started(event: CompileStarted, detail: bool) -> str:
+    place = f"\n{format_line(event.where)}" if event.where.file else ""
+    return f"compiling, {event.reason}{place}"
+
+
+def _finished(event: CompileFinished, detail: bool) -> str:
+    phases = ", ".join(f"{phase} {ms:.2f}" for phase, ms in event.phases.items())
+    made = f"{_count(event.graphs, 'graph')}, {_count(event.kernels, 'kernel')}"
+    by = f" by {event.backend}" if event.backend else ""
+    outcome = f"compiled{by}" if event.outcome == "compiled" else "stays in plain Python"
+    return f"{outcome} in {event.ms:.2f} ms: {made}" + (f" (ms: {phases})" if phases else "")
+
+
+def _pass(event: PassFinished, detail: bool) -> str:
+    return f"pass {event.name}: {event.before} to {event.after} ops in {event.ms:.2f} ms"
+
+
+def _schedule(event: KernelCompiled, detail: bool) -> str:
+    rows = [f"kernel {event.kernel}" + (f": {event.description}" if event.description else "")]
+    rows += [f"    {_count(len(event.nodes), 'op')}: {', '.join(event.nodes)}"] if event.nodes else []
+    rows += [format_line(line, caret=False) for line in dict.fromkeys(event.lines)]
+    return "\n".join(rows)
+
+
+def _kernel_code(event: KernelCompiled, detail: bool) -> str:
+    rows = [f"kernel {event.kernel}, compiled in {event.ms:.2f} ms"]
+    rows += [_indent(event.get_ir())] if event.get_ir is not None else []
+    rows += ["assembly", _indent(event.get_assembly())] if detail and event.get_assembly is not None else []
+    return "\n".join(rows)
+
+
+def _fell_back(event: FellBack, detail: bool) -> str:
+    return f"runs in plain Python: {event.reason}" + (f"\n{_indent(event.detail)}" if event.detail else "")
+
+
+def _stance(event: StanceChanged, detail: bool) -> str:
+    where = "" if event.scope == "process" else f" ({event.scope})"
+    return f"stance {event.previous} to {event.stance}{where}"
+
+
+def _call(event: CallTimed, detail: bool) -> str:
+    return f"{event.path} call, {event.ms:.3f} ms"
+
+
+_WRITERS: list[tuple[str, type[Event], Callable[[Any, bool], str]]] = [
+    ("compiles", CompileStarted, _started),
+    ("recompiles", GuardFailed, _guard_failed),
+    ("recompiles", RecompileStarted, _recompile),
+    ("graph", GraphCaptured, _graph),
+    ("graph_code", GraphCaptured, _graph_code),
+    ("guards", GraphCaptured, _guards),
+    ("graph_breaks", GraphBroke, _graph_break),
+    ("passes", PassFinished, _pass),
+    ("schedule", KernelCompiled, _schedule),
+    ("kernel_code", KernelCompiled, _kernel_code),
+    ("perf_hints", FellBack, _fell_back),
+    ("compiles", CompileFinished, _finished),
+    ("stances", StanceChanged, _stance),
+    ("calls", CallTimed, _call),
+]
+
+
+def _lines(items: tuple[str, ...]) -> str:
+    return _indent("\n".join(items))
+
+
+def _indent(text: str) -> str:
+    return "\n".join(f"    {line}".rstrip() for line in text.splitlines())
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _read_variable() -> None:
+    """Follows TCOMPILE_LOGS. A wrong value is told once, and never keeps tcompile from being imported."""
+    text = os.environ.get(VARIABLE, "")
+    try:
+        set_logs(text)
+    except InvalidArgument as error:
+        print(f"tcompile: {VARIABLE}={text!r} is ignored: {error}", file=sys.stderr)
+
+
+_read_variable()
+
+__all__ = ["ARTIFACTS", "VARIABLE", "set_logs"]

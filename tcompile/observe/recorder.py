@@ -1,0 +1,85 @@
+"""Collects events.
+
+Enters: events from the bus. Leaves: the last so many of them, in order, and how many went before. Exists
+for readers that look at what happened once it is over: ``explain``, reports under a notebook cell, the
+history.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import TypeVar
+
+from tcompile.observe import bus
+from tcompile.observe.events import Event
+
+E = TypeVar("E", bound=Event)
+
+
+class Recorder:
+    """A context manager that collects the events emitted inside its block, the last ``limit`` of them.
+
+    ``this_thread`` leaves out what other threads emit. The events stay readable after the block, and
+    entering it again goes on collecting.
+
+    >>> with Recorder(limit=2) as seen:
+    ...     for name in "abc":
+    ...         bus.emit(Event(function=name))
+    >>> [event.function for event in seen.events], seen.dropped
+    (['b', 'c'], 1)
+    """
+
+    def __init__(self, limit: int = 10_000, *, this_thread: bool = False) -> None:
+        self._events: deque[Event] = deque(maxlen=limit)
+        self._lock = threading.Lock()
+        self._total = 0
+        self._thread = threading.get_ident() if this_thread else None
+        self._stops: list[Callable[[], None]] = []
+
+    def __call__(self, event: Event) -> None:
+        """Takes one event in."""
+        if self._thread is None or event.thread == self._thread:
+            with self._lock:
+                self._total += 1
+                self._events.append(event)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What is kept, oldest first."""
+        with self._lock:
+            return tuple(self._events)
+
+    def of(self, kind: type[E]) -> tuple[E, ...]:
+        """The kept events of one kind."""
+        return tuple(event for event in self.events if isinstance(event, kind))
+
+    @property
+    def dropped(self) -> int:
+        """How many events came before the ones that are kept."""
+        with self._lock:
+            return self._total - len(self._events)
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        with self._lock:
+            self._events.clear()
+            self._total = 0
+
+    def __enter__(self) -> Recorder:
+        self._stops.append(bus.subscribe(self) if not self._stops else lambda: None)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stops.pop()()
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def __repr__(self) -> str:
+        before = f", {self.dropped} dropped before them" if self.dropped else ""
+        return f"<Recorder: {len(self)} events{before}>"
+
+
+__all__ = ["Recorder"]
