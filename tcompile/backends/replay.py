@@ -1,12 +1,15 @@
-"""Replay: how compiled work asks to be done again in plain Python.
+"""The exception by which compiled code gives a call back to plain Python.
 
-Enters: the floating-point status of kernels, or an error of a library call. Leaves: ``Replay``, which dispatch answers by
-dropping the results and running the function itself. Exists because captured work is pure: run natively from its start,
-it raises, warns and returns exactly what plain Python would.
+Enters: nothing. Leaves: ``Replay``. Exists because compiled code raises and warns nothing of its own: whatever NumPy would
+report is reported by NumPy itself, from the user's own line, when the same stretch runs again in plain Python.
 """
 
 from __future__ import annotations
 
 
 class Replay(Exception):
-    """The results of this run must be dropped and the function run in plain Python."""
+    """The results of this run are void: run the same code in plain Python, which will raise, warn, or just work."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason

@@ -1,0 +1,161 @@
+"""The fusing CPU backend: a graph becomes machine code.
+
+Enters: a ``Graph``. Leaves: a callable that takes the graph's inputs and returns the tuple of its outputs. In between: the
+schedule (``backends.schedule``) decides what runs together, ``nests`` writes each kernel as LLVM IR with explicit vectors,
+``native`` makes it code, and ``host`` writes the Python program around the kernels.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tcompile.backends.llvm import host, native, nests, pointwise, reductions
+from tcompile.backends.llvm.text import SUPPORTED, Module
+from tcompile.backends.schedule import Kernel, Schedule, Store, schedule
+from tcompile.backends.schedule.steps import Step
+from tcompile.graph import Graph, Location, Node, SymInt
+from tcompile.graph.ops import OPS
+from tcompile.graph.sizes import hint
+from tcompile.observe import bus
+from tcompile.observe.events import KernelCompiled, UserLine
+
+NONTEMPORAL_BYTES = 32 << 20  # outputs this large leave the caches anyway, so they are written past them
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """One kernel as reports show it. ``lines`` are the user's lines it came from."""
+
+    name: str
+    nodes: tuple[Node, ...]
+    lines: tuple[Location, ...]
+    description: str
+    code: native.Code
+
+    @property
+    def ir(self) -> str:
+        """The LLVM IR that was compiled (of all kernels of the graph, which share one module)."""
+        return self.code.ir
+
+    def assembly(self) -> str:
+        """The machine code as assembly text, made anew."""
+        return self.code.assembly()
+
+
+class CompiledGraph:
+    """A compiled graph: call it with the graph's inputs.
+
+    ``source`` is the host program's text, ``kernels`` the compiled kernels.
+    """
+
+    def __init__(
+        self, program: Callable[..., tuple[Any, ...]], source: str, kernels: list[CompiledKernel], plan: Schedule
+    ) -> None:
+        self.program = program
+        self.source = source
+        self.kernels = kernels
+        self.schedule = plan
+
+    def __call__(self, *inputs: Any) -> tuple[Any, ...]:
+        return self.program(*inputs)
+
+
+def compile_graph(graph: Graph, example_inputs: Sequence[object] | None = None) -> CompiledGraph:
+    """Compiles ``graph``. ``example_inputs`` are not needed: the graph's types say everything.
+
+    The result takes the graph's inputs by position, arrays of exactly the graph's types, and returns a tuple of arrays
+    (rank-0 results may be arrays or NumPy scalars). It raises ``Replay`` where only plain Python can go on.
+    Raises BackendError where the machine has no native code or LLVM refuses.
+
+    >>> import numpy as np
+    >>> from tcompile.graph import TensorType
+    >>> from tcompile.graph.ops import apply
+    >>> g = Graph("example")
+    >>> x = g.input("x", TensorType(np.dtype("float32"), (3,)))
+    >>> g.outputs = [apply(g, "multiply", apply(g, "add", x, 1.0), 2.0)]
+    >>> compile_graph(g)(np.arange(3, dtype="float32"))
+    (array([2., 4., 6.], dtype=float32),)
+    """
+    plan = schedule(graph, supports)
+    started = time.perf_counter()
+    module = Module()
+    written: list[tuple[Step, nests.Code]] = []
+    for step in plan.steps:
+        if step.kernel is not None:
+            stores = _past_the_cache(plan, step.kernel)
+            written.append((step, nests.write(module, step.kernel, native.has_symbol, stores)))
+    codes: dict[Step, tuple[nests.Code, dict[str, int]]] = {}
+    kernels: list[CompiledKernel] = []
+    if written:
+        text = f"{native.flags_ir()}\n{module.text()}\n!0 = !{{i32 1}}\n"
+        exports = [function.name for _, code in written for function in code.functions]
+        loaded = native.load(text, exports)
+        ms = (time.perf_counter() - started) * 1e3 / len(written)
+        for step, code in written:
+            codes[step] = code, {f.name: loaded[f.name] for f in code.functions}
+            kernels.append(_report(graph, code.kernel, loaded, ms))
+    source, program = host.Program(plan, codes, compile_graph).build()
+    return CompiledGraph(program, source, kernels, plan)
+
+
+def supports(node: Node) -> bool:
+    """Whether kernels can compute this pointwise, creation or reduction node."""
+    kind = OPS[node.op].kind
+    if kind == "reduction":
+        return reductions.supports(node)
+    if kind == "pointwise":
+        return pointwise.supports(node)
+    return _supports_creation(node)
+
+
+def _supports_creation(node: Node) -> bool:
+    dtype = node.tensor.dtype
+    if dtype.name not in SUPPORTED:
+        return False
+    if node.op == "full":
+        fill = node.attrs["fill_value"]
+        return not isinstance(fill, complex) and pointwise.number_fits(fill, dtype)
+    if node.op == "arange":
+        ends = [node.attrs[key] for key in ("start", "stop", "step")]
+        return dtype.kind in "iu" and dtype.itemsize >= 4 and all(isinstance(n, int | SymInt) for n in ends)
+    return False
+
+
+def _past_the_cache(plan: Schedule, kernel: Kernel) -> list[Store]:
+    """The stores of large results that no later step of the graph reads."""
+    read = {node for step in plan.steps for node in step.reads}
+    return [
+        store
+        for store in kernel.stores
+        if store.access.buffer.node not in read
+        and hint(store.access.buffer.type.size) * store.value.dtype.itemsize >= NONTEMPORAL_BYTES
+    ]
+
+
+def _report(graph: Graph, kernel: Kernel, code: native.Code, ms: float) -> CompiledKernel:
+    lines = tuple(dict.fromkeys(n.location for n in _all_nodes(kernel) if n.location is not None))
+    made = CompiledKernel(kernel.name, kernel.nodes, lines, kernel.describe(), code)
+    if bus.active():
+        where = tuple(
+            UserLine(
+                file=at.file, line=at.line, column=at.column, end_column=at.end_column, function=at.function,
+                text=at.text,
+            )
+            for at in lines
+        )  # fmt: skip
+        bus.emit(
+            KernelCompiled(
+                kernel=kernel.name, graph=graph.name, nodes=tuple(n.name for n in _all_nodes(kernel)), lines=where,
+                ms=ms, description=made.description, get_ir=lambda: made.ir, get_assembly=made.assembly,
+            )
+        )  # fmt: skip
+    return made
+
+
+def _all_nodes(kernel: Kernel) -> list[Node]:
+    """The nodes computed in a kernel, those computed on the way included."""
+    found = {v.node: None for v in kernel.values if v.node is not None and v.op not in ("load", "number")}
+    return list(found)

@@ -1,0 +1,321 @@
+"""One vector of elements: loads, arithmetic, accumulation and stores at one place of the innermost loop.
+
+Enters: the place (a counter along the vector axis, byte addresses of the row), the values wanted there. Leaves: their
+registers, new accumulators, and stores. The last vector of a row may stick out beyond its end: lanes beyond the
+end then repeat the vector's first element, so that they never raise a flag of their own, and are never stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from tcompile.backends.llvm import pointwise, vmath
+from tcompile.backends.llvm.parameters import Parameters
+from tcompile.backends.llvm.reductions import Reduction
+from tcompile.backends.llvm.text import Writer, memory_type, splat, suffix
+from tcompile.backends.llvm.vectors import BOOL, FLOAT32, FLOAT64, INT64, Vectors
+from tcompile.backends.schedule import Access, Store, Value
+from tcompile.backends.schedule.kernel import static_elements
+from tcompile.backends.schedule.maps import Affine
+from tcompile.graph.types import DType
+
+
+@dataclass
+class Place:
+    """Where the vector lies: ``index`` along ``axis`` (both may be absent for row values), ``rest`` elements to the end.
+
+    ``address(access)`` is the byte address without the vector axis' part; ``counters`` are the other axes' indices.
+    ``whole`` says that no vector sticks out.
+    """
+
+    address: Callable[[Access], str]
+    counters: dict[int, str]
+    axis: int | None = None
+    index: str = "0"
+    rest: str = "0"
+    whole: bool = True
+
+
+@dataclass
+class Elements:
+    """Writes vectors of a kernel's values."""
+
+    w: Writer
+    v: Vectors
+    parameters: Parameters
+    has_symbol: vmath.HasSymbol
+    nontemporal: dict[Store, str] = field(default_factory=dict)
+
+    def write(
+        self,
+        place: Place,
+        wanted: Sequence[Value],
+        known: dict[Value, str],
+        stores: Sequence[Store] = (),
+        reread: dict[Value, str] | None = None,
+        keep: dict[Value, str] | None = None,
+    ) -> tuple[dict[Value, str], str | None]:
+        """Computes ``wanted`` (in order) and writes ``stores``.
+
+        ``reread`` maps values to row buffers that hold them already, ``keep`` to row buffers to fill. Returns the
+        registers and the mask of lanes inside the row (None: all are).
+        """
+        reread, keep = reread or {}, keep or {}
+        registers = dict(known)
+        straight = [v for v in wanted if v.op == "load" and self._step(v.access, place) == 1]
+        mask, lanes = self._load_straight(straight, place, registers)
+        for value in wanted:
+            if value in registers:
+                continue
+            if value in reread:
+                type = self.v.type(value.dtype)
+                at = self._at(reread[value], place.index, value.dtype)
+                registers[value] = self.w.get(f"load {type}, ptr {at}, align {value.dtype.itemsize}")
+            else:
+                registers[value] = self._value(value, place, registers, lanes)
+        for value, buffer in keep.items():
+            at = self._at(buffer, place.index, value.dtype)
+            self.w.do(f"store {self.v.type(value.dtype)} {registers[value]}, ptr {at}, align {value.dtype.itemsize}")
+        if stores:
+            self._store(stores, place, registers, mask)
+        return registers, mask
+
+    # -- addresses ------------------------------------------------------------------------------------------------
+    def _step(self, access: Access | None, place: Place) -> int | None:
+        assert access is not None
+        return 0 if place.axis is None else static_elements(access.steps[place.axis])
+
+    def _at(self, base: str, index: str, dtype: DType) -> str:
+        return self.w.get(f"getelementptr {memory_type(dtype)}, ptr {base}, i64 {index}")
+
+    # -- loads ----------------------------------------------------------------------------------------------------
+    def _load_straight(
+        self, loads: Sequence[Value], place: Place, registers: dict[Value, str]
+    ) -> tuple[str | None, str]:
+        """Loads what is contiguous. Returns the mask of lanes inside, and the lanes' offsets (the last repeat)."""
+        w, v = self.w, self.v
+        offsets = "<" + ", ".join(f"i64 {i}" for i in range(v.lanes)) + ">"
+        addresses = {}
+        for value in loads:
+            assert value.access is not None
+            addresses[value] = self._at(place.address(value.access), place.index, value.dtype)
+        if place.whole or place.axis is None:
+            for value in loads:
+                registers[value] = self._truth(
+                    value.dtype, w.get(f"load {self._memory(value.dtype)}, ptr {addresses[value]}, align 1")
+                )
+            return None, offsets
+        full = w.get(f"icmp sge i64 {place.rest}, {v.lanes}")
+        all_of_it, part, on = w.label("full"), w.label("part"), w.label("on")
+        w.branch(full, all_of_it, part)
+        w.place(all_of_it)
+        whole = {
+            x: w.get(f"load {self._memory(x.dtype)}, ptr {addresses[x]}, align 1") for x in loads
+        }
+        w.jump(on)
+        w.place(part)
+        mask_type = f"<{v.lanes} x i1>"
+        limit = v.spread("i64", place.rest)
+        inside = w.get(f"icmp slt <{v.lanes} x i64> {offsets}, {limit}")
+        first = splat(v.lanes, "i64", "0")
+        clamped = w.get(f"select {mask_type} {inside}, <{v.lanes} x i64> {offsets}, <{v.lanes} x i64> {first}")
+        partial = {x: self._masked_load(x.dtype, addresses[x], inside) for x in loads}
+        w.jump(on)
+        w.place(on)
+        mask = w.select_phi(mask_type, [(splat(v.lanes, "i1", "true"), all_of_it), (inside, part)])
+        lanes = w.select_phi(f"<{v.lanes} x i64>", [(offsets, all_of_it), (clamped, part)])
+        for x in loads:
+            joined = w.select_phi(self._memory(x.dtype), [(whole[x], all_of_it), (partial[x], part)])
+            registers[x] = joined
+        for x in loads:
+            registers[x] = self._truth(x.dtype, registers[x])
+        return mask, lanes
+
+    def _memory(self, dtype: DType) -> str:
+        return f"<{self.v.lanes} x {memory_type(dtype)}>"
+
+    def _truth(self, dtype: DType, register: str) -> str:
+        if dtype != BOOL:
+            return register
+        return self.w.get(f"icmp ne {self._memory(dtype)} {register}, zeroinitializer")
+
+    def _masked_load(self, dtype: DType, address: str, mask: str) -> str:
+        type, scalar = self._memory(dtype), memory_type(dtype)
+        first = self.v.spread(scalar, self.w.get(f"load {scalar}, ptr {address}, align 1"))
+        name = f"@llvm.masked.load.{suffix(self.v.lanes, scalar)}.p0"
+        self.w.module.declare(name, f"declare {type} {name}(ptr, i32, <{self.v.lanes} x i1>, {type})")
+        return self.w.get(
+            f"call {type} {name}(ptr {address}, i32 1, <{self.v.lanes} x i1> {mask}, {type} {first})"
+        )
+
+    def _load(self, value: Value, place: Place, lanes: str) -> str:
+        """A load that is not contiguous: the same element in all lanes, or elements far apart."""
+        w, v, access = self.w, self.v, value.access
+        assert access is not None
+        scalar = memory_type(value.dtype)
+        base = place.address(access)
+        if place.axis is None or not access.steps[place.axis]:
+            return self._truth(value.dtype, v.spread(scalar, w.get(f"load {scalar}, ptr {base}, align 1")))
+        step = self.parameters.bytes(w, access.steps[place.axis], access.buffer)
+        start = w.get(f"getelementptr i8, ptr {base}, i64 {w.get(f'mul i64 {place.index}, {step}')}")
+        if static_elements(access.steps[place.axis]) is not None:
+            return self._truth(value.dtype, self._gather(value.dtype, start, step, lanes))
+        # The step is known at run time only: very often it is one element.
+        unit = w.at_entry(f"icmp eq i64 {step}, {value.dtype.itemsize}")
+        if place.whole:
+            near = unit
+        else:
+            near = w.get(f"and i1 {unit}, {w.get(f'icmp sge i64 {place.rest}, {v.lanes}')}")
+        straight, apart, on = w.label("near"), w.label("apart"), w.label("on")
+        w.branch(near, straight, apart)
+        w.place(straight)
+        one = w.get(f"load {self._memory(value.dtype)}, ptr {start}, align 1")
+        w.jump(on)
+        w.place(apart)
+        other = self._gather(value.dtype, start, step, lanes)
+        origin = w.block
+        w.jump(on)
+        w.place(on)
+        joined = w.select_phi(self._memory(value.dtype), [(one, straight), (other, origin)])
+        return self._truth(value.dtype, joined)
+
+    def _gather(self, dtype: DType, start: str, step: str, lanes: str) -> str:
+        w, n = self.w, self.v.lanes
+        type, scalar = self._memory(dtype), memory_type(dtype)
+        distances = w.get(f"mul <{n} x i64> {lanes}, {self._spread_size(step)}")
+        pointers = w.get(f"getelementptr i8, ptr {start}, <{n} x i64> {distances}")
+        name = f"@llvm.masked.gather.{suffix(n, scalar)}.v{n}p0"
+        w.module.declare(name, f"declare {type} {name}(<{n} x ptr>, i32, <{n} x i1>, {type})")
+        all_lanes = splat(n, "i1", "true")
+        return w.get(
+            f"call {type} {name}(<{n} x ptr> {pointers}, i32 1, <{n} x i1> {all_lanes}, {type} poison)"
+        )
+
+    def _spread_size(self, size: str) -> str:
+        return splat(self.v.lanes, "i64", size) if not size.startswith("%") else self.v.spread("i64", size)
+
+    # -- values ---------------------------------------------------------------------------------------------------
+    def _value(self, value: Value, place: Place, registers: dict[Value, str], lanes: str) -> str:
+        v, w, p = self.v, self.w, self.parameters
+        if value.op == "load":
+            return self._load(value, place, lanes)
+        if value.op == "constant":
+            (number,) = value.operands
+            assert not isinstance(number, Value)
+            return v.constant(value.dtype, number)
+        if value.op == "size":
+            whole = v.spread("i64", p.size(w, value.attrs["size"]))
+            if value.dtype == FLOAT32:  # as NumPy converts a Python int: by way of a double
+                return v.convert("fptrunc", v.convert("sitofp", whole, INT64, FLOAT64), FLOAT64, FLOAT32)
+            return pointwise.cast(v, INT64, value.dtype, whole)
+        if value.op == "number":
+            double = v.spread("double", p.number(w, value.attrs["buffer"]))
+            return pointwise.cast(v, FLOAT64, value.dtype, double)
+        if value.op == "iota":
+            return self._iota(value, place, lanes)
+        operand: DType = value.attrs["operand_dtype"]
+        operands = [
+            registers[o] if isinstance(o, Value) else v.constant(operand, o) for o in value.operands
+        ]
+        return pointwise.emit(v, value.op, operand, value.dtype, operands, self.has_symbol)
+
+    def _iota(self, value: Value, place: Place, lanes: str) -> str:
+        w, v, p = self.w, self.v, self.parameters
+        index: Affine = value.attrs["index"]
+        base, along = p.size(w, index.offset), None
+        for axis, multiple in index.terms:
+            counter = place.index if axis == place.axis else place.counters[axis]
+            term = w.get(f"mul i64 {counter}, {p.size(w, multiple)}")
+            base = w.get(f"add i64 {base}, {term}")
+            if axis == place.axis:
+                along = p.size(w, multiple)
+        result = v.spread("i64", base)
+        if along is not None:
+            steps = w.get(f"mul <{v.lanes} x i64> {lanes}, {self._spread_size(along)}")
+            result = v.op("add", INT64, result, steps)
+        return pointwise.cast(v, INT64, value.dtype, result)
+
+    # -- stores ---------------------------------------------------------------------------------------------------
+    def _store(
+        self, stores: Sequence[Store], place: Place, registers: dict[Value, str], mask: str | None
+    ) -> None:
+        w, v = self.w, self.v
+        straight: list[tuple[Store, str, str]] = []
+        for store in stores:
+            dtype = store.value.dtype
+            register = registers[store.value]
+            if dtype == BOOL:
+                register = w.get(f"zext <{v.lanes} x i1> {register} to {self._memory(dtype)}")
+            base = place.address(store.access)
+            if place.axis is None or not store.access.steps[place.axis]:
+                scalar = memory_type(dtype)
+                one = w.get(f"extractelement {self._memory(dtype)} {register}, i64 0")
+                w.do(f"store {scalar} {one}, ptr {base}, align 1")
+            elif static_elements(store.access.steps[place.axis]) == 1:
+                straight.append((store, register, self._at(base, place.index, dtype)))
+            else:
+                self._scatter(store, register, base, place, mask)
+        if not straight:
+            return
+        if mask is None:
+            for store, register, address in straight:
+                self._store_whole(store, register, address)
+            return
+        full = w.get(f"icmp sge i64 {place.rest}, {v.lanes}")
+        all_of_it, part, on = w.label("full"), w.label("part"), w.label("on")
+        w.branch(full, all_of_it, part)
+        w.place(all_of_it)
+        for store, register, address in straight:
+            self._store_whole(store, register, address)
+        w.jump(on)
+        w.place(part)
+        for store, register, address in straight:
+            type, scalar = self._memory(store.value.dtype), memory_type(store.value.dtype)
+            name = f"@llvm.masked.store.{suffix(v.lanes, scalar)}.p0"
+            w.module.declare(name, f"declare void {name}({type}, ptr, i32, <{v.lanes} x i1>)")
+            w.do(f"call void {name}({type} {register}, ptr {address}, i32 1, <{v.lanes} x i1> {mask})")
+        w.jump(on)
+        w.place(on)
+
+    def _store_whole(self, store: Store, register: str, address: str) -> None:
+        w, type = self.w, self._memory(store.value.dtype)
+        aligned = self.nontemporal.get(store)
+        if aligned is None:
+            w.do(f"store {type} {register}, ptr {address}, align 1")
+            return
+        around, through, on = w.label("around"), w.label("through"), w.label("on")
+        w.branch(aligned, around, through)
+        w.place(around)
+        w.do(f"store {type} {register}, ptr {address}, align 64, !nontemporal !0")
+        w.jump(on)
+        w.place(through)
+        w.do(f"store {type} {register}, ptr {address}, align 1")
+        w.jump(on)
+        w.place(on)
+
+    def _scatter(self, store: Store, register: str, base: str, place: Place, mask: str | None) -> None:
+        w, n = self.w, self.v.lanes
+        assert place.axis is not None
+        type, scalar = self._memory(store.value.dtype), memory_type(store.value.dtype)
+        step = self.parameters.bytes(w, store.access.steps[place.axis], store.access.buffer)
+        start = w.get(f"getelementptr i8, ptr {base}, i64 {w.get(f'mul i64 {place.index}, {step}')}")
+        offsets = "<" + ", ".join(f"i64 {i}" for i in range(n)) + ">"
+        distances = w.get(f"mul <{n} x i64> {offsets}, {self._spread_size(step)}")
+        pointers = w.get(f"getelementptr i8, ptr {start}, <{n} x i64> {distances}")
+        name = f"@llvm.masked.scatter.{suffix(n, scalar)}.v{n}p0"
+        w.module.declare(name, f"declare void {name}({type}, <{n} x ptr>, i32, <{n} x i1>)")
+        lanes = mask or splat(n, "i1", "true")
+        w.do(f"call void {name}({type} {register}, <{n} x ptr> {pointers}, i32 1, <{n} x i1> {lanes})")
+
+    # -- reductions -----------------------------------------------------------------------------------------------
+    def accumulate(self, reduce: Value, registers: dict[Value, str], mask: str | None, held: list[str]) -> list[str]:
+        """The accumulators of ``reduce`` after this vector."""
+        reduction = Reduction(reduce.attrs["op"], reduce.dtype)
+        element = registers[reduce.values[0]]
+        if mask is not None:
+            nothing = self.v.constant(reduce.dtype, reduction.identity())
+            element = self.v.pick(mask, reduce.dtype, element, nothing)
+        return reduction.update(self.v, held, element)
+
+

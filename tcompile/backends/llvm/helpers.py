@@ -1,0 +1,67 @@
+"""What generated host programs call.
+
+Enters: status bits of kernels, library calls with their arguments. Leaves: nothing, or results; where plain NumPy would
+warn, raise or do something that only it knows, ``Replay``.
+
+NumPy's error state is asked for when a flag was raised. The underflow flag is an exception: vector functions do
+not raise it as NumPy's do, so a program refuses to run at all where underflow is not ignored (``check_error_state``).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tcompile.backends.llvm.vectors import DIVIDE, INTEGER_OVERFLOW, INVALID, ONLY_NUMPY, OVERFLOW
+from tcompile.backends.replay import Replay
+
+_CATEGORIES = ((DIVIDE, "divide"), (OVERFLOW, "over"), (INVALID, "invalid"), (INTEGER_OVERFLOW, "over"))
+
+# NumPy's error state is an opaque object in a context variable: where it is the same object, the state is the same.
+_state: Callable[[], object] = np._core.umath._extobj_contextvar.get  # type: ignore[attr-defined]
+_harmless: object = None
+
+
+def check_error_state() -> None:
+    """Raises Replay where NumPy reports underflow."""
+    global _harmless
+    state = _state()
+    if state is not _harmless:
+        if np.geterr()["under"] != "ignore":
+            raise Replay("underflow is reported, which vector functions do not do as NumPy does")
+        _harmless = state
+
+
+def floating_point_report(status: int) -> None:
+    """Raises Replay where a kernel's flags mean that NumPy would warn, raise or call somebody."""
+    if status & ONLY_NUMPY:
+        raise Replay("a value that only NumPy knows how to treat")
+    state = np.geterr()
+    for bit, category in _CATEGORIES:
+        if status & bit and state[category] != "ignore":
+            raise Replay(f"floating-point flag: {category}")
+
+
+def library_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Calls a library function; any exception, warning or floating-point flag becomes Replay."""
+    try:
+        with np.errstate(divide="raise", over="raise", invalid="raise"):
+            return function(*args, **kwargs)
+    except Exception as error:
+        raise Replay(f"{type(error).__name__}: {error}") from None
+
+
+def guarded_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The same for functions that may warn by themselves, not only through floating-point flags."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return library_call(function, *args, **kwargs)
+
+
+def expect(condition: bool, reason: str) -> None:
+    """Raises Replay where an assumption about sizes does not hold."""
+    if not condition:
+        raise Replay(reason)

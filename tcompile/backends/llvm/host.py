@@ -1,0 +1,295 @@
+"""The host program: straight-line Python that allocates, launches kernels, calls libraries and makes views.
+
+Enters: a ``Schedule`` and the loaded kernels. Leaves: Python source and the function it defines. Sizes come from the input
+arrays' shapes; every array is dropped right after its last use, so that its memory serves the next one.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from tcompile.backends.llvm import helpers, native
+from tcompile.backends.llvm.nests import Code, Function
+from tcompile.backends.schedule import Schedule
+from tcompile.backends.schedule.steps import Step
+from tcompile.graph import Graph, Node, Size, SymInt, TensorType
+from tcompile.graph.ops import OPS
+from tcompile.graph.sizes import hint, product
+
+_numbers = count()
+CHUNK_NS = 120_000.0  # work that one chunk should be worth: less is not worth a second thread
+_QUIET = frozenset({"matmul", "concat", "copy", "copy_c", "sort", "argsort", "cumulative_sum", "cumulative_prod"})
+
+
+@dataclass
+class Program:
+    """The text under construction and the names it uses."""
+
+    schedule: Schedule
+    codes: dict[Step, tuple[Code, dict[str, int]]]
+    compile_region: Callable[[Graph], Callable[..., Any]]
+    lines: list[str] = field(default_factory=list)
+    names: dict[str, Any] = field(default_factory=dict)
+    arrays: dict[Node, str] = field(default_factory=dict)
+
+    def build(self) -> tuple[str, Callable[..., tuple[Any, ...]]]:
+        """Writes the program and executes its definition."""
+        graph = self.schedule.graph
+        self.names.update(
+            launch=native.launcher(), empty=native.empty, as_array=np.asarray,
+            check_error_state=helpers.check_error_state, report=helpers.floating_point_report,
+            library_call=helpers.library_call, guarded_call=helpers.guarded_call, expect=helpers.expect,
+        )  # fmt: skip
+        for node in graph.inputs:
+            self.arrays[node] = self._name(node)
+        arguments = ", ".join(self.arrays[node] for node in graph.inputs)
+        self._symbols()
+        launches = any(step.kernel is not None for step in self.schedule.steps)
+        if launches:
+            self.lines.append("check_error_state()")
+            self.lines.append("status = 0")
+        self._rank_zero_inputs()
+        last = self._last_uses()
+        for position, step in enumerate(self.schedule.steps):
+            if step.kind == "kernel":
+                self._launch(step)
+            elif step.kind == "view":
+                self._view(step)
+            else:
+                self._call(step)
+            dead = [self.arrays[node] for node in last.get(position, ())]
+            if dead:
+                self.lines.append(f"del {', '.join(dead)}")
+        if launches:
+            self.lines.append("if status:")
+            self.lines.append("    report(status)")
+        results = "".join(self.arrays[node] + ", " for node in graph.outputs)
+        self.lines.append(f"return ({results.rstrip() if len(graph.outputs) == 1 else results.rstrip(', ')})")
+        source = "\n".join([f"def program({arguments}):", *("    " + line for line in self.lines)]) + "\n"
+        file = f"<tcompile {graph.name} {next(_numbers)}>"
+        exec(compile(source, file, "exec"), self.names)
+        linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+        program: Callable[..., tuple[Any, ...]] = self.names["program"]
+        return source, program
+
+    # -- names ----------------------------------------------------------------------------------------------------
+    def _name(self, node: Node) -> str:
+        name = node.name if node.name.isidentifier() else f"value_{len(self.arrays)}"
+        return f"{name}_" if name in self.names or name in ("status", "def", "lambda", "in", "is") else name
+
+    def _constant(self, name: str, value: Any) -> str:
+        self.names[name] = value
+        return name
+
+    def _size(self, size: Size) -> str:
+        return str(size)
+
+    def _shape(self, shape: Sequence[Size]) -> str:
+        inside = ", ".join(map(self._size, shape))
+        return f"({inside},)" if len(shape) == 1 else f"({inside})"
+
+    def _symbols(self) -> None:
+        graph = self.schedule.graph
+        for name, (position, axis) in graph.symbol_inputs().items():
+            source = self.arrays[graph.inputs[position]]
+            self.lines.append(f"{name} = {source}" if axis is None else f"{name} = {source}.shape[{axis}]")
+
+    def _rank_zero_inputs(self) -> None:
+        """NumPy scalars become 0-d arrays, which kernels can read."""
+        read = {node for step in self.schedule.steps if step.kernel is not None for node in step.reads}
+        for node in self.schedule.graph.inputs:
+            if node in read and isinstance(node.type, TensorType) and not node.type.ndim:
+                name = f"{self.arrays[node]}_array"
+                self.lines.append(f"{name} = as_array({self.arrays[node]})")
+                self.names.setdefault("_rank_zero", {})[node] = name
+
+    def _last_uses(self) -> dict[int, list[Node]]:
+        outputs = set(self.schedule.graph.outputs)
+        last: dict[Node, int] = {}
+        for position, step in enumerate(self.schedule.steps):
+            for node in [*step.reads, *step.writes]:
+                last[node] = position
+        dead: dict[int, list[Node]] = {}
+        for node, position in last.items():
+            if node not in outputs and node.op != "input":
+                dead.setdefault(position, []).append(node)
+        return dead
+
+    # -- steps ----------------------------------------------------------------------------------------------------
+    def _launch(self, step: Step) -> None:
+        code, addresses = self.codes[step]
+        assert step.kernel is not None
+        for node in step.writes:
+            self.arrays[node] = self._name(node)
+            self._allocate(node)
+        partial = ""
+        for function in code.functions:
+            items = self._items(function)
+            if function.partial_words:
+                partial = f"{function.name}_partials"
+                self.names["int64"] = np.dtype("int64")
+                self.lines.append(f"{partial}_count = {items}")
+                self.lines.append(f"{partial} = empty(({partial}_count * {function.partial_words},), int64)")
+                items = f"{partial}_count"
+            elif partial and function is code.functions[-1]:
+                items = f"{partial}_count"
+            arguments = []
+            for argument in function.parameters.arguments:
+                if isinstance(argument, Node):
+                    arguments.append(self.names.get("_rank_zero", {}).get(argument) or self.arrays[argument])
+                else:
+                    arguments.append(partial if isinstance(argument, str) else self._size(argument))
+            kernel = self._constant(function.name, addresses[function.name])
+            grain = items if function is code.functions[-1] and partial else self._grain(step, function)
+            spec = repr(function.parameters.spec.encode())
+            self.lines.append(f"status |= launch({', '.join([kernel, spec, items, grain, *arguments])})")
+        if partial:
+            self.lines.append(f"del {partial}")
+
+    def _allocate(self, node: Node) -> None:
+        type = node.tensor
+        dtype = self._constant(type.dtype.name, type.dtype)
+        order = type.layout.order
+        extra = "" if order == tuple(range(type.ndim)) else f", {order}"
+        self.lines.append(f"{self.arrays[node]} = empty({self._shape(type.shape)}, {dtype}{extra})")
+
+    def _items(self, function: Function) -> str:
+        *outer, last = function.items
+        if function.per_item != 1:
+            if isinstance(last, int):
+                last = -(-last // function.per_item)
+                return self._size(product([*outer, last]))
+            inner = f"(({last}) + {function.per_item - 1}) // {function.per_item}"
+            return " * ".join([*(f"({n})" for n in outer), inner])
+        return self._size(product(function.items))
+
+    def _grain(self, step: Step, function: Function) -> str:
+        kernel = step.kernel
+        assert kernel is not None
+        points = product(axis.size for axis in kernel.axes)
+        per_point = element_ns(kernel.values, kernel.stores)
+        items = 1
+        for n in function.items:
+            items *= max(1, hint(n))
+        items = max(1, -(-items // function.per_item))
+        per_item = per_point * max(1, hint(points)) / items
+        grain = max(1, int(CHUNK_NS / per_item))
+        if kernel.form == "flat" and len(kernel.axes) == 1:
+            grain = -(-grain // 1024) * 1024
+        return str(grain)
+
+    def _view(self, step: Step) -> None:
+        node = step.node
+        assert node is not None
+        source = self.arrays[node.inputs[0]]
+        self.arrays[node] = self._name(node)
+        text = self._view_text(node, source)
+        self.lines.append(f"{self.arrays[node]} = {text}")
+
+    def _view_text(self, node: Node, source: str) -> str:
+        shape = node.tensor.shape
+        if node.op == "permute_dims":
+            return f"{source}.transpose({node.attrs['axes']})"
+        if node.op == "reshape":
+            return f"{source}.reshape({self._shape(shape)})"
+        if node.op == "index":
+            key = node.attrs["key"]
+            return f"{source}[{self._key(key)}]"
+        function = self._constant(f"numpy_{node.op}", OPS[node.op].numpy)
+        attrs = "".join(f", {key}={self._attribute(node, key)}" for key in node.attrs)
+        return f"{function}({source}{attrs})"
+
+    def _key(self, key: Sequence[Any]) -> str:
+        def item(k: Any) -> str:
+            if isinstance(k, slice):
+                parts = ["" if p is None else str(p) for p in (k.start, k.stop)]
+                return ":".join([*parts, *([] if k.step is None else [str(k.step)])])
+            return "..." if k is Ellipsis else str(k)
+
+        return "(" + ", ".join(item(k) for k in key) + ",)" if not key else ", ".join(item(k) for k in key) + ","
+
+    def _attribute(self, node: Node, key: str) -> str:
+        value = node.attrs[key]
+        if _symbolic(value):
+            return self._text(value)
+        if isinstance(value, int | bool | tuple) and _plain(value):
+            return repr(value)
+        return self._constant(f"{node.name}_{key}", value)
+
+    def _text(self, value: Any) -> str:
+        if isinstance(value, tuple):
+            inside = ", ".join(map(self._text, value))
+            return f"({inside},)" if len(value) == 1 else f"({inside})"
+        if isinstance(value, slice):
+            return f"slice({self._text(value.start)}, {self._text(value.stop)}, {self._text(value.step)})"
+        if isinstance(value, SymInt):
+            return str(value)
+        return repr(value)
+
+    def _call(self, step: Step) -> None:
+        node = step.node
+        assert node is not None
+        self.arrays[node] = self._name(node)
+        operands = []
+        for operand in node.operands:
+            if isinstance(operand, Node):
+                operands.append(self.arrays[operand])
+            else:
+                operands.append(self._text(operand) if isinstance(operand, int | SymInt) else self._number(operand))
+        if node.op == "get":
+            self.lines.append(f"{self.arrays[node]} = {operands[0]}[{node.attrs['index']}]")
+            return
+        if node.op == "cond":
+            yes, no = (
+                self._constant(f"{node.name}_{side}", self.compile_region(region))
+                for side, region in zip(("if_true", "if_false"), node.regions, strict=True)
+            )
+            predicate, *rest = operands
+            given = ", ".join(rest)
+            self.lines.append(f"if {predicate}:")
+            self.lines.append(f"    {self.arrays[node]} = {yes}({given})")
+            self.lines.append("else:")
+            self.lines.append(f"    {self.arrays[node]} = {no}({given})")
+            return
+        attrs = [f"{key}={self._attribute(node, key)}" for key in node.attrs]
+        if node.regions:
+            regions = [self.compile_region(region) for region in node.regions]
+            attrs.append(f"regions={self._constant(f'{node.name}_regions', regions)}")
+        function = self._constant(f"numpy_{node.op}", OPS[node.op].numpy)
+        call = "library_call" if node.op in _QUIET or OPS[node.op].kind == "pointwise" else "guarded_call"
+        text = f"{call}({', '.join([function, *operands, *attrs])})"
+        self.lines.append(f"{self.arrays[node]} = {text}")
+
+    def _number(self, value: Any) -> str:
+        return self._constant(f"constant_{len(self.names)}", value)
+
+
+def element_ns(values: Sequence[Any], stores: Sequence[Any]) -> float:
+    """A rough estimate of the time for one element, in nanoseconds: memory traffic and arithmetic."""
+    traffic = sum(v.dtype.itemsize for v in values if v.op == "load" and v.axes)
+    traffic += sum(s.value.dtype.itemsize for s in stores if s.access.axes)
+    arithmetic = sum(v.attrs.get("own_cost", 0.0) for v in values)
+    return 0.05 + 0.04 * traffic + 0.03 * arithmetic
+
+
+def _symbolic(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return any(_symbolic(item) for item in value)
+    if isinstance(value, slice):
+        return any(_symbolic(item) for item in (value.start, value.stop, value.step))
+    return isinstance(value, SymInt)
+
+
+def _plain(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return all(_plain(item) for item in value)
+    return isinstance(value, int | bool | str | None)
+
+
+

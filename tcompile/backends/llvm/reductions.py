@@ -1,0 +1,152 @@
+"""How each reduction accumulates, merges and finishes.
+
+Enters: vectors of elements. Leaves: accumulator vectors, and their final value. A reduction is a list of accumulator parts:
+sums of float32 are carried in float64; sums of float64 carry the rounding errors of every addition beside the sum
+(Knuth's two-sum), so that both are at least as exact as NumPy's pairwise summation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tcompile.backends.llvm.pointwise import maximum, minimum
+from tcompile.backends.llvm.text import SUPPORTED
+from tcompile.backends.llvm.vectors import FLOAT32, FLOAT64, Vectors
+from tcompile.graph import Node
+from tcompile.graph.sizes import SymInt
+from tcompile.graph.types import DType
+
+_LOWERED = frozenset({"sum", "prod", "max", "min", "any", "all"})
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """The reduction ``op`` over elements of ``dtype``."""
+
+    op: str
+    dtype: DType
+
+    @property
+    def parts(self) -> tuple[DType, ...]:
+        """The dtypes of the accumulators."""
+        if self.op == "sum" and self.dtype == FLOAT32:
+            return (FLOAT64,)
+        if self.op == "sum" and self.dtype == FLOAT64:
+            return (FLOAT64, FLOAT64)
+        return (self.dtype,)
+
+    def identity(self) -> bool | int | float:
+        """The element that changes nothing (the parts start from it)."""
+        if self.op in ("any", "all"):
+            return self.op == "all"
+        if self.op == "sum":
+            return 0
+        if self.op == "prod":
+            return 1
+        if self.dtype.kind == "b":
+            return self.op == "min"
+        if self.dtype.kind == "f":
+            return float("-inf") if self.op == "max" else float("inf")
+        info = np.iinfo(self.dtype)
+        return int(info.min if self.op == "max" else info.max)
+
+    def start(self, v: Vectors) -> list[str]:
+        """The accumulators before the first element."""
+        return [v.constant(part, self.identity() if i == 0 else 0) for i, part in enumerate(self.parts)]
+
+    def update(self, v: Vectors, accumulators: list[str], element: str) -> list[str]:
+        """The accumulators after one more vector of elements."""
+        if self.op == "sum" and self.dtype == FLOAT32:
+            wide = v.convert("fpext", element, FLOAT32, FLOAT64)
+            return [v.op("fadd", FLOAT64, accumulators[0], wide)]
+        if self.op == "sum" and self.dtype == FLOAT64:
+            total, error = two_sum(v, accumulators[0], element)
+            return [total, v.op("fadd", FLOAT64, accumulators[1], error)]
+        return [self._combine(v, accumulators[0], element)]
+
+    def merge(self, v: Vectors, a: list[str], b: list[str]) -> list[str]:
+        """Two sets of accumulators as one."""
+        if self.op == "sum" and self.dtype == FLOAT64:
+            total, error = two_sum(v, a[0], b[0])
+            return [total, v.op("fadd", FLOAT64, v.op("fadd", FLOAT64, a[1], b[1]), error)]
+        if self.op == "sum" and self.dtype == FLOAT32:
+            return [v.op("fadd", FLOAT64, a[0], b[0])]
+        return [self._combine(v, a[0], b[0])]
+
+    def finish(self, v: Vectors, accumulators: list[str]) -> str:
+        """The result's vector."""
+        if self.op == "sum" and self.dtype == FLOAT32:
+            return v.convert("fptrunc", accumulators[0], FLOAT64, FLOAT32)
+        if self.op == "sum" and self.dtype == FLOAT64:
+            total, error = accumulators
+            lost = v.is_nan(FLOAT64, error)  # the sum is infinite or NaN, and its error means nothing
+            return v.pick(lost, FLOAT64, total, v.op("fadd", FLOAT64, total, error))
+        return accumulators[0]
+
+    def across(self, v: Vectors, accumulators: list[str]) -> list[str]:
+        """Merges the lanes; every lane of the result holds the total."""
+        lanes = v.lanes
+        step = lanes // 2
+        while step:
+            mask = ", ".join(f"i32 {(i + step) % lanes}" for i in range(lanes))
+            turned = [
+                v.w.get(
+                    f"shufflevector {v.type(part)} {a}, {v.type(part)} poison, <{lanes} x i32> <{mask}>"
+                )
+                for part, a in zip(self.parts, accumulators, strict=True)
+            ]
+            accumulators = self.merge(v, accumulators, turned)
+            step //= 2
+        return [
+            v.w.get(
+                f"shufflevector {v.type(part)} {a}, {v.type(part)} poison, <{lanes} x i32> zeroinitializer"
+            )
+            for part, a in zip(self.parts, accumulators, strict=True)
+        ]
+
+    def _combine(self, v: Vectors, a: str, b: str) -> str:
+        d = self.dtype
+        if self.op in ("any", "all"):
+            return v.mask("or" if self.op == "any" else "and", a, b)
+        if self.op == "max":
+            return maximum(v, d, a, b)
+        if self.op == "min":
+            return minimum(v, d, a, b)
+        name = {"sum": "add", "prod": "mul"}[self.op]
+        return v.op(("f" if d.kind == "f" else "") + name, d, a, b)
+
+
+def two_sum(v: Vectors, a: str, b: str) -> tuple[str, str]:
+    """The rounded sum and its exact rounding error (D. E. Knuth, TAOCP 2, 4.2.2, theorem B)."""
+    total = v.op("fadd", FLOAT64, a, b)
+    b_part = v.op("fsub", FLOAT64, total, a)
+    a_part = v.op("fsub", FLOAT64, total, b_part)
+    error = v.op(
+        "fadd", FLOAT64, v.op("fsub", FLOAT64, a, a_part), v.op("fsub", FLOAT64, b, b_part)
+    )
+    return total, error
+
+
+def supports(node: Node) -> bool:
+    """Whether kernels can compute this reduction."""
+    operand = node.operands[0]
+    if node.op not in _LOWERED or not isinstance(operand, Node):
+        return False
+    type = operand.tensor
+    if type.dtype.name not in SUPPORTED or not type.dtype.isnative or node.tensor.dtype != type.dtype:
+        return False
+    if type.dtype.kind == "b" and node.op in ("sum", "prod"):
+        return False
+    if not node.attrs["axis"]:
+        return False
+    if node.op in ("max", "min"):  # NumPy raises where there is no element, and wraps at none otherwise
+        for axis in node.attrs["axis"]:
+            size = type.shape[axis]
+            low = size.bounds()[0] if isinstance(size, SymInt) else size
+            if low is None or low < 1:
+                return False
+    return True
+
+

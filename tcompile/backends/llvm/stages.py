@@ -1,0 +1,101 @@
+"""In which pass over a row each value of a kernel is computed.
+
+Enters: a kernel. Leaves: for every value its level (once a row, or once an element) and the pass in which it is ready.
+A reduction is complete after the pass that accumulates it, so what uses its result waits for the next pass: softmax has
+three passes over each row, all in one kernel while the row is in the cache.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tcompile.backends.schedule import Kernel, Store, Value
+
+KEEP_ABOVE = 8.0  # a value dearer than this is kept in a row buffer for later passes, rather than computed again
+
+
+@dataclass
+class Stages:
+    """``ready`` maps each value to the first pass that can have it (for row values: that needs it done before)."""
+
+    kernel: Kernel
+    row_axes: frozenset[int]
+    ready: dict[Value, int] = field(default_factory=dict)
+    passes: int = 0
+
+    def __post_init__(self) -> None:
+        for value in self.kernel.values:
+            if value.op == "reduce":
+                self.ready[value] = self.ready[value.values[0]] + 1
+            else:
+                self.ready[value] = max((self.ready[v] for v in value.values), default=0)
+        self.passes = max(
+            [self.ready[v] for v in self.kernel.values if v.op == "reduce"]
+            + [self.ready[s.value] + 1 for s in self.kernel.stores if not self.row_store(s)],
+            default=0,
+        )
+
+    def per_row(self, value: Value) -> bool:
+        """Whether the value is computed once a row, outside the innermost loops."""
+        return value.op == "reduce" or value.axes <= self.row_axes
+
+    def row_store(self, store: Store) -> bool:
+        """Whether the store writes one element a row."""
+        return store.access.axes <= self.row_axes
+
+    def row_values(self, number: int) -> list[Value]:
+        """The row values that are complete before pass ``number`` and not earlier, in order; reductions left out."""
+        return [
+            v for v in self.kernel.values if v.op != "reduce" and self.per_row(v) and self.ready[v] == number
+        ]
+
+    def reductions(self, number: int) -> list[Value]:
+        """The reductions that pass ``number`` accumulates."""
+        return [v for v in self.kernel.values if v.op == "reduce" and self.ready[v] == number + 1]
+
+    def stores(self, number: int) -> list[Store]:
+        """The element stores of pass ``number``."""
+        return [s for s in self.kernel.stores if not self.row_store(s) and self.ready[s.value] == number]
+
+    def row_stores(self, number: int) -> list[Store]:
+        """The row stores that are possible before pass ``number`` and not earlier."""
+        return [s for s in self.kernel.stores if self.row_store(s) and self.ready[s.value] == number]
+
+    def needed(self, number: int, kept: dict[Value, int]) -> list[Value]:
+        """The element values that pass ``number`` computes or reads again; ``kept`` are read after their own pass."""
+        goals = [r.values[0] for r in self.reductions(number)] + [s.value for s in self.stores(number)]
+        found: set[Value] = set()
+        while goals:
+            value = goals.pop()
+            if value in found or self.per_row(value):
+                continue
+            found.add(value)
+            if not (value in kept and kept[value] < number):
+                goals.extend(value.values)
+        return [v for v in self.kernel.values if v in found]
+
+    def worth_keeping(self) -> dict[Value, int]:
+        """Dear element values that several passes need, and the first pass that computes them."""
+        first: dict[Value, int] = {}
+        again: set[Value] = set()
+        for number in range(self.passes):
+            for value in self.needed(number, {}):
+                if value in first:
+                    again.add(value)
+                else:
+                    first[value] = number
+        dear = {v for v in again if v.op not in ("load", "iota") and v.cost >= KEEP_ABOVE}
+        covered = {o for v in dear for o in _below(v)}
+        tops = dear - covered
+        return {v: first[v] for v in self.kernel.values if v in tops}
+
+
+def _below(value: Value) -> set[Value]:
+    found: set[Value] = set()
+    stack = value.values
+    while stack:
+        v = stack.pop()
+        if v not in found:
+            found.add(v)
+            stack.extend(v.values)
+    return found

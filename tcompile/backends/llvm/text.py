@@ -1,0 +1,193 @@
+"""Writes LLVM IR text: one function, block by block, and the module around it.
+
+Enters: instructions as text. Leaves: text that LLVM parses. Exists because building the same text through an object
+model costs more time than compiling it.
+
+In registers a bool is an ``i1`` lane; in memory it is a byte.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tcompile.graph.types import DType
+
+_TYPES = {
+    "bool": "i1", "int8": "i8", "uint8": "i8", "int16": "i16", "uint16": "i16", "int32": "i32", "uint32": "i32",
+    "int64": "i64", "uint64": "i64", "float32": "float", "float64": "double",
+}  # fmt: skip
+SUPPORTED = frozenset(_TYPES)
+
+
+def scalar_type(dtype: DType) -> str:
+    """The type of one lane."""
+    return _TYPES[dtype.name]
+
+
+def memory_type(dtype: DType) -> str:
+    """The type of one element in memory."""
+    return "i8" if dtype.name == "bool" else _TYPES[dtype.name]
+
+
+def suffix(lanes: int, type: str) -> str:
+    """How intrinsics name a vector type: ``v16f32``."""
+    short = {"float": "f32", "double": "f64"}.get(type, type)
+    return f"v{lanes}{short}"
+
+
+def literal(dtype: DType, value: bool | int | float) -> str:
+    """A constant of one lane."""
+    if dtype.kind == "f":
+        with np.errstate(all="ignore"):
+            exact = float(dtype.type(value))
+        return f"0x{struct.unpack('<Q', struct.pack('<d', exact))[0]:016X}"
+    if dtype.kind == "b":
+        return "true" if value else "false"
+    return str(int(value))
+
+
+class Module:
+    """The declarations and helper functions that the functions of one module share."""
+
+    def __init__(self) -> None:
+        self._declared: dict[str, str] = {}
+        self._helpers: dict[str, str] = {}
+        self.functions: list[str] = []
+
+    def declare(self, name: str, text: str) -> str:
+        """Declares an external function or intrinsic once; returns its name."""
+        self._declared.setdefault(name, text)
+        return name
+
+    def helper(self, name: str, write: Callable[[], str]) -> str:
+        """Defines an internal function once; returns its name."""
+        if name not in self._helpers:
+            self._helpers[name] = ""  # helpers may use one another
+            self._helpers[name] = write()
+        return name
+
+    def text(self) -> str:
+        """The whole module."""
+        return "\n".join([*self._declared.values(), *self._helpers.values(), *self.functions]) + "\n"
+
+
+class Writer:
+    """One function's blocks. ``entry`` instructions go before everything else, whenever they are asked for."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.entry: list[str] = []
+        self.lines: list[str] = []
+        self.block = "entry"
+        self._count = 0
+        self._entry_values: dict[str, str] = {}
+
+    def name(self, hint: str = "v") -> str:
+        """A new local name."""
+        self._count += 1
+        return f"%{hint}{self._count}"
+
+    def do(self, text: str) -> None:
+        """Adds an instruction without a result."""
+        self.lines.append(f"  {text}")
+
+    def get(self, text: str, hint: str = "v") -> str:
+        """Adds an instruction and returns its result."""
+        name = self.name(hint)
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def at_entry(self, text: str, hint: str = "c") -> str:
+        """Adds an instruction to the start of the function; the same text is computed once."""
+        found = self._entry_values.get(text)
+        if found is None:
+            found = self._entry_values[text] = self.name(hint)
+            self.entry.append(f"  {found} = {text}")
+        return found
+
+    def slot(self, type: str, count: str = "1", align: int = 64) -> str:
+        """Stack memory for the whole call."""
+        name = self.name("slot")
+        self.entry.append(f"  {name} = alloca {type}, i64 {count}, align {align}")
+        return name
+
+    def label(self, hint: str = "b") -> str:
+        """A new block name, not yet placed."""
+        return self.name(hint)[1:]
+
+    def place(self, label: str) -> None:
+        """Starts the block ``label``; the block before it must have ended."""
+        self.lines.append(f"{label}:")
+        self.block = label
+
+    def jump(self, label: str) -> None:
+        """Ends the block."""
+        self.do(f"br label %{label}")
+
+    def branch(self, condition: str, yes: str, no: str) -> None:
+        """Ends the block."""
+        self.do(f"br i1 {condition}, label %{yes}, label %{no}")
+
+    def phi(self, type: str, first: str, origin: str) -> Phi:
+        """A value that changes from one turn of a loop to the next."""
+        name = self.name("p")
+        self.lines.append("")
+        return Phi(self, name, type, first, origin, len(self.lines) - 1)
+
+    def select_phi(self, type: str, arms: Sequence[tuple[str, str]]) -> str:
+        """A value that depends on the block we came from."""
+        return self.get(f"phi {type} " + ", ".join(f"[ {value}, %{block} ]" for value, block in arms))
+
+    def loop(
+        self, start: str, stop: str, step: str, carried: Sequence[tuple[str, str]],
+        body: Callable[[str, list[str]], Sequence[str]],
+    ) -> list[str]:
+        """A counted loop, run only while ``counter < stop``; returns the carried values after it.
+
+        ``carried`` are (type, initial value); ``body(counter, carried)`` returns their next values.
+        """  # fmt: skip
+        origin, head, end = self.block, self.label("head"), self.label("done")
+        inside = self.label("body")
+        self.jump(head)
+        self.place(head)
+        counter = self.phi("i64", start, origin)
+        phis = [self.phi(type, value, origin) for type, value in carried]
+        more = self.get(f"icmp slt i64 {counter.name}, {stop}")
+        self.branch(more, inside, end)
+        self.place(inside)
+        following = list(body(counter.name, [phi.name for phi in phis]))
+        advanced = self.get(f"add i64 {counter.name}, {step}")
+        back = self.block
+        counter.close(advanced, back)
+        for phi, value in zip(phis, following, strict=True):
+            phi.close(value, back)
+        self.jump(head)
+        self.place(end)
+        return [phi.name for phi in phis]
+
+    def text(self, signature: str, attributes: str) -> str:
+        """The function."""
+        return "\n".join([f"define {signature} {attributes} {{", "entry:", *self.entry, *self.lines, "}"])
+
+
+class Phi:
+    """A loop value whose second arm is filled in when the loop's body has been written."""
+
+    def __init__(self, writer: Writer, name: str, type: str, first: str, origin: str, line: int) -> None:
+        self.writer, self.name, self.type, self.first, self.origin, self.line = (
+            writer, name, type, first, origin, line,
+        )  # fmt: skip
+
+    def close(self, value: str, block: str) -> None:
+        """Says which value comes from the end of the loop's body."""
+        self.writer.lines[self.line] = (
+            f"  {self.name} = phi {self.type} [ {self.first}, %{self.origin} ], [ {value}, %{block} ]"
+        )
+
+
+def splat(lanes: int, type: str, value: str) -> str:
+    """A constant vector with the same lane everywhere."""
+    return "<" + ", ".join([f"{type} {value}"] * lanes) + ">"

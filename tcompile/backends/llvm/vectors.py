@@ -1,0 +1,125 @@
+"""Arithmetic on vectors of W lanes: the small vocabulary that the lowerings of operations are written in.
+
+Enters: register names with their dtypes. Leaves: instructions in a ``Writer``. A vector's type follows from the dtype; masks
+are vectors of ``i1``. Comparisons are quiet: a NaN lane gives false (true for ``ne``) and raises no flag.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tcompile.backends.llvm.text import Writer, literal, scalar_type, splat, suffix
+from tcompile.graph.types import DType
+
+BOOL = np.dtype("bool")
+INT32 = np.dtype("int32")
+INT64 = np.dtype("int64")
+FLOAT32 = np.dtype("float32")
+FLOAT64 = np.dtype("float64")
+
+# Status bits beyond NumPy's four, see ``native.launch``.
+DIVIDE, OVERFLOW, UNDERFLOW, INVALID, INTEGER_OVERFLOW = 1, 2, 4, 8, 16
+ONLY_NUMPY = 32  # this input has a result that only NumPy itself can say; always replayed
+
+
+class Vectors:
+    """Writes instructions on vectors of ``lanes`` lanes."""
+
+    def __init__(self, writer: Writer, lanes: int, status: str) -> None:
+        self.w = writer
+        self.lanes = lanes
+        self.status = status
+
+    # -- types and constants --------------------------------------------------------------------------------------
+    def type(self, dtype: DType) -> str:
+        """The vector type of a dtype."""
+        return f"<{self.lanes} x {scalar_type(dtype)}>"
+
+    def constant(self, dtype: DType, value: bool | int | float) -> str:
+        """A constant in every lane."""
+        return splat(self.lanes, scalar_type(dtype), literal(dtype, value))
+
+    def spread(self, type: str, scalar: str) -> str:
+        """A scalar register in every lane; ``type`` is the scalar's type."""
+        vector = f"<{self.lanes} x {type}>"
+        first = self.w.get(f"insertelement {vector} poison, {type} {scalar}, i64 0")
+        return self.w.get(
+            f"shufflevector {vector} {first}, {vector} poison, <{self.lanes} x i32> zeroinitializer"
+        )
+
+    # -- instructions ---------------------------------------------------------------------------------------------
+    def op(self, name: str, dtype: DType, a: str, b: str | None = None) -> str:
+        """A plain instruction, such as ``fadd``, on one dtype."""
+        return self.w.get(f"{name} {self.type(dtype)} {a}" + (f", {b}" if b is not None else ""))
+
+    def call(self, name: str, dtype: DType, *operands: str, extra: str = "") -> str:
+        """An LLVM intrinsic, such as ``sqrt``, overloaded on one dtype."""
+        type = self.type(dtype)
+        full = f"@llvm.{name}.{suffix(self.lanes, scalar_type(dtype))}"
+        kinds = ", ".join([type] * len(operands)) + (", i1" if extra else "")
+        self.w.module.declare(full, f"declare {type} {full}({kinds})")
+        given = ", ".join(f"{type} {operand}" for operand in operands) + extra
+        return self.w.get(f"call {type} {full}({given})")
+
+    def compare(self, sign: str, dtype: DType, a: str, b: str) -> str:
+        """``eq ne lt le gt ge``; a mask."""
+        if dtype.kind == "f":
+            if sign in ("eq", "ne"):  # these are quiet by themselves
+                return self.w.get(f"fcmp {'oeq' if sign == 'eq' else 'une'} {self.type(dtype)} {a}, {b}")
+            return self._quiet("o" + sign, dtype, a, b)
+        if sign not in ("eq", "ne"):
+            sign = ("s" if dtype.kind == "i" else "u") + sign
+        return self.w.get(f"icmp {sign} {self.type(dtype)} {a}, {b}")
+
+    def _quiet(self, predicate: str, dtype: DType, a: str, b: str) -> str:
+        type = self.type(dtype)
+        mask = f"<{self.lanes} x i1>"
+        name = f"@llvm.experimental.constrained.fcmp.{suffix(self.lanes, scalar_type(dtype))}"
+        self.w.module.declare(name, f"declare {mask} {name}({type}, {type}, metadata, metadata)")
+        return self.w.get(
+            f'call {mask} {name}({type} {a}, {type} {b}, metadata !"{predicate}", '
+            'metadata !"fpexcept.strict") strictfp'
+        )
+
+    def is_nan(self, dtype: DType, a: str) -> str:
+        """The mask of NaN lanes."""
+        return self.w.get(f"fcmp uno {self.type(dtype)} {a}, {a}")
+
+    def pick(self, mask: str, dtype: DType, yes: str, no: str) -> str:
+        """Lane by lane, ``yes`` where the mask is set."""
+        type = self.type(dtype)
+        return self.w.get(f"select <{self.lanes} x i1> {mask}, {type} {yes}, {type} {no}")
+
+    def mask(self, name: str, a: str, b: str) -> str:
+        """``and``, ``or`` or ``xor`` of masks."""
+        return self.w.get(f"{name} <{self.lanes} x i1> {a}, {b}")
+
+    def negate(self, mask: str) -> str:
+        """The complement of a mask."""
+        return self.mask("xor", mask, splat(self.lanes, "i1", "true"))
+
+    def convert(self, name: str, a: str, source: DType, target: DType) -> str:
+        """A conversion instruction, such as ``sitofp``."""
+        return self.w.get(f"{name} {self.type(source)} {a} to {self.type(target)}")
+
+    def bits(self, dtype: DType, a: str) -> tuple[str, DType]:
+        """The bits of a float vector as integers."""
+        integer = INT32 if dtype == FLOAT32 else INT64
+        return self.convert("bitcast", a, dtype, integer), integer
+
+    def any(self, mask: str) -> str:
+        """Whether any lane of a mask is set, as an ``i1``."""
+        packed = self.w.get(f"bitcast <{self.lanes} x i1> {mask} to i{self.lanes}")
+        return self.w.get(f"icmp ne i{self.lanes} {packed}, 0")
+
+    def report(self, mask: str, bit: int) -> None:
+        """Sets a status bit where any lane of the mask is set."""
+        some = self.any(mask)
+        yes, on = self.w.label("report"), self.w.label("on")
+        self.w.branch(some, yes, on)
+        self.w.place(yes)
+        old = self.w.get(f"load i32, ptr {self.status}")
+        new = self.w.get(f"or i32 {old}, {bit}")
+        self.w.do(f"store i32 {new}, ptr {self.status}")
+        self.w.jump(on)
+        self.w.place(on)

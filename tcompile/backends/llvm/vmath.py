@@ -1,0 +1,194 @@
+"""Vector functions: exp, log, sin, … on vectors, with libm's values and flags on every input.
+
+Enters: a function's name and vectors. Leaves: a call of a helper function that computes all lanes with glibc's libmvec
+and then computes the lanes outside the ordinary range (NaN, infinities, domain errors, overflow) with scalar libm,
+which gives the exact special values and raises just the flags that NumPy would see. Where libmvec lacks a
+function, or is not there at all, every lane is computed by scalar libm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tcompile.backends.llvm.text import Module, Writer, scalar_type, splat
+from tcompile.backends.llvm.vectors import FLOAT32, Vectors
+from tcompile.graph.types import DType
+
+_INF = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """``name`` in libm; the ordinary ranges (low, high, both included) for float32 and float64.
+
+    None: libmvec is not used. ``neutral`` is an ordinary argument, put in the other lanes meanwhile.
+    """
+
+    name: str
+    arity: int = 1
+    single: tuple[float, float] | None = None
+    double: tuple[float, float] | None = None
+    neutral: float = 1.0
+
+
+_TINY32, _BIG32, _TINY64, _BIG64 = 1.1754944e-38, 3.4028234663852886e38, 2.2250738585072014e-308, 1.7976931348623157e308
+_LOG = ((_TINY32, _BIG32), (_TINY64, _BIG64))
+_UNIT = ((-1.0, 1.0), (-1.0, 1.0))
+_FINITE = ((-_BIG32, _BIG32), (-_BIG64, _BIG64))
+
+FUNCTIONS: dict[str, Function] = {
+    "exp": Function("exp", 1, (-87.0, 88.0), (-708.0, 709.0)),
+    "exp2": Function("exp2", 1, (-125.0, 127.0), (-1021.0, 1023.0)),
+    "expm1": Function("expm1", 1, (-80.0, 88.0), (-700.0, 709.0)),
+    "log": Function("log", 1, *_LOG),
+    "log2": Function("log2", 1, *_LOG),
+    "log10": Function("log10", 1, *_LOG),
+    "log1p": Function("log1p", 1, (-0.9999, _BIG32), (-0.9999, _BIG64)),
+    "sin": Function("sin", 1, (-1e4, 1e4), (-1e5, 1e5)),
+    "cos": Function("cos", 1, (-1e4, 1e4), (-1e5, 1e5)),
+    "tan": Function("tan", 1, (-1e4, 1e4), (-1e5, 1e5)),
+    "asin": Function("asin", 1, *_UNIT, neutral=0.5),
+    "acos": Function("acos", 1, *_UNIT, neutral=0.5),
+    "atan": Function("atan", 1, *_FINITE),
+    "sinh": Function("sinh", 1, (-88.0, 88.0), (-709.0, 709.0)),
+    "cosh": Function("cosh", 1, (-88.0, 88.0), (-709.0, 709.0)),
+    "tanh": Function("tanh", 1, (-_INF, _INF), (-_INF, _INF)),
+    "asinh": Function("asinh", 1, (-1e18, 1e18), (-1e150, 1e150)),
+    "acosh": Function("acosh", 1, (1.0, 1e18), (1.0, 1e150), neutral=2.0),
+    "atanh": Function("atanh", 1, (-0.9999, 0.9999), (-0.9999, 0.9999), neutral=0.5),
+    "cbrt": Function("cbrt", 1, *_FINITE),
+    "atan2": Function("atan2", 2, *_FINITE),
+    "hypot": Function("hypot", 2, (-1e18, 1e18), (-1e150, 1e150)),
+    "pow": Function("pow", 2, *_FINITE),
+    "fmod": Function("fmod", 2),
+    "nextafter": Function("nextafter", 2),
+}
+
+HasSymbol = Callable[[str], bool]
+
+
+def libmvec_name(function: Function, dtype: DType, lanes: int, has_symbol: HasSymbol) -> tuple[str, int] | None:
+    """The widest libmvec function that takes at most ``lanes`` lanes, and how many it takes."""
+    single = dtype == FLOAT32
+    for letter, width in (("e", 16 if single else 8), ("d", 8 if single else 4), ("b", 4 if single else 2)):
+        if width <= lanes:
+            name = f"_ZGV{letter}N{width}{'v' * function.arity}_{function.name}{'f' if single else ''}"
+            if has_symbol(name):
+                return name, width
+    return None
+
+
+def call(v: Vectors, name: str, dtype: DType, operands: list[str], has_symbol: HasSymbol) -> str:
+    """Calls the vector function ``name`` (a key of FUNCTIONS) on vectors."""
+    type = v.type(dtype)
+    helper = f"@tc_{name}_{dtype.name}_{v.lanes}"
+    v.w.module.helper(helper, lambda: _helper(v.w.module, helper, FUNCTIONS[name], dtype, v.lanes, has_symbol))
+    return v.w.get(f"call {type} {helper}({', '.join(f'{type} {o}' for o in operands)})")
+
+
+def _helper(
+    module: Module, helper: str, function: Function, dtype: DType, lanes: int, has_symbol: HasSymbol
+) -> str:
+    w = Writer(module)
+    v = Vectors(w, lanes, "null")
+    type = v.type(dtype)
+    scalar = scalar_type(dtype)
+    names = [f"%x{i}" for i in range(function.arity)]
+    single = dtype == FLOAT32
+    libm = f"@{function.name}{'f' if single else ''}"
+    module.declare(libm, f"declare {scalar} {libm}({', '.join([scalar] * function.arity)}) nounwind")
+    limits = function.single if single else function.double
+    fast = libmvec_name(function, dtype, lanes, has_symbol) if limits is not None else None
+    if fast is None or limits is None:
+        odd = f"<{lanes} x i1> " + splat(lanes, "i1", "true")
+        result = "poison"
+    else:
+        low, high = (v.constant(dtype, limit) for limit in limits)
+        fine = ""
+        for x in names:
+            inside = v.mask("and", v.compare("ge", dtype, x, low), v.compare("le", dtype, x, high))
+            fine = v.mask("and", fine, inside) if fine else inside
+        if function.name == "pow":  # zero and denormal bases have special values and flags
+            least = v.constant(dtype, _TINY32 if single else _TINY64)
+            fine = v.mask("and", fine, v.compare("ge", dtype, v.call("fabs", dtype, names[0]), least))
+        neutral = v.constant(dtype, function.neutral)
+        safe = [v.pick(fine, dtype, x, neutral) for x in names]
+        result = _in_parts(v, fast[0], fast[1], dtype, safe)
+        if function.name == "pow":  # overflow, underflow and domain errors show in the result
+            size = v.call("fabs", dtype, result)
+            bounds = v.mask(
+                "and", v.compare("ge", dtype, size, least),
+                v.compare("le", dtype, size, v.constant(dtype, _BIG32 if single else _BIG64)),
+            )  # fmt: skip
+            fine = v.mask("and", fine, bounds)
+        odd = f"<{lanes} x i1> {v.negate(fine)}"
+    # The odd lanes, one at a time, through memory: a loop is smaller than the same work unrolled.
+    packed = w.get(f"bitcast {odd} to i{lanes}")
+    none, some = w.label("none"), w.label("some")
+    w.branch(w.get(f"icmp eq i{lanes} {packed}, 0"), none, some)
+    w.place(none)
+    w.do(f"ret {type} {result}")
+    w.place(some)
+    places = [w.slot(type) for _ in names]
+    out = w.slot(type)
+    for place, x in zip(places, names, strict=True):
+        w.do(f"store {type} {x}, ptr {place}, align 64")
+    if result != "poison":
+        w.do(f"store {type} {result}, ptr {out}, align 64")
+
+    def lane(i: str, carried: list[str]) -> list[str]:
+        shifted = w.get(f"lshr i{lanes} {packed}, {_narrow(w, i, lanes)}")
+        wanted = w.get(f"trunc i{lanes} {shifted} to i1")
+        do, skip = w.label("do"), w.label("skip")
+        w.branch(wanted, do, skip)
+        w.place(do)
+        arguments = []
+        for place in places:
+            at = w.get(f"getelementptr {scalar}, ptr {place}, i64 {i}")
+            arguments.append(f"{scalar} {w.get(f'load {scalar}, ptr {at}')}")
+        value = w.get(f"call {scalar} {libm}({', '.join(arguments)})")
+        at = w.get(f"getelementptr {scalar}, ptr {out}, i64 {i}")
+        w.do(f"store {scalar} {value}, ptr {at}")
+        w.jump(skip)
+        w.place(skip)
+        return []
+
+    w.loop("0", str(lanes), "1", [], lane)
+    final = w.get(f"load {type}, ptr {out}, align 64")
+    w.do(f"ret {type} {final}")
+    signature = f"internal {type} {helper}({', '.join(f'{type} {x}' for x in names)})"
+    return w.text(signature, "nounwind")
+
+
+def _narrow(w: Writer, i: str, lanes: int) -> str:
+    return i if lanes == 64 else w.get(f"trunc i64 {i} to i{lanes}")
+
+
+def _in_parts(v: Vectors, name: str, width: int, dtype: DType, operands: list[str]) -> str:
+    """Calls a function of ``width`` lanes as often as it takes, and joins the parts."""
+    w, scalar = v.w, scalar_type(dtype)
+    part = f"<{width} x {scalar}>"
+    w.module.declare(f"@{name}", f"declare {part} @{name}({', '.join([part] * len(operands))}) nounwind")
+    if width == v.lanes:
+        return w.get(f"call {part} @{name}({', '.join(f'{part} {o}' for o in operands)})")
+    type = v.type(dtype)
+    parts = []
+    for start in range(0, v.lanes, width):
+        mask = ", ".join(f"i32 {start + i}" for i in range(width))
+        pieces = [
+            w.get(f"shufflevector {type} {o}, {type} poison, <{width} x i32> <{mask}>") for o in operands
+        ]
+        parts.append(w.get(f"call {part} @{name}({', '.join(f'{part} {p}' for p in pieces)})"))
+    while len(parts) > 1:
+        mask = ", ".join(f"i32 {i}" for i in range(2 * width))
+        half = f"<{width} x {scalar}>"
+        parts = [
+            w.get(f"shufflevector {half} {a}, {half} {b}, <{2 * width} x i32> <{mask}>")
+            for a, b in zip(parts[::2], parts[1::2], strict=True)
+        ]
+        width *= 2
+    return parts[0]
+
+
+__all__ = ["FUNCTIONS", "Function", "call", "libmvec_name"]

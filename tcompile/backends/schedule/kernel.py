@@ -1,0 +1,176 @@
+"""What a fused kernel is, before any code generator has seen it.
+
+Enters: nothing; these are the records that ``lower`` fills in. Leaves: ``Kernel``, a loop nest over an iteration space,
+with values in single-assignment form that are loaded, computed, reduced and stored at affine places.
+
+The iteration space is a list of axes, outermost first: first the kept ones, then the reduced ones. A value whose
+``axes`` hold no reduced axis is one number for each row; other values are one number for each element of a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from tcompile.graph import Node, Size, SymInt, TensorType
+from tcompile.graph.sizes import hint, same
+from tcompile.graph.types import DType
+
+# A distance in memory: the sum of multiples of strides. ``(3, 1)`` is three times the stride of the buffer's axis 1,
+# known at run time only; ``(3, None)`` is three elements.
+Distance: TypeAlias = tuple[tuple[Size, int | None], ...]
+Form: TypeAlias = Literal["flat", "rows", "columns", "blocks"]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One axis of an iteration space."""
+
+    size: Size
+    reduced: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Buffer:
+    """An array at run time: a graph input, the result of a step, or a view of either."""
+
+    node: Node
+    name: str
+
+    @property
+    def type(self) -> TensorType:
+        """The array's type."""
+        return self.node.tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Where in ``buffer`` the point of the iteration space lies: ``offset`` plus, for each axis, index times ``steps``."""
+
+    buffer: Buffer
+    steps: tuple[Distance, ...]
+    offset: Distance = ()
+
+    @property
+    def axes(self) -> frozenset[int]:
+        """The axes along which the place moves."""
+        return frozenset(i for i, step in enumerate(self.steps) if step)
+
+
+@dataclass(eq=False, slots=True)
+class Value:
+    """One value of a kernel.
+
+    ``op`` is ``load`` (from ``access``), ``size`` (a symbolic int, ``attrs["size"]``), ``number`` (a run-time Python float
+    input, ``access`` unused, ``attrs["buffer"]``), ``iota`` (``attrs["offset"]`` plus index times ``attrs["steps"]``), ``reduce``
+    (``attrs["op"]`` over the reduced axes), or a pointwise row of the op table. Operands are values or Python numbers.
+    ``cost`` estimates the work of computing it from loads, in units of one addition.
+    """
+
+    op: str
+    operands: tuple[Value | bool | int | float, ...]
+    dtype: DType
+    axes: frozenset[int]
+    node: Node | None = None
+    attrs: dict[str, Any] = field(default_factory=dict)
+    access: Access | None = None
+    cost: float = 0.0
+
+    @property
+    def values(self) -> list[Value]:
+        """The operands that are values."""
+        return [o for o in self.operands if isinstance(o, Value)]
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """``value`` goes to ``access``."""
+
+    value: Value
+    access: Access
+
+
+@dataclass(eq=False)
+class Kernel:
+    """A loop nest.
+
+    ``form`` says how it runs: ``flat`` (no reduced axes), ``rows`` (the innermost reduced axis is walked in vectors, one
+    row at a time), ``columns`` (the innermost kept axis is walked in vectors), ``blocks`` (no kept axes: blocks of the
+    reduced space give partial results, which are combined afterwards).
+    """
+
+    name: str
+    form: Form
+    axes: list[Axis]
+    values: list[Value]
+    stores: list[Store]
+    nodes: tuple[Node, ...]
+
+    @property
+    def kept(self) -> list[int]:
+        """The numbers of the kept axes, outermost first."""
+        return [i for i, axis in enumerate(self.axes) if not axis.reduced]
+
+    @property
+    def reduced(self) -> list[int]:
+        """The numbers of the reduced axes, outermost first."""
+        return [i for i, axis in enumerate(self.axes) if axis.reduced]
+
+    @property
+    def buffers(self) -> list[Buffer]:
+        """Every buffer that the kernel reads or writes, each once: first the read ones, then the written ones."""
+        found: dict[Buffer, None] = {}
+        for value in self.values:
+            if value.access is not None:
+                found[value.access.buffer] = None
+            elif value.op == "number":
+                found[value.attrs["buffer"]] = None
+        for store in self.stores:
+            found[store.access.buffer] = None
+        return list(found)
+
+    def describe(self) -> str:
+        """One line for people: the form, the space and the operations."""
+        space = " x ".join(str(a.size) + ("r" if a.reduced else "") for a in self.axes) or "1"
+        return f"{self.form} over {space}: {', '.join(node.op for node in self.nodes)}"
+
+
+def size_of(axes: Sequence[Axis]) -> Size:
+    """The number of points."""
+    total: Size = 1
+    for axis in axes:
+        total = total * axis.size
+    return total
+
+
+def same_distance(a: Distance, b: Distance) -> bool:
+    """Whether two distances are provably equal."""
+    return len(a) == len(b) and all(x[1] == y[1] and same(x[0], y[0]) for x, y in zip(a, b, strict=True))
+
+
+def add_distance(a: Distance, b: Distance) -> Distance:
+    """The sum."""
+    terms: dict[int | None, Size] = {}
+    for multiple, axis in (*a, *b):
+        terms[axis] = terms.get(axis, 0) + multiple
+    return tuple((m, axis) for axis, m in terms.items() if not (isinstance(m, int) and m == 0))
+
+
+def scale_distance(a: Distance, factor: Size) -> Distance:
+    """The multiple by ``factor``."""
+    if isinstance(factor, int) and factor == 0:
+        return ()
+    return tuple((m * factor, axis) for m, axis in a)
+
+
+def static_elements(a: Distance) -> int | None:
+    """The distance in elements where it is a literal; None otherwise."""
+    if not a:
+        return 0
+    if len(a) == 1 and a[0][1] is None and isinstance(a[0][0], int):
+        return a[0][0]
+    return None
+
+
+__all__ = ["Access", "Axis", "Buffer", "Distance", "Form", "Kernel", "Size", "Store", "SymInt", "Value", "hint"]

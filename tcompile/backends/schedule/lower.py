@@ -1,0 +1,360 @@
+"""From a group of nodes to a kernel: loads at affine places, values, reductions, stores.
+
+Enters: a ``Group`` (which nodes run in one loop nest, and which of them must reach memory). Leaves: a ``Kernel`` whose
+axes are ordered as the memory lies and collapsed wherever all accesses allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from tcompile.backends.schedule.costs import cost_of
+from tcompile.backends.schedule.kernel import (
+    Access, Axis, Buffer, Distance, Form, Kernel, Store, Value, add_distance, same_distance, scale_distance,
+    static_elements,
+)  # fmt: skip
+from tcompile.backends.schedule.maps import Affine, Map, broadcast, identity, map_key, through
+from tcompile.graph import Node, Operand, ScalarType, Size, SymInt, TensorType
+from tcompile.graph.ops import OPS
+from tcompile.graph.sizes import hint, is_one, same, same_shape
+from tcompile.graph.types import DType
+
+SERIAL_FULL = 1 << 15  # a full reduction over fewer elements runs as one row, in as many stages as it needs
+
+
+@dataclass(eq=False)
+class Group:
+    """Nodes that run in one loop nest over ``shape``; the axes in ``reduced`` are reduced over."""
+
+    shape: tuple[Size, ...]
+    reduced: tuple[int, ...] = ()
+    members: list[Node] = field(default_factory=list)
+    order: tuple[int, ...] = ()
+
+    @property
+    def kept_shape(self) -> tuple[Size, ...]:
+        """The sizes of the axes that are not reduced."""
+        return tuple(n for i, n in enumerate(self.shape) if i not in self.reduced)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether everything is reduced, in blocks that are combined afterwards."""
+        if not self.reduced or not all(is_one(n) for n in self.kept_shape):
+            return False
+        total: Size = 1
+        for n in self.shape:
+            total = total * n
+        return hint(total) > SERIAL_FULL
+
+    def row_map(self, node: Node) -> Map | None:
+        """The map from this space to the axes of a value with one element a row; None where it does not fit."""
+        type = node.tensor
+        if not self.reduced:
+            return None
+        kept = [i for i in range(len(self.shape)) if i not in self.reduced]
+        if type.ndim == len(self.shape) and type.ndim:
+            if all(is_one(n) if i in self.reduced else same(n, self.shape[i]) for i, n in enumerate(type.shape)):
+                return tuple(Affine() if i in self.reduced else Affine(((i, 1),)) for i in range(type.ndim))
+        if same_shape(type.shape, self.kept_shape):
+            return tuple(Affine(((i, 1),)) for i in kept)
+        return None
+
+    def map_of(self, node: Node) -> Map | None:
+        """The map from this space to the axes of a member's value."""
+        if OPS[node.op].kind == "reduction":
+            return self.row_map(node)
+        if same_shape(node.tensor.shape, self.shape):
+            return identity(len(self.shape))
+        return self.row_map(node)
+
+    def fits(self, member: Node, map: Map) -> bool:
+        """Whether reading ``member`` through ``map`` reads just the element computed at this point of the space."""
+        own = self.map_of(member)
+        return own is not None and all(
+            is_one(size) or a.key() == b.key() for size, a, b in zip(member.tensor.shape, own, map, strict=True)
+        )
+
+
+class NotAffine(Exception):
+    """A movement that a kernel cannot express: the planner stores its operand."""
+
+    def __init__(self, node: Node) -> None:
+        super().__init__(node.name)
+        self.node = node
+
+
+def operand_dtype(node: Node) -> DType:
+    """The dtype in which the operands of a pointwise node that are bare numbers take part."""
+    operands = node.operands[1:] if node.op == "where" else node.operands
+    for operand in operands:
+        if isinstance(operand, Node) and isinstance(operand.type, TensorType):
+            return operand.type.dtype
+    return node.tensor.dtype
+
+
+class Lowering:
+    """Builds the values of one kernel."""
+
+    def __init__(self, group: Group, leaves: Callable[[Node], bool], buffer: Callable[[Node], Buffer]) -> None:
+        self.group = group
+        self.is_leaf = leaves
+        self.buffer = buffer
+        self.values: list[Value] = []
+        self.memo: dict[tuple[object, ...], Value] = {}
+        self.computed: dict[Node, Value] = {}
+        self.used: set[Node] = set()
+        self.reduced = frozenset(group.reduced)
+
+    def member(self, node: Node) -> Value:
+        """Computes a node that belongs to the group."""
+        if OPS[node.op].kind == "reduction":
+            operand = self.read(node.operands[0], identity(len(self.group.shape)), node.tensor.dtype)
+            axes = frozenset(i for i in range(len(self.group.shape)) if i not in self.reduced)
+            value = self._add(Value("reduce", (operand,), node.tensor.dtype, axes, node, {"op": node.op}))
+        else:
+            map = self.group.map_of(node)
+            assert map is not None
+            value = self._compute(node, map)
+        self.computed[node] = value
+        return value
+
+    def read(self, operand: Operand, map: Map, dtype: DType) -> Value:
+        """The value of an operand at ``map``."""
+        if isinstance(operand, SymInt):
+            return self._once(("size", str(operand), dtype), lambda: Value(
+                "size", (), dtype, frozenset(), None, {"size": operand}))  # fmt: skip
+        assert isinstance(operand, Node)
+        if isinstance(operand.type, ScalarType):
+            self.used.add(operand)
+            return self._once(("number", operand, dtype), lambda: Value(
+                "number", (), dtype, frozenset(), operand, {"buffer": self.buffer(operand)}))  # fmt: skip
+        if operand in self.computed and self.group.fits(operand, map):
+            return self.computed[operand]
+        key = (operand, *map_key(map))
+        found = self.memo.get(key)
+        if found is None:
+            found = self.memo[key] = self._value(operand, map)
+        return found
+
+    def _once(self, key: tuple[object, ...], make: Callable[[], Value]) -> Value:
+        if key not in self.memo:
+            self.memo[key] = self._add(make())
+        return self.memo[key]
+
+    def _add(self, value: Value) -> Value:
+        seen: set[int] = set()
+        cost = 0.0
+
+        def visit(v: Value) -> None:
+            nonlocal cost
+            if id(v) in seen or v.op in ("load", "reduce"):
+                return
+            seen.add(id(v))
+            cost += v.attrs.get("own_cost", 0.0)
+            for operand in v.values:
+                visit(operand)
+
+        value.attrs["own_cost"] = cost_of(value.node) if value.node is not None and value.op == value.node.op else 0.0
+        visit(value)
+        value.cost = cost
+        self.values.append(value)
+        return value
+
+    def _value(self, node: Node, map: Map) -> Value:
+        if self.is_leaf(node):
+            self.used.add(node)
+            return self._load(node, map)
+        kind = OPS[node.op].kind
+        if kind == "movement":
+            inner = through(node, map)
+            if inner is None:
+                raise NotAffine(node)
+            return self.read(node.operands[0], inner, node.tensor.dtype)
+        return self._compute(node, map)
+
+    def _compute(self, node: Node, map: Map) -> Value:
+        dtype = node.tensor.dtype
+        if node.op == "full":
+            fill = node.attrs["fill_value"]
+            if isinstance(fill, SymInt):
+                return self.read(fill, (), dtype)
+            return self._add(Value("constant", (fill,), dtype, frozenset(), node))
+        if node.op == "arange":
+            start, step = node.attrs["start"], node.attrs["step"]
+            index = map[0].scaled(step, start)
+            axes = frozenset(axis for axis, _ in index.terms)
+            return self._add(Value("iota", (), dtype, axes, node, {"index": index}))
+        weak = operand_dtype(node)
+        operands: list[Value | bool | int | float] = []
+        for operand in node.operands:
+            if isinstance(operand, Node) and isinstance(operand.type, TensorType):
+                inner = broadcast(map, operand.tensor.shape, node.tensor.shape)
+                operands.append(self.read(operand, inner, operand.tensor.dtype))
+            elif isinstance(operand, Node | SymInt):
+                operands.append(self.read(operand, (), weak))
+            else:
+                assert not isinstance(operand, complex)
+                operands.append(operand)
+        axes = frozenset().union(*(v.axes for v in operands if isinstance(v, Value)))
+        return self._add(Value(node.op, tuple(operands), dtype, axes, node, {"operand_dtype": weak}))
+
+    def _load(self, node: Node, map: Map) -> Value:
+        access = access_of(self.buffer(node), map, len(self.group.shape))
+        return self._add(Value("load", (), node.tensor.dtype, access.axes, node, {}, access))
+
+
+def access_of(buffer: Buffer, map: Map, ndim: int) -> Access:
+    """The place of ``map`` in a buffer."""
+    type = buffer.type
+    strides = type.strides()
+    steps: list[Distance] = [()] * ndim
+    offset: Distance = ()
+    for axis, (size, index) in enumerate(zip(type.shape, map, strict=True)):
+        if is_one(size):
+            continue
+        unit: Distance = ((1, axis),) if strides is None else ((strides[axis], None),)
+        for at, multiple in index.terms:
+            steps[at] = add_distance(steps[at], scale_distance(unit, multiple))
+        offset = add_distance(offset, scale_distance(unit, index.offset))
+    return Access(buffer, tuple(steps), offset)
+
+
+def lower(
+    group: Group,
+    name: str,
+    leaves: Callable[[Node], bool],
+    buffer: Callable[[Node], Buffer],
+    outputs: Sequence[Node],
+) -> Kernel:
+    """The kernel of ``group``; the members in ``outputs`` are stored into their buffers.
+
+    Raises NotAffine where a movement inside cannot be expressed.
+    """
+    lowering = Lowering(group, leaves, buffer)
+    stores: list[Store] = []
+    for node in group.members:
+        value = lowering.member(node)
+        if node in outputs:
+            map = group.map_of(node)
+            assert map is not None
+            stores.append(Store(value, access_of(buffer(node), map, len(group.shape))))
+    axes = [Axis(size, i in group.reduced) for i, size in enumerate(group.shape)]
+    kernel = Kernel(name, "flat", axes, _needed(lowering.values, stores), stores, tuple(group.members))
+    _arrange(kernel, group)
+    return kernel
+
+
+def _needed(values: Sequence[Value], stores: Sequence[Store]) -> list[Value]:
+    needed: set[Value] = set()
+    stack = [store.value for store in stores]
+    while stack:
+        value = stack.pop()
+        if value not in needed:
+            needed.add(value)
+            stack.extend(value.values)
+    return [value for value in values if value in needed]
+
+
+# -- the order of the axes ------------------------------------------------------------------------------------------
+
+
+def _arrange(kernel: Kernel, group: Group) -> None:
+    """Orders the axes as memory lies, drops axes of size one, merges axes that behave as one, picks the form."""
+    order = group.order or tuple(range(len(group.shape)))
+    kept = [i for i in order if i not in group.reduced and not is_one(group.shape[i])]
+    reduced = [i for i in order if i in group.reduced and not is_one(group.shape[i])]
+    if group.reduced and not reduced:
+        reduced = [group.reduced[0]]  # a reduction over axes of size one still is a row of one element
+    form: Form = "flat"
+    if group.reduced:
+        if group.is_full:
+            form = "blocks"
+        elif kept and _walks_columns(kernel, kept, reduced):
+            form = "columns"
+        else:
+            form = "rows"
+    kernel.form = form
+    _permute(kernel, [*kept, *reduced])
+    for part in (kernel.reduced, kernel.kept):  # the later axes first, so that the earlier keep their numbers
+        _collapse(kernel, part)
+    if form == "flat" and not kernel.axes:
+        kernel.axes.append(Axis(1))
+        _append_axis(kernel)
+
+
+def _append_axis(kernel: Kernel) -> None:
+    for value in kernel.values:
+        if value.access is not None:
+            value.access = Access(value.access.buffer, (*value.access.steps, ()), value.access.offset)
+    kernel.stores = [
+        Store(s.value, Access(s.access.buffer, (*s.access.steps, ()), s.access.offset)) for s in kernel.stores
+    ]
+
+
+def _walks_columns(kernel: Kernel, kept: list[int], reduced: list[int]) -> bool:
+    """Whether vectors should run along the innermost kept axis: that is where most loads are contiguous."""
+    votes = 0
+    for value in kernel.values:
+        if value.access is None or not value.access.axes & set(reduced):
+            continue
+        along_row = static_elements(value.access.steps[reduced[-1]])
+        along_kept = static_elements(value.access.steps[kept[-1]])
+        if along_row == 1:
+            votes -= 1
+        elif along_kept == 1:
+            votes += 1
+        elif along_row is None and along_kept is None:
+            ranks = value.access.buffer.type.layout.ranks
+            row = [ranks[a] for _, a in value.access.steps[reduced[-1]] if a is not None]
+            column = [ranks[a] for _, a in value.access.steps[kept[-1]] if a is not None]
+            votes += 1 if row and column and max(row) > max(column) else -1
+    return votes > 0
+
+
+def _permute(kernel: Kernel, order: list[int]) -> None:
+    place = {axis: position for position, axis in enumerate(order)}
+
+    def move(access: Access) -> Access:
+        return Access(access.buffer, tuple(access.steps[axis] for axis in order), access.offset)
+
+    kernel.axes = [kernel.axes[axis] for axis in order]
+    for value in kernel.values:
+        value.axes = frozenset(place[a] for a in value.axes if a in place)
+        if value.access is not None:
+            value.access = move(value.access)
+        if value.op == "iota":
+            index: Affine = value.attrs["index"]
+            value.attrs["index"] = Affine(
+                tuple((place[a], m) for a, m in index.terms if a in place), index.offset
+            )
+    kernel.stores = [Store(store.value, move(store.access)) for store in kernel.stores]
+
+
+def _collapse(kernel: Kernel, part: list[int]) -> None:
+    """Merges neighbouring axes, innermost first, wherever every access allows."""
+    for outer, inner in zip(part[-2::-1], part[:0:-1], strict=True):
+        size = kernel.axes[inner].size
+        accesses = [v.access for v in kernel.values if v.access is not None] + [s.access for s in kernel.stores]
+        if not all(
+            same_distance(a.steps[outer], _times(a.steps[inner], size)) and not _runtime(a.steps[outer])
+            for a in accesses
+        ) or any(v.op == "iota" and v.axes & {outer, inner} for v in kernel.values):
+            continue
+        merged = Axis(kernel.axes[outer].size * size, kernel.axes[inner].reduced)
+        keep = [i for i in range(len(kernel.axes)) if i != outer]
+        for value in kernel.values:
+            if outer in value.axes:
+                value.axes = value.axes | {inner}
+        kernel.axes[inner] = merged
+        _permute(kernel, keep)
+
+
+def _times(step: Distance, size: Size) -> Distance:
+    return scale_distance(step, size)
+
+
+def _runtime(step: Distance) -> bool:
+    return any(axis is not None for _, axis in step)
+
+

@@ -1,0 +1,133 @@
+"""Affine index maps: how an index into one array becomes an index into the array it was made from.
+
+Enters: a node and the map from an iteration space to its own axes. Leaves: the maps for its operands, or None where the
+operation moves elements in a way that no affine map describes. Exists so that transposes, slices, flips and broadcasts
+cost nothing inside a kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tcompile.graph import Node, Size, SymInt
+from tcompile.graph.ops.movement import expand_key, normalise_index, slice_bounds
+from tcompile.graph.sizes import is_one, same
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """One index: ``offset`` plus multiples of the iteration space's indices."""
+
+    terms: tuple[tuple[int, Size], ...] = ()
+    offset: Size = 0
+
+    def scaled(self, factor: Size, offset: Size) -> Affine:
+        """``factor`` times this index, plus ``offset``."""
+        return Affine(tuple((axis, m * factor) for axis, m in self.terms), self.offset * factor + offset)
+
+    def key(self) -> tuple[object, ...]:
+        """A hashable form; comparing it asks no question about symbolic sizes."""
+        return (*((axis, _key(m)) for axis, m in self.terms), _key(self.offset))
+
+
+Map: TypeAlias = tuple[Affine, ...]
+ZERO = Affine()
+
+
+def _key(size: Size) -> object:
+    return str(size) if isinstance(size, SymInt) else size
+
+
+def identity(ndim: int) -> Map:
+    """The map of the iteration space's axes to themselves."""
+    return tuple(Affine(((axis, 1),)) for axis in range(ndim))
+
+
+def map_key(map: Map) -> tuple[object, ...]:
+    """A hashable form of a map."""
+    return tuple(affine.key() for affine in map)
+
+
+def broadcast(map: Map, source: Sequence[Size], target: Sequence[Size]) -> Map:
+    """The map for an operand of shape ``source`` of an operation whose result has shape ``target``."""
+    lead = len(target) - len(source)
+    return tuple(
+        ZERO if is_one(size) and not is_one(target[lead + i]) else map[lead + i] for i, size in enumerate(source)
+    )
+
+
+def through(node: Node, map: Map) -> Map | None:
+    """The map into the operand of the movement ``node``; None where it is not affine."""
+    source = node.inputs[0].tensor
+    shape = source.shape
+    if node.op == "permute_dims":
+        result: list[Affine] = [ZERO] * source.ndim
+        for position, axis in enumerate(node.attrs["axes"]):
+            result[axis] = map[position]
+        return tuple(result)
+    if node.op == "broadcast_to":
+        return broadcast(map, shape, node.tensor.shape)
+    if node.op == "expand_dims":
+        axis = node.attrs["axis"]
+        return (*map[:axis], *map[axis + 1 :])
+    if node.op == "squeeze":
+        kept = iter(map)
+        return tuple(ZERO if axis in node.attrs["axis"] else next(kept) for axis in range(source.ndim))
+    if node.op == "flip":
+        axes = node.attrs["axis"]
+        axes = range(source.ndim) if axes is None else (axes,) if isinstance(axes, int) else axes
+        return tuple(m.scaled(-1, shape[i] - 1) if i in axes else m for i, m in enumerate(map))
+    if node.op == "index":
+        return _index(node, map)
+    if node.op == "reshape":
+        return _reshape(shape, node.tensor.shape, map)
+    return None
+
+
+def _index(node: Node, map: Map) -> Map:
+    source = node.inputs[0].tensor
+    result: list[Affine] = []
+    out = iter(map)
+    for item in expand_key(node.attrs["key"], source.ndim):
+        if item is None:
+            next(out)
+            continue
+        size = source.shape[len(result)]
+        if isinstance(item, slice):
+            start, _, step = slice_bounds(item, size)
+            result.append(next(out).scaled(step, start))
+        else:
+            result.append(Affine((), normalise_index(item, size)))
+    return tuple(result)
+
+
+def _reshape(source: Sequence[Size], target: Sequence[Size], map: Map) -> Map | None:
+    """A reshape that only splits axes, or adds and drops axes of size one."""
+    result: list[Affine] = []
+    position = 0
+    for size in source:
+        if is_one(size):
+            result.append(ZERO)
+            continue
+        while position < len(target) and is_one(target[position]):
+            position += 1
+        covered: Size = 1
+        index = ZERO
+        while not same(covered, size):
+            if position == len(target):
+                return None
+            part = target[position]
+            if isinstance(covered, int) and isinstance(size, int) and isinstance(part, int) and (
+                not part or covered * part > size
+            ):
+                return None
+            scaled = index.scaled(part, 0)
+            index = Affine((*scaled.terms, *map[position].terms), scaled.offset + map[position].offset)
+            covered = covered * part
+            position += 1
+        result.append(index)
+    if any(not is_one(size) for size in target[position:]):
+        return None
+    return tuple(result)

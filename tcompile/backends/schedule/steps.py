@@ -1,0 +1,418 @@
+"""The schedule: which nodes fuse, and in which order the pieces run.
+
+Enters: a graph, and a predicate that says which nodes the code generator can compute. Leaves: a ``Schedule``: kernels,
+library calls and views, in an order in which every array is there before it is read, and who reads what last.
+
+How nodes fuse. A node is *stored* when something needs it as an array: the caller, a library call, a reshape that is no
+affine map, or another kernel for which computing it again would cost more than reading it. All other pointwise nodes are
+computed where they are used. Stored nodes and reductions join the latest group with the same iteration space that reads
+or computes something in common with them, unless a path through another step would then lead back into the group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tcompile.backends.schedule.costs import STORE_ABOVE, cost_of
+from tcompile.backends.schedule.kernel import Buffer, Kernel, Value
+from tcompile.backends.schedule.lower import Group, NotAffine, lower
+from tcompile.backends.schedule.maps import Map, broadcast, identity, map_key, through
+from tcompile.graph import Graph, Node, TensorType
+from tcompile.graph.ops import OPS, k_order
+from tcompile.graph.sizes import UnprovableSizeError, hint, is_one, product, same_shape
+
+SMALL = 1 << 15  # elements below which unrelated work is fused just to save a launch
+MOST_MEMBERS = 24
+
+
+@dataclass(eq=False)
+class Step:
+    """One step: a ``kernel``, a library ``call`` of ``node``, or a ``view`` of another array (``node``, a movement)."""
+
+    kind: Literal["kernel", "call", "view"]
+    node: Node | None = None
+    kernel: Kernel | None = None
+    group: Group | None = None
+    after: set[Step] = field(default_factory=set)
+    reads: list[Node] = field(default_factory=list)
+    writes: list[Node] = field(default_factory=list)
+
+
+@dataclass
+class Schedule:
+    """The steps in order, and the arrays: graph inputs, and what the steps write."""
+
+    graph: Graph
+    steps: list[Step]
+    buffers: dict[Node, Buffer]
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        """The fused kernels, in order."""
+        return [step.kernel for step in self.steps if step.kernel is not None]
+
+
+def schedule(graph: Graph, supports: Callable[[Node], bool]) -> Schedule:
+    """Plans ``graph``. ``supports`` says of a pointwise, creation or reduction node whether kernels can compute it."""
+    stored: set[Node] = set()
+    arrays: set[Node] = set()
+    for _ in range(8):
+        planner = _Planner(graph, supports, stored, arrays)
+        try:
+            planner.plan()
+            return planner.finish()
+        except NotAffine as refusal:
+            arrays.add(refusal.node)
+        except _StoreThese as wish:
+            stored.update(wish.nodes)
+    planner.final = True
+    planner.plan()
+    return planner.finish()
+
+
+class _StoreThese(Exception):
+    def __init__(self, nodes: set[Node]) -> None:
+        super().__init__("values that are dear to compute twice")
+        self.nodes = nodes
+
+
+class _Planner:
+    def __init__(
+        self, graph: Graph, supports: Callable[[Node], bool], stored: set[Node], arrays: set[Node]
+    ) -> None:
+        self.graph = graph
+        self.final = False
+        self.live = _live(graph)
+        self.kind: dict[Node, str] = {node: "input" for node in graph.inputs}
+        for node in graph.nodes:
+            self.kind[node] = self._kind(node, supports)
+        self.stored: set[Node] = set()
+        self.views: set[Node] = set()
+        self.step_of: dict[Node, Step] = {}
+        self.groups: list[Step] = []
+        self.steps: list[Step] = []
+        self.buffers: dict[Node, Buffer] = {node: Buffer(node, node.name) for node in graph.inputs}
+        self.extra = stored
+        self.arrays = arrays
+        self.memo: dict[tuple[object, ...], dict[tuple[object, ...], tuple[Node, Map]]] = {}
+
+    def _kind(self, node: Node, supports: Callable[[Node], bool]) -> str:
+        kind = OPS[node.op].kind
+        if kind in ("opaque", "control"):
+            return "opaque"
+        if kind == "movement":
+            return "move" if _is_affine(node) else "reshape"
+        if not supports(node):
+            return "opaque"
+        return "reduce" if kind == "reduction" else "map"
+
+    # -- what has to be in memory ---------------------------------------------------------------------------------
+    def _need_array(self, node: Node) -> None:
+        kind = self.kind[node]
+        if kind in ("map", "reduce"):
+            self.stored.add(node)
+        elif kind in ("move", "reshape") and node not in self.views:
+            self.views.add(node)
+            self._need_array(node.inputs[0])
+
+    def plan(self) -> None:
+        """Forms the groups. Raises _StoreThese or NotAffine where another try has to store more."""
+        for node in self.graph.outputs:
+            self._need_array(node)
+        for node in self.extra | self.arrays:
+            if node in self.live:
+                self._need_array(node)
+        for node in self.live:
+            if self.kind[node] == "opaque":
+                for operand in node.inputs:
+                    self._need_array(operand)
+            elif self.kind[node] == "reshape":
+                self._need_array(node)
+        last_call: Step | None = None
+        for node in self.graph.nodes:
+            if node not in self.live:
+                continue
+            kind = self.kind[node]
+            if kind == "opaque":
+                step = Step("call", node, after=self._steps_of(node.inputs), reads=list(node.inputs), writes=[node])
+                if node.op == "call":
+                    if last_call is not None:
+                        step.after.add(last_call)
+                    last_call = step
+                self._place(step, node)
+            elif node in self.views:
+                source = node.inputs[0]
+                self._place(
+                    Step("view", node, after=self._steps_of([source]), reads=[source], writes=[node]), node
+                )
+            elif kind == "reduce" or node in self.stored:
+                self._assign(node)
+        if not self.final:
+            self._store_what_is_dear()
+
+    def _place(self, step: Step, node: Node) -> None:
+        self.steps.append(step)
+        self.step_of[node] = step
+        self.buffers[node] = Buffer(node, node.name)
+
+    def _steps_of(self, nodes: Iterable[Node]) -> set[Step]:
+        return {self.step_of[node] for node in nodes if node in self.step_of}
+
+    # -- groups ---------------------------------------------------------------------------------------------------
+    def is_leaf(self, node: Node) -> bool:
+        """Whether kernels read ``node`` from memory (or have it as a member)."""
+        kind = self.kind[node]
+        return kind in ("input", "opaque", "reduce", "reshape") or node in self.stored or node in self.arrays
+
+    def leaves(self, node: Node, map: Map) -> list[tuple[Node, Map]]:
+        """What ``node``, read at ``map``, is computed from: leaves and the places where they are read."""
+        found: dict[tuple[object, ...], tuple[Node, Map]] = {}
+        seen: set[tuple[object, ...]] = set()
+
+        def visit(node: Node, map: Map) -> None:
+            key = (node, *map_key(map))
+            if key in seen:
+                return
+            seen.add(key)
+            if self.is_leaf(node):
+                found[key] = (node, map)
+                return
+            for operand, inner in self._operands(node, map):
+                visit(operand, inner)
+
+        for operand, inner in self._operands(node, map):
+            visit(operand, inner)
+        return list(found.values())
+
+    def _operands(self, node: Node, map: Map) -> list[tuple[Node, Map]]:
+        if self.kind[node] == "move":
+            inner = through(node, map)
+            if inner is None:
+                raise NotAffine(node)
+            return [(node.inputs[0], inner)]
+        if self.kind[node] == "reduce":
+            return [(node.inputs[0], map)]
+        return [
+            (o, broadcast(map, o.type.shape, node.tensor.shape) if isinstance(o.type, TensorType) else ())
+            for o in node.inputs
+        ]
+
+    def _assign(self, node: Node) -> None:
+        """Puts a stored node or a reduction into a group."""
+        reduce = self.kind[node] == "reduce"
+        for step in reversed(self.groups):
+            if self._joins(node, step, reduce):
+                break
+        else:
+            step = Step("kernel", group=Group(node.tensor.shape), after=set())
+            group = step.group
+            assert group is not None
+            if reduce:
+                operand = node.inputs[0].tensor
+                axis = node.attrs["axis"]
+                group.shape, group.reduced = operand.shape, axis if isinstance(axis, tuple) else (axis,)
+                group.order = k_order([operand], operand.shape).order
+            else:
+                group.order = node.tensor.layout.order
+            self.groups.append(step)
+            self.steps.append(step)
+        assert step.group is not None
+        step.group.members.append(node)
+        self.step_of[node] = step
+        self.buffers[node] = Buffer(node, node.name)
+        for leaf, _ in self._leaves_in(node, step.group):
+            if leaf in self.step_of and self.step_of[leaf] is not step:
+                step.after.add(self.step_of[leaf])
+
+    def _leaves_in(self, node: Node, group: Group) -> list[tuple[Node, Map]]:
+        if self.kind[node] == "reduce":
+            return self.leaves(node, identity(len(group.shape)))
+        map = group.map_of(node)
+        assert map is not None
+        return self.leaves(node, map)
+
+    def _joins(self, node: Node, step: Step, reduce: bool) -> bool:
+        group = step.group
+        assert group is not None
+        if len(group.members) >= MOST_MEMBERS:
+            return False
+        row_level = False
+        trial = Group(group.shape, group.reduced, group.members, group.order)
+        if reduce:
+            axis = node.attrs["axis"]
+            reduced = axis if isinstance(axis, tuple) else (axis,)
+            if not same_shape(node.inputs[0].tensor.shape, group.shape):
+                return False
+            if group.reduced != reduced:
+                if group.reduced:
+                    return False
+                trial.reduced = reduced
+                trial.order = k_order([node.inputs[0].tensor], group.shape).order
+        elif same_shape(node.tensor.shape, group.shape):
+            order = [a for a in node.tensor.layout.order if not is_one(group.shape[a])]
+            if not group.reduced and order != [a for a in group.order if not is_one(group.shape[a])]:
+                return False
+        elif group.row_map(node) is not None:
+            row_level = True
+        else:
+            return False
+        leaves = self._leaves_in(node, trial)
+        related = False
+        mine = {leaf for member in group.members for leaf, _ in self._leaves_in(member, group)} | set(group.members)
+        for leaf, map in leaves:
+            if leaf in mine:
+                related = True
+            if leaf in group.members:
+                if not trial.fits(leaf, map):
+                    return False
+                if trial.is_full and not row_level and self._row_level(leaf, trial):
+                    return False
+            elif leaf in self.step_of and _leads_to(self.step_of[leaf], step):
+                return False
+        if row_level and not any(leaf in group.members for leaf, _ in leaves):
+            return False
+        if not related and hint(product(group.shape)) > SMALL:
+            return False
+        group.reduced, group.order = trial.reduced, trial.order
+        return True
+
+    def _row_level(self, member: Node, group: Group) -> bool:
+        return self.kind[member] == "reduce" or not same_shape(member.tensor.shape, group.shape)
+
+    # -- second thoughts ------------------------------------------------------------------------------------------
+    def _store_what_is_dear(self) -> None:
+        """Raises _StoreThese where a dear value is computed by several kernels, or many times over in one."""
+        where: dict[Node, set[Step]] = {}
+        wish: set[Node] = set()
+        costs: dict[Node, float] = {}
+
+        def cost(node: Node) -> float:
+            if node not in costs:
+                costs[node] = 0.0
+                if not self.is_leaf(node):
+                    own = cost_of(node) if self.kind[node] == "map" else 0.0
+                    costs[node] = own + sum(cost(o) for o in dict.fromkeys(node.inputs))
+            return costs[node]
+
+        for step in self.groups:
+            assert step.group is not None
+            points = hint(product(step.group.shape))
+            visited: set[Node] = set()
+
+            def visit(node: Node, points: int, step: Step, visited: set[Node]) -> None:
+                if node in visited or self.is_leaf(node):
+                    return
+                visited.add(node)
+                if self.kind[node] == "map" and node.tensor.shape and cost(node) > STORE_ABOVE:
+                    where.setdefault(node, set()).add(step)
+                    size = hint(node.tensor.size)
+                    if len(where[node]) > 1 or (points >= 2 * size > 2 and self._varies_inside(node, step)):
+                        wish.add(node)
+                        return
+                for operand in node.inputs:
+                    visit(operand, points, step, visited)
+
+            for member in step.group.members:
+                for operand in member.inputs:
+                    visit(operand, points, step, visited)
+        if wish:
+            raise _StoreThese(wish)
+
+    def _varies_inside(self, node: Node, step: Step) -> bool:
+        """Whether a value smaller than the space would be computed again in the innermost loops (not once a row)."""
+        group = step.group
+        assert group is not None
+        row = [n for i, n in enumerate(group.shape) if i not in (group.reduced or group.order[-1:])]
+        return not hint(node.tensor.size) <= hint(product(row))
+
+    # -- the result -----------------------------------------------------------------------------------------------
+    def finish(self) -> Schedule:
+        """Orders the steps and lowers the groups."""
+        ordered = _in_order(self.steps)
+        outside: set[Node] = set(self.graph.outputs)
+        for step in self.steps:
+            if step.group is None:
+                outside.update(step.reads)
+                continue
+            for member in step.group.members:
+                outside.update(
+                    leaf
+                    for leaf, _ in self._leaves_in(member, step.group)
+                    if self.step_of.get(leaf) is not step
+                )
+        number = 0
+        for step in ordered:
+            if step.group is None:
+                continue
+            members = step.group.members
+            outputs = [node for node in members if node in outside]
+            name = f"kernel_{number}_{'_'.join(dict.fromkeys(_summary(step.group, members)))}"[:60]
+            number += 1
+            step.kernel = lower(step.group, name, self.is_leaf, self.buffers.__getitem__, outputs)
+            step.reads = [
+                b.node for b in step.kernel.buffers if b.node not in members and b.node not in outputs
+            ]
+            step.writes = outputs
+        kept = [step for step in ordered if step.group is None or step.writes]
+        return Schedule(self.graph, kept, self.buffers)
+
+
+def _summary(group: Group, members: list[Node]) -> list[str]:
+    return [node.op for node in members[-3:]]
+
+
+def _is_affine(node: Node) -> bool:
+    try:
+        return through(node, identity(node.tensor.ndim)) is not None
+    except UnprovableSizeError:
+        return False
+
+
+def _live(graph: Graph) -> set[Node]:
+    """The nodes that an output depends on, and all library calls, which may do more than return a value."""
+    live: set[Node] = set()
+    stack = [*graph.outputs, *(node for node in graph.nodes if node.op == "call")]
+    while stack:
+        node = stack.pop()
+        if node not in live:
+            live.add(node)
+            stack.extend(node.inputs)
+    return live
+
+
+def _leads_to(step: Step, goal: Step) -> bool:
+    """Whether ``step`` has to run after ``goal`` (or is it only where a path leaves and comes back)."""
+    if step is goal:
+        return False
+    seen: set[Step] = set()
+    stack = [step]
+    while stack:
+        current = stack.pop()
+        if current is goal:
+            return True
+        if current not in seen:
+            seen.add(current)
+            stack.extend(current.after)
+    return False
+
+
+def _in_order(steps: list[Step]) -> list[Step]:
+    """The steps, each after those it depends on, otherwise in the order in which they were made."""
+    ordered: dict[Step, None] = {}
+
+    def place(step: Step) -> None:
+        if step in ordered:
+            return
+        for other in steps:
+            if other in step.after:
+                place(other)
+        ordered[step] = None
+
+    for step in steps:
+        place(step)
+    return list(ordered)
+
+
+__all__ = ["Schedule", "Step", "Value", "schedule"]
