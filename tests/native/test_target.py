@@ -47,6 +47,7 @@ def test_code_of_the_same_name_does_not_collide():
 def test_bad_modules_are_refused(ir, exports, capfd):
     with pytest.raises(BackendError):
         native.load(ir, exports)
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("opt", [0, 1, 2, 3])

@@ -88,9 +88,9 @@ def test_environment(run_program, environment, expected):
 
 
 @linux
-def test_default_is_the_affinity(run_program):
+def test_default_is_no_more_than_the_affinity(run_program):
     printed = run_program("print(native.num_threads())", TCOMPILE_NUM_THREADS="", OMP_NUM_THREADS="")
-    assert int(printed) == min(len(os.sched_getaffinity(0)), 1024)
+    assert 1 <= int(printed) <= len(os.sched_getaffinity(0))
 
 
 @linux

@@ -98,7 +98,7 @@ def _make_tools() -> _Tools:
             cpu=cpu, features=features.flatten(), opt=opt, reloc="pic", codemodel="small", jit=True
         )
 
-    jit = llvm.create_lljit_compiler(machine_for(2), use_jit_link=True)
+    jit = llvm.create_lljit_compiler(machine_for(2), use_jit_link=True, suppress_errors=True)
     tools = _Tools(
         llvm=llvm,
         jit=jit,

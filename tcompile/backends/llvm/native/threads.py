@@ -22,11 +22,14 @@ never unloaded.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import math
 import os
 import platform
 import sys
 from functools import cache
+from pathlib import Path
 
 from tcompile.backends.llvm.native import target
 
@@ -47,9 +50,12 @@ def _default_threads() -> int:
         text = os.environ.get(variable, "").split(",")[0].strip()
         if text.isdecimal() and int(text) > 0:
             return min(int(text), _MOST)
-    if hasattr(os, "sched_getaffinity"):
-        return min(len(os.sched_getaffinity(0)), _MOST)
-    return min(os.cpu_count() or 1, _MOST)
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    # A container may have all processors, but only so many seconds of them in every second.
+    with contextlib.suppress(OSError, ValueError):  # no such file, or no quota: "max 100000"
+        quota, period = map(int, Path("/sys/fs/cgroup/cpu.max").read_text().split())
+        allowed = min(allowed, max(1, math.ceil(quota / period)))
+    return min(allowed, _MOST)
 
 
 _MOST = 1024
@@ -77,7 +83,7 @@ def num_threads() -> int:
     """How many threads a kernel may use, the calling one included.
 
     What ``set_num_threads`` said, else TCOMPILE_NUM_THREADS, else OMP_NUM_THREADS, else the number of
-    processors that this process may run on.
+    processors that this process may use.
     """
     global _chosen
     if _chosen is None:
