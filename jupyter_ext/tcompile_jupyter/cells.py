@@ -5,9 +5,9 @@ displayed value, and errors whose tracebacks hold the user's own lines only. Exi
 handed text alone: IPython syntax, display rules, line numbers and tracebacks of plain cells all have to be
 given back to it.
 
-A cell is run in stretches, cut around each ``def`` at the top level: after it, the new function's name is bound
-to its compiled form, so that the statements after it already call that. A displayed expression runs with the
-statements before it, and is displayed after them.
+A cell is run in stretches, cut around each ``def`` at the top level: after it, the new function's name is
+bound to its compiled form, so that the statements after it already call that. A displayed expression runs with
+the statements before it, and is displayed after them.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from IPython.core.displayhook import DisplayHook
 from IPython.core.error import UsageError
-from tcompile.runtime.cell import run_cell
 
 import tcompile
+from tcompile.api import run_cell
+from tcompile.errors import TcompileError
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
@@ -228,7 +229,7 @@ def show_error(shell: InteractiveShell, filename: str, error: BaseException) -> 
 
     Must be called from the ``except`` block that caught it. Where no cell runs, the error is raised instead.
     """
-    error.__traceback__ = user_traceback(error.__traceback__, filename)
+    error.__traceback__ = user_traceback(error, filename)
     result = running(shell)
     if result is None:
         raise error
@@ -236,22 +237,23 @@ def show_error(shell: InteractiveShell, filename: str, error: BaseException) -> 
     shell.showtraceback((type(error), error, error.__traceback__), tb_offset=0)
 
 
-def user_traceback(traceback: types.TracebackType | None, filename: str) -> types.TracebackType | None:
-    """``traceback`` from the first frame of the cell on, without the frames of tcompile.
+def user_traceback(error: BaseException, filename: str) -> types.TracebackType | None:
+    """The traceback of ``error`` from the first frame of the cell on, without the frames of tcompile.
 
-    Returns it whole where no frame belongs to the cell.
+    They stay where tcompile failed by a bug of its own. The traceback is whole where no frame is the cell's.
     """
     frames = []
-    entry = traceback
+    entry = error.__traceback__
     while entry is not None:
         frames.append(entry)
         entry = entry.tb_next
     files = [frame.tb_frame.f_code.co_filename for frame in frames]
     if filename not in files:
-        return traceback
+        return error.__traceback__
     start = files.index(filename)
+    ours = _PACKAGES if isinstance(error, TcompileError) or not files[-1].startswith(_PACKAGES) else ()
     kept: types.TracebackType | None = None
     for frame, file in reversed(list(zip(frames[start:], files[start:], strict=True))):
-        if not file.startswith(_PACKAGES):
+        if not file.startswith(ours):
             kept = types.TracebackType(kept, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
     return kept
