@@ -6,6 +6,7 @@ error about an argument is made here, and names the argument, what is valid and 
 
 from __future__ import annotations
 
+import ast
 import difflib
 import functools
 import threading
@@ -16,12 +17,14 @@ from typing import Any, overload
 from tcompile import stance
 from tcompile.backends import check_backend
 from tcompile.capture.special import cond, graph_break, is_compiling
-from tcompile.compiler import compile_call
+from tcompile.compiler import compile_call, compile_cell
 from tcompile.errors import InvalidArgument, InvalidType
 from tcompile.observe import bus, events
 from tcompile.observe.explain import ExplainOutput, Recorder
 from tcompile.runtime import cache as caches
+from tcompile.runtime import cell
 from tcompile.runtime.cache import FunctionCache, Settings
+from tcompile.runtime.cell import run_statements
 from tcompile.runtime.dispatch import CompiledFunction, on_rebuild
 
 F = Callable[..., Any]
@@ -169,6 +172,7 @@ def list_options() -> list[str]:
 def reset() -> None:
     """Forgets everything compiled, every profile of sizes and every count. Functions compile anew at their next call."""
     caches.reset()
+    cell.reset()
 
 
 def disable(fn: F | None = None, recursive: bool = True, *, reason: str = "") -> Any:
@@ -191,6 +195,20 @@ def disable(fn: F | None = None, recursive: bool = True, *, reason: str = "") ->
 
     plainly.__tcompile_disabled__ = reason  # type: ignore[attr-defined]  # capture stops here
     return plainly
+
+
+def run_cell(
+    body: ast.Module, filename: str, namespace: dict[str, Any], *, fullgraph: bool = False,
+    dynamic: bool | None = None, backend: str | F = "auto", mode: str | None = None,
+) -> None:  # fmt: skip
+    """Executes module-level statements in ``namespace``, compiling the array work between statements that break.
+
+    ``filename`` is what tracebacks show. Raises what the statements raise, and under ``fullgraph`` Unsupported.
+    """
+    check_backend(backend)
+    _check_mode(mode)
+    settings = Settings(fullgraph, dynamic, backend, _check_options(_MODES[mode or "default"]))
+    run_statements(body.body, filename, namespace, settings, compile_cell)
 
 
 def explain(fn: F, *args: Any, **kwargs: Any) -> Any:
@@ -223,5 +241,5 @@ def explain(fn: F, *args: Any, **kwargs: Any) -> Any:
 
 __all__ = [
     "bus", "compile", "compile_with", "cond", "disable", "events", "explain", "graph_break", "is_compiling",
-    "list_mode_options", "list_options", "reset",
+    "list_mode_options", "list_options", "reset", "run_cell",
 ]  # fmt: skip

@@ -36,12 +36,20 @@ from tcompile.runtime.cache import Entry, FunctionCache, Settings
 FRONTENDS: tuple[Frontend, ...] = (NumPyFrontend(),)
 
 
+def compile_cell(
+    function: types.FunctionType, values: Sequence[Any], cache: FunctionCache, settings: Settings, reasons: Sequence[str]
+) -> Entry:
+    """``compile_call`` for the statements of a cell: compiled functions that they call keep entries of their own."""
+    return compile_call(function, values, cache, settings, reasons, whole_program=False)
+
+
 def compile_call(
     function: types.FunctionType,
     values: Sequence[Any],
     cache: FunctionCache,
     settings: Settings,
     reasons: Sequence[str],
+    whole_program: bool = True,
 ) -> Entry:
     """Compiles one kind of call.
 
@@ -62,9 +70,9 @@ def compile_call(
     if index and reasons:
         bus.emit(RecompileStarted(**about, number=index, reasons=tuple(reasons)))
 
-    outcome = _timed(phases, "capture", lambda: _capture(function, values, cache, settings, index))
+    outcome = _timed(phases, "capture", lambda: _capture(function, values, cache, settings, index, whole_program))
     broke = outcome.graph_break
-    if broke is not None:
+    if broke is not None and broke.reason.id != "compiled-by-itself":
         _tell_break(about, broke)
         if settings.fullgraph:
             raise Unsupported(broke.full_text())
@@ -95,9 +103,10 @@ def compile_call(
 
 
 def _capture(
-    function: types.FunctionType, values: Sequence[Any], cache: FunctionCache, settings: Settings, index: int
-) -> Outcome:
-    options = CaptureOptions(settings.dynamic, config.max_instructions)
+    function: types.FunctionType, values: Sequence[Any], cache: FunctionCache, settings: Settings, index: int,
+    enter_compiled: bool,
+) -> Outcome:  # fmt: skip
+    options = CaptureOptions(settings.dynamic, config.max_instructions, enter_compiled)
     try:
         return capture(
             function, values, name=f"graph_{cache.number}_{index}", frontends=FRONTENDS, options=options,

@@ -18,7 +18,7 @@ import inspect
 import sys
 import types
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -27,7 +27,6 @@ from IPython.core.displayhook import DisplayHook
 from IPython.core.error import UsageError
 
 import tcompile
-from tcompile.api import run_cell
 from tcompile.errors import TcompileError
 
 if TYPE_CHECKING:
@@ -54,6 +53,11 @@ class Settings:
             function, fullgraph=self.fullgraph, dynamic=self.dynamic, backend=self.backend, mode=self.mode
         )
         return compiled
+
+    def run(self, statements: list[ast.stmt], filename: str, namespace: dict[str, Any]) -> None:
+        """Runs top-level statements with these settings. They may break, under ``fullgraph`` too."""
+        settings = replace(self.compile(lambda: None).settings, fullgraph=False)  # type: ignore[attr-defined]
+        run_statements(statements, filename, namespace, settings, compile_call)
 
 
 @dataclass
@@ -104,10 +108,7 @@ class Stretch:
     def run(self, namespace: dict[str, Any], settings: Settings) -> Callable[..., Any] | None:
         """Runs the statements in ``namespace``. Returns the compiled function, if they define one."""
         if self.kind is Kind.STATEMENTS:
-            run_cell(
-                ast.Module(self.body, type_ignores=[]), self.filename, namespace,
-                dynamic=settings.dynamic, backend=settings.backend, mode=settings.mode,
-            )  # fmt: skip
+            settings.run(self.body, self.filename, namespace)
             return None
         exec(self.code, namespace)
         if self.kind is Kind.FUNCTION:

@@ -104,6 +104,7 @@ _ROWS = [
         ("Express the loop with whole-array operations.",),
     ),
     Reason("disabled-function", "A function is excluded from compilation", "{detail}", ()),
+    Reason("compiled-by-itself", "A compiled function is called", "{detail} has graphs of its own.", ()),
     Reason("graph-break-call", "tcompile.graph_break() is called", "{detail}", ()),
     Reason("no-code", "The function has no Python bytecode", "{detail}", ()),
     Reason("object-identity", "An identity test on a computed value", "{detail}", ("Compare with == instead.",)),

@@ -30,14 +30,18 @@ if TYPE_CHECKING:
     from tcompile.capture.interpreter import Frame
 
 MAX_DEPTH = 64
+_OURS = ("tcompile", "tcompile_jupyter")  # our own functions are called, never followed
 
 
 @dataclass(frozen=True, slots=True)
 class CaptureOptions:
-    """What the caller decided: ``dynamic`` as in ``compile``, and how many instructions are followed at most."""
+    """What the caller decided: ``dynamic`` as in ``compile``, how many instructions are followed at most, and whether
+    functions that are already compiled are followed too.
+    """
 
     dynamic: bool | None = None
-    max_instructions: int = 20_000
+    max_instructions: int = 10_000
+    enter_compiled: bool = True
 
 
 @dataclass
@@ -104,9 +108,10 @@ class Capture:
 
         return id(value) in SPECIAL or is_marked(value)
 
-    @staticmethod
-    def inlined_function(value: Any) -> types.FunctionType | None:
+    def inlined_function(self, value: Any) -> types.FunctionType | None:
         """The user's function behind an already compiled one."""
+        if not self.options.enter_compiled:
+            return None
         inner = getattr(type(value), "__tcompile_inline__", None)
         function = inner(value) if inner is not None else None
         return function if isinstance(function, types.FunctionType) else None
@@ -274,6 +279,8 @@ class Capture:
         from tcompile.capture.interpreter import Frame
         from tcompile.capture.values.callable import bind_arguments
 
+        if str(function.globals.get("__name__", "")).partition(".")[0] in _OURS:
+            raise CannotCapture("unknown-function", function.describe())
         if len(self.frames) >= MAX_DEPTH:
             raise CannotCapture("recursion", f"{function.describe()} is {MAX_DEPTH} calls deep.")
         frame = Frame(self, function, bind_arguments(function, args, kwargs))

@@ -100,6 +100,8 @@ class ObjectValue(Value):
 
     def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """The class's ``__call__``."""
+        if hasattr(type(self.value), "__tcompile_inline__"):
+            raise CannotCapture("compiled-by-itself", self.describe())
         return self._special(tx, "__call__").call(tx, args, kwargs)
 
     def _special(self, tx: Capture, name: str) -> Value:
