@@ -6,7 +6,7 @@ of fresh memory cost more than the kernel that fills it.
 
 Small arrays are NumPy's own. Large ones are made by NumPy as well, while a memory handler of ours is set
 (NEP 49): NumPy stores the handler in the array, and gives the memory back through it when the array dies or
-is resized, on any thread. The handler is machine code made from the IR below. It maps memory from the system
+is resized, on any thread. The handler is machine code made from ``memory.ll``. It maps memory from the system
 in size classes, eight to a doubling, and keeps freed blocks of each class in a list, newest first. Where
 more than the limit would be kept, the block that was freed longest ago goes back to the system.
 
@@ -38,7 +38,6 @@ from tcompile.errors import BackendError
 THRESHOLD = 256 * 1024
 
 _HANDLER_NAME = "tcompile"
-
 
 _EXPORTS = [
     "method",
