@@ -6,8 +6,8 @@ handed text alone: IPython syntax, display rules, line numbers and tracebacks of
 given back to it.
 
 A cell is run in stretches, cut around each ``def`` at the top level: after it, the new function's name is
-bound to its compiled form, so that the statements after it already call that. A displayed expression runs with
-the statements before it, and is displayed after them.
+bound to its compiled form, so that the statements after it already call that. A displayed expression runs
+with the statements before it, and is displayed after them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import inspect
 import sys
 import types
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -27,6 +27,7 @@ from IPython.core.displayhook import DisplayHook
 from IPython.core.error import UsageError
 
 import tcompile
+from tcompile.api import run_cell
 from tcompile.errors import TcompileError
 
 if TYPE_CHECKING:
@@ -56,8 +57,8 @@ class Settings:
 
     def run(self, statements: list[ast.stmt], filename: str, namespace: dict[str, Any]) -> None:
         """Runs top-level statements with these settings. They may break, under ``fullgraph`` too."""
-        settings = replace(self.compile(lambda: None).settings, fullgraph=False)  # type: ignore[attr-defined]
-        run_statements(statements, filename, namespace, settings, compile_call)
+        module = ast.Module(statements, type_ignores=[])
+        run_cell(module, filename, namespace, dynamic=self.dynamic, backend=self.backend, mode=self.mode)
 
 
 @dataclass

@@ -101,7 +101,7 @@ class Report:
 
     def label(self, name: str) -> str:
         """How a function is called in the report."""
-        return "the cell" if name in ("", "<module>", "<cell>") else name
+        return "the cell" if name in ("", "cell") else name
 
     # -- the forms --
     def __str__(self) -> str:
