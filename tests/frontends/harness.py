@@ -62,6 +62,8 @@ _operators()
 def unwrap(value: Any) -> Any:
     if isinstance(value, Proxy):
         return value.traced
+    if isinstance(value, Function):
+        return value.function
     if type(value) in (tuple, list):
         return type(value)(unwrap(v) for v in value)
     if isinstance(value, dict):
@@ -77,6 +79,12 @@ def wrap(b, value):
     return value
 
 
+class Function:
+    """A NumPy function or scalar type, as the function under test sees it."""
+
+    function: Any = None
+
+
 class Namespace:
     """``np`` for a function under test: calls go to the frontend."""
 
@@ -89,11 +97,11 @@ class Namespace:
             return Namespace(self._b, found)
         if not callable(found):
             return found
-        if isinstance(found, type) and issubclass(found, np.generic):
-            return lambda *a, **k: wrap(self._b, FRONTEND.call(self._b, found, unwrap(a), unwrap(k)))
         assert FRONTEND.knows(found)
 
-        class Call:
+        class Call(Function):
+            function = found
+
             def __call__(_, *a, **k):
                 return wrap(self._b, FRONTEND.call(self._b, found, unwrap(a), unwrap(k)))
 
@@ -129,7 +137,7 @@ def strides_seen(array):
 def check(function, *args, exact=True):
     """Asserts that ``function(np, *args)`` means in the graph what NumPy does; returns the graph, or None if refused."""
     if isinstance(function, str):
-        function = eval(f"lambda np, x=None, y=None, z=None: {function}")
+        function = eval(f"lambda np, x=None, y=None, z=None: ({function})")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")

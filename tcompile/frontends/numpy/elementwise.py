@@ -19,6 +19,7 @@ from tcompile.frontends.numpy.values import (
     array,
     as_ndarray,
     axis_in,
+    broadcast,
     call,
     cast,
     constant,
@@ -36,7 +37,7 @@ from tcompile.frontends.numpy.values import (
     weak_as,
 )
 from tcompile.graph import Layout, Operand, TensorType
-from tcompile.graph.ops import broadcast_shapes, k_order
+from tcompile.graph.ops import k_order
 from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.sizes import SymInt
 from tcompile.graph.types import DType
@@ -137,13 +138,12 @@ def round_(b: Builder, a: Any, decimals: Any = 0, out: Any = None) -> Traced:
     if kind == "f" and places == 0:
         return ufuncs.emit(b, np.rint, [x])
     if kind in "iu" and places >= 0:
-        return x if x.scalar else Traced(b.op("copy_c", x.node)) if x.type.c_contiguous else _refuse_order("round")
+        if x.scalar:
+            return x
+        require_c("round", x)
+        return Traced(b.op("copy_c", x.node), scalar=not x.type.ndim)
     require_c("round", x)
     return call(b, "numpy.round", [x], TensorType(x.type.dtype, x.type.shape), decimals=places, scalar=x.scalar)
-
-
-def _refuse_order(name: str) -> Traced:
-    raise CannotCapture("memory-order", f"{name} of an array that is not in C order")
 
 
 @function("diff")
@@ -191,7 +191,7 @@ def isclose(b: Builder, a: Any, b_: Any, rtol: Any = 1e-05, atol: Any = 1e-08, e
     template = [Slot(traced.index(o)) if isinstance(o, Traced) else o for o in operands]
     ones = [np.ones(1, o.type.dtype) if isinstance(o, Traced) else o for o in operands]
     standin_dtype(np.isclose, *ones)
-    shape = broadcast_shapes([o.type.shape for o in traced])
+    shape = broadcast([o.type.shape for o in traced])
     kwargs = {"rtol": rtol, "atol": atol, "equal_nan": flag(equal_nan, "equal_nan")}
     return call(b, "numpy.isclose", traced, TensorType(BOOL, shape), *template, **kwargs)
 

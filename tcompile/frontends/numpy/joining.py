@@ -12,9 +12,9 @@ import numpy as np
 from tcompile.frontends.base import Builder, CannotCapture, Traced
 from tcompile.frontends.numpy.registry import function, refuse_unless
 from tcompile.frontends.numpy.shape import at_least, flat, transpose
-from tcompile.frontends.numpy.values import array, as_ndarray, axis_in, cast, dtype_of, takes_dtype
-from tcompile.graph.ops import k_order
-from tcompile.graph.sizes import is_one, same_shape
+from tcompile.frontends.numpy.values import array, as_ndarray, axis_in, cast, dtype_of, same_order, takes_dtype
+from tcompile.graph.ops.opaque import concat_layout
+from tcompile.graph.sizes import same_shape
 
 
 def _arrays(b: Builder, arrays: Any) -> list[Traced]:
@@ -33,11 +33,10 @@ def _concat(b: Builder, parts: list[Traced], axis: Any, dtype: Any = None, casti
     into = np.result_type(*(p.type.dtype for p in parts)) if dtype is None else dtype_of(dtype)
     if not takes_dtype(into) or not all(np.can_cast(p.type.dtype, into, casting) for p in parts):
         raise CannotCapture("operation-raises", f"cannot join as {into}")
-    orders = {k_order([p.type], p.type.shape).order for p in parts if p.type.ndim == parts[0].type.ndim}
-    broadcast = any(r == 0 and not is_one(n) for p in parts for r, n in zip(p.type.layout.ranks, p.type.shape, strict=True))
-    if parts[0].type.ndim > 1 and (len(orders) > 1 or broadcast):
-        raise CannotCapture("memory-order", "joining arrays of different memory orders")
-    return Traced(b.op("concat", *(cast(b, p, into) for p in parts), axis=place))
+    node = b.op("concat", *(cast(b, p, into) for p in parts), axis=place)
+    if not same_order(node.tensor, concat_layout([p.type for p in parts])):
+        raise CannotCapture("memory-order", "joining casts a broadcast array")
+    return Traced(node)
 
 
 @function("concatenate", "concat", opaque=True)

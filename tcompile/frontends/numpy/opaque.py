@@ -22,9 +22,11 @@ from tcompile.frontends.numpy.values import (
     integer,
     kept_order,
     require_c,
+    same_order,
     standin_dtype,
 )
 from tcompile.graph import TensorType
+from tcompile.graph.ops import k_order
 from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.sizes import Size, SymInt
 
@@ -51,7 +53,10 @@ def _scan(b: Builder, op: str, a: Any, axis: Any, dtype: Any) -> Traced:
     if into.kind not in "iuf" or (x.type.dtype.kind == "f" and into.kind != "f"):
         raise CannotCapture("unsupported-argument", f"{op} of {x.type.dtype} with dtype {into}")
     x, place = _along(b, x, axis, op)
-    return Traced(b.op(op, cast(b, x, into), axis=place))
+    node = b.op(op, cast(b, x, into), axis=place)
+    if not same_order(node.tensor, k_order([x.type], x.type.shape)):
+        raise CannotCapture("memory-order", f"{op} casts a broadcast operand")
+    return Traced(node)
 
 
 @function("cumsum", opaque=True)

@@ -39,6 +39,9 @@ def binary(b: Builder, sign: str, left: Any, right: Any) -> Any:
         if fast is not None:
             return ufuncs.emit(b, fast, [left])
     ufunc = BINARY[sign]
+    if scalars and (type(left) is complex or type(right) is complex):
+        # float64 scalars are Python floats too, and complex.__add__ may answer first.
+        raise CannotCapture("unsupported-dtype", "an operator between a scalar and a Python complex number")
     if scalars and sign in _SCALAR_CHECKED:
         return _between_scalars(b, ufunc, left, right)
     return ufuncs.emit(b, ufunc, [left, right])

@@ -12,6 +12,7 @@ import numpy as np
 
 from tcompile.frontends.base import Builder, CannotCapture, Traced
 from tcompile.frontends.numpy import ufuncs
+from tcompile.frontends.numpy.shape import flat as ravelled
 from tcompile.frontends.numpy.registry import NO_VALUE, function, method, refuse_unless
 from tcompile.frontends.numpy.values import (
     BOOL,
@@ -24,11 +25,12 @@ from tcompile.frontends.numpy.values import (
     cast,
     dtype_of,
     flag,
-    integer,
     require_c,
+    same_order,
     standin_dtype,
 )
-from tcompile.graph import Operand, TensorType
+from tcompile.graph import TensorType
+from tcompile.graph.ops.table import k_order, like_order
 from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.ops.reduction import reduced_type
 from tcompile.graph.sizes import product
@@ -38,8 +40,13 @@ _NONE = (None, NO_VALUE)
 _TRUE = (True, NO_VALUE)
 
 
-def _reduced(b: Builder, op: str, x: Operand, axis: Any, keepdims: bool, **attrs: Any) -> Traced:
-    node = b.op(op, x, axis=axis, keepdims=keepdims, **attrs)
+def _reduced(b: Builder, op: str, x: Traced, into: DType, axis: Any, keepdims: bool, **attrs: Any) -> Traced:
+    """The reduction ``op`` of ``x`` in the dtype ``into``."""
+    node = b.op(op, cast(b, x, into), axis=axis, keepdims=keepdims, **attrs)
+    if into != x.type.dtype and op not in ("argmax", "argmin"):
+        plain = reduced_type(x.type, axis, keepdims, into)
+        if not same_order(node.tensor, plain.layout):
+            raise CannotCapture("memory-order", f"{op} casts a broadcast operand")
     return Traced(node, scalar=not node.tensor.ndim)
 
 
@@ -64,7 +71,7 @@ def _sum(b: Builder, op: str, a: Any, axis: Any, dtype: Any, keepdims: Any) -> T
         into = dtype_of(dtype)
         if into.kind == "c" or into == BOOL or (x.type.dtype.kind == "f" and into.kind != "f"):
             raise CannotCapture("unsupported-argument", f"{op} of {x.type.dtype} with dtype {into}")
-    return _reduced(b, op, cast(b, x, into), axes, _keep(keepdims))
+    return _reduced(b, op, x, into, axes, _keep(keepdims))
 
 
 @function("sum")
@@ -95,6 +102,8 @@ def nansum(b: Builder, a: Any, axis: Any = None, dtype: Any = None, out: Any = N
     refuse_unless("nansum", out=(out, _NONE))
     x = array(b, a)
     if x.type.dtype.kind == "f":
+        if k_order([x.type], x.type.shape) != like_order(x.type):
+            raise CannotCapture("memory-order", "nansum of a broadcast array")
         x = Traced(b.op("where", b.op("isnan", x.node), 0.0, x.node))
     return _sum(b, "sum", x, axis, dtype, keepdims)
 
@@ -106,7 +115,7 @@ def _extremum(b: Builder, op: str, a: Any, axis: Any, keepdims: Any) -> Traced:
     _nonempty(op, x, axes)
     if x.type.dtype == BOOL:
         op = "any" if op == "max" else "all"
-    return _reduced(b, op, x.node, axes, _keep(keepdims))
+    return _reduced(b, op, x, x.type.dtype, axes, _keep(keepdims))
 
 
 def _nonempty(name: str, x: Traced, axes: tuple[int, ...]) -> None:
@@ -148,7 +157,7 @@ def ptp(b: Builder, a: Any, axis: Any = None, out: Any = None, keepdims: Any = N
 
 def _logical(b: Builder, op: str, a: Any, axis: Any, keepdims: Any) -> Traced:
     x = array(b, a)
-    return _reduced(b, op, cast(b, x, BOOL), axes_in(axis, x.type.ndim), _keep(keepdims))
+    return _reduced(b, op, x, BOOL, axes_in(axis, x.type.ndim), _keep(keepdims))
 
 
 @function("any")
@@ -176,9 +185,7 @@ def count_nonzero(b: Builder, a: Any, axis: Any = None, *, keepdims: Any = False
     if axis is None and not _keep(keepdims) and _COUNT_IS_INT:
         raise CannotCapture("data-dependent-value", "count_nonzero returns a Python int")
     x = array(b, a)
-    nonzero = b.op("astype", x.node, dtype="bool") if x.type.dtype != BOOL else x.node
-    counted = b.op("astype", nonzero, dtype=INT.name)
-    return _reduced(b, "sum", counted, axes_in(axis, x.type.ndim), _keep(keepdims))
+    return _reduced(b, "sum", Traced(cast(b, x, BOOL)), INT, axes_in(axis, x.type.ndim), _keep(keepdims))
 
 
 def _arg(b: Builder, op: str, a: Any, axis: Any, keepdims: Any) -> Traced:
@@ -186,8 +193,8 @@ def _arg(b: Builder, op: str, a: Any, axis: Any, keepdims: Any) -> Traced:
     _float_or_int(x, op)
     keep = _keep(keepdims)
     if axis is None:
-        if x.type.ndim > 1 or not x.type.ndim:
-            flat = b.op("reshape", x.node, shape=(x.type.size,))
+        if x.type.ndim != 1:
+            flat = b.op("reshape", x.node, shape=(x.type.size,)) if x.type.c_contiguous else ravelled(b, x).node
             _nonempty(op, Traced(flat), (0,))
             result = b.op(op, flat, axis=0, keepdims=False)
             if keep and x.type.ndim:
@@ -198,7 +205,7 @@ def _arg(b: Builder, op: str, a: Any, axis: Any, keepdims: Any) -> Traced:
         raise CannotCapture("unsupported-argument", f"{op} of a rank-0 value along an axis")
     number = axis_in(axis, x.type.ndim)
     _nonempty(op, x, (number,))
-    return _reduced(b, op, x.node, number, keep)
+    return _reduced(b, op, x, x.type.dtype, number, keep)
 
 
 @function("argmax")
@@ -240,14 +247,16 @@ def mean(
     into = _accumulator(x, dtype, "mean")
     axes = axes_in(axis, x.type.ndim)
     _nonempty("mean", x, axes)
-    return _reduced(b, "mean", cast(b, x, into), axes, _keep(keepdims))
+    return _reduced(b, "mean", x, into, axes, _keep(keepdims))
 
 
 @function("average")
 def average(b: Builder, a: Any, axis: Any = None, weights: Any = None, returned: Any = False, *, keepdims: Any = NO_VALUE) -> Traced:
     """``np.average`` without weights."""
     refuse_unless("average", weights=(weights, (None,)), returned=(returned, (False,)))
-    return mean(b, a, axis, keepdims=keepdims)
+    x = array(b, a)
+    _nonempty("average", x, tuple(range(x.type.ndim)))
+    return mean(b, x, axis, keepdims=keepdims)
 
 
 def _spread(
@@ -266,7 +275,7 @@ def _spread(
         raise CannotCapture("operation-raises", f"{op} warns of too few degrees of freedom")
     if x.type.dtype != into and op in ("var", "std") and into != FLOAT and x.type.dtype.kind != "f":
         raise CannotCapture("unsupported-argument", f"{op} of integers with a dtype")
-    return _reduced(b, op, cast(b, x, into), axes, _keep(keepdims), correction=ddof)
+    return _reduced(b, op, x, into, axes, _keep(keepdims), correction=ddof)
 
 
 @function("var")
@@ -297,6 +306,8 @@ def _order_statistic(b: Builder, name: str, a: Any, q: tuple[Any, ...], axis: An
         raise CannotCapture("unsupported-dtype", f"{name} of {x.type}")
     axes = axes_in(axis, x.type.ndim)
     _nonempty(name, x, axes)
+    if not axes:
+        raise CannotCapture("operation-raises", f"{name} over no axes")
     require_c(name, x)
     keep = _keep(keepdims)
     target = getattr(np, name)
@@ -345,5 +356,3 @@ def reduce_method(b: Builder, ufunc: np.ufunc, array_: Any, axis: Any = 0, dtype
         return _sum(b, name, array_, axis, dtype, keepdims)
     return (_extremum if name in ("max", "min") else _logical)(b, name, array_, axis, keepdims)
 
-
-__all__ = ["integer", "reduce_method"]

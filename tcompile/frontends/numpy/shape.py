@@ -10,9 +10,8 @@ from typing import Any
 
 from tcompile.frontends.base import Builder, CannotCapture, Traced
 from tcompile.frontends.numpy.registry import NO_VALUE, attribute, function, method, refuse_unless
-from tcompile.frontends.numpy.values import array, as_ndarray, axis_in, call, integer, shape_in, sizes_equal
+from tcompile.frontends.numpy.values import array, as_ndarray, axis_in, broadcast, call, integer, shape_in, sizes_equal
 from tcompile.graph import TensorType
-from tcompile.graph.ops import broadcast_shapes
 from tcompile.graph.sizes import Size, is_one, product
 
 
@@ -216,7 +215,7 @@ def broadcast_to(b: Builder, array_: Any, shape: Any, subok: Any = False) -> Tra
 
 @function("broadcast_shapes")
 def _broadcast_shapes(b: Builder, *shapes: Any) -> tuple[Size, ...]:
-    return broadcast_shapes([shape_in(s) for s in shapes])
+    return broadcast([shape_in(s) for s in shapes])
 
 
 @function("atleast_1d")
@@ -259,11 +258,11 @@ def at_least(b: Builder, x: Traced, ndim: int) -> Traced:
 @function("flip")
 def flip(b: Builder, m: Any, axis: Any = None) -> Traced:
     """``np.flip``: a view with negative strides."""
-    x = as_ndarray(b, array(b, m))
+    x = array(b, m)
     ndim = x.type.ndim
     axes = range(ndim) if axis is None else [axis_in(i, ndim) for i in (axis if isinstance(axis, tuple) else (axis,))]
     key = tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(ndim))
-    return Traced(b.op("index", x.node, key=key or (Ellipsis,)))
+    return Traced(b.op("index", x.node, key=key), scalar=not ndim)
 
 
 @function("fliplr")

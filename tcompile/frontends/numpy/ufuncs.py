@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from tcompile.errors import GraphError
 from tcompile.frontends.base import Builder, CannotCapture, Traced, TracedNumber
 from tcompile.frontends.numpy.registry import refuse_unless
 from tcompile.frontends.numpy.values import (
     BOOL,
-    INT,
     Weak,
+    broadcast,
     call,
     cast,
     constant,
@@ -33,7 +32,7 @@ from tcompile.frontends.numpy.values import (
     weak_as,
 )
 from tcompile.graph import Operand, TensorType
-from tcompile.graph.ops import OPS, broadcast_shapes, k_order
+from tcompile.graph.ops import OPS, k_order
 from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.sizes import SymInt
 from tcompile.graph.types import DType
@@ -188,10 +187,7 @@ def _as_call(
         else:
             template.append(o)
     types = [o.type for o in operands if isinstance(o, Traced)]
-    try:
-        shape = broadcast_shapes([t.shape for t in types])
-    except GraphError as error:
-        raise CannotCapture("operation-raises", str(error)) from error
+    shape = broadcast([t.shape for t in types])
     kwargs = {} if dtype is None else {"dtype": dtype.name}
     for o, d in zip(operands, loop_dtypes(ufunc, operands, dtype), strict=False):
         if not isinstance(o, Traced | TracedNumber) and d.kind != "c":
@@ -199,5 +195,3 @@ def _as_call(
     type = TensorType(output, shape, k_order(types, shape))
     return call(b, f"numpy.{ufunc.__name__}", slots, type, *template, **kwargs)
 
-
-__all__ = ["INT", "ROWS", "call_ufunc", "elementwise", "emit", "fold", "loop_dtypes", "resolve", "weak_kind"]

@@ -14,10 +14,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from tcompile.errors import GraphError
 from tcompile.frontends.base import Builder, CannotCapture, Traced, TracedNumber
 from tcompile.graph import Layout, Node, Operand, TensorType
 from tcompile.graph.ops.opaque import Slot
-from tcompile.graph.ops.table import like_order
+from tcompile.graph.ops.table import broadcast_shapes, like_order
 from tcompile.graph.sizes import Size, SymInt, is_one, product, same
 from tcompile.graph.types import DType
 
@@ -161,9 +162,9 @@ def nested(b: Builder, value: Any, dtype: DType | None = None) -> Traced:
         raise CannotCapture("operation-raises", str(error)) from error
     if not takes_dtype(seen.dtype):
         raise CannotCapture("unsupported-dtype", f"a list becomes an array of dtype {seen.dtype}")
-    type = TensorType(seen.dtype, seen.shape)
     # Every leaf is converted to the common dtype by NumPy itself, so it has to be told which one that is.
-    return call(b, "numpy.array", leaves, type, template, dtype=type.dtype.name)
+    result = TensorType(seen.dtype, seen.shape)
+    return call(b, "numpy.array", leaves, result, template, dtype=seen.dtype.name)
 
 
 def as_ndarray(b: Builder, x: Traced) -> Traced:
@@ -310,6 +311,14 @@ def new_shape(shape: Any) -> tuple[Size, ...]:
 def sizes_equal(a: Size, b: Size) -> bool:
     """Whether two sizes agree, recording a guard only where it cannot be proved."""
     return same(a, b) or a == b
+
+
+def broadcast(shapes: Sequence[tuple[Size, ...]]) -> tuple[Size, ...]:
+    """NumPy's broadcasting; CannotCapture where it raises."""
+    try:
+        return broadcast_shapes(shapes)
+    except GraphError as error:
+        raise CannotCapture("operation-raises", str(error)) from error
 
 
 # -- memory order ----------------------------------------------------------------------------------------------------

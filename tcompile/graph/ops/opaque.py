@@ -16,7 +16,7 @@ import numpy as np
 
 from tcompile.errors import GraphError
 from tcompile.graph.ops.table import Op, broadcast_shapes, common_dtype, define, k_order, like_order, only, tensors
-from tcompile.graph.sizes import Size
+from tcompile.graph.sizes import Size, is_one
 from tcompile.graph.types import Layout, TensorType
 
 
@@ -61,10 +61,32 @@ def _concat_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> T
             raise GraphError(f"concat: {first} and {part} do not fit along axis {axis}")
         total = total + part.shape[axis]
     shape = (*first.shape[:axis], total, *first.shape[axis + 1 :])
-    layout = k_order([first], first.shape)
-    if any(k_order([p], p.shape) != layout for p in parts):
-        raise GraphError("concat: parts in different memory orders")
-    return TensorType(common_dtype("concat", types), shape, layout)
+    return TensorType(common_dtype("concat", types), shape, concat_layout(parts))
+
+
+def concat_layout(parts: Sequence[TensorType]) -> Layout:
+    """The memory order NumPy gives to joined arrays.
+
+    Axes are insertion-sorted by stride, outermost first; the first part that can tell (neither axis has size one) says
+    that an axis moves outwards, and any other part may object. Unlike in ``k_order``, broadcast axes do tell.
+    """
+    ndim = parts[0].ndim
+    ordered = list(range(ndim))
+    for start in range(1, ndim):
+        axis, position = ordered[start], start
+        for place in range(start - 1, -1, -1):
+            other = ordered[place]
+            ranks = [
+                (p.layout.ranks[axis], p.layout.ranks[other])
+                for p in parts
+                if not is_one(p.shape[axis]) and not is_one(p.shape[other])
+            ]
+            if ranks and not all(mine > theirs for mine, theirs in ranks):
+                break
+            if ranks:
+                position = place
+        ordered.insert(position, ordered.pop(start))
+    return Layout.of_order(tuple(ordered))
 
 
 def _same_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
