@@ -1,0 +1,356 @@
+"""Draws graphs as SVG.
+
+Enters: a ``Graph``, and perhaps which nodes each kernel holds. Leaves: the text of an SVG picture, or of a
+piece of HTML around it. Exists so that a graph is something to look at in a notebook, with nothing
+installed and no script.
+
+A value is a box coloured by its kind of operation, with the operation and its numbers above and the type
+below; its tooltip has the whole text and the user's line. Sub-graphs are drawn inside their operation,
+kernels as tinted ground behind their nodes. Colours follow the theme of JupyterLab or VS Code where there
+is one, and else the system's.
+"""
+
+from __future__ import annotations
+
+import html as html_module
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tcompile.graph.graph import Graph, Node
+from tcompile.graph.layout import Placed, Point, layered
+from tcompile.graph.ops import OPS
+from tcompile.graph.printer import call_text, literal, short_place, type_text
+
+_EM = 7.23  # the width of a character of 12 px monospace, in pixels
+_LINE = 16.0
+_PAD = 11.0
+_LONGEST = 34  # characters in a box
+_MARGIN = 14.0
+
+KINDS = {
+    "input": "#64748b", "output": "#64748b", "pointwise": "#3b82f6", "reduction": "#d97706",
+    "movement": "#0d9488", "creation": "#8b5cf6", "opaque": "#e11d48", "control": "#16a34a",
+}  # fmt: skip
+_TINTS = ("#f59e0b", "#06b6d4", "#a855f7", "#84cc16", "#ec4899", "#6366f1")
+_CAPTIONS = {
+    "cond": ("if true", "if false"), "while_loop": ("while", "do"), "fori_loop": ("each step",),
+    "scan": ("each step",), "map": ("each slice",),
+}  # fmt: skip
+
+_THEME = (
+    "--tc-bg:var(--jp-layout-color1,var(--vscode-editor-background,{bg}));"
+    "--tc-fg:var(--jp-content-font-color1,var(--vscode-editor-foreground,{fg}))"
+)
+_LIGHT = _THEME.format(bg="#ffffff", fg="#1f2937")
+_DARK = _THEME.format(bg="#111418", fg="#e5e7eb")
+_STYLE = (
+    f".tc-graph{{{_LIGHT};font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace}}"
+    f"@media(prefers-color-scheme:dark){{.tc-graph{{{_DARK}}}}}"
+    ".tc-graph text{fill:var(--tc-fg);white-space:pre}.tc-graph .d{opacity:.62}.tc-graph .o{font-weight:600}"
+    ".tc-graph .bg{fill:var(--tc-bg)}.tc-graph .e{stroke:var(--tc-fg);fill:var(--tc-fg)}"
+    ".tc-graph .b{fill-opacity:.13}"
+    ".tc-graph g:hover>.b{fill-opacity:.28}.tc-graph .c{font-size:10.5px}"
+    ".tc-graph .l{paint-order:stroke;stroke:var(--tc-bg);stroke-width:4px;stroke-linejoin:round}"
+)
+
+
+_Place = tuple[float, float, float, float]  # left, top, right, bottom
+
+
+@dataclass(slots=True)
+class _Box:
+    """One box to draw: a node, or an output."""
+
+    kind: str
+    title: str
+    detail: str
+    type: str
+    tip: str
+    width: float
+    height: float
+    name: str = ""
+    inner: tuple[_Drawing, ...] = ()
+
+
+@dataclass(slots=True)
+class _Drawing:
+    """A graph that has been placed: its boxes and edges, and what stands above it."""
+
+    boxes: list[_Box]
+    placed: Placed
+    caption: str = ""
+
+    @property
+    def height(self) -> float:
+        return self.placed.height + (_LINE if self.caption else 0.0)
+
+    @property
+    def width(self) -> float:
+        return max(self.placed.width, len(self.caption) * _EM)
+
+
+def svg(graph: Graph, groups: Mapping[str, Sequence[str]] | None = None) -> str:
+    """The drawing of ``graph``. ``groups`` maps names, say of kernels, to the names of the nodes in them."""
+    drawing = _place(graph, rise=46.0 if groups else 26.0)
+    top = _MARGIN + (_LINE if groups else 0.0)
+    width, height = drawing.width + 2 * _MARGIN, drawing.height + _MARGIN + top
+    size = f'width="{_n(width)}" height="{_n(height)}" viewBox="0 0 {_n(width)} {_n(height)}"'
+    label = _text(f"graph {graph.name}: {_counts(graph)}")
+    parts = [
+        '<svg xmlns="http://www.w3.org/2000/svg" class="tc-graph" role="img" font-family="monospace"'
+        f' font-size="12" fill="#1f2937" {size} aria-label="{label}">',
+        f"<style>{_STYLE}</style>",
+        _rect(0.0, 0.0, width, height, 8.0, 'class="bg" fill="#ffffff"'),
+        f'<g transform="translate({_n(_MARGIN)} {_n(top)})">',
+        *_frames(drawing, groups or {}),
+        *_body(drawing),
+        *_labels(drawing, groups or {}),
+        "</g></svg>",
+    ]
+    return "".join(parts)
+
+
+def html(graph: Graph, groups: Mapping[str, Sequence[str]] | None = None) -> str:
+    """The drawing with a headline and a legend, in a frame that scrolls."""
+    kinds = {_kind(node) for node in _every(graph)}
+    entry = "<span style='margin-left:1em;white-space:nowrap'>"
+    swatch = "display:inline-block;width:.7em;height:.7em;border-radius:3px;opacity:.75;background:"
+    legend = "".join(
+        f"{entry}<span style='{swatch}{colour}'></span> {kind}</span>"
+        for kind, colour in KINDS.items()
+        if kind in kinds
+    )
+    title = f"<b>{_text(graph.name)}</b> {_counts(graph)}"
+    return (
+        f"<div style='font-size:12px;line-height:1.7'>{title}{legend}</div>"
+        f"<div style='overflow:auto;max-height:560px'>{svg(graph, groups)}</div>"
+    )
+
+
+# -- what is drawn ---------------------------------------------------------------------------------
+
+
+def _place(graph: Graph, caption: str = "", rise: float = 26.0) -> _Drawing:
+    number = {node: i for i, node in enumerate([*graph.inputs, *graph.nodes])}
+    boxes = [_node_box(node) for node in number]
+    edges = [(number[o], number[node]) for node in graph.nodes for o in node.inputs if o in number]
+    for position, node in enumerate(graph.outputs):
+        label = "output" if len(graph.outputs) == 1 else f"output {position}"
+        boxes.append(_box("output", label, "", "", f"returns {node.name}: {type_text(node.type)}"))
+        if node in number:
+            edges.append((number[node], len(boxes) - 1))
+    sizes = [(box.width, box.height) for box in boxes]
+    return _Drawing(boxes, layered(sizes, edges, rise=rise), caption)
+
+
+def _node_box(node: Node) -> _Box:
+    kind = _kind(node)
+    place = short_place(node.location)
+    tip = f"{node.name}: {type_text(node.type)}" + ("" if kind == "input" else f"\n{_call(node)}")
+    tip += f"\n{place}" if place else ""
+    type = type_text(node.type)
+    if kind == "input":
+        return _box(kind, node.name, "", type, tip, name=node.name)
+    numbers = [_literal(operand) for operand in node.operands if not isinstance(operand, Node)]
+    attrs = [f"{key}={_literal(value)}" for key, value in node.attrs.items() if value is not False]
+    shown = type if node.name == node.op else f"{node.name}: {type}"
+    captions = _CAPTIONS.get(node.op, ())
+    inner = tuple(
+        _place(region, captions[i] if i < len(captions) else region.name)
+        for i, region in enumerate(node.regions)
+    )
+    return _box(kind, node.op, " ".join(numbers + attrs), shown, tip, node.name, inner)
+
+
+def _box(
+    kind: str, title: str, detail: str, type: str, tip: str, name: str = "", inner: tuple[_Drawing, ...] = ()
+) -> _Box:
+    title = _short(title, _LONGEST)
+    detail = _short(detail, max(8, _LONGEST - _columns(title)))
+    type = _short(type, _LONGEST)
+    first = _columns(title) + (1 + _columns(detail) if detail else 0)
+    width = max(first, _columns(type), 4) * _EM + 2 * _PAD
+    height = _LINE * (2 if type else 1) + 12
+    if inner:
+        width = max(width, sum(part.width for part in inner) + 2 * _PAD * (len(inner) + 1))
+        height += max(part.height for part in inner) + 2 * _PAD
+    return _Box(kind, title, detail, type, tip, width, height, name, inner)
+
+
+def _kind(node: Node) -> str:
+    if node.op == "input":
+        return "input"
+    return OPS[node.op].kind if node.op in OPS else "opaque"
+
+
+def _every(graph: Graph) -> Iterator[Node]:
+    yield from graph.inputs
+    for node in graph.nodes:
+        yield node
+        for region in node.regions:
+            yield from _every(region)
+
+
+def _call(node: Node) -> str:
+    try:
+        return call_text(node)
+    except TypeError:  # drawings are also made of graphs that have gone wrong
+        return node.op
+
+
+def _literal(value: object) -> str:
+    try:
+        return literal(value)
+    except TypeError:
+        return repr(value)
+
+
+def _counts(graph: Graph) -> str:
+    counts = ((graph.op_count, "op"), (len(graph.inputs), "input"), (len(graph.outputs), "output"))
+    return ", ".join(f"{count} {noun}{'' if count == 1 else 's'}" for count, noun in counts)
+
+
+# -- pieces of SVG ---------------------------------------------------------------------------------
+
+
+def _body(drawing: _Drawing) -> Iterator[str]:
+    yield '<g class="e" opacity=".5" stroke="#1f2937" fill="#1f2937" stroke-width="1.2">'
+    for route in drawing.placed.routes:
+        x, y = route[-1]
+        yield f'<path fill="none" d="{_curve(route)}"/>'
+        yield f'<path stroke="none" d="M{_n(x)} {_n(y)}l-3.2 -6h6.4z"/>'
+    yield "</g>"
+    for box, (x, y) in zip(drawing.boxes, drawing.placed.corners, strict=True):
+        yield from _drawn(box, x, y)
+
+
+def _drawn(box: _Box, x: float, y: float) -> Iterator[str]:
+    colour = KINDS[box.kind]
+    radius = min(box.height, 40.0) / 2 if box.kind in ("input", "output") else 6.0
+    size = (0.0, 0.0, box.width, box.height, radius)
+    dashes = ' stroke-dasharray="4 2.5"' if box.kind == "output" else ""
+    yield f'<g transform="translate({_n(x)} {_n(y)})"><title>{_text(box.tip)}</title>'
+    yield _rect(*size, 'class="bg" fill="#ffffff"')
+    yield _rect(
+        *size, f'class="b" fill="{colour}" fill-opacity=".13" stroke="{colour}" stroke-width="1.2"{dashes}'
+    )
+    detail = f'<tspan class="d" font-weight="400"> {_text(box.detail)}</tspan>' if box.detail else ""
+    middle = f'x="{_n(box.width / 2)}" text-anchor="middle"'
+    yield f'<text class="o" font-weight="600" {middle} y="{_n(_LINE + 2)}">{_text(box.title)}{detail}</text>'
+    if box.type:
+        yield f'<text class="d c" {middle} y="{_n(2 * _LINE + 1)}">{_text(box.type)}</text>'
+    left = (box.width - sum(part.width for part in box.inner) - 2 * _PAD * (len(box.inner) - 1)) / 2
+    top = 2 * _LINE + 12 + _PAD / 2
+    for part in box.inner:
+        frame = (left - 7, top - 4, part.width + 14, part.height + 11, 6.0)
+        yield _rect(*frame, f'fill="none" stroke="{colour}" stroke-opacity=".45"')
+        yield f'<text class="d c" x="{_n(left)}" y="{_n(top + 9)}">{_text(part.caption)}</text>'
+        yield f'<g transform="translate({_n(left)} {_n(top + _LINE)})">'
+        yield from _body(part)
+        yield "</g>"
+        left += part.width + 2 * _PAD
+    yield "</g>"
+
+
+def _frames(drawing: _Drawing, groups: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Tinted ground behind each group: a frame where that holds no other box, else a band along its nodes."""
+    where = {
+        box.name: (x, y, x + box.width, y + box.height)
+        for box, (x, y) in zip(drawing.boxes, drawing.placed.corners, strict=True)
+        if box.name
+    }
+    for number, (name, members) in enumerate(groups.items()):
+        inside = [member for member in dict.fromkeys(members) if member in where]
+        if not inside:
+            continue
+        tint = _TINTS[number % len(_TINTS)]
+        lefts, tops, rights, bottoms = zip(*(where[member] for member in inside), strict=True)
+        x0, y0, x1, y1 = min(lefts) - 9, min(tops) - 9, max(rights) + 9, max(bottoms) + 9
+        others = (place for box, place in where.items() if box not in inside)
+        yield f"<g><title>{_text(name)}: {_text(', '.join(members))}</title>"
+        if any(a < x1 and x0 < c and b < y1 and y0 < d for a, b, c, d in others):
+            yield from _band(drawing, inside, where, tint)
+            x0, y0, _, _ = min((where[member] for member in inside), key=lambda place: place[1])
+            x0, y0 = x0 - 7, y0 - 7
+        else:
+            colours = f'fill="{tint}" fill-opacity=".14" stroke="{tint}" stroke-opacity=".6"'
+            yield _rect(x0, y0, x1 - x0, y1 - y0, 11.0, colours)
+        yield "</g>"
+
+
+def _labels(drawing: _Drawing, groups: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """The groups' names, above their first node and over the edges."""
+    corners = {box.name: corner for box, corner in zip(drawing.boxes, drawing.placed.corners, strict=True)}
+    for name, members in groups.items():
+        places = [corners[member] for member in members if member in corners]
+        if places:
+            x, y = min(places, key=lambda place: (place[1], place[0]))
+            corner = f'x="{_n(x)}" y="{_n(y - 13)}"'
+            yield f'<text class="c l" {corner} font-size="10.5">{_text(_short(name, 40))}</text>'
+
+
+def _band(drawing: _Drawing, inside: Sequence[str], where: Mapping[str, _Place], tint: str) -> Iterator[str]:
+    yield f'<g opacity=".2" fill="{tint}" stroke="{tint}">'
+    for route in drawing.placed.routes:
+        ends = [_at(where, route[0], bottom=True), _at(where, route[-1], bottom=False)]
+        if all(end in inside for end in ends):
+            yield f'<path d="{_curve(route)}" fill="none" stroke-width="22" stroke-linecap="round"/>'
+    for member in inside:
+        x0, y0, x1, y1 = where[member]
+        yield _rect(x0 - 7, y0 - 7, x1 - x0 + 14, y1 - y0 + 14, 11.0, 'stroke="none"')
+    yield "</g>"
+
+
+def _rect(x: float, y: float, width: float, height: float, radius: float, rest: str) -> str:
+    corner = f'x="{_n(x)}" y="{_n(y)}" ' if x or y else ""
+    return f'<rect {corner}width="{_n(width)}" height="{_n(height)}" rx="{_n(radius)}" {rest}/>'
+
+
+def _at(where: Mapping[str, _Place], point: Point, *, bottom: bool) -> str | None:
+    for name, (x0, y0, x1, y1) in where.items():
+        if x0 <= point[0] <= x1 and abs(point[1] - (y1 if bottom else y0)) < 0.01:
+            return name
+    return None
+
+
+def _curve(route: Sequence[Point]) -> str:
+    """A path through the points that leaves and arrives upright."""
+    parts = [f"M{_n(route[0][0])} {_n(route[0][1])}"]
+    for (x0, y0), (x1, y1) in pairwise(route):
+        if abs(x0 - x1) < 0.5:
+            parts.append(f"L{_n(x1)} {_n(y1)}")
+        else:
+            bend = (y1 - y0) * 0.55
+            parts.append(f"C{_n(x0)} {_n(y0 + bend)} {_n(x1)} {_n(y1 - bend)} {_n(x1)} {_n(y1)}")
+    return "".join(parts)
+
+
+# -- text ------------------------------------------------------------------------------------------
+
+
+def _n(number: float) -> str:
+    return f"{number:.1f}".removesuffix(".0")
+
+
+def _text(text: str) -> str:
+    """Escaped for SVG, without what XML does not allow."""
+    return html_module.escape(
+        "".join(c if c == "\n" or c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    )
+
+
+def _columns(text: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def _short(text: str, most: int) -> str:
+    if _columns(text) <= most:
+        return text
+    while _columns(text) > most - 1:
+        text = text[:-1]
+    return text + "…"
+
+
+__all__ = ["KINDS", "html", "svg"]
