@@ -44,19 +44,21 @@ def integer_divide(v: Vectors, name: str, d: DType, a: str, b: str) -> str:
 def float_divmod(v: Vectors, name: str, d: DType, a: str, b: str, has_symbol: vmath.HasSymbol) -> str:
     """``floor_divide`` or ``remainder`` of floats, as Python's ``divmod`` defines them."""
     zero = v.constant(d, 0)
-    rest = vmath.call(v, "fmod", d, [a, b], has_symbol)
+    by_zero = v.compare("eq", d, b, zero)
+    divisor, dividend = b, a
+    if name == "floor_divide":  # a division by zero is what a plain division says, so these lanes raise nothing here
+        divisor, dividend = v.pick(by_zero, d, v.constant(d, 1), b), v.pick(by_zero, d, zero, a)
+    rest = vmath.call(v, "fmod", d, [dividend, divisor], has_symbol)
     has_rest = v.compare("ne", d, rest, zero)
     apart = v.w.get(
         f"xor <{v.lanes} x i1> {v.compare('lt', d, b, zero)}, {v.compare('lt', d, rest, zero)}"
     )
     adjust = v.mask("and", has_rest, apart)
-    by_zero = v.compare("eq", d, b, zero)
     if name == "remainder":
         moved = v.pick(adjust, d, v.op("fadd", d, rest, v.pick(adjust, d, b, zero)), rest)
         result = v.pick(has_rest, d, moved, v.call("copysign", d, zero, b))
         return v.pick(by_zero, d, rest, result)
-    divisor = v.pick(by_zero, d, v.constant(d, 1), b)
-    quotient = v.op("fdiv", d, v.op("fsub", d, a, rest), divisor)
+    quotient = v.op("fdiv", d, v.op("fsub", d, dividend, rest), divisor)
     quotient = v.op("fsub", d, quotient, v.pick(adjust, d, v.constant(d, 1), zero))
     floor = v.call("floor", d, quotient)
     excess = v.op("fsub", d, quotient, v.pick(_finite(v, d, quotient), d, floor, zero))

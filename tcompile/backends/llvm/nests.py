@@ -212,9 +212,14 @@ class _Nest:
         last = len(self.kernel.axes) - 1
         address = self._addresses(counters)
         known: dict[Value, str] = {}
-        self._row_values(stages.row_values(0), Place(address, counters), known)
+        row_place = Place(address, counters)
+        self._row_values(stages.row_values(0), row_place, known)
         self._prepare_nontemporal(address)
+        if stages.row_stores(0):
+            self.elements.write(row_place, (), known, stages.row_stores(0))
         stores = stages.stores(0)
+        if not stores:
+            return
 
         def vector(i: str, _: list[str]) -> list[str]:
             rest = w.get(f"sub i64 {stop}, {i}")

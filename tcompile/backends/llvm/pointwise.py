@@ -160,10 +160,11 @@ _NUMBERS: dict[str, Emit] = {
     "sign": lambda v, d, o: _sign(v, d, o[0]),
     **{
         name: lambda v, d, o, name=name: v.call(name, d, o[0]) if d.kind == "f" else o[0]  # type: ignore[misc]
-        for name in _ROUND.values()
+        for name in ("floor", "ceil", "trunc")
     },
 }
 _FLOATS: dict[str, Emit] = {
+    "nearbyint": lambda v, d, o: v.call("nearbyint", d, o[0]),
     "divide": lambda v, d, o: v.op("fdiv", d, o[0], o[1]),
     "reciprocal": lambda v, d, o: v.op("fdiv", d, v.constant(d, 1), o[0]),
     "sqrt": lambda v, d, o: v.call("sqrt", d, o[0]),

@@ -1,0 +1,128 @@
+"""Helpers of the llvm backend's tests: run a graph compiled and in NumPy, and compare everything."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from tcompile.backends.llvm import CompiledGraph, compile_graph
+from tcompile.backends.replay import Replay
+from tcompile.graph import Graph, Layout, Node, TensorType
+from tcompile.graph.ops import apply
+
+DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"]
+INTEGERS = [d for d in DTYPES if "int" in d]
+FLOATS = ["float32", "float64"]
+
+
+def layout_of(array: np.ndarray) -> Layout:
+    """The layout by which guards would describe this array."""
+    order = sorted(range(array.ndim), key=lambda a: -abs(array.strides[a]))
+    ranks = [0] * array.ndim
+    for position, axis in enumerate(order):
+        if array.strides[axis] or array.shape[axis] == 1:
+            ranks[axis] = array.ndim - position
+    expected = TensorType(array.dtype, array.shape, Layout(tuple(ranks))).strides()
+    dense = all(
+        n == 1 or s == e * array.itemsize
+        for n, s, e in zip(array.shape, array.strides, expected or (), strict=True)
+    )
+    return Layout(tuple(ranks), dense)
+
+
+def type_of(array: Any) -> TensorType:
+    """The graph type of an array."""
+    array = np.asarray(array)
+    return TensorType(array.dtype, array.shape, layout_of(array))
+
+
+def graph_of(build: Any, *arrays: Any) -> Graph:
+    """A graph with one input for each array; ``build(op, *inputs)`` returns the outputs, ``op`` adds an operation."""
+    graph = Graph("case")
+    inputs = [graph.input(f"x{i}", type_of(a)) for i, a in enumerate(arrays)]
+
+    def op(name: str, *operands: Any, **attrs: Any) -> Node:
+        return apply(graph, name, *operands, **attrs)
+
+    outputs = build(op, *inputs)
+    graph.outputs = list(outputs) if isinstance(outputs, tuple | list) else [outputs]
+    return graph
+
+
+def same(got: Any, expected: Any, ulp: float = 0, rtol: float = 0.0, node: Node | None = None) -> None:
+    """Compares dtype, shape, strides and values; signed zeros and NaN too.
+
+    Floats may differ by ``ulp`` units in the last place, plus ``rtol`` of the larger of 1 and the expected size.
+    """
+    got, expected = np.asarray(got), np.asarray(expected)
+    assert got.dtype == expected.dtype
+    assert got.shape == expected.shape
+    if expected.size:
+        strides = [
+            (a, b) for a, b, n in zip(got.strides, expected.strides, got.shape, strict=True) if n > 1
+        ]
+        assert all(a == b for a, b in strides), (got.strides, expected.strides)
+    if got.dtype.kind != "f" or not (ulp or rtol):
+        np.testing.assert_array_equal(got, expected)
+        if got.dtype.kind == "f":
+            zero = (got == 0) & (expected == 0)
+            np.testing.assert_array_equal(np.signbit(got[zero]), np.signbit(expected[zero]))
+        return
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(np.isnan(got), np.isnan(expected))
+        exact = (got == expected) | np.isnan(expected)
+        tolerance = ulp * np.spacing(np.abs(expected)) + rtol * np.maximum(np.abs(expected), 1)
+        close = np.abs(got - expected) <= tolerance
+    bad = ~(exact | close)
+    assert not bad.any(), (got[bad][:5], expected[bad][:5])
+
+
+def run_both(graph: Graph, *arrays: Any) -> tuple[tuple[Any, ...] | None, tuple[Any, ...], bool]:
+    """Compiled results (None: it asked for a replay), NumPy's results, and whether NumPy warned."""
+    compiled = compile_graph(graph)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        expected = graph(*arrays)
+    noisy = bool(caught)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            got = compiled(*arrays)
+        except Replay:
+            got = None
+    return got, expected, noisy
+
+
+def check(build: Any, *arrays: Any, ulp: float = 0, rtol: float = 0.0, kernels: int | None = None) -> CompiledGraph:
+    """Compiles ``build`` and compares it with NumPy, flags included: it must replay exactly where NumPy warns."""
+    graph = graph_of(build, *arrays)
+    got, expected, noisy = run_both(graph, *arrays)
+    compiled = compile_graph(graph)
+    if noisy:
+        assert got is None, "NumPy warned, the compiled graph did not notice"
+        with np.errstate(all="ignore"):
+            try:
+                got = compiled(*arrays)
+            except Replay:
+                return compiled
+    assert got is not None, "a replay for nothing"
+    assert len(got) == len(expected)
+    for a, b in zip(got, expected, strict=True):
+        same(a, b, ulp, rtol)
+    if kernels is not None:
+        assert len(compiled.kernels) == kernels, compiled.source
+    return compiled
+
+
+def sample(dtype: str, shape: Any, seed: int = 0) -> np.ndarray:
+    """Ordinary data: small numbers around zero, zeros among them."""
+    rng = np.random.default_rng(seed)
+    kind = np.dtype(dtype).kind
+    if kind == "b":
+        return rng.integers(0, 2, shape).astype(bool)
+    if kind == "f":
+        return rng.normal(size=shape).astype(dtype)
+    low = 0 if kind == "u" else -7
+    return rng.integers(low, 8, shape).astype(dtype)

@@ -1,0 +1,278 @@
+import numpy as np
+import pytest
+from tcompile.backends.llvm import compile_graph
+from tcompile.backends.replay import Replay
+from tcompile.graph import Graph, ScalarType, TensorType
+from tcompile.graph.ops import apply
+from tests.backends.llvm_cases import check, sample, same
+
+F32 = np.dtype("float32")
+
+
+def softmax(axis):
+    def build(op, x):
+        shifted = op("subtract", x, op("max", x, axis=(axis,), keepdims=True))
+        e = op("exp", shifted)
+        return op("divide", e, op("sum", e, axis=(axis,), keepdims=True))
+
+    return build
+
+
+def layer_norm(axis, n):
+    def build(op, x, w, b):
+        mean = op("divide", op("sum", x, axis=(axis,), keepdims=True), float(n))
+        d = op("subtract", x, mean)
+        var = op("divide", op("sum", op("multiply", d, d), axis=(axis,), keepdims=True), float(n))
+        y = op("divide", d, op("sqrt", op("add", var, 1e-5)))
+        return op("add", op("multiply", y, w), b)
+
+    return build
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("shape", [(7, 64), (5, 100), (3, 1), (1, 3), (300, 17), (33, 600)])
+def test_softmax_and_layer_norm(dtype, axis, shape):
+    a = sample(dtype, shape)
+    check(softmax(axis), a, ulp=8, rtol=1e-6, kernels=1 if shape[axis] > 1 else None)
+    w, b = sample(dtype, shape[1], 3), sample(dtype, shape[1], 4)
+    if shape[axis] > 1:
+        check(layer_norm(axis, shape[axis]), a, w, b, ulp=16, rtol=2e-4, kernels=1)
+
+
+def test_softmax_with_leading_axes():
+    a = sample("float32", (3, 4, 50))
+    check(softmax(2), a, ulp=8, rtol=1e-6, kernels=1)
+    check(softmax(1), a, ulp=8, rtol=1e-6, kernels=1)
+
+
+@pytest.mark.parametrize("n", [1, 5, 1000, 16384, 16385, 100_000])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_full_reductions(n, dtype):
+    a = sample(dtype, n)
+    names = ["sum", "max", "min"]
+    check(lambda op, x: [op(m, x, axis=(0,), keepdims=False) for m in names], a, rtol=1e-5)
+    check(lambda op, x: op("any", op("greater", x, 2), axis=(0,), keepdims=False), a)
+    check(lambda op, x: op("all", op("less", x, 2), axis=(0,), keepdims=True), a)
+    if dtype != "int32":
+        check(lambda op, x: op("prod", op("add", op("multiply", x, 1e-4), 1.0), axis=(0,), keepdims=False), a, rtol=1e-2)
+        check(lambda op, x: op("divide", op("sum", x, axis=(0,), keepdims=False), float(n)), a, rtol=1e-4, kernels=1)
+
+
+def test_a_large_full_reduction_with_what_follows():
+    a = sample("float32", (300, 400))
+
+    def build(op, x):
+        mean = op("divide", op("sum", x, axis=(0, 1), keepdims=True), 120000.0)
+        return op("subtract", x, mean), mean
+
+    check(build, a, rtol=1e-3)
+    strided = np.repeat(a, 2, 1)[:, ::2]
+    check(build, strided, rtol=1e-3)
+    check(lambda op, x: [op("add", x, 1.0), op("sum", op("add", x, 1.0), axis=(0, 1), keepdims=False)], a, rtol=1e-5)
+
+
+def test_results_do_not_depend_on_threads_or_position():
+    from tcompile.backends.llvm import native
+
+    a = np.random.default_rng(1).normal(size=1_000_003).astype("float32")
+    graph = Graph("sum")
+    x = graph.input("x", TensorType(F32, a.shape))
+    graph.outputs = [apply(graph, "sum", apply(graph, "exp", x), axis=(0,), keepdims=False), apply(graph, "exp", x)]
+    compiled = compile_graph(graph)
+    before = native.num_threads()
+    results = []
+    try:
+        for n in (1, 2, 3):
+            native.set_num_threads(n)
+            results.append(compiled(a))
+    finally:
+        native.set_num_threads(before)
+    for total, values in results[1:]:
+        assert total == results[0][0]
+        np.testing.assert_array_equal(values, results[0][1])
+
+
+def test_sums_are_at_least_as_exact_as_pairwise():
+    rng = np.random.default_rng(0)
+    for dtype in ("float32", "float64"):
+        for shape, axis in (((200_000,), (0,)), ((50, 3000), (1,)), ((3000, 50), (0,))):
+            a = (rng.random(shape) + 0.1).astype(dtype)
+            graph = Graph("sum")
+            x = graph.input("x", TensorType(a.dtype, a.shape))
+            graph.outputs = [apply(graph, "sum", x, axis=axis, keepdims=False)]
+            exact = a.astype(np.longdouble).sum(axis=axis)
+            ours = np.abs(compile_graph(graph)(a)[0] - exact).max()
+            assert ours <= np.abs(a.sum(axis=axis) - exact).max() or ours <= 2 * np.spacing(np.abs(exact).max().astype(dtype))
+
+
+def test_empty_reductions():
+    a = np.zeros((0, 5), "float32")
+    check(lambda op, x: [op("sum", x, axis=(0,), keepdims=False), op("prod", x, axis=(1,), keepdims=True)], a)
+    b = np.zeros((5, 0), "float64")
+    check(lambda op, x: [op("sum", x, axis=(1,), keepdims=False), op("sum", x, axis=(0, 1), keepdims=False)], b)
+    graph = Graph("max")
+    x = graph.input("x", TensorType(F32, (0, 5)))
+    graph.outputs = [apply(graph, "max", x, axis=(0,), keepdims=False)]
+    with pytest.raises(Replay):
+        compile_graph(graph)(a)
+
+
+def test_special_values_in_reductions():
+    for dtype in ("float32", "float64"):
+        a = sample(dtype, (6, 50))
+        a[1, 3], a[2, 4], a[3, 5], a[4, 6:8] = np.nan, np.inf, -np.inf, (np.inf, -np.inf)
+        for axis in ((0,), (1,), (0, 1)):
+            check(lambda op, x: [op("max", x, axis=axis, keepdims=False), op("min", x, axis=axis, keepdims=False)], a)
+        for row in (0, 1):
+            check(lambda op, x: op("sum", x, axis=(0,), keepdims=False), a[row].copy(), rtol=1e-5)
+        check(lambda op, x: op("sum", x, axis=(0,), keepdims=False), a[4].copy())
+
+
+def test_several_outputs_share_one_kernel():
+    a = sample("float32", (40, 30))
+
+    def build(op, x):
+        y = op("tanh", x)
+        return y, op("multiply", y, y), op("sum", y, axis=(1,), keepdims=False)
+
+    check(build, a, ulp=4, rtol=1e-5, kernels=1)
+
+
+def test_dear_values_are_stored_once():
+    a = sample("float32", (40, 3000))
+
+    def build(op, x, v):
+        e = op("exp", v)
+        return op("multiply", x, e)
+
+    check(build, a, sample("float32", 3000), rtol=1e-6, kernels=2)
+
+
+def test_library_calls_between_kernels():
+    a, b = sample("float64", (8, 9), 1), sample("float64", (9, 5), 2)
+
+    def build(op, x, y):
+        return op("tanh", op("matmul", op("multiply", x, 2.0), op("add", y, 1.0)))
+
+    check(build, a, b, rtol=1e-12, kernels=3)
+    check(lambda op, x: op("add", op("sort", op("negative", x), axis=1), 1.0), a)
+    check(lambda op, x: op("concat", op("negative", x), x, axis=0), a)
+    check(lambda op, x: op("argmax", op("negative", x), axis=1, keepdims=False), a)
+    check(lambda op, x: [op("mean", x, axis=(1,), keepdims=True), op("var", x, axis=(0,), keepdims=False, correction=1)], a)
+
+
+def test_a_path_through_a_library_call_splits_the_kernel():
+    a = sample("float64", (6, 6))
+
+    def build(op, x):
+        y = op("add", x, 1.0)
+        z = op("matmul", y, y)
+        return y, op("add", y, z), z
+
+    check(build, a, kernels=2)
+
+
+def test_opaque_errors_become_replays():
+    a = np.zeros((3, 3))
+    graph = Graph("inverse")
+    x = graph.input("x", TensorType(a.dtype, a.shape))
+    graph.outputs = [
+        graph.append("call", (x,), {"target": "numpy.linalg.inv", "args": (__slot(0),), "kwargs": ()}, x.type)
+    ]
+    compiled = compile_graph(graph)
+    same(compiled(np.eye(3))[0], np.eye(3))
+    with pytest.raises(Replay):
+        compiled(a)
+
+
+def __slot(i):
+    from tcompile.graph.ops.opaque import Slot
+
+    return Slot(i)
+
+
+def test_error_state_is_respected():
+    a = np.array([1.0, 0.0])
+    graph = Graph("log")
+    x = graph.input("x", TensorType(a.dtype, a.shape))
+    graph.outputs = [apply(graph, "log", x)]
+    compiled = compile_graph(graph)
+    with pytest.raises(Replay):
+        compiled(a)
+    with np.errstate(divide="ignore"):
+        same(compiled(a)[0], np.log(a, where=a > 0, out=np.array([0.0, -np.inf])))
+    with np.errstate(under="raise"), pytest.raises(Replay):
+        compiled(np.ones(2))
+    with np.errstate(invalid="ignore"), pytest.raises(Replay):
+        compiled(a)
+
+
+def test_symbolic_sizes():
+    graph = Graph("symbolic")
+    n, m = graph.env.symbol(40, 2), graph.env.symbol(50, 2)
+    x = graph.input("x", TensorType(F32, (n, m)))
+    y = graph.input("y", TensorType(F32, (m,)))
+    total = apply(graph, "sum", x, axis=(1,), keepdims=True)
+    z = apply(graph, "add", apply(graph, "divide", x, total), y)
+    inner = apply(graph, "index", z, key=(slice(1, None), slice(None, None, -1)))
+    everything = apply(graph, "max", x, axis=(0, 1), keepdims=False)
+    columns = apply(graph, "sum", x, axis=(0,), keepdims=False)
+    count = apply(graph, "full", shape=(n, m), fill_value=m, dtype=F32)
+    graph.outputs = [z, apply(graph, "negative", inner), everything, columns, apply(graph, "multiply", count, 2.0)]
+    graph.env.frozen = True
+    compiled = compile_graph(graph)
+    for shape in ((40, 50), (2, 2), (3, 17), (700, 90), (5, 16)):
+        a, b = np.abs(sample("float32", shape, 1)) + 1, sample("float32", shape[1], 2)
+        for got, expected in zip(compiled(a, b), graph(a, b), strict=True):
+            same(got, expected, ulp=8, rtol=1e-5)
+
+
+def test_python_numbers_as_inputs():
+    graph = Graph("numbers")
+    x = graph.input("x", TensorType(F32, (30,)))
+    t = graph.input("t", ScalarType("float"))
+    k = graph.input("k", ScalarType("int", graph.env.symbol(3)))
+    n = k.type.symbol
+    graph.outputs = [apply(graph, "multiply", x, t), apply(graph, "add", apply(graph, "add", x, n), t)]
+    compiled = compile_graph(graph)
+    a = sample("float32", 30)
+    for t, k in ((0.1, 3), (2.5, -7), (float("nan"), 2**40 + 1)):
+        for got, expected in zip(compiled(a, t, k), graph(a, t, k), strict=True):
+            same(got, expected)
+
+
+def test_cond():
+    graph = Graph("outer")
+    x = graph.input("x", TensorType(F32, (20,)))
+    p = graph.input("p", TensorType(np.dtype(bool), ()))
+    regions = []
+    for name in ("sin", "cos"):
+        region = Graph(name)
+        y = region.input("y", TensorType(F32, (20,)))
+        region.outputs = [apply(region, name, y), apply(region, "negative", y)]
+        regions.append(region)
+    types = (TensorType(F32, (20,)), TensorType(F32, (20,)))
+    node = graph.append("cond", (p, x), {}, types, regions=tuple(regions))
+    first = graph.append("get", (node,), {"index": 0}, types[0])
+    second = graph.append("get", (node,), {"index": 1}, types[1])
+    graph.outputs = [apply(graph, "add", first, 1.0), second]
+    compiled = compile_graph(graph)
+    a = sample("float32", 20)
+    for flag in (np.array(True), np.array(False)):
+        for got, expected in zip(compiled(a, flag), graph(a, flag), strict=True):
+            same(got, expected, ulp=4)
+
+
+def test_kernels_describe_themselves():
+    from tcompile.observe import bus
+
+    events = []
+    with bus.listening(events.append):
+        compiled = check(lambda op, x: op("tanh", op("add", x, 1.0)), sample("float32", 10), ulp=4)
+    assert {e.kind for e in events} == {"kernel_compiled"}
+    (kernel,) = compiled.kernels
+    assert kernel.name in kernel.ir and kernel.name in kernel.assembly()
+    assert "tanh" in kernel.description
+    assert kernel.name in compiled.source
+    assert events[0].nodes == ("add", "tanh")
