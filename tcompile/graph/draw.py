@@ -256,39 +256,49 @@ def _drawn(box: _Box, x: float, y: float) -> Iterator[str]:
 
 def _frames(drawing: _Drawing, groups: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """Tinted ground behind each group: a frame where that holds no other box, else a band along its nodes."""
-    where = {
-        box.name: (x, y, x + box.width, y + box.height)
-        for box, (x, y) in zip(drawing.boxes, drawing.placed.corners, strict=True)
-        if box.name
-    }
+    where = _where(drawing)
     for number, (name, members) in enumerate(groups.items()):
         inside = [member for member in dict.fromkeys(members) if member in where]
         if not inside:
             continue
         tint = _TINTS[number % len(_TINTS)]
-        lefts, tops, rights, bottoms = zip(*(where[member] for member in inside), strict=True)
-        x0, y0, x1, y1 = min(lefts) - 9, min(tops) - 9, max(rights) + 9, max(bottoms) + 9
-        others = (place for box, place in where.items() if box not in inside)
         yield f"<g><title>{_text(name)}: {_text(', '.join(members))}</title>"
-        if any(a < x1 and x0 < c and b < y1 and y0 < d for a, b, c, d in others):
+        frame = _frame(where, inside)
+        if frame is None:
             yield from _band(drawing, inside, where, tint)
-            x0, y0, _, _ = min((where[member] for member in inside), key=lambda place: place[1])
-            x0, y0 = x0 - 7, y0 - 7
         else:
             colours = f'fill="{tint}" fill-opacity=".14" stroke="{tint}" stroke-opacity=".6"'
-            yield _rect(x0, y0, x1 - x0, y1 - y0, 11.0, colours)
+            yield _rect(frame[0], frame[1], frame[2] - frame[0], frame[3] - frame[1], 11.0, colours)
         yield "</g>"
 
 
 def _labels(drawing: _Drawing, groups: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """The groups' names, above their first node and over the edges."""
-    corners = {box.name: corner for box, corner in zip(drawing.boxes, drawing.placed.corners, strict=True)}
+    """The groups' names, over the edges, above their frame or their first node."""
+    where = _where(drawing)
     for name, members in groups.items():
-        places = [corners[member] for member in members if member in corners]
-        if places:
-            x, y = min(places, key=lambda place: (place[1], place[0]))
-            corner = f'x="{_n(x)}" y="{_n(y - 13)}"'
+        inside = [member for member in members if member in where]
+        if inside:
+            first = min((where[member] for member in inside), key=lambda place: (place[1], place[0]))
+            frame = _frame(where, inside)
+            corner = f'x="{_n(first[0] if frame is None else frame[0] + 5)}" y="{_n(first[1] - 13)}"'
             yield f'<text class="c l" {corner} font-size="10.5">{_text(_short(name, 40))}</text>'
+
+
+def _where(drawing: _Drawing) -> dict[str, _Place]:
+    return {
+        box.name: (x, y, x + box.width, y + box.height)
+        for box, (x, y) in zip(drawing.boxes, drawing.placed.corners, strict=True)
+        if box.name
+    }
+
+
+def _frame(where: Mapping[str, _Place], inside: Sequence[str]) -> _Place | None:
+    """The rectangle around the boxes ``inside``; None where it would touch another box."""
+    lefts, tops, rights, bottoms = zip(*(where[member] for member in inside), strict=True)
+    x0, y0, x1, y1 = min(lefts) - 9, min(tops) - 9, max(rights) + 9, max(bottoms) + 9
+    others = (place for box, place in where.items() if box not in inside)
+    alone = not any(a < x1 and x0 < c and b < y1 and y0 < d for a, b, c, d in others)
+    return (x0, y0, x1, y1) if alone else None
 
 
 def _band(drawing: _Drawing, inside: Sequence[str], where: Mapping[str, _Place], tint: str) -> Iterator[str]:
