@@ -76,6 +76,7 @@ def run(notebook: nbformat.NotebookNode, folder: Path, timeout: float) -> CellEx
         resources={"metadata": {"path": str(folder)}},
         on_cell_start=on_start,
         on_cell_executed=on_end,
+        extra_arguments=["--log-level=ERROR"],
     )
     try:
         client.execute()

@@ -11,12 +11,16 @@ beside them ``compare`` with ``differences`` (the same work in plain Python and 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from tcompile.observe.userline import label_files
 from tcompile_jupyter.compare import Comparison, Comparisons, compare
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
+
+_undo: list[Callable[[], None]] = []  # what takes the names of cells out of tcompile's texts again
 
 __all__ = ["Comparison", "Comparisons", "compare", "load_ipython_extension", "unload_ipython_extension"]
 
@@ -27,8 +31,21 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
 
     shell.register_magics(TcompileMagics(shell))
 
+    def label(file: str) -> str | None:
+        named: tuple[str, str] | None = shell.compile.format_code_name(file)
+        return " ".join(named) if named else None
+
+    _forget_labels()
+    _undo.append(label_files(label))
+
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
     """Takes the magics away again; functions that were compiled stay compiled."""
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop("tcompile", None)
+    _forget_labels()
+
+
+def _forget_labels() -> None:
+    while _undo:
+        _undo.pop()()

@@ -211,11 +211,6 @@ def prepare(shell: InteractiveShell, body: str) -> Cell:
     return Cell(shell, filename, tree, quiet=DisplayHook.semicolon_at_end_of_expression(body))
 
 
-def file_label(shell: InteractiveShell, filename: str) -> str:
-    """What a reader knows a file by: ``Cell In[3]`` for a cell that ran, else its path."""
-    return " ".join(shell.compile.format_code_name(filename) or (filename,))
-
-
 def _awaits(tree: ast.Module) -> bool:
     """Whether the statements themselves, not the functions in them, await something."""
     try:

@@ -12,7 +12,6 @@ import bdb
 import contextlib
 import difflib
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
@@ -22,7 +21,7 @@ from IPython.display import display
 
 import tcompile
 from tcompile.errors import InvalidArgument, InvalidType
-from tcompile_jupyter.cells import Cell, Settings, file_label, prepare, running, show_error
+from tcompile_jupyter.cells import Cell, Settings, prepare, running, show_error
 from tcompile_jupyter.compare import Comparison, compare
 from tcompile_jupyter.compare_cell import Snapshot, compare_cell, snapshot
 from tcompile_jupyter.record import recording
@@ -84,7 +83,6 @@ class TcompileMagics(Magics):  # type: ignore[misc]
             stance=current_stance(),
             draw=options.graph,
             cell_file=cell.filename,
-            file_label=partial(file_label, self.shell),
             waiting=tuple(name for name, function in cell.functions.items() if not function.entries),
         )
         if before is not None and not failed:

@@ -21,6 +21,9 @@ from tcompile.observe.events import (
     RecompileStarted,
 )
 
+CELL = "cell"
+"""The name under which events speak of a cell's own statements."""
+
 
 @dataclass
 class FunctionRecord:
@@ -57,8 +60,15 @@ class FunctionRecord:
                 self.fallbacks.append(event)
 
     @property
+    def of_cell(self) -> bool:
+        """Whether these are the cell's own statements."""
+        return self.name == CELL
+
+    @property
     def empty(self) -> bool:
-        """Whether nothing was filed."""
+        """Whether there is nothing to tell: statements of a cell that hold no array work are not news."""
+        if self.of_cell:
+            return not (self.graphs or self.fallbacks)
         return not (
             self.graphs or self.breaks or self.recompiles or self.kernels or self.compiles or self.fallbacks
         )
@@ -70,12 +80,18 @@ class Record:
 
     cell: str | None = None
     functions: dict[str, FunctionRecord] = field(default_factory=dict)
+    _owners: dict[str, str] = field(default_factory=dict)
 
     def __call__(self, event: Event) -> None:
         """Files ``event``, unless it belongs to another cell that runs at the same time."""
         if event.cell is not None and event.cell != self.cell:
             return
-        self.functions.setdefault(event.function, FunctionRecord(event.function)).add(event)
+        name = event.function
+        if isinstance(event, GraphCaptured):
+            self._owners[event.graph] = name
+        elif isinstance(event, KernelCompiled):  # the backend knows the graph, not whose it is
+            name = name or self._owners.get(event.graph, "")
+        self.functions.setdefault(name, FunctionRecord(name)).add(event)
 
     def __iter__(self) -> Iterator[FunctionRecord]:
         return (function for function in list(self.functions.values()) if not function.empty)

@@ -11,14 +11,14 @@ tcompile  nothing new to compile
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 from tcompile.observe.events import GraphBroke, GraphCaptured, UserLine
+from tcompile.observe.userline import file_label
 from tcompile_jupyter.compare import Comparison, format_ms
-from tcompile_jupyter.record import FunctionRecord, Record
+from tcompile_jupyter.record import CELL, FunctionRecord, Record
 
 _STYLE = """
 .tcompile-report {font-size: .86em; line-height: 1.5; margin: .3em 0; padding: .1em 0 .1em .75em;
@@ -34,6 +34,7 @@ _STYLE = """
 .tcompile-report .note {margin: .1em 0}
 .tcompile-report .note b {color: #c77700; font-weight: 600}
 .tcompile-report .hint, .tcompile-report .quiet {opacity: .65}
+.tcompile-report .note .hint {padding-left: 1.2em}
 .tcompile-report .bad {color: #c62828; font-weight: 600}
 .tcompile-report summary {cursor: pointer; opacity: .65}
 .tcompile-report pre {margin: .2em 0 .4em; padding: 0; font-size: .95em; line-height: 1.35; overflow-x: auto;
@@ -52,7 +53,6 @@ class Report:
     waiting: tuple[str, ...] = ()
     comparison: Comparison | None = None
     cell_file: str = ""
-    file_label: Callable[[str], str] = str
 
     # -- the words, the same in both forms --
     def headline(self) -> str:
@@ -75,10 +75,9 @@ class Report:
 
     def notes(self, function: FunctionRecord) -> list[Note]:
         """What to know about one function, most important first."""
-        notes = [
-            Note("break", f"{self.place(event.where)}{event.headline or event.reason}", _hint(event))
-            for event in function.breaks
-        ]
+        notes = []
+        if not function.of_cell:  # a cell's statements do much that is no array work
+            notes = [Note("break", self.break_text(event), _hint(event)) for event in function.breaks]
         notes += [
             Note("recompile", "; ".join(event.reasons) or "no entry fitted the call")
             for event in function.recompiles
@@ -87,21 +86,29 @@ class Report:
         for fallback in function.fallbacks:
             text = f"{fallback.reason}: {fallback.detail}" if fallback.detail else fallback.reason
             seen[text] = seen.get(text, 0) + 1
-        if not function.breaks:  # a break has already said why the function runs plainly
+        if function.of_cell or not function.breaks:  # a break has already said why the function runs plainly
             notes += [Note("plain", f"{text} ({n} calls)" if n > 1 else text) for text, n in seen.items()]
         return notes
+
+    def break_text(self, event: GraphBroke) -> str:
+        """Line and reason of a break."""
+        return f"{self.place(event.where)}{event.headline or event.reason}"
+
+    def plain_statements(self) -> list[GraphBroke]:
+        """What ended the graphs of the cell's own statements."""
+        return next((function.breaks for function in self.record if function.of_cell), [])
 
     def place(self, where: UserLine) -> str:
         """``line 3, `if x.sum() > 0:`: `` for a line of this cell; other cells and files are named."""
         if not where.line:
             return ""
-        file = "" if where.file == self.cell_file else f"{self.file_label(where.file)}, "
+        file = "" if where.file == self.cell_file else f"{file_label(where.file)}, "
         text = f", `{where.text.strip()}`" if where.text.strip() else ""
         return f"{file}line {where.line}{text}: "
 
     def label(self, name: str) -> str:
         """How a function is called in the report."""
-        return "the cell" if name in ("", "cell") else name
+        return "the cell" if name == CELL else name
 
     # -- the forms --
     def __str__(self) -> str:
@@ -111,6 +118,9 @@ class Report:
             for note in self.notes(function):
                 lines.append(f"    {note.kind}: {note.text}")
                 lines += [f"      hint: {note.hint}"] if note.hint else []
+        if plain := self.plain_statements():
+            places = ", ".join(str(event.where.line) for event in plain)
+            lines.append(f"  statements of the cell in plain Python: line {places}")
         if self.waiting:
             lines.append(f"  not called yet: {', '.join(self.waiting)}")
         if self.comparison is not None:
@@ -132,7 +142,7 @@ class Report:
         for function in functions:
             for note in self.notes(function):
                 name = escape(self.label(function.name))
-                hint = f' <span class="hint">{escape(note.hint)}</span>' if note.hint else ""
+                hint = f'<div class="hint">{_code(note.hint)}</div>' if note.hint else ""
                 parts.append(
                     f'<div class="note"><b>{note.kind}</b> in {name}, {_code(note.text)}{hint}</div>'
                 )
@@ -143,6 +153,10 @@ class Report:
             mark = "" if self.comparison.difference.equal else ' class="bad"'
             parts.append(f"<div{mark}>{escape(self.comparison.sentence())}</div>")
         parts += [self._graph(function, graph) for function in functions for graph in function.graphs]
+        if plain := self.plain_statements():
+            texts = "".join(f"<div>{_code(self.break_text(event))}</div>" for event in plain)
+            summary = f"{_count(len(plain), 'statement')} of the cell in plain Python"
+            parts.append(f"<details><summary>{summary}</summary>{texts}</details>")
         return f'<div class="tcompile-report"><style>{_STYLE}</style>{"".join(parts)}</div>'
 
     def _table(self, functions: list[FunctionRecord]) -> str:
@@ -155,7 +169,7 @@ class Report:
                 len(function.graphs),
                 sum(graph.ops for graph in function.graphs),
                 len(function.kernels),
-                len(function.breaks),
+                0 if function.of_cell else len(function.breaks),
                 len(function.recompiles),
                 format_ms(function.compile_ms) if function.compiles else "",
             )
@@ -190,7 +204,7 @@ class Note:
 
 def _figures(function: FunctionRecord) -> list[str]:
     figures = [_count(len(function.graphs), "graph"), _count(len(function.kernels), "kernel")]
-    if function.breaks:
+    if function.breaks and not function.of_cell:
         figures.append(_count(len(function.breaks), "break"))
     if function.recompiles:
         figures.append(_count(len(function.recompiles), "recompile"))

@@ -29,6 +29,7 @@ from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.reader import NO_SOURCE, from_code, parse_type
 from tcompile.graph.sizes import SymInt
 from tcompile.graph.types import TensorType, Type
+from tcompile.observe.userline import file_label
 
 _RESERVED = {*keyword.kwlist, *dir(builtins), "xp"}
 
@@ -239,10 +240,11 @@ def call_text(node: Node) -> str:
 
 
 def short_place(location: Location | None) -> str:
-    """The user's line, with the file's name only."""
+    """The user's line, with the file's name only, or the cell's."""
     if location is None:
         return ""
-    file = os.path.basename(location.file) or location.file
+    label = file_label(location.file)
+    file = os.path.basename(label) or label
     return _place(Location(file, location.line, None, None, location.function, location.text))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import linecache
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tcompile.observe.events import UserLine
 
@@ -33,20 +33,57 @@ def format_stack(stack: Sequence[UserLine], *, title: str = "from user code:", c
 
 def format_line(line: UserLine, *, caret: bool = True) -> str:
     """One place: its file and line, then its text where it can be had, then the caret."""
-    place = f'  File "{line.file}", line {line.line}' + (f", in {line.function}" if line.function else "")
+    label = file_label(line.file)
+    file = f'File "{line.file}"' if label == line.file else label
+    place = f"  {file}, line {line.line}" + (f", in {line.function}" if line.function else "")
     text = source_text(line)
     if not text.strip():
         return place
     shown = f"{place}\n    {text.strip()}"
-    marks = caret_line(line, text) if caret else ""
+    # Text that lost its indentation on the way can be marked only where the file gives it back.
+    whole = text[:1].isspace() or text == _file_text(line)
+    marks = caret_line(line, text) if caret and whole else ""
     return f"{shown}\n    {marks}" if marks else shown
+
+
+_labels: tuple[Callable[[str], str | None], ...] = ()
+
+
+def label_files(label: Callable[[str], str | None]) -> Callable[[], None]:
+    """Lets ``label`` name files that the user knows otherwise, such as cells. Returns what undoes it.
+
+    ``label(path)`` returns the name, or None where it has none.
+    """
+    global _labels
+    _labels = (*_labels, label)
+
+    def remove() -> None:
+        global _labels
+        _labels = tuple(other for other in _labels if other is not label)
+
+    return remove
+
+
+def file_label(file: str) -> str:
+    """What the user knows a file by: its path, or a name that was given to it (``Cell In[3]``).
+
+    >>> remove = label_files({"/tmp/1234.py": "Cell In[3]"}.get)
+    >>> file_label("/tmp/1234.py"), file_label("a.py")
+    ('Cell In[3]', 'a.py')
+    >>> remove()
+    """
+    return next((name for label in _labels if (name := label(file)) is not None), file)
 
 
 def source_text(line: UserLine) -> str:
     """The whole source line, indentation included where the file can be read."""
-    full = linecache.getline(line.file, line.line).rstrip("\n") if line.file and line.line else ""
+    full = _file_text(line)
     # A file may have changed since it was compiled: then the text that was kept counts.
     return full if full.strip() and (not line.text or full.strip() == line.text.strip()) else line.text
+
+
+def _file_text(line: UserLine) -> str:
+    return linecache.getline(line.file, line.line).rstrip("\n") if line.file and line.line else ""
 
 
 def caret_line(line: UserLine, text: str) -> str:

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tcompile.capture import MISS, PLAIN
+from tcompile.errors import StanceError
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack, UserLine
 from tcompile.runtime.cache import Entry, FunctionCache, Settings
@@ -65,7 +66,11 @@ def _run_stretch(
     reasons = tuple(
         f"entry {e.index}: {failure}" for e in cache.entries if (failure := e.captured.first_failure(function, ()))
     )
-    entry = compile(function, (), cache, settings, reasons)
+    try:
+        entry = compile(function, (), cache, settings, reasons)
+    except StanceError:  # a cell is no compiled function: its statements may change the stance
+        _run_plainly(body[:1], filename, namespace)
+        return 1
     if entry.broke is None:
         cache.entries = (entry, *cache.entries[: _MAX_ENTRIES - 1])
         _run_entry(entry, function, body, filename, namespace)

@@ -25,6 +25,7 @@ from tcompile.errors import BackendError, RecompileError, RecompileLimitError, S
 from tcompile.graph import Graph
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack, GuardFailed
+from tcompile.observe.userline import file_label
 from tcompile.runtime import cache as caches
 from tcompile.runtime.binding import binder
 from tcompile.runtime.cache import Entry, FunctionCache, Settings, function_cache
@@ -338,7 +339,7 @@ def _recompile_text(function: types.FunctionType, reasons: Sequence[str]) -> str
     code = function.__code__
     lines = [
         "a compile was needed while the stance is 'fail_on_recompile'",
-        f"  function: {function.__qualname__} ({code.co_filename}:{code.co_firstlineno})",
+        f"  function: {function.__qualname__} ({file_label(code.co_filename)}, line {code.co_firstlineno})",
     ]
     if not reasons:
         lines.append("  reason: it has not been compiled yet")
