@@ -1,0 +1,55 @@
+"""The transforms: Graph to Graph, one pass a file, run as one column.
+
+Enters: a captured graph. Leaves: an equivalent graph of fewer and simpler operations. No pass edits a graph in place, and
+each keeps every bit, every floating-point condition and which results share memory. ``effects`` says what may signal;
+``rewrite`` is how a pass is written.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from tcompile.graph import Graph
+from tcompile.observe import bus
+from tcompile.observe.events import PassFinished
+from tcompile.transforms.cse import merge_common
+from tcompile.transforms.dce import drop_dead
+from tcompile.transforms.decompose import decompose
+from tcompile.transforms.fold import fold
+from tcompile.transforms.rewrite import Pass
+
+PIPELINE: tuple[tuple[str, Pass], ...] = (
+    ("decompose", decompose),  # means, variances and clips into primitive rows
+    ("fold", fold),  # constants, casts of casts, views of views
+    ("cse", merge_common),  # equal nodes become one
+    ("dce", drop_dead),  # what nobody can notice goes
+)
+
+
+def run(
+    graph: Graph,
+    verify: Callable[[Graph], None] | None = None,
+    on_pass: Callable[[str, Graph], None] | None = None,
+) -> Graph:
+    """Runs the column on ``graph``, and returns the last graph.
+
+    ``verify(graph)`` checks the result of every pass (it raises GraphError), ``on_pass(name, graph)`` sees it. Each pass
+    is told to the event stream.
+    """
+    for name, transform in PIPELINE:
+        before, started = graph.op_count, time.perf_counter()
+        graph = transform(graph)
+        milliseconds = (time.perf_counter() - started) * 1e3
+        if bus.active():
+            bus.emit(
+                PassFinished(function=graph.name, name=name, ms=milliseconds, before=before, after=graph.op_count)
+            )
+        if verify is not None:
+            verify(graph)
+        if on_pass is not None:
+            on_pass(name, graph)
+    return graph
+
+
+__all__ = ["PIPELINE", "Pass", "decompose", "drop_dead", "fold", "merge_common", "run"]

@@ -186,7 +186,7 @@ def test_call(text):
         check(text, x.T[0], y[0], exact=not loose)
 
 
-LOOKS = [f"np.matmul(x, y.swapaxes(-1, -2))", "x @ y.swapaxes(-1, -2)", "x[0] @ y[0].mT", "x @ y[0, 0].T"]
+LOOKS = ["np.matmul(x, y.swapaxes(-1, -2))", "x @ y.swapaxes(-1, -2)", "x[0] @ y[0].mT", "x @ y[0, 0].T"]
 
 
 @pytest.mark.parametrize("text", LOOKS)

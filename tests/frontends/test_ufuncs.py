@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+
 from .harness import check
 
 DTYPES = ["?", "i1", "u1", "i2", "u4", "i4", "i8", "u8", "f2", "f4", "f8", "c8", "c16"]

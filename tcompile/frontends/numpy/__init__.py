@@ -6,7 +6,17 @@
 tables.
 """
 
-from tcompile.frontends.numpy import creation, elementwise, indexing, joining, linear, opaque, plain, reductions, shape
+from tcompile.frontends.numpy import (
+    creation,
+    elementwise,
+    indexing,
+    joining,
+    linear,
+    opaque,
+    plain,
+    reductions,
+    shape,
+)
 from tcompile.frontends.numpy.frontend import NumPyFrontend, coverage
 
 __all__ = [

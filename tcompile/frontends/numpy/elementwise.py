@@ -12,22 +12,17 @@ import numpy as np
 from tcompile.frontends.base import Builder, CannotCapture, Traced, TracedNumber
 from tcompile.frontends.numpy import ufuncs
 from tcompile.frontends.numpy.registry import NO_VALUE, attribute, function, method, refuse_unless
-from tcompile.frontends.numpy.shape import view
 from tcompile.frontends.numpy.values import (
     BOOL,
     Weak,
     array,
-    as_ndarray,
     axis_in,
     broadcast,
     call,
     cast,
     constant,
-    dtype_of,
     flag,
     integer,
-    is_weak,
-    kept_order,
     operand,
     require_c,
     same_order,

@@ -12,7 +12,15 @@ import numpy as np
 from tcompile.frontends.base import Builder, CannotCapture, Traced
 from tcompile.frontends.numpy.registry import function, refuse_unless
 from tcompile.frontends.numpy.shape import at_least, flat, transpose
-from tcompile.frontends.numpy.values import array, as_ndarray, axis_in, cast, dtype_of, same_order, takes_dtype
+from tcompile.frontends.numpy.values import (
+    array,
+    as_ndarray,
+    axis_in,
+    cast,
+    dtype_of,
+    same_order,
+    takes_dtype,
+)
 from tcompile.graph.ops.opaque import concat_layout
 from tcompile.graph.sizes import same_shape
 

@@ -34,7 +34,7 @@ def binary(b: Builder, sign: str, left: Any, right: Any) -> Any:
     if sign == "@":
         return linear.matmul(b, left, right)
     scalars = _is_scalar(left) and _is_scalar(right)
-    if sign == "**" and not scalars and isinstance(left, Traced) and is_weak(right):
+    if sign == "**" and not scalars and isinstance(left, Traced) and not isinstance(right, Traced):
         fast = _fast_power(left, right)
         if fast is not None:
             return ufuncs.emit(b, fast, [left])
@@ -71,7 +71,7 @@ def inplace(b: Builder, sign: str, left: Traced, right: Any) -> Traced:
 def _inplace_ufunc(b: Builder, sign: str, left: Traced, right: Traced | Weak) -> Traced:
     operands: list[Traced | Weak] = [left, right]
     ufunc = BINARY[sign]
-    if sign == "**" and is_weak(right):
+    if sign == "**" and not isinstance(right, Traced):
         fast = _fast_power(left, right)
         if fast is not None:
             ufunc, operands = fast, [left]
@@ -118,7 +118,8 @@ def _fast_power(left: Traced, right: Weak) -> np.ufunc | None:
             # Which ufunc runs depends on the number's value: 0.5 is sqrt, 2.0 may be square.
             raise CannotCapture("data-dependent-value", "** with an exponent known at run time only")
         return None
-    ufunc = power_ufunc(left.type.dtype, right)  # type: ignore[arg-type]
+    assert isinstance(right, int | float)
+    ufunc = power_ufunc(left.type.dtype, right)
     return None if ufunc is np.power else ufunc
 
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from tcompile.frontends.base import Builder, CannotCapture, Traced
 from tcompile.frontends.numpy import ufuncs
-from tcompile.frontends.numpy.shape import flat as ravelled
 from tcompile.frontends.numpy.registry import NO_VALUE, function, method, refuse_unless
+from tcompile.frontends.numpy.shape import flat as ravelled
 from tcompile.frontends.numpy.values import (
     BOOL,
     FLOAT,
@@ -30,9 +30,9 @@ from tcompile.frontends.numpy.values import (
     standin_dtype,
 )
 from tcompile.graph import TensorType
-from tcompile.graph.ops.table import k_order, like_order
 from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.ops.reduction import reduced_type
+from tcompile.graph.ops.table import k_order, like_order
 from tcompile.graph.sizes import product
 from tcompile.graph.types import DType
 
@@ -176,7 +176,7 @@ def all_(b: Builder, a: Any, axis: Any = None, out: Any = None, keepdims: Any = 
     return _logical(b, "all", a, axis, keepdims)
 
 
-_COUNT_IS_INT = type(np.count_nonzero(np.ones(1))) is int  # a Python int before NumPy 2.4
+_COUNT_IS_INT = isinstance(np.count_nonzero(np.ones(1)), int)  # a Python int before NumPy 2.4
 
 
 @function("count_nonzero")
@@ -346,10 +346,16 @@ _quantile("percentile", 100)
 _quantile("quantile", 1)
 
 
+_REDUCED_BY: dict[np.ufunc, str] = {
+    np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min", np.logical_or: "any",
+    np.logical_and: "all",
+}  # fmt: skip
+
+
 def reduce_method(b: Builder, ufunc: np.ufunc, array_: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = NO_VALUE, where: Any = True) -> Traced:
     """``ufunc.reduce``, for the ufuncs whose reductions are rows of the op table."""
     refuse_unless(f"{ufunc.__name__}.reduce", out=(out, _NONE), initial=(initial, (NO_VALUE,)), where=(where, _TRUE))
-    name = {np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min", np.logical_or: "any", np.logical_and: "all"}.get(ufunc)
+    name = _REDUCED_BY.get(ufunc)
     if name is None or (dtype is not None and name not in ("sum", "prod")):
         raise CannotCapture("unknown-function", f"{ufunc.__name__}.reduce")
     if name in ("sum", "prod"):

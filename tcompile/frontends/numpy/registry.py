@@ -25,7 +25,7 @@ METHODS: dict[str, Handler] = {}
 ATTRIBUTES: dict[str, Callable[[Any, Traced], Any]] = {}
 OPAQUE: set[Any] = set()
 
-NO_VALUE = np._NoValue  # type: ignore[attr-defined]
+NO_VALUE = np._NoValue
 
 
 def lookup(name: str) -> Any:

@@ -10,7 +10,16 @@ from typing import Any
 
 from tcompile.frontends.base import Builder, CannotCapture, Traced
 from tcompile.frontends.numpy.registry import NO_VALUE, attribute, function, method, refuse_unless
-from tcompile.frontends.numpy.values import array, as_ndarray, axis_in, broadcast, call, integer, shape_in, sizes_equal
+from tcompile.frontends.numpy.values import (
+    array,
+    as_ndarray,
+    axis_in,
+    broadcast,
+    call,
+    integer,
+    shape_in,
+    sizes_equal,
+)
 from tcompile.graph import TensorType
 from tcompile.graph.sizes import Size, is_one, product
 

@@ -51,9 +51,10 @@ _COMPARISONS = {np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.g
 @lru_cache(maxsize=4096)
 def resolve(ufunc: np.ufunc, operands: tuple[Any, ...], dtype: DType | None) -> tuple[DType, ...]:
     """The dtypes of the loop that NumPy runs: inputs, then outputs. Raises TypeError as the call would."""
-    wanted = {} if dtype is None else {"signature": (*(None,) * ufunc.nin, *(dtype,) * ufunc.nout)}
-    resolved: tuple[DType, ...] = ufunc.resolve_dtypes((*operands, *(None,) * ufunc.nout), **wanted)
-    return resolved
+    places = (*operands, *(None,) * ufunc.nout)
+    if dtype is None:
+        return ufunc.resolve_dtypes(places)
+    return ufunc.resolve_dtypes(places, signature=(*(None,) * ufunc.nin, *(dtype,) * ufunc.nout))
 
 
 def weak_kind(value: Weak) -> Any:
@@ -188,7 +189,7 @@ def _as_call(
             template.append(o)
     types = [o.type for o in operands if isinstance(o, Traced)]
     shape = broadcast([t.shape for t in types])
-    kwargs = {} if dtype is None else {"dtype": dtype.name}
+    kwargs: dict[str, Any] = {} if dtype is None else {"dtype": dtype.name}
     for o, d in zip(operands, loop_dtypes(ufunc, operands, dtype), strict=False):
         if not isinstance(o, Traced | TracedNumber) and d.kind != "c":
             weak_as(o, d)  # refuses what would raise or warn

@@ -106,10 +106,10 @@ def strong(b: Builder, value: Any) -> Traced:
 
 
 def _strong_constant(value: Any) -> np.generic:
-    array = np.asarray(value)
-    if not takes_dtype(array.dtype):
+    dtype = np.asarray(value).dtype
+    if not takes_dtype(dtype):
         raise CannotCapture("unsupported-dtype", f"the number {value} has no native dtype")
-    found: np.generic = array[()]
+    found: np.generic = dtype.type(value)
     return found
 
 
@@ -252,7 +252,8 @@ def dtype_of(value: Any) -> DType:
         raise CannotCapture("operation-raises", str(error)) from error
     if not takes_dtype(dtype):
         raise CannotCapture("unsupported-dtype", f"dtype {dtype}")
-    return np.dtype(dtype.str)
+    native: DType = np.dtype(dtype.str)
+    return native
 
 
 def integer(value: Any, what: str) -> int:

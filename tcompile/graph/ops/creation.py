@@ -27,7 +27,8 @@ def arange_length(start: Any, stop: Any, step: Any) -> Size:
     distance = stop - start if step > 0 else start - stop
     if distance <= 0:
         return 0
-    return distance if abs(step) == 1 else (distance + abs(step) - 1) // abs(step)
+    length: Size = distance if abs(step) == 1 else (distance + abs(step) - 1) // abs(step)
+    return length
 
 
 def _eye_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
@@ -43,7 +44,7 @@ def _full(shape: Any, fill_value: Any, dtype: Any) -> Any:
 
 
 def _arange(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
-    return np.arange(start, stop, step, dtype)
+    return np.arange(start, stop, step, dtype)  # type: ignore[call-overload]
 
 
 def _eye(n_rows: int, n_cols: int, k: int, dtype: Any) -> Any:

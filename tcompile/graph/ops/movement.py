@@ -30,7 +30,7 @@ def _reshape_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> 
             type.dtype, shape, Layout(tuple(1 if is_one(n) else next(ranks) for n in shape), type.layout.dense)
         )
     ordered = [r for _, r in squeezed]
-    if ordered == sorted(ordered, reverse=True) or type.layout.dense and not _may_view(type, shape):
+    if ordered == sorted(ordered, reverse=True) or (type.layout.dense and not _may_view(type, shape)):
         # A view and a copy have the same order here; only run time knows which it is where it is not dense.
         return TensorType(type.dtype, shape, Layout(Layout.c(len(shape)).ranks, type.layout.dense))
     raise GraphError(f"reshape of {type} into {shape} may or may not be a view")
@@ -43,7 +43,7 @@ def _may_view(type: TensorType, shape: tuple[Size, ...]) -> bool:
         return True
     base = np.lib.stride_tricks.as_strided(np.empty(1, "b1"), type.shape, strides)  # type: ignore[arg-type]
     try:
-        base.reshape(shape, copy=False)  # type: ignore[call-overload]
+        base.reshape(shape, copy=False)  # type: ignore[arg-type]
     except ValueError:
         return False
     return True

@@ -15,7 +15,16 @@ from typing import Any
 import numpy as np
 
 from tcompile.errors import GraphError
-from tcompile.graph.ops.table import Op, broadcast_shapes, common_dtype, define, k_order, like_order, only, tensors
+from tcompile.graph.ops.table import (
+    Op,
+    broadcast_shapes,
+    common_dtype,
+    define,
+    k_order,
+    like_order,
+    only,
+    tensors,
+)
 from tcompile.graph.sizes import Size, is_one
 from tcompile.graph.types import Layout, TensorType
 

@@ -13,7 +13,17 @@ from typing import Any
 import numpy as np
 
 from tcompile.errors import GraphError
-from tcompile.graph.ops.table import Op, TypeRule, broadcast_shapes, common_dtype, define, k_order, like_order, only, tensors
+from tcompile.graph.ops.table import (
+    Op,
+    TypeRule,
+    broadcast_shapes,
+    common_dtype,
+    define,
+    k_order,
+    like_order,
+    only,
+    tensors,
+)
 from tcompile.graph.types import TensorType
 
 BOOL = np.dtype("bool")

@@ -1,0 +1,106 @@
+"""Means, variances and clips become the primitive rows of the op table.
+
+Enters: a graph. Leaves: one without ``mean``, ``var``, ``std`` and ``clip``, wherever their parts have the same bits. Exists so
+that backends fuse these parts with what is around them. The order of the arithmetic and the dtype of each step are
+NumPy's: a sum, a division by the count as float64, the deviations, their squares, their sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tcompile.errors import GraphError
+from tcompile.graph import Graph, Node, Operand, Size
+from tcompile.graph.ops import apply
+from tcompile.graph.sizes import SymInt, product
+from tcompile.graph.types import DType
+from tcompile.transforms.rewrite import rewrite, same_type
+
+_EXACT_IN_FLOAT32 = 1 << 24
+_STATISTICS = ("mean", "var", "std")
+
+
+def decompose(graph: Graph) -> Graph:
+    """Means, variances, standard deviations and clips in primitive operations."""
+    return rewrite(graph, _rule, decompose)
+
+
+def _rule(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | None:
+    build: Callable[[_Parts, Node, Node, tuple[Operand, ...]], Node | None]
+    if node.op in _STATISTICS:
+        # Half precision accumulates in other dtypes, and complex numbers have squares of their own.
+        if node.tensor.dtype.name not in ("float32", "float64"):
+            return None
+        build = _statistic
+    elif node.op == "clip":
+        build = _clip
+    else:
+        return None
+    draft = Graph(result.name, result.env)
+    x = operands[0]
+    if not isinstance(x, Node):
+        return None
+    try:
+        made = build(_Parts(draft, node), draft.input("x", x.tensor), node, operands)
+    except GraphError:
+        return None
+    if made is None or not same_type(made.type, node.type):  # in another memory order: a broadcast operand
+        return None
+    built = build(_Parts(result, node), x, node, operands)
+    if built is not None:
+        built.type = node.type
+    return built
+
+
+class _Parts:
+    """Adds the parts of one node at its place."""
+
+    def __init__(self, graph: Graph, node: Node) -> None:
+        self.graph, self.node = graph, node
+
+    def __call__(self, op: str, *operands: Operand, **attrs: Any) -> Node:
+        return apply(self.graph, op, *operands, location=self.node.location, **attrs)
+
+
+def _statistic(op: _Parts, x: Node, node: Node, operands: tuple[Operand, ...]) -> Node:
+    axis, keepdims = node.attrs["axis"], node.attrs["keepdims"]
+    count = product(x.tensor.shape[i] for i in axis)
+    if node.op == "mean":
+        return _divided(op, op("sum", x, axis=axis, keepdims=keepdims), count, node.tensor.dtype)
+    mean = _divided(op, op("sum", x, axis=axis, keepdims=True), count, node.tensor.dtype)
+    squares = op("square", op("subtract", x, mean))
+    total = op("sum", squares, axis=axis, keepdims=keepdims)
+    variance = _divided(op, total, _freedom(count, node.attrs["correction"]), node.tensor.dtype)
+    return op("sqrt", variance) if node.op == "std" else variance
+
+
+def _freedom(count: Size, correction: float) -> Size | float:
+    if isinstance(correction, int):
+        return count - correction
+    if isinstance(count, SymInt):
+        raise GraphError("a symbolic count minus a float is no size")
+    return count - correction
+
+
+def _divided(op: _Parts, total: Node, count: Size | float, dtype: DType) -> Node:
+    """``total / count``, which NumPy computes in float64 for a float32 total.
+
+    For a count that float32 holds exactly the quotient rounded twice is the quotient rounded once (float64 has more than
+    twice the digits), so it is computed in float32 there.
+    """
+    whole = isinstance(count, int) and 0 < count <= _EXACT_IN_FLOAT32
+    if dtype.name == "float64" or whole:
+        return op("divide", total, float(count) if not isinstance(count, SymInt) else count)
+    wide = op("astype", total, dtype="float64")
+    quotient = op("divide", wide, count if isinstance(count, SymInt) else float(count))
+    return op("astype", quotient, dtype=dtype.name)
+
+
+def _clip(op: _Parts, x: Node, node: Node, operands: tuple[Operand, ...]) -> Node | None:
+    """Comparisons and selections; NaNs and equal zeros keep the first operand, as NumPy does with single bounds."""
+    low, high = operands[1:]
+    if any(isinstance(bound, Node | SymInt) or bound != bound for bound in (low, high)):
+        return None
+    at_least = op("where", op("less", x, low), low, x)
+    return op("where", op("greater", at_least, high), high, at_least)

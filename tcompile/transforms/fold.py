@@ -1,0 +1,149 @@
+"""Constants and views are worked out once.
+
+Enters: a graph. Leaves: one in which rank-0 constants stand as bare numbers beside their users, arithmetic of constants is
+done, casts of casts are one cast, and views of views are one view. Every rewrite keeps each bit, each floating-point
+condition, and which results share memory: an output stays an array object of its own.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from tcompile.errors import GraphError
+from tcompile.graph import Graph, Node, Operand, SymInt, TensorType
+from tcompile.graph.ops import OPS, apply
+from tcompile.graph.ops.table import operand_type
+from tcompile.graph.sizes import same_shape
+from tcompile.transforms.effects import exact_cast
+from tcompile.transforms.rewrite import keep, rewrite, same_type
+
+
+def fold(graph: Graph) -> Graph:
+    """Folds constants, casts and views."""
+    outputs = set(graph.outputs)
+
+    def rule(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | None:
+        kind = OPS[node.op].kind
+        if kind == "pointwise":
+            return _pointwise(result, node, operands)
+        if kind == "movement":
+            return _movement(result, node, operands, node in outputs)
+        return None
+
+    return rewrite(graph, rule, fold)
+
+
+# -- constants -------------------------------------------------------------------------------------------------------
+
+
+def _number(operand: Operand) -> Any:
+    """The value of a constant operand of rank 0, or None."""
+    if isinstance(operand, SymInt):
+        return None
+    if not isinstance(operand, Node):
+        return operand
+    if operand.op != "full" or not isinstance(operand.type, TensorType) or operand.type.ndim:
+        return None
+    value = operand.attrs["fill_value"]
+    return None if isinstance(value, SymInt) else value
+
+
+def _pointwise(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | None:
+    numbers = [_number(o) for o in operands]
+    if not node.tensor.ndim and all(n is not None for n in numbers):
+        return _computed(result, node, operands)
+    if node.op == "astype":
+        return _cast(result, node, operands)
+    bare = tuple(o if n is None else n for o, n in zip(operands, numbers, strict=True))
+    if all(a is b for a, b in zip(bare, operands, strict=True)):
+        return None
+    try:
+        type = OPS[node.op].type_rule([operand_type(o) for o in bare], node.attrs)
+    except GraphError:
+        return None  # the constant gives the dtype, or a selection its condition
+    return keep(result, node, bare) if same_type(type, node.type) else None
+
+
+def _computed(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | None:
+    """A constant computed from constants, unless computing it warns."""
+    values = [
+        np.full((), _number(o), o.tensor.dtype)[()] if isinstance(o, Node) else o for o in operands
+    ]
+    try:
+        with np.errstate(all="raise"), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            value = np.asarray(OPS[node.op].numpy(*values, **node.attrs))
+    except Exception:
+        return None
+    if value.dtype != node.tensor.dtype or np.isnan(value).any():
+        return None
+    return _full(result, node, value.item())
+
+
+def _full(result: Graph, node: Node, value: Any) -> Node:
+    type = node.tensor
+    return apply(
+        result, "full", location=node.location, node_name=node.name, shape=type.shape, fill_value=value,
+        dtype=type.dtype.name,
+    )  # fmt: skip
+
+
+def _cast(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | None:
+    (operand,) = operands
+    if not isinstance(operand, Node) or operand.op != "astype":
+        return None
+    source = operand.inputs[0]
+    first, middle, last = source.tensor.dtype, operand.tensor.dtype, node.tensor.dtype
+    # Through a dtype that holds every value of the first, the detour changes nothing. Floats are left alone: a
+    # signalling NaN is quieted on the way.
+    if first.kind not in "biu" or not exact_cast(first, middle) or last == first:
+        return None
+    made = OPS["astype"].type_rule([source.tensor], node.attrs)
+    return keep(result, node, (source,)) if same_type(made, node.type) else None
+
+
+# -- views -----------------------------------------------------------------------------------------------------------
+
+
+def _movement(result: Graph, node: Node, operands: tuple[Operand, ...], output: bool) -> Node | None:
+    (operand,) = operands
+    if not isinstance(operand, Node) or not isinstance(operand.type, TensorType):
+        return None
+    if not output and operand.type == node.type and _is_identity(node, operand.type):
+        return operand
+    if operand.op != node.op:
+        return None
+    source = operand.inputs[0]
+    attrs: dict[str, Any] | None = None
+    if node.op == "permute_dims":
+        inner = operand.attrs["axes"]
+        attrs = {"axes": tuple(inner[a] for a in node.attrs["axes"])}
+        if not output and attrs["axes"] == tuple(range(source.tensor.ndim)):
+            return source
+    elif node.op == "reshape" and source.tensor.c_contiguous:
+        attrs = node.attrs
+    if attrs is None:
+        return None
+    try:
+        made = OPS[node.op].type_rule([source.tensor], attrs)
+    except GraphError:
+        return None
+    if not same_type(made, node.type):
+        return None
+    return result.append(node.op, (source,), attrs, node.type, name=node.name, location=node.location)
+
+
+def _is_identity(node: Node, type: TensorType) -> bool:
+    """Whether a view is of all elements, in their order. The types are already known to be equal."""
+    if node.op == "permute_dims":
+        return tuple(node.attrs["axes"]) == tuple(range(type.ndim))
+    if node.op == "reshape":
+        return type.c_contiguous
+    if node.op == "broadcast_to":
+        return same_shape(tuple(node.attrs["shape"]), type.shape)
+    if node.op == "index":
+        return all(k is Ellipsis or (isinstance(k, slice) and k == slice(None)) for k in node.attrs["key"])
+    return False

@@ -1,0 +1,51 @@
+"""How a pass is written: one rule for nodes, applied in order, sub-graphs first.
+
+Enters: a graph, and a rule as ``Graph.rebuild`` takes it. Leaves: a new graph. Exists so that every pass goes through the
+regions of control-flow operations without saying so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from tcompile.graph import Graph, Layout, Node, Operand, TensorType
+from tcompile.graph.graph import Type
+from tcompile.graph.sizes import is_one, same_shape
+
+Pass: TypeAlias = Callable[[Graph], Graph]
+Rule: TypeAlias = Callable[[Graph, Node, tuple[Operand, ...]], Node | None]
+
+
+def rewrite(graph: Graph, rule: Rule, inner: Pass) -> Graph:
+    """``graph`` with ``rule`` applied to every node, and ``inner`` to every sub-graph of a node that it keeps."""
+
+    def replace(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | None:
+        made = rule(result, node, operands)
+        if made is not None or not node.regions:
+            return made
+        regions = tuple(inner(region) for region in node.regions)
+        return keep(result, node, operands, regions)
+
+    return graph.rebuild(replace)
+
+
+def keep(result: Graph, node: Node, operands: tuple[Operand, ...], regions: tuple[Graph, ...] = ()) -> Node:
+    """``node`` as it is, on new operands."""
+    return result.append(
+        node.op, operands, node.attrs, node.type, name=node.name, location=node.location, regions=regions or node.regions
+    )
+
+
+def same_type(a: Type | tuple[Type, ...], b: Type | tuple[Type, ...]) -> bool:
+    """Whether two types say the same of a value; how axes of size one are placed in memory says nothing."""
+    if not isinstance(a, TensorType) or not isinstance(b, TensorType):
+        return a == b
+    alike = a.dtype == b.dtype and same_shape(a.shape, b.shape) and a.device == b.device
+    return alike and _visible(a) == _visible(b)
+
+
+def _visible(type: TensorType) -> Layout:
+    ranks = [0 if is_one(n) else r for n, r in zip(type.shape, type.layout.ranks, strict=True)]
+    steps = sorted({0, *ranks})
+    return Layout(tuple(steps.index(rank) for rank in ranks), type.layout.dense)
