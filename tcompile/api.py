@@ -11,19 +11,18 @@ import difflib
 import functools
 import threading
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
 from tcompile import stance
 from tcompile.backends import check_backend
-from tcompile.capture.special import cond, graph_break, is_compiling
-from tcompile.compiler import compile_call, compile_cell
+from tcompile.capture.intrinsics import cond, graph_break, is_compiling
 from tcompile.errors import InvalidArgument, InvalidType
 from tcompile.observe import bus, events
 from tcompile.observe.explain import ExplainOutput, Recorder
 from tcompile.runtime import cache as caches
 from tcompile.runtime import cell
-from tcompile.runtime.cache import FunctionCache, Settings
+from tcompile.runtime.cache import Entry, FunctionCache, Settings
 from tcompile.runtime.cell import run_statements
 from tcompile.runtime.dispatch import CompiledFunction, on_rebuild
 
@@ -32,6 +31,24 @@ _MODES: dict[str, dict[str, Any]] = {"default": {}}
 _LATER_MODES = ("reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 _OPTIONS: dict[str, Any] = {}
 _OLD_NAMES = {"nopython": "fullgraph", "model": "fn", "cache_size_limit": "tcompile.config.recompile_limit"}
+
+
+def compile_call(
+    function: types.FunctionType, values: Sequence[Any], cache: FunctionCache, settings: Settings, reasons: Sequence[str]
+) -> Entry:
+    """The compiler, loaded when something is first compiled: capture and the frontends are most of our import time."""
+    from tcompile import compiler
+
+    return compiler.compile_call(function, values, cache, settings, reasons)
+
+
+def compile_cell(
+    function: types.FunctionType, values: Sequence[Any], cache: FunctionCache, settings: Settings, reasons: Sequence[str]
+) -> Entry:
+    """The compiler for the statements of a cell."""
+    from tcompile import compiler
+
+    return compiler.compile_cell(function, values, cache, settings, reasons)
 
 
 @overload

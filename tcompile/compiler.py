@@ -13,9 +13,13 @@ from typing import Any
 
 from tcompile import transforms
 from tcompile.backends import find_backend
-from tcompile.capture import Captured, CaptureOptions, GraphBreak, Outcome, capture, local_names
+from tcompile.capture.breaks import GraphBreak
+from tcompile.capture.driver import Outcome, capture
+from tcompile.capture.entries import local_names
 from tcompile.capture.guards import LoadStep, Prologue
+from tcompile.capture.program import Captured
 from tcompile.capture.sources import LocalSource
+from tcompile.capture.state import CaptureOptions
 from tcompile.config import config
 from tcompile.errors import BackendError, Unsupported
 from tcompile.frontends.base import Frontend

@@ -9,13 +9,15 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tcompile.errors import InvalidArgument, InvalidType
-from tcompile.graph import Graph
+
+if TYPE_CHECKING:
+    from tcompile.graph import Graph
 
 Compiled = Callable[..., Sequence[Any]]
-Compile = Callable[[Graph, Sequence[Any]], Compiled]
+Compile: TypeAlias = "Callable[[Graph, Sequence[Any]], Compiled]"
 _DEBUG_TAGS = ("debug", "experimental")
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tcompile.capture.entries import MISS, PLAIN
 from tcompile.capture.guards import Guard, GuardFailure, LoadStep, Prologue
 from tcompile.capture.sources import SizeSource, Source
 from tcompile.capture.state import Capture
@@ -25,18 +26,6 @@ from tcompile.graph import Graph, Node
 from tcompile.graph.sizes import SymInt
 
 
-class _Marker:
-    """A unique result of an entry program."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __repr__(self) -> str:
-        return self.name
-
-
-MISS = _Marker("MISS")
-PLAIN = _Marker("PLAIN")
 Entry = Callable[..., Any]
 
 

@@ -1,7 +1,7 @@
 """Functions of tcompile itself that mean something inside a captured function.
 
 Enters: calls of ``is_compiling``, ``graph_break``, ``cond``, ``set_stance`` and of functions marked by ``disable`` or by a
-stance. Leaves: constants, breaks, ``cond`` nodes. Each function's plain meaning stands beside its captured one.
+stance. Leaves: constants, breaks, ``cond`` nodes. What these functions do in plain Python is in ``intrinsics``.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcompile.capture.intrinsics import cond, graph_break, is_compiling
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import DictValue, SequenceValue
-from tcompile.errors import InvalidType
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Graph, Node, TensorType
 from tcompile.graph.sizes import same_shape
@@ -36,37 +36,6 @@ def special(function: Any) -> Callable[[Handler], Handler]:
         return handler
 
     return register
-
-
-def is_compiling() -> bool:
-    """True inside compiled code, False in plain Python (also where a compiled function runs plainly)."""
-    return False
-
-
-def graph_break(reason: str = "") -> None:
-    """Ends the graph here. In plain Python it does nothing. ``reason`` is shown in the report."""
-
-
-def cond(
-    pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Sequence[Any] = ()
-) -> Any:
-    """``true_fn(*operands)`` where ``pred`` holds, else ``false_fn(*operands)``; captured as one node with both branches.
-
-    ``pred`` is a bool or an array of one element. In a compiled function both branches must return arrays of the same
-    shapes and dtypes. Raises InvalidType where an argument has the wrong kind.
-
-    >>> import numpy as np
-    >>> cond(np.ones(3).sum() < 0, lambda x: -x, lambda x: x + 1, (np.ones(2),))
-    array([2., 2.])
-    """
-    for name, function in (("true_fn", true_fn), ("false_fn", false_fn)):
-        if not callable(function):
-            raise InvalidType(f"cond: {name} must be callable, got {type(function).__name__} {function!r}")
-    if not isinstance(operands, tuple | list):
-        raise InvalidType(f"cond: operands must be a tuple or list, got {type(operands).__name__}")
-    if not isinstance(pred, bool | np.bool_) and not (isinstance(pred, np.ndarray) and pred.size == 1):
-        raise InvalidType(f"cond: pred must be a bool or an array of one element, got {type(pred).__name__} {pred!r}")
-    return (true_fn if pred else false_fn)(*operands)
 
 
 @special(is_compiling)

@@ -11,7 +11,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from tcompile.capture import local_names
+from tcompile.capture.entries import local_names
 
 
 def binder(function: types.FunctionType) -> Callable[..., tuple[Any, ...]]:

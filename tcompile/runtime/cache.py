@@ -13,10 +13,14 @@ import types
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tcompile.capture import Captured, GraphBreak, Profile
-from tcompile.graph import Graph
+from tcompile.capture.dynamic import Profile
+
+if TYPE_CHECKING:
+    from tcompile.capture.breaks import GraphBreak
+    from tcompile.capture.program import Captured
+    from tcompile.graph import Graph
 
 
 @dataclass(frozen=True, slots=True)

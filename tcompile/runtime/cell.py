@@ -15,7 +15,7 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
-from tcompile.capture import MISS, PLAIN
+from tcompile.capture.entries import MISS, PLAIN
 from tcompile.errors import StanceError
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack, UserLine

@@ -16,13 +16,12 @@ import types
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tcompile.backends.replay import Replay
-from tcompile.capture import MISS, PLAIN, GraphBreak, local_names
+from tcompile.capture.entries import MISS, PLAIN, local_names
 from tcompile.config import config
 from tcompile.errors import BackendError, RecompileError, RecompileLimitError, StanceError
-from tcompile.graph import Graph
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack, GuardFailed
 from tcompile.observe.userline import file_label
@@ -30,6 +29,10 @@ from tcompile.runtime import cache as caches
 from tcompile.runtime.binding import binder
 from tcompile.runtime.cache import Entry, FunctionCache, Settings, function_cache
 from tcompile.stance import DEFAULT, Stance, current
+
+if TYPE_CHECKING:
+    from tcompile.capture.breaks import GraphBreak
+    from tcompile.graph import Graph
 
 
 class CompileFunction(Protocol):
