@@ -351,7 +351,7 @@ def _checked(stance: object, skip: object, backend: object) -> Stance:
         raise InvalidArgument(
             f"force_backend goes with the stance 'default' only, because {stance!r} itself decides what runs"
         )
-    return Stance(stance, backend, skip)
+    return Stance(stance, backend, skip) if (stance, backend, skip) != ("default", None, False) else DEFAULT
 
 
 def _backend_name(backend: str | Callable[..., Any]) -> str:

@@ -218,7 +218,7 @@ def _pass(event: PassFinished, detail: bool) -> str:
 def _schedule(event: KernelCompiled, detail: bool) -> str:
     rows = [f"kernel {event.kernel}" + (f": {event.description}" if event.description else "")]
     rows += [f"    {_count(len(event.nodes), 'op')}: {', '.join(event.nodes)}"] if event.nodes else []
-    rows += [format_line(line, caret=False) for line in dict.fromkeys(event.lines)]
+    rows += dict.fromkeys(format_line(line, caret=False) for line in event.lines)
     return "\n".join(rows)
 
 

@@ -11,7 +11,23 @@ from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.sizes import SymInt
 
 F32, I64, BOOL = np.dtype("float32"), np.dtype("int64"), np.dtype("bool")
-NAMES = ["x", "sum", "s0", "xp", "class", "a.b", "a_b", "L['w'][0]", "2x", "é", "lambda", "print", "_", "x_1", ""]
+NAMES = [
+    "x",
+    "sum",
+    "s0",
+    "xp",
+    "class",
+    "a.b",
+    "a_b",
+    "L['w'][0]",
+    "2x",
+    "é",
+    "lambda",
+    "print",
+    "_",
+    "x_1",
+    "",
+]
 LOCATIONS = [
     None,
     Location("cell", 3, 4, 9, "f", "    y = x + 1  # more"),
@@ -33,7 +49,9 @@ def graphs(draw, regions=True):
     for _ in range(draw(st.integers(0, 3))):
         shape = tuple(draw(st.lists(sizes, max_size=3)))
         order = draw(st.permutations(range(len(shape))))
-        layout = draw(st.sampled_from([Layout.c(len(shape)), Layout.of_order(tuple(order)), Layout.of_order(tuple(order), False)]))
+        layout = draw(
+            st.sampled_from([Layout.c(len(shape)), Layout.of_order(tuple(order)), Layout.of_order(tuple(order), False)])
+        )
         g.input(draw(name), TensorType(draw(st.sampled_from([F32, I64, BOOL])), shape, layout))
     if draw(st.booleans()):
         g.input(draw(name), ScalarType("int", m))
@@ -51,7 +69,20 @@ def _grow(draw, g, n, name, regions):
     y = draw(st.sampled_from([v for v in values if v.type.dtype == x.type.dtype]))
     t = x.type
     at = {"location": draw(st.sampled_from(LOCATIONS)), "node_name": draw(st.one_of(st.none(), name))}
-    kinds = ["add", "number", "less", "where", "astype", "reduce", "permute", "index", "full", "arange", "call", "reshape"]
+    kinds = [
+        "add",
+        "number",
+        "less",
+        "where",
+        "astype",
+        "reduce",
+        "permute",
+        "index",
+        "full",
+        "arange",
+        "call",
+        "reshape",
+    ]
     kind = draw(st.sampled_from(kinds + ["cond", "fori", "map"] * regions))
     try:
         if kind == "add":
@@ -64,14 +95,22 @@ def _grow(draw, g, n, name, regions):
             z = draw(st.sampled_from(values))
             apply(g, "where", x, z, draw(numbers), **at)
         elif kind == "astype":
-            apply(g, "astype", x, dtype=draw(st.sampled_from(["float32", np.dtype("int64"), np.float64, "bool"])), **at)
+            apply(
+                g,
+                "astype",
+                x,
+                dtype=draw(st.sampled_from(["float32", np.dtype("int64"), np.float64, "bool"])),
+                **at,
+            )
         elif kind == "reduce" and t.ndim and t.dtype != BOOL:
             axis = tuple(a for a in range(t.ndim) if draw(st.booleans()))
             apply(g, "max", x, axis=axis, keepdims=draw(st.booleans()), **at)
         elif kind == "permute":
             apply(g, "permute_dims", x, axes=tuple(draw(st.permutations(range(t.ndim)))), **at)
         elif kind == "index" and t.ndim:
-            key = draw(st.sampled_from([(0,), (slice(None, None, -1),), (..., None), (slice(0, 1, None), ...), (None, -1)]))
+            key = draw(
+                st.sampled_from([(0,), (slice(None, None, -1),), (..., None), (slice(0, 1, None), ...), (None, -1)])
+            )
             apply(g, "index", x, key=key, **at)
         elif kind == "full":
             shape = draw(st.sampled_from([(n,), (n * 2 + 1,), (n // 2 + 1, 2), (), (n % 3 + 1,)]))
@@ -95,7 +134,7 @@ def _grow(draw, g, n, name, regions):
 def _region(draw, g, kind, x, n, at):
     t = x.type
     inner = [TensorType(I64, ()), t] if kind == "fori" else [TensorType(t.dtype, t.shape[1:])] if kind == "map" else [t]
-    assume(kind != "map" or t.ndim and t.c_contiguous)
+    assume(kind != "map" or (t.ndim and t.c_contiguous))
     made = []
     for which in range(2 if kind == "cond" else 1):
         r = Graph(draw(st.sampled_from(["body", "true", "x", "def"])), g.env)

@@ -2,6 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ElementTree
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -42,7 +43,11 @@ def test_every_value_is_drawn(graph):
 
 
 @many
-@given(st.integers(1, 40).flatmap(lambda n: st.tuples(st.just(n), st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=80))))
+@given(
+    st.integers(1, 40).flatmap(
+        lambda n: st.tuples(st.just(n), st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=80))
+    )
+)
 def test_boxes_stand_apart_and_edges_lead_down(case):
     count, pairs = case
     edges = [(min(p), max(p)) for p in pairs if p[0] != p[1]]
@@ -56,7 +61,7 @@ def test_boxes_stand_apart_and_edges_lead_down(case):
     for (source, target), route in zip(edges, placed.routes):
         assert route[0][1] == pytest.approx(places[source][3]) and route[-1][1] == pytest.approx(places[target][1])
         assert places[target][0] <= route[-1][0] <= places[target][2]
-        assert all(a[1] <= b[1] for a, b in zip(route, route[1:]))
+        assert all(a[1] <= b[1] for a, b in pairwise(route))
 
 
 def test_a_chain_hangs_straight():
@@ -67,7 +72,7 @@ def test_a_chain_hangs_straight():
 def example():
     g = Graph("g")
     x = g.input("x", V)
-    at = Location("/home/me/cell.py", 3, 0, 5, "f", "    y = x < 1 & \"q\"")
+    at = Location("/home/me/cell.py", 3, 0, 5, "f", '    y = x < 1 & "q"')
     y = apply(g, "maximum", x, 0.5, location=at)
     z = apply(g, "sum", y, axis=(0,), keepdims=False, node_name="total")
     g.outputs = [z, y]
@@ -76,7 +81,16 @@ def example():
 
 def test_what_is_said():
     picture = svg(example())
-    assert texts(picture) == ["x", "f32[3]", "maximum 0.5", "f32[3]", "sum axis=(0,)", "total: f32[]", "output 0", "output 1"]
+    assert texts(picture) == [
+        "x",
+        "f32[3]",
+        "maximum 0.5",
+        "f32[3]",
+        "sum axis=(0,)",
+        "total: f32[]",
+        "output 0",
+        "output 1",
+    ]
     assert tips(picture)[1] == 'maximum: f32[3]\nmaximum(x, 0.5)\ncell.py:3 in f: y = x < 1 & "q"'
     assert 'aria-label="graph g: 2 ops, 1 input, 2 outputs"' in picture
     legend = html(example())

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from .programs import arguments, graphs
 from tcompile.errors import GraphError
 from tcompile.graph import Graph, Layout, Location, ScalarType, TensorType
 from tcompile.graph.namespace import xp
 from tcompile.graph.ops import OPS, apply
 from tcompile.graph.printer import code, from_code, readable
+
+from .programs import arguments, graphs
 
 F32 = np.dtype("float32")
 many = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
@@ -84,7 +85,10 @@ def example():
     g = Graph("softmax")
     n = g.env.symbol(4, minimum=2)
     x = g.input("x", TensorType(F32, (n, 8)))
-    first, second = Location("cell", 3, 8, 20, "softmax", "    e = np.exp(x - x.max(1, keepdims=True))"), Location("cell", 4, 0, 9, "softmax", "    return e / e.sum(1)")
+    first, second = (
+        Location("cell", 3, 8, 20, "softmax", "    e = np.exp(x - x.max(1, keepdims=True))"),
+        Location("cell", 4, 0, 9, "softmax", "    return e / e.sum(1)"),
+    )
     m = apply(g, "max", x, axis=(1,), keepdims=True, location=first)
     e = apply(g, "exp", apply(g, "subtract", x, m, location=first), location=first)
     s = apply(g, "sum", e, axis=(1,), keepdims=True, location=second)
@@ -93,7 +97,9 @@ def example():
 
 
 def test_code_text():
-    assert code(example()) == '''\
+    assert (
+        code(example())
+        == """\
 def softmax(x: "f32[s0, 8]"):
     s0 = x.shape[0]  # 4 at capture, at least 2
     # cell:3 in softmax: e = np.exp(x - x.max(1, keepdims=True))
@@ -104,11 +110,14 @@ def softmax(x: "f32[s0, 8]"):
     sum_ = xp.sum(exp, axis=(1,), keepdims=True)  # f32[s0, 1]
     divide = xp.divide(exp, sum_)  # f32[s0, 8]
     return (divide,)
-'''
+"""
+    )
 
 
 def test_readable_text():
-    assert readable(example()) == '''\
+    assert (
+        readable(example())
+        == """\
 graph softmax: 5 ops
   x         f32[s0, 8]  input
   s0 = x.shape[0], 4 at capture
@@ -119,7 +128,8 @@ graph softmax: 5 ops
   # cell:4 in softmax: return e / e.sum(1)
   sum       f32[s0, 1]  sum(exp, axis=(1,), keepdims=True)
   divide    f32[s0, 8]  divide(exp, sum)
-  return divide'''
+  return divide"""
+    )
 
 
 def test_regions_are_nested_functions():
@@ -133,7 +143,9 @@ def test_regions_are_nested_functions():
     body.outputs = [apply(body, "add", c, 1)]
     loop = g.append("fori_loop", (0, n, x), {}, (TensorType(F32, (2,)),), regions=(body,))
     g.outputs = [g.append("get", (loop,), {"index": 0}, TensorType(F32, (2,)))]
-    assert code(g) == '''\
+    assert (
+        code(g)
+        == """\
 def steps(x: "f32[2]", n: "int s0"):
     s0 = n  # 3 at capture
     def body(i: "i64[]", c: "f32[2]"):
@@ -142,7 +154,8 @@ def steps(x: "f32[2]", n: "int s0"):
     fori_loop = xp.fori_loop(0, s0, x, regions=[body], type=("f32[2]",))  # (f32[2])
     get = xp.get(fori_loop, index=0)  # f32[2]
     return (get,)
-'''
+"""
+    )
     assert_same(run(code(g), [np.zeros(2, "f4"), 5]), [np.full(2, 5, "f4")])
 
 

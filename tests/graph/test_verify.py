@@ -61,7 +61,12 @@ def test_node_twice_and_name_twice():
     g, *_ = chain()
     g.nodes.append(g.nodes[0])
     text = refused(g, "%sin .*stands twice")
-    assert text.splitlines()[1:] == ["from user code:", '  File "cell", line 2, in f', "    np.sin(x)", "    ^^^^^"]
+    assert text.splitlines()[1:] == [
+        "from user code:",
+        '  File "cell", line 2, in f',
+        "    np.sin(x)",
+        "    ^^^^^",
+    ]
     g, *_ = chain()
     g.nodes[1].name = "x"
     refused(g, "name of another value")
@@ -194,7 +199,9 @@ def test_cond_while_and_scan():
     g.outputs = [g.append("get", (node,), {"index": 0}, V)]
     verify(g)
     condition, body = Graph("condition", g.env), Graph("body", g.env)
-    condition.outputs = [apply(condition, "any", apply(condition, "less", condition.input("a", V), 9), axis=(0,), keepdims=False)]
+    condition.outputs = [
+        apply(condition, "any", apply(condition, "less", condition.input("a", V), 9), axis=(0,), keepdims=False)
+    ]
     body.outputs = [apply(body, "add", body.input("a", V), 1)]
     node = g.append("while_loop", (x,), {}, (V,), regions=(condition, body))
     verify(g)
@@ -210,4 +217,3 @@ def test_cond_while_and_scan():
     verify(g)
     node.type = (V, TensorType(F32, (4, 3)))
     refused(g, "stacks 5 rows")
-

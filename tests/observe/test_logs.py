@@ -41,10 +41,34 @@ EVENTS = [
     CompileStarted(**ID, where=LINE, reason="first call"),
     GuardFailed(**ID, entry=0, source="x", guard="x.shape[0] == 3", expected="3", seen="4", hint="mark_dynamic(x, 0)"),
     RecompileStarted(**ID, number=1, reasons=("x.shape[0] == 3, seen 4",)),
-    GraphCaptured(**ID, graph="graph_0", ops=1, readable="graph graph_0: 1 op\n  x", code="def graph_0(x):\n    ...\n", guards=("x.ndim == 1",)),
-    GraphBroke(**ID, reason="branch", headline="A branch", explanation="Why.", hints=("Do.",), where=LINE, stack=(OUTER, LINE)),
+    GraphCaptured(
+        **ID,
+        graph="graph_0",
+        ops=1,
+        readable="graph graph_0: 1 op\n  x",
+        code="def graph_0(x):\n    ...\n",
+        guards=("x.ndim == 1",),
+    ),
+    GraphBroke(
+        **ID,
+        reason="branch",
+        headline="A branch",
+        explanation="Why.",
+        hints=("Do.",),
+        where=LINE,
+        stack=(OUTER, LINE),
+    ),
     PassFinished(**ID, name="cse", ms=0.25, before=4, after=3),
-    KernelCompiled(**ID, kernel="k0", nodes=("add", "max"), lines=(LINE,), ms=5, description="pointwise", get_ir=lambda: "define void", get_assembly=lambda: "vaddps"),
+    KernelCompiled(
+        **ID,
+        kernel="k0",
+        nodes=("add", "max"),
+        lines=(LINE,),
+        ms=5,
+        description="pointwise",
+        get_ir=lambda: "define void",
+        get_assembly=lambda: "vaddps",
+    ),
     FellBack(**ID, reason="recompile limit", detail="8 entries"),
     CompileFinished(**ID, backend="llvm", graphs=1, kernels=2, ms=3.5, phases={"capture": 1.0, "llvm": 2.5}),
     StanceChanged(stance="force_eager", previous="default", scope="block"),
@@ -65,16 +89,20 @@ TEXTS = {
         "    Why.\n    Hint: Do.\n"
     ],
     "passes": ["[0/1] f: pass cse: 4 to 3 ops in 0.25 ms\n"],
-    "schedule": ['[0/1] f: kernel k0: pointwise\n    2 ops: add, max\n  File "cell", line 2, in f\n    if x.sum() < 0:\n'],
+    "schedule": [
+        '[0/1] f: kernel k0: pointwise\n    2 ops: add, max\n  File "cell", line 2, in f\n    if x.sum() < 0:\n'
+    ],
     "kernel_code": ["[0/1] f: kernel k0, compiled in 5.00 ms\n    define void\n"],
     "perf_hints": ["[0/1] f: runs in plain Python: recompile limit\n    8 entries\n"],
     "stances": ["stance default to force_eager (block)\n"],
     "calls": ["[0/1] f: compiled call, 0.500 ms\n"],
 }
 DETAILS = {
-    "recompiles": "[0/1] f: guard of entry 0 failed: x.shape[0] == 3: expected 3, seen 4\n    Hint: mark_dynamic(x, 0)\n" + TEXTS["recompiles"][0],
+    "recompiles": "[0/1] f: guard of entry 0 failed: x.shape[0] == 3: expected 3, seen 4\n"
+    "    Hint: mark_dynamic(x, 0)\n" + TEXTS["recompiles"][0],
     "kernel_code": TEXTS["kernel_code"][0] + "assembly\n    vaddps\n",
-    "graph_breaks": '[0/1] f: graph break: A branch\n  File "cell", line 9, in g\n    f(x)\n  File "cell", line 2, in f\n    if x.sum() < 0:\n'
+    "graph_breaks": '[0/1] f: graph break: A branch\n  File "cell", line 9, in g\n    f(x)\n'
+    '  File "cell", line 2, in f\n    if x.sum() < 0:\n'
     "       ^^^^^^^\n    Why.\n    Hint: Do.\n",
 }
 
@@ -149,7 +177,9 @@ def test_printed_once_where_the_program_configures_logging(capsys):
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
-@pytest.mark.parametrize("call", [lambda: set_logs(grph=True), lambda: set_logs("+grph"), lambda: set_logs("guards,grph")])
+@pytest.mark.parametrize(
+    "call", [lambda: set_logs(grph=True), lambda: set_logs("+grph"), lambda: set_logs("guards,grph")]
+)
 def test_unknown_name(call):
     with pytest.raises(InvalidArgument) as error:
         call()
@@ -174,7 +204,9 @@ def run_python(code, **env):
 
 def test_variable():
     code = "import tcompile.observe.logs as l; print(sorted(l._on.items()), file=__import__('sys').stderr)"
-    assert run_python(code, TCOMPILE_LOGS="+graph_breaks,guards").endswith("[('graph_breaks', True), ('guards', False)]\n")
+    assert run_python(code, TCOMPILE_LOGS="+graph_breaks,guards").endswith(
+        "[('graph_breaks', True), ('guards', False)]\n"
+    )
     assert run_python(code, TCOMPILE_LOGS="").endswith("[]\n")
     err = run_python(code, TCOMPILE_LOGS="guards,nope")
     assert err.count("nope") == 2 and "TCOMPILE_LOGS='guards,nope' is ignored" in err and err.endswith("[]\n")

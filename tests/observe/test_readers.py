@@ -74,16 +74,31 @@ def example():
     g = Graph("graph_0")
     g.outputs = [apply(g, "add", apply(g, "sin", g.input("x", TensorType(np.dtype("float32"), (3,)))), 1)]
     line = UserLine(file="<cell>", line=3, column=7, end_column=14, function="toy<T>", text="    if b.sum() < 0:")
-    return [
-        GraphCaptured(
-            function="toy<T>", graph="graph_0", ops=2, readable=g.readable(), guards=("x.ndim == 1",), get_graph=lambda: g
-        ),
-        GraphBroke(headline="A <branch>", explanation="Why.", hints=("Do & don't.",), where=line, stack=(line,)),
-        CompileFinished(ms=3.0, phases={"capture": 1.0, "llvm": 2.0}),
-        GraphCaptured(function="toy<T>", graph="graph_1", ops=1, readable="graph graph_1: <1> op", guards=("x.ndim == 1", "b.ndim == 1")),
-        FellBack(reason="limit", detail="reached"),
-        CompileFinished(ms=1.5, phases={"capture": 1.5}),
-    ], g, line
+    return (
+        [
+            GraphCaptured(
+                function="toy<T>",
+                graph="graph_0",
+                ops=2,
+                readable=g.readable(),
+                guards=("x.ndim == 1",),
+                get_graph=lambda: g,
+            ),
+            GraphBroke(headline="A <branch>", explanation="Why.", hints=("Do & don't.",), where=line, stack=(line,)),
+            CompileFinished(ms=3.0, phases={"capture": 1.0, "llvm": 2.0}),
+            GraphCaptured(
+                function="toy<T>",
+                graph="graph_1",
+                ops=1,
+                readable="graph graph_1: <1> op",
+                guards=("x.ndim == 1", "b.ndim == 1"),
+            ),
+            FellBack(reason="limit", detail="reached"),
+            CompileFinished(ms=1.5, phases={"capture": 1.5}),
+        ],
+        g,
+        line,
+    )
 
 
 def test_explain_fields():
@@ -102,7 +117,9 @@ def test_explain_fields():
 def test_explain_text():
     out = ExplainOutput.of(example()[0], "toy")
     assert repr(out) == "<ExplainOutput of toy: 2 graphs, 1 graph break, 3 ops>"
-    assert str(out) == """\
+    assert (
+        str(out)
+        == """\
 toy: 2 graphs, 1 graph break, 3 ops
 
 Graph 1
@@ -133,6 +150,7 @@ Compile times, ms
     capture     2.50
     llvm        2.00
     total       4.50"""
+    )
 
 
 def test_explain_in_a_notebook():
@@ -181,6 +199,11 @@ def test_caret(text, column, end, shown):
 def test_no_caret(column, end):
     line = UserLine(file="nowhere", line=1, column=column, end_column=end, text="x = 1")
     assert format_line(line) == '  File "nowhere", line 1\n    x = 1'
+
+
+def test_no_caret_under_text_that_lost_its_indentation():
+    line = UserLine(file="nowhere", line=1, column=11, end_column=15, text="return f(x)")
+    assert format_line(line).splitlines()[1:] == ["    return f(x)"]
 
 
 def test_text_from_the_file_where_it_still_is_the_same(tmp_path):

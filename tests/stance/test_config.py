@@ -34,7 +34,16 @@ def test_unknown_names():
     assert not hasattr(config, "nothing_like_it")
 
 
-@pytest.mark.parametrize("name, value", [("recompile_limit", True), ("recompile_limit", "8"), ("recompile_limit", 8.0), ("verify", 1), ("verify", None)])
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("recompile_limit", True),
+        ("recompile_limit", "8"),
+        ("recompile_limit", 8.0),
+        ("verify", 1),
+        ("verify", None),
+    ],
+)
 def test_wrong_types(name, value):
     config = Config()
     with pytest.raises(InvalidType, match=rf"config.{name} must be (int|bool), got {type(value).__name__}"):

@@ -130,15 +130,12 @@ def test_decorator_is_reentrant_reusable_and_restores_on_exceptions():
                 assert name() == "force_eager"
             assert name() == "force_eager"
         else:
-            raise_or_not()
+            innermost()
 
-    raise_or_not = lambda: None
+    innermost = lambda: None
     f(3)
     assert name() == "default"
-
-    def raise_or_not():
-        raise KeyError
-
+    innermost = lambda: {}["missing"]
     with pytest.raises(KeyError):
         f(2)
     assert name() == "default"
@@ -407,11 +404,11 @@ HANDED_ON = [
 
 
 def namespace():
-    class O:
+    class Thing:
         key = "k"
 
-    o = O()
-    o.o = O()
+    o = Thing()
+    o.o = Thing()
     return {
         "set_stance": set_stance, "contextlib": contextlib, "functools": functools, "threading": threading,
         "o": o, "d": {}, "other": lambda: elsewhere(),
@@ -565,7 +562,9 @@ def test_wrong_name_without_a_neighbour():
     assert "Did you mean" not in str(error.value) and "force_eager" in str(error.value)
 
 
-@pytest.mark.parametrize("arguments", [{"stance": 3}, {"stance": None}, {"skip_guard_eval_unsafe": 1}, {"force_backend": 3}])
+@pytest.mark.parametrize(
+    "arguments", [{"stance": 3}, {"stance": None}, {"skip_guard_eval_unsafe": 1}, {"force_backend": 3}]
+)
 def test_wrong_types(arguments):
     with pytest.raises(InvalidType) as error:
         set_stance(**arguments)
@@ -621,13 +620,20 @@ def test_events():
 def test_refusal_shows_the_users_line_and_the_ways_out():
     stack = [
         UserLine(file="cell", line=9, function="outer", text="    return inner(x)"),
-        UserLine(file="cell", line=3, function="baz", text='    with set_stance("force_eager"):', column=9, end_column=34),
+        UserLine(
+            file="cell",
+            line=3,
+            function="baz",
+            text='    with set_stance("force_eager"):',
+            column=9,
+            end_column=34,
+        ),
     ]
     error = refusal("inner, which set_stance decorates", stack)
     assert isinstance(error, StanceError)
     assert str(error).splitlines() == [
-        "tcompile cannot compile inner, which set_stance decorates: the stance can be changed only outside of compiled"
-        " functions.",
+        "tcompile cannot compile inner, which set_stance decorates: the stance can be changed only outside of"
+        " compiled functions.",
         "",
         "from user code:",
         '  File "cell", line 9, in outer',
