@@ -28,7 +28,9 @@ class Proxy:
 
     def __getattr__(self, name):
         if FRONTEND.has_method(self.traced, name):
-            return lambda *a, **k: wrap(self.b, FRONTEND.method(self.b, self.traced, name, unwrap(a), unwrap(k)))
+            return lambda *a, **k: wrap(
+                self.b, FRONTEND.method(self.b, self.traced, name, unwrap(a), unwrap(k))
+            )
         return wrap(self.b, FRONTEND.attribute(self.b, self.traced, name))
 
     def __getitem__(self, key):
@@ -47,11 +49,23 @@ def _operators():
         "and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>",
     }  # fmt: skip
     for name, sign in signs.items():
-        setattr(Proxy, f"__{name}__", lambda s, o, g=sign: wrap(s.b, FRONTEND.binary(s.b, g, s.traced, unwrap(o))))
-        setattr(Proxy, f"__r{name}__", lambda s, o, g=sign: wrap(s.b, FRONTEND.binary(s.b, g, unwrap(o), s.traced)))
-        setattr(Proxy, f"__i{name}__", lambda s, o, g=sign: wrap(s.b, FRONTEND.inplace(s.b, g, s.traced, unwrap(o))))
+        setattr(
+            Proxy, f"__{name}__", lambda s, o, g=sign: wrap(s.b, FRONTEND.binary(s.b, g, s.traced, unwrap(o)))
+        )
+        setattr(
+            Proxy,
+            f"__r{name}__",
+            lambda s, o, g=sign: wrap(s.b, FRONTEND.binary(s.b, g, unwrap(o), s.traced)),
+        )
+        setattr(
+            Proxy,
+            f"__i{name}__",
+            lambda s, o, g=sign: wrap(s.b, FRONTEND.inplace(s.b, g, s.traced, unwrap(o))),
+        )
     for name, sign in {"lt": "<", "le": "<=", "eq": "==", "ne": "!=", "gt": ">", "ge": ">="}.items():
-        setattr(Proxy, f"__{name}__", lambda s, o, g=sign: wrap(s.b, FRONTEND.binary(s.b, g, s.traced, unwrap(o))))
+        setattr(
+            Proxy, f"__{name}__", lambda s, o, g=sign: wrap(s.b, FRONTEND.binary(s.b, g, s.traced, unwrap(o)))
+        )
     for name, sign in {"neg": "-", "pos": "+", "invert": "~"}.items():
         setattr(Proxy, f"__{name}__", lambda s, g=sign: wrap(s.b, FRONTEND.unary(s.b, g, s.traced)))
 
@@ -119,7 +133,9 @@ def trace(function, *args):
     for i, a in enumerate(args):
         type = FRONTEND.type_of(a)
         traced.append(
-            a if type is None else Proxy(b, Traced(b.graph.input(f"x{i}", type), scalar=FRONTEND.is_scalar(a)))
+            a
+            if type is None
+            else Proxy(b, Traced(b.graph.input(f"x{i}", type), scalar=FRONTEND.is_scalar(a)))
         )
     return b, unwrap(function(Namespace(b), *traced))
 
@@ -177,7 +193,10 @@ def check(function, *args, exact=True):
     assert len(want) == len(leaves(results))
     for result, plain in zip(leaves(results), want):
         if not isinstance(result, Traced):
-            assert type(result) is type(plain) or (isinstance(result, np.dtype) and result == plain), (result, plain)
+            assert type(result) is type(plain) or (isinstance(result, np.dtype) and result == plain), (
+                result,
+                plain,
+            )
             assert result == plain or result != result
             continue
         compare(result, next(found), plain, exact, args)
@@ -190,7 +209,10 @@ def inputs_of(args):
 
 def kinds(seen):
     """The floating-point conditions that were warned about; which operation names them may differ."""
-    return {str(w.message).split(" encountered")[0] if "encountered" in str(w.message) else str(w.message) for w in seen}
+    return {
+        str(w.message).split(" encountered")[0] if "encountered" in str(w.message) else str(w.message)
+        for w in seen
+    }
 
 
 def check_type(node, value):
@@ -204,10 +226,18 @@ def check_type(node, value):
         return
     order = sorted((i for i, n in enumerate(value.shape) if n != 1), key=lambda i: -abs(value.strides[i]))
     kept = [i for i in node.tensor.layout.order if value.shape[i] != 1]
-    assert [abs(value.strides[i]) for i in kept] == [abs(value.strides[i]) for i in order], (node, value.strides, node.type)
+    assert [abs(value.strides[i]) for i in kept] == [abs(value.strides[i]) for i in order], (
+        node,
+        value.strides,
+        node.type,
+    )
     if node.tensor.layout.dense:
         want = [s * value.itemsize for s in node.tensor.strides()]
-        assert [w for w, n in zip(want, value.shape) if n != 1] == strides_seen(value), (node, value.strides, node.type)
+        assert [w for w, n in zip(want, value.shape) if n != 1] == strides_seen(value), (
+            node,
+            value.strides,
+            node.type,
+        )
     assert node.tensor.c_contiguous <= value.flags.c_contiguous
 
 
@@ -221,7 +251,9 @@ def compare(result, found, plain, exact, args):
     if exact:
         np.testing.assert_array_equal(array, want)
         if want.dtype.kind == "f":
-            np.testing.assert_array_equal(np.signbit(array) & ~np.isnan(array), np.signbit(want) & ~np.isnan(want))
+            np.testing.assert_array_equal(
+                np.signbit(array) & ~np.isnan(array), np.signbit(want) & ~np.isnan(want)
+            )
     else:
         np.testing.assert_allclose(array, want, rtol=1e-5)
     if isinstance(plain, np.ndarray) and want.size:

@@ -52,20 +52,26 @@ def _constant_array(b: Builder, name: str, value: int, shape: Any, dtype: Any, o
     sizes, into = new_shape(shape), dtype_of(float if dtype is None else dtype)
     if order == "F" and len(sizes) > 1:
         layout = Layout.of_order(tuple(range(len(sizes)))[::-1])
-        return call(b, f"numpy.{name}", [], TensorType(into, sizes, layout), sizes, into.name, "F", scalar=False)
+        return call(
+            b, f"numpy.{name}", [], TensorType(into, sizes, layout), sizes, into.name, "F", scalar=False
+        )
     refuse_unless(name, order=(order, ("C", "F")))
     return _full(b, sizes, _value_of(value, into), into)
 
 
 @function("zeros")
-def zeros(b: Builder, shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Traced:
+def zeros(
+    b: Builder, shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None
+) -> Traced:
     """``np.zeros``."""
     _plain("zeros", like, device)
     return _constant_array(b, "zeros", 0, shape, dtype, order)
 
 
 @function("ones")
-def ones(b: Builder, shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Traced:
+def ones(
+    b: Builder, shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None
+) -> Traced:
     """``np.ones``."""
     _plain("ones", like, device)
     return _constant_array(b, "ones", 1, shape, dtype, order)
@@ -75,7 +81,9 @@ def _filled(b: Builder, type: TensorType, value: Any, dtype: DType) -> Traced:
     """An array of ``type``'s shape and memory order, every element ``value``."""
     if isinstance(value, np.generic):
         if not np.can_cast(value.dtype, dtype, "same_kind"):
-            raise CannotCapture("unsupported-argument", f"a fill value of {value.dtype} in an array of {dtype}")
+            raise CannotCapture(
+                "unsupported-argument", f"a fill value of {value.dtype} in an array of {dtype}"
+            )
         value = value.item()
     if is_weak(value) and not isinstance(value, TracedNumber | SymInt):
         try:
@@ -87,19 +95,30 @@ def _filled(b: Builder, type: TensorType, value: Any, dtype: DType) -> Traced:
         return _filled_at_run_time(b, type, value, dtype)
     if type.c_contiguous:
         return _full(b, type.shape, value, dtype)
-    return call(b, "numpy.full", [], TensorType(dtype, type.shape, type.layout), type.shape, value, dtype.name, "F")
+    return call(
+        b, "numpy.full", [], TensorType(dtype, type.shape, type.layout), type.shape, value, dtype.name, "F"
+    )
 
 
 def _filled_at_run_time(b: Builder, type: TensorType, value: Any, dtype: DType) -> Traced:
     x = strong(b, value) if is_weak(value) else array(b, value)
     if x.type.ndim or x.type.dtype.kind == "c" != dtype.kind or not type.c_contiguous:
         raise CannotCapture("unsupported-argument", "an array filled with another array")
-    return call(b, "numpy.full", [x], TensorType(dtype, type.shape), type.shape, Slot(0), dtype.name, scalar=False)
+    return call(
+        b, "numpy.full", [x], TensorType(dtype, type.shape), type.shape, Slot(0), dtype.name, scalar=False
+    )
 
 
 @function("full")
 def full(
-    b: Builder, shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None
+    b: Builder,
+    shape: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: Any = "C",
+    *,
+    device: Any = None,
+    like: Any = None,
 ) -> Traced:
     """``np.full``."""
     _plain("full", like, device)
@@ -115,7 +134,9 @@ def full(
     return _filled(b, TensorType(into, new_shape(shape)), fill_value, into)
 
 
-def _like(name: str, prototype: Any, b: Builder, dtype: Any, order: Any, shape: Any) -> tuple[TensorType, DType]:
+def _like(
+    name: str, prototype: Any, b: Builder, dtype: Any, order: Any, shape: Any
+) -> tuple[TensorType, DType]:
     x = array(b, prototype)
     refuse_unless(name, order=(order, ("K", "C")), shape=(shape, (None,)))
     into = x.type.dtype if dtype is None else dtype_of(dtype)
@@ -133,14 +154,32 @@ def _constant_like(b: Builder, name: str, value: int, a: Any, dtype: Any, order:
 
 
 @function("zeros_like")
-def zeros_like(b: Builder, a: Any, dtype: Any = None, order: Any = "K", subok: Any = True, shape: Any = None, *, device: Any = None) -> Traced:
+def zeros_like(
+    b: Builder,
+    a: Any,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: Any = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Traced:
     """``np.zeros_like``."""
     _plain("zeros_like", None, device)
     return _constant_like(b, "zeros_like", 0, a, dtype, order, shape)
 
 
 @function("ones_like")
-def ones_like(b: Builder, a: Any, dtype: Any = None, order: Any = "K", subok: Any = True, shape: Any = None, *, device: Any = None) -> Traced:
+def ones_like(
+    b: Builder,
+    a: Any,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: Any = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Traced:
     """``np.ones_like``."""
     _plain("ones_like", None, device)
     return _constant_like(b, "ones_like", 1, a, dtype, order, shape)
@@ -164,7 +203,9 @@ def empty(b: Builder, *args: Any, **kwargs: Any) -> Traced:
 
 
 @function("arange")
-def arange(b: Builder, *bounds: Any, dtype: Any = None, device: Any = None, like: Any = None, **named: Any) -> Traced:
+def arange(
+    b: Builder, *bounds: Any, dtype: Any = None, device: Any = None, like: Any = None, **named: Any
+) -> Traced:
     """``np.arange`` of plain numbers."""
     _plain("arange", like, device)
     args = list(bounds)
@@ -174,7 +215,11 @@ def arange(b: Builder, *bounds: Any, dtype: Any = None, device: Any = None, like
         named.setdefault("step", None)
         if set(named) - {"start", "stop", "step"} or len(args) > 1 or "stop" not in named:
             raise CannotCapture("unsupported-argument", "arange called in an unusual way")
-        args = [*(args or [named.get("start", 0)]), named["stop"], 1 if named["step"] is None else named["step"]]
+        args = [
+            *(args or [named.get("start", 0)]),
+            named["stop"],
+            1 if named["step"] is None else named["step"],
+        ]
     if len(args) == 1:
         args = [0, args[0]]
     if len(args) == 2:
@@ -193,12 +238,18 @@ def arange(b: Builder, *bounds: Any, dtype: Any = None, device: Any = None, like
         if not all(np.isfinite(a) for a in (start, stop, step)):
             raise CannotCapture("operation-raises", "arange: a bound is not finite")
     if dtype is None:
-        into = standin_dtype(np.arange, *(hint(a) if isinstance(a, SymInt) else a for a in (stop, stop, step)))
+        into = standin_dtype(
+            np.arange, *(hint(a) if isinstance(a, SymInt) else a for a in (stop, stop, step))
+        )
     else:
         into = dtype_of(dtype)
-        if into.kind not in "iuf" or (into.kind in "iu" and not all(isinstance(a, int | SymInt) for a in args)):
+        if into.kind not in "iuf" or (
+            into.kind in "iu" and not all(isinstance(a, int | SymInt) for a in args)
+        ):
             raise CannotCapture("unsupported-argument", f"arange of these numbers as {into}")
-        if into.kind in "iu" and (symbolic or any(not np.iinfo(into).min <= a <= np.iinfo(into).max for a in args)):
+        if into.kind in "iu" and (
+            symbolic or any(not np.iinfo(into).min <= a <= np.iinfo(into).max for a in args)
+        ):
             if into != np.dtype("int64"):
                 raise CannotCapture("unsupported-argument", f"arange of these numbers as {into}")
     if not symbolic and abs(stop - start) > 2**50 * abs(step):
@@ -227,7 +278,17 @@ def linspace(
 
 
 @function("eye")
-def eye(b: Builder, N: Any, M: Any = None, k: Any = 0, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None) -> Traced:
+def eye(
+    b: Builder,
+    N: Any,
+    M: Any = None,
+    k: Any = 0,
+    dtype: Any = float,
+    order: Any = "C",
+    *,
+    device: Any = None,
+    like: Any = None,
+) -> Traced:
     """``np.eye``."""
     _plain("eye", like, device)
     refuse_unless("eye", order=(order, ("C",)))
@@ -261,12 +322,20 @@ def _from_python(b: Builder, value: Any, dtype: Any) -> Traced:
     return nested(b, value, None if dtype is None else dtype_of(dtype))
 
 
-def _array(b: Builder, name: str, a: Any, dtype: Any, copy: bool, order: Any, like: Any, device: Any = None) -> Traced:
+def _array(
+    b: Builder, name: str, a: Any, dtype: Any, copy: bool, order: Any, like: Any, device: Any = None
+) -> Traced:
     _plain(name, like, device)
     if isinstance(a, list | tuple):
         refuse_unless(name, order=(order, ("K", "C", "A", None)))
         return _from_python(b, a, dtype)
-    refuse_unless(name, order=(order, ("K", "A", None) if isinstance(a, Traced) and a.type.ndim > 1 else ("K", "C", "A", "F", None)))
+    refuse_unless(
+        name,
+        order=(
+            order,
+            ("K", "A", None) if isinstance(a, Traced) and a.type.ndim > 1 else ("K", "C", "A", "F", None),
+        ),
+    )
     if isinstance(a, Traced):
         if order == "A" and not a.type.c_contiguous:
             raise CannotCapture("memory-order", f"{name} with order='A'")
@@ -293,7 +362,16 @@ def array_(
 
 
 @function("asarray", "asanyarray")
-def asarray(b: Builder, a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None) -> Traced:
+def asarray(
+    b: Builder,
+    a: Any,
+    dtype: Any = None,
+    order: Any = None,
+    *,
+    device: Any = None,
+    copy: Any = None,
+    like: Any = None,
+) -> Traced:
     """``np.asarray``: an array itself where dtype and order fit."""
     refuse_unless("asarray", copy=(copy, (None, True)))
     if order == "C" and isinstance(a, Traced) and a.type.c_contiguous:
@@ -332,7 +410,15 @@ def _copy(b: Builder, x: Traced, order: Any = "C") -> Traced:
 
 
 @method("astype")
-def astype(b: Builder, x: Traced, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: Any = True, copy: Any = True) -> Traced:
+def astype(
+    b: Builder,
+    x: Traced,
+    dtype: Any,
+    order: Any = "K",
+    casting: Any = "unsafe",
+    subok: Any = True,
+    copy: Any = True,
+) -> Traced:
     """``x.astype(dtype)``."""
     into = dtype_of(dtype)
     refuse_unless("astype", order=(order, ("K",)))
@@ -362,7 +448,9 @@ def scalar_type(b: Builder, type: type[np.generic], args: Any) -> Any:
         except Exception as error:
             raise CannotCapture("operation-raises", str(error)) from error
     if isinstance(args[0], TracedNumber) and dtype.kind != "f":
-        raise CannotCapture("unsupported-argument", f"{type.__name__} of a Python float known at run time only")
+        raise CannotCapture(
+            "unsupported-argument", f"{type.__name__} of a Python float known at run time only"
+        )
     if isinstance(args[0], SymInt) and dtype.kind != "f" and dtype != np.dtype("int64"):
         raise CannotCapture("unsupported-argument", f"{type.__name__} of a Python int known at run time only")
     x = array(b, args[0])

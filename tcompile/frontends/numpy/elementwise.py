@@ -47,7 +47,9 @@ def _result_dtype(operands: list[Traced | Weak]) -> DType:
         elif type(o) is bool:
             stand_ins.append(BOOL)
         else:
-            stand_ins.append(0.0 if isinstance(o, TracedNumber) else 0 if isinstance(o, SymInt) else type(o)(0))
+            stand_ins.append(
+                0.0 if isinstance(o, TracedNumber) else 0 if isinstance(o, SymInt) else type(o)(0)
+            )
     try:
         dtype = np.result_type(*stand_ins)
     except TypeError as error:
@@ -61,13 +63,17 @@ def _result_dtype(operands: list[Traced | Weak]) -> DType:
 def where(b: Builder, condition: Any, x: Any = NO_VALUE, y: Any = NO_VALUE, /) -> Traced:
     """``np.where`` with three arguments. The result is an array object even where it has no dimensions."""
     if x is NO_VALUE or y is NO_VALUE:
-        raise CannotCapture("data-dependent-shape", "np.where(condition) has as many rows as there are true elements")
+        raise CannotCapture(
+            "data-dependent-shape", "np.where(condition) has as many rows as there are true elements"
+        )
     c = array(b, condition)
     branches = [operand(b, x), operand(b, y)]
     dtype = _result_dtype(branches)
     if dtype.kind == "c":
         raise CannotCapture("unsupported-dtype", "np.where of complex numbers")
-    nodes: list[Operand] = [cast(b, o, dtype) if isinstance(o, Traced) else weak_as(o, dtype) for o in branches]
+    nodes: list[Operand] = [
+        cast(b, o, dtype) if isinstance(o, Traced) else weak_as(o, dtype) for o in branches
+    ]
     if not any(isinstance(o, Traced) for o in branches):
         nodes[0] = _as_node(b, branches[0], dtype)
     node = b.op("where", cast(b, c, BOOL), *nodes)
@@ -138,11 +144,15 @@ def round_(b: Builder, a: Any, decimals: Any = 0, out: Any = None) -> Traced:
         require_c("round", x)
         return Traced(b.op("copy_c", x.node), scalar=not x.type.ndim)
     require_c("round", x)
-    return call(b, "numpy.round", [x], TensorType(x.type.dtype, x.type.shape), decimals=places, scalar=x.scalar)
+    return call(
+        b, "numpy.round", [x], TensorType(x.type.dtype, x.type.shape), decimals=places, scalar=x.scalar
+    )
 
 
 @function("diff")
-def diff(b: Builder, a: Any, n: Any = 1, axis: Any = -1, prepend: Any = NO_VALUE, append: Any = NO_VALUE) -> Traced:
+def diff(
+    b: Builder, a: Any, n: Any = 1, axis: Any = -1, prepend: Any = NO_VALUE, append: Any = NO_VALUE
+) -> Traced:
     """``np.diff``: slices, and their difference."""
     refuse_unless("diff", prepend=(prepend, (NO_VALUE,)), append=(append, (NO_VALUE,)))
     x = array(b, a)
@@ -159,11 +169,16 @@ def diff(b: Builder, a: Any, n: Any = 1, axis: Any = -1, prepend: Any = NO_VALUE
 
 
 @function("nan_to_num", opaque=True)
-def nan_to_num(b: Builder, x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Traced:
+def nan_to_num(
+    b: Builder, x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Traced:
     """``np.nan_to_num``."""
     refuse_unless("nan_to_num", copy=(copy, (True,)))
     value = array(b, x)
-    if not all(v is None or type(v) in (int, float) for v in (nan, posinf, neginf)) or value.type.dtype.kind != "f":
+    if (
+        not all(v is None or type(v) in (int, float) for v in (nan, posinf, neginf))
+        or value.type.dtype.kind != "f"
+    ):
         raise CannotCapture("unsupported-argument", "nan_to_num of these values")
     require_c("nan_to_num", value)
     for number in (nan, posinf, neginf):
@@ -174,7 +189,9 @@ def nan_to_num(b: Builder, x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any
 
 
 @function("isclose", opaque=True)
-def isclose(b: Builder, a: Any, b_: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> Traced:
+def isclose(
+    b: Builder, a: Any, b_: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False
+) -> Traced:
     """``np.isclose``."""
     operands = [operand(b, a), operand(b, b_)]
     if not all(type(t) in (int, float) and np.isfinite(t) for t in (rtol, atol)):
@@ -242,7 +259,9 @@ def iscomplexobj(b: Builder, x: Any) -> bool:
 
 
 @function("meshgrid", opaque=True)
-def meshgrid(b: Builder, *xi: Any, copy: Any = True, sparse: Any = False, indexing: Any = "xy") -> tuple[Traced, ...]:
+def meshgrid(
+    b: Builder, *xi: Any, copy: Any = True, sparse: Any = False, indexing: Any = "xy"
+) -> tuple[Traced, ...]:
     """``np.meshgrid``: each coordinate broadcast over the grid."""
     if indexing not in ("xy", "ij"):
         raise CannotCapture("operation-raises", "meshgrid: indexing is 'xy' or 'ij'")
@@ -275,7 +294,9 @@ def interpolated(x: Traced) -> bool:
 
 
 @function("interp", opaque=True)
-def interp(b: Builder, x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Traced:
+def interp(
+    b: Builder, x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
+) -> Traced:
     """``np.interp``."""
     refuse_unless("interp", period=(period, (None,)))
     if not all(v is None or type(v) in (int, float) for v in (left, right)):
@@ -285,6 +306,11 @@ def interp(b: Builder, x: Any, xp: Any, fp: Any, left: Any = None, right: Any = 
         raise CannotCapture("unsupported-argument", "interp of these arrays")
     if xs.type.shape[0] != ys.type.shape[0] or xs.type.shape[0] == 0:
         raise CannotCapture("operation-raises", "fp and xp are not of the same length")
-    return call(b, "numpy.interp", [at, xs, ys], TensorType(np.dtype("float64"), at.type.shape), left=left, right=right)
-
-
+    return call(
+        b,
+        "numpy.interp",
+        [at, xs, ys],
+        TensorType(np.dtype("float64"), at.type.shape),
+        left=left,
+        right=right,
+    )

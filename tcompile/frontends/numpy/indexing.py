@@ -23,7 +23,9 @@ def getitem(b: Builder, x: Traced, key: Any) -> Traced:
     used = [k for k in items if k is not None and k is not Ellipsis]
     if len(used) > x.type.ndim:
         raise CannotCapture("operation-raises", "too many indices for array")
-    element = len(used) == x.type.ndim and all(k is not None and k is not Ellipsis and not isinstance(k, slice) for k in items)
+    element = len(used) == x.type.ndim and all(
+        k is not None and k is not Ellipsis and not isinstance(k, slice) for k in items
+    )
     if x.scalar:
         return x if element else Traced(b.op("index", as_ndarray(b, x).node, key=items))
     return Traced(b.op("index", x.node, key=items), scalar=element)

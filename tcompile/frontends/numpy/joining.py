@@ -31,7 +31,9 @@ def _arrays(b: Builder, arrays: Any) -> list[Traced]:
     return [array(b, a) for a in arrays]
 
 
-def _concat(b: Builder, parts: list[Traced], axis: Any, dtype: Any = None, casting: Any = "same_kind") -> Traced:
+def _concat(
+    b: Builder, parts: list[Traced], axis: Any, dtype: Any = None, casting: Any = "same_kind"
+) -> Traced:
     if axis is None:
         parts = [flat(b, p) if p.type.ndim != 1 else p for p in parts]
         axis = 0
@@ -48,18 +50,31 @@ def _concat(b: Builder, parts: list[Traced], axis: Any, dtype: Any = None, casti
 
 
 @function("concatenate", "concat", opaque=True)
-def concatenate(b: Builder, arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Traced:
+def concatenate(
+    b: Builder,
+    arrays: Any,
+    /,
+    axis: Any = 0,
+    out: Any = None,
+    *,
+    dtype: Any = None,
+    casting: Any = "same_kind",
+) -> Traced:
     """``np.concatenate``."""
     refuse_unless("concatenate", out=(out, (None,)), casting=(casting, ("same_kind",)))
     return _concat(b, _arrays(b, arrays), axis, dtype)
 
 
 @function("stack", opaque=True)
-def stack(b: Builder, arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Traced:
+def stack(
+    b: Builder, arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
+) -> Traced:
     """``np.stack``."""
     refuse_unless("stack", out=(out, (None,)), casting=(casting, ("same_kind",)))
     parts = _arrays(b, arrays)
-    if not all(same_shape(p.type.shape, parts[0].type.shape) or p.type.shape == parts[0].type.shape for p in parts):
+    if not all(
+        same_shape(p.type.shape, parts[0].type.shape) or p.type.shape == parts[0].type.shape for p in parts
+    ):
         raise CannotCapture("operation-raises", "all input arrays must have the same shape")
     place = axis_in(axis, parts[0].type.ndim + 1)
     key = (*(slice(None),) * place, None, Ellipsis)

@@ -11,9 +11,10 @@ import numpy as np
 
 from tcompile.frontends.base import Builder, CannotCapture, Traced
 from tcompile.frontends.numpy.registry import function, lookup, method, refuse_unless
-from tcompile.frontends.numpy.values import array, call, cast, integer, require_c, sizes_equal, standin_dtype
+from tcompile.frontends.numpy.values import array, call, cast, integer, layout_of, require_c, sizes_equal, standin_dtype
 from tcompile.graph import TensorType
-from tcompile.graph.sizes import Size
+from tcompile.graph.ops.opaque import Slot
+from tcompile.graph.sizes import Size, is_one
 from tcompile.graph.types import DType
 
 
@@ -104,7 +105,9 @@ def tensordot(b: Builder, a: Any, b_: Any, axes: Any = 2) -> Traced:
     if isinstance(axes, tuple | list):
         if len(axes) != 2:
             raise CannotCapture("operation-raises", "tensordot: axes has two parts")
-        left, right = ([integer(i, "axis") for i in (s if isinstance(s, tuple | list) else (s,))] for s in axes)
+        left, right = (
+            [integer(i, "axis") for i in (s if isinstance(s, tuple | list) else (s,))] for s in axes
+        )
         spec: Any = (tuple(left), tuple(right))
     else:
         count = spec = integer(axes, "axes")
@@ -124,8 +127,6 @@ def tensordot(b: Builder, a: Any, b_: Any, axes: Any = 2) -> Traced:
     )
     dtype = _promote(np.dot, x, y)
     return call(b, "numpy.tensordot", [x, y], TensorType(dtype, shape), axes=spec, scalar=False)
-
-
 
 
 def _matrix(name: str, x: Traced, square: bool = True) -> TensorType:
@@ -178,12 +179,60 @@ def solve(b: Builder, a: Any, b_: Any) -> Traced:
 
 @function("trace", opaque=True)
 @method("trace")
-def trace(b: Builder, a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: Any = None) -> Traced:
+def trace(
+    b: Builder, a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: Any = None
+) -> Traced:
     """``np.trace`` of a matrix."""
-    refuse_unless("trace", axis1=(axis1, (0,)), axis2=(axis2, (1,)), dtype=(dtype, (None,)), out=(out, (None,)))
+    refuse_unless(
+        "trace", axis1=(axis1, (0,)), axis2=(axis2, (1,)), dtype=(dtype, (None,)), out=(out, (None,))
+    )
     x = array(b, a)
     if x.type.ndim != 2:
         raise CannotCapture("unsupported-argument", "trace of an array that is no matrix")
     result = standin_dtype(np.trace, np.ones((1, 1), x.type.dtype))
     return call(b, "numpy.trace", [x], TensorType(result, ()), offset=integer(offset, "offset"))
 
+
+@function("einsum", opaque=True)
+def einsum(b: Builder, subscripts: Any, /, *operands: Any, out: Any = None, optimize: Any = False) -> Traced:
+    """``np.einsum`` with named subscripts, each at most once an operand.
+
+    The order in which NumPy's iterator visits the axes decides the memory order of the result. It depends on the orders
+    of the operands and not on their sizes, so it is asked of NumPy on small stand-ins.
+    """
+    refuse_unless("einsum", out=(out, (None,)), optimize=(optimize, (False,)))
+    arrays = [array(b, x) for x in operands]
+    terms, result = _subscripts(subscripts, [x.type.ndim for x in arrays])
+    require_c("einsum", *arrays)
+    sizes: dict[str, Size] = {}
+    for term, x in zip(terms, arrays, strict=True):
+        for letter, size in zip(term, x.type.shape, strict=True):
+            if is_one(size) or not sizes_equal(sizes.setdefault(letter, size), size):
+                raise CannotCapture("unsupported-argument", "einsum of sizes that are one or do not agree")
+    if len(arrays) == 1 and len(result) == len(terms[0]):
+        raise CannotCapture("unsupported-argument", "einsum that only moves axes")
+    small = {letter: 2 + i for i, letter in enumerate(sizes)}
+    stand_ins = [
+        np.ones([small[c] for c in term], x.type.dtype) for term, x in zip(terms, arrays, strict=True)
+    ]
+    dtype = standin_dtype(np.einsum, subscripts, *stand_ins)
+    layout = layout_of(np.asarray(np.einsum(subscripts, *stand_ins)))
+    type = TensorType(dtype, tuple(sizes[c] for c in result), layout)
+    return call(b, "numpy.einsum", arrays, type, subscripts, *(Slot(i) for i in range(len(arrays))))
+
+
+def _subscripts(text: Any, ndims: list[int]) -> tuple[list[str], str]:
+    """The letters of each operand and of the result."""
+    if not isinstance(text, str):
+        raise CannotCapture("unsupported-argument", "einsum without a subscript string")
+    given, arrow, result = text.replace(" ", "").partition("->")
+    terms = given.split(",")
+    plain = all(t.isalpha() and t.isascii() or not t for t in (*terms, result))
+    if not plain or any(len(set(t)) != len(t) for t in (*terms, result)) or [len(t) for t in terms] != ndims:
+        raise CannotCapture("unsupported-argument", f"einsum with the subscripts {text!r}")
+    letters = "".join(terms)
+    if not arrow:
+        result = "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+    if not set(result) <= set(letters):
+        raise CannotCapture("operation-raises", f"einsum with the subscripts {text!r}")
+    return terms, result

@@ -76,9 +76,13 @@ def cumprod(b: Builder, a: Any, axis: Any = None, dtype: Any = None, out: Any = 
 
 
 @function("sort", opaque=True)
-def sort(b: Builder, a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Traced:
+def sort(
+    b: Builder, a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+) -> Traced:
     """``np.sort``: a sorted copy."""
-    refuse_unless("sort", kind=(kind, (None, "quicksort", "stable")), order=(order, (None,)), stable=(stable, (None,)))
+    refuse_unless(
+        "sort", kind=(kind, (None, "quicksort", "stable")), order=(order, (None,)), stable=(stable, (None,))
+    )
     x = array(b, a)
     _real(x, "sort")
     x, place = _along(b, x, axis, "sort")
@@ -87,9 +91,16 @@ def sort(b: Builder, a: Any, axis: Any = -1, kind: Any = None, order: Any = None
 
 @function("argsort", opaque=True)
 @method("argsort")
-def argsort(b: Builder, a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Traced:
+def argsort(
+    b: Builder, a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+) -> Traced:
     """``np.argsort``. Which of equal elements comes first depends on the kind, so a kind stays with the call."""
-    refuse_unless("argsort", kind=(kind, (None, "quicksort", "stable")), order=(order, (None,)), stable=(stable, (None,)))
+    refuse_unless(
+        "argsort",
+        kind=(kind, (None, "quicksort", "stable")),
+        order=(order, (None,)),
+        stable=(stable, (None,)),
+    )
     x = array(b, a)
     _real(x, "argsort")
     x, place = _along(b, x, axis, "argsort")
@@ -104,14 +115,23 @@ def roll(b: Builder, a: Any, shift: Any, axis: Any = None) -> Traced:
     x = array(b, a)
     if not x.type.ndim:
         raise CannotCapture("unsupported-argument", "roll of a rank-0 value")
-    steps = tuple(integer(s, "shift") for s in shift) if isinstance(shift, tuple | list) else integer(shift, "shift")
+    steps = (
+        tuple(integer(s, "shift") for s in shift)
+        if isinstance(shift, tuple | list)
+        else integer(shift, "shift")
+    )
     if axis is None:
         if x.type.ndim > 1:
             require_c("roll", x)
         return call(b, "numpy.roll", [x], TensorType(x.type.dtype, x.type.shape), Slot(0), steps)
     many = isinstance(axis, tuple | list)
     axes = tuple(axis_in(i, x.type.ndim) for i in axis) if many else axis_in(axis, x.type.ndim)
-    if isinstance(steps, tuple) and isinstance(axes, tuple) and 1 not in (len(steps), len(axes)) and len(steps) != len(axes):
+    if (
+        isinstance(steps, tuple)
+        and isinstance(axes, tuple)
+        and 1 not in (len(steps), len(axes))
+        and len(steps) != len(axes)
+    ):
         raise CannotCapture("operation-raises", "roll: shift and axis do not fit")
     type = TensorType(x.type.dtype, x.type.shape, kept_order(x.type))
     return call(b, "numpy.roll", [x], type, Slot(0), steps, axis=axes)
@@ -133,7 +153,9 @@ def repeat(b: Builder, a: Any, repeats: Any, axis: Any = None) -> Traced:
     else:
         axis = axis_in(axis, x.type.ndim)
         shape = (*shape[:axis], shape[axis] * count, *shape[axis + 1 :])
-    return call(b, "numpy.repeat", [x], TensorType(x.type.dtype, shape), Slot(0), count, axis=axis, scalar=False)
+    return call(
+        b, "numpy.repeat", [x], TensorType(x.type.dtype, shape), Slot(0), count, axis=axis, scalar=False
+    )
 
 
 @function("tile", opaque=True)
@@ -233,11 +255,13 @@ def norm(b: Builder, x: Any, ord: Any = None, axis: Any = None, keepdims: Any = 
     return call(b, "numpy.linalg.norm", [value], TensorType(dtype, shape), Slot(0), ord, place)
 
 
-
-
 def _fft(name: str) -> None:
-    def handler(b: Builder, a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None) -> Traced:
-        refuse_unless(name, n=(n, (None,)), out=(out, (None,)), norm=(norm, (None, "backward", "ortho", "forward")))
+    def handler(
+        b: Builder, a: Any, n: Any = None, axis: Any = -1, norm: Any = None, out: Any = None
+    ) -> Traced:
+        refuse_unless(
+            name, n=(n, (None,)), out=(out, (None,)), norm=(norm, (None, "backward", "ortho", "forward"))
+        )
         x = array(b, a)
         require_c(name, x)
         if x.type.ndim < 1 or axis_in(axis, x.type.ndim) != x.type.ndim - 1 or x.type.shape[-1] == 0:
@@ -275,5 +299,3 @@ def _by_data(b: Builder, x: Traced, *args: Any, **kwargs: Any) -> Traced:
 def by_value(b: Builder, *args: Any, **kwargs: Any) -> Traced:
     """Refused: the result is a Python bool computed from the values."""
     raise CannotCapture("data-dependent-value", "the result is a Python bool computed from the values")
-
-

@@ -104,7 +104,9 @@ def _between_scalars(b: Builder, ufunc: np.ufunc, left: Traced | Weak, right: Tr
     """Arithmetic of NumPy's scalar types, which is the ufunc's but for integer overflow and ``**``."""
     inputs = ufuncs.loop_dtypes(ufunc, [left, right])[:2]
     if inputs[0].kind == "c" or len(set(inputs)) != 1:
-        raise CannotCapture("unsupported-dtype", f"{ufunc.__name__} between scalars of {inputs[0]} and {inputs[1]}")
+        raise CannotCapture(
+            "unsupported-dtype", f"{ufunc.__name__} between scalars of {inputs[0]} and {inputs[1]}"
+        )
     # NumPy's boolean scalars have no arithmetic of their own: where one of them decides, the ufunc wraps silently.
     first = left if isinstance(left, Traced) else right
     decided_by_bool = isinstance(first, Traced) and first.type.dtype == BOOL

@@ -139,7 +139,16 @@ def of_dtypes(known: Any, args: Any, kwargs: Any) -> Any:
         raise CannotCapture("operation-raises", str(error)) from error
 
 
-OF_DTYPES = {np.promote_types, np.can_cast, np.min_scalar_type, np.dtype, np.finfo, np.iinfo, np.issubdtype, np.isdtype}
+OF_DTYPES = {
+    np.promote_types,
+    np.can_cast,
+    np.min_scalar_type,
+    np.dtype,
+    np.finfo,
+    np.iinfo,
+    np.issubdtype,
+    np.isdtype,
+}
 
 _CONVERSIONS = (
     "item", "tolist", "tobytes", "__int__", "__float__", "__bool__", "__complex__", "__index__", "__array__", "is_integer",

@@ -97,7 +97,9 @@ def prod(
 
 
 @function("nansum")
-def nansum(b: Builder, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NO_VALUE) -> Traced:
+def nansum(
+    b: Builder, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NO_VALUE
+) -> Traced:
     """``np.nansum``: NaNs count as zero."""
     refuse_unless("nansum", out=(out, _NONE))
     x = array(b, a)
@@ -162,7 +164,9 @@ def _logical(b: Builder, op: str, a: Any, axis: Any, keepdims: Any) -> Traced:
 
 @function("any")
 @method("any")
-def any_(b: Builder, a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE, *, where: Any = NO_VALUE) -> Traced:
+def any_(
+    b: Builder, a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE, *, where: Any = NO_VALUE
+) -> Traced:
     """``np.any``."""
     refuse_unless("any", out=(out, _NONE), where=(where, _TRUE))
     return _logical(b, "any", a, axis, keepdims)
@@ -170,7 +174,9 @@ def any_(b: Builder, a: Any, axis: Any = None, out: Any = None, keepdims: Any = 
 
 @function("all")
 @method("all")
-def all_(b: Builder, a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE, *, where: Any = NO_VALUE) -> Traced:
+def all_(
+    b: Builder, a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE, *, where: Any = NO_VALUE
+) -> Traced:
     """``np.all``."""
     refuse_unless("all", out=(out, _NONE), where=(where, _TRUE))
     return _logical(b, "all", a, axis, keepdims)
@@ -194,7 +200,9 @@ def _arg(b: Builder, op: str, a: Any, axis: Any, keepdims: Any) -> Traced:
     keep = _keep(keepdims)
     if axis is None:
         if x.type.ndim != 1:
-            flat = b.op("reshape", x.node, shape=(x.type.size,)) if x.type.c_contiguous else ravelled(b, x).node
+            flat = (
+                b.op("reshape", x.node, shape=(x.type.size,)) if x.type.c_contiguous else ravelled(b, x).node
+            )
             _nonempty(op, Traced(flat), (0,))
             result = b.op(op, flat, axis=0, keepdims=False)
             if keep and x.type.ndim:
@@ -251,7 +259,15 @@ def mean(
 
 
 @function("average")
-def average(b: Builder, a: Any, axis: Any = None, weights: Any = None, returned: Any = False, *, keepdims: Any = NO_VALUE) -> Traced:
+def average(
+    b: Builder,
+    a: Any,
+    axis: Any = None,
+    weights: Any = None,
+    returned: Any = False,
+    *,
+    keepdims: Any = NO_VALUE,
+) -> Traced:
     """``np.average`` without weights."""
     refuse_unless("average", weights=(weights, (None,)), returned=(returned, (False,)))
     x = array(b, a)
@@ -320,7 +336,9 @@ def _order_statistic(b: Builder, name: str, a: Any, q: tuple[Any, ...], axis: An
 
 
 @function("median", opaque=True)
-def median(b: Builder, a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = False) -> Traced:
+def median(
+    b: Builder, a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = False
+) -> Traced:
     """``np.median``."""
     refuse_unless("median", out=(out, _NONE), overwrite_input=(overwrite_input, (False,)))
     return _order_statistic(b, "median", a, (), axis, keepdims)
@@ -352,13 +370,24 @@ _REDUCED_BY: dict[np.ufunc, str] = {
 }  # fmt: skip
 
 
-def reduce_method(b: Builder, ufunc: np.ufunc, array_: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = NO_VALUE, where: Any = True) -> Traced:
+def reduce_method(
+    b: Builder,
+    ufunc: np.ufunc,
+    array_: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = NO_VALUE,
+    where: Any = True,
+) -> Traced:
     """``ufunc.reduce``, for the ufuncs whose reductions are rows of the op table."""
-    refuse_unless(f"{ufunc.__name__}.reduce", out=(out, _NONE), initial=(initial, (NO_VALUE,)), where=(where, _TRUE))
+    refuse_unless(
+        f"{ufunc.__name__}.reduce", out=(out, _NONE), initial=(initial, (NO_VALUE,)), where=(where, _TRUE)
+    )
     name = _REDUCED_BY.get(ufunc)
     if name is None or (dtype is not None and name not in ("sum", "prod")):
         raise CannotCapture("unknown-function", f"{ufunc.__name__}.reduce")
     if name in ("sum", "prod"):
         return _sum(b, name, array_, axis, dtype, keepdims)
     return (_extremum if name in ("max", "min") else _logical)(b, name, array_, axis, keepdims)
-

@@ -57,7 +57,9 @@ def flat(b: Builder, x: Traced) -> Traced:
 
 
 @function("reshape")
-def reshape(b: Builder, a: Any, /, shape: Any = None, order: Any = "C", *, newshape: Any = None, copy: Any = None) -> Traced:
+def reshape(
+    b: Builder, a: Any, /, shape: Any = None, order: Any = "C", *, newshape: Any = None, copy: Any = None
+) -> Traced:
     """``np.reshape``."""
     refuse_unless("reshape", order=(order, ("C",)), copy=(copy, (None,)), newshape=(newshape, (None,)))
     if shape is None:
@@ -106,7 +108,9 @@ def _permutation(axes: Any, ndim: int) -> tuple[int, ...]:
 def transpose(b: Builder, a: Any, axes: Any = None) -> Traced:
     """``np.transpose``."""
     x = array(b, a)
-    return _permuted(b, x, tuple(range(x.type.ndim))[::-1] if axes is None else _permutation(axes, x.type.ndim))
+    return _permuted(
+        b, x, tuple(range(x.type.ndim))[::-1] if axes is None else _permutation(axes, x.type.ndim)
+    )
 
 
 @method("transpose")
@@ -152,7 +156,8 @@ def moveaxis(b: Builder, a: Any, source: Any, destination: Any) -> Traced:
     x = array(b, a)
     ndim = x.type.ndim
     sources, targets = (
-        [axis_in(i, ndim) for i in (s if isinstance(s, tuple | list) else (s,))] for s in (source, destination)
+        [axis_in(i, ndim) for i in (s if isinstance(s, tuple | list) else (s,))]
+        for s in (source, destination)
     )
     distinct = len(set(sources)) == len(sources) and len(set(targets)) == len(targets)
     if len(sources) != len(targets) or not distinct:
@@ -195,7 +200,9 @@ def squeeze(b: Builder, a: Any, axis: Any = None) -> Traced:
     else:
         axes = tuple(sorted(axis_in(i, x.type.ndim) for i in (axis if isinstance(axis, tuple) else (axis,))))
     if len(set(axes)) != len(axes) or any(not is_one(x.type.shape[i]) for i in axes):
-        raise CannotCapture("operation-raises", "cannot select an axis to squeeze out which has size not equal to one")
+        raise CannotCapture(
+            "operation-raises", "cannot select an axis to squeeze out which has size not equal to one"
+        )
     return Traced(b.op("squeeze", x.node, axis=axes))
 
 
@@ -269,7 +276,11 @@ def flip(b: Builder, m: Any, axis: Any = None) -> Traced:
     """``np.flip``: a view with negative strides."""
     x = array(b, m)
     ndim = x.type.ndim
-    axes = range(ndim) if axis is None else [axis_in(i, ndim) for i in (axis if isinstance(axis, tuple) else (axis,))]
+    axes = (
+        range(ndim)
+        if axis is None
+        else [axis_in(i, ndim) for i in (axis if isinstance(axis, tuple) else (axis,))]
+    )
     key = tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(ndim))
     return Traced(b.op("index", x.node, key=key), scalar=not ndim)
 

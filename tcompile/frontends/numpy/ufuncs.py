@@ -66,7 +66,9 @@ def weak_kind(value: Weak) -> Any:
     return float if isinstance(value, TracedNumber) else type(value)
 
 
-def loop_dtypes(ufunc: np.ufunc, operands: Sequence[Traced | Weak], dtype: DType | None = None) -> tuple[DType, ...]:
+def loop_dtypes(
+    ufunc: np.ufunc, operands: Sequence[Traced | Weak], dtype: DType | None = None
+) -> tuple[DType, ...]:
     """``resolve`` for operands; CannotCapture where NumPy raises or the graph lacks a dtype."""
     kinds = tuple(o.type.dtype if isinstance(o, Traced) else weak_kind(o) for o in operands)
     try:
@@ -74,13 +76,21 @@ def loop_dtypes(ufunc: np.ufunc, operands: Sequence[Traced | Weak], dtype: DType
     except TypeError as error:
         raise CannotCapture("operation-raises", str(error)) from error
     if not all(takes_dtype(d) for d in dtypes):
-        raise CannotCapture("unsupported-dtype", f"{ufunc.__name__} computes in {', '.join(map(str, dtypes))}")
+        raise CannotCapture(
+            "unsupported-dtype", f"{ufunc.__name__} computes in {', '.join(map(str, dtypes))}"
+        )
     return dtypes
 
 
 def call_ufunc(b: Builder, ufunc: np.ufunc, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """The meaning of ``ufunc(*args, **kwargs)``."""
-    harmless = {"out": (None,), "where": (True,), "casting": ("same_kind",), "order": ("K",), "subok": (True, False)}
+    harmless = {
+        "out": (None,),
+        "where": (True,),
+        "casting": ("same_kind",),
+        "order": ("K",),
+        "subok": (True, False),
+    }
     rest = dict(kwargs)
     dtype = rest.pop("dtype", None)
     for name, value in rest.items():
@@ -135,7 +145,8 @@ def emit(
     if ufunc in _COMPARISONS:
         _refuse_out_of_range(operands, inputs)
     nodes: list[Operand] = [
-        cast(b, o, d) if isinstance(o, Traced) else weak_as(o, d) for o, d in zip(operands, inputs, strict=True)
+        cast(b, o, d) if isinstance(o, Traced) else weak_as(o, d)
+        for o, d in zip(operands, inputs, strict=True)
     ]
     if not any(isinstance(o, Traced) for o in operands):
         nodes[0] = constant(b, inputs[0].type(nodes[0])).node
@@ -195,4 +206,3 @@ def _as_call(
             weak_as(o, d)  # refuses what would raise or warn
     type = TensorType(output, shape, k_order(types, shape))
     return call(b, f"numpy.{ufunc.__name__}", slots, type, *template, **kwargs)
-

@@ -46,7 +46,8 @@ def layout_of(array: np.ndarray[Any, Any]) -> Layout:
     strides = [0 if n == 1 else abs(s) for n, s in zip(array.shape, array.strides, strict=True)]
     distinct = sorted({s for s in strides if s})
     ranks = [
-        1 if n == 1 else (distinct.index(s) + 1 if s else 0) for n, s in zip(array.shape, strides, strict=True)
+        1 if n == 1 else (distinct.index(s) + 1 if s else 0)
+        for n, s in zip(array.shape, strides, strict=True)
     ]
     layout = Layout(tuple(ranks))
     step = array.itemsize
@@ -143,7 +144,9 @@ def nested(b: Builder, value: Any, dtype: DType | None = None) -> Traced:
             return tuple(p[0] for p in parts), [p[1] for p in parts]
         if isinstance(item, Traced):
             if item.type.ndim:
-                raise CannotCapture("array-conversion", "a list of arrays becomes an array; np.stack says so exactly")
+                raise CannotCapture(
+                    "array-conversion", "a list of arrays becomes an array; np.stack says so exactly"
+                )
             leaves.append(item)
             return Slot(len(leaves) - 1), np.zeros((), item.type.dtype)[()]
         if isinstance(item, TracedNumber):
@@ -199,7 +202,9 @@ def weak_as(value: Weak, dtype: DType) -> Operand:
             try:
                 number = float(value)
             except OverflowError as error:
-                raise CannotCapture("operation-raises", f"the Python int {value} does not fit {dtype}") from error
+                raise CannotCapture(
+                    "operation-raises", f"the Python int {value} does not fit {dtype}"
+                ) from error
             with np.errstate(all="ignore"):
                 overflows = np.isfinite(number) and not np.isfinite(dtype.type(number))
             if overflows:
