@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import nbformat
@@ -22,11 +21,8 @@ def test_stripped(path):
 
 
 @pytest.fixture
-def runner():
-    spec = importlib.util.spec_from_file_location("run_notebook", ROOT / "tools" / "run_notebook.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def runner(load_tool):
+    return load_tool("run_notebook")
 
 
 def test_the_quickstart_runs(runner, tmp_path, capsys):

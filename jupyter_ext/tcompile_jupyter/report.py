@@ -95,8 +95,9 @@ class Report:
         return f"{self.place(event.where)}{event.headline or event.reason}"
 
     def plain_statements(self) -> list[GraphBroke]:
-        """What ended the graphs of the cell's own statements."""
-        return next((function.breaks for function in self.record if function.of_cell), [])
+        """Where the cell's own statements went on in plain Python: calls of compiled functions do not count."""
+        breaks = next((function.breaks for function in self.record if function.of_cell), [])
+        return [event for event in breaks if event.reason != "compiled-by-itself"]
 
     def place(self, where: UserLine) -> str:
         """``line 3, `if x.sum() > 0:`: `` for a line of this cell; other cells and files are named."""
