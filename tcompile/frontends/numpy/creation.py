@@ -17,6 +17,7 @@ from tcompile.frontends.numpy.values import (
     array,
     call,
     cast,
+    certainly_not_c,
     dtype_of,
     flag,
     integer,
@@ -387,7 +388,11 @@ def ascontiguousarray(b: Builder, a: Any, dtype: Any = None, *, like: Any = None
     x = _converted(b, x, dtype, False)
     if not x.type.ndim:
         return reshape_to(b, x, (1,))
-    return x if x.type.c_contiguous else Traced(b.op("copy_c", x.node))
+    if x.type.c_contiguous:
+        return x
+    if not certainly_not_c(x.node):
+        raise CannotCapture("memory-order", "ascontiguousarray of a view whose strides are not known")
+    return Traced(b.op("copy_c", x.node))
 
 
 @function("copy")

@@ -53,7 +53,7 @@ def flat(b: Builder, x: Traced) -> Traced:
     """A new one-dimensional array of the elements in C order."""
     if x.type.c_contiguous:
         return Traced(b.op("copy", b.op("reshape", x.node, shape=(x.type.size,))))
-    return call(b, "numpy.ravel", [x], TensorType(x.type.dtype, (x.type.size,)))
+    return call(b, "numpy.ndarray.flatten", [x], TensorType(x.type.dtype, (x.type.size,)))
 
 
 @function("reshape")
@@ -81,7 +81,10 @@ def ravel(b: Builder, a: Any, order: Any = "C") -> Traced:
     """``np.ravel``: a view of what is in C order, else a copy."""
     refuse_unless("ravel", order=(order, ("C",)))
     x = as_ndarray(b, array(b, a))
-    return reshape_to(b, x, (x.type.size,)) if x.type.c_contiguous else flat(b, x)
+    if x.type.c_contiguous:
+        return reshape_to(b, x, (x.type.size,))
+    # NumPy looks at the strides, of which the type may know less.
+    return call(b, "numpy.ravel", [x], TensorType(x.type.dtype, (x.type.size,)))
 
 
 @method("flatten")

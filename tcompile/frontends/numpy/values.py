@@ -341,6 +341,22 @@ def kept_order(type: TensorType) -> Layout:
     return like_order(type)
 
 
+def certainly_not_c(node: Node) -> bool:
+    """Whether a value that the type does not call C-contiguous is known not to be.
+
+    Types are careful: a view of a view may be called strided though its strides happen to be dense.
+    """
+    type = node.tensor
+    if type.c_contiguous:
+        return False
+    if node.op == "input" or type.layout.dense:
+        return True
+    if node.op == "permute_dims":
+        return certainly_not_c(node.inputs[0])
+    static = all(isinstance(n, int) for n in type.shape)
+    return node.op == "index" and static and node.inputs[0].tensor.layout.dense
+
+
 def require_c(name: str, *operands: Traced) -> None:
     """Refuses operands that do not lie in C order, where the order of the result would not be certain."""
     for x in operands:

@@ -122,8 +122,35 @@ def _index_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> Te
         else:
             normalise_index(item, size)
             dense = dense and is_one(size)
-    dense = dense or _still_c(type, key)
+    exact = _dense_exactly(type, key, tuple(shape))
+    dense = dense or _still_c(type, key) if exact is None else exact
     return TensorType(type.dtype, tuple(shape), Layout(tuple(ranks), dense))
+
+
+def _dense_exactly(type: TensorType, key: Sequence[Any], shape: tuple[Size, ...]) -> bool | None:
+    """Whether the part that ``key`` takes is dense, where all sizes and strides are known; else None."""
+    strides = type.strides()
+    if strides is None or any(isinstance(n, SymInt) for n in (*type.shape, *shape)):
+        return None
+    if any(n == 0 for n in shape):
+        return True
+    taken: list[tuple[Size, Size]] = []
+    axis = place = 0
+    for item in key:
+        if item is None:
+            place += 1
+            continue
+        if isinstance(item, slice):
+            step = slice_bounds(item, type.shape[axis])[2]
+            taken.append((strides[axis] * step, shape[place]))
+            place += 1
+        axis += 1
+    expected: Size = 1
+    for stride, size in sorted((s, n) for s, n in taken if n != 1):
+        if stride != expected:
+            return False
+        expected = expected * size
+    return True
 
 
 def _still_c(type: TensorType, key: Sequence[Any]) -> bool:
