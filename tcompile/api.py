@@ -20,6 +20,7 @@ from tcompile.capture.intrinsics import cond, graph_break, is_compiling
 from tcompile.errors import InvalidArgument, InvalidType
 from tcompile.observe import bus, events
 from tcompile.observe.explain import ExplainOutput, Recorder
+from tcompile.observe.history import history
 from tcompile.runtime import cache as caches
 from tcompile.runtime import cell
 from tcompile.runtime.cache import Entry, FunctionCache, Settings
@@ -189,6 +190,7 @@ def list_options() -> list[str]:
 def reset() -> None:
     """Forgets everything compiled, every profile of sizes and every count. Functions compile anew at their next call."""
     caches.reset()
+    history.clear()
     cell.reset()
 
 

@@ -163,7 +163,7 @@ def _compile_graph(
     check = verify if config.verify else None
     if check is not None:
         check(graph)
-    if graph.nodes and bus.active():
+    if graph.nodes:
         bus.emit(
             GraphCaptured(
                 **about, graph=graph.name, ops=graph.op_count, inputs=tuple(n.name for n in graph.inputs),

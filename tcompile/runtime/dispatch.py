@@ -16,6 +16,7 @@ import types
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tcompile.backends.replay import Replay
@@ -23,7 +24,7 @@ from tcompile.capture.entries import MISS, PLAIN, local_names
 from tcompile.config import config
 from tcompile.errors import BackendError, RecompileError, RecompileLimitError, StanceError
 from tcompile.observe import bus
-from tcompile.observe.events import FellBack, GuardFailed
+from tcompile.observe.events import CallTimed, FellBack, GuardFailed
 from tcompile.observe.userline import file_label
 from tcompile.runtime import cache as caches
 from tcompile.runtime.binding import binder
@@ -84,6 +85,7 @@ class CompiledFunction:
             if values is None:
                 return function(*args, **kwargs)  # raises Python's own error
         cache = self._cache
+        started = perf_counter() if bus.active() else 0.0
         for entry in cache.entries:
             try:
                 result = entry.run(function, *values)
@@ -95,7 +97,11 @@ class CompiledFunction:
                 entry.hits += 1
                 if entry is not cache.entries[0]:
                     cache.promote(entry)
-                return function(*args, **kwargs) if result is PLAIN else result
+                if result is PLAIN:
+                    return function(*args, **kwargs)
+                if started:
+                    self._tell_call(started)
+                return result
             return function(*args, **kwargs)
         return self._miss(DEFAULT, cache, self.settings, values, args, kwargs)
 
@@ -212,6 +218,10 @@ class CompiledFunction:
             if failure is not None:
                 texts.append(f"entry {entry.index}: {failure}")
         return tuple(texts)
+
+    def _tell_call(self, started: float) -> None:
+        milliseconds = (perf_counter() - started) * 1e3
+        bus.emit(CallTimed(function=self.__wrapped__.__qualname__, cell=bus.current_cell.get(), ms=milliseconds))
 
     def _tell_failure(self, entry: Entry, values: Sequence[Any]) -> None:
         failure = entry.captured.first_failure(self.__wrapped__, values)
