@@ -21,11 +21,14 @@ from tcompile.backends.llvm.stages import Stages
 from tcompile.backends.llvm.text import Module, Writer, memory_type, scalar_type
 from tcompile.backends.llvm.vectors import BOOL, Vectors
 from tcompile.backends.schedule import Access, Kernel, Store, Value
+from tcompile.backends.schedule.kernel import size_of
 from tcompile.graph import Size
+from tcompile.graph.sizes import hint
 from tcompile.graph.types import DType
 
 BLOCK = 16384  # elements of a full reduction that one item covers
-STRIP = 256  # columns that one item of a column reduction covers
+STRIP_BYTES = 1 << 19  # what a strip of columns that is walked more than once may cover, to stay in the second cache
+ROWS_AT_ONCE = 8  # rows whose elements a column reduction adds before it puts the accumulators back
 ROW_BUFFER_BYTES = 1 << 16  # the most stack that row buffers of one kernel may take
 
 
@@ -77,6 +80,17 @@ def lanes_of(kernel: Kernel) -> int:
     dtypes = {v.dtype for v in kernel.values}
     dtypes |= {v.attrs["operand_dtype"] for v in kernel.values if "operand_dtype" in v.attrs}
     return 8 if any(d.itemsize == 8 for d in dtypes) else 16
+
+
+def strip_of(kernel: Kernel, stages: Stages) -> int:
+    """How many columns one item of a column reduction covers: a multiple of 64."""
+    width = hint(kernel.axes[kernel.kept[-1]].size)
+    most = 1024
+    if stages.passes > 1:
+        rows = max(1, hint(size_of([kernel.axes[a] for a in kernel.reduced])))
+        loads = [v.dtype.itemsize for v in kernel.values if v.op == "load" and v.axes & set(kernel.reduced)]
+        most = min(most, STRIP_BYTES // (rows * max(1, sum(loads))))
+    return max(64, min(most, width // 4) // 64 * 64)
 
 
 class _Nest:
@@ -348,23 +362,26 @@ class _Nest:
         stages = Stages(kernel, frozenset(kept))
         self._begin()
         width = self._size(axis)
-        strips = w.at_entry(f"sdiv i64 {w.at_entry(f'add i64 {width}, {STRIP - 1}')}, {STRIP}")
+        columns = strip_of(kernel, stages)
+        strips = w.at_entry(f"sdiv i64 {w.at_entry(f'add i64 {width}, {columns - 1}')}, {columns}")
 
         def strip(number: str, _: list[str]) -> list[str]:
             outer = w.get(f"sdiv i64 {number}, {strips}")
             which = w.get(f"srem i64 {number}, {strips}")
-            start = w.get(f"mul i64 {which}, {STRIP}")
-            limit = w.get(f"add i64 {start}, {STRIP}")
+            start = w.get(f"mul i64 {which}, {columns}")
+            limit = w.get(f"add i64 {start}, {columns}")
             over = w.get(f"icmp sgt i64 {limit}, {width}")
             stop = w.get(f"select i1 {over}, i64 {width}, i64 {limit}")
-            self._strip(stages, self._split(outer, kept[:-1]), axis, start, stop)
+            self._strip(stages, self._split(outer, kept[:-1]), axis, start, stop, columns)
             return []
 
         w.loop("%begin", "%end", "1", [], strip)
         sizes = tuple(kernel.axes[a].size for a in kept)
-        return self._finish(kernel.name, sizes, STRIP)
+        return self._finish(kernel.name, sizes, columns)
 
-    def _strip(self, stages: Stages, counters: dict[int, str], axis: int, start: str, stop: str) -> None:
+    def _strip(
+        self, stages: Stages, counters: dict[int, str], axis: int, start: str, stop: str, strip: int
+    ) -> None:
         w, v, kernel = self.w, self.v, self.kernel
         address = self._addresses(counters)
         whole = self._whole(kernel.axes[axis].size)
@@ -388,13 +405,9 @@ class _Nest:
             return known
 
         def sweep(body: Callable[[str], None]) -> None:
-            def turn(i: str, _: list[str]) -> list[str]:
-                body(i)
-                return []
+            self._repeat(start, stop, str(self.lanes), body)
 
-            w.loop(start, stop, str(self.lanes), [], turn)
-
-        count = STRIP // self.lanes
+        count = strip // self.lanes
         for number in range(stages.passes + 1):
             computed = [x for x in stages.row_values(number) if x.op != "load"]
             arriving = [x for x in kernel.values if x.op == "reduce" and stages.ready[x] == number]
@@ -449,45 +462,61 @@ class _Nest:
                 )
             ]
 
+            def elements(inner: dict[int, str], i: str, fetched: dict[Value, str], parts: list[str]) -> list[str]:
+                """One vector at one place of the reduced space; returns the accumulators after it."""
+                loads = [x for x in per_column if x not in fetched]
+                place = column_place(i, self._further(address, inner), inner)
+                registers, _ = self.elements.write(place, [*loads, *wanted], fetched, stores)
+                following: list[str] = []
+                for reduce, kind in kinds.items():
+                    held_parts = parts[len(following) : len(following) + len(kind.parts)]
+                    following += self.elements.accumulate(reduce, registers, None, held_parts)
+                return following
+
             def level(depth: int, inner: dict[int, str]) -> None:
                 axes = kernel.reduced
-                if depth < len(axes):
-
-                    def turn(i: str, _: list[str]) -> list[str]:
-                        level(depth + 1, {**inner, axes[depth]: i})
-                        return []
-
-                    w.loop("0", self._size(axes[depth]), "1", [], turn)
+                if depth < len(axes) - 1:
+                    self._repeat("0", self._size(axes[depth]), "1", lambda i: level(depth + 1, {**inner, axes[depth]: i}))
                     return
-                reach = self._addresses_within(address, inner)
+                rows = self._size(axes[-1])
 
-                def vector(i: str) -> None:
-                    known = fetch(per_column, i)
-                    loads = [x for x in per_column if x not in known]
-                    place = column_place(i, reach, inner)
-                    registers, mask = self.elements.write(place, [*loads, *wanted], known, stores)
-                    for reduce, kind in kinds.items():
+                def some_rows(first: str) -> None:
+                    limit = w.get(f"add i64 {first}, {ROWS_AT_ONCE}")
+                    over = w.get(f"icmp sgt i64 {limit}, {rows}")
+                    last = w.get(f"select i1 {over}, i64 {rows}, i64 {limit}")
+
+                    def vector(i: str) -> None:
+                        fetched = fetch(per_column, i)
+                        types = [v.type(part) for kind in kinds.values() for part in kind.parts]
                         places = [
-                            at(slot, v.type(part), i) for part, slot in zip(kind.parts, slots[reduce], strict=True)
+                            at(slot, type, i)
+                            for type, slot in zip(types, (s for r in kinds for s in slots[r]), strict=True)
                         ]
-                        parts = [
-                            w.get(f"load {v.type(part)}, ptr {p}, align 8")
-                            for part, p in zip(kind.parts, places, strict=True)
+                        carried = [
+                            (type, w.get(f"load {type}, ptr {p}, align 8"))
+                            for type, p in zip(types, places, strict=True)
                         ]
-                        after = self.elements.accumulate(reduce, registers, None, parts)
-                        for part, p, value in zip(kind.parts, places, after, strict=True):
-                            w.do(f"store {v.type(part)} {value}, ptr {p}, align 8")
+                        after = w.loop(
+                            first, last, "1", carried,
+                            lambda row, parts: elements({**inner, axes[-1]: row}, i, fetched, parts),
+                        )  # fmt: skip
+                        for type, p, value in zip(types, places, after, strict=True):
+                            w.do(f"store {type} {value}, ptr {p}, align 8")
 
-                sweep(vector)
+                    sweep(vector)
+
+                self._repeat("0", rows, str(ROWS_AT_ONCE), some_rows)
 
             level(0, {})
 
-    def _addresses_within(
-        self, outer: Callable[[Access], str], counters: dict[int, str]
-    ) -> Callable[[Access], str]:
-        """Addresses for inner counters, computed here, before the innermost loop."""
-        found = {id(a): self._address(outer(a), a, counters) for a in self._accesses()}
-        return lambda access: found[id(access)]
+    def _repeat(self, start: str, stop: str, step: str, body: Callable[[str], None]) -> None:
+        """A counted loop that carries nothing."""
+
+        def turn(i: str, _: list[str]) -> list[str]:
+            body(i)
+            return []
+
+        self.w.loop(start, stop, step, [], turn)
 
     # -- blocks ---------------------------------------------------------------------------------------------------
     def _parts(self) -> list[tuple[Value, DType]]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tcompile.backends.llvm import vmath
+from tcompile.backends.llvm import exponential, vmath
 from tcompile.backends.llvm.division import float_divmod, integer_divide, integer_power
 from tcompile.backends.llvm.text import SUPPORTED, scalar_type
 from tcompile.backends.llvm.vectors import BOOL, INTEGER_OVERFLOW, ONLY_NUMPY, Vectors
@@ -38,9 +38,19 @@ def _larger(v: Vectors, d: DType, a: str, b: str, sign: str) -> str:
     if d.kind == "b":
         return v.mask("or" if sign == "gt" else "and", a, b)
     if d.kind == "f":
-        first = v.mask("or", v.compare(sign, d, a, b), v.is_nan(d, a))
+        if is_constant(b):  # no NaN there: one comparison that is true for a NaN in a as well
+            first = v.quiet("u" + sign, d, a, b)
+        elif is_constant(a):
+            first = v.compare(sign, d, a, b)
+        else:
+            first = v.mask("or", v.compare(sign, d, a, b), v.is_nan(d, a))
         return v.pick(first, d, a, b)
     return v.call(("s" if d.kind == "i" else "u") + ("max" if sign == "gt" else "min"), d, a, b)
+
+
+def is_constant(register: str) -> bool:
+    """Whether this is a literal vector, and no NaN (whose bits stand out)."""
+    return register.startswith("<") and "0x7FF8" not in register and "0xFFF8" not in register
 
 
 def maximum(v: Vectors, d: DType, a: str, b: str) -> str:
@@ -128,7 +138,7 @@ def _logaddexp(v: Vectors, d: DType, o: list[str], has_symbol: vmath.HasSymbol) 
     same = v.compare("eq", d, o[0], o[1])
     a, b = v.pick(same, d, zero, o[0]), v.pick(same, d, zero, o[1])
     distance = v.call("fabs", d, v.op("fsub", d, a, b))
-    tail = vmath.call(v, "exp", d, [v.op("fneg", d, distance)], has_symbol)
+    tail = exponential.exp(v, d, v.op("fneg", d, distance))
     tail = vmath.call(v, "log1p", d, [tail], has_symbol)
     apart = v.op("fadd", d, maximum(v, d, o[0], o[1]), tail)
     return v.pick(same, d, v.op("fadd", d, o[0], v.constant(d, math.log(2.0))), apart)
@@ -267,6 +277,8 @@ def emit(
         if name in table:
             found: str = table[name](v, operand, o)
             return found
+    if name == "exp":
+        return exponential.exp(v, operand, o[0])
     if name == "logaddexp":
         return _logaddexp(v, operand, o, has_symbol)
     return vmath.call(v, name, operand, o, has_symbol)

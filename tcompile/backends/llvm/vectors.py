@@ -66,12 +66,13 @@ class Vectors:
         if dtype.kind == "f":
             if sign in ("eq", "ne"):  # these are quiet by themselves
                 return self.w.get(f"fcmp {'oeq' if sign == 'eq' else 'une'} {self.type(dtype)} {a}, {b}")
-            return self._quiet("o" + sign, dtype, a, b)
+            return self.quiet("o" + sign, dtype, a, b)
         if sign not in ("eq", "ne"):
             sign = ("s" if dtype.kind == "i" else "u") + sign
         return self.w.get(f"icmp {sign} {self.type(dtype)} {a}, {b}")
 
-    def _quiet(self, predicate: str, dtype: DType, a: str, b: str) -> str:
+    def quiet(self, predicate: str, dtype: DType, a: str, b: str) -> str:
+        """A float comparison with one of LLVM's predicates (``olt``, ``ugt``, …) that raises no flag for NaN."""
         type = self.type(dtype)
         mask = f"<{self.lanes} x i1>"
         name = f"@llvm.experimental.constrained.fcmp.{suffix(self.lanes, scalar_type(dtype))}"
