@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import difflib
 import functools
+import inspect
 import threading
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -35,16 +36,18 @@ _OLD_NAMES = {"nopython": "fullgraph", "model": "fn", "cache_size_limit": "tcomp
 
 
 def compile_call(
-    function: types.FunctionType, values: Sequence[Any], cache: FunctionCache, settings: Settings, reasons: Sequence[str]
+    function: types.FunctionType, values: Sequence[Any], cache: FunctionCache, settings: Settings,
+    reasons: Sequence[str],
 ) -> Entry:
-    """The compiler, loaded when something is first compiled: capture and the frontends are most of our import time."""
+    """The compiler, loaded when something is first compiled: capture and the frontends are most of our code."""
     from tcompile import compiler
 
     return compiler.compile_call(function, values, cache, settings, reasons)
 
 
 def compile_cell(
-    function: types.FunctionType, values: Sequence[Any], cache: FunctionCache, settings: Settings, reasons: Sequence[str]
+    function: types.FunctionType, values: Sequence[Any], cache: FunctionCache, settings: Settings,
+    reasons: Sequence[str],
 ) -> Entry:
     """The compiler for the statements of a cell."""
     from tcompile import compiler
@@ -54,11 +57,11 @@ def compile_cell(
 
 @overload
 def compile(fn: F, *, fullgraph: bool = ..., dynamic: bool | None = ..., backend: str | F = ..., mode: str | None = ...,
-            options: Mapping[str, Any] | None = ..., disable: bool = ...) -> Any: ...  # fmt: skip
+            options: Mapping[str, Any] | None = ..., disable: bool = ...) -> Any: ...
 @overload
 def compile(fn: None = None, *, fullgraph: bool = ..., dynamic: bool | None = ..., backend: str | F = ...,
             mode: str | None = ..., options: Mapping[str, Any] | None = ..., disable: bool = ...,
-            ) -> Callable[[F], Any]: ...  # fmt: skip
+            ) -> Callable[[F], Any]: ...
 def compile(
     fn: F | None = None,
     *,
@@ -72,8 +75,8 @@ def compile(
 ) -> Any:
     """Compiles the NumPy work in ``fn``; the result gives the same answers as ``fn``.
 
-    Works as a function, as ``@compile`` and as ``@compile(...)``. ``fn`` may be a function, a lambda, a bound method, an
-    object with a Python ``__call__``, or a ``functools.partial`` of one of these.
+    Works as a function, as ``@compile`` and as ``@compile(...)``. ``fn`` may be a function, a lambda, a bound method,
+    an object with a Python ``__call__``, or a ``functools.partial`` of one of these.
 
     fullgraph: raise Unsupported where ``fn`` cannot be captured as one graph. dynamic: None compiles for the sizes seen
     and leaves open those that change; True leaves all open at once; False never does. backend: a name of
@@ -94,7 +97,7 @@ def compile(
     for name, value, kinds in (
         ("fullgraph", fullgraph, (bool,)), ("dynamic", dynamic, (bool, type(None))), ("disable", disable, (bool,)),
         ("mode", mode, (str, type(None))), ("options", options, (Mapping, type(None))),
-    ):  # fmt: skip
+    ):
         if not isinstance(value, kinds):
             wanted = " or ".join("None" if k is type(None) else k.__name__ for k in kinds)
             raise InvalidType(f"{name} must be {wanted}, got {type(value).__name__} {value!r}")
@@ -117,7 +120,7 @@ def compile_with(fn: Any, settings: Settings, disable: bool = False) -> Any:
     if disable:
         return fn
     if isinstance(fn, CompiledFunction):
-        return CompiledFunction(fn.__wrapped__, settings, compile_call)
+        return CompiledFunction(fn.function, settings, compile_call)
     if isinstance(fn, types.FunctionType):
         if hasattr(fn, "__tcompile_disabled__"):
             return fn
@@ -129,7 +132,7 @@ def compile_with(fn: Any, settings: Settings, disable: bool = False) -> Any:
         return type(fn)(compile_with(fn.__func__, settings))
     if isinstance(fn, functools.partial):
         return functools.partial(compile_with(fn.func, settings), *fn.args, **fn.keywords)
-    call = getattr(type(fn), "__call__", None)
+    call = inspect.getattr_static(type(fn), "__call__", None)
     if isinstance(call, types.FunctionType | CompiledFunction):
         return types.MethodType(compile_with(call, settings), fn)
     return fn  # a built-in or C function: there is no Python code to compile
@@ -188,7 +191,7 @@ def list_options() -> list[str]:
 
 
 def reset() -> None:
-    """Forgets everything compiled, every profile of sizes and every count. Functions compile anew at their next call."""
+    """Forgets everything compiled, every profile of sizes, every count and the history of events."""
     caches.reset()
     history.clear()
     cell.reset()
@@ -203,7 +206,7 @@ def disable(fn: F | None = None, recursive: bool = True, *, reason: str = "") ->
         return lambda function: disable(function, recursive, reason=reason)
     if isinstance(fn, bool) or not callable(fn):
         raise InvalidType(f"disable takes a function, got {type(fn).__name__} {fn!r}")
-    function = fn.__wrapped__ if isinstance(fn, CompiledFunction) else fn
+    function = fn.function if isinstance(fn, CompiledFunction) else fn
 
     @functools.wraps(function)
     def plainly(*args: Any, **kwargs: Any) -> Any:
@@ -219,7 +222,7 @@ def disable(fn: F | None = None, recursive: bool = True, *, reason: str = "") ->
 def run_cell(
     body: ast.Module, filename: str, namespace: dict[str, Any], *, fullgraph: bool = False,
     dynamic: bool | None = None, backend: str | F = "auto", mode: str | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Executes module-level statements in ``namespace``, compiling the array work between statements that break.
 
     ``filename`` is what tracebacks show. Raises what the statements raise, and under ``fullgraph`` Unsupported.
@@ -231,7 +234,7 @@ def run_cell(
 
 
 def explain(fn: F, *args: Any, **kwargs: Any) -> Any:
-    """``explain(fn)(*args)`` runs ``fn`` on these arguments and returns an ExplainOutput: graphs, breaks, guards, timings.
+    """``explain(fn)(*args)`` runs ``fn`` on these arguments and returns an ExplainOutput of graphs, breaks, guards.
 
     Nothing that was compiled before is used, changed or forgotten. ``explain(fn, *args)`` does the same.
     """
@@ -248,8 +251,8 @@ def explain(fn: F, *args: Any, **kwargs: Any) -> Any:
             function, bound = target.__func__, (target.__self__, *args)
         if not isinstance(function, CompiledFunction):
             raise InvalidType(f"explain takes a function with Python code, got {fn!r}")
-        code = function.__wrapped__
-        alone = CompiledFunction(code, function.settings, compile_call, FunctionCache(code.__qualname__, 0))
+        plain = function.function
+        alone = CompiledFunction(plain, function.settings, compile_call, FunctionCache(plain.__qualname__, 0))
         me = threading.get_ident()
         with Recorder() as recorder, stance.set_stance("default"):
             alone(*bound, **kwargs)
@@ -261,4 +264,4 @@ def explain(fn: F, *args: Any, **kwargs: Any) -> Any:
 __all__ = [
     "bus", "compile", "compile_with", "cond", "disable", "events", "explain", "graph_break", "is_compiling",
     "list_mode_options", "list_options", "reset", "run_cell",
-]  # fmt: skip
+]

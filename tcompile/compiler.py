@@ -41,7 +41,8 @@ FRONTENDS: tuple[Frontend, ...] = (NumPyFrontend(),)
 
 
 def compile_cell(
-    function: types.FunctionType, values: Sequence[Any], cache: FunctionCache, settings: Settings, reasons: Sequence[str]
+    function: types.FunctionType, values: Sequence[Any], cache: FunctionCache, settings: Settings,
+    reasons: Sequence[str],
 ) -> Entry:
     """``compile_call`` for the statements of a cell: compiled functions that they call keep entries of their own."""
     return compile_call(function, values, cache, settings, reasons, whole_program=False)
@@ -67,7 +68,7 @@ def compile_call(
     phases: dict[str, float] = {}
     about: dict[str, Any] = {
         "function": function.__qualname__, "compile_id": compile_id, "cell": bus.current_cell.get(),
-    }  # fmt: skip
+    }
     code = function.__code__
     where = UserLine(file=code.co_filename, line=code.co_firstlineno, function=code.co_name)
     bus.emit(CompileStarted(**about, reason="; ".join(reasons) or "first call", where=where))
@@ -101,7 +102,7 @@ def compile_call(
         CompileFinished(
             **about, outcome="plain" if graph is None else "compiled", backend=settings.backend_name,
             graphs=int(bool(graph is not None and graph.nodes)), kernels=len(kernels), ms=milliseconds, phases=phases,
-        )  # fmt: skip
+        )
     )
     return entry
 
@@ -109,13 +110,13 @@ def compile_call(
 def _capture(
     function: types.FunctionType, values: Sequence[Any], cache: FunctionCache, settings: Settings, index: int,
     enter_compiled: bool,
-) -> Outcome:  # fmt: skip
+) -> Outcome:
     options = CaptureOptions(settings.dynamic, config.max_instructions, enter_compiled)
     try:
         return capture(
             function, values, name=f"graph_{cache.number}_{index}", frontends=FRONTENDS, options=options,
             profile=cache.profile,
-        )  # fmt: skip
+        )
     except (KeyboardInterrupt, Unsupported):
         raise
     except AssertionError as error:
@@ -144,9 +145,9 @@ def _without_arrays(function: types.FunctionType, values: Sequence[Any]) -> Capt
     for position, (name, value) in enumerate(zip(names, values, strict=True)):
         cls = type(value)
         prologue.guard(
-            LocalSource(position, name), f"type({{}}) is {prologue.constant(cls)}", f"type({name}) is {cls.__qualname__}",
-            cls.__qualname__, attribute="__class__",
-        )  # fmt: skip
+            LocalSource(position, name), f"type({{}}) is {prologue.constant(cls)}",
+            f"type({name}) is {cls.__qualname__}", cls.__qualname__, attribute="__class__",
+        )
     return Captured(None, prologue, len(names), plain_reason="no array work")
 
 
@@ -169,7 +170,7 @@ def _compile_graph(
                 **about, graph=graph.name, ops=graph.op_count, inputs=tuple(n.name for n in graph.inputs),
                 readable=graph.readable(), code=graph.code, guards=tuple(g.text for g in captured.guards),
                 get_graph=lambda: graph,
-            )  # fmt: skip
+            )
         )
     if not graph.nodes:
         return graph
@@ -184,7 +185,8 @@ def _compile_graph(
         raise BackendError(f"backend={backend.name!r} raised {type(error).__name__}: {error}") from error
     if not callable(compiled):
         raise BackendError(f"backend={backend.name!r} returned {type(compiled).__name__} {compiled!r}, not a callable")
-    return compiled
+    made: Callable[..., Any] = compiled
+    return made
 
 
 def _example_inputs(
@@ -203,7 +205,7 @@ def _tell_break(about: dict[str, Any], broke: GraphBreak) -> None:
         GraphBroke(
             **about, reason=broke.reason.id, headline=broke.reason.headline, explanation=broke.explanation,
             hints=broke.reason.hints, where=broke.where, stack=broke.stack,
-        )  # fmt: skip
+        )
     )
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from tcompile.graph.sizes import ShapeEnv, SymInt
+from tcompile.graph.sizes import ShapeEnv, Size, SymInt
 from tcompile.graph.types import ScalarType, TensorType, Type
 
 
@@ -142,6 +142,7 @@ class Graph:
         result = Graph(self.name, self.env)
         new: dict[Node, Node] = {}
         for node in self.inputs:
+            assert not isinstance(node.type, tuple)
             new[node] = result.input(node.name, node.type, node.location)
         for node in self.nodes:
             operands = tuple(new[o] if isinstance(o, Node) else o for o in node.operands)
@@ -164,10 +165,11 @@ class Graph:
         """Where each symbol is read at run time: input number and axis (axis None: the Python int itself)."""
         found: dict[str, tuple[int, int | None]] = {}
         for position, node in enumerate(self.inputs):
+            places: list[tuple[Size | None, int | None]] = []
             if isinstance(node.type, TensorType):
-                places = [(size, axis) for axis, size in enumerate(node.type.shape)]
-            else:
-                places = [(node.type.symbol, None)] if node.type.symbol is not None else []  # type: ignore[list-item]
+                places += [(size, axis) for axis, size in enumerate(node.type.shape)]
+            elif isinstance(node.type, ScalarType):
+                places.append((node.type.symbol, None))
             for size, axis in places:
                 if isinstance(size, SymInt) and str(size) in size.env.hints:
                     found.setdefault(str(size), (position, axis))

@@ -223,7 +223,7 @@ class SymInt:
     # -- questions -------------------------------------------------------------------------------------------
     def _ask(self, other: object, sign: str) -> bool:
         if not isinstance(other, int | SymInt):
-            return NotImplemented
+            return NotImplemented  # type: ignore[no-any-return]  # as the comparison methods hand it on
         difference = self - other
         compare = _COMPARE[sign]
         if isinstance(difference, int):

@@ -8,6 +8,7 @@ elements lie in memory (NumPy lets a user see that order, so it is part of the t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -88,7 +89,7 @@ class TensorType:
         if not self.layout.dense:
             return False
         ranks = [r for r, n in zip(self.layout.ranks, self.shape, strict=True) if not is_one(n)]
-        return all(a > b for a, b in zip(ranks, ranks[1:], strict=False))
+        return all(a > b for a, b in pairwise(ranks))
 
     def strides(self) -> tuple[Size, ...] | None:
         """The strides in elements, outermost axis first in C order; None where only run time knows them."""

@@ -42,7 +42,7 @@ class Settings:
 class Entry:
     """One compiled kind of call.
 
-    ``run(F, *locals)`` returns the result or a marker; ``unchecked`` runs without guards that do not tell entries apart.
+    ``run(F, *locals)`` returns the function's result, or a marker: guards failed, or run it in plain Python.
     """
 
     index: int

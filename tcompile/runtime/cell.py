@@ -26,7 +26,7 @@ from tcompile.stance import current
 _DEFINITIONS = (
     ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.With, ast.AsyncWith, ast.Try,
     ast.TryStar, ast.Raise, ast.Global, ast.Nonlocal,
-)  # fmt: skip
+)
 _stretches: dict[tuple[types.CodeType, Settings], FunctionCache] = {}
 _MAX_STRETCHES = 256
 _MAX_ENTRIES = 4

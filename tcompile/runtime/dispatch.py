@@ -4,7 +4,7 @@ Enters: a call. Leaves: its result, from the first entry whose guards hold; else
 Python, as the stance says. Exists as the one place where stances, limits and fallbacks meet.
 
 Captured work is pure until its effects are committed. So whenever an entry raises, its results are dropped and the
-function runs in plain Python from its start: the error, its traceback, and NumPy's warnings are then plain Python's own.
+function runs in plain Python from its start: error, traceback and NumPy's warnings are then plain Python's own.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ class CompileFunction(Protocol):
     def __call__(
         self, function: types.FunctionType, values: Sequence[Any], cache: FunctionCache, settings: Settings,
         reasons: Sequence[str],
-    ) -> Entry: ...  # fmt: skip
+    ) -> Entry:
+        """The entry for a call of ``function`` with these parameters; ``reasons`` say why no other entry fits."""
+        ...
 
 
 _MAX_GUARD_TEXT = 3
@@ -51,13 +53,12 @@ _MAX_GUARD_TEXT = 3
 class CompiledFunction:
     """A function whose array work runs as compiled graphs. Called, bound and shown like the function itself."""
 
-    __wrapped__: types.FunctionType
-
     def __init__(
         self, function: types.FunctionType, settings: Settings, compile: CompileFunction,
         private: FunctionCache | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         functools.update_wrapper(self, function)
+        self.function = function
         self.settings = settings
         self._compile = compile
         self._count = function.__code__.co_argcount
@@ -69,21 +70,19 @@ class CompiledFunction:
     # -- calling -------------------------------------------------------------------------------------------------------
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Calls the function."""
-        function = self.__wrapped__
+        function = self.function
         stance = current()
-        if stance is not DEFAULT and (stance.name != "default" or stance.force_backend or stance.skip_guard_eval_unsafe):
+        if stance is not DEFAULT:
             return self._call_under(stance, args, kwargs)
         if self._generation != caches.generation:
             self._refresh()
         if self._simple and not kwargs and len(args) == self._count:
             values = args
         else:
-            try:
-                values = self._bind(*args, **kwargs)
-            except TypeError:
-                values = None  # type: ignore[assignment]
-            if values is None:
+            bound = self._bound(args, kwargs)
+            if bound is None:
                 return function(*args, **kwargs)  # raises Python's own error
+            values = bound
         cache = self._cache
         started = perf_counter() if bus.active() else 0.0
         for entry in cache.entries:
@@ -105,19 +104,23 @@ class CompiledFunction:
             return function(*args, **kwargs)
         return self._miss(DEFAULT, cache, self.settings, values, args, kwargs)
 
+    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
+        """The values of the parameters, or None where the call does not fit them."""
+        try:
+            return self._bind(*args, **kwargs)
+        except TypeError:
+            return None
+
     def _refresh(self) -> None:
-        self._cache = self._private or function_cache(self.__wrapped__, self.settings)
+        self._cache = self._private or function_cache(self.function, self.settings)
         self._generation = caches.generation
 
     def _call_under(self, stance: Stance, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call under a stance that is not the default one."""
-        function = self.__wrapped__
+        function = self.function
         if stance.name == "force_eager":
             return function(*args, **kwargs)
-        try:
-            values = self._bind(*args, **kwargs)
-        except TypeError:
-            values = None  # type: ignore[assignment]
+        values = self._bound(args, kwargs)
         if values is None:
             return function(*args, **kwargs)
         settings = self.settings
@@ -130,7 +133,7 @@ class CompiledFunction:
         return self._miss(stance, cache, settings, values, args, kwargs)
 
     def _try_entries(self, cache: FunctionCache, values: Sequence[Any], unsafe: bool) -> tuple[bool, Any]:
-        function = self.__wrapped__
+        function = self.function
         runs = _unchecked(cache) if unsafe else tuple(entry.run for entry in cache.entries)
         for entry, run in zip(cache.entries, runs, strict=False):
             try:
@@ -147,8 +150,8 @@ class CompiledFunction:
     def _miss(
         self, stance: Stance, cache: FunctionCache, settings: Settings, values: Sequence[Any], args: tuple[Any, ...],
         kwargs: dict[str, Any],
-    ) -> Any:  # fmt: skip
-        function = self.__wrapped__
+    ) -> Any:
+        function = self.function
         with cache.lock:
             # Another thread may have compiled this kind of call while we waited.
             hit, result = self._try_entries(cache, values, False)
@@ -170,17 +173,17 @@ class CompiledFunction:
     def _through(
         self, settings: Settings, values: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        cache = function_cache(self.__wrapped__, settings)
+        cache = function_cache(self.function, settings)
         hit, result = self._try_entries(cache, values, False)
         if hit:
-            return self.__wrapped__(*args, **kwargs) if result is PLAIN else result
+            return self.function(*args, **kwargs) if result is PLAIN else result
         return self._miss(DEFAULT, cache, settings, values, args, kwargs)
 
     def _entry_for(
         self, stance: Stance, cache: FunctionCache, settings: Settings, values: Sequence[Any]
     ) -> Entry | None:
         """A new entry for this kind of call, or None where it is to run in plain Python."""
-        function = self.__wrapped__
+        function = self.function
         if stance.name == "eager_on_recompile":
             return None
         if stance.name in ("eager_then_compile", "aot_eager_then_compile") and not cache.compiles:
@@ -214,30 +217,30 @@ class CompiledFunction:
         """For each entry, the first guard that does not hold for a call with these parameters."""
         texts = []
         for entry in cache.entries:
-            failure = entry.captured.first_failure(self.__wrapped__, values)
+            failure = entry.captured.first_failure(self.function, values)
             if failure is not None:
                 texts.append(f"entry {entry.index}: {failure}")
         return tuple(texts)
 
     def _tell_call(self, started: float) -> None:
         milliseconds = (perf_counter() - started) * 1e3
-        bus.emit(CallTimed(function=self.__wrapped__.__qualname__, cell=bus.current_cell.get(), ms=milliseconds))
+        bus.emit(CallTimed(function=self.function.__qualname__, cell=bus.current_cell.get(), ms=milliseconds))
 
     def _tell_failure(self, entry: Entry, values: Sequence[Any]) -> None:
-        failure = entry.captured.first_failure(self.__wrapped__, values)
+        failure = entry.captured.first_failure(self.function, values)
         if failure is None:
             return
         guard = failure.guard
         bus.emit(
             GuardFailed(
-                function=self.__wrapped__.__qualname__, entry=entry.index, cell=bus.current_cell.get(),
+                function=self.function.__qualname__, entry=entry.index, cell=bus.current_cell.get(),
                 source=guard.source.text if guard else "", guard=guard.text if guard else "",
                 expected=guard.expected if guard else "", seen=failure.seen, hint=guard.advice if guard else "",
-            )  # fmt: skip
+            )
         )
 
     def _at_limit(self, cache: FunctionCache, settings: Settings, reasons: Sequence[str]) -> None:
-        name = self.__wrapped__.__qualname__
+        name = self.function.__qualname__
         if all(entry.graph is None for entry in cache.entries):
             return
         last = reasons[0] if reasons else "no entry fits"
@@ -249,8 +252,8 @@ class CompiledFunction:
         if not cache.limit_warned:
             cache.limit_warned = True
             text = (
-                f"tcompile: {name} was compiled {limit} times (config.recompile_limit). Calls that fit those entries stay "
-                f"compiled, all others run in plain Python. Last reason: {last}. "
+                f"tcompile: {name} was compiled {limit} times (config.recompile_limit). Calls that fit those entries "
+                f"stay compiled, all others run in plain Python. Last reason: {last}. "
                 "tcompile.set_logs(recompiles=True) shows every reason."
             )
             warnings.warn(text, stacklevel=6)
@@ -261,37 +264,37 @@ class CompiledFunction:
         entry.hits += 1
         if entry.replays > 1 or not bus.active():
             return
-        name = self.__wrapped__.__qualname__
+        name = self.function.__qualname__
         reason = "replayed in plain Python"
         detail = str(error) if isinstance(error, Replay) else f"{type(error).__name__}: {error}"
         bus.emit(FellBack(function=name, reason=reason, detail=detail, cell=bus.current_cell.get()))
 
-    # -- being a function ------------------------------------------------------------------------------------------------
+    # -- being a function ----------------------------------------------------------------------------------------------
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
     def __reduce__(self) -> Any:
-        name = self.__wrapped__.__qualname__
-        module = sys.modules.get(self.__wrapped__.__module__)
+        name = self.function.__qualname__
+        module = sys.modules.get(self.function.__module__)
         found: Any = module
         for part in name.split("."):
             found = getattr(found, part, None)
         if found is self:
             return name
-        if found is not self.__wrapped__:
+        if found is not self.function:
             raise pickle.PicklingError(f"cannot pickle compiled {name!r}: it is not found as {name} in its module")
-        return _rebuild, (self.__wrapped__, self.settings)
+        return _rebuild, (self.function, self.settings)
 
     def __repr__(self) -> str:
-        function = self.__wrapped__
+        function = self.function
         return f"<compiled {function.__qualname__}: {len(self.entries)} entries, backend {self.settings.backend_name}>"
 
     @staticmethod
     def __tcompile_inline__(compiled: CompiledFunction) -> types.FunctionType:
         """Capture follows the function itself where one compiled function calls another."""
-        return compiled.__wrapped__
+        return compiled.function
 
-    # -- its state -------------------------------------------------------------------------------------------------------
+    # -- its state -----------------------------------------------------------------------------------------------------
     @property
     def cache(self) -> FunctionCache:
         """What has been compiled for this function under its own settings."""

@@ -4,6 +4,7 @@ from tcompile.graph.ops import control, creation, movement, opaque, pointwise, r
 from tcompile.graph.ops.table import OPS, Op, apply, broadcast_shapes, k_order
 
 __all__ = [
-    "OPS", "Op", "apply", "broadcast_shapes", "control", "creation", "k_order", "movement", "opaque", "pointwise",
+    "OPS", "Op", "apply", "broadcast_shapes", "control", "creation", "k_order", "movement", "opaque",
+    "pointwise",
     "reduction",
 ]  # fmt: skip

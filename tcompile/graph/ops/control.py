@@ -1,10 +1,10 @@
 """Operations with regions, and reading one result of several: rows of the op table.
 
-``cond``: operands ``(pred, *args)``, regions ``(true, false)`` over ``args``. ``while_loop``: operands are the carried
-values, regions ``(condition, body)``. ``fori_loop``: operands ``(start, stop, *carried)``, region ``body(i, *carried)``.
-``scan``: operands ``(*init, *xs)``, attribute ``carry`` counts the first, region ``combine(*carry, *slices)`` gives the new
-carry and then the stacked parts. ``map``: operands ``xs``, region over one slice each. The node's type is a tuple;
-``get`` reads result ``index``.
+``cond``: operands ``(pred, *args)``, regions ``(true, false)`` over ``args``. ``while_loop``: operands are
+the carried values, regions ``(condition, body)``. ``fori_loop``: operands ``(start, stop, *carried)``, region
+``body(i, *carried)``. ``scan``: operands ``(*init, *xs)``, attribute ``carry`` counts the first, region
+``combine(*carry, *slices)`` gives the new carry and then the stacked parts. ``map``: operands ``xs``, region
+over one slice each. The node's type is a tuple; ``get`` reads result ``index``.
 """
 
 from __future__ import annotations

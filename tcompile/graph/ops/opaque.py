@@ -1,8 +1,8 @@
 """Operations that stay one NumPy call: rows of the op table.
 
 The compiler fuses around them. ``call`` is the general form: the attribute ``target`` names a function
-(``numpy.linalg.inv``), ``args`` and ``kwargs`` hold its arguments with ``Slot(i)`` standing for operand ``i``, and the
-frontend that builds it states the type.
+(``numpy.linalg.inv``), ``args`` and ``kwargs`` hold its arguments with ``Slot(i)`` standing for operand
+``i``, and the frontend that builds it states the type.
 """
 
 from __future__ import annotations
@@ -76,8 +76,9 @@ def _concat_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> T
 def concat_layout(parts: Sequence[TensorType]) -> Layout:
     """The memory order NumPy gives to joined arrays.
 
-    Axes are insertion-sorted by stride, outermost first; the first part that can tell (neither axis has size one) says
-    that an axis moves outwards, and any other part may object. Unlike in ``k_order``, broadcast axes do tell.
+    Axes are insertion-sorted by stride, outermost first; the first part that can tell (neither axis has size
+    one) says that an axis moves outwards, and any other part may object. Unlike in ``k_order``, broadcast
+    axes do tell.
     """
     ndim = parts[0].ndim
     ordered = list(range(ndim))

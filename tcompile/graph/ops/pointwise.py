@@ -1,7 +1,7 @@
 """Element-by-element operations: rows of the op table.
 
-All tensor operands have one dtype and broadcast; a bare number takes that dtype. The result has the dtype of the
-operands, or bool for predicates.
+All tensor operands have one dtype and broadcast; a bare number takes that dtype. The result has the dtype of
+the operands, or bool for predicates.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
 for _names, _result in ((_SAME, "same"), (_PREDICATES, "bool")):
     for _name, _ufunc in _names.items():
         define(Op(_name, "pointwise", _ufunc.nin, _rule(_name, _result), _ufunc))
-# Arithmetic of NumPy *scalars* reports integer overflow where array arithmetic wraps silently, and has its own ``**``.
+# Arithmetic of NumPy *scalars* reports integer overflow where array arithmetic wraps silently, and has its
+# own ``**``.
 _SCALAR: dict[str, Callable[..., Any]] = {
     "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "negative": operator.neg,
     "abs": operator.abs, "pow": operator.pow, "floor_divide": operator.floordiv, "remainder": operator.mod,

@@ -1,7 +1,7 @@
 """Reductions: rows of the op table.
 
-Attributes: ``axis``, a sorted tuple of non-negative ints (for ``argmax`` and ``argmin`` one int), and ``keepdims``.
-Sums and products keep the operand's dtype: widening is an ``astype`` before them.
+Attributes: ``axis``, a sorted tuple of non-negative ints (for ``argmax`` and ``argmin`` one int), and
+``keepdims``. Sums and products keep the operand's dtype: widening is an ``astype`` before them.
 """
 
 from __future__ import annotations

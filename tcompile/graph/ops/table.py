@@ -1,8 +1,8 @@
 """The op table: what an operation is.
 
-Enters: rows (``Op``), one for each operation, from the sibling files. Leaves: ``OPS``, and ``apply``, which adds a
-node and works its type out. Exists so that adding an operation is adding a row: a type rule, a NumPy meaning, and
-in other tables a lowering, a decomposition, a derivative.
+Enters: rows (``Op``), one for each operation, from the sibling files. Leaves: ``OPS``, and ``apply``, which
+adds a node and works its type out. Exists so that adding an operation is adding a row: a type rule, a NumPy
+meaning, and in other tables a lowering, a decomposition, a derivative.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ TypeRule: TypeAlias = Callable[[Sequence[TensorType | None], dict[str, Any]], Te
 class Op:
     """One operation.
 
-    ``kind`` says how it may be fused: ``pointwise`` (element by element, broadcasting), ``reduction`` (over the
-    attribute ``axis``), ``movement`` (a new view of the same elements), ``creation`` (no tensor operands),
-    ``opaque`` (one library call, fused around), ``control`` (has regions). ``type_rule`` maps operand types (None
-    for a bare Python number) and attributes to the result type; ``numpy`` computes the result from arrays.
+    ``kind`` says how it may be fused: ``pointwise`` (element by element, broadcasting), ``reduction`` (over
+    the attribute ``axis``), ``movement`` (a new view of the same elements), ``creation`` (no tensor
+    operands), ``opaque`` (one library call, fused around), ``control`` (has regions). ``type_rule`` maps
+    operand types (None for a bare Python number) and attributes to the result type; ``numpy`` computes the
+    result from arrays.
     """
 
     name: str
@@ -73,7 +74,7 @@ def apply(
     return graph.append(name, operands, attrs, type, name=node_name, location=location)
 
 
-# -- rules shared by the rows --------------------------------------------------------------------------------------
+# -- rules shared by the rows --------------------------------------------------------------------------------
 
 
 def broadcast_shapes(shapes: Sequence[tuple[Size, ...]]) -> tuple[Size, ...]:
