@@ -1,8 +1,8 @@
 """The transforms: Graph to Graph, one pass a file, run as one column.
 
-Enters: a captured graph. Leaves: an equivalent graph of fewer and simpler operations. No pass edits a graph in place, and
-each keeps every bit, every floating-point condition and which results share memory. ``effects`` says what may signal;
-``rewrite`` is how a pass is written.
+Enters: a captured graph. Leaves: an equivalent graph of fewer and simpler operations. No pass edits a graph
+in place, and each keeps every bit, every floating-point condition and which results share memory. ``effects``
+says what may signal; ``rewrite`` is how a pass is written.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def run(
 ) -> Graph:
     """Runs the column on ``graph``, and returns the last graph.
 
-    ``verify(graph)`` checks the result of every pass (it raises GraphError), ``on_pass(name, graph)`` sees it. Each pass
-    is told to the event stream.
+    ``verify(graph)`` checks the result of every pass (it raises GraphError), ``on_pass(name, graph)`` sees
+    it. Each pass is told to the event stream.
     """
     for name, transform in PIPELINE:
         before, started = graph.op_count, time.perf_counter()
@@ -43,7 +43,9 @@ def run(
         milliseconds = (time.perf_counter() - started) * 1e3
         if bus.active():
             bus.emit(
-                PassFinished(function=graph.name, name=name, ms=milliseconds, before=before, after=graph.op_count)
+                PassFinished(
+                    function=graph.name, name=name, ms=milliseconds, before=before, after=graph.op_count
+                )
             )
         if verify is not None:
             verify(graph)

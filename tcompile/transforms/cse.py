@@ -1,7 +1,8 @@
 """What is computed twice is computed once.
 
-Enters: a graph. Leaves: one in which nodes that say the same are one node. Two results that Python code can tell apart (two
-outputs, or views of them) keep arrays of their own: a node whose memory may reach an output is never merged into another.
+Enters: a graph. Leaves: one in which nodes that say the same are one node. Two results that Python code can
+tell apart (two outputs, or views of them) keep arrays of their own: a node whose memory may reach an output
+is never merged into another.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What nobody can notice is not computed.
 
-Enters: a graph. Leaves: one without the nodes that no output needs. A node that may warn or raise is needed: plain NumPy
-would have told the user of the division by zero, though the quotient is thrown away.
+Enters: a graph. Leaves: one without the nodes that no output needs. A node that may warn or raise is needed:
+plain NumPy would have told the user of the division by zero, though the quotient is thrown away.
 """
 
 from __future__ import annotations

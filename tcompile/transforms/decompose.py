@@ -1,8 +1,9 @@
 """Means, variances and clips become the primitive rows of the op table.
 
-Enters: a graph. Leaves: one without ``mean``, ``var``, ``std`` and ``clip``, wherever their parts have the same bits. Exists so
-that backends fuse these parts with what is around them. The order of the arithmetic and the dtype of each step are
-NumPy's: a sum, a division by the count as float64, the deviations, their squares, their sum.
+Enters: a graph. Leaves: one without ``mean``, ``var``, ``std`` and ``clip``, wherever their parts have the
+same bits. Exists so that backends fuse these parts with what is around them. The order of the arithmetic and
+the dtype of each step are NumPy's: a sum, a division by the count as float64, the deviations, their squares,
+their sum.
 """
 
 from __future__ import annotations
@@ -86,8 +87,8 @@ def _freedom(count: Size, correction: float) -> Size | float:
 def _divided(op: _Parts, total: Node, count: Size | float, dtype: DType) -> Node:
     """``total / count``, which NumPy computes in float64 for a float32 total.
 
-    For a count that float32 holds exactly the quotient rounded twice is the quotient rounded once (float64 has more than
-    twice the digits), so it is computed in float32 there.
+    For a count that float32 holds exactly the quotient rounded twice is the quotient rounded once (float64
+    has more than twice the digits), so it is computed in float32 there.
     """
     whole = isinstance(count, int) and 0 < count <= _EXACT_IN_FLOAT32
     if dtype.name == "float64" or whole:

@@ -1,7 +1,7 @@
 """What running a node does besides making its value: floating-point conditions and exceptions.
 
-Enters: a node. Leaves: whether it may signal. Exists because NumPy tells the user of divisions by zero, overflows and
-invalid operations even where nobody reads the result: such a node is not dead code.
+Enters: a node. Leaves: whether it may signal. Exists because NumPy tells the user of divisions by zero,
+overflows and invalid operations even where nobody reads the result: such a node is not dead code.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from tcompile.graph.ops import OPS
 from tcompile.graph.types import DType
 
 _QUIET_POINTWISE = frozenset({
-    "abs", "negative", "positive", "sign", "floor", "ceil", "trunc", "round", "copysign", "maximum", "minimum", "fmax", "fmin",
+    "abs", "negative", "positive", "sign", "floor", "ceil", "trunc", "round", "copysign", "maximum",
+    "minimum", "fmax", "fmin",
     "clip", "where", "bitwise_invert", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift",
-    "bitwise_right_shift", "isfinite", "isinf", "isnan", "signbit", "equal", "not_equal", "less", "less_equal", "greater",
+    "bitwise_right_shift", "isfinite", "isinf", "isnan", "signbit", "equal", "not_equal", "less",
+    "less_equal", "greater",
     "greater_equal", "logical_and", "logical_or", "logical_xor", "logical_not",
 })  # fmt: skip
 _QUIET_ON_INTEGERS = frozenset({
@@ -26,7 +28,11 @@ _QUIET_OPAQUE = frozenset({"concat", "copy", "copy_c", "sort", "argsort"})
 def may_signal(node: Node) -> bool:
     """Whether running ``node`` may warn or raise. Integer and boolean arithmetic that wraps is silent."""
     kind = OPS[node.op].kind
-    if kind in ("movement", "creation") or node.op in _QUIET_POINTWISE | _QUIET_REDUCTIONS | _QUIET_OPAQUE or node.op == "get":
+    if (
+        kind in ("movement", "creation")
+        or node.op in _QUIET_POINTWISE | _QUIET_REDUCTIONS | _QUIET_OPAQUE
+        or node.op == "get"
+    ):
         return False
     if node.op == "astype":
         return _cast_may_signal(node)
@@ -38,7 +44,9 @@ def may_signal(node: Node) -> bool:
 def _cast_may_signal(node: Node) -> bool:
     """NaN or infinity to an integer is invalid; a number too large for a narrower float overflows."""
     source, target = (n.tensor.dtype for n in (*node.inputs, node))
-    return not (source.kind == "b" or target.kind == "b" or exact_cast(source, target) or _integers(source, target))
+    return not (
+        source.kind == "b" or target.kind == "b" or exact_cast(source, target) or _integers(source, target)
+    )
 
 
 def _integers(source: DType, target: DType) -> bool:

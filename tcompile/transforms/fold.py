@@ -1,8 +1,8 @@
 """Constants and views are worked out once.
 
-Enters: a graph. Leaves: one in which rank-0 constants stand as bare numbers beside their users, arithmetic of constants is
-done, casts of casts are one cast, and views of views are one view. Every rewrite keeps each bit, each floating-point
-condition, and which results share memory: an output stays an array object of its own.
+Enters: a graph. Leaves: one in which rank-0 constants stand as bare numbers beside their users, arithmetic of
+constants is done, casts of casts are one cast, and views of views are one view. Every rewrite keeps each bit,
+each floating-point condition, and which results share memory: an output stays an array object of its own.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def fold(graph: Graph) -> Graph:
     return rewrite(graph, rule, fold)
 
 
-# -- constants -------------------------------------------------------------------------------------------------------
+# -- constants -----------------------------------------------------------------------------------------------
 
 
 def _number(operand: Operand) -> Any:
@@ -69,9 +69,7 @@ def _pointwise(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node
 
 def _computed(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | None:
     """A constant computed from constants, unless computing it warns."""
-    values = [
-        np.full((), _number(o), o.tensor.dtype)[()] if isinstance(o, Node) else o for o in operands
-    ]
+    values = [np.full((), _number(o), o.tensor.dtype)[()] if isinstance(o, Node) else o for o in operands]
     try:
         with np.errstate(all="raise"), warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -97,7 +95,8 @@ def _cast(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | No
         return None
     source = operand.inputs[0]
     first, middle, last = source.tensor.dtype, operand.tensor.dtype, node.tensor.dtype
-    # Through a dtype that holds every value of the first, the detour changes nothing. Floats are left alone: a
+    # Through a dtype that holds every value of the first, the detour changes nothing. Floats are left alone:
+    # a
     # signalling NaN is quieted on the way.
     if first.kind not in "biu" or not exact_cast(first, middle) or last == first:
         return None
@@ -105,14 +104,14 @@ def _cast(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | No
     return keep(result, node, (source,)) if same_type(made, node.type) else None
 
 
-# -- views -----------------------------------------------------------------------------------------------------------
+# -- views ---------------------------------------------------------------------------------------------------
 
 
 def _movement(result: Graph, node: Node, operands: tuple[Operand, ...], output: bool) -> Node | None:
     (operand,) = operands
     if not isinstance(operand, Node) or not isinstance(operand.type, TensorType):
         return None
-    if not output and operand.type == node.type and _is_identity(node, operand.type):
+    if not output and same_type(operand.type, node.type) and _is_identity(node, operand.type):
         return operand
     if operand.op != node.op:
         return None

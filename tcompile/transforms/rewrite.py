@@ -1,7 +1,7 @@
 """How a pass is written: one rule for nodes, applied in order, sub-graphs first.
 
-Enters: a graph, and a rule as ``Graph.rebuild`` takes it. Leaves: a new graph. Exists so that every pass goes through the
-regions of control-flow operations without saying so.
+Enters: a graph, and a rule as ``Graph.rebuild`` takes it. Leaves: a new graph. Exists so that every pass goes
+through the regions of control-flow operations without saying so.
 """
 
 from __future__ import annotations
@@ -33,7 +33,13 @@ def rewrite(graph: Graph, rule: Rule, inner: Pass) -> Graph:
 def keep(result: Graph, node: Node, operands: tuple[Operand, ...], regions: tuple[Graph, ...] = ()) -> Node:
     """``node`` as it is, on new operands."""
     return result.append(
-        node.op, operands, node.attrs, node.type, name=node.name, location=node.location, regions=regions or node.regions
+        node.op,
+        operands,
+        node.attrs,
+        node.type,
+        name=node.name,
+        location=node.location,
+        regions=regions or node.regions,
     )
 
 

@@ -1,7 +1,7 @@
 """New arrays, and copies of given ones.
 
-Enters: shapes, dtypes and plain numbers. Leaves: creation nodes, ``copy`` nodes, or the same value where NumPy hands its
-argument back.
+Enters: shapes, dtypes and plain numbers. Leaves: creation nodes, ``copy`` nodes, or the same value where
+NumPy hands its argument back.
 """
 
 from __future__ import annotations
@@ -248,11 +248,12 @@ def arange(
             into.kind in "iu" and not all(isinstance(a, int | SymInt) for a in args)
         ):
             raise CannotCapture("unsupported-argument", f"arange of these numbers as {into}")
-        if into.kind in "iu" and (
-            symbolic or any(not np.iinfo(into).min <= a <= np.iinfo(into).max for a in args)
+        info = np.iinfo(into) if into.kind in "iu" else None
+        if info and (
+            (symbolic and into != np.dtype("int64"))
+            or any(not info.min <= a <= info.max for a in args if not isinstance(a, SymInt))
         ):
-            if into != np.dtype("int64"):
-                raise CannotCapture("unsupported-argument", f"arange of these numbers as {into}")
+            raise CannotCapture("unsupported-argument", f"arange of these numbers as {into}")
     if not symbolic and abs(stop - start) > 2**50 * abs(step):
         raise CannotCapture("operation-raises", "arange: too many elements")
     return Traced(b.op("arange", start=start, stop=stop, step=step, dtype=into.name))
@@ -305,7 +306,7 @@ def identity(b: Builder, n: Any, dtype: Any = None, *, like: Any = None) -> Trac
     return eye(b, n, dtype=dtype)
 
 
-# -- arrays from given ones ------------------------------------------------------------------------------------------
+# -- arrays from given ones ----------------------------------------------------------------------------------
 
 
 def _converted(b: Builder, x: Traced, dtype: Any, copy: bool) -> Traced:
@@ -354,8 +355,8 @@ def _array(
 
 @function("array")
 def array_(
-    b: Builder, object: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", subok: Any = False, ndmin: Any = 0,
-    like: Any = None, ndmax: Any = 0,
+    b: Builder, object: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", subok: Any = False,
+    ndmin: Any = 0, like: Any = None, ndmax: Any = 0,
 ) -> Traced:  # fmt: skip
     """``np.array``."""
     refuse_unless("array", copy=(copy, (True, None)), ndmin=(ndmin, (0,)), ndmax=(ndmax, (0, 64)))

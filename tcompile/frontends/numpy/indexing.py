@@ -1,7 +1,7 @@
 """Basic indexing.
 
-Enters: an array and a key of ints, slices, None and Ellipsis. Leaves: one ``index`` node, a view as in NumPy, or a scalar
-where ints use up every axis. Keys that gather (arrays, lists, booleans) are refused.
+Enters: an array and a key of ints, slices, None and Ellipsis. Leaves: one ``index`` node, a view as in NumPy,
+or a scalar where ints use up every axis. Keys that gather (arrays, lists, booleans) are refused.
 """
 
 from __future__ import annotations

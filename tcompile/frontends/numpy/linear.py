@@ -197,8 +197,8 @@ def trace(
 def einsum(b: Builder, subscripts: Any, /, *operands: Any, out: Any = None, optimize: Any = False) -> Traced:
     """``np.einsum`` with named subscripts, each at most once an operand.
 
-    The order in which NumPy's iterator visits the axes decides the memory order of the result. It depends on the orders
-    of the operands and not on their sizes, so it is asked of NumPy on small stand-ins.
+    The order in which NumPy's iterator visits the axes decides the memory order of the result. It depends on
+    the orders of the operands and not on their sizes, so it is asked of NumPy on small stand-ins.
     """
     refuse_unless("einsum", out=(out, (None,)), optimize=(optimize, (False,)))
     arrays = [array(b, x) for x in operands]
@@ -227,7 +227,7 @@ def _subscripts(text: Any, ndims: list[int]) -> tuple[list[str], str]:
         raise CannotCapture("unsupported-argument", "einsum without a subscript string")
     given, arrow, result = text.replace(" ", "").partition("->")
     terms = given.split(",")
-    plain = all(t.isalpha() and t.isascii() or not t for t in (*terms, result))
+    plain = all((t.isalpha() and t.isascii()) or not t for t in (*terms, result))
     if not plain or any(len(set(t)) != len(t) for t in (*terms, result)) or [len(t) for t in terms] != ndims:
         raise CannotCapture("unsupported-argument", f"einsum with the subscripts {text!r}")
     letters = "".join(terms)

@@ -1,4 +1,5 @@
-"""Functions that stay one NumPy call: scans, sorts, gathers and repetitions of certain dtype, shape and memory order.
+"""Functions that stay one NumPy call: scans, sorts, gathers and repetitions of certain dtype, shape and
+memory order.
 
 Enters: arrays and plain arguments. Leaves: rows of kind ``opaque``, and ``call`` nodes.
 """
@@ -279,7 +280,8 @@ for _name in ("fft.fft", "fft.ifft", "fft.rfft"):
     _fft(_name)
 
 _SHAPE_BY_DATA = (
-    "nonzero", "flatnonzero", "argwhere", "unique", "unique_values", "compress", "extract", "union1d", "intersect1d",
+    "nonzero", "flatnonzero", "argwhere", "unique", "unique_values", "compress", "extract", "union1d",
+    "intersect1d",
     "setdiff1d", "trim_zeros", "bincount", "histogram",
 )  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Python's operators on traced arrays and scalars.
 
-Enters: an operator's sign and its operands. Leaves: nodes. Exists because an operator is not quite its ufunc: scalars
-report integer overflow, ``**`` has fast paths, and in-place forms keep dtype and shape.
+Enters: an operator's sign and its operands. Leaves: nodes. Exists because an operator is not quite its ufunc:
+scalars report integer overflow, ``**`` has fast paths, and in-place forms keep dtype and shape.
 """
 
 from __future__ import annotations
@@ -107,7 +107,8 @@ def _between_scalars(b: Builder, ufunc: np.ufunc, left: Traced | Weak, right: Tr
         raise CannotCapture(
             "unsupported-dtype", f"{ufunc.__name__} between scalars of {inputs[0]} and {inputs[1]}"
         )
-    # NumPy's boolean scalars have no arithmetic of their own: where one of them decides, the ufunc wraps silently.
+    # NumPy's boolean scalars have no arithmetic of their own: where one of them decides, the ufunc wraps
+    # silently.
     first = left if isinstance(left, Traced) else right
     decided_by_bool = isinstance(first, Traced) and first.type.dtype == BOOL
     return ufuncs.emit(b, ufunc, [left, right], scalar_op=not decided_by_bool)

@@ -1,7 +1,7 @@
 """What is known without running anything: attributes of arrays, and functions of dtypes and shapes.
 
-Enters: traced values and plain arguments. Leaves: plain Python values (ints, tuples, dtypes), or refusals with the reason
-for what cannot be seen in a graph.
+Enters: traced values and plain arguments. Leaves: plain Python values (ints, tuples, dtypes), or refusals
+with the reason for what cannot be seen in a graph.
 """
 
 from __future__ import annotations
@@ -151,11 +151,13 @@ OF_DTYPES = {
 }
 
 _CONVERSIONS = (
-    "item", "tolist", "tobytes", "__int__", "__float__", "__bool__", "__complex__", "__index__", "__array__", "is_integer",
+    "item", "tolist", "tobytes", "__int__", "__float__", "__bool__", "__complex__", "__index__", "__array__",
+    "is_integer",
     "as_integer_ratio", "hex", "__iter__", "__contains__", "to_device",
 )  # fmt: skip
 _WRITES = (
-    "fill", "sort", "put", "resize", "partition", "setflags", "setfield", "byteswap", "__setitem__", "__setstate__",
+    "fill", "sort", "put", "resize", "partition", "setflags", "setfield", "byteswap", "__setitem__",
+    "__setstate__",
 )  # fmt: skip
 
 
@@ -183,7 +185,8 @@ def _writes(b: Builder, *args: Any, **kwargs: Any) -> None:
 
 
 @function(
-    "load", "save", "savez", "savez_compressed", "loadtxt", "savetxt", "genfromtxt", "fromfile", "memmap", "fromregex",
+    "load", "save", "savez", "savez_compressed", "loadtxt", "savetxt", "genfromtxt", "fromfile", "memmap",
+    "fromregex",
     "array2string", "array_repr", "array_str", "printoptions", "set_printoptions",
 )  # fmt: skip
 def _files(b: Builder, *args: Any, **kwargs: Any) -> None:

@@ -1,7 +1,8 @@
 """Reductions.
 
-Enters: an array, ``axis``, ``keepdims``, ``dtype``. Leaves: a cast where NumPy accumulates in another dtype, then one
-reduction node. What NumPy would warn about or raise (empty slices, too few degrees of freedom) is refused.
+Enters: an array, ``axis``, ``keepdims``, ``dtype``. Leaves: a cast where NumPy accumulates in another dtype,
+then one reduction node. What NumPy would warn about or raise (empty slices, too few degrees of freedom) is
+refused.
 """
 
 from __future__ import annotations
@@ -297,8 +298,8 @@ def _spread(
 @function("var")
 @method("var")
 def var(
-    b: Builder, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NO_VALUE, *,
-    where: Any = NO_VALUE, mean: Any = NO_VALUE, correction: Any = NO_VALUE,
+    b: Builder, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
+    keepdims: Any = NO_VALUE, *, where: Any = NO_VALUE, mean: Any = NO_VALUE, correction: Any = NO_VALUE,
 ) -> Traced:  # fmt: skip
     """``np.var``. With too few degrees of freedom it warns, and is refused."""
     refuse_unless("var", out=(out, _NONE), where=(where, _TRUE))
@@ -308,8 +309,8 @@ def var(
 @function("std")
 @method("std")
 def std(
-    b: Builder, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NO_VALUE, *,
-    where: Any = NO_VALUE, mean: Any = NO_VALUE, correction: Any = NO_VALUE,
+    b: Builder, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
+    keepdims: Any = NO_VALUE, *, where: Any = NO_VALUE, mean: Any = NO_VALUE, correction: Any = NO_VALUE,
 ) -> Traced:  # fmt: skip
     """``np.std``. With too few degrees of freedom it warns, and is refused."""
     refuse_unless("std", out=(out, _NONE), where=(where, _TRUE))

@@ -1,9 +1,9 @@
 """The tables of what the NumPy frontend knows, and the decorators that fill them.
 
-Enters: handlers from the sibling files. Leaves: ``FUNCTIONS``, ``METHODS`` and ``ATTRIBUTES``, and ``invoke``, which
-binds a call's arguments to a handler's own signature. Exists so that knowing one more NumPy function is one
-decorated function in the file of its kind. A handler has the signature of the function that it stands for, after
-the builder; parameters that only a refusal uses are checked with ``refuse_unless``.
+Enters: handlers from the sibling files. Leaves: ``FUNCTIONS``, ``METHODS`` and ``ATTRIBUTES``, and
+``invoke``, which binds a call's arguments to a handler's own signature. Exists so that knowing one more NumPy
+function is one decorated function in the file of its kind. A handler has the signature of the function that
+it stands for, after the builder; parameters that only a refusal uses are checked with ``refuse_unless``.
 """
 
 from __future__ import annotations

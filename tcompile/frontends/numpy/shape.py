@@ -1,11 +1,12 @@
 """Shape and order of axes: everything that NumPy answers with a view, or with a plain copy.
 
-Enters: an array and plain arguments. Leaves: movement nodes exactly where NumPy gives a view, copies where it copies, and
-the very same ``Traced`` where it returns the very same object.
+Enters: an array and plain arguments. Leaves: movement nodes exactly where NumPy gives a view, copies where it
+copies, and the very same ``Traced`` where it returns the very same object.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from tcompile.frontends.base import Builder, CannotCapture, Traced
@@ -334,7 +335,7 @@ def _split(b: Builder, a: Any, parts: Any, axis: Any, equal: bool) -> list[Trace
         starts = [0]
         for n in sizes:
             starts.append(starts[-1] + n)
-        cuts = list(zip(starts, starts[1:], strict=False))
+        cuts = list(pairwise(starts))
     return _pieces(b, x, cuts, place)
 
 

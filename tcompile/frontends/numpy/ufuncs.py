@@ -1,8 +1,9 @@
 """Ufuncs: promotion, casts, and the operation that a ufunc is.
 
-Enters: a ufunc and its operands. Leaves: explicit casts and one pointwise node; or, where the graph's pointwise rows do
-not fit (complex numbers, mixed comparisons, ufuncs without a row), one ``call`` node of the exact type. Promotion is asked
-of NumPy itself (``ufunc.resolve_dtypes``), with Python numbers weak as NEP 50 says.
+Enters: a ufunc and its operands. Leaves: explicit casts and one pointwise node; or, where the graph's
+pointwise rows do not fit (complex numbers, mixed comparisons, ufuncs without a row), one ``call`` node of the
+exact type. Promotion is asked of NumPy itself (``ufunc.resolve_dtypes``), with Python numbers weak as NEP 50
+says.
 """
 
 from __future__ import annotations

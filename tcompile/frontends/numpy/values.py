@@ -1,8 +1,8 @@
 """Values at the border: which NumPy objects we take, and how arguments become operands.
 
-Enters: NumPy arrays and scalars, Python numbers, traced values, and lists of them. Leaves: exact ``TensorType`` values,
-``Traced`` operands, dtypes and plain argument values (axes, shapes). Exists so that every handler reads its arguments
-in one way, and so that what is not exact is refused in one place.
+Enters: NumPy arrays and scalars, Python numbers, traced values, and lists of them. Leaves: exact
+``TensorType`` values, ``Traced`` operands, dtypes and plain argument values (axes, shapes). Exists so that
+every handler reads its arguments in one way, and so that what is not exact is refused in one place.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ KINDS = "biufc"
 Weak: TypeAlias = bool | int | float | complex | SymInt | TracedNumber
 
 
-# -- NumPy objects ---------------------------------------------------------------------------------------------------
+# -- NumPy objects -------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=256)
@@ -63,15 +63,16 @@ def type_of(value: object) -> TensorType | None:
     """The type of an exact ndarray or NumPy scalar; None for everything else, subclasses and odd dtypes included."""
     if type(value) is np.ndarray:
         dtype = value.dtype
-        if not takes_dtype(dtype):
+        # Equal dtypes may be different objects (C's long and long long): we take the one that entries check for.
+        if not takes_dtype(dtype) or np.dtype(dtype.str) is not dtype:
             return None
-        return TensorType(np.dtype(dtype.str), value.shape, layout_of(value))
+        return TensorType(dtype, value.shape, layout_of(value))
     if isinstance(value, np.generic) and type(value) is value.dtype.type and takes_dtype(value.dtype):
         return TensorType(np.dtype(value.dtype.str), ())
     return None
 
 
-# -- operands --------------------------------------------------------------------------------------------------------
+# -- operands ------------------------------------------------------------------------------------------------
 
 
 def is_weak(value: object) -> bool:
@@ -124,7 +125,8 @@ def operand(b: Builder, value: Any) -> Traced | Weak:
 def array(b: Builder, value: Any) -> Traced:
     """What ``np.asanyarray(value)`` gives for computing with: numbers and nested lists become nodes.
 
-    The result's ``scalar`` flag is the argument's own; ask ``as_ndarray`` where a real array object is returned.
+    The result's ``scalar`` flag is the argument's own; ask ``as_ndarray`` where a real array object is
+    returned.
     """
     if isinstance(value, Traced):
         return value
@@ -213,7 +215,7 @@ def weak_as(value: Weak, dtype: DType) -> Operand:
     raise CannotCapture("unsupported-argument", f"the Python number {value} beside {dtype}")
 
 
-# -- opaque calls ----------------------------------------------------------------------------------------------------
+# -- opaque calls --------------------------------------------------------------------------------------------
 
 
 def call(
@@ -244,7 +246,7 @@ def standin_dtype(function: Callable[..., Any], *args: Any, **kwargs: Any) -> DT
     return dtype
 
 
-# -- plain arguments -------------------------------------------------------------------------------------------------
+# -- plain arguments -----------------------------------------------------------------------------------------
 
 
 def dtype_of(value: Any) -> DType:
@@ -327,7 +329,7 @@ def broadcast(shapes: Sequence[tuple[Size, ...]]) -> tuple[Size, ...]:
         raise CannotCapture("operation-raises", str(error)) from error
 
 
-# -- memory order ----------------------------------------------------------------------------------------------------
+# -- memory order --------------------------------------------------------------------------------------------
 
 
 def same_order(a: TensorType, b: Layout) -> bool:

@@ -129,6 +129,8 @@ def _index_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> Te
 
 def _dense_exactly(type: TensorType, key: Sequence[Any], shape: tuple[Size, ...]) -> bool | None:
     """Whether the part that ``key`` takes is dense, where all sizes and strides are known; else None."""
+    if all(isinstance(n, int) and n <= 1 for n in shape):
+        return True  # one element, or none
     strides = type.strides()
     if strides is None or any(isinstance(n, SymInt) for n in (*type.shape, *shape)):
         return None
