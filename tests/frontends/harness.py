@@ -1,7 +1,7 @@
 """Drives the NumPy frontend without capture: a tiny tracing proxy, and a comparison with NumPy itself.
 
-Enters: a function of arrays. Leaves: an assertion that its graph, run by NumPy, gives values, dtypes, shapes, kinds and
-memory orders of the plain call.
+Enters: a function of arrays. Leaves: an assertion that its graph, run by NumPy, gives values, dtypes, shapes,
+kinds and memory orders of the plain call.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class Proxy:
 
 def _operators():
     signs = {
-        "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@",
+        "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
+        "matmul": "@",
         "and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>",
     }  # fmt: skip
     for name, sign in signs.items():
@@ -151,7 +152,8 @@ def strides_seen(array):
 
 
 def check(function, *args, exact=True):
-    """Asserts that ``function(np, *args)`` means in the graph what NumPy does; returns the graph, or None if refused."""
+    """Asserts that ``function(np, *args)`` means in the graph what NumPy does; returns the graph, or None if
+    refused."""
     if isinstance(function, str):
         function = eval(f"lambda np, x=None, y=None, z=None: ({function})")
     try:

@@ -1,4 +1,5 @@
-"""Programs made by hypothesis: chains of calls, traced by the frontend, before and after the transforms, against NumPy."""
+"""Programs made by hypothesis: chains of calls, traced by the frontend, before and after the transforms,
+against NumPy."""
 
 from __future__ import annotations
 
@@ -12,14 +13,25 @@ from tcompile.graph.verify import verify
 from .harness import check
 
 UNARY = [
-    "np.sin({0})", "-{0}", "abs({0})", "np.sqrt(np.abs({0}))", "{0} ** 2", "{0} * 2", "{0} + 0.5", "1 - {0}", "{0} > 1", "np.clip({0}, -2, 3)", "{0}.astype('f4')", "{0}.astype('i8')", "{0}.T",
-    "{0}[::-1]", "{0}[..., ::2]", "{0}[None]", "{0}[1:]", "{0}.reshape(-1)", "{0}.sum(axis=0)", "{0}.max(axis=-1, keepdims=True)", "{0}.mean(axis=0)", "np.var({0}, axis=-1)", "{0}.sum()", "np.swapaxes({0}, 0, -1)",
-    "np.where({0} > 0, {0}, 0)", "np.cumsum({0}, axis=0)", "np.sort({0}, axis=-1)", "np.expand_dims({0}, -1)", "np.squeeze({0})", "{0}.copy()", "np.argmax({0}, axis=0)", "np.concatenate([{0}, {0}])", "np.stack([{0}, {0}], -1)",
-    "np.atleast_2d({0})", "np.zeros_like({0})", "np.round({0})", "{0}[0]", "{0} / 3", "{0} // 2", "{0} % 3", "np.broadcast_to({0}, (2, *{0}.shape))", "np.diff({0}, axis=0)", "np.nansum({0}, axis=0)", "np.isnan({0})", "{0}.any(axis=0)",
-    "np.float32(2) * {0}", "{0}.ravel()", "{0}.flatten()", "np.flip({0})", "np.ascontiguousarray({0})", "np.clip({0}, 0, None)", "np.moveaxis({0}, 0, -1)", "{0}.astype(bool)", "np.repeat({0}, 2)", "np.take({0}, [0, 0], axis=0)",
+    "np.sin({0})", "-{0}", "abs({0})", "np.sqrt(np.abs({0}))", "{0} ** 2", "{0} * 2", "{0} + 0.5", "1 - {0}",
+    "{0} > 1", "np.clip({0}, -2, 3)", "{0}.astype('f4')", "{0}.astype('i8')", "{0}.T",
+    "{0}[::-1]", "{0}[..., ::2]", "{0}[None]", "{0}[1:]", "{0}.reshape(-1)", "{0}.sum(axis=0)",
+    "{0}.max(axis=-1, keepdims=True)", "{0}.mean(axis=0)", "np.var({0}, axis=-1)", "{0}.sum()",
+    "np.swapaxes({0}, 0, -1)",
+    "np.where({0} > 0, {0}, 0)", "np.cumsum({0}, axis=0)", "np.sort({0}, axis=-1)", "np.expand_dims({0}, -1)",
+    "np.squeeze({0})", "{0}.copy()", "np.argmax({0}, axis=0)", "np.concatenate([{0}, {0}])",
+    "np.stack([{0}, {0}], -1)",
+    "np.atleast_2d({0})", "np.zeros_like({0})", "np.round({0})", "{0}[0]", "{0} / 3", "{0} // 2", "{0} % 3",
+    "np.broadcast_to({0}, (2, *{0}.shape))", "np.diff({0}, axis=0)", "np.nansum({0}, axis=0)",
+    "np.isnan({0})", "{0}.any(axis=0)",
+    "np.float32(2) * {0}", "{0}.ravel()", "{0}.flatten()", "np.flip({0})", "np.ascontiguousarray({0})",
+    "np.clip({0}, 0, None)", "np.moveaxis({0}, 0, -1)", "{0}.astype(bool)", "np.repeat({0}, 2)",
+    "np.take({0}, [0, 0], axis=0)",
 ]  # fmt: skip
 BINARY = [
-    "{0} + {1}", "{0} - {1}", "{0} * {1}", "{0} / {1}", "np.maximum({0}, {1})", "np.where({0} > {1}, {0}, {1})", "{0} < {1}", "np.hypot({0}, {1})", "{0} @ {1}", "np.add({0}, {1}.T)", "np.outer({0}, {1})",
+    "{0} + {1}", "{0} - {1}", "{0} * {1}", "{0} / {1}", "np.maximum({0}, {1})",
+    "np.where({0} > {1}, {0}, {1})", "{0} < {1}", "np.hypot({0}, {1})", "{0} @ {1}", "np.add({0}, {1}.T)",
+    "np.outer({0}, {1})",
     "np.clip({0}, {1}, 2)", "np.hstack([{0}, {1}])", "np.vstack([{0}, {1}])",
 ]  # fmt: skip
 

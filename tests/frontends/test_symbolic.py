@@ -13,13 +13,24 @@ from tcompile.graph.verify import verify
 from .harness import FRONTEND, Namespace, Proxy, compare, leaves, unwrap
 
 PROGRAMS = [
-    "x + 1", "x * x.shape[0]", "x / n", "n - x", "x.sum()", "x.mean(axis=0)", "np.var(x, axis=1)", "x.std()", "x.max(axis=-1, keepdims=True)", "x.argmax()", "x.argmin(0)", "np.prod(x, 1)",
-    "x.reshape(-1)", "x.reshape(x.shape[1], x.shape[0])", "np.reshape(x, (x.size,))", "x.T", "x.T + x.T", "x[1:]", "x[:-1]", "x[1:-1, :2] * 2", "x[::2]", "x[::-1]", "x[0]", "x[-1]", "x[0, -1]",
-    "x[:n]", "x[n:]", "x[n]", "x[:, None] + x", "np.diff(x, axis=0)", "np.zeros(x.shape)", "np.zeros_like(x)", "np.ones(n)", "np.full((n, 2), 1.5)", "np.arange(n)", "np.arange(n) * 2 + x[0, 0]", "np.arange(0, n, 2)",
-    "np.linspace(0, 1, n)", "np.eye(n)", "np.concatenate([x, x])", "np.concatenate([x, x[:1]], axis=0)", "np.stack([x, x])", "x @ x.T", "x.T @ x", "np.dot(x, x.T)", "np.outer(x[0], x[1])", "np.where(x > 0, x, n)", "np.clip(x, 0, n)",
-    "np.broadcast_to(x[0], x.shape)", "np.expand_dims(x, 0)", "np.squeeze(x)", "np.cumsum(x, 0)", "np.sort(x)", "np.roll(x, 1, 0)", "np.repeat(x, 2)", "np.tile(x, 2)", "np.linalg.norm(x)", "np.float64(n) * x", "np.sqrt(n)", "np.sqrt(n) + x",
-    "np.asarray(n)", "np.array([n, 1, 2])", "np.maximum(x, n)", "np.maximum(n, 3)", "x ** 2", "x // n", "x % n", "np.tril(x)", "np.convolve(x[0], x[1])", "np.fft.rfft(x)", "np.meshgrid(x[0], x[:, 0])", "np.einsum('ij,kj->ik', x, x)",
-    "x.shape, x.size, x.nbytes, x.ndim", "np.median(x)", "np.full_like(x, n)", "np.full(3, n)", "x.ravel()[n]", "np.flip(x, 0)", "np.split(x, 1)", "np.percentile(x, 10, axis=0)", "x > n", "(x > 0).sum()", "np.count_nonzero(x, axis=0)",
+    "x + 1", "x * x.shape[0]", "x / n", "n - x", "x.sum()", "x.mean(axis=0)", "np.var(x, axis=1)", "x.std()",
+    "x.max(axis=-1, keepdims=True)", "x.argmax()", "x.argmin(0)", "np.prod(x, 1)",
+    "x.reshape(-1)", "x.reshape(x.shape[1], x.shape[0])", "np.reshape(x, (x.size,))", "x.T", "x.T + x.T",
+    "x[1:]", "x[:-1]", "x[1:-1, :2] * 2", "x[::2]", "x[::-1]", "x[0]", "x[-1]", "x[0, -1]",
+    "x[:n]", "x[n:]", "x[n]", "x[:, None] + x", "np.diff(x, axis=0)", "np.zeros(x.shape)", "np.zeros_like(x)",
+    "np.ones(n)", "np.full((n, 2), 1.5)", "np.arange(n)", "np.arange(n) * 2 + x[0, 0]", "np.arange(0, n, 2)",
+    "np.linspace(0, 1, n)", "np.eye(n)", "np.concatenate([x, x])", "np.concatenate([x, x[:1]], axis=0)",
+    "np.stack([x, x])", "x @ x.T", "x.T @ x", "np.dot(x, x.T)", "np.outer(x[0], x[1])",
+    "np.where(x > 0, x, n)", "np.clip(x, 0, n)",
+    "np.broadcast_to(x[0], x.shape)", "np.expand_dims(x, 0)", "np.squeeze(x)", "np.cumsum(x, 0)",
+    "np.sort(x)", "np.roll(x, 1, 0)", "np.repeat(x, 2)", "np.tile(x, 2)", "np.linalg.norm(x)",
+    "np.float64(n) * x", "np.sqrt(n)", "np.sqrt(n) + x",
+    "np.asarray(n)", "np.array([n, 1, 2])", "np.maximum(x, n)", "np.maximum(n, 3)", "x ** 2", "x // n",
+    "x % n", "np.tril(x)", "np.convolve(x[0], x[1])", "np.fft.rfft(x)", "np.meshgrid(x[0], x[:, 0])",
+    "np.einsum('ij,kj->ik', x, x)",
+    "x.shape, x.size, x.nbytes, x.ndim", "np.median(x)", "np.full_like(x, n)", "np.full(3, n)",
+    "x.ravel()[n]", "np.flip(x, 0)", "np.split(x, 1)", "np.percentile(x, 10, axis=0)", "x > n",
+    "(x > 0).sum()", "np.count_nonzero(x, axis=0)",
 ]  # fmt: skip
 
 
@@ -45,7 +56,7 @@ def test_one_graph_for_many_shapes(program, dtype, order):
 
     x = data((5, 7))
     try:
-        b, number, results = captured(program, x, 3)
+        b, _, results = captured(program, x, 3)
     except CannotCapture:
         return
     b.graph.outputs = [r.node for r in leaves(results) if isinstance(r, Traced)]
@@ -99,8 +110,10 @@ def test_most_programs_are_captured():
 
 
 FLOATS = [
-    "x * f", "f - x", "f / x", "x + f", "np.maximum(x, f)", "np.where(x > f, x, f)", "np.sqrt(f)", "np.float64(f)", "np.float32(f)", "np.sqrt(f) * x", "np.add(f, f)", "np.asarray(f)", "np.array([f, 1])",
-    "np.full(3, f)", "np.full_like(x, f)", "x > f", "x ** f", "f ** x", "np.power(x, f)", "np.clip(x, f, 5)", "x // f", "np.sum([f, 2.0])", "np.isscalar(f)", "np.result_type(x, f)", "np.exp(f)",
+    "x * f", "f - x", "f / x", "x + f", "np.maximum(x, f)", "np.where(x > f, x, f)", "np.sqrt(f)",
+    "np.float64(f)", "np.float32(f)", "np.sqrt(f) * x", "np.add(f, f)", "np.asarray(f)", "np.array([f, 1])",
+    "np.full(3, f)", "np.full_like(x, f)", "x > f", "x ** f", "f ** x", "np.power(x, f)", "np.clip(x, f, 5)",
+    "x // f", "np.sum([f, 2.0])", "np.isscalar(f)", "np.result_type(x, f)", "np.exp(f)",
 ]  # fmt: skip
 
 
