@@ -120,7 +120,8 @@ class _Nest:
         flags = w.get("call i32 @tc_read_flags()")
         status = w.get(f"load i32, ptr {self.status}")
         w.do(f"ret i32 {w.get(f'or i32 {flags}, {status}')}")
-        w.entry.append("  call void @tc_clear_flags()")
+        # First of all: what the entry block converts may raise flags too.
+        w.entry.insert(0, "  call void @tc_clear_flags()")
         w.entry.append("  br label %start")
         text = w.text(f"i32 @{name}(ptr noalias %words, i64 %begin, i64 %end)", "nounwind")
         return Function(name, text, self.parameters, items, per_item, partial_words)
