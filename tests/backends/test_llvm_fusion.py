@@ -162,6 +162,14 @@ def test_library_calls_between_kernels():
     check(lambda op, x: [op("mean", x, axis=(1,), keepdims=True), op("var", x, axis=(0,), keepdims=False, correction=1)], a)
 
 
+def test_library_results_in_another_layout():
+    a = np.asfortranarray(sample("float64", (8, 9)))
+    check(lambda op, x: op("add", op("sort", x, axis=0), 1.0), a)
+    check(lambda op, x: op("add", op("argsort", x, axis=0), 1), a)
+    check(lambda op, x: op("add", op("argmax", op("reshape", x, shape=(72,)), axis=0, keepdims=False), 1), a)
+    check(lambda op, x: op("multiply", op("var", x, axis=(0, 1), keepdims=False, correction=0), 2.0), a, ulp=4)
+
+
 def test_a_path_through_a_library_call_splits_the_kernel():
     a = sample("float64", (6, 6))
 
@@ -276,3 +284,13 @@ def test_kernels_describe_themselves():
     assert "tanh" in kernel.description
     assert kernel.name in compiled.source
     assert events[0].nodes == ("add", "tanh")
+
+
+def test_long_chains_are_cut():
+    def build(op, x):
+        for i in range(300):
+            x = op("add" if i % 2 else "multiply", x, 1.0 + i % 3)
+            x = op("multiply", x, 0.5)
+        return x
+
+    check(build, sample("float64", 100), rtol=1e-12)

@@ -61,7 +61,17 @@ def guarded_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
         return library_call(function, *args, **kwargs)
 
 
-def expect(condition: bool, reason: str) -> None:
-    """Raises Replay where an assumption about sizes does not hold."""
-    if not condition:
-        raise Replay(reason)
+def settle(x: Any, dtype: np.dtype[Any], shape: tuple[int, ...], order: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """A library's result as the dense array, axes in this memory order, that kernels were made for.
+
+    A copy is made only where the library chose another layout. Raises Replay where it is another kind of array.
+    """
+    array = np.asarray(x)
+    if array.dtype != dtype or array.shape != shape:
+        raise Replay(f"a library call gave {array.dtype}{list(array.shape)} where {dtype}{list(shape)} was expected")
+    turned = array.transpose(order)
+    if turned.flags.c_contiguous:
+        return array
+    inverse = sorted(range(len(order)), key=order.__getitem__)
+    return np.ascontiguousarray(turned).transpose(inverse)
+

@@ -9,6 +9,7 @@ from __future__ import annotations
 import linecache
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import count
 from typing import Any
 
@@ -37,6 +38,7 @@ class Program:
     lines: list[str] = field(default_factory=list)
     names: dict[str, Any] = field(default_factory=dict)
     arrays: dict[Node, str] = field(default_factory=dict)
+    for_kernels: dict[Node, str] = field(default_factory=dict)  # where kernels read it, if not there
 
     def build(self) -> tuple[str, Callable[..., tuple[Any, ...]]]:
         """Writes the program and executes its definition."""
@@ -44,7 +46,7 @@ class Program:
         self.names.update(
             launch=native.launcher(), empty=native.empty, as_array=np.asarray,
             check_error_state=helpers.check_error_state, report=helpers.floating_point_report,
-            library_call=helpers.library_call, guarded_call=helpers.guarded_call, expect=helpers.expect,
+            library_call=helpers.library_call, guarded_call=helpers.guarded_call, settle=helpers.settle,
         )  # fmt: skip
         for node in graph.inputs:
             self.arrays[node] = self._name(node)
@@ -64,6 +66,7 @@ class Program:
             else:
                 self._call(step)
             dead = [self.arrays[node] for node in last.get(position, ())]
+            dead += [self.for_kernels[node] for node in last.get(position, ()) if node in self.for_kernels]
             if dead:
                 self.lines.append(f"del {', '.join(dead)}")
         if launches:
@@ -102,12 +105,25 @@ class Program:
 
     def _rank_zero_inputs(self) -> None:
         """NumPy scalars become 0-d arrays, which kernels can read."""
-        read = {node for step in self.schedule.steps if step.kernel is not None for node in step.reads}
         for node in self.schedule.graph.inputs:
-            if node in read and isinstance(node.type, TensorType) and not node.type.ndim:
-                name = f"{self.arrays[node]}_array"
+            if node in self._read_by_kernels and isinstance(node.type, TensorType) and not node.type.ndim:
+                name = self.for_kernels[node] = f"{self.arrays[node]}_array"
                 self.lines.append(f"{name} = as_array({self.arrays[node]})")
-                self.names.setdefault("_rank_zero", {})[node] = name
+
+    @cached_property
+    def _read_by_kernels(self) -> set[Node]:
+        return {node for step in self.schedule.steps if step.kernel is not None for node in step.reads}
+
+    def _settle(self, node: Node) -> None:
+        """Makes sure that what NumPy returned lies in memory as the type says, where a kernel will read it."""
+        if node not in self._read_by_kernels or not isinstance(node.type, TensorType) or not node.type.layout.dense:
+            return
+        type = node.type
+        name = self.for_kernels[node] = f"{self.arrays[node]}_dense"
+        dtype = self._constant(type.dtype.name, type.dtype)
+        self.lines.append(
+            f"{name} = settle({self.arrays[node]}, {dtype}, {self._shape(type.shape)}, {type.layout.order})"
+        )
 
     def _last_uses(self) -> dict[int, list[Node]]:
         outputs = set(self.schedule.graph.outputs)
@@ -142,7 +158,7 @@ class Program:
             arguments = []
             for argument in function.parameters.arguments:
                 if isinstance(argument, Node):
-                    arguments.append(self.names.get("_rank_zero", {}).get(argument) or self.arrays[argument])
+                    arguments.append(self.for_kernels.get(argument, self.arrays[argument]))
                 else:
                     arguments.append(partial if isinstance(argument, str) else self._size(argument))
             kernel = self._constant(function.name, addresses[function.name])
@@ -191,6 +207,7 @@ class Program:
         self.arrays[node] = self._name(node)
         text = self._view_text(node, source)
         self.lines.append(f"{self.arrays[node]} = {text}")
+        self._settle(node)
 
     def _view_text(self, node: Node, source: str) -> str:
         shape = node.tensor.shape
@@ -244,6 +261,7 @@ class Program:
                 operands.append(self._text(operand) if isinstance(operand, int | SymInt) else self._number(operand))
         if node.op == "get":
             self.lines.append(f"{self.arrays[node]} = {operands[0]}[{node.attrs['index']}]")
+            self._settle(node)
             return
         if node.op == "cond":
             yes, no = (
@@ -265,6 +283,7 @@ class Program:
         call = "library_call" if node.op in _QUIET or OPS[node.op].kind == "pointwise" else "guarded_call"
         text = f"{call}({', '.join([function, *operands, *attrs])})"
         self.lines.append(f"{self.arrays[node]} = {text}")
+        self._settle(node)
 
     def _number(self, value: Any) -> str:
         return self._constant(f"constant_{len(self.names)}", value)

@@ -15,7 +15,7 @@ import numpy as np
 from tcompile.backends.llvm import exponential, vmath
 from tcompile.backends.llvm.division import float_divmod, integer_divide, integer_power
 from tcompile.backends.llvm.text import SUPPORTED, scalar_type
-from tcompile.backends.llvm.vectors import BOOL, INTEGER_OVERFLOW, ONLY_NUMPY, Vectors
+from tcompile.backends.llvm.vectors import BOOL, DIVIDE, INTEGER_OVERFLOW, ONLY_NUMPY, Vectors
 from tcompile.graph import Node, Operand, ScalarType, SymInt, TensorType
 from tcompile.graph.types import DType
 
@@ -135,6 +135,7 @@ def _magnitude_against_infinity(v: Vectors, d: DType, a: str, sign: str) -> str:
 
 def _logaddexp(v: Vectors, d: DType, o: list[str], has_symbol: vmath.HasSymbol) -> str:
     zero = v.constant(d, 0)
+    v.report(v.w.get(f"fcmp uno {v.type(d)} {o[0]}, {o[1]}"), ONLY_NUMPY)  # whether NumPy warns depends on its loops
     same = v.compare("eq", d, o[0], o[1])
     a, b = v.pick(same, d, zero, o[0]), v.pick(same, d, zero, o[1])
     distance = v.call("fabs", d, v.op("fsub", d, a, b))
@@ -142,6 +143,16 @@ def _logaddexp(v: Vectors, d: DType, o: list[str], has_symbol: vmath.HasSymbol) 
     tail = vmath.call(v, "log1p", d, [tail], has_symbol)
     apart = v.op("fadd", d, maximum(v, d, o[0], o[1]), tail)
     return v.pick(same, d, v.op("fadd", d, o[0], v.constant(d, math.log(2.0))), apart)
+
+
+def _report_poles(v: Vectors, d: DType, o: list[str]) -> None:
+    """The flags of powers on which C libraries and NumPy's own loops do not agree."""
+    zero = v.constant(d, 0)
+    pole = v.mask("and", v.compare("eq", d, o[0], zero), v.compare("lt", d, o[1], zero))
+    v.report(pole, DIVIDE)
+    infinite = [_magnitude_against_infinity(v, d, a, "eq") for a in o if not is_constant(a)]
+    if infinite:
+        v.report(infinite[0] if len(infinite) == 1 else v.mask("or", *infinite), ONLY_NUMPY)
 
 
 _ANY: dict[str, Emit] = {
@@ -279,6 +290,8 @@ def emit(
             return found
     if name == "exp":
         return exponential.exp(v, operand, o[0])
+    if name == "pow" and operand.kind == "f":
+        _report_poles(v, operand, o)
     if name == "logaddexp":
         return _logaddexp(v, operand, o, has_symbol)
     return vmath.call(v, name, operand, o, has_symbol)

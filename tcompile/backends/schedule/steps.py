@@ -25,6 +25,7 @@ from tcompile.graph.sizes import UnprovableSizeError, hint, is_one, product, sam
 
 SMALL = 1 << 15  # elements below which unrelated work is fused just to save a launch
 MOST_MEMBERS = 24
+DEEPEST = 64  # operations in a row that one kernel computes without storing anything
 
 
 @dataclass(eq=False)
@@ -130,6 +131,7 @@ class _Planner:
                     self._need_array(operand)
             elif self.kind[node] == "reshape":
                 self._need_array(node)
+        self._cut_long_chains()
         last_call: Step | None = None
         for node in self.graph.nodes:
             if node not in self.live:
@@ -151,6 +153,14 @@ class _Planner:
                 self._assign(node)
         if not self.final:
             self._store_what_is_dear()
+
+    def _cut_long_chains(self) -> None:
+        depth: dict[Node, int] = {}
+        for node in self.graph.nodes:
+            if node in self.live:
+                depth[node] = 1 + max((depth.get(o, 0) for o in node.inputs if not self.is_leaf(o)), default=0)
+                if depth[node] > DEEPEST and self.kind[node] == "map":
+                    self.stored.add(node)
 
     def _place(self, step: Step, node: Node) -> None:
         self.steps.append(step)
