@@ -1,0 +1,131 @@
+"""Values, special values and flags of the vector functions, against NumPy in extended precision."""
+
+import contextlib
+import itertools
+
+import numpy as np
+import pytest
+from tcompile.backends.llvm import compile_graph
+from tcompile.backends.llvm.vmath import FUNCTIONS
+from tcompile.backends.replay import Replay
+from tcompile.graph import Graph, TensorType
+from tcompile.graph.ops import apply
+from tests.backends.llvm_cases import FLOATS, check, run_both, same
+
+UNARY = sorted(name for name, f in FUNCTIONS.items() if f.arity == 1)
+NUMPY = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
+         "atan2": "arctan2", "pow": "power"}  # fmt: skip
+# Where each function is ordinary: no flag may be raised there.
+DOMAIN = {"log": (1e-3, 1e3), "log2": (1e-3, 1e3), "log10": (1e-3, 1e3), "log1p": (-0.99, 100), "asin": (-1, 1),
+          "acos": (-1, 1), "acosh": (1, 1e4), "atanh": (-0.99, 0.99), "exp": (-80, 80), "exp2": (-100, 100),
+          "expm1": (-20, 80), "sinh": (-80, 80), "cosh": (-80, 80)}  # fmt: skip
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -2.0, np.nan, np.inf, -np.inf, 1e-30, -1e-30, 1e30, -1e30, 100.0, -100.0, 800.0,
+           -800.0, 1e5, 3.5e38]  # fmt: skip
+ULP = 4.0
+
+
+def one(name, dtype, n, arity=1):
+    graph = Graph(name)
+    inputs = [graph.input(f"x{i}", TensorType(np.dtype(dtype), (n,))) for i in range(arity)]
+    graph.outputs = [apply(graph, name, *inputs)]
+    return graph
+
+
+def reference(name, *operands):
+    with np.errstate(all="ignore"):
+        return getattr(np, NUMPY.get(name, name))(*(o.astype(np.longdouble) for o in operands))
+
+
+def assert_within(got, exact, ulp):
+    with np.errstate(all="ignore"):
+        unit = np.spacing(np.abs(exact).astype(got.dtype))
+        error = np.abs(got - exact) / unit
+    worst = np.nanmax(error)
+    assert worst <= ulp, (worst, got[np.nanargmax(error)], exact[np.nanargmax(error)])
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", UNARY)
+def test_error_and_no_flags_on_ordinary_data(name, dtype):
+    low, high = DOMAIN.get(name, (-30, 30))
+    rng = np.random.default_rng(3)
+    x = np.concatenate([np.linspace(low, high, 20011), rng.uniform(low, high, 20000), rng.normal(size=5000) * 0.01])
+    x = x[(x >= low) & (x <= high)].astype(dtype)
+    x = x[(x >= low) & (x <= high)]
+    (got,) = compile_graph(one(name, dtype, len(x)))(x)  # raises Replay on any flag
+    assert_within(got, reference(name, x), ULP)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", UNARY)
+def test_special_values_and_flags(name, dtype):
+    graph = one(name, dtype, 1)
+    for value in SPECIAL:
+        with np.errstate(all="ignore"):
+            x = np.array([value], dtype)
+        got, expected, noisy = run_both(graph, x)
+        if noisy:
+            assert got is None, (name, value)
+        elif got is None:
+            assert name == "exp" and np.isposinf(x[0])
+        else:
+            same(got[0], expected[0], ulp=ULP)
+        with np.errstate(all="ignore"):
+            same(compile_graph(graph)(x)[0], expected[0], ulp=ULP)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", ["atan2", "hypot", "pow", "logaddexp", "nextafter"])
+def test_two_operands(name, dtype):
+    rng = np.random.default_rng(4)
+    x, y = rng.normal(size=20000).astype(dtype) * 3, rng.normal(size=20000).astype(dtype) * 3
+    if name == "pow":
+        x = np.abs(x) + np.asarray(0.01, dtype)
+    (got,) = compile_graph(one(name, dtype, len(x), 2))(x, y)
+    if name == "nextafter":
+        same(got, np.nextafter(x, y))
+    else:
+        exact = reference(name, x, y)
+        if name == "logaddexp":  # cancels near zero in NumPy as well
+            keep = np.abs(exact) > 1
+            got, exact = got[keep], exact[keep]
+        assert_within(got, exact, ULP)
+    graph = one(name, dtype, 1, 2)
+    compiled = compile_graph(graph)
+    for a, b in itertools.product(SPECIAL, SPECIAL):
+        with np.errstate(all="ignore"):
+            x, y = np.array([a], dtype), np.array([b], dtype)
+        got, expected, noisy = run_both(graph, x, y)
+        if noisy:
+            assert got is None, (name, a, b)
+        elif got is not None:
+            same(got[0], expected[0], ulp=ULP)
+        with np.errstate(all="ignore"), contextlib.suppress(Replay):
+            same(compiled(x, y)[0], expected[0], ulp=ULP)
+
+
+def test_powers_of_negative_numbers():
+    x = np.linspace(-20, 20, 101)
+    for exponent in (3.0, -2.0, 4.0):
+        keep = x[x != 0]
+        check(lambda op, x: op("pow", x, exponent), keep, ulp=ULP)
+    check(lambda op, x: op("pow", x, 0.5), x, ulp=ULP)
+
+
+def test_functions_give_the_same_wherever_the_element_lies():
+    x = np.linspace(0.1, 5, 67).astype("float32")
+    names = ["exp", "log", "sin", "tanh", "cbrt", "atan"]
+    for name in names:
+        (whole,) = compile_graph(one(name, "float32", 67))(x)
+        for start, stop in ((0, 1), (3, 20), (60, 67)):
+            (part,) = compile_graph(one(name, "float32", stop - start))(x[start:stop].copy())
+            same(part, whole[start:stop])
+
+
+def test_without_libmvec_scalar_functions_take_over(monkeypatch):
+    from tcompile.backends.llvm import native
+
+    monkeypatch.setattr(native, "has_symbol", lambda name: False)
+    x = np.linspace(0.1, 5, 67)
+    check(lambda op, x: [op(n, x) for n in ("log", "sin", "tanh", "expm1")], x, ulp=ULP)
+    check(lambda op, x: [op(n, x) for n in ("log", "sin")], x.astype("float32"), ulp=ULP)
