@@ -56,7 +56,9 @@ def check(graph, *args):
             assert (a.dtype, a.shape) == (b.dtype, b.shape)
             assert a.size == 0 or strides_that_matter(a) == strides_that_matter(b)
             np.testing.assert_array_equal(a, b)
-            np.testing.assert_array_equal(np.signbit(a) & (a == a), np.signbit(b) & (b == b)) if a.dtype.kind == "f" else None
+            np.testing.assert_array_equal(
+                np.signbit(a) & (a == a), np.signbit(b) & (b == b)
+            ) if a.dtype.kind == "f" else None
             for x in args:
                 assert np.shares_memory(a, x) == np.shares_memory(b, x)
         pairs = itertools.combinations(range(len(values)), 2)
@@ -131,10 +133,20 @@ def test_constants_become_numbers():
 
 def test_casts():
     x = np.arange(4, dtype="i1")
-    graph = build(lambda b, call, v: FRONTEND.method(b, FRONTEND.method(b, v, "astype", ["i8"], {}), "astype", ["f4"], {}), x)
+    graph = build(
+        lambda b, call, v: FRONTEND.method(
+            b, FRONTEND.method(b, v, "astype", ["i8"], {}), "astype", ["f4"], {}
+        ),
+        x,
+    )
     assert ops(check(graph, x)) == ["astype"]
     y = np.array([2**62 + 1, -5])
-    graph = build(lambda b, call, v: FRONTEND.method(b, FRONTEND.method(b, v, "astype", ["f8"], {}), "astype", ["f4"], {}), y)
+    graph = build(
+        lambda b, call, v: FRONTEND.method(
+            b, FRONTEND.method(b, v, "astype", ["f8"], {}), "astype", ["f4"], {}
+        ),
+        y,
+    )
     assert ops(check(graph, y)) == ["astype", "astype"]
 
 
@@ -159,9 +171,18 @@ def test_cse():
     assert ops(check(graph, x)) == ["sin", "add"]
     graph = build(lambda b, call, v: (call(np.sin, v), call(np.sin, v)), x)
     assert ops(check(graph, x)) == ["sin", "sin"]
-    graph = build(lambda b, call, v: (call(np.transpose, call(np.sin, v)), call(np.sin, v), call(np.add, call(np.sin, v), 1)), x)
+    graph = build(
+        lambda b, call, v: (
+            call(np.transpose, call(np.sin, v)),
+            call(np.sin, v),
+            call(np.add, call(np.sin, v), 1),
+        ),
+        x,
+    )
     assert ops(check(graph, x)).count("sin") == 2
-    graph = build(lambda b, call, v: (call(np.multiply, v, 0.0), call(np.multiply, v, -0.0), call(np.multiply, v, 1)), x)
+    graph = build(
+        lambda b, call, v: (call(np.multiply, v, 0.0), call(np.multiply, v, -0.0), call(np.multiply, v, 1)), x
+    )
     assert ops(check(graph, x)).count("multiply") == 3
     graph = build(lambda b, call, v: (call(np.transpose, v), call(np.transpose, v)), x)
     assert ops(check(graph, x)) == ["permute_dims"] * 2
@@ -206,7 +227,11 @@ def test_passes_are_told():
     told, seen = [], []
     with bus.listening(told.append):
         transforms.run(graph, on_pass=lambda name, g: seen.append(name))
-    assert [e.name for e in told if isinstance(e, PassFinished)] == seen == [name for name, _ in transforms.PIPELINE]
+    assert (
+        [e.name for e in told if isinstance(e, PassFinished)]
+        == seen
+        == [name for name, _ in transforms.PIPELINE]
+    )
     assert (told[0].before, told[0].after) == (1, 2)
 
 
@@ -214,7 +239,10 @@ def test_symbolic_sizes():
     b = Builder()
     n = b.env.symbol(5, minimum=2)
     x = Traced(b.graph.input("x", TensorType(np.dtype("f4"), (n, 3))))
-    b.graph.outputs = [FRONTEND.call(b, np.var, [x], {"axis": 0, "ddof": 1}).node, FRONTEND.call(b, np.mean, [x], {}).node]
+    b.graph.outputs = [
+        FRONTEND.call(b, np.var, [x], {"axis": 0, "ddof": 1}).node,
+        FRONTEND.call(b, np.mean, [x], {}).node,
+    ]
     after = transforms.run(b.graph, verify)
     assert not {"var", "mean"} & set(ops(after))
     for rows in (5, 9):

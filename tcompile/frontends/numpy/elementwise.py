@@ -89,18 +89,28 @@ def _as_node(b: Builder, value: Any, dtype: DType) -> Operand:
     return constant(b, dtype.type(weak_as(value, dtype))).node
 
 
-@function("clip")
 @method("clip")
+def _clip(b: Builder, x: Traced, min: Any = None, max: Any = None, out: Any = None, dtype: Any = None) -> Traced:
+    refuse_unless("clip", out=(out, (None,)), dtype=(dtype, (None,)))
+    return clipped(b, x, min, max)
+
+
+@function("clip")
 def clip(
     b: Builder, a: Any, a_min: Any = NO_VALUE, a_max: Any = NO_VALUE, out: Any = None, *, min: Any = NO_VALUE,
     max: Any = NO_VALUE, dtype: Any = None,
 ) -> Traced:  # fmt: skip
-    """``np.clip``: maximum with the lower bound, then minimum with the upper one."""
+    """``np.clip``."""
     refuse_unless("clip", out=(out, (None,)), dtype=(dtype, (None,)))
-    x = array(b, a)
-    low = min if a_min is NO_VALUE else a_min
-    high = max if a_max is NO_VALUE else a_max
-    low, high = (None if v is NO_VALUE else v for v in (low, high))
+    if a_min is NO_VALUE and a_max is NO_VALUE:
+        a_min, a_max = (None if v is NO_VALUE else v for v in (min, max))
+    elif a_min is NO_VALUE or a_max is NO_VALUE or min is not NO_VALUE or max is not NO_VALUE:
+        raise CannotCapture("operation-raises", "clip with one bound missing, or given twice")
+    return clipped(b, array(b, a), a_min, a_max)
+
+
+def clipped(b: Builder, x: Traced, low: Any, high: Any) -> Traced:
+    """The maximum with the lower bound, then the minimum with the upper one."""
     if x.type.dtype.kind in "iu":
         # NumPy drops bounds that do not bound before it promotes.
         info = np.iinfo(x.type.dtype)

@@ -251,7 +251,8 @@ def norm(b: Builder, x: Any, ord: Any = None, axis: Any = None, keepdims: Any = 
             raise CannotCapture("unsupported-argument", "a matrix norm")
         return call(b, "numpy.linalg.norm", [value], TensorType(dtype, ()), Slot(0), ord)
     place = axis_in(axis, value.type.ndim)
-    require_c("norm", value)
+    if value.type.ndim > 2:
+        require_c("norm", value)
     shape = (*value.type.shape[:place], *value.type.shape[place + 1 :])
     return call(b, "numpy.linalg.norm", [value], TensorType(dtype, shape), Slot(0), ord, place)
 

@@ -14,7 +14,7 @@ import numpy as np
 from tcompile.frontends.base import Builder, CannotCapture, Traced, TracedNumber
 from tcompile.frontends.numpy import linear, ufuncs
 from tcompile.frontends.numpy.values import BOOL, Weak, cast, constant, is_weak, nested
-from tcompile.graph.sizes import same_shape
+from tcompile.graph.sizes import SymInt, same_shape
 from tcompile.graph.types import DType
 
 BINARY: dict[str, np.ufunc] = {
@@ -116,8 +116,10 @@ def _between_scalars(b: Builder, ufunc: np.ufunc, left: Traced | Weak, right: Tr
 
 def _fast_power(left: Traced, right: Weak) -> np.ufunc | None:
     """The ufunc that ``left ** right`` runs instead of ``power``, or None."""
+    if isinstance(right, SymInt):
+        right = right.specialise()
     if type(right) not in (int, float):
-        if isinstance(right, TracedNumber) and left.type.dtype.kind in "fc":
+        if isinstance(right, TracedNumber):
             # Which ufunc runs depends on the number's value: 0.5 is sqrt, 2.0 may be square.
             raise CannotCapture("data-dependent-value", "** with an exponent known at run time only")
         return None

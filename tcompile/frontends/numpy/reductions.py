@@ -325,12 +325,12 @@ def _order_statistic(b: Builder, name: str, a: Any, q: tuple[Any, ...], axis: An
     _nonempty(name, x, axes)
     if not axes:
         raise CannotCapture("operation-raises", f"{name} over no axes")
-    require_c(name, x)
     keep = _keep(keepdims)
     target = getattr(np, name)
     dtype = standin_dtype(target, np.ones(1, x.type.dtype), *q)
     type = reduced_type(x.type, axes, keep, dtype)
     if type.ndim > 1:
+        require_c(name, x)
         type = TensorType(dtype, type.shape)
     plain = None if axis is None else (axes if len(axes) > 1 else axes[0])
     return call(b, f"numpy.{name}", [x], type, Slot(0), *q, axis=plain, keepdims=keep)

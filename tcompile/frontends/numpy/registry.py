@@ -83,13 +83,32 @@ def _signature(handler: Handler) -> inspect.Signature:
     return inspect.signature(handler)
 
 
-def invoke(handler: Handler, name: str, b: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Calls ``handler``; arguments that its signature does not have mean CannotCapture."""
+@cache
+def _own_signature(known: Any) -> inspect.Signature | None:
+    """The signature that NumPy itself states, where it does."""
     try:
-        _signature(handler).bind(b, *args, **kwargs)
+        return inspect.signature(known)
+    except (TypeError, ValueError):
+        return None
+
+
+def invoke(
+    handler: Handler, name: str, b: Any, args: Sequence[Any], kwargs: Mapping[str, Any], known: Any = None
+) -> Any:
+    """Calls ``handler`` for the NumPy function ``known``.
+
+    Arguments that NumPy's own signature or the handler's does not have mean CannotCapture. A parameter that NumPy calls
+    ``b`` is ``b_`` in a handler, whose ``b`` is the builder.
+    """
+    own = _own_signature(known)
+    renamed = {"b_" if key == "b" else key: value for key, value in kwargs.items()}
+    try:
+        if own is not None:
+            own.bind(*args, **kwargs)
+        _signature(handler).bind(b, *args, **renamed)
     except TypeError as error:
         raise CannotCapture("unsupported-argument", f"{name}: {error}") from error
-    return handler(b, *args, **kwargs)
+    return handler(b, *args, **renamed)
 
 
 def refuse_unless(name: str, **arguments: tuple[Any, tuple[Any, ...]]) -> None:

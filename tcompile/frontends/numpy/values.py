@@ -8,6 +8,7 @@ every handler reads its arguments in one way, and so that what is not exact is r
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -162,8 +163,10 @@ def nested(b: Builder, value: Any, dtype: DType | None = None) -> Traced:
 
     template, stand_in = walk(value)
     try:
-        seen = np.array(stand_in, dtype)
-    except (ValueError, OverflowError, TypeError) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            seen = np.array(stand_in, dtype)
+    except (ValueError, OverflowError, TypeError, Warning) as error:
         raise CannotCapture("operation-raises", str(error)) from error
     if not takes_dtype(seen.dtype):
         raise CannotCapture("unsupported-dtype", f"a list becomes an array of dtype {seen.dtype}")
@@ -237,7 +240,8 @@ def call(
 def standin_dtype(function: Callable[..., Any], *args: Any, **kwargs: Any) -> DType:
     """The dtype that ``function`` gives, asked of NumPy on small stand-ins. What it raises, the user's call would."""
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("error")
             dtype: DType = np.asarray(function(*args, **kwargs)).dtype
     except Exception as error:
         raise CannotCapture("operation-raises", str(error)) from error
