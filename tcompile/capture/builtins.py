@@ -15,10 +15,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.operators import BINARY, COMPARE, binary, contains, identical, unary
+from tcompile.capture.sources import AttributeSource, ComputedSource, ConstantSource, ItemSource
 from tcompile.capture.special import SPECIAL, refuse_marked
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.callable import IteratorValue, PartialValue
+from tcompile.capture.values.classes import plain_constructor, plain_named_tuple
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
 from tcompile.capture.values.container import DictValue, RangeValue, SequenceValue, SliceValue, constant_of
 from tcompile.capture.values.object import ObjectValue
@@ -64,8 +66,11 @@ def call_constant(tx: Capture, function: Constant, args: Sequence[Value], kwargs
     except TypeError:
         handler = None
     if handler is not None:
+        fewest, most = _ARITY.get(target, (0, len(args)))
+        if not fewest <= len(args) <= most:
+            raise CannotCapture("unknown-function", f"{function.describe()} with {len(args)} positional arguments")
         return handler(tx, args, kwargs)
-    if isinstance(target, type) and issubclass(target, tuple) and hasattr(target, "_fields"):
+    if isinstance(target, type) and plain_named_tuple(target) and plain_constructor(target):
         return _named_tuple(tx, target, args, kwargs)
     if target in _IO:
         raise CannotCapture("input-output", function.describe())
@@ -73,7 +78,7 @@ def call_constant(tx: Capture, function: Constant, args: Sequence[Value], kwargs
         if target in _MATH and any(isinstance(arg, FloatValue | IntegerValue) for arg in args) and len(args) == 1:
             return _math(tx, target, args[0])
         return tx.fold(target, args, kwargs)
-    if isinstance(target, types.MethodDescriptorType) and args:
+    if isinstance(target, types.MethodDescriptorType) and args and issubclass(args[0].python_type, target.__objclass__):
         return args[0].method(tx, target.__name__, args[1:], kwargs)
     raise CannotCapture("unknown-function", function.describe())
 
@@ -83,8 +88,6 @@ _MATH = {math.sqrt, math.exp, math.log, math.sin, math.cos, math.tan, math.tanh,
 
 def _math(tx: Capture, function: Callable[..., Any], value: Value) -> Value:
     """A function of a run-time number, left to plain Python before the graph."""
-    from tcompile.capture.sources import ComputedSource
-
     source = tx.number_source(value)
     assert source is not None
     hint = value.hint if isinstance(value, FloatValue) else value.size.hint  # type: ignore[attr-defined]
@@ -108,14 +111,13 @@ def _no_keywords(name: str, kwargs: Mapping[str, Value]) -> None:
 
 
 def _named_tuple(tx: Capture, cls: Any, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-    if cls.__new__.__code__.co_filename.startswith("<string>") is False and "__new__" in cls.__dict__:
-        if not cls.__new__.__qualname__.startswith("<") and "namedtuple_" not in cls.__new__.__code__.co_filename:
-            raise CannotCapture("unknown-function", f"`{cls.__qualname__}` defines __new__")
     values: dict[str, Value] = dict(zip(cls._fields, args, strict=False))
     values.update(kwargs)
+    repeated = set(cls._fields[: len(args)]) & set(kwargs)
     for name, default in cls._field_defaults.items():
-        values.setdefault(name, tx.plain_value(default))
-    if set(values) != set(cls._fields) or len(args) > len(cls._fields):
+        if name not in values:
+            values[name] = tx.wrap(default, ItemSource(AttributeSource(ConstantSource.of(cls.__qualname__, cls), "_field_defaults"), name))
+    if set(values) != set(cls._fields) or len(args) > len(cls._fields) or repeated:
         raise CannotCapture("operation-raises", f"wrong arguments for {cls.__qualname__}")
     return SequenceValue([values[name] for name in cls._fields], cls)
 
@@ -174,8 +176,10 @@ def _dict(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Va
             items.update(arg.items)
             continue
         for pair in arg.iterate(tx):
-            key, value = pair.iterate(tx)
-            items[constant_of(key, "a dict key")] = value
+            parts = list(pair.iterate(tx))
+            if len(parts) != 2:
+                raise CannotCapture("operation-raises", "dict() of items that are no pairs")
+            items[constant_of(parts[0], "a dict key")] = parts[1]
     items.update(kwargs)
     return DictValue(items)
 
@@ -223,7 +227,7 @@ def _reversed(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -
     if isinstance(args[0], RangeValue):
         return IteratorValue(Constant(i) for i in reversed(args[0].fixed()))
     if isinstance(args[0], SequenceValue):
-        return IteratorValue(iter(list(reversed(args[0].items))))
+        return IteratorValue(reversed(args[0].items))
     raise CannotCapture("unknown-function", f"reversed of {args[0].describe()}")
 
 
@@ -250,7 +254,9 @@ def _next(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Va
 def _sum(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     total: Value = args[1] if len(args) > 1 else kwargs.get("start", Constant(0))
     values = list(args[0].iterate(tx))
-    if any(isinstance(v, FloatValue) or (isinstance(v, Constant) and isinstance(v.value, float)) for v in values):
+    if isinstance(total, Constant) and isinstance(total.value, str | bytes | bytearray):
+        raise CannotCapture("operation-raises", "sum() can't sum strings")
+    if any(isinstance(v, FloatValue) or (isinstance(v, Constant) and isinstance(v.value, float | complex)) for v in [*values, total]):
         # Python 3.12 sums floats with compensation: leave it to Python itself.
         return tx.fold(sum, [SequenceValue(values, tuple), total], {})
     for value in values:
@@ -372,24 +378,35 @@ def _issubclass(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value])
 @handles(getattr)
 def _getattr(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     name = constant_of(args[1], "an attribute name")
-    if len(args) == 3 and not _has(args[0], name):
+    if len(args) == 3 and not _has(tx, args[0], name):
         return args[2]
     return args[0].attribute(tx, name)
 
 
 @handles(hasattr)
 def _hasattr(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-    name = constant_of(args[1], "an attribute name")
-    found = _has(args[0], name)
-    if isinstance(args[0], ObjectValue):
-        tx.decide(args[0].source, f"hasattr({{}}, {name!r})", f"hasattr({args[0].source.text}, {name!r})", found)
-    return Constant(found)
+    return Constant(_has(tx, args[0], constant_of(args[1], "an attribute name")))
 
 
-def _has(value: Value, name: str) -> bool:
-    if isinstance(value, ObjectValue | Constant):
-        return hasattr(value.value, name)
-    return hasattr(value.python_type, name)
+def _has(tx: Capture, value: Value, name: str) -> bool:
+    if type(name) is not str:
+        raise CannotCapture("operation-raises", "attribute name must be string")
+    if isinstance(value, ObjectValue):
+        return value.has(tx, name)
+    if isinstance(value, Constant):
+        found = hasattr(value.value, name)
+        if isinstance(value.value, type | types.ModuleType) and not tx.is_library_name(_module_name(value.value)):
+            source = value.source or ConstantSource.of(value.describe(), value.value)
+            return tx.decide(source, f"hasattr({{}}, {name!r})", f"hasattr({source.text}, {name!r})", found)
+        return found
+    found = hasattr(value.python_type, name)
+    if not found and not isinstance(value, ArrayValue | SequenceValue | DictValue | FloatValue | IntegerValue):
+        raise CannotCapture("unsupported-object", f"hasattr of {value.describe()}")  # functions have attributes of their own
+    return found
+
+
+def _module_name(value: Any) -> str:
+    return value.__name__ if isinstance(value, types.ModuleType) else str(value.__module__)
 
 
 @handles(functools.partial)
@@ -424,3 +441,12 @@ def _register_operators() -> None:
 
 
 _register_operators()
+_ARITY: dict[Any, tuple[int, int]] = {
+    len: (1, 1), range: (1, 3), slice: (1, 3), list: (0, 1), tuple: (0, 1), dict: (0, 1), enumerate: (1, 2), zip: (0, 99),
+    map: (2, 99), filter: (2, 2), reversed: (1, 1), iter: (1, 1), next: (1, 2), sum: (1, 2), min: (1, 9999),
+    max: (1, 9999), any: (1, 1), all: (1, 1), sorted: (1, 1), abs: (1, 1), bool: (0, 1), isinstance: (2, 2),
+    issubclass: (2, 2), getattr: (2, 3), hasattr: (2, 2), functools.partial: (1, 9999), functools.reduce: (2, 3),
+    **dict.fromkeys([*BINARY.values(), *COMPARE.values()], (2, 2)),
+    **dict.fromkeys([operator.getitem, operator.is_, operator.contains], (2, 2)),
+    **dict.fromkeys([operator.neg, operator.pos, operator.invert, operator.not_, operator.truth], (1, 1)),
+}  # fmt: skip

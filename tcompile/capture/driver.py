@@ -18,6 +18,7 @@ from tcompile.capture.interpreter import Frame
 from tcompile.capture.program import Captured, finish, plain
 from tcompile.capture.sources import FunctionSource, LocalSource
 from tcompile.capture.state import Capture, CaptureOptions
+from tcompile.capture.values.base import Unread
 from tcompile.capture.values.callable import FunctionValue
 from tcompile.errors import StanceError
 from tcompile.frontends.base import CannotCapture, Frontend
@@ -48,7 +49,10 @@ def capture(
     outcome, used_floats = _attempt(function, values, name, frontends, options, profile)
     if outcome.graph_break is not None and used_floats:
         profile.floats_open = False  # a float's value may be what was missing: fix them by guards and try again
-        outcome, _ = _attempt(function, values, name, frontends, options, profile)
+        fixed, _ = _attempt(function, values, name, frontends, options, profile)
+        if fixed.graph_break is None:
+            return fixed
+        profile.floats_open = True  # it was not
     return outcome
 
 
@@ -59,15 +63,15 @@ def _attempt(
     """One walk through the function, and whether a float that varies took part in it."""
     code = function.__code__
     names = local_names(code)
-    tx = Capture(frontends, options, profile, Graph(name))
+    tx = Capture(frontends, options, profile, Graph(name), code)
     try:
         if code.co_flags & 0x2A0:  # generator, coroutine, asynchronous generator
             raise CannotCapture("generator", f"`{function.__qualname__}`")
         root = FunctionValue.of(tx, function, FunctionSource())
         arguments = {
-            local: (value, LocalSource(i, local)) for i, (local, value) in enumerate(zip(names, values, strict=True))
+            local: Unread(value, LocalSource(i, local)) for i, (local, value) in enumerate(zip(names, values, strict=True))
         }
-        result = Frame(tx, root, {}, arguments).run()
+        result = Frame(tx, root, arguments).run()
         return Outcome(finish(tx, result, len(names))), tx.used_floats
     except CannotCapture as stopped:
         broke = GraphBreak(stopped.reason, stopped.detail, tx.user_stack())

@@ -50,6 +50,8 @@ class GuardFailure:
     def __str__(self) -> str:
         if self.guard is None:
             return self.seen
+        if self.guard.expected in self.guard.text:
+            return f"{self.guard.text}, got {self.seen}"
         return f"{self.guard.text} (expected {self.guard.expected}, got {self.seen})"
 
 

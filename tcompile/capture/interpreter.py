@@ -15,23 +15,39 @@ import dis
 import linecache
 import types
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from tcompile.capture.operators import COMPARE, binary, contains, identical, unary
-from tcompile.capture.sources import GlobalSource, Source
+from tcompile.capture.operators import COMPARE, INPLACE, binary, contains, identical, unary
+from tcompile.capture.sources import AttributeSource, FunctionSource, GlobalSource
 from tcompile.capture.state import Capture, Effect
-from tcompile.capture.values.array import ArrayMethod, ArrayValue
-from tcompile.capture.values.base import NULL, Null, Value
-from tcompile.capture.values.callable import Cell, FunctionValue, IteratorValue
-from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
+from tcompile.capture.values.array import ArrayValue
+from tcompile.capture.values.base import NULL, Null, Unread, Value, settled
+from tcompile.capture.values.callable import Cell, FunctionValue, IteratorValue, MethodValue
+from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import BuiltinMethod, DictValue, SequenceValue, SliceValue, constant_of
+from tcompile.capture.values.object import ObjectValue
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Location
 from tcompile.observe.events import UserLine
 
 Handler = Callable[["Frame", dis.Instruction], None]
 _HANDLERS: dict[str, Handler] = {}
-_DECODED: dict[int, tuple[types.CodeType, list[dis.Instruction], dict[int, int]]] = {}
+
+
+@dataclass(eq=False)
+class Decoded:
+    """A code object made ready for the interpreter: one list entry an instruction."""
+
+    code: types.CodeType
+    instructions: list[dis.Instruction]
+    handlers: list[Handler | None]
+    positions: dict[int, int]  # instruction number by offset
+    locations: list[Location | None]  # filled in as they are asked for
+    has_blocks: bool  # whether it has ``try`` or ``with``
+
+
+_DECODED: dict[int, Decoded] = {}
 
 
 class _Returned(Exception):
@@ -59,10 +75,10 @@ def handler(*names: str) -> Callable[[Handler], Handler]:
     return register
 
 
-def decode(code: types.CodeType) -> tuple[list[dis.Instruction], dict[int, int]]:
-    """The instructions of ``code`` and the position of each by its offset."""
+def decode(code: types.CodeType) -> Decoded:
+    """The instructions of ``code``, decoded once."""
     found = _DECODED.get(id(code))
-    if found is None or found[0] is not code:
+    if found is None or found.code is not code:
         instructions = [i for i in dis.get_instructions(code) if i.opname not in ("EXTENDED_ARG", "CACHE")]
         positions = {i.offset: n for n, i in enumerate(instructions)}
         previous = -1
@@ -72,30 +88,31 @@ def decode(code: types.CodeType) -> tuple[list[dis.Instruction], dict[int, int]]
             previous = i.offset
         if len(_DECODED) > 512:
             _DECODED.clear()
-        found = _DECODED[id(code)] = (code, instructions, positions)
-    return found[1], found[2]
+        found = _DECODED[id(code)] = Decoded(
+            code, instructions, [_HANDLERS.get(i.opname) for i in instructions], positions, [None] * len(instructions),
+            any(i.opname == "PUSH_EXC_INFO" for i in instructions),
+        )  # fmt: skip
+    return found
+
+
+def has_blocks(code: types.CodeType) -> bool:
+    """Whether ``code`` has ``try`` or ``with`` in it: a generator that is dropped would run its clean-up."""
+    return decode(code).has_blocks
 
 
 class Frame:
     """One function's execution on captured values."""
 
-    def __init__(
-        self, tx: Capture, function: FunctionValue, arguments: dict[str, Value],
-        pending: dict[str, tuple[Any, Source]] | None = None,
-    ) -> None:  # fmt: skip
+    def __init__(self, tx: Capture, function: FunctionValue, arguments: dict[str, Value]) -> None:
         self.tx = tx
-        self.pending = dict(pending or {})  # arguments from outside, guarded when they are first read
         self.function = function
         self.code = function.code
         self.locals: dict[str, Value] = dict(arguments)
         self.stack: list[Value] = []
-        self.cells: dict[str, Cell] = {}
+        self.cells: dict[str, Cell] = dict(zip(self.code.co_freevars, function.closure, strict=True))
         self.keyword_names: tuple[str, ...] = ()
-        self.instructions, self.positions = decode(self.code)
+        self.decoded = decode(self.code)
         self.at = 0
-        for name in self.code.co_cellvars:
-            self.cells[name] = Cell(self.load_local(name) if name in self.pending else self.locals.get(name))
-        self.cells.update(zip(self.code.co_freevars, function.closure, strict=True))
 
     # -- running -----------------------------------------------------------------------------------------------------
     def run(self) -> Value:
@@ -124,17 +141,18 @@ class Frame:
 
     def _steps(self) -> None:
         tx, limit = self.tx, self.tx.options.max_instructions
+        instructions, handlers = self.decoded.instructions, self.decoded.handlers
         while True:
-            instruction = self.instructions[self.at]
-            self.at += 1
+            at = self.at
+            self.at = at + 1
             tx.instructions += 1
             if tx.instructions > limit:
                 raise CannotCapture("too-long", f"More than {limit} instructions were followed.")
-            run = _HANDLERS.get(instruction.opname)
+            run = handlers[at]
             if run is None:
-                raise CannotCapture("unsupported-instruction", instruction.opname)
-            tx.builder.location = self.location(instruction)
-            run(self, instruction)
+                raise CannotCapture("unsupported-instruction", instructions[at].opname)
+            tx.builder.location = self.location(at)
+            run(self, instructions[at])
 
     def push(self, value: Value) -> None:
         """Puts a value on the stack."""
@@ -142,38 +160,42 @@ class Frame:
 
     def pop(self) -> Value:
         """Takes the top of the stack."""
+        value = self.stack.pop()
+        return value.settle(self.tx) if type(value) is Unread else value
+
+    def pop_unread(self) -> Value:
+        """Takes the top of the stack, which is only moved elsewhere."""
         return self.stack.pop()
 
     def pop_many(self, count: int) -> list[Value]:
         """Takes ``count`` values, the deepest first."""
         if not count:
             return []
-        values = self.stack[-count:]
+        values = [settled(self.tx, value) for value in self.stack[-count:]]
         del self.stack[-count:]
         return values
 
     def jump(self, instruction: dis.Instruction) -> None:
         """Goes to the instruction's target."""
-        self.at = self.positions[instruction.argval]
+        self.at = self.decoded.positions[instruction.argval]
 
     # -- where we are ------------------------------------------------------------------------------------------------
-    def location(self, instruction: dis.Instruction) -> Location:
-        """The user's line behind an instruction."""
-        place = instruction.positions
-        line = (place.lineno if place else None) or self.code.co_firstlineno
-        known = self.tx._lines.get((self.code, instruction.offset))
+    def location(self, at: int) -> Location:
+        """The user's line behind instruction number ``at``."""
+        known = self.decoded.locations[at]
         if known is None:
-            text = linecache.getline(self.code.co_filename, line).strip()
-            known = Location(
+            place = self.decoded.instructions[at].positions
+            line = (place.lineno if place else None) or self.code.co_firstlineno
+            known = self.decoded.locations[at] = Location(
                 self.code.co_filename, line, place.col_offset if place else None,
-                place.end_col_offset if place and place.end_lineno == line else None, self.code.co_name, text,
+                place.end_col_offset if place and place.end_lineno == line else None, self.code.co_name,
+                linecache.getline(self.code.co_filename, line).strip(),
             )  # fmt: skip
-            self.tx._lines[self.code, instruction.offset] = known
         return known
 
     def user_line(self) -> UserLine:
         """The line being executed."""
-        where = self.location(self.instructions[max(self.at - 1, 0)])
+        where = self.location(max(self.at - 1, 0))
         return UserLine(
             file=where.file, line=where.line, column=where.column, end_column=where.end_column,
             function=where.function, text=where.text,
@@ -184,14 +206,14 @@ class Frame:
         """A global, or a built-in where there is none."""
         effect = self.tx.effects.get(name) if self.globals_are_root else None
         if effect is not None:
+            self._guard_root_globals()
             if effect.value is None:
                 raise CannotCapture("operation-raises", f"name {name!r} is not defined")
             return effect.value
         if name in self.function.globals:
-            return self.tx.wrap(self.function.globals[name], GlobalSource(name, self.function.home))
+            return Unread(self.function.globals[name], GlobalSource(name, self.function.home))
         if hasattr(builtins, name):
-            names = self.function.globals
-            held = self.tx.prologue.constant(names)
+            held = self.tx.prologue.constant(self.function.globals)
             self.tx.prologue.guard(
                 self.function.home, f"{name!r} not in {held}", f"no global named {name!r}", "the built-in"
             )
@@ -203,23 +225,30 @@ class Frame:
         """Whether this frame's globals are those that effects are stored to."""
         return self.function.globals is self.tx.frames[0].function.globals
 
+    def _guard_root_globals(self) -> None:
+        """Effects go to the compiled function's globals: where another function has them too, that is a guard."""
+        if not isinstance(self.function.home, FunctionSource):
+            held = self.tx.prologue.constant(self.function.globals)
+            self.tx.prologue.guard(
+                AttributeSource(FunctionSource(), "__globals__"), f"{{}} is {held}", "the module is the same", "the module"
+            )
+
     def store_global(self, name: str, value: Value | None) -> None:
         """Remembers a store to a global of the compiled function's module, done after the graph."""
         if not self.globals_are_root:
             raise CannotCapture("side-effect", f"Assigning the global `{name}` of another module")
+        self._guard_root_globals()
         self.tx.effects.pop(name, None)
         self.tx.effects[name] = Effect(name, value)
 
     def load_local(self, name: str) -> Value:
         """A local variable. Raises CannotCapture where plain Python would raise UnboundLocalError."""
-        if name not in self.locals:
-            if name in self.pending:
-                self.locals[name] = self.tx.wrap(*self.pending.pop(name))
-                return self.locals[name]
-            if name in self.cells:
-                return CellReference(self.cells[name])
-            raise CannotCapture("operation-raises", f"local variable {name!r} is not set")
-        return self.locals[name]
+        value = self.locals.get(name)
+        if value is not None:
+            return value
+        if name in self.cells:
+            return CellReference(self.cells[name])
+        raise CannotCapture("operation-raises", f"local variable {name!r} is not set")
 
 
 class CellReference(Value):
@@ -244,7 +273,7 @@ def _return_generator(f: Frame, i: dis.Instruction) -> None:
 
 @handler("MAKE_CELL")
 def _make_cell(f: Frame, i: dis.Instruction) -> None:
-    f.locals.pop(i.argval, None)  # from now on the variable lives in its cell
+    f.cells[i.argval] = Cell(f.locals.pop(i.argval, None))  # from now on the variable lives in its cell
 
 
 @handler("PUSH_NULL")
@@ -254,7 +283,7 @@ def _push_null(f: Frame, i: dis.Instruction) -> None:
 
 @handler("POP_TOP")
 def _pop_top(f: Frame, i: dis.Instruction) -> None:
-    f.pop()
+    f.pop_unread()
 
 
 @handler("COPY")
@@ -286,7 +315,7 @@ def _return_const(f: Frame, i: dis.Instruction) -> None:
 
 @handler("RETURN_VALUE")
 def _return_value(f: Frame, i: dis.Instruction) -> None:
-    raise _Returned(f.pop())
+    raise _Returned(f.pop_unread())
 
 
 @handler("YIELD_VALUE")
@@ -301,9 +330,10 @@ def _load_fast(f: Frame, i: dis.Instruction) -> None:
 
 @handler("LOAD_FAST_AND_CLEAR")
 def _load_fast_and_clear(f: Frame, i: dis.Instruction) -> None:
-    if i.argval in f.pending:
-        f.load_local(i.argval)
-    f.push(f.locals.pop(i.argval, NULL))
+    found = f.locals.pop(i.argval, None)
+    if found is None and i.argval in f.cells and i.argval in f.code.co_cellvars:
+        found = CellReference(f.cells.pop(i.argval))
+    f.push(found or NULL)
 
 
 @handler("LOAD_FAST_LOAD_FAST")
@@ -313,29 +343,31 @@ def _load_fast_twice(f: Frame, i: dis.Instruction) -> None:
 
 
 def _store_local(f: Frame, name: str, value: Value) -> None:
-    f.pending.pop(name, None)
     if isinstance(value, Null):
         f.locals.pop(name, None)
+        f.cells.pop(name, None)
+    elif isinstance(value, CellReference):
+        f.cells[name] = value.cell
     else:
         f.locals[name] = value
 
 
 @handler("STORE_FAST")
 def _store_fast(f: Frame, i: dis.Instruction) -> None:
-    _store_local(f, i.argval, f.pop())
+    _store_local(f, i.argval, f.pop_unread())
 
 
 @handler("STORE_FAST_LOAD_FAST")
 def _store_load(f: Frame, i: dis.Instruction) -> None:
     store, load = i.argval
-    _store_local(f, store, f.pop())
+    _store_local(f, store, f.pop_unread())
     f.push(f.load_local(load))
 
 
 @handler("STORE_FAST_STORE_FAST")
 def _store_store(f: Frame, i: dis.Instruction) -> None:
     for name in i.argval:
-        _store_local(f, name, f.pop())
+        _store_local(f, name, f.pop_unread())
 
 
 @handler("DELETE_FAST")
@@ -351,17 +383,17 @@ def _load_closure(f: Frame, i: dis.Instruction) -> None:
 
 @handler("LOAD_DEREF", "LOAD_CLASSDEREF")
 def _load_deref(f: Frame, i: dis.Instruction) -> None:
-    f.push(f.cells[i.argval].get(f.tx, i.argval))
+    f.push(f.cells[i.argval].get(i.argval))
 
 
 @handler("STORE_DEREF")
 def _store_deref(f: Frame, i: dis.Instruction) -> None:
-    f.cells[i.argval].set(f.pop(), i.argval)
+    f.cells[i.argval].set(f.pop_unread(), i.argval)
 
 
 @handler("DELETE_DEREF")
 def _delete_deref(f: Frame, i: dis.Instruction) -> None:
-    f.cells[i.argval].get(f.tx, i.argval)
+    f.cells[i.argval].get(i.argval)
     f.cells[i.argval].set(None, i.argval)
 
 
@@ -410,10 +442,13 @@ def _import(f: Frame, i: dis.Instruction) -> None:
 
 
 def _attribute(f: Frame, owner: Value, name: str) -> Value:
-    if isinstance(owner, Constant) and isinstance(owner.value, str | bytes | int | float | complex | range):
+    if isinstance(owner, Constant) and type(owner.value) in _WITH_METHODS:
         if hasattr(owner.value, name) and callable(getattr(owner.value, name)):
             return BuiltinMethod(owner, name)
     return owner.attribute(f.tx, name)
+
+
+_WITH_METHODS = (str, bytes, int, float, complex, bool, frozenset)
 
 
 @handler("LOAD_ATTR")
@@ -464,7 +499,8 @@ def _store_slice(f: Frame, i: dis.Instruction) -> None:
 
 @handler("DELETE_SUBSCR")
 def _delete_subscr(f: Frame, i: dis.Instruction) -> None:
-    raise CannotCapture("side-effect", f"Deleting an item of {f.stack[-2].describe()}")
+    owner, key = f.pop_many(2)
+    owner.delete_item(f.tx, key)
 
 
 # -- operators -----------------------------------------------------------------------------------------------------------
@@ -488,9 +524,13 @@ def _inplace(f: Frame, sign: str, left: Value, right: Value) -> Value:
             left.method(f.tx, "extend", [right], {})
             return left
         raise CannotCapture("unsupported-operands", f"{left.describe()} {sign}= {right.describe()}")
-    if isinstance(left, DictValue):
+    if isinstance(left, DictValue) and sign == "|":
         left.method(f.tx, "update", [right], {})
         return left
+    if isinstance(left, ObjectValue):
+        result = left.inplace(f.tx, INPLACE[sign], right)
+        if result is not None:
+            return result
     return binary(f.tx, sign, left, right)
 
 
@@ -685,7 +725,7 @@ def _for_iter(f: Frame, i: dis.Instruction) -> None:
     f.pop()
     f.jump(i)
     # 3.12 and later name END_FOR (3.13: and the POP_TOP after it) as target; they clean up what is gone already.
-    if f.instructions[f.at].opname == "END_FOR":
+    if f.decoded.instructions[f.at].opname == "END_FOR":
         f.at += 1
         if _END_FOR_POPS:
             f.at += 1
@@ -719,10 +759,10 @@ def _pop_jump_none(f: Frame, i: dis.Instruction) -> None:
 
 @handler("JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP")
 def _jump_or_pop(f: Frame, i: dis.Instruction) -> None:
-    if f.stack[-1].truth(f.tx) == (i.opname == "JUMP_IF_TRUE_OR_POP"):
+    value = f.pop()
+    if value.truth(f.tx) == (i.opname == "JUMP_IF_TRUE_OR_POP"):
+        f.push(value)
         f.jump(i)
-    else:
-        f.pop()
 
 
 @handler("RAISE_VARARGS", "RERAISE", "PUSH_EXC_INFO", "LOAD_ASSERTION_ERROR")
@@ -794,17 +834,19 @@ def _kw_names(f: Frame, i: dis.Instruction) -> None:
 @handler("CALL")
 def _call(f: Frame, i: dis.Instruction) -> None:
     names, f.keyword_names = f.keyword_names, ()
-    _finish_call(f, f.pop_many(i.arg or 0), names)
+    _finish_call(f, i.arg or 0, names)
 
 
 @handler("CALL_KW")
 def _call_kw(f: Frame, i: dis.Instruction) -> None:
     names = constant_of(f.pop(), "keyword names")
-    _finish_call(f, f.pop_many(i.arg or 0), names)
+    _finish_call(f, i.arg or 0, names)
 
 
-def _finish_call(f: Frame, args: list[Value], names: tuple[str, ...]) -> None:
-    first, second = f.pop_many(2)
+def _finish_call(f: Frame, count: int, names: tuple[str, ...]) -> None:
+    args = f.stack[len(f.stack) - count :]
+    del f.stack[len(f.stack) - count :]
+    second, first = f.pop(), f.pop()
     if isinstance(first, Null):
         function = second
     elif isinstance(second, Null):
@@ -812,8 +854,11 @@ def _finish_call(f: Frame, args: list[Value], names: tuple[str, ...]) -> None:
     else:  # a decorator or comprehension call: the slot holds the first argument
         function = first
         args = [second, *args]
-    count = len(args) - len(names)
-    f.push(function.call(f.tx, args[:count], dict(zip(names, args[count:], strict=True))))
+    followed = function.function if type(function) is MethodValue else function
+    if type(followed) is not FunctionValue:  # which reads its arguments where it uses them
+        args = [settled(f.tx, arg) for arg in args]
+    positional = len(args) - len(names)
+    f.push(function.call(f.tx, args[:positional], dict(zip(names, args[positional:], strict=True))))
 
 
 @handler("CALL_FUNCTION_EX")
@@ -832,4 +877,4 @@ def _load_super_attr(f: Frame, i: dis.Instruction) -> None:
     raise CannotCapture("unsupported-instruction", "super()")
 
 
-__all__ = ["ArrayMethod", "FloatValue", "Frame", "IntegerValue", "decode"]
+__all__ = ["Frame", "decode", "has_blocks"]

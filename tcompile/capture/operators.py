@@ -6,15 +6,18 @@ Enters: an operator sign and two values. Leaves: the value of the result. Exists
 
 from __future__ import annotations
 
+import enum
+import math
 import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
+from tcompile.capture.values.callable import FunctionValue
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
-from tcompile.capture.values.container import DictValue, SequenceValue, constant_of, index_of
-from tcompile.capture.values.object import ObjectValue
+from tcompile.capture.values.container import DictValue, DictViewValue, RangeValue, SequenceValue, constant_of, index_of
+from tcompile.capture.values.object import ObjectValue, OpaqueValue
 from tcompile.frontends.base import CannotCapture
 
 if TYPE_CHECKING:
@@ -34,8 +37,11 @@ _NAMES = {
     "&": "and", "|": "or", "^": "xor", "<<": "lshift", ">>": "rshift",
     "<": "lt", "<=": "le", "==": "eq", "!=": "ne", ">": "gt", ">=": "ge",
 }  # fmt: skip
+INPLACE = {sign: f"__i{_NAMES[sign]}__" for sign in BINARY}
 _SYMBOLIC = ("+", "-", "*", "//", "%")
 _NUMBERS = (int, float, bool, complex)
+_COPIED = (int, float, complex, str, bytes, tuple, frozenset)  # equal ones may or may not be one object
+_NEVER_NUMBERS = (str, bytes, type(None), type(Ellipsis), type)  # equal to no number and to no container
 
 
 def binary(tx: Capture, sign: str, left: Value, right: Value) -> Value:
@@ -53,8 +59,11 @@ def binary(tx: Capture, sign: str, left: Value, right: Value) -> Value:
         return _sequences(tx, sign, left, right)
     if isinstance(left, IntegerValue | FloatValue) or isinstance(right, IntegerValue | FloatValue):
         return _numbers(tx, sign, left, right)
-    if isinstance(left, DictValue) and isinstance(right, DictValue) and sign == "|":
-        return DictValue({**left.items, **right.items})
+    if isinstance(left, DictValue) and isinstance(right, DictValue):
+        if sign == "|":
+            return DictValue({**left.items, **right.items})
+        if sign in ("==", "!="):
+            return Constant(_equal_dicts(tx, left, right) == (sign == "=="))
     return tx.fold(BINARY.get(sign) or COMPARE[sign], [left, right], {})
 
 
@@ -62,7 +71,7 @@ def _numbers(tx: Capture, sign: str, left: Value, right: Value) -> Value:
     """Arithmetic of Python numbers of which at least one is known at run time only."""
     for side in (left, right):
         if isinstance(side, Constant) and not isinstance(side.value, _NUMBERS):
-            if sign in ("==", "!="):
+            if sign in ("==", "!=") and type(side.value) in _NEVER_NUMBERS:
                 return Constant(sign == "!=")
             raise CannotCapture("unsupported-operands", f"{left.describe()} {sign} {right.describe()}")
     a, b = _size_of(left), _size_of(right)
@@ -105,7 +114,11 @@ def _sequences(tx: Capture, sign: str, left: Value, right: Value) -> Value:
         if sign == "*" and isinstance(sequence, SequenceValue) and sequence.cls in (list, tuple):
             if isinstance(count, Constant | IntegerValue):
                 return SequenceValue(sequence.items * index_of(count), sequence.cls)
-    if sign in ("==", "!="):
+    other = right if isinstance(left, SequenceValue) else left
+    known = isinstance(other, DictValue | IntegerValue | FloatValue | FunctionValue)
+    if isinstance(other, Constant):
+        known = type(other.value) in (*_NUMBERS, *_NEVER_NUMBERS)
+    if sign in ("==", "!=") and known:
         return Constant(sign == "!=")
     if sign == "%" and isinstance(left, Constant):
         return tx.fold(operator.mod, [left, right], {})
@@ -114,6 +127,12 @@ def _sequences(tx: Capture, sign: str, left: Value, right: Value) -> Value:
 
 def _constant_sequence(value: SequenceValue) -> Constant:
     return Constant(value.cls(constant_of(item, "an item compared") for item in value.items))
+
+
+def _equal_dicts(tx: Capture, left: DictValue, right: DictValue) -> bool:
+    if left.keys.keys() != right.keys.keys():
+        return False
+    return all(equal(tx, left.at(key), right.at(key)) for key in left.keys)
 
 
 def equal(tx: Capture, left: Value, right: Value) -> bool:
@@ -126,6 +145,8 @@ def equal(tx: Capture, left: Value, right: Value) -> bool:
         return all(equal(tx, a, b) for a, b in zip(left.items, right.items, strict=True))
     if isinstance(left, Constant) and isinstance(right, Constant) and left.value is right.value:
         return True
+    if any(isinstance(side, FloatValue) and math.isnan(side.hint) for side in (left, right)):
+        raise CannotCapture("object-identity", "A NaN that varies is compared in a container")  # equal to itself alone
     return binary(tx, "==", left, right).truth(tx)
 
 
@@ -147,34 +168,53 @@ def identical(tx: Capture, left: Value, right: Value) -> bool:
     """``left is right``."""
     if left is right:
         return True
-    if isinstance(left, Constant) and isinstance(right, Constant):
-        same_kind = type(left.value) is type(right.value)
-        if left.value is right.value:
-            return True
-        if same_kind and isinstance(left.value, int | float | str | bytes | tuple) and left.value == right.value:
-            raise CannotCapture("object-identity", f"`is` between equal constants {left.describe()}")
-        return False
+    refused = CannotCapture("object-identity", f"{left.describe()} is {right.describe()}")
     for a, b in ((left, right), (right, left)):
-        if isinstance(a, Constant) and (a.value is None or isinstance(a.value, bool | type)):
+        if isinstance(a, Constant) and _is_singleton(a.value):
+            if isinstance(b, Constant):
+                return a.value is b.value
+            if isinstance(b, OpaqueValue | ObjectValue):
+                return a.value is b.value
             if b.python_type is not type(a.value):
                 return False
+    if isinstance(left, Constant | IntegerValue | FloatValue) or isinstance(right, Constant | IntegerValue | FloatValue):
+        if left.python_type is not right.python_type:
+            return False
+        if isinstance(left, Constant) and isinstance(right, Constant):
+            if not isinstance(left.value, _COPIED) and not tx.is_library_name(type(left.value).__module__):
+                return left.value is right.value
+            if isinstance(left.value, str | bytes | int) and left.value != right.value:
+                return False
+        raise refused  # which equal numbers and strings are one object is Python's own business
     if left.source is not None and right.source is not None:
-        # Two places may hold one object: which it is now becomes a guard.
+        # Two places may hold one object: whether they do now becomes a guard.
+        same = tx.objects[left.source] is tx.objects[right.source]
         other = tx.prologue.load(right.source)
-        same = getattr(left, "value", left) is getattr(right, "value", right)
-        if isinstance(left, ArrayValue) or isinstance(right, ArrayValue):
-            raise CannotCapture("object-identity", f"{left.describe()} is {right.describe()}")
-        text = f"{left.source.text} is {right.source.text}"
-        return tx.decide(left.source, f"{{}} is {other}", text, same)
-    if (left.source is None) != (right.source is None) or isinstance(left, ArrayValue | SequenceValue | DictValue):
-        return False  # an object made in here is no object from outside, and no other object made in here
-    raise CannotCapture("object-identity", f"{left.describe()} is {right.describe()}")
+        return tx.decide(left.source, f"{{}} is {other}", f"{left.source.text} is {right.source.text}", same)
+    made = (ArrayValue, SequenceValue, DictValue)
+    if isinstance(left, made) and isinstance(right, made):
+        if left.python_type is not right.python_type:
+            return False
+        if not any(v.traced.scalar if isinstance(v, ArrayValue) else v.python_type is tuple for v in (left, right)):
+            return False  # made in here: no object from outside, and no other object made in here
+    raise refused
+
+
+def _is_singleton(value: Any) -> bool:
+    """Whether an object is the only one that is equal to it, whoever made it."""
+    return value is None or value is Ellipsis or value is NotImplemented or isinstance(value, bool | type | enum.Enum)
 
 
 def contains(tx: Capture, container: Value, item: Value) -> bool:
     """``item in container``."""
     if isinstance(container, DictValue):
-        return constant_of(item, "a dict key") in container.items
+        return constant_of(item, "a dict key") in container.keys
+    if isinstance(container, DictViewValue) and container.name == "keys":
+        return contains(tx, container.owner, item)
+    if isinstance(container, RangeValue):
+        return constant_of(item, "a number looked for") in container.fixed()
+    if isinstance(container, DictViewValue):
+        return any(equal(tx, item, other) for other in container.iterate(tx))
     if isinstance(container, SequenceValue):
-        return any(equal(tx, item, other) for other in container.items)
+        return any(equal(tx, item, other) for other in container.iterate(tx))
     return tx.fold(operator.contains, [container, item], {}).truth(tx)

@@ -180,8 +180,8 @@ def _visible_state(tx: Capture) -> list[Any]:
     seen: dict[int, Any] = {}
 
     def visit(value: Any) -> None:
-        if id(value) in seen:
-            return
+        if id(value) in seen or (getattr(value, "source", None) is not None and not isinstance(value, ArrayValue)):
+            return  # what came from outside is never changed
         if isinstance(value, ArrayValue):
             seen[id(value)] = id(value.traced)
         elif isinstance(value, SequenceValue):

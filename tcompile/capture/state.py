@@ -10,26 +10,29 @@ import linecache
 import math
 import re
 import types
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.dynamic import Profile
 from tcompile.capture.guards import Prologue
-from tcompile.capture.sources import AttributeSource, ComputedSource, SizeSource, Source
+from tcompile.capture.sources import ComputedSource, FunctionSource, SizeSource, Source
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.callable import FunctionValue, IteratorValue
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
 from tcompile.capture.values.container import DictValue, RangeValue, SequenceValue, SliceValue, constant_of
 from tcompile.frontends.base import Builder, CannotCapture, Frontend, Traced, TracedNumber
-from tcompile.graph import Graph, Location, Node, ScalarType, Size, SymInt, TensorType
+from tcompile.graph import Graph, Node, ScalarType, Size, SymInt, TensorType
+from tcompile.graph.ops import OPS
 from tcompile.observe.events import UserLine
 
 if TYPE_CHECKING:
     from tcompile.capture.interpreter import Frame
 
 MAX_DEPTH = 64
+_QUIET = (int, float, bool, str, type(None), type)  # folding these warns of nothing
 _OURS = ("tcompile", "tcompile_jupyter")  # our own functions are called, never followed
 
 
@@ -60,6 +63,7 @@ class Capture:
     options: CaptureOptions
     profile: Profile
     graph: Graph
+    code: types.CodeType  # of the function being captured
     prologue: Prologue = field(default_factory=Prologue)
     frames: list[Frame] = field(default_factory=list)
     effects: dict[str, Effect] = field(default_factory=dict)
@@ -67,10 +71,12 @@ class Capture:
     used_floats: bool = False
     input_sources: list[Source] = field(default_factory=list)
     symbol_texts: dict[str, str] = field(default_factory=dict)
+    objects: dict[Source, Any] = field(default_factory=dict)  # what was found at each place
+    _homes: dict[int, Source] = field(default_factory=dict)
     _wrapped: dict[Source, Value] = field(default_factory=dict)
     _arrays: dict[int, tuple[Traced, ArrayValue]] = field(default_factory=dict)
+    _by_node: dict[Node, list[ArrayValue]] = field(default_factory=dict)
     _numbers: dict[Source, TracedNumber] = field(default_factory=dict)
-    _lines: dict[tuple[types.CodeType, int | None], Location] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.builder = Builder(self.graph)
@@ -83,12 +89,19 @@ class Capture:
         found = self._wrapped.get(source)
         if found is None:
             found = self._wrapped[source] = wrap(self, value, source)
+            self.objects[source] = value
         return found
 
-    def wrap_attribute(self, owner: Constant, name: str, found: Any) -> Value:
-        """The value of a module attribute that a user may rebind."""
-        assert owner.source is not None
-        return self.wrap(found, AttributeSource(owner.source, name))
+    def home_of_globals(self, names: dict[str, Any], home: Source) -> Source:
+        """The function through which a followed function's globals are read: one for each namespace."""
+        if isinstance(home, FunctionSource):
+            return home
+        return self._homes.setdefault(id(names), home)
+
+    def refuse_stored_global(self, module: types.ModuleType, name: str) -> None:
+        """Stops where a module's attribute is read that the captured code itself has stored as a global."""
+        if name in self.effects and self.frames and vars(module) is self.frames[0].function.globals:
+            raise CannotCapture("side-effect", f"Assigning the global `{name}`, which is also read as an attribute,")
 
     def wrap_found(self, found: Any) -> Value:
         """The value of an attribute of a guarded constant: itself constant."""
@@ -116,10 +129,14 @@ class Capture:
         function = inner(value) if inner is not None else None
         return function if isinstance(function, types.FunctionType) else None
 
-    def is_library(self, module: types.ModuleType) -> bool:
-        """Whether a module's attributes are taken as fixed (array libraries and the standard library's math)."""
-        root = module.__name__.partition(".")[0]
-        return any(root == frontend.name for frontend in self.frontends) or root in ("math", "operator", "builtins")
+    def is_library_name(self, module: str) -> bool:
+        """Whether what a module holds is taken as fixed (array libraries and the standard library's math)."""
+        root = module.partition(".")[0]
+        return root in ("math", "operator", "builtins") or any(root == frontend.name for frontend in self.frontends)
+
+    def is_fixed(self, value: Any) -> bool:
+        """Whether a library says that the identity of ``value`` is all there is to know."""
+        return any(frontend.is_fixed(value) for frontend in self.frontends)
 
     def frontend_of(self, function: Any) -> Frontend | None:
         """The frontend that knows ``function``."""
@@ -148,6 +165,7 @@ class Capture:
     def remember(self, array: ArrayValue) -> None:
         """Notes which array object holds a traced value, so that frontends can return the same object."""
         self._arrays[id(array.traced)] = (array.traced, array)
+        self._by_node.setdefault(array.traced.node, []).append(array)
 
     def from_frontend(self, result: Any, owner: Value | None = None) -> Value:
         """The captured value of a frontend's result."""
@@ -158,8 +176,7 @@ class Capture:
             frontend = owner.frontend if isinstance(owner, ArrayValue) else self.frontends[0]
             array = ArrayValue(result, frontend)
             self.remember(array)
-            if array.shared:
-                self._share_bases(result.node)
+            self._note_shared_memory(array)
             return array
         if isinstance(result, SymInt):
             return IntegerValue(result)
@@ -169,13 +186,16 @@ class Capture:
             return DictValue({key: self.from_frontend(item, owner) for key, item in result.items()})
         return Constant(result)
 
-    def _share_bases(self, node: Node) -> None:
-        """Marks the arrays whose memory a view shows: from now on a write to one would be seen through the other."""
-        for operand in node.inputs:
-            for _, array in self._arrays.values():
-                if array.traced.node is operand:
-                    array.shared = True
-            self._share_bases(operand) if operand.op != "input" else None
+    def _note_shared_memory(self, array: ArrayValue) -> None:
+        """Marks the arrays whose memory a new one shows: from now on a write to one would be seen through the other."""
+        nodes = {array.traced.node}
+        node = array.traced.node
+        while node.op != "input" and OPS[node.op].kind == "movement":
+            node = node.inputs[0]
+            nodes.add(node)
+        for other in [other for node in nodes for other in self._by_node.get(node, ())]:
+            if other is not array and not other.traced.scalar:
+                other.shared = array.shared = True
 
     # -- numbers -----------------------------------------------------------------------------------------------------
     def size_symbol(self, size: int, source: Source, axis: int) -> SymInt:
@@ -229,7 +249,7 @@ class Capture:
             if source is None:
                 number = constant_of(operand, "a number")
                 hints.append(number)
-                fields.append(repr(number) if math.isfinite(number) else f"float({str(number)!r})")
+                fields.append(self._number_text(number))
                 continue
             hints.append(operand.hint if isinstance(operand, FloatValue) else operand.size.hint)  # type: ignore[attr-defined]
             fields.append(f"{{{len(parts)}}}")
@@ -248,20 +268,35 @@ class Capture:
         self.prologue.guard(source, "type({}) is float", f"type({source.text}) is float", "float", attribute="__class__")
         return FloatValue(source, result)
 
+    @staticmethod
+    def _number_text(number: Any) -> str:
+        """A constant beside run-time numbers, as an expression."""
+        if type(number) is float:
+            return f"({number!r})" if math.isfinite(number) else f"float({str(number)!r})"
+        if type(number) is bool or (type(number) is int and abs(number) < 1 << 64):
+            return f"({number})"
+        raise CannotCapture("unsupported-operands", f"{type(number).__name__} beside a run-time number")
+
     # -- calls -----------------------------------------------------------------------------------------------------
     def fold(self, function: Callable[..., Any], args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """Calls a pure function now; all arguments must be constants."""
         name = getattr(function, "__name__", "an operator")
         plain = [constant_of(arg, f"an argument of {name}") for arg in args]
         named = {key: constant_of(value, f"an argument of {name}") for key, value in kwargs.items()}
+        quiet = all(type(value) in _QUIET for value in [*plain, *named.values()])
         try:
-            result = function(*plain, **named)
+            if quiet:
+                result = function(*plain, **named)
+            else:
+                with warnings.catch_warnings():  # a warning belongs to each call: leave it to plain Python
+                    warnings.simplefilter("error")
+                    result = function(*plain, **named)
         except Exception as error:
             raise CannotCapture("operation-raises", f"{type(error).__name__}: {error}") from error
         return self.plain_value(result)
 
     def plain_value(self, result: Any) -> Value:
-        """The value of a plain Python object that capture itself computed."""
+        """The value of a plain Python object that capture itself has just made."""
         if isinstance(result, tuple | list) and type(result) in (tuple, list):
             return SequenceValue([self.plain_value(item) for item in result], type(result))
         if type(result) is dict:
@@ -276,15 +311,17 @@ class Capture:
 
     def inline(self, function: FunctionValue, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """Follows a user's function."""
-        from tcompile.capture.interpreter import Frame
+        from tcompile.capture.interpreter import Frame, has_blocks
         from tcompile.capture.values.callable import bind_arguments
 
         if str(function.globals.get("__name__", "")).partition(".")[0] in _OURS:
             raise CannotCapture("unknown-function", function.describe())
         if len(self.frames) >= MAX_DEPTH:
             raise CannotCapture("recursion", f"{function.describe()} is {MAX_DEPTH} calls deep.")
-        frame = Frame(self, function, bind_arguments(function, args, kwargs))
+        frame = Frame(self, function, bind_arguments(self, function, args, kwargs))
         if function.code.co_flags & 0x20:
+            if has_blocks(function.code):
+                raise CannotCapture("generator", f"{function.describe()}, with `try` or `with` in it,")
             return IteratorValue(frame.generate())
         if function.code.co_flags & 0x280:
             raise CannotCapture("generator", function.describe())
@@ -302,14 +339,10 @@ class Capture:
 
     def user_stack(self) -> tuple[UserLine, ...]:
         """The user's lines, outermost first."""
+        if not self.frames:
+            code = self.code
+            return (UserLine(file=code.co_filename, line=code.co_firstlineno, function=code.co_name),)
         return tuple(frame.user_line() for frame in self.frames)
 
 
-def iterate(values: Sequence[Value]) -> Iterator[Value]:
-    """An iterator over values."""
-    return iter(values)
-
-
-__all__ = [
-    "Capture", "CaptureOptions", "Effect", "IteratorValue", "RangeValue", "Size", "SliceValue", "integer",
-]  # fmt: skip
+__all__ = ["Capture", "CaptureOptions", "Effect"]

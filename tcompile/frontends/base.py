@@ -10,7 +10,7 @@ Whatever a frontend cannot express exactly it refuses with ``CannotCapture``; it
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -69,6 +69,19 @@ class Builder:
             raise CannotCapture("operation-raises", str(error)) from error
 
 
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One condition on a library object: Python ``code`` with ``{}`` for its variable, and what a person reads.
+
+    ``attribute`` is the part of the object worth showing where the condition does not hold.
+    """
+
+    code: str
+    text: str
+    expected: str
+    attribute: str = ""
+
+
 class Frontend(Protocol):
     """One library. Every method that builds may raise ``CannotCapture``."""
 
@@ -79,6 +92,25 @@ class Frontend(Protocol):
 
     def is_scalar(self, value: object) -> bool:
         """Whether an object that ``type_of`` accepts is a scalar object rather than an array."""
+
+    def python_type(self, x: Traced) -> type:
+        """The class that Python sees: the array class, or the scalar class of the dtype."""
+
+    def checks(
+        self, name: str, type: TensorType, scalar: bool, open_axes: frozenset[int], constant: Callable[[Any], str]
+    ) -> list[Check]:
+        """How an entry recognises an object of this type, called ``name`` by the user, whose ``open_axes`` may vary.
+
+        ``constant`` gives the name under which the entry holds an object.
+        """
+
+    def is_fixed(self, value: object) -> bool:
+        """Whether ``value`` is an immutable object of the library (a dtype, a function, a class), or one whose every
+        use is refused, so that its identity says all there is to know.
+        """
+
+    def is_constant_scalar(self, value: object) -> bool:
+        """Whether a scalar object that ``type_of`` accepts is better fixed by its value (integers count and choose)."""
 
     def knows(self, function: object) -> bool:
         """Whether ``function`` is one of the library's functions (captured or refused, but never entered)."""

@@ -59,6 +59,10 @@ class Value:
         """``self[key] = value``."""
         raise CannotCapture("side-effect", f"An item of {self.describe()} is assigned, which")
 
+    def delete_item(self, tx: Capture, key: Value) -> None:
+        """``del self[key]``."""
+        raise CannotCapture("side-effect", f"An item of {self.describe()} is deleted, which")
+
     def truth(self, tx: Capture) -> bool:
         """``bool(value)``."""
         raise CannotCapture("unsupported-object", f"The truth of {self.describe()} is asked.")
@@ -76,6 +80,27 @@ class Value:
         if self.source is None:
             raise CannotCapture("unsupported-object", f"{self.describe()} leaves the captured function.")
         return program.load(self.source)
+
+
+class Unread(Value):
+    """An object from outside that the captured code has so far only moved around: nothing about it is guarded.
+
+    It lives on the interpreter's stack, in variables and cells, and in the arguments of followed functions; ``settle``
+    gives the real value, and its guards, when an operation needs one.
+    """
+
+    def __init__(self, value: Any, source: Source) -> None:
+        self.value = value
+        self.source: Source = source
+
+    def settle(self, tx: Capture) -> Value:
+        """The captured value; the same one each time."""
+        return tx.wrap(self.value, self.source)
+
+
+def settled(tx: Capture, value: Value) -> Value:
+    """``value``, read if it was not."""
+    return value.settle(tx) if type(value) is Unread else value
 
 
 class Null(Value):

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.sources import AttributeSource, CellSource, ConstantSource, FunctionSource, ItemSource, Source
-from tcompile.capture.values.base import Value
-from tcompile.capture.values.constant import Constant
+from tcompile.capture.values.base import Unread, Value, settled
 from tcompile.frontends.base import CannotCapture
 
 if TYPE_CHECKING:
@@ -35,12 +34,12 @@ class Cell:
         """Whether nobody outside the capture can see the cell."""
         return self._read is None
 
-    def get(self, tx: Capture, name: str) -> Value:
+    def get(self, name: str) -> Value:
         """The contents. Raises CannotCapture where plain Python would raise NameError."""
         if self.value is None and self._read is not None:
             cell, source = self._read
             try:
-                self.value = tx.wrap(cell.cell_contents, source)
+                self.value = Unread(cell.cell_contents, source)
             except ValueError:
                 pass
         if self.value is None:
@@ -74,20 +73,27 @@ class FunctionValue(Value):
     @staticmethod
     def of(tx: Capture, function: types.FunctionType, source: Source | None) -> FunctionValue:
         """The value of an existing function; what it holds is read through ``source`` or the object itself."""
-        home = source if isinstance(source, FunctionSource) else ConstantSource.of(function.__qualname__, function)
+        home = source if source is not None else ConstantSource.of(function.__qualname__, function)
         cells = [
             Cell(read=(cell, CellSource(name, i, home)))
             for i, (name, cell) in enumerate(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         ]
+        values, named = function.__defaults__ or (), function.__kwdefaults__ or {}
+        held = AttributeSource(home, "__defaults__")
 
-        def default(value: Any, attribute: str, key: Any) -> Lazy:
-            return lambda: tx.wrap(value, ItemSource(AttributeSource(home, attribute), key))
+        def default(position: int) -> Value:
+            text = f"{held.text} has length {len(values)}"
+            tx.prologue.guard(held, f"len({{}}) == {len(values)}", text, str(len(values)))
+            return tx.wrap(values[position], ItemSource(held, position))
 
-        defaults = [default(v, "__defaults__", i) for i, v in enumerate(function.__defaults__ or ())]
-        kwdefaults = {k: default(v, "__kwdefaults__", k) for k, v in (function.__kwdefaults__ or {}).items()}
+        def keyword_default(name: str) -> Value:
+            return tx.wrap(named[name], ItemSource(AttributeSource(home, "__kwdefaults__"), name))
+
         return FunctionValue(
-            function.__code__, function.__globals__, home, cells, defaults, kwdefaults, function, source
-        )
+            function.__code__, function.__globals__, tx.home_of_globals(function.__globals__, home), cells,
+            [functools.partial(default, i) for i in range(len(values))],
+            {name: functools.partial(keyword_default, name) for name in named}, function, source,
+        )  # fmt: skip
 
     @property
     def python_type(self) -> type:
@@ -101,7 +107,8 @@ class FunctionValue(Value):
     def attribute(self, tx: Capture, name: str) -> Value:
         """Metadata of an existing function."""
         if self.function is not None and name in ("__name__", "__qualname__", "__module__", "__doc__"):
-            return Constant(getattr(self.function, name))
+            source = self.source or ConstantSource.of(self.function.__qualname__, self.function)
+            return tx.wrap(getattr(self.function, name), AttributeSource(source, name))
         return super().attribute(tx, name)
 
     def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
@@ -133,6 +140,12 @@ class MethodValue(Value):
     def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """Calls the function with the owner first."""
         return self.function.call(tx, [self.owner, *args], kwargs)
+
+    def attribute(self, tx: Capture, name: str) -> Value:
+        """The object and the function."""
+        if name in ("__self__", "__func__"):
+            return self.owner if name == "__self__" else self.function
+        return super().attribute(tx, name)
 
     def truth(self, tx: Capture) -> bool:
         """Methods are true."""
@@ -180,7 +193,9 @@ class IteratorValue(Value):
         return True
 
 
-def bind_arguments(function: FunctionValue, args: Sequence[Value], kwargs: Mapping[str, Value]) -> dict[str, Value]:
+def bind_arguments(
+    tx: Capture, function: FunctionValue, args: Sequence[Value], kwargs: Mapping[str, Value]
+) -> dict[str, Value]:
     """Parameter names to values, as a call would bind them. Raises CannotCapture where the call would raise."""
     from tcompile.capture.values.container import DictValue, SequenceValue
 
@@ -215,8 +230,8 @@ def bind_arguments(function: FunctionValue, args: Sequence[Value], kwargs: Mappi
         raise CannotCapture("operation-raises", f"{code.co_name}() misses arguments {missing}")
     position = count + keyword_only
     if takes_rest:
-        bound[names[position]] = SequenceValue(rest, tuple)
+        bound[names[position]] = SequenceValue([settled(tx, value) for value in rest], tuple)
         position += 1
     if takes_extra:
-        bound[names[position]] = DictValue(dict(extra))
+        bound[names[position]] = DictValue({name: settled(tx, value) for name, value in extra.items()})
     return bound

@@ -7,14 +7,16 @@ plain Python computes before the graph runs.
 
 from __future__ import annotations
 
+import enum
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcompile.capture.sources import Source
+from tcompile.capture.sources import AttributeSource, ConstantSource, Source
 from tcompile.capture.values.base import Value
+from tcompile.capture.values.classes import attribute_of_class
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import SymInt
 
@@ -51,13 +53,26 @@ class Constant(Value):
         return self.value
 
     def attribute(self, tx: Capture, name: str) -> Value:
-        """Reads the attribute now; module attributes that a user may rebind are guarded."""
+        """Reads the attribute now; attributes that a user may rebind (of modules and classes) are guarded."""
+        owner = self.value
+        if isinstance(owner, type) and not tx.is_library_name(owner.__module__) and owner.__flags__ & (1 << 9):
+            return attribute_of_class(tx, owner, name, self.source)
         try:
-            found = getattr(self.value, name)
+            found = getattr(owner, name)
         except AttributeError as error:
             raise CannotCapture("operation-raises", str(error)) from error
-        if isinstance(self.value, types.ModuleType) and self.source is not None and not tx.is_library(self.value):
-            return tx.wrap_attribute(self, name, found)
+        if isinstance(owner, types.ModuleType):
+            if tx.is_library_name(owner.__name__):
+                return tx.wrap_found(found)
+            tx.refuse_stored_global(owner, name)
+            return tx.wrap(found, AttributeSource(self.source or ConstantSource.of(owner.__name__, owner), name))
+        if isinstance(owner, enum.Enum):
+            if name not in ("name", "value"):
+                raise CannotCapture("unsupported-object", f"Attribute {name!r} of {self.describe()}")
+            return tx.wrap(found, AttributeSource(self.source or ConstantSource.of(str(owner), owner), name))
+        fixed = type(owner) in _LITERALS or isinstance(owner, type) or tx.is_fixed(owner) or isinstance(owner, np.generic)
+        if not fixed and name not in ("__name__", "__qualname__", "__module__", "__doc__"):
+            raise CannotCapture("unsupported-object", f"Attribute {name!r} of {self.describe()}")
         return tx.wrap_found(found)
 
     def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
@@ -66,21 +81,21 @@ class Constant(Value):
 
     def method(self, tx: Capture, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """Runs a method of an immutable object now, when all arguments are constants."""
-        if isinstance(self.value, _PURE_METHODS):
+        if type(self.value) in _PURE_METHODS:
             return tx.fold(getattr(self.value, name), args, kwargs)
         return super().method(tx, name, args, kwargs)
 
     def item(self, tx: Capture, key: Value) -> Value:
-        """Subscripts an immutable object now."""
-        if isinstance(self.value, str | bytes | types.GenericAlias | type) and isinstance(key, Constant):
-            return tx.fold(lambda: self.value[key.value], (), {})
+        """Subscripts a string now."""
+        if type(self.value) in (str, bytes):
+            plain = key.constant() if hasattr(key, "constant") else key.export(tx)
+            return tx.fold(lambda: self.value[plain], (), {})
         return super().item(tx, key)
 
     def truth(self, tx: Capture) -> bool:
         """The object's truth, for types whose truth runs no user code."""
-        if isinstance(self.value, _LITERALS) or callable(self.value) or isinstance(self.value, types.ModuleType | np.dtype):
-            return bool(self.value)
-        if isinstance(self.value, np.generic):
+        quiet = isinstance(self.value, (*_LITERALS, frozenset, range, types.ModuleType, np.dtype, np.generic))
+        if quiet or callable(self.value):
             return bool(self.value)
         return super().truth(tx)
 
@@ -98,7 +113,8 @@ class Constant(Value):
 
     def rebuild(self, program: Rebuilder) -> str:
         """A literal, or the held object."""
-        if type(self.value) in (int, str, bool, type(None), bytes):
+        cls = type(self.value)
+        if cls in (str, bool, type(None), bytes) or (cls is int and abs(self.value) < 1 << 64):
             return repr(self.value)
         return program.constant(self.value)
 
@@ -150,7 +166,7 @@ class FloatValue(Value):
 
     def truth(self, tx: Capture) -> bool:
         """Whether it is not zero, guarded."""
-        return tx.decide(self.source, "{} != 0.0", f"{self.source.text} != 0", self.hint != 0.0)
+        return tx.decide(self.source, "{} != 0.0", f"{self.source.text} != 0.0", self.hint != 0.0)
 
 
 def integer(size: int | SymInt) -> Value:

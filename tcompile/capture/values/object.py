@@ -6,21 +6,19 @@ followed inside. Nothing is written.
 
 from __future__ import annotations
 
-import inspect
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.sources import AttributeSource, Source
 from tcompile.capture.values.base import Value
-from tcompile.capture.values.callable import FunctionValue, MethodValue
-from tcompile.capture.values.constant import Constant
+from tcompile.capture.values.callable import IteratorValue, MethodValue
+from tcompile.capture.values.classes import MISSING, bound, guard_definition, lookup
+from tcompile.capture.values.constant import Constant, IntegerValue
 from tcompile.frontends.base import CannotCapture
 
 if TYPE_CHECKING:
     from tcompile.capture.state import Capture
-
-_MISSING = object()
 
 
 class ObjectValue(Value):
@@ -44,39 +42,41 @@ class ObjectValue(Value):
         cls = type(self.value)
         if not _plain_lookup(cls):
             raise CannotCapture("unsupported-object", f"{self.describe()} defines its own attribute look-up.")
-        found = inspect.getattr_static(cls, name, _MISSING)
+        found = lookup(cls, name)
         own = getattr(self.value, "__dict__", None)
         where = AttributeSource(self.source, name)
         if isinstance(found, property):
-            self._guard_class_attribute(tx, name, found)
-            if not isinstance(found.fget, types.FunctionType):
-                raise CannotCapture("unsupported-object", f"Property {name!r} of {self.describe()}")
-            return FunctionValue.of(tx, found.fget, None).call(tx, [self], {})
-        if isinstance(found, types.MemberDescriptorType) or (isinstance(own, dict) and name in own):
-            if isinstance(found, types.MemberDescriptorType) or not _is_data_descriptor(found):
-                return tx.wrap(self._read(name), where)
+            value = bound(tx, self, cls, name, found)
+            assert value is not None
+            return value
+        if isinstance(found, types.MemberDescriptorType):  # a slot
+            return tx.wrap(self._read(name), where)
+        if _is_data_descriptor(found):
             raise CannotCapture("unsupported-object", f"Attribute {name!r} of {self.describe()} is a descriptor.")
-        if found is _MISSING:
+        if isinstance(own, dict) and name in own:
+            return tx.wrap(self._read(name), where)
+        if found is MISSING:
             if hasattr(cls, "__getattr__"):
                 raise CannotCapture("unsupported-object", f"{self.describe()} defines __getattr__.")
             raise CannotCapture("operation-raises", f"{cls.__name__!r} object has no attribute {name!r}")
         self._guard_not_shadowed(tx, name)
-        if isinstance(found, types.FunctionType):
-            self._guard_class_attribute(tx, name, found)
-            return MethodValue(self, FunctionValue.of(tx, found, None))
-        if isinstance(found, staticmethod) and isinstance(found.__func__, types.FunctionType):
-            self._guard_class_attribute(tx, name, found)
-            return FunctionValue.of(tx, found.__func__, None)
-        if isinstance(found, classmethod) and isinstance(found.__func__, types.FunctionType):
-            self._guard_class_attribute(tx, name, found)
-            return MethodValue(Constant(cls), FunctionValue.of(tx, found.__func__, None))
+        value = bound(tx, self, cls, name, found)
+        if value is not None:
+            return value
         if hasattr(type(found), "__get__"):
-            inner = tx.inlined_function(found)
-            if inner is not None:
-                self._guard_class_attribute(tx, name, found)
-                return MethodValue(self, FunctionValue.of(tx, inner, None))
             raise CannotCapture("unsupported-object", f"Attribute {name!r} of {self.describe()} is a descriptor.")
         return tx.wrap(self._read(name), where)
+
+    def has(self, tx: Capture, name: str) -> bool:
+        """``hasattr(object, name)``, under a guard."""
+        cls = type(self.value)
+        found = lookup(cls, name)
+        if not _plain_lookup(cls) or hasattr(cls, "__getattr__") or hasattr(type(found), "__get__"):
+            self.attribute(tx, name)  # breaks where it cannot be read soundly
+            return True
+        there = found is not MISSING or name in getattr(self.value, "__dict__", ())
+        text = f"hasattr({self.source.text}, {name!r})"
+        return tx.decide(self.source, f"hasattr({{}}, {name!r})", text, there)
 
     def _read(self, name: str) -> Any:
         try:
@@ -89,15 +89,6 @@ class ObjectValue(Value):
             code = f"{name!r} not in {{}}.__dict__"
             tx.prologue.guard(self.source, code, f"{name!r} not in {self.source.text}.__dict__", "no such attribute")
 
-    def _guard_class_attribute(self, tx: Capture, name: str, found: object) -> None:
-        for owner in type(self.value).__mro__:
-            if name in owner.__dict__:
-                held, want = tx.prologue.constant(owner), tx.prologue.constant(found)
-                code = f"{held}.__dict__[{name!r}] is {want}"
-                text = f"{owner.__qualname__}.{name} is unchanged"
-                tx.prologue.guard(self.source, code, text, "the same definition")
-                return
-
     def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """The class's ``__call__``."""
         if hasattr(type(self.value), "__tcompile_inline__"):
@@ -105,11 +96,12 @@ class ObjectValue(Value):
         return self._special(tx, "__call__").call(tx, args, kwargs)
 
     def _special(self, tx: Capture, name: str) -> Value:
-        found = inspect.getattr_static(type(self.value), name, None)
+        cls = type(self.value)
+        found = lookup(cls, name)
         if not isinstance(found, types.FunctionType):
             raise CannotCapture("unknown-function", f"{name} of {self.describe()}")
-        self._guard_class_attribute(tx, name, found)
-        return MethodValue(self, FunctionValue.of(tx, found, None))
+        guard_definition(tx, cls, name, found)
+        return MethodValue(self, tx.wrap_found(found))
 
     def item(self, tx: Capture, key: Value) -> Value:
         """The class's ``__getitem__``."""
@@ -117,23 +109,47 @@ class ObjectValue(Value):
 
     def length(self, tx: Capture) -> Value:
         """The class's ``__len__``."""
-        return self._special(tx, "__len__").call(tx, [], {})
+        result = self._special(tx, "__len__").call(tx, [], {})
+        if not isinstance(result, IntegerValue) and not (isinstance(result, Constant) and type(result.value) is int):
+            raise CannotCapture("unsupported-object", f"The length of {self.describe()} is {result.describe()}.")
+        if (result.size if isinstance(result, IntegerValue) else result.value) < 0:
+            raise CannotCapture("operation-raises", "__len__() should return >= 0")
+        return result
 
     def iterate(self, tx: Capture) -> Iterator[Value]:
         """The class's ``__iter__``."""
-        return self._special(tx, "__iter__").call(tx, [], {}).iterate(tx)
+        found = self._special(tx, "__iter__").call(tx, [], {})
+        if not isinstance(found, IteratorValue):
+            raise CannotCapture("unsupported-object", f"The iterator of {self.describe()} is {found.describe()}.")
+        return found.iterate(tx)
 
     def truth(self, tx: Capture) -> bool:
         """True, unless the class says otherwise in Python."""
         cls = type(self.value)
         if hasattr(cls, "__bool__"):
-            return self._special(tx, "__bool__").call(tx, [], {}).truth(tx)
+            result = self._special(tx, "__bool__").call(tx, [], {})
+            if result.python_type is not bool:
+                raise CannotCapture("operation-raises", "__bool__ should return bool")
+            return result.truth(tx)
         if hasattr(cls, "__len__"):
             return self.length(tx).truth(tx)
         return True
 
+    def inplace(self, tx: Capture, name: str, other: Value) -> Value | None:
+        """The class's in-place method ``name`` (``__iadd__``); None where it has none."""
+        if lookup(type(self.value), name) is MISSING:
+            return None
+        result = self._special(tx, name).call(tx, [other], {})
+        if isinstance(result, Constant) and result.value is NotImplemented:
+            raise CannotCapture("unsupported-operands", f"{name} of {self.describe()} is not implemented.")
+        return result
+
     def operator(self, tx: Capture, name: str, args: Sequence[Value]) -> Value:
         """The class's operator method ``name`` (``__add__``); NotImplemented is not followed."""
+        cls = type(self.value)
+        for other in args:  # a subclass's reflected method would come first
+            if other.python_type is not cls and issubclass(other.python_type, cls):
+                raise CannotCapture("unsupported-operands", f"{name} of {self.describe()} and {other.describe()}")
         result = self._special(tx, name).call(tx, args, {})
         if isinstance(result, Constant) and result.value is NotImplemented:
             raise CannotCapture("unsupported-operands", f"{name} of {self.describe()} is not implemented.")
@@ -168,4 +184,4 @@ def _plain_lookup(cls: type) -> bool:
 
 
 def _is_data_descriptor(found: object) -> bool:
-    return found is not _MISSING and (hasattr(type(found), "__set__") or hasattr(type(found), "__delete__"))
+    return found is not MISSING and (hasattr(type(found), "__set__") or hasattr(type(found), "__delete__"))

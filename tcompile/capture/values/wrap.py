@@ -13,24 +13,22 @@ import math
 import types
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tcompile.capture.sources import AttributeSource, ItemSource, Source
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.callable import FunctionValue, MethodValue, PartialValue
+from tcompile.capture.values.classes import plain_named_tuple
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
-from tcompile.capture.values.container import DictValue, SequenceValue
+from tcompile.capture.values.container import DictValue, RangeValue, SequenceValue, SliceValue
 from tcompile.capture.values.object import ObjectValue, OpaqueValue
 from tcompile.frontends.base import CannotCapture, Frontend
-from tcompile.frontends.checks import array_check
 from tcompile.graph import TensorType
 
 if TYPE_CHECKING:
     from tcompile.capture.state import Capture
 
 _BY_IDENTITY = (
-    types.ModuleType, types.BuiltinFunctionType, type, np.ufunc, np.dtype, types.MethodWrapperType,
-    types.WrapperDescriptorType, types.MethodDescriptorType, types.GenericAlias, enum.Enum,
+    types.ModuleType, types.BuiltinFunctionType, type, types.MethodWrapperType, types.WrapperDescriptorType,
+    types.MethodDescriptorType, types.GenericAlias, enum.Enum,
 )  # fmt: skip
 _MAX_ITEMS = 1000
 
@@ -44,17 +42,21 @@ def wrap(tx: Capture, value: Any, source: Source) -> Value:
         return _integer(tx, value, source)
     if cls is float:
         return _float(tx, value, source)
-    if cls in (str, bytes, complex, range):
+    if cls in (str, bytes):
         return _equal(tx, value, source)
+    if cls is complex:
+        return _complex(tx, value, source)
     for frontend in tx.frontends:
         type_ = frontend.type_of(value)
         if type_ is not None:
             return _array(tx, value, type_, frontend, source)
-    if cls is list or (isinstance(value, tuple) and (cls is tuple or hasattr(cls, "_fields"))):
+    if cls is list or cls is tuple or (isinstance(value, tuple) and plain_named_tuple(cls)):
         return _sequence(tx, value, source)
     if cls is dict:
         return _dict(tx, value, source)
-    if cls is frozenset:
+    if cls is range or cls is slice:
+        return _bounds(tx, value, source)
+    if cls is frozenset and all(type(item) is str for item in value):
         return _equal(tx, value, source)
     if isinstance(value, types.FunctionType):
         return _function(tx, value, source)
@@ -66,8 +68,9 @@ def wrap(tx: Capture, value: Any, source: Source) -> Value:
         return _method(tx, value, source)
     if cls is functools.partial:
         return _partial(tx, value, source)
-    if isinstance(value, _BY_IDENTITY) or tx.frontend_of(value) is not None or tx.is_special(value):
-        return _identical(tx, value, source, getattr(value, "__qualname__", None) or getattr(value, "__name__", repr(value)))
+    if isinstance(value, _BY_IDENTITY) or tx.is_fixed(value) or tx.is_special(value):
+        name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
+        return _identical(tx, value, source, name or repr(value))
     return _object(tx, value, source)
 
 
@@ -84,6 +87,13 @@ def _equal(tx: Capture, value: Any, source: Source) -> Constant:
     return Constant(value, source)
 
 
+def _complex(tx: Capture, value: complex, source: Source) -> Constant:
+    # The text tells -0.0 from 0.0 and finds NaN equal to itself, as == does not.
+    code = f"type({{}}) is complex and repr({{}}) == {repr(value)!r}"
+    tx.prologue.guard(source, code, f"{source.text} == {value!r}", repr(value))
+    return Constant(value, source)
+
+
 def _integer(tx: Capture, value: int, source: Source) -> Value:
     if tx.profile.is_open(source.text, value, tx.options.dynamic) and abs(value) < 1 << 62:
         tx.prologue.guard(
@@ -92,10 +102,16 @@ def _integer(tx: Capture, value: int, source: Source) -> Value:
         )  # fmt: skip
         return IntegerValue(tx.number_symbol(value, source), source)
     advice = "an int that varies becomes symbolic at the next compile (dynamic=None), or at once with dynamic=True"
+    held = str(value) if abs(value) < 1 << 64 else tx.prologue.constant(value)
     tx.prologue.guard(
-        source, f"type({{}}) is int and {{}} == {value}", f"{source.text} == {value}", str(value), advice=advice
+        source, f"type({{}}) is int and {{}} == {held}", f"{source.text} == {shown(value)}", shown(value), advice=advice
     )
     return Constant(value, source)
+
+
+def shown(value: int) -> str:
+    """An int for a person; huge ones in hexadecimal, which has no limit of digits."""
+    return str(value) if abs(value) < 1 << 64 else hex(value)
 
 
 def _float(tx: Capture, value: float, source: Source) -> Value:
@@ -116,15 +132,15 @@ def _float(tx: Capture, value: float, source: Source) -> Value:
 
 def _array(tx: Capture, value: Any, type_: TensorType, frontend: Frontend, source: Source) -> Value:
     scalar = frontend.is_scalar(value)
-    if scalar and type_.dtype.kind in "biu":
-        return _equal(tx, value, source)  # NumPy ints count, index and choose branches: constants serve them
+    if scalar and frontend.is_constant_scalar(value):
+        return _equal(tx, value, source)
     axes = tx.profile.axes(source.text, type_.shape, tx.options.dynamic)  # type: ignore[arg-type]
-    check = array_check(source.text, type_, scalar, frozenset(axes), tx.prologue.constant)
     advice = "" if axes or not type_.shape else "a size that varies becomes symbolic at the next compile (dynamic=None)"
-    for code, text, expected, attribute in check:
+    for check in frontend.checks(source.text, type_, scalar, frozenset(axes), tx.prologue.constant):
         tx.prologue.guard(
-            source, code, text, expected, attribute=attribute, advice=advice if attribute == "shape" else ""
-        )
+            source, check.code, check.text, check.expected, attribute=check.attribute,
+            advice=advice if check.attribute == "shape" else "",
+        )  # fmt: skip
     if axes:
         shape = tuple(
             tx.size_symbol(size, source, axis) if axis in axes else size  # type: ignore[arg-type]
@@ -143,30 +159,45 @@ def _sequence(tx: Capture, value: Any, source: Source) -> Value:
         source, f"type({{}}) is {held} and len({{}}) == {len(value)}",
         f"{source.text} is a {cls.__name__} of length {len(value)}", f"length {len(value)}",
     )  # fmt: skip
-    items = [tx.wrap(item, ItemSource(source, i)) for i, item in enumerate(value)]
-    return SequenceValue(items, cls, source)
+    items = tuple(value)
+    return SequenceValue.outside(len(items), lambda i: tx.wrap(items[i], ItemSource(source, i)), cls, source)
 
 
 def _dict(tx: Capture, value: dict[Any, Any], source: Source) -> Value:
-    if len(value) > _MAX_ITEMS or not all(isinstance(key, str | int | bytes | bool | None) for key in value):
+    if len(value) > _MAX_ITEMS or not all(type(key) in (str, int, bytes, bool, type(None)) for key in value):
         return _object(tx, value, source)
-    keys = tuple(value)
+    found = dict(value)
+    keys = tuple(found)
     held = tx.prologue.constant(keys)
     dict_ = tx.prologue.constant(dict)
-    tx.prologue.guard(
-        source, f"type({{}}) is {dict_} and tuple({{}}) == {held}",
-        f"{source.text} is a dict with keys {list(keys)!r}", f"keys {list(keys)!r}",
-    )  # fmt: skip
-    return DictValue({key: tx.wrap(item, ItemSource(source, key)) for key, item in value.items()}, source)
+    code = f"type({{}}) is {dict_} and tuple({{}}) == {held}"
+    if any(type(key) is not str for key in keys):  # 1 and True are equal
+        code += f" and tuple(map(type, {{}})) == {tx.prologue.constant(tuple(map(type, keys)))}"
+    tx.prologue.guard(source, code, f"{source.text} is a dict with keys {list(keys)!r}", f"keys {list(keys)!r}")
+    return DictValue.outside(keys, lambda key: tx.wrap(found[key], ItemSource(source, key)), source)
+
+
+def _bounds(tx: Capture, value: Any, source: Source) -> Value:
+    cls = type(value)
+    held = tx.prologue.constant(cls)
+    tx.prologue.guard(source, f"type({{}}) is {held}", f"{source.text} is a {cls.__name__}", f"a {cls.__name__}")
+    parts = [tx.wrap(getattr(value, name), AttributeSource(source, name)) for name in ("start", "stop", "step")]
+    if cls is slice:
+        return SliceValue(*parts, source=source)
+    bounds = [part.size if isinstance(part, IntegerValue) else part.value for part in parts]  # type: ignore[attr-defined]
+    return RangeValue(*bounds, source=source)
 
 
 def _function(tx: Capture, value: types.FunctionType, source: Source) -> Value:
     if tx.frontend_of(value) is not None or tx.is_special(value):
         return _identical(tx, value, source, value.__qualname__)
-    held, code = tx.prologue.constant(value), tx.prologue.constant(value.__code__)
+    # The code and the globals are the function; what else it holds is read, and guarded, through it.
+    code, names = tx.prologue.constant(value.__code__), tx.prologue.constant(value.__globals__)
+    held = tx.prologue.constant(types.FunctionType)
     tx.prologue.guard(
-        source, f"{{}} is {held} and {{}}.__code__ is {code}", f"{source.text} is {value.__qualname__}",
-        value.__qualname__, advice=f"`{source.text}` was redefined: the new definition is compiled",
+        source, f"type({{}}) is {held} and {{}}.__code__ is {code} and {{}}.__globals__ is {names}",
+        f"{source.text} is {value.__qualname__}", value.__qualname__,
+        advice=f"`{source.text}` was redefined: the new definition is compiled",
     )  # fmt: skip
     return FunctionValue.of(tx, value, source)
 
@@ -194,13 +225,13 @@ def _object(tx: Capture, value: Any, source: Source) -> Value:
     held = tx.prologue.constant(cls)
     code, text = f"type({{}}) is {held}", f"type({source.text}) is {cls.__qualname__}"
     tx.prologue.guard(source, code, text, cls.__qualname__, attribute="__class__")
-    if isinstance(value, np.ndarray):
-        dtype = tx.prologue.constant(value.dtype)
+    dtype = getattr(value, "dtype", None) if tx.is_library_name(cls.__module__) else None
+    if dtype is not None:  # an array, but none that a frontend takes: another dtype may be taken
+        want = tx.prologue.constant(dtype)
         tx.prologue.guard(
-            source, f"{{}}.dtype == {dtype}", f"{source.text}.dtype == {value.dtype}", str(value.dtype), attribute="dtype"
+            source, f"{{}}.dtype == {want}", f"{source.text}.dtype == {dtype}", str(dtype), attribute="dtype"
         )
-        what = "a subclass of ndarray" if cls is not np.ndarray else f"an array of dtype {value.dtype}"
-        return OpaqueValue(value, source, what)
+        return OpaqueValue(value, source, f"an array of class {cls.__name__} and dtype {dtype}")
     if cls.__flags__ & (1 << 9):  # a class made by a class statement
         return ObjectValue(value, source)
     return OpaqueValue(value, source, f"an object of class {cls.__qualname__}")

@@ -1,22 +1,28 @@
 """The NumPy frontend itself: one object that capture asks, dispatching to the tables.
 
-Enters: NumPy objects, calls and operators on traced values. Leaves: what the handlers of the sibling files built.
+Enters: NumPy objects, calls and operators on traced values. Leaves: what the handlers of the sibling files
+built.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import types
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from tcompile.frontends.base import Builder, CannotCapture, Traced
-from tcompile.frontends.numpy import indexing, operators, plain, reductions, ufuncs, values
+from tcompile.frontends.base import Builder, CannotCapture, Check, Traced
+from tcompile.frontends.numpy import checks, indexing, operators, plain, reductions, ufuncs, values
 from tcompile.frontends.numpy.creation import scalar_type
 from tcompile.frontends.numpy.registry import ATTRIBUTES, FUNCTIONS, METHODS, OPAQUE, invoke
 from tcompile.graph import TensorType
 
+_FIXED = (
+    np.ufunc, np.dtype, type, types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType,
+    types.ModuleType, type(np.sum),  # the dispatcher around NumPy's Python functions
+)  # fmt: skip
 _OPERATOR_METHODS = {"__abs__": "abs", "__neg__": "-", "__pos__": "+", "__invert__": "~"}
 
 
@@ -58,6 +64,26 @@ class NumPyFrontend:
         """Whether ``value`` is a NumPy scalar object."""
         return isinstance(value, np.generic)
 
+    def python_type(self, x: Traced) -> type:
+        """ndarray, or the scalar class of the dtype."""
+        return x.type.dtype.type if x.scalar else np.ndarray
+
+    def checks(
+        self, name: str, type: TensorType, scalar: bool, open_axes: frozenset[int], constant: Callable[[Any], str]
+    ) -> list[Check]:
+        """How an entry recognises an array or scalar of this type."""
+        return checks.checks(name, type, scalar, open_axes, constant)
+
+    def is_fixed(self, value: object) -> bool:
+        """Functions, ufuncs, dtypes and classes of NumPy; random generators, whose every use is refused."""
+        if isinstance(value, _FIXED):
+            return self.knows(value)
+        return type(value).__module__.startswith("numpy.random")
+
+    def is_constant_scalar(self, value: object) -> bool:
+        """Booleans and integers."""
+        return isinstance(value, np.bool_ | np.integer)
+
     def knows(self, function: object) -> bool:
         """Whether ``function`` is NumPy's: a function, ufunc, class, or a method of one of its objects."""
         return bool(_module_of(function)) or _hashed(function, FUNCTIONS)
@@ -67,7 +93,7 @@ class NumPyFrontend:
         name = getattr(function, "__name__", type(function).__name__)
         handler = FUNCTIONS.get(function) if _hashed(function, FUNCTIONS) else None
         if handler is not None:
-            return invoke(handler, f"np.{name}", b, args, kwargs)
+            return invoke(handler, f"np.{name}", b, args, kwargs, function)
         if isinstance(function, np.ufunc):
             return ufuncs.call_ufunc(b, function, args, kwargs)
         if _hashed(function, plain.OF_DTYPES):
@@ -90,7 +116,7 @@ class NumPyFrontend:
         handler = METHODS.get(name)
         if handler is None:
             raise CannotCapture("unknown-function", f"ndarray.{name}")
-        return invoke(handler, f"ndarray.{name}", b, [x, *args], kwargs)
+        return invoke(handler, f"ndarray.{name}", b, [x, *args], kwargs, getattr(np.ndarray, name, None))
 
     def attribute(self, b: Builder, x: Traced, name: str) -> Any:
         """The meaning of ``x.name`` for data attributes."""

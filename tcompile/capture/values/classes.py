@@ -1,0 +1,141 @@
+"""Attributes that classes define, looked up as Python looks them up, under guards.
+
+Enters: a class, an attribute's name, and the object or class it is read from. Leaves: the value, with a guard that holds
+while the class gives the same definition (whichever class in the resolution order defines it). Exists because
+instances, named tuples and classes themselves find methods in the same way.
+"""
+
+from __future__ import annotations
+
+import enum
+import types
+from typing import TYPE_CHECKING, Any
+
+from tcompile.capture.sources import AttributeSource, ConstantSource, Source
+from tcompile.capture.values.base import Value
+from tcompile.capture.values.callable import FunctionValue, MethodValue
+from tcompile.frontends.base import CannotCapture
+
+if TYPE_CHECKING:
+    from tcompile.capture.state import Capture
+
+MISSING = object()
+_TUPLE_SLOTS = (
+    "__len__", "__iter__", "__getitem__", "__contains__", "__add__", "__mul__", "__rmul__", "__eq__", "__ne__", "__lt__",
+    "__le__", "__gt__", "__ge__", "__hash__", "__getattribute__", "__setattr__",
+)  # fmt: skip
+
+
+def lookup(cls: type, name: str) -> Any:
+    """What the classes in ``cls.__mro__`` hold under ``name``, unbound; ``MISSING`` where none has it."""
+    for owner in cls.__mro__:
+        if name in owner.__dict__:
+            return owner.__dict__[name]
+    return MISSING
+
+
+def guard_definition(tx: Capture, cls: type, name: str, found: Any) -> None:
+    """Guards that ``cls`` still defines ``name`` as ``found``, a function, property, static or class method."""
+    if _metaclass_decides(cls, name):
+        raise CannotCapture("unsupported-object", f"{cls.__qualname__}.{name}, which its metaclass defines too,")
+    held = tx.prologue.constant(cls)
+    code = f"{held}.{name}"
+    if isinstance(found, staticmethod):
+        found = found.__func__
+    elif isinstance(found, classmethod):
+        code, found = f"{code}.__func__", found.__func__
+    where = ConstantSource.of(cls.__qualname__, cls)
+    text = f"{cls.__qualname__}.{name} is unchanged"
+    tx.prologue.guard(where, f"{code} is {tx.prologue.constant(found)}", text, "the same definition")
+
+
+def bound(tx: Capture, owner: Value, cls: type, name: str, found: Any) -> Value | None:
+    """``owner.name`` where the class defines it as a function, property, static or class method; else None."""
+    if isinstance(found, property):
+        if not isinstance(found.fget, types.FunctionType):
+            raise CannotCapture("unsupported-object", f"Property {name!r} of {owner.describe()}")
+        guard_definition(tx, cls, name, found)
+        return FunctionValue.of(tx, found.fget, None).call(tx, [owner], {})
+    if isinstance(found, types.FunctionType):
+        guard_definition(tx, cls, name, found)
+        return MethodValue(owner, tx.wrap_found(found))
+    if isinstance(found, staticmethod) and isinstance(found.__func__, types.FunctionType):
+        guard_definition(tx, cls, name, found)
+        return tx.wrap_found(found.__func__)
+    if isinstance(found, classmethod) and isinstance(found.__func__, types.FunctionType):
+        guard_definition(tx, cls, name, found)
+        return MethodValue(tx.wrap_found(cls), tx.wrap_found(found.__func__))
+    inner = tx.inlined_function(found) if hasattr(type(found), "__get__") else None
+    if inner is not None:
+        guard_definition(tx, cls, name, found)
+        return MethodValue(owner, FunctionValue.of(tx, inner, None))
+    return None
+
+
+def class_attribute(tx: Capture, owner: Value, cls: type, name: str) -> Value:
+    """``owner.name`` for an instance of ``cls`` that has no attributes of its own."""
+    found = lookup(cls, name)
+    if found is MISSING:
+        raise CannotCapture("operation-raises", f"{cls.__qualname__!r} object has no attribute {name!r}")
+    value = bound(tx, owner, cls, name, found)
+    if value is not None:
+        return value
+    if isinstance(found, types.MethodDescriptorType):
+        from tcompile.capture.values.container import BuiltinMethod
+
+        return BuiltinMethod(owner, name)
+    if hasattr(type(found), "__get__"):
+        raise CannotCapture("unsupported-object", f"Attribute {name!r} of {owner.describe()} is a descriptor.")
+    return tx.wrap(found, AttributeSource(ConstantSource.of(cls.__qualname__, cls), name))
+
+
+def attribute_of_class(tx: Capture, cls: type, name: str, source: Source | None) -> Value:
+    """``cls.name`` for a class made by a class statement."""
+    if issubclass(cls, enum.Enum):
+        member = cls.__members__.get(name)
+        if member is None:
+            raise CannotCapture("unsupported-object", f"Attribute {name!r} of the enumeration {cls.__qualname__}")
+        return tx.wrap_found(member)
+    if _metaclass_decides(cls, name):
+        if name in ("__name__", "__qualname__", "__module__", "__doc__"):
+            return tx.wrap(getattr(cls, name), AttributeSource(source or ConstantSource.of(cls.__qualname__, cls), name))
+        raise CannotCapture("unsupported-object", f"Attribute {name!r} of the class {cls.__qualname__}")
+    found = lookup(cls, name)
+    if found is MISSING:
+        raise CannotCapture("operation-raises", f"type object {cls.__qualname__!r} has no attribute {name!r}")
+    where = AttributeSource(source or ConstantSource.of(cls.__qualname__, cls), name)
+    if isinstance(found, types.FunctionType | staticmethod | classmethod) or not hasattr(type(found), "__get__"):
+        return tx.wrap(getattr(cls, name), where)
+    if tx.inlined_function(found) is not None:
+        return tx.wrap(found, where)
+    raise CannotCapture("unsupported-object", f"Attribute {name!r} of the class {cls.__qualname__} is a descriptor.")
+
+
+def _metaclass_decides(cls: type, name: str) -> bool:
+    """Whether ``cls.name`` is not simply what the classes in the resolution order hold."""
+    metaclass = type(cls)
+    if metaclass.__getattribute__ is not type.__getattribute__:
+        return True
+    found = type(lookup(metaclass, name))
+    return hasattr(found, "__set__") or hasattr(found, "__delete__")
+
+
+def plain_named_tuple(cls: type) -> bool:
+    """Whether ``cls`` is a named tuple class that changes nothing about being a tuple."""
+    if not issubclass(cls, tuple) or not isinstance(getattr(cls, "_fields", None), tuple) or type(cls) is not type:
+        return False
+    if any(getattr(cls, name) is not getattr(tuple, name) for name in _TUPLE_SLOTS):
+        return False
+    if hasattr(cls, "__bool__") or hasattr(cls, "__getattr__") or hasattr(cls, "__iadd__"):
+        return False
+    return len(cls._fields) == len({*cls._fields}) and all(
+        lookup(cls, field) is not MISSING and not isinstance(lookup(cls, field), property) for field in cls._fields
+    )
+
+
+def plain_constructor(cls: type) -> bool:
+    """Whether calling the named tuple class ``cls`` does nothing but fill its fields."""
+    made = lookup(cls, "__new__")
+    generated = isinstance(made, types.FunctionType) and made.__code__.co_filename.startswith("<string>")
+    generated = generated or getattr(getattr(made, "__code__", None), "co_filename", "").startswith("<namedtuple")
+    return generated and cls.__init__ is object.__init__

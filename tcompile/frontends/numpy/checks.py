@@ -1,0 +1,49 @@
+"""How an entry checks that a NumPy array is the one it was compiled for.
+
+Enters: the type that was captured and which axes are open. Leaves: Python conditions, each with its readable
+form. Exists beside the frontend's ``type_of``, with which it must agree: what that tells apart, these
+conditions tell apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tcompile.frontends.base import Check
+from tcompile.frontends.numpy.values import layout_of
+from tcompile.graph import TensorType
+
+
+def checks(
+    name: str, type: TensorType, scalar: bool, open_axes: frozenset[int], constant: Callable[[Any], str]
+) -> list[Check]:
+    """The conditions on the NumPy array or scalar called ``name``."""
+    if scalar:
+        cls = type.dtype.type
+        return [Check(f"type({{}}) is {constant(cls)}", f"type({name}) is {cls.__name__}", cls.__name__, "__class__")]
+    ndarray, dtype = constant(np.ndarray), constant(type.dtype)
+    found = [
+        Check(f"type({{}}) is {ndarray}", f"type({name}) is ndarray", "ndarray", "__class__"),
+        Check(f"{{}}.dtype is {dtype}", f"{name}.dtype == {type.dtype}", str(type.dtype), "dtype"),
+    ]
+    if not open_axes:
+        shape = tuple(type.shape)
+        found.append(Check(f"{{}}.shape == {shape}", f"{name}.shape == {shape}", str(shape), "shape"))
+    else:
+        found.append(Check(f"{{}}.ndim == {type.ndim}", f"{name}.ndim == {type.ndim}", str(type.ndim), "shape"))
+        for axis, size in enumerate(type.shape):
+            if axis not in open_axes:
+                text = f"{name}.shape[{axis}] == {size}"
+                found.append(Check(f"{{}}.shape[{axis}] == {size}", text, str(size), "shape"))
+    if type.c_contiguous:
+        if type.ndim:
+            found.append(Check("{}.flags.c_contiguous", f"{name} is C-contiguous", "C-contiguous", "strides"))
+    else:
+        held, read = constant(type.layout), constant(layout_of)
+        text = f"{name} has memory order {type.layout.order}"
+        expected = f"{'dense' if type.layout.dense else 'strided'} in axis order {type.layout.order}"
+        found.append(Check(f"{read}({{}}) == {held}", text, expected, "strides"))
+    return found
