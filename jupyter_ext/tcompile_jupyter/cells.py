@@ -131,9 +131,7 @@ class Stretch:
 def plain_function(value: Any) -> TypeGuard[types.FunctionType]:
     """Whether a cell compiles ``value``: a ``def`` that no decorator has made something else."""
     return isinstance(value, types.FunctionType) and not (
-        inspect.isgeneratorfunction(value)
-        or inspect.iscoroutinefunction(value)
-        or inspect.isasyncgenfunction(value)
+        inspect.isgeneratorfunction(value) or inspect.iscoroutinefunction(value) or inspect.isasyncgenfunction(value)
     )
 
 
@@ -204,9 +202,7 @@ def prepare(shell: InteractiveShell, body: str) -> Cell:
     tree = shell.transform_ast(shell.compile.ast_parse(text, filename))
     if _awaits(tree):
         raise UsageError("%%tcompile cannot run a top-level await: use a plain cell for it")
-    if any(
-        isinstance(statement, ast.ImportFrom) and statement.module == "__future__" for statement in tree.body
-    ):
+    if any(isinstance(statement, ast.ImportFrom) and statement.module == "__future__" for statement in tree.body):
         raise UsageError("%%tcompile cannot run 'from __future__ import ...': use a plain cell for it")
     return Cell(shell, filename, tree, quiet=DisplayHook.semicolon_at_end_of_expression(body))
 

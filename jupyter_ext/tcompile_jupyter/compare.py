@@ -20,6 +20,7 @@ from typing import Any
 
 import tcompile
 from tcompile_jupyter.differences import Difference, difference
+from tcompile_jupyter.status import is_compiled
 
 ROUNDS = range(5, 51)
 """The fewest and the most runs of each kind; between them, the time budget decides."""
@@ -107,9 +108,7 @@ class Comparisons(Sequence[Comparison]):
         return {"text/plain": repr(self), "text/html": self.html()}
 
 
-def compare(
-    function: Callable[..., Any], *args: Any, budget: float = 1.0, name: str = "", **kwargs: Any
-) -> Comparison:
+def compare(function: Callable[..., Any], *args: Any, budget: float = 1.0, name: str = "", **kwargs: Any) -> Comparison:
     """Times ``function(*args, **kwargs)`` in plain Python and compiled, and compares what it returns and
     changes.
 
@@ -120,8 +119,9 @@ def compare(
     >>> compare(lambda x: x + 1, np.zeros(10), budget=0).difference.equal
     True
     """
-    plain = getattr(function, "__wrapped__", function)
-    compiled = function if hasattr(function, "entries") else tcompile.compile(function)
+    ready = is_compiled(function)
+    plain = function.__wrapped__ if ready else function  # type: ignore[attr-defined]
+    compiled = function if ready else tcompile.compile(function)
     work = copied((args, kwargs)), copied((args, kwargs))
 
     def eager_run() -> Any:
@@ -187,8 +187,7 @@ def format_ms(ms: float) -> str:
 
 def _row(cells: Sequence[str], tag: str) -> str:
     aligned = (
-        f'<{tag} style="text-align: {"right" if n else "left"}">{escape(text)}</{tag}>'
-        for n, text in enumerate(cells)
+        f'<{tag} style="text-align: {"right" if n else "left"}">{escape(text)}</{tag}>' for n, text in enumerate(cells)
     )
     return f"<tr>{''.join(aligned)}</tr>"
 

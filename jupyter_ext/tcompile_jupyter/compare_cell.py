@@ -79,11 +79,7 @@ def _data(cell: Cell, namespace: dict[str, Any]) -> dict[str, Any]:
     """What the cell's names hold, functions, classes and modules left out."""
     names = sorted({*_mentioned(cell), SHOWN})
     held = {name: namespace[name] for name in names if name in namespace}
-    return {
-        name: value
-        for name, value in held.items()
-        if not (callable(value) or isinstance(value, types.ModuleType))
-    }
+    return {name: value for name, value in held.items() if not (callable(value) or isinstance(value, types.ModuleType))}
 
 
 @contextlib.contextmanager

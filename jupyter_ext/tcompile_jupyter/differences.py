@@ -66,10 +66,7 @@ def difference(plain: Any, compiled: Any, where: str = "the result") -> Differen
         return _join(difference(one, other, f"{where}[{n}]") for n, (one, other) in pairs)
     if isinstance(plain, float | complex):
         return _arrays(np.asarray(plain), np.asarray(compiled), where)
-    if (
-        isinstance(plain, str | bytes | bool | int | None | set | frozenset | range | slice)
-        and plain != compiled
-    ):
+    if isinstance(plain, str | bytes | bool | int | None | set | frozenset | range | slice) and plain != compiled:
         return Difference(mismatch=f"{where}: {plain!r} became {compiled!r}")
     return Difference()
 

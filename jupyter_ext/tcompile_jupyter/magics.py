@@ -45,9 +45,7 @@ class TcompileMagics(Magics):  # type: ignore[misc]
     @argument("--mode", help="the mode; tcompile.list_mode_options() names them")
     @argument("--dynamic", default="auto", help="sizes: true, false, or auto (dynamic once seen to change)")
     @argument("--fullgraph", action="store_true", help="an error where a function of this cell would break")
-    @argument(
-        "--compare", action="store_true", help="run the cell again in copies, plain and compiled, and compare"
-    )
+    @argument("--compare", action="store_true", help="run the cell again in copies, plain and compiled, and compare")
     @argument("--graph", action="store_true", help="draw the graphs in the report")
     @argument("--quiet", action="store_true", help="no report")
     @argument("-h", "--help", action="store_true", help="this text")
@@ -129,9 +127,7 @@ class TcompileMagics(Magics):  # type: ignore[misc]
 
     @no_var_expand
     @magic_arguments("tcompile")
-    @argument(
-        "command", nargs="?", default="status", help="status (the default), stance, explain, compare or reset"
-    )
+    @argument("command", nargs="?", default="status", help="status (the default), stance, explain, compare or reset")
     @argument("what", nargs="*", help="for stance: a name; for explain and compare: a call, such as f(x, y)")
     @argument("-h", "--help", action="store_true", help="this text")
     @line_magic("tcompile")
@@ -146,7 +142,7 @@ class TcompileMagics(Magics):  # type: ignore[misc]
         """
         command, _, what = line.strip().partition(" ")
         if command in ("-h", "--help"):
-            print(self.line.__doc__)
+            print(f"{self.line.__doc__}\n{self.cell.__doc__}")
             return None
         commands: dict[str, Callable[[str], Any]] = {
             "status": self._status,

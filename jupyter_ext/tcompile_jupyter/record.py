@@ -17,7 +17,6 @@ from tcompile.observe.events import (
     FellBack,
     GraphBroke,
     GraphCaptured,
-    KernelCompiled,
     RecompileStarted,
 )
 
@@ -33,9 +32,13 @@ class FunctionRecord:
     graphs: list[GraphCaptured] = field(default_factory=list)
     breaks: list[GraphBroke] = field(default_factory=list)
     recompiles: list[RecompileStarted] = field(default_factory=list)
-    kernels: list[KernelCompiled] = field(default_factory=list)
     compiles: list[CompileFinished] = field(default_factory=list)
     fallbacks: list[FellBack] = field(default_factory=list)
+
+    @property
+    def kernels(self) -> int:
+        """How many kernels were made."""
+        return sum(event.kernels for event in self.compiles)
 
     @property
     def compile_ms(self) -> float:
@@ -52,8 +55,6 @@ class FunctionRecord:
                     self.breaks.append(event)
             case RecompileStarted():
                 self.recompiles.append(event)
-            case KernelCompiled():
-                self.kernels.append(event)
             case CompileFinished():
                 self.compiles.append(event)
             case FellBack():
@@ -69,9 +70,7 @@ class FunctionRecord:
         """Whether there is nothing to tell: statements of a cell that hold no array work are not news."""
         if self.of_cell:
             return not (self.graphs or self.fallbacks)
-        return not (
-            self.graphs or self.breaks or self.recompiles or self.kernels or self.compiles or self.fallbacks
-        )
+        return not (self.graphs or self.breaks or self.recompiles or self.compiles or self.fallbacks)
 
 
 @dataclass
@@ -80,32 +79,31 @@ class Record:
 
     cell: str | None = None
     functions: dict[str, FunctionRecord] = field(default_factory=dict)
-    _owners: dict[str, str] = field(default_factory=dict)
 
     def __call__(self, event: Event) -> None:
         """Files ``event``, unless it belongs to another cell that runs at the same time."""
         if event.cell is not None and event.cell != self.cell:
             return
-        name = event.function
-        if isinstance(event, GraphCaptured):
-            self._owners[event.graph] = name
-        elif isinstance(event, KernelCompiled):  # the backend knows the graph, not whose it is
-            name = name or self._owners.get(event.graph, "")
-        self.functions.setdefault(name, FunctionRecord(name)).add(event)
+        self.functions.setdefault(event.function, FunctionRecord(event.function)).add(event)
 
     def __iter__(self) -> Iterator[FunctionRecord]:
-        return (function for function in list(self.functions.values()) if not function.empty)
+        told = [function for function in list(self.functions.values()) if not function.empty]
+        return iter(sorted(told, key=lambda function: function.of_cell))  # the cell's own statements last
 
 
 @contextlib.contextmanager
 def recording(cell: str | None) -> Iterator[Record]:
-    """Records for the length of a ``with`` block; events in it carry the id ``cell``."""
+    """Records for the length of a ``with`` block; events in it carry the id ``cell``.
+
+    It listens in the background: the calls of compiled functions run as fast as without it.
+    """
     record = Record(cell)
     token = bus.current_cell.set(cell)
+    unsubscribe = bus.subscribe(record, background=True)
     try:
-        with bus.listening(record):
-            yield record
+        yield record
     finally:
+        unsubscribe()
         bus.current_cell.reset(token)
 
 

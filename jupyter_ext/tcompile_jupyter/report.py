@@ -59,11 +59,13 @@ class Report:
         """One line: how much was compiled, in what time, under which stance."""
         functions = list(self.record)
         graphs = sum(len(function.graphs) for function in functions)
-        kernels = sum(len(function.kernels) for function in functions)
+        kernels = sum(function.kernels for function in functions)
         if graphs:
             parts = [_count(graphs, "graph"), _count(kernels, "kernel")]
         elif functions:
             parts = ["nothing could be compiled" if any(f.breaks for f in functions) else "ran plainly"]
+        elif self.stance == "force_eager":
+            parts = ["ran in plain Python"]
         else:
             parts = ["nothing new to compile"]
         ms = sum(function.compile_ms for function in functions)
@@ -79,8 +81,7 @@ class Report:
         if not function.of_cell:  # a cell's statements do much that is no array work
             notes = [Note("break", self.break_text(event), _hint(event)) for event in function.breaks]
         notes += [
-            Note("recompile", "; ".join(event.reasons) or "no entry fitted the call")
-            for event in function.recompiles
+            Note("recompile", "; ".join(event.reasons) or "no entry fitted the call") for event in function.recompiles
         ]
         seen: dict[str, int] = {}
         for fallback in function.fallbacks:
@@ -144,9 +145,7 @@ class Report:
             for note in self.notes(function):
                 name = escape(self.label(function.name))
                 hint = f'<div class="hint">{_code(note.hint)}</div>' if note.hint else ""
-                parts.append(
-                    f'<div class="note"><b>{note.kind}</b> in {name}, {_code(note.text)}{hint}</div>'
-                )
+                parts.append(f'<div class="note"><b>{note.kind}</b> in {name}, {_code(note.text)}{hint}</div>')
         if self.waiting:
             names = ", ".join(escape(name) for name in self.waiting)
             parts.append(f'<div class="quiet">compiled when first called: {names}</div>')
@@ -169,14 +168,12 @@ class Report:
                 escape(self.label(function.name)),
                 len(function.graphs),
                 sum(graph.ops for graph in function.graphs),
-                len(function.kernels),
+                function.kernels,
                 0 if function.of_cell else len(function.breaks),
                 len(function.recompiles),
                 format_ms(function.compile_ms) if function.compiles else "",
             )
-            rows.append(
-                "<tr>" + "".join(f"<td{_number(n)}>{cell}</td>" for n, cell in enumerate(cells)) + "</tr>"
-            )
+            rows.append("<tr>" + "".join(f"<td{_number(n)}>{cell}</td>" for n, cell in enumerate(cells)) + "</tr>")
         return f"<table>{''.join(rows)}</table>"
 
     def _graph(self, function: FunctionRecord, graph: GraphCaptured) -> str:
@@ -204,7 +201,7 @@ class Note:
 
 
 def _figures(function: FunctionRecord) -> list[str]:
-    figures = [_count(len(function.graphs), "graph"), _count(len(function.kernels), "kernel")]
+    figures = [_count(len(function.graphs), "graph"), _count(function.kernels, "kernel")]
     if function.breaks and not function.of_cell:
         figures.append(_count(len(function.breaks), "break"))
     if function.recompiles:

@@ -29,10 +29,8 @@ class Status:
         """The status of the compiled functions in ``namespace``; names that IPython made are left out."""
         rows = []
         for name, value in namespace.items():
-            if compiled(value) and not name.startswith("_"):
-                rows.append(
-                    (name, len(value.entries), len(value.graphs), len(value.breaks), len(value.recompiles))
-                )
+            if is_compiled(value) and not name.startswith("_"):
+                rows.append((name, len(value.entries), len(value.graphs), len(value.breaks), len(value.recompiles)))
         return cls(current_stance(), tuple(tcompile.list_backends()), tuple(rows))
 
     def __str__(self) -> str:
@@ -53,8 +51,7 @@ class Status:
             return f"{head}<div>no compiled functions here</div>"
         heads = "".join(f"<th>{name}</th>" for name in self.HEADS)
         rows = "".join(
-            "<tr>" + "".join(f"<td>{escape(str(value))}</td>" for value in row) + "</tr>"
-            for row in self.functions
+            "<tr>" + "".join(f"<td>{escape(str(value))}</td>" for value in row) + "</tr>" for row in self.functions
         )
         return f"{head}<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
 
@@ -62,7 +59,7 @@ class Status:
         return {"text/plain": str(self), "text/html": self.html()}
 
 
-def compiled(value: Any) -> bool:
+def is_compiled(value: Any) -> bool:
     """Whether ``value`` is a function that tcompile compiled."""
     return all(hasattr(type(value), name) for name in ("entries", "graphs", "breaks", "recompiles"))
 

@@ -262,7 +262,7 @@ class CompiledFunction:
     def _note_replay(self, entry: Entry, error: Exception) -> None:
         entry.replays += 1
         entry.hits += 1
-        if entry.replays > 1 or not bus.active():
+        if entry.replays > 1:
             return
         name = self.function.__qualname__
         reason = "replayed in plain Python"

@@ -51,9 +51,7 @@ def test_what_a_plain_cell_does_not_display(notebook, end):
 
 
 @pytest.mark.parametrize("interactivity", ["all", "last", "last_expr", "none", "last_expr_or_assign"])
-@pytest.mark.parametrize(
-    "text", ["1\n2\nx = 3", "1\nfor i in range(2):\n    i\n", "x = 1\nx", "x: int = 4", "1;\n2;"]
-)
+@pytest.mark.parametrize("text", ["1\n2\nx = 3", "1\nfor i in range(2):\n    i\n", "x = 1\nx", "x: int = 4", "1;\n2;"])
 def test_display_follows_the_shells_setting(notebook, interactivity, text):
     def displayed(cell):
         notebook.shell.reset(new_session=True)
@@ -97,17 +95,14 @@ def test_what_is_not_a_plain_function_is_left_as_it_is(notebook):
 
 
 def test_a_function_that_is_compiled_already_keeps_its_settings(notebook):
-    notebook(
-        "%%tcompile\nimport tcompile\n@tcompile.compile(backend='eager')\ndef f(x):\n    return x + 1\nf(1)"
-    )
+    notebook("%%tcompile\nimport tcompile\n@tcompile.compile(backend='eager')\ndef f(x):\n    return x + 1\nf(1)")
     assert notebook["f"](np.float32(1)) == 2
     assert not hasattr(notebook["f"].__wrapped__, "entries")
 
 
 def test_ipython_syntax(notebook):
     ran = notebook(
-        "%%tcompile --quiet\n%time t = 1 + 1\nfiles = !echo hello\n!echo shouted\n"
-        "names = %who_ls\nfiles[0] + str(t)"
+        "%%tcompile --quiet\n%time t = 1 + 1\nfiles = !echo hello\n!echo shouted\nnames = %who_ls\nfiles[0] + str(t)"
     )
     assert ran.value == "hello2"
     assert "CPU times" in ran.stdout and "shouted" in ran.stdout
@@ -172,9 +167,7 @@ def test_magic_lines_are_counted_from_the_top_of_the_cell(notebook):
 
 
 def test_asserts_and_bare_raises_and_custom_errors(notebook):
-    ran = notebook(
-        "%%tcompile\nclass Mine(Exception):\n    pass\nraise Mine('so') from KeyError('k')", fails=True
-    )
+    ran = notebook("%%tcompile\nclass Mine(Exception):\n    pass\nraise Mine('so') from KeyError('k')", fails=True)
     assert type(ran.error).__name__ == "Mine" and isinstance(ran.error.__cause__, KeyError)
     assert "direct cause" in ran.stdout
 

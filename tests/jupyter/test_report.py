@@ -54,8 +54,7 @@ def test_a_compiled_function(notebook):
 
 def test_the_report_comes_after_what_the_cell_shows(notebook):
     ran = notebook(
-        f"%%tcompile\nfrom IPython.display import display, HTML\n{F}f(np.ones(3))\n"
-        "display(HTML('<i>own</i>'))"
+        f"%%tcompile\nfrom IPython.display import display, HTML\n{F}f(np.ones(3))\ndisplay(HTML('<i>own</i>'))"
     )
     assert "own" in ran.displayed[0].data["text/html"]
     assert "tcompile-report" in ran.displayed[-1].data["text/html"]
@@ -212,3 +211,33 @@ def test_mismatches(plain, compiled, text):
 def test_distances(plain, compiled, largest):
     found = difference(plain, compiled)
     assert found.equal and found.largest == largest
+
+
+def test_compare_takes_methods_partials_and_wrapped_functions():
+    import functools
+
+    class Scaled:
+        def __init__(self, by):
+            self.by = by
+
+        def __call__(self, x):
+            return x * self.by
+
+        def scale(self, x):
+            return x * self.by
+
+    def twice(function):
+        @functools.wraps(function)
+        def wrapper(x):
+            return function(function(x))
+
+        return wrapper
+
+    @twice
+    def add_one(x):
+        return x + 1
+
+    x = np.arange(4.0)
+    for function in (Scaled(3).scale, Scaled(3), functools.partial(Scaled.scale, Scaled(2)), add_one, np.sin):
+        assert compare(function, x, budget=0).difference.equal
+    assert compare(add_one, x, budget=0).name == "add_one"
