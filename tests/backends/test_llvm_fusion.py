@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
+
 from tcompile.backends.llvm import compile_graph
 from tcompile.backends.replay import Replay
 from tcompile.graph import Graph, ScalarType, TensorType
 from tcompile.graph.ops import apply
-from tests.backends.llvm_cases import check, sample, same
+from tests.backends.llvm_cases import check, same, sample
 
 F32 = np.dtype("float32")
 
@@ -214,6 +215,17 @@ def test_error_state_is_respected():
         compiled(np.ones(2))
     with np.errstate(invalid="ignore"), pytest.raises(Replay):
         compiled(a)
+
+
+def test_flags_of_what_a_compiler_could_compute_itself():
+    a = np.array([4, 5], "int32")
+    f64 = np.dtype("float64")
+    check(lambda op, x: op("reciprocal", op("astype", op("subtract", x, x), dtype=f64)), a)
+    check(lambda op, x: op("sqrt", op("astype", op("subtract", op("subtract", x, x), 1), dtype=f64)), a)
+    for fill in (0.0, 1e300, -1.0):
+        for name in ("reciprocal", "square", "sqrt", "log"):
+            check(lambda op: op(name, op("full", shape=(5,), fill_value=fill, dtype=f64)))
+        check(lambda op: op("astype", op("full", shape=(5,), fill_value=fill, dtype=f64), dtype=np.dtype("float32")))
 
 
 def test_symbolic_sizes():

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+
 from tests.backends.llvm_cases import check, sample
 
 VIEWS = {

@@ -5,6 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
+
 from tcompile.backends.llvm import compile_graph
 from tcompile.backends.llvm.vmath import FUNCTIONS
 from tcompile.backends.replay import Replay

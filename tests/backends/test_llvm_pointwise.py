@@ -2,6 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
+
 from tcompile.backends.llvm import compile_graph
 from tcompile.backends.replay import Replay
 from tests.backends.llvm_cases import DTYPES, FLOATS, INTEGERS, check, graph_of, sample

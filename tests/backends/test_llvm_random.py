@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
+
 from tcompile.backends.llvm import compile_graph
 from tcompile.backends.replay import Replay
 from tcompile.errors import GraphError

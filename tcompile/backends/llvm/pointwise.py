@@ -188,7 +188,7 @@ _FLOATS: dict[str, Emit] = {
     "nearbyint": lambda v, d, o: v.call("nearbyint", d, o[0]),
     "divide": lambda v, d, o: v.op("fdiv", d, o[0], o[1]),
     "reciprocal": lambda v, d, o: v.op("fdiv", d, v.constant(d, 1), o[0]),
-    "sqrt": lambda v, d, o: v.call("sqrt", d, o[0]),
+    "sqrt": lambda v, d, o: v.sqrt(d, o[0]),
     "copysign": lambda v, d, o: v.call("copysign", d, o[0], o[1]),
     "isnan": lambda v, d, o: v.is_nan(d, o[0]),
     "isinf": lambda v, d, o: _magnitude_against_infinity(v, d, o[0], "eq"),

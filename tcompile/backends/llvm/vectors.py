@@ -50,6 +50,9 @@ class Vectors:
     # -- instructions ---------------------------------------------------------------------------------------------
     def op(self, name: str, dtype: DType, a: str, b: str | None = None) -> str:
         """A plain instruction, such as ``fadd``, on one dtype."""
+        if name in ("fadd", "fsub", "fmul", "fdiv"):
+            assert b is not None
+            return self._strict(name, dtype, dtype, a, b)
         return self.w.get(f"{name} {self.type(dtype)} {a}" + (f", {b}" if b is not None else ""))
 
     def call(self, name: str, dtype: DType, *operands: str, extra: str = "") -> str:
@@ -99,8 +102,28 @@ class Vectors:
         """The complement of a mask."""
         return self.mask("xor", mask, splat(self.lanes, "i1", "true"))
 
+    def _strict(self, name: str, source: DType, target: DType, *operands: str) -> str:
+        """Float arithmetic that LLVM computes when the code runs, with its flags, whatever it knows of the operands."""
+        given, type = self.type(source), self.type(target)
+        lanes = suffix(self.lanes, scalar_type(target))
+        if source != target:
+            lanes += "." + suffix(self.lanes, scalar_type(source))
+        full = f"@llvm.experimental.constrained.{name}.{lanes}"
+        kinds = ", ".join([given] * len(operands))
+        self.w.module.declare(full, f"declare {type} {full}({kinds}, metadata, metadata)")
+        arguments = ", ".join(f"{given} {operand}" for operand in operands)
+        return self.w.get(
+            f'call {type} {full}({arguments}, metadata !"round.tonearest", metadata !"fpexcept.strict") strictfp'
+        )
+
+    def sqrt(self, dtype: DType, a: str) -> str:
+        """The square root, with the invalid flag where it is raised."""
+        return self._strict("sqrt", dtype, dtype, a)
+
     def convert(self, name: str, a: str, source: DType, target: DType) -> str:
         """A conversion instruction, such as ``sitofp``."""
+        if name == "fptrunc":
+            return self._strict(name, source, target, a)
         return self.w.get(f"{name} {self.type(source)} {a} to {self.type(target)}")
 
     def bits(self, dtype: DType, a: str) -> tuple[str, DType]:

@@ -11,7 +11,17 @@ from dataclasses import dataclass, field
 
 from tcompile.backends.schedule.costs import cost_of
 from tcompile.backends.schedule.kernel import (
-    Access, Axis, Buffer, Distance, Form, Kernel, Store, Value, add_distance, same_distance, scale_distance,
+    Access,
+    Axis,
+    Buffer,
+    Distance,
+    Form,
+    Kernel,
+    Store,
+    Value,
+    add_distance,
+    same_distance,
+    scale_distance,
     static_elements,
 )  # fmt: skip
 from tcompile.backends.schedule.maps import Affine, Map, broadcast, identity, map_key, through

@@ -86,7 +86,7 @@ class _Planner:
         self.graph = graph
         self.final = False
         self.live = _live(graph)
-        self.kind: dict[Node, str] = {node: "input" for node in graph.inputs}
+        self.kind: dict[Node, str] = dict.fromkeys(graph.inputs, "input")
         for node in graph.nodes:
             self.kind[node] = self._kind(node, supports)
         self.stored: set[Node] = set()
