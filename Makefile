@@ -9,10 +9,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab test lint bench clean
+.PHONY: help demo lab test lint bench bench-quick clean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' Makefile
 
 demo: $(VENV)/demo.stamp  ## run the quickstart without a screen, write build/quickstart.html, print its table
 	$(BIN)/python tools/run_notebook.py notebooks/quickstart.ipynb build
@@ -25,11 +25,6 @@ test: $(VENV)/test.stamp  ## every test; ruff, mypy and the import contract are 
 
 lint: $(VENV)/test.stamp  ## ruff, mypy and the import contract alone
 	$(BIN)/python -m pytest tests/test_style.py
-
-ifneq ($(wildcard benchmarks/*.py),)
-bench: $(VENV)/bench.stamp  ## measure tcompile beside its peers, write benchmarks/results
-	$(BIN)/python -m benchmarks
-endif
 
 clean:  ## remove what the other targets made
 	rm -rf .venv .venv-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
@@ -51,3 +46,17 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tcompile needs Python 3.11 or later; choose one with PYTHON=...")'
 	@echo "making $(VENV) with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv $(VENV)
+
+# torch.compile is measured too with BENCH_TORCH=1; torch is large, and needs a C++ compiler to compile.
+BENCH := $(VENV)/bench.stamp $(if $(filter 1,$(BENCH_TORCH)),$(VENV)/bench-torch.stamp)
+
+bench: $(BENCH)  ## measure tcompile beside its peers, write benchmarks/results (BENCH_TORCH=1: torch.compile too)
+	$(BIN)/python -m benchmarks.run
+
+bench-quick: $(BENCH)  ## the same on smaller arrays in a minute, rough figures in build/bench
+	$(BIN)/python -m benchmarks.run --quick --out build/bench
+
+$(VENV)/bench-torch.stamp: $(VENV)/bench.stamp
+	@echo "installing torch into $(VENV)"
+	@$(PIP) torch==2.13.0
+	@touch $@

@@ -1,0 +1,216 @@
+"""How each library is driven: loaded, given the data, compiled, waited for.
+
+Enters: a kernel and its input as a NumPy array. Leaves: a ``Contestant``: a compiled function, the same data as that
+library's kind of array, and how long the way from the plain function to machine code took. Exists so that the
+harness treats all of them alike. A library is imported only when it is measured.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import os
+import shutil
+import tempfile
+import time
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from benchmarks.kernels import Kernel
+
+
+class NotApplicable(Exception):
+    """This library cannot say this kernel; the text says why."""
+
+
+@dataclass(slots=True)
+class Contestant:
+    """One library's compiled form of one kernel, with its input bound."""
+
+    peer: Peer
+    function: Callable[[Any], Any]
+    argument: Any
+    wait: Callable[[Any], Any] | None = None  # for libraries that return before the work is done
+    compile_ms: float | None = None  # None: nothing is compiled
+    phases: dict[str, float] = field(default_factory=dict)  # ms
+    note: str = ""
+
+    def __call__(self) -> Any:
+        result = self.function(self.argument)
+        return result if self.wait is None else self.wait(result)
+
+
+class Peer:
+    """One library. ``load`` imports it (ImportError where it is missing) and limits it to ``threads`` threads."""
+
+    name = ""
+    title = ""
+    how = ""
+
+    def load(self, threads: int) -> None:
+        raise NotImplementedError
+
+    def versions(self) -> dict[str, str]:
+        return {}
+
+    def build(self, kernel: Kernel, x: np.ndarray) -> Contestant:
+        """Compiles ``kernel`` for ``x``, cold. Raises NotApplicable, or whatever the library raises."""
+        raise NotImplementedError
+
+
+class NumPy(Peer):
+    name, title = "numpy", "NumPy"
+    how = "the function as it stands"
+
+    def load(self, threads: int) -> None:
+        pass
+
+    def versions(self) -> dict[str, str]:
+        return {"numpy": np.__version__}
+
+    def build(self, kernel: Kernel, x: np.ndarray) -> Contestant:
+        return Contestant(self, kernel.numpy, x)
+
+
+class TCompile(Peer):
+    name, title = "tcompile", "tcompile"
+    how = "tcompile.compile of the NumPy function"
+
+    def __init__(self, backend: str = "auto") -> None:
+        self.backend = backend
+        if backend != "auto":
+            self.title = f"tcompile ({backend})"
+
+    def load(self, threads: int) -> None:
+        self.library = importlib.import_module("tcompile")
+        events = importlib.import_module("tcompile.observe.events")
+        self.finished, self.bus = events.CompileFinished, importlib.import_module("tcompile.observe.bus")
+
+    def versions(self) -> dict[str, str]:
+        return {"tcompile": self.library.__version__, "llvmlite": importlib.import_module("llvmlite").__version__}
+
+    def build(self, kernel: Kernel, x: np.ndarray) -> Contestant:
+        compiled = self.library.compile(fresh(kernel.numpy), backend=self.backend)
+        phases: dict[str, float] = {}
+
+        def listen(event: Any) -> None:
+            if isinstance(event, self.finished):
+                phases.update(event.phases)
+
+        with self.bus.listening(listen):
+            compiled(x)
+        entry = compiled.entries[0]
+        note = ""
+        if entry.graph is None:
+            broke = compiled.breaks[-1].reason.headline if compiled.breaks else "no graph"
+            note = f"ran in plain Python: {broke}"
+        elif entry.replays:
+            note = "replayed in plain Python"
+        return Contestant(self, compiled, x, compile_ms=entry.compile_ms, phases=phases, note=note)
+
+
+class Torch(Peer):
+    name, title = "torch", "torch.compile"
+    how = "torch.compile of its own operators, on a tensor over the same memory; first call less a later one"
+
+    def load(self, threads: int) -> None:
+        folder = tempfile.mkdtemp(prefix="bench-inductor-")  # an empty cache: every compile is a cold one
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
+        os.environ["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "1"
+        os.environ["TORCH_DYNAMO_AUTOMATIC_DYNAMIC_LOCAL_PGO"] = "0"  # it warns where there is no cache
+        self.library = importlib.import_module("torch")
+        self.library.set_num_threads(threads)
+
+    def versions(self) -> dict[str, str]:
+        return {"torch": self.library.__version__}
+
+    def build(self, kernel: Kernel, x: np.ndarray) -> Contestant:
+        compiled = self.library.compile(fresh(kernel.torch(self.library)))
+        tensor = self.library.from_numpy(x)
+        first = _seconds(lambda: compiled(tensor))
+        later = min(_seconds(lambda: compiled(tensor)) for _ in range(3))
+        return Contestant(self, compiled, tensor, compile_ms=(first - later) * 1e3)
+
+
+class Jax(Peer):
+    name, title = "jax", "JAX"
+    how = "jax.jit, CPU; compile time is lower().compile()"
+
+    def load(self, threads: int) -> None:
+        os.environ.setdefault("JAX_PLATFORMS", "cpu")
+        self.library = importlib.import_module("jax")
+
+    def versions(self) -> dict[str, str]:
+        return {name: importlib.import_module(name).__version__ for name in ("jax", "jaxlib")}
+
+    def build(self, kernel: Kernel, x: np.ndarray) -> Contestant:
+        array = self.library.device_put(x)
+        function = fresh(kernel.jax(self.library))
+        seconds = _seconds(lambda: self.library.jit(function).lower(array).compile())
+        jitted = self.library.jit(function)
+        return Contestant(self, jitted, array, lambda result: result.block_until_ready(), seconds * 1e3)
+
+
+class Numba(Peer):
+    name, title = "numba", "Numba"
+    how = "njit(parallel=True) of hand-written loops; sums may be reordered, NaN and inf keep their meaning"
+
+    def load(self, threads: int) -> None:
+        self.library = importlib.import_module("numba")
+        self.library.set_num_threads(min(threads, self.library.config.NUMBA_NUM_THREADS))
+
+    def versions(self) -> dict[str, str]:
+        return {"numba": self.library.__version__}
+
+    def build(self, kernel: Kernel, x: np.ndarray) -> Contestant:
+        flags = {"reassoc", "contract", "nsz"}
+        loops = kernel.numba(self.library)
+        compiled = self.library.njit(parallel=True, fastmath=flags, error_model="numpy")(loops)
+        seconds = _seconds(lambda: compiled.compile((self.library.typeof(x),)))
+        return Contestant(self, compiled, x, compile_ms=seconds * 1e3)
+
+
+class NumExpr(Peer):
+    name, title = "numexpr", "numexpr"
+    how = "one expression; first call less a later one"
+
+    def load(self, threads: int) -> None:
+        self.library = importlib.import_module("numexpr")
+        self.library.set_num_threads(threads)
+
+    def versions(self) -> dict[str, str]:
+        return {"numexpr": self.library.__version__}
+
+    def build(self, kernel: Kernel, x: np.ndarray) -> Contestant:
+        if kernel.numexpr is None:
+            raise NotApplicable("reductions inside an expression")
+        function = kernel.numexpr(self.library)
+        small = x[:2, :4].copy()  # its code does not depend on the shape, and compiles in less than a large call takes
+        first = _seconds(lambda: function(small))
+        later = min(_seconds(lambda: function(small)) for _ in range(3))
+        return Contestant(self, function, x, compile_ms=(first - later) * 1e3)
+
+
+PEERS: dict[str, type[Peer]] = {p.name: p for p in (NumPy, TCompile, Torch, Jax, Numba, NumExpr)}
+
+
+def fresh(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A copy with a code object of its own, so that no compiler finds what it made for the first one."""
+    assert isinstance(function, types.FunctionType)
+    copy = types.FunctionType(
+        function.__code__.replace(), function.__globals__, function.__name__, function.__defaults__,
+        function.__closure__,
+    )  # fmt: skip
+    copy.__qualname__ = function.__qualname__
+    return copy
+
+
+def _seconds(run: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start

@@ -1,0 +1,348 @@
+"""What is shown: a table for the terminal, Markdown, JSON and a picture, all of one Report.
+
+Enters: a ``Report``. Leaves: text, and files in a folder. Exists apart from the harness so that results measured
+elsewhere can be drawn again: ``python -m benchmarks.report results/NAME.json``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+Data = dict[str, Any]  # Report.as_dict()
+
+COLOURS = {
+    "tcompile": "#c8102e", "numpy": "#8a94a6", "torch": "#e39b3f", "jax": "#5fae9b", "numba": "#5b86c0",
+    "numexpr": "#a98bc4", "copy": "#3d4450",
+}  # fmt: skip
+HEADINGS = ("", "median ms", "quartiles", "x NumPy", "/ best peer", "/ copy", "compile ms", "max diff")
+
+
+# -- text ------------------------------------------------------------------------------------------------------------
+def figure(value: float | None, digits: int = 3) -> str:
+    """A number to so many significant digits, without exponent where it can be avoided; empty for None."""
+    if value is None:
+        return ""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    if abs(value) < 1e-3 or abs(value) >= 1e6:
+        return f"{value:.{digits - 1}g}"
+    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    return f"{value:.{places}f}"
+
+
+def cells(table: Data) -> list[list[str]]:
+    """One kernel's rows as text, under ``HEADINGS``."""
+    rows = []
+    for row in table["rows"]:
+        if row["median"] is None:
+            rows.append([row["title"], row["status"], row["detail"]])
+            continue
+        spread = f"{figure(row['lower'])} - {figure(row['upper'])}"
+        ratios = [figure(row[name]) for name in ("speedup", "to_best_peer", "to_copy")]
+        rows.append(
+            [row["title"] + (" *" if row["detail"] else ""), figure(row["median"]), spread, *ratios,
+             figure(row["compile_ms"]), figure(row["difference"], 2)]
+        )  # fmt: skip
+    return rows
+
+
+def terminal(data: Data) -> str:
+    """The whole report for a terminal."""
+    lines: list[str] = []
+    for table in data["tables"]:
+        rows = cells(table)
+        lines += ["", f"{table['title']}   ({_what(data)})"]
+        full = [HEADINGS, *(row for row in rows if len(row) == len(HEADINGS))]
+        widths = [max(len(row[column]) for row in full) for column in range(len(HEADINGS))]
+        widths[0] = max(len(row[0]) for row in [HEADINGS, *rows])
+        for row in [list(HEADINGS), *rows]:
+            if len(row) == 3:
+                lines.append(f"  {row[0]:{widths[0]}}  {row[1]}: {row[2]}")
+            else:
+                right = [f"{text:>{width}}" for text, width in zip(row[1:], widths[1:], strict=True)]
+                lines.append("  " + "  ".join([f"{row[0]:{widths[0]}}", *right]).rstrip())
+        lines += [f"  * {note}" for note in _notes(table)]
+        lines += [f"  {line}" for line in _phases(table)]
+    lines += ["", "one call on 8 elements, µs: " + _overhead_text(data)]
+    lines += ["first compile in the process, ms: " + _first_text(data)]
+    if data["startup"]:
+        lines += ["in fresh processes, median ms: " + _startup_text(data)]
+    lines += data["skipped"]
+    return "\n".join(lines)
+
+
+def markdown(data: Data, picture: str | None) -> str:
+    """The whole report as a Markdown page."""
+    titles = _titles(data)
+    about, plan = data["about"], data["plan"]
+    lines = [
+        f"# tcompile beside its peers, {_what(data)}",
+        "",
+        f"{about['date']} · {about['machine']['processor']}, {plan['threads']} threads of "
+        f"{about['machine']['processors']} · Python {about['machine']['python']} · "
+        + " · ".join(f"{name} {version}" for name, version in about["versions"].items()),
+        "",
+        f"`{about['command']}`",
+        "",
+        f"Medians of {plan['rounds']} rounds of {plan['calls']} calls, everybody in one process, in turn, on the same "
+        "data; results checked against NumPy before timing. benchmarks/README.md says what the columns mean.",
+        "",
+    ]
+    if about.get("noise"):
+        lines += [f"**{about['noise']}**", ""]
+    if picture:
+        lines += [f"![the same as bars]({picture})", ""]
+    lines += ["## Milliseconds", "", *summary(data, titles)]
+    lines += ["", "## Compile, call, start", "", "| | " + " | ".join(titles.values()) + " |",
+              "|---|" + "---:|" * len(titles)]  # fmt: skip
+    for table in data["tables"]:
+        by_peer = {row["peer"]: row for row in table["rows"]}
+        shown = [figure(by_peer[name]["compile_ms"]) if name in by_peer else "" for name in titles]
+        lines.append(f"| compile `{table['title']}`, ms | " + " | ".join(shown) + " |")
+    over = {row["peer"]: row for row in data["overheads"]}
+    first = [figure(over[n]["first_compile_ms"]) if n in over else "" for n in titles]
+    lines.append("| first compile in the process, ms | " + " | ".join(first) + " |")
+    calls = [figure(over[n]["median"]) if n in over else "" for n in titles]
+    lines.append("| call on 8 elements, µs | " + " | ".join(calls) + " |")
+    if data["startup"]:
+        lines += ["", f"In fresh processes, median ms: {_startup_text(data)}."]
+    for table in data["tables"]:
+        lines += ["", f"## `{table['title']}`", "", "```python", table["source"].rstrip(), "```", "",
+                  f"Tolerance: {table['tolerance']}.", "", "| " + " | ".join(HEADINGS) + " |",
+                  "|---|" + "---:|" * (len(HEADINGS) - 1)]  # fmt: skip
+        for row in cells(table):
+            padded = [row[0], f"{row[1]}: {row[2]}"] if len(row) == 3 else row
+            lines.append("| " + " | ".join(padded + [""] * (len(HEADINGS) - len(padded))) + " |")
+        lines += [line for note in _notes(table) for line in ("", f"\\* {note}")]
+        lines += [line for phases in _phases(table) for line in ("", phases)]
+    if data["skipped"]:
+        lines += ["", "## Not measured", "", *(f"- {line}" for line in data["skipped"])]
+    return "\n".join(lines) + "\n"
+
+
+def summary(data: Data, titles: dict[str, str]) -> list[str]:
+    """Kernels down, contestants across, medians in ms: the lines of a Markdown table."""
+    lines = ["| | " + " | ".join(titles.values()) + " |", "|---|" + "---:|" * len(titles)]
+    for table in data["tables"]:
+        by_peer = {row["peer"]: row for row in table["rows"]}
+        lines.append(f"| `{table['title']}` | " + " | ".join(_cell(by_peer.get(name)) for name in titles) + " |")
+    return lines
+
+
+def _what(data: Data) -> str:
+    size = data["plan"]["size"]
+    return f"{size} x {size} float32"
+
+
+def _titles(data: Data) -> dict[str, str]:
+    """All contestants of all tables, in order: name and title."""
+    return {row["peer"]: row["title"] for table in data["tables"] for row in table["rows"]}
+
+
+def _notes(table: Data) -> list[str]:
+    """What is to be said about rows that have figures."""
+    return [f"{r['title']}: {r['detail']}" for r in table["rows"] if r["median"] is not None and r["detail"]]
+
+
+def _phases(table: Data) -> list[str]:
+    phases = [(r["title"], r["phases"].items()) for r in table["rows"] if r["phases"]]
+    return [f"{title}, phases in ms: {', '.join(f'{k} {figure(v)}' for k, v in items)}" for title, items in phases]
+
+
+def _cell(row: Data | None) -> str:
+    if row is None:
+        return ""
+    return figure(row["median"]) + (" \\*" if row["detail"] else "") if row["median"] is not None else row["status"]
+
+
+def _overhead_text(data: Data) -> str:
+    return ", ".join(f"{row['title']} {figure(row['median'])}" for row in data["overheads"])
+
+
+def _first_text(data: Data) -> str:
+    rows = [row for row in data["overheads"] if row["first_compile_ms"] is not None]
+    return ", ".join(f"{row['title']} {figure(row['first_compile_ms'])}" for row in rows)
+
+
+def _startup_text(data: Data) -> str:
+    return ", ".join(
+        f"{name} {figure(v['median'])} ({figure(v['least'])} - {figure(v['most'])})"
+        for name, v in data["startup"].items()
+    )
+
+
+# -- the picture -----------------------------------------------------------------------------------------------------
+def draw(data: Data, path: Path) -> None:
+    """Bars for every kernel, and for call overhead and compile time. Raises ImportError without matplotlib."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    panels: list[Data] = [_kernel_panel(table) for table in data["tables"]]
+    panels += [_compile_panel(data), _overhead_panel(data)]
+    columns = min(4, len(panels))
+    rows = math.ceil(len(panels) / columns)
+    titles = {name: title for name, title in _titles(data).items() if name != "copy"}
+    style = {
+        "font.family": "DejaVu Sans", "font.size": 9.5, "axes.edgecolor": "#c9ced6", "text.color": "#20242b",
+        "axes.labelcolor": "#5a6270", "xtick.color": "#5a6270", "ytick.color": "#20242b",
+        "figure.facecolor": "#fbfbf9", "axes.facecolor": "#fbfbf9",
+    }  # fmt: skip
+    with pyplot.rc_context(style):
+        height = 1.15 + rows * (0.95 + 0.29 * len(titles))
+        figure_, axes = pyplot.subplots(rows, columns, figsize=(3.45 * columns + 0.9, height), squeeze=False)
+        for index, axis in enumerate(axes.flat):
+            if index < len(panels):
+                _bars(axis, panels[index], titles, names=index % columns == 0)
+            else:
+                axis.set_axis_off()
+        machine = data["about"]["machine"]
+        top = 1 - 0.30 / height
+        figure_.text(0.012, top, f"tcompile beside its peers, {_what(data)}", fontsize=14, weight="bold", va="center")
+        below = (
+            f"medians of {data['plan']['rounds']} x {data['plan']['calls']} calls with quartiles, shorter is better · "
+            f"{machine['processor']}, {data['plan']['threads']} threads · {data['about']['date'][:10]}"
+        )
+        figure_.text(0.012, top - 0.27 / height, below, fontsize=9.5, color="#5a6270", va="center")
+        figure_.tight_layout(rect=(0, 0, 1, 1 - 0.72 / height), h_pad=1.4, w_pad=1.6)
+        figure_.savefig(path, dpi=160)
+        pyplot.close(figure_)
+
+
+def _kernel_panel(table: Data) -> Data:
+    rows = {r["peer"]: r for r in table["rows"]}
+    copy = rows.pop("copy", None)
+    return {
+        "title": table["title"], "unit": "ms", "log": False, "line": copy and copy["median"],
+        "bars": {n: (r["median"], r["lower"], r["upper"]) for n, r in rows.items() if r["median"] is not None},
+        "missing": {n: r["status"] for n, r in rows.items() if r["median"] is None},
+    }  # fmt: skip
+
+
+def _compile_panel(data: Data) -> Data:
+    seen: dict[str, list[float]] = {}
+    for table in data["tables"]:
+        for row in table["rows"]:
+            if row["compile_ms"] is not None:
+                seen.setdefault(row["peer"], []).append(row["compile_ms"])
+    middle = {n: (sorted(v)[len(v) // 2], min(v), max(v)) for n, v in seen.items()}
+    return {
+        "title": "compile one of these, cold", "unit": "ms, log scale; from least to most", "log": True, "line": None,
+        "bars": middle, "missing": {"numpy": "nothing to compile"},
+    }  # fmt: skip
+
+
+def _overhead_panel(data: Data) -> Data:
+    bars = {row["peer"]: (row["median"], row["lower"], row["upper"]) for row in data["overheads"]}
+    return {
+        "title": "one call on 8 elements", "unit": "µs, log scale", "log": True, "line": None, "bars": bars,
+        "missing": {},
+    }  # fmt: skip
+
+
+def _bars(axis: Any, panel: Data, titles: dict[str, str], names: bool) -> None:
+    """One panel. Every contestant keeps its place; one that has no figure says why."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+
+    bars = panel["bars"]
+    # Whiskers end at twice the bar, so that one disturbed library does not press all others flat.
+    ends = {name: max(bar[0], min(bar[2], 2 * bar[0])) for name, bar in bars.items()}
+    most, least = max(ends.values(), default=1.0), min((bar[0] for bar in bars.values()), default=1.0)
+    left = least / 4 if panel["log"] else 0.0
+    if panel["log"]:
+        axis.set_xscale("log")
+        axis.set_xlim(left, most * (most / left) ** 0.24)
+        axis.xaxis.set_minor_locator(NullLocator())
+        axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    else:
+        axis.set_xlim(0, most * 1.24)
+        axis.xaxis.set_major_locator(MaxNLocator(4))
+    for place, name in enumerate(titles):
+        if name not in bars:
+            text = panel["missing"].get(name, "")
+            where = axis.get_yaxis_transform()
+            axis.text(0.015, place, text, transform=where, va="center", color="#9aa1ac", style="italic")
+            continue
+        middle, lower, _ = bars[name]
+        ours = name == "tcompile"
+        axis.barh(place, middle - left, left=left, height=0.68, color=COLOURS.get(name, "#777777"), zorder=2)
+        axis.plot([lower, ends[name]], [place, place], color="#20242b", linewidth=1, alpha=0.5, zorder=3)
+        axis.annotate(
+            figure(middle), (ends[name], place), xytext=(4, 0), textcoords="offset points", va="center",
+            weight="bold" if ours else "normal", zorder=4,
+        )  # fmt: skip
+    if panel["line"]:
+        axis.axvline(panel["line"], color=COLOURS["copy"], linewidth=1.1, linestyle=(0, (4, 2)), zorder=3)
+        axis.annotate(
+            f"copy {figure(panel['line'])}", (panel["line"], 1), xycoords=("data", "axes fraction"), xytext=(0, 2),
+            textcoords="offset points", fontsize=8, color=COLOURS["copy"], va="bottom",
+        )  # fmt: skip
+    axis.set_ylim(len(titles) - 0.45, -0.55)
+    axis.set_yticks(range(len(titles)), list(titles.values()) if names else [""] * len(titles))
+    axis.tick_params(length=0)
+    for label in axis.get_yticklabels():
+        if label.get_text().startswith("tcompile"):
+            label.set_weight("bold")
+    axis.grid(axis="x", color="#e3e5e0", linewidth=0.8, zorder=0)
+    axis.set_axisbelow(True)
+    for side in ("top", "right", "bottom"):
+        axis.spines[side].set_visible(False)
+    axis.set_title(panel["title"], loc="left", fontsize=10.5, weight="bold", pad=16 if panel["line"] else 7)
+    axis.set_xlabel(panel["unit"], fontsize=8.5)
+
+
+# -- files -----------------------------------------------------------------------------------------------------------
+def write(data: Data, folder: Path, name: str) -> list[str]:
+    """Writes NAME.json, NAME.png and NAME.md. Returns lines that say what was written, or why something was not."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = [folder / f"{name}.json"]
+    written[0].write_text(json.dumps(data, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    told = []
+    picture: Path | None = folder / f"{name}.png"
+    try:
+        draw(data, picture)
+        written.append(picture)
+    except ImportError as error:
+        told.append(f"the picture is skipped: {error}")
+        picture = None
+    page = folder / f"{name}.md"
+    page.write_text(markdown(data, picture and picture.name), encoding="utf-8")
+    written.append(page)
+    return [*told, "wrote " + ", ".join(str(path) for path in written)]
+
+
+BEGIN, END = "<!-- figures: written from benchmarks/results -->", "<!-- end of figures -->"
+
+
+def insert(data: Data, page: Path) -> None:
+    """Puts the summary between the two marks of a Markdown page. Raises ValueError where a mark is missing."""
+    text = page.read_text(encoding="utf-8")
+    if BEGIN not in text or END not in text.partition(BEGIN)[2]:
+        raise ValueError(f"{page} has no lines {BEGIN!r} and {END!r}")
+    before, _, rest = text.partition(BEGIN)
+    table = "\n".join(summary(data, _titles(data)))
+    page.write_text(f"{before}{BEGIN}\n\n{table}\n\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Writes the page and the picture of a JSON file again; with ``--into PAGE``, its summary into that page."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.report", description=main.__doc__)
+    parser.add_argument("results", type=Path, help="a JSON file")
+    parser.add_argument("--into", type=Path, metavar="PAGE", help="a Markdown page with the marks of the figures")
+    options = parser.parse_args(arguments)
+    data = json.loads(options.results.read_text(encoding="utf-8"))
+    print("\n".join(write(data, options.results.parent, options.results.stem)))
+    if options.into:
+        insert(data, options.into)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

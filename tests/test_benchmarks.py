@@ -1,0 +1,235 @@
+"""The benchmark harness checks before it times, goes on without what is missing, and writes what it measured."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import harness, report, run
+from benchmarks.harness import Plan, Row
+from benchmarks.kernels import KERNELS
+from benchmarks.peers import PEERS, Contestant, NumPy, Peer, TCompile, fresh
+
+ROOT = Path(__file__).resolve().parent.parent
+TINY = Plan(size=16, rounds=2, calls=2, overhead_rounds=2, import_runs=1, threads=2)
+
+
+def measure(kernels, peers, told=None):
+    lines = [] if told is None else told
+    return harness.measure([KERNELS[name] for name in kernels], peers, TINY, lines.append, None)
+
+
+class Broken(Peer):
+    """A peer that answers with ``answer(correct result)``; on 8 elements it is correct."""
+
+    name, title = "broken", "Broken"
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def load(self, threads):
+        pass
+
+    def build(self, kernel, x):
+        return Contestant(self, kernel.numpy if x.size == 8 else lambda x: self.answer(kernel.numpy(x)), x)
+
+
+class Missing(Broken):
+    name, title = "missing", "Missing"
+
+    def __init__(self):
+        pass
+
+    def load(self, threads):
+        raise ImportError("No module named 'missing'")
+
+
+# -- the command -------------------------------------------------------------------------------------------------------
+def test_the_command_with_all_peers_but_torch(tmp_path):
+    # torch.compile takes longer for its first compile than a test may.
+    command = "-m benchmarks.run --size 32 --rounds 1 --kernels softmax --peers jax,numba,numexpr --no-startup --out"
+    done = subprocess.run(
+        [sys.executable, *command.split(), str(tmp_path)], cwd=ROOT, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    (path,) = tmp_path.glob("*.json")
+    data = json.loads(path.read_text(encoding="utf-8"))
+    assert data["about"]["command"].startswith("python -m benchmarks.run --size 32 --rounds 1")
+    assert data["about"]["versions"]["numpy"] == np.__version__
+    (table,) = data["tables"]
+    rows = {row["peer"]: row for row in table["rows"]}
+    assert {"numpy", "tcompile", "copy"} <= rows.keys()
+    for name in ("jax", "numba", "numexpr"):
+        if importlib.util.find_spec(name):
+            assert rows[name]["status"] == ("n/a" if name == "numexpr" else "ok"), rows[name]
+        else:
+            assert f"No module named '{name}'" in done.stdout
+    page = path.with_suffix(".md").read_text(encoding="utf-8")
+    assert "row softmax" in page
+    assert "np.exp(x - x.max(axis=1, keepdims=True))" in page
+    assert path.with_suffix(".png").exists() == ("the picture is skipped" not in done.stdout)
+
+
+@pytest.mark.parametrize("given", ["--kernels=relu,sofmax", "--peers=cython"])
+def test_unknown_names_are_refused_with_the_valid_ones(given):
+    done = subprocess.run([sys.executable, "-m", "benchmarks.run", given], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "valid: " in done.stderr
+
+
+def test_processors_are_on_cores_of_their_own():
+    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else {0, 1}
+    chosen = run.cores(allowed, 1)
+    assert len(chosen) == 1
+    assert chosen <= allowed
+    assert run.cores(allowed, len(allowed)) == allowed
+
+
+# -- what is computed --------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", KERNELS)
+def test_every_kernel_runs_compiled_and_passes(name):
+    (table,) = measure([name], [NumPy(), TCompile()]).tables
+    numpy, ours, copy = table.rows
+    assert [row.status for row in table.rows] == ["ok"] * 3
+    assert not ours.detail  # no note: it was not run in plain Python
+    assert ours.compile_ms > 0
+    assert "capture" in ours.phases
+    assert len(ours.round_medians) == TINY.rounds
+    assert ours.speedup == pytest.approx(numpy.median / ours.median)
+    assert ours.to_copy == pytest.approx(ours.median / copy.median)
+    assert ours.lower <= ours.median <= ours.upper
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_tolerances_are_above_float32_rounding_and_below_real_differences(name):
+    kernel = KERNELS[name]
+    x = np.random.default_rng(1).standard_normal((32, 64), dtype=np.float32)
+    exact = np.asarray(kernel.numpy(x.astype(np.float64)), dtype=np.float32)[()]
+    row = Row("peer", "Peer", "ok")
+    harness.check(row, kernel, exact, kernel.numpy(x))
+    assert (row.status == "ok") or kernel.rtol == kernel.atol == 0
+    harness.check(row, kernel, exact * np.float32(1.001), kernel.numpy(x))
+    assert row.status == "differs"
+
+
+# -- fairness ----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (lambda y: y * np.float32(1.01), "times the tolerance"),
+        (lambda y: y * np.float32("nan"), "by nan"),
+        (lambda y: y[:-1], "instead of NumPy's"),
+    ],
+)
+def test_a_result_that_differs_is_not_timed(answer, said):
+    told = []
+    (table,) = measure(["gelu"], [NumPy(), Broken(answer)], told).tables
+    row = table.rows[1]
+    assert row.status == "differs"
+    assert row.median is None
+    assert said in row.detail
+    assert any("differs" in line for line in told)
+
+
+def test_of_tcompile_type_and_dtype_count():
+    wanted = np.float32(2)
+    for got, status in [(wanted, "ok"), (np.float64(2), "differs"), (np.array(2, np.float32), "differs")]:
+        row = Row("tcompile", "tcompile", "ok")
+        harness.check(row, KERNELS["sum_squares"], got, wanted)
+        assert row.status == status
+
+
+def test_a_failing_peer_is_a_row_and_the_others_go_on():
+    def fail(result):
+        raise ValueError("no kernel today\nmore of it")
+
+    (table,) = measure(["relu"], [NumPy(), Broken(fail), TCompile("eager")]).tables
+    assert [row.status for row in table.rows] == ["ok", "failed", "ok", "ok"]
+    assert table.rows[1].detail == "ValueError: no kernel today"
+
+
+def test_a_missing_peer_is_skipped_and_said_to_be():
+    told = []
+    result = measure(["relu"], [NumPy(), Missing()], told)
+    assert result.skipped == ["Missing is skipped: No module named 'missing'"]
+    assert result.skipped[0] in told
+    assert [row.peer for row in result.tables[0].rows] == ["numpy", "copy"]
+
+
+def test_everybody_runs_once_a_round_and_the_order_shifts():
+    order = []
+    runners = {name: (lambda name=name: order.append(name)) for name in "abc"}
+    times = harness.rounds(runners, 3, 2)
+    assert "".join(order) == "aaabbbccc" + "bbbcccaaa" + "cccaaabbb"
+    assert [len(turn) for turn in times["a"]] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_the_copy_copies_everything(threads):
+    x = np.arange(35.0).reshape(7, 5)
+    with harness.Copier(x, threads) as copier:
+        copier()
+        np.testing.assert_array_equal(np.concatenate([target for target, _ in copier._parts]), x)
+
+
+def test_a_fresh_function_is_another_to_every_cache():
+    function = KERNELS["relu"].numpy
+    assert fresh(function).__code__ is not function.__code__
+    assert fresh(function)(np.float32(1)) == 4
+
+
+# -- what is shown -----------------------------------------------------------------------------------------------------
+def test_reports_show_figures_and_what_is_missing(tmp_path):
+    peers = [NumPy(), TCompile("eager"), Broken(lambda y: y + 1), Missing()]
+    result = measure(["relu", "sum_squares"], peers)
+    result.about |= {"date": "2030-01-02", "command": "python -m benchmarks.run", "machine": run.machine()}
+    data = json.loads(json.dumps(result.as_dict()))
+    shown = report.terminal(data)
+    assert re.search(r"Broken +differs: by 1\n", shown)
+    assert "Missing is skipped" in shown
+    page = report.markdown(data, None)
+    assert "| `np.maximum(x + 1, 0) * 2` |" in page
+    assert "Missing is skipped" in page
+    readme = tmp_path / "page.md"
+    readme.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n", encoding="utf-8")
+    report.insert(data, readme)
+    text = readme.read_text(encoding="utf-8")
+    assert text.startswith("before\n")
+    assert text.endswith("\nafter\n")
+    assert "old" not in text
+    assert "| `(x * x).sum()` |" in text
+    with pytest.raises(ValueError, match="has no lines"):
+        report.insert(data, ROOT / "LICENSE")
+
+
+def test_the_picture(tmp_path):
+    pytest.importorskip("matplotlib")
+    result = measure(["relu"], [NumPy(), Broken(lambda y: y + 1)])
+    result.about |= {"date": "2030-01-02", "machine": run.machine()}
+    report.draw(result.as_dict(), tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, ""), (0.0, "0"), (0.1234, "0.123"), (1.2, "1.20"), (12.34, "12.3"), (1234.5, "1234"), (4.2e-6, "4.2e-06"),
+     (99.96, "100.0"), (float("inf"), "inf")],
+)  # fmt: skip
+def test_figures(value, text):
+    assert report.figure(value) == text
+
+
+def test_the_page_of_the_benchmarks_names_every_kernel_peer_and_file():
+    text = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    assert all(f"| `{name}` |" in text for name in KERNELS)
+    assert all(peer.title in text for peer in PEERS.values())
+    assert all(f"({path.name})" in text for path in (ROOT / "benchmarks").glob("[a-z]*.py"))
