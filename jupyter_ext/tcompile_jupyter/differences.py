@@ -51,7 +51,7 @@ class Difference:
 
 def difference(plain: Any, compiled: Any, where: str = "the result") -> Difference:
     """Compares two values, containers included. Objects that are no data are compared by type alone."""
-    if type(plain) is not type(compiled):
+    if _kind(plain) != _kind(compiled):  # by name: a cell that is run again makes its classes anew
         return Difference(mismatch=f"{where}: {_kind(plain)} became {_kind(compiled)}")
     if isinstance(plain, np.ndarray | np.generic):
         return _arrays(plain, compiled, where)

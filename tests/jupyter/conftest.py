@@ -53,13 +53,14 @@ class Notebook:
     def __init__(self, shell: InteractiveShell) -> None:
         self.shell = shell
 
-    def __call__(self, cell: str, *, fails: bool = False) -> Ran:
+    def __call__(self, cell: str, *, fails: bool | None = False) -> Ran:
+        """Runs a cell; ``fails`` says whether it must, must not, or (None) may fail."""
         with capture_output() as captured:
             result = self.shell.run_cell(cell, store_history=True)
         ran = Ran(result, captured.stdout, captured.stderr, captured.outputs)
-        if not fails:
+        if fails is False:
             assert ran.error is None, ran.stdout + ran.stderr
-        else:
+        elif fails:
             assert ran.error is not None
         return ran
 

@@ -241,3 +241,8 @@ def test_compare_takes_methods_partials_and_wrapped_functions():
     for function in (Scaled(3).scale, Scaled(3), functools.partial(Scaled.scale, Scaled(2)), add_one, np.sin):
         assert compare(function, x, budget=0).difference.equal
     assert compare(add_one, x, budget=0).name == "add_one"
+
+
+def test_a_compared_cell_may_define_classes(notebook):
+    ran = notebook("%%tcompile --compare\nclass C:\n    pass\nc = C()\nc.x = np.ones(3)")
+    assert "largest difference 0" in ran.text
