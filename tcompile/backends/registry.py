@@ -6,10 +6,13 @@ Enters: names and callables. Leaves: ``Backend`` records: what turns a graph int
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
 
 from tcompile.errors import InvalidArgument, InvalidType
 
@@ -33,13 +36,27 @@ class Backend:
 
 
 def _eager(graph: Graph, example_inputs: Sequence[Any]) -> Compiled:
-    return graph
+    def run(*args: Any) -> Sequence[Any]:
+        # What NumPy would report becomes an error here, so that plain Python reports it from the user's own line.
+        report: Any = {category: "raise" for category, action in np.geterr().items() if action != "ignore"}
+        with np.errstate(**report):
+            return graph(*args)
+
+    return run
 
 
 def _llvm(graph: Graph, example_inputs: Sequence[Any]) -> Compiled:
     from tcompile.backends.llvm import compile_graph  # llvmlite is loaded when first needed
 
     return compile_graph(graph, example_inputs)
+
+
+def prepare_llvm() -> None:
+    """Loads LLVM and the native runtime, so that the first compile need not wait for them. Never raises."""
+    with contextlib.suppress(Exception):  # what is wrong is said by the compile that needs them
+        from tcompile.backends.llvm import native
+
+        native.launcher()
 
 
 _BACKENDS: dict[str, Backend] = {

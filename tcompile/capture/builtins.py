@@ -72,6 +72,8 @@ def call_constant(tx: Capture, function: Constant, args: Sequence[Value], kwargs
         return handler(tx, args, kwargs)
     if isinstance(target, type) and plain_named_tuple(target) and plain_constructor(target):
         return _named_tuple(tx, target, args, kwargs)
+    if isinstance(target, type) and issubclass(target, BaseException):
+        raise CannotCapture("raises", f"`{tx.current_text()}`")
     if target in _IO:
         raise CannotCapture("input-output", function.describe())
     if _is_pure(target):

@@ -844,6 +844,8 @@ def _call_kw(f: Frame, i: dis.Instruction) -> None:
 
 
 def _finish_call(f: Frame, count: int, names: tuple[str, ...]) -> None:
+    if f.decoded.instructions[f.at].opname in ("BEFORE_WITH", "BEFORE_ASYNC_WITH"):
+        raise CannotCapture("with-statement", f"`{f.tx.current_text()}`")
     args = f.stack[len(f.stack) - count :]
     del f.stack[len(f.stack) - count :]
     second, first = f.pop(), f.pop()

@@ -6,6 +6,7 @@ stance. Leaves: constants, breaks, ``cond`` nodes. What these functions do in pl
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -56,16 +57,18 @@ def _set_stance(tx: Capture, function: Constant, args: Sequence[Value], kwargs: 
 
 def refuse_marked(tx: Capture, function: Any) -> None:
     """Stops at functions that a stance decorates (an error) or that are excluded from compilation (a break)."""
+    if not is_marked(function):
+        return
     if hasattr(function, "__tcompile_stance__"):
         raise refusal(f"{function.__qualname__}, which set_stance decorates", tx.user_stack())
-    if hasattr(function, "__tcompile_disabled__"):
-        why = function.__tcompile_disabled__
-        name = getattr(function, "__qualname__", repr(function))
-        raise CannotCapture("disabled-function", f"`{name}` is disabled{f': {why}' if why else '.'}")
+    why = function.__tcompile_disabled__
+    raise CannotCapture("disabled-function", f"`{function.__qualname__}` is disabled{f': {why}' if why else '.'}")
 
 
 def is_marked(function: Any) -> bool:
     """Whether ``refuse_marked`` stops at ``function``."""
+    if not issubclass(type(function), types.FunctionType):
+        return False  # and an object of a user's class is not asked: it might answer in Python
     return hasattr(function, "__tcompile_stance__") or hasattr(function, "__tcompile_disabled__")
 
 

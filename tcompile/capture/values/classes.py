@@ -120,7 +120,7 @@ def _metaclass_decides(cls: type, name: str) -> bool:
     return hasattr(found, "__set__") or hasattr(found, "__delete__")
 
 
-def plain_named_tuple(cls: type) -> bool:
+def plain_named_tuple(cls: Any) -> bool:
     """Whether ``cls`` is a named tuple class that changes nothing about being a tuple."""
     if not issubclass(cls, tuple) or not isinstance(getattr(cls, "_fields", None), tuple) or type(cls) is not type:
         return False
@@ -128,14 +128,13 @@ def plain_named_tuple(cls: type) -> bool:
         return False
     if hasattr(cls, "__bool__") or hasattr(cls, "__getattr__") or hasattr(cls, "__iadd__"):
         return False
-    return len(cls._fields) == len({*cls._fields}) and all(
-        lookup(cls, field) is not MISSING and not isinstance(lookup(cls, field), property) for field in cls._fields
-    )
+    fields = (lookup(cls, field) for field in cls._fields)
+    return not any(field is MISSING or isinstance(field, property) for field in fields)
 
 
-def plain_constructor(cls: type) -> bool:
+def plain_constructor(cls: Any) -> bool:
     """Whether calling the named tuple class ``cls`` does nothing but fill its fields."""
-    made = lookup(cls, "__new__")
-    generated = isinstance(made, types.FunctionType) and made.__code__.co_filename.startswith("<string>")
-    generated = generated or getattr(getattr(made, "__code__", None), "co_filename", "").startswith("<namedtuple")
-    return generated and cls.__init__ is object.__init__
+    made = cls.__new__
+    if not isinstance(made, types.FunctionType) or not made.__module__.startswith("namedtuple_"):
+        return False
+    return lookup(cls, "__init__") is object.__init__

@@ -50,7 +50,7 @@ def wrap(tx: Capture, value: Any, source: Source) -> Value:
         type_ = frontend.type_of(value)
         if type_ is not None:
             return _array(tx, value, type_, frontend, source)
-    if cls is list or cls is tuple or (isinstance(value, tuple) and plain_named_tuple(cls)):
+    if cls is list or cls is tuple or (issubclass(cls, tuple) and plain_named_tuple(cls)):
         return _sequence(tx, value, source)
     if cls is dict:
         return _dict(tx, value, source)
@@ -58,20 +58,25 @@ def wrap(tx: Capture, value: Any, source: Source) -> Value:
         return _bounds(tx, value, source)
     if cls is frozenset and all(type(item) is str for item in value):
         return _equal(tx, value, source)
-    if isinstance(value, types.FunctionType):
+    if cls is types.FunctionType:
         return _function(tx, value, source)
     inner = tx.inlined_function(value)
     if inner is not None:
-        _identical(tx, value, source, getattr(inner, "__qualname__", "a compiled function"))
+        _identical(tx, value, source, inner.__qualname__)
         return FunctionValue.of(tx, inner, None)
     if cls is types.MethodType:
         return _method(tx, value, source)
     if cls is functools.partial:
         return _partial(tx, value, source)
-    if isinstance(value, _BY_IDENTITY) or tx.is_fixed(value) or tx.is_special(value):
+    # From here on nothing is asked of the object itself, which may answer in Python.
+    if issubclass(cls, _BY_IDENTITY) or (not _by_class_statement(cls) and tx.is_fixed(value)) or tx.is_special(value):
         name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
         return _identical(tx, value, source, name or repr(value))
     return _object(tx, value, source)
+
+
+def _by_class_statement(cls: type) -> bool:
+    return bool(cls.__flags__ & (1 << 9))
 
 
 def _identical(tx: Capture, value: Any, source: Source, expected: str) -> Constant:
@@ -232,6 +237,6 @@ def _object(tx: Capture, value: Any, source: Source) -> Value:
             source, f"{{}}.dtype == {want}", f"{source.text}.dtype == {dtype}", str(dtype), attribute="dtype"
         )
         return OpaqueValue(value, source, f"an array of class {cls.__name__} and dtype {dtype}")
-    if cls.__flags__ & (1 << 9):  # a class made by a class statement
+    if _by_class_statement(cls):
         return ObjectValue(value, source)
     return OpaqueValue(value, source, f"an object of class {cls.__qualname__}")

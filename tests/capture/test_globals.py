@@ -1,0 +1,189 @@
+"""Globals: read under guards, stored and deleted after the graph, redefined between calls."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tcompile
+
+from .helpers import X, broken, whole, x
+
+K = 3
+W = np.arange(4.0)
+NAMES = {"k": 2.0}
+STATE = None
+
+
+def helper(a):
+    return a * 2
+
+
+def uses(a):
+    return helper(a) * K + W + NAMES["k"]
+
+
+def stores(a):
+    global STATE
+    STATE = a + 1
+    return STATE * 2
+
+
+def counts(a):
+    global STATE
+    STATE = 1 if STATE is None else STATE
+    STATE += 1
+    STATE = STATE * 10
+    return a * STATE
+
+
+def stores_through_a_helper(a):
+    counts(a)
+    return a + STATE
+
+
+def deletes(a):
+    global STATE
+    STATE = 5
+    del STATE
+    return a + 1
+
+
+def reads_deleted(a):
+    global STATE
+    STATE = a
+    del STATE
+    return STATE
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    yield
+    globals().update(K=3, W=np.arange(4.0), NAMES={"k": 2.0}, STATE=None, helper=ORIGINAL)
+
+
+ORIGINAL = helper
+
+
+def test_reads():
+    assert whole(uses, x).graphs[0].op_count == 4
+
+
+@pytest.mark.parametrize("change", [
+    {"K": 4}, {"K": 2.5}, {"K": np.float32(2)}, {"K": W}, {"W": W * 2}, {"W": 5}, {"W": W.astype("float32")}, {"NAMES": {"k": 7}},
+    {"helper": lambda a: a - 1}, {"helper": np.exp}, {"helper": lambda a, b=K: a * b},
+])  # fmt: skip
+def test_changes_are_seen(change):
+    compiled = tcompile.compile(uses, backend="eager", fullgraph=True)
+    np.testing.assert_array_equal(compiled(X), uses(X))
+    globals().update(change)
+    for _ in range(2):
+        np.testing.assert_array_equal(compiled(X), uses(X))
+
+
+
+def test_redefining_a_helper_says_so():
+    compiled = tcompile.compile(uses, backend="eager", fullgraph=True)
+    compiled(X)
+    globals()["helper"] = lambda a: a + 5
+    np.testing.assert_array_equal(compiled(X), uses(X))
+    assert "helper" in compiled.recompiles[0][0]
+
+
+def test_a_builtin_that_is_shadowed():
+    def f(a):
+        return a * abs(-2)
+
+    namespace = {}
+    exec("def f(a):\n    return a * abs(-2)", namespace)
+    compiled = tcompile.compile(namespace["f"], backend="eager", fullgraph=True)
+    np.testing.assert_array_equal(compiled(X), X * 2)
+    namespace["abs"] = lambda v: 7
+    np.testing.assert_array_equal(compiled(X), X * 7)
+    del namespace["abs"]
+    np.testing.assert_array_equal(compiled(X), X * 2)
+
+
+@pytest.mark.parametrize("f", [stores, counts, stores_through_a_helper, deletes])
+def test_stores(f):
+    for start in (None, 4, 2.5):
+        globals()["STATE"] = start
+        want, after = f(X), globals().get("STATE", "deleted")
+        globals()["STATE"] = start
+        compiled = tcompile.compile(f, backend="llvm", fullgraph=True)
+        for _ in range(2):
+            globals()["STATE"] = start
+            got = compiled(X)
+            np.testing.assert_array_equal(got, want)
+            np.testing.assert_array_equal(globals().get("STATE", "deleted"), after)
+    globals()["STATE"] = None
+
+
+def test_a_stored_array_is_the_one_returned():
+    def f(a):
+        global STATE
+        STATE = a + 1
+        return STATE, [STATE]
+
+    exec_globals = tcompile.compile(f, backend="eager", fullgraph=True)
+    value, (same,) = exec_globals(X)
+    assert value is STATE and same is STATE
+
+
+def test_nothing_is_stored_where_the_function_breaks():
+    def f(a):
+        global STATE
+        STATE = "half"
+        if a.sum() > 1e9:
+            return 1
+        STATE = "done"
+        return a * 2
+
+    compiled = tcompile.compile(f, backend="eager")
+    np.testing.assert_array_equal(compiled(X), X * 2)
+    assert STATE == "done" and not compiled.graphs
+
+
+def test_nothing_is_stored_where_the_graph_raises():
+    def f(a):
+        global STATE
+        STATE = "stored"
+        return np.linalg.inv(a)
+
+    compiled = tcompile.compile(f, backend="eager")
+    with pytest.raises(np.linalg.LinAlgError):
+        compiled(np.zeros((2, 2)))
+    assert STATE == "stored"  # by plain Python, before it raises
+
+
+def test_unknown_and_deleted_names():
+    def f(a):
+        return a + no_such_name  # noqa: F821
+
+    broken(f, x, "operation-raises", "no_such_name")
+    globals()["STATE"] = 1
+    broken(reads_deleted, x, "operation-raises", "return STATE")
+
+
+def test_globals_of_another_module():
+    other = {"np": np, "K": 5}
+    exec("def inner(a):\n    return a * K\ndef writes(a):\n    global K\n    K = 9\n    return a * K", other)
+    inner, writes = other["inner"], other["writes"]
+    compiled = tcompile.compile(lambda a: inner(a) * K, backend="eager", fullgraph=True)
+    np.testing.assert_array_equal(compiled(X), X * 5 * 3)
+    other["K"] = 7
+    np.testing.assert_array_equal(compiled(X), X * 7 * 3)
+    plain = tcompile.compile(lambda a: writes(a) * K, backend="eager")
+    np.testing.assert_array_equal(plain(X), X * 9 * 3)
+    assert other["K"] == 9 and K == 3 and plain.breaks
+
+
+def test_one_code_object_in_two_modules():
+    source = compile("def f(a):\n    global N\n    N = 1\n    return g(a)\ndef g(a):\n    return a * K", "m", "exec")
+    spaces = [{"K": 2}, {"K": 3}]
+    for space in spaces:
+        exec(source, space)
+    for space in spaces * 2:
+        f = tcompile.compile(space["f"], backend="eager", fullgraph=True)
+        np.testing.assert_array_equal(f(X), X * space["K"])
+        assert space.pop("N") == 1

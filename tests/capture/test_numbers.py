@@ -1,0 +1,258 @@
+"""Python numbers: ints that stay fixed or become symbolic, floats that vary, guards that tell kinds and signs apart."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from differential import Run, assert_same_run
+
+import tcompile
+
+from .helpers import X, guards, whole
+
+
+def same(f, calls, *, entries=None, graphs=None, backend="llvm", **settings):
+    """Compares ``f`` plain and compiled on each of ``calls``, each made twice; returns the compiled callable."""
+    compiled = tcompile.compile(f, backend=backend, **settings)
+    for args in calls:
+        for _ in range(2):
+            assert_same_run(Run(compiled, args), Run(f, args))
+    if entries is not None:
+        assert len(compiled.entries) == entries, compiled.recompiles
+    return compiled
+
+
+def arithmetic(a, k):
+    return a * k + k - 1.5, k * 2 - 1, (k + 1) / 3, k**2, -k, abs(k), k // 2, k % 3, 2.0 - k, 7 // (k + 0.5)
+
+
+def test_floats_vary_in_one_graph():
+    compiled = same(arithmetic, [(X, k) for k in (0.5, 2.0, -3.25, 1e-300, 0.0)], entries=1, fullgraph=True)
+    assert "type(k) is float" in guards(compiled)
+
+
+def test_special_floats():
+    same(arithmetic, [(X, k) for k in (0.5, -0.0, 0.0, math.inf, -math.inf, math.nan)], fullgraph=True)
+
+    def sign(a, k):
+        return math.copysign(1.0, k) * a, a * k, k
+
+    same(sign, [(X, k) for k in (0.0, -0.0, 0.0, math.nan, -1.0, math.nan)], fullgraph=True)
+
+
+def test_floats_are_fixed_where_python_needs_them():
+    def f(a, k):
+        return f"{k:.2f}", a * k, int(k), round(k, 1), k.is_integer()
+
+    compiled = same(f, [(X, k) for k in (0.5, 2.25, 0.5, -0.0, 0.0)], entries=4, fullgraph=True)
+    assert compiled.graphs
+
+
+def test_floats_that_are_not_to_blame_stay_open():
+    def f(a, k):
+        print(end="")
+        return a * k
+
+    same(f, [(X, k) for k in (0.5, 2.25, 3.0, 4.0)], entries=1)
+
+
+def test_powers_of_negative_numbers():
+    def f(a, k):
+        return a * (-2.0) ** k, (-8.0) ** (1 / 3) if k > 100 else 0
+
+    same(f, [(X, 2.0), (X, 3.0), (X, -1.0)])
+    same(lambda a, k: (a + 1, (-2.0) ** k, k**0.5), [(X, 4.0), (X, 2.0), (X, 0.5), (X, -2.0)])
+
+
+def test_branches_on_numbers():
+    def f(a, k, n):
+        if k > 1:
+            a = a * k
+        elif k:
+            a = a + n
+        return a if n != 3 else -a, k > n, k == n, not k
+
+    calls = [(X, k, n) for k in (0.0, 0.5, 2.0, -1.0) for n in (1, 3)]
+    same(f, calls)
+    same(f, calls, dynamic=True)
+    same(f, calls, dynamic=False)
+
+
+def test_kinds_of_one():
+    def f(a, k):
+        return a * k, k, [k], k is True, isinstance(k, bool), isinstance(k, int), k == 1
+
+    same(f, [(X, k) for k in (1, True, 1.0, np.True_, np.int64(1), np.float64(1), 1, True)])
+
+
+def test_huge_ints():
+    def f(a, k):
+        return a * float(k % 1000), k + 1, k * k, -k
+
+    for dynamic in (None, True, False):
+        same(f, [(X, k) for k in (5, 2**62 - 1, 2**62, 2**63, 2**64 + 1, 10**30, -(2**63), 7)], dynamic=dynamic)
+    same(lambda a, k: (a, k), [(X, 10**5000), (X, 3), (X, 10**5000)])
+    tcompile.reset()
+    same(lambda a, k: a + k, [(X.astype("int64"), k) for k in (2, 3, 2**61, -(2**61))])
+    same(lambda a, k: a * (k * k) if k < 1 << 31 else a, [(X, k) for k in (2, 3, 2**30)])
+
+
+def test_symbolic_ints_beyond_the_dtype():
+    def f(a, k):
+        return a + k * k
+
+    compiled = tcompile.compile(f, backend="llvm")
+    a = np.arange(3)
+    for k in (2, 3, 5, 2**31):
+        np.testing.assert_array_equal(compiled(a, k), f(a, k))
+    for k in (2**40, 2**61):
+        with pytest.raises(OverflowError) as plain:
+            f(a, k)
+        with pytest.raises(OverflowError) as caught:
+            compiled(a, k)
+        assert str(plain.value) == str(caught.value)
+
+
+def symbolic(a, n):
+    return (
+        a * n + (n - 1), np.zeros((n, 2)), np.arange(n), a[:n], a.reshape(n, -1), n // 2 + n % 3, n * n - 1, len(range(n)), (n, [n]),
+        {"n": n}, a.sum() / n, np.full(3, n), n > 100, n == 2,
+    )  # fmt: skip
+
+
+def test_ints_become_symbolic_when_they_change():
+    a = np.arange(24.0)
+    compiled = same(symbolic, [(a, n) for n in (2, 3, 4, 6, 12, 8)], fullgraph=True)
+    assert len(compiled.entries) <= 5, compiled.recompiles
+    tcompile.reset()
+    compiled = same(lambda a, n: a * n + n**2, [(a, n) for n in (2, 3, 4, 6, -5, 0, 1)], entries=2, fullgraph=True)
+    assert "type(n) is int" in guards(compiled)
+
+
+def test_sizes_become_symbolic_when_they_change():
+    def f(a, b):
+        return (a + b) * a.shape[0], a.sum(axis=0) / len(a), a[:-1], a[1:] - b[:-1], np.concatenate([a, b]), a.size, a.T
+
+    def make(n, m=4):
+        return np.arange(n * m * 1.0).reshape(n, m), np.ones((n, m))
+
+    compiled = same(f, [make(n) for n in (3, 5, 8, 1, 2, 0, 9)], fullgraph=True)
+    assert len(compiled.entries) <= 5
+    tcompile.reset()
+    same(f, [make(n, m) for n, m in ((3, 4), (3, 5), (4, 5), (7, 7), (2, 3))], fullgraph=True)
+    tcompile.reset()
+    same(f, [make(n, m) for n, m in ((3, 4), (5, 5), (4, 3), (1, 6))], dynamic=True, fullgraph=True)
+    tcompile.reset()
+    assert len(same(f, [make(3), make(5)], dynamic=False, fullgraph=True).entries) == 2
+
+
+def test_equal_sizes_that_part():
+    def f(a, b):
+        return a.sum() + b.sum(), a.shape[0] == b.shape[0]
+
+    calls = [(np.ones(n), np.ones(m)) for n, m in ((3, 3), (4, 4), (5, 5), (4, 6), (6, 4), (3, 3))]
+    same(f, calls)
+    tcompile.reset()
+    same(f, calls, dynamic=True)
+
+
+def test_loops_over_sizes():
+    def f(a, n):
+        total = 0
+        for i in range(n):
+            total = total + a[i] * i
+        for i in range(len(a)):
+            total = total - a[i]
+        return total
+
+    same(f, [(np.arange(k * 2.0).reshape(k, 2), n) for k, n in ((3, 2), (4, 3), (5, 5), (3, 1))])
+
+
+def test_more_kinds_of_argument():
+    def f(a, v):
+        return a * 2, v, [v]
+
+    calls = [(X, v) for v in ("s", b"b", None, True, 3, 2.5, 1j, ..., int, np.float32, np.dtype("f4"), "other", 1j, -1j)]
+    for start in range(0, len(calls), 7):
+        tcompile.reset()
+        same(f, calls[start : start + 7])
+
+
+def test_complex_numbers():
+    def f(a, v):
+        return a * v, v.real, v * 2
+
+    compiled = same(f, [(X, v) for v in (1j, 1 + 2j, complex(0.0, -0.0), complex(0.0, 0.0), complex(-0.0, 0))])
+    nan = tcompile.compile(lambda a, v: (a, v), backend="eager")
+    for _ in range(3):
+        nan(X, complex(math.nan, 0))
+    assert len(nan.entries) == 1
+
+
+def test_numpy_scalars():
+    def f(a, v):
+        return a * v, v + 1, v * v, v, -v if v.dtype != bool else v
+
+    for dtype in ("bool", "int8", "uint8", "int32", "int64", "float16", "float32", "float64"):
+        tcompile.reset()
+        same(f, [(X, np.dtype(dtype).type(v)) for v in (1, 3, 0)])
+
+
+def test_numpy_ints_that_overflow_warn():
+    def f(a, v):
+        return a + 1, v + np.int8(100)
+
+    compiled = tcompile.compile(f, backend="eager")
+    for _ in range(2):
+        with pytest.warns(RuntimeWarning, match="overflow"):
+            f(X, np.int8(100))
+        with pytest.warns(RuntimeWarning, match="overflow"):
+            compiled(X, np.int8(100))
+
+
+def test_math_functions():
+    def f(a, k):
+        return a * math.sqrt(k), math.sin(k) + math.pi, math.floor(k), math.exp(1.0) * a, math.hypot(3, 4), math.isclose(1.0, 1.0)
+
+    same(f, [(X, 2.0), (X, 4.0), (X, 2)])
+    compiled = tcompile.compile(lambda a, k: a * math.sqrt(k), backend="eager")
+    np.testing.assert_array_equal(compiled(X, 4.0), X * 2)
+    with pytest.raises(ValueError, match="math domain error|nonnegative"):
+        compiled(X, -4.0)
+    assert len(same(lambda a, k: a * math.sqrt(k), [(X, 2.0), (X, 9.0)], fullgraph=True).entries) == 1
+
+
+def test_divisions_by_zero_are_python_s():
+    def f(a, k):
+        return a * (1 / k)
+
+    for make in (float, int):
+        tcompile.reset()
+        compiled = tcompile.compile(f, backend="eager")
+        np.testing.assert_array_equal(compiled(X, make(2)), X * 0.5)
+        np.testing.assert_array_equal(compiled(X, make(4)), X * 0.25)
+        with pytest.raises(ZeroDivisionError) as caught:
+            compiled(X, make(0))
+        assert "a * (1 / k)" in "".join(__import__("traceback").format_exception(caught.value))
+
+
+def test_sums_of_floats():
+    def f(a, k):
+        return sum([0.1] * 10), sum([k, 1.0, 2]) * a, sum([k, 2, 3], 0.5), sum((1, 2), k)
+
+    same(f, [(X, k) for k in (0.1, 0.3, 2.0)])
+
+
+def test_functions_without_arrays():
+    plain = tcompile.compile(lambda n, s: (n + 1, s * 2, [n] * 3), backend="llvm")
+    for n in range(20):
+        assert plain(n, "s") == (n + 1, "ss", [n] * 3)
+    assert len(plain.entries) == 1
+
+
+@pytest.mark.parametrize("stance", ["default", "eager_then_compile", "aot_eager_then_compile"])
+def test_under_stances(stance):
+    with tcompile.set_stance(stance):
+        same(arithmetic, [(X, k) for k in (0.5, 2.0, 3)])

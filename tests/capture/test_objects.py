@@ -1,0 +1,368 @@
+"""Instances, classes, methods, properties, enumerations, modules: read under guards, never written."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import math
+import types
+
+import numpy as np
+import pytest
+
+import tcompile
+
+from .helpers import X, broken, guards, whole
+
+
+class Base:
+    rate = 0.5
+    table = {"a": 2}
+
+    def __init__(self, w=2.0):
+        self.w = w
+        self.layers = [X, X + 1]
+
+    def scaled(self, a):
+        return a * self.w
+
+    def hook(self, a):
+        return a
+
+    @property
+    def bias(self):
+        return self.w + 1
+
+    @classmethod
+    def by_rate(cls, a):
+        return a * cls.rate
+
+    @staticmethod
+    def twice(a):
+        return a * 2
+
+    def __call__(self, a):
+        return self.hook(self.scaled(a)) + self.bias
+
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, i):
+        return self.layers[i]
+
+    def __iter__(self):
+        yield from ()
+
+    def __add__(self, other):
+        return self.w + other
+
+    def __matmul__(self, other):
+        return self.layers[0] * other
+
+
+class Derived(Base):
+    rate = 0.25
+
+    def hook(self, a):
+        return a - self.rate
+
+
+class Plain:
+    __slots__ = ("v",)
+
+    def __init__(self, v):
+        self.v = v
+
+    def get(self):
+        return self.v
+
+
+class Truthy:
+    def __init__(self, n):
+        self.n = n
+
+    def __bool__(self):
+        return self.n > 2
+
+
+@dataclasses.dataclass
+class Config:
+    scale: float = 2.0
+    steps: int = 3
+    name: str = "c"
+    inner: Plain | None = None
+
+
+class Mode(enum.Enum):
+    FAST = 1
+    SLOW = "s"
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+def methods(o, a):
+    return o(a), o.scaled(a), o.bias, o.by_rate(a), o.twice(a), Base.twice(a), Derived.by_rate(a), Base.scaled(o, a)
+
+
+def items(o, a):
+    return o[0] + a, o[-1], len(o), o @ a, o + a, bool(o), o.table["a"] * a, o.layers
+
+
+def slots(o, a):
+    return a * o.get() + o.v
+
+
+def config(o, a):
+    for _ in range(o.steps):
+        a = a * o.scale
+    if o.name == "c" and o.inner is not None:
+        a = a + o.inner.v
+    return a, o
+
+
+def attributes(o, a):
+    return getattr(o, "w") * a, getattr(o, "nothing", 3), hasattr(o, "w"), hasattr(o, "zz"), isinstance(o, Base), type(o) is Base
+
+
+def enumerations(mode, level, a):
+    if mode is Mode.FAST:
+        a = a + mode.value
+    if level == Level.HIGH:
+        a = a * int(level)
+    if level in (1, 2):
+        a = a - 1
+    return a, mode, Mode.SLOW.name, mode in (Mode.FAST, Mode.SLOW), mode == Mode.SLOW
+
+
+@pytest.mark.parametrize("f, make_args", [
+    (methods, lambda: (Base(), X)), (methods, lambda: (Derived(3.0), X)), (items, lambda: (Base(), X)),
+    (slots, lambda: (Plain(2.5), X)), (config, lambda: (Config(inner=Plain(2.0)), X)), (attributes, lambda: (Base(), X)),
+    (attributes, lambda: (Derived(), X)), (enumerations, lambda: (Mode.FAST, Level.HIGH, X)),
+    (enumerations, lambda: (Mode.SLOW, 1, X)),
+], ids=lambda v: getattr(v, "__name__", ""))  # fmt: skip
+def test_captured_whole(f, make_args):
+    kept = make_args()
+    whole(f, lambda: kept)
+
+
+def test_methods_of_compiled_classes():
+    class Model:
+        def __init__(self):
+            self.w = 2.0
+
+        @tcompile.compile(backend="eager", fullgraph=True)
+        def forward(self, a):
+            return self.inner(a) + 1
+
+        @tcompile.compile(backend="eager", fullgraph=True)
+        def inner(self, a):
+            return a * self.w
+
+    model, other = Model(), Model()
+    other.w = 3.0
+    np.testing.assert_array_equal(model.forward(X), X * 2 + 1)
+    np.testing.assert_array_equal(other.forward(X), X * 3 + 1)
+    np.testing.assert_array_equal(Model.forward(model, X), X * 2 + 1)
+    assert len(Model.forward.entries) == 1 and Model.forward.graphs[0].op_count == 2
+
+
+def test_only_what_is_used_is_guarded():
+    compiled = whole(lambda o, a: o.scaled(a), lambda: (Base(2.0), X))
+    assert not [text for text in guards(compiled) if "layers" in text or "rate" in text]
+
+
+def changes():
+    """Functions, and changes after which they give something else."""
+    def method(o, a):
+        return o.hook(a) * o.w
+
+    class Local(Base):
+        pass
+
+    def set_class_attribute():
+        Local.hook = lambda self, a: a * 100
+
+    def delete_class_attribute():
+        del Local.hook
+
+    o = Local(2.0)
+    yield method, (o, X), [
+        lambda: setattr(o, "w", 3.0), lambda: setattr(o, "w", 3), lambda: setattr(o, "w", X), set_class_attribute,
+        lambda: setattr(o, "hook", lambda a: a - 1), lambda: delattr(o, "hook"), delete_class_attribute,
+        lambda: setattr(o, "__class__", Derived),
+    ]  # fmt: skip
+
+    class Settings:
+        rate = 2
+        nested = {"k": [1, 2]}
+
+    def of_class(a):
+        return a * Settings.rate + Settings.nested["k"][0]
+
+    yield of_class, (X,), [
+        lambda: setattr(Settings, "rate", 3), lambda: setattr(Settings, "rate", 2.5), lambda: Settings.nested.update(k=[5]),
+        lambda: Settings.nested["k"].__setitem__(0, 7), lambda: setattr(Settings, "rate", X),
+    ]  # fmt: skip
+
+    class Late:
+        pass
+
+    late = Late()
+
+    def absent(o, a):
+        return getattr(o, "extra", 1) * a if not hasattr(Late, "flag") else a
+
+    yield absent, (late, X), [
+        lambda: setattr(late, "extra", 5), lambda: setattr(Late, "flag", 1), lambda: delattr(Late, "flag"),
+        lambda: setattr(Late, "extra", 2), lambda: delattr(late, "extra"),
+    ]  # fmt: skip
+
+    class WithProperty:
+        v = 3
+
+        @property
+        def p(self):
+            return self.v
+
+    held = WithProperty()
+
+    def of_property(o, a):
+        return a * o.p
+
+    yield of_property, (held, X), [
+        lambda: setattr(held, "v", 4), lambda: setattr(WithProperty, "p", property(lambda self: self.v * 10)),
+        lambda: setattr(WithProperty, "p", 9),
+    ]  # fmt: skip
+
+    module = types.ModuleType("settings")
+    module.rate = 2
+
+    def of_module(a):
+        return a * module.rate
+
+    yield of_module, (X,), [lambda: setattr(module, "rate", 3), lambda: setattr(module, "rate", 1.5)]
+
+
+@pytest.mark.parametrize("f, args, steps", list(changes()), ids=lambda v: getattr(v, "__name__", ""))
+def test_changes_are_seen(f, args, steps):
+    compiled = tcompile.compile(f, backend="eager", fullgraph=True)
+    np.testing.assert_array_equal(compiled(*args), f(*args))
+    for step in steps:
+        step()
+        for _ in range(2):
+            np.testing.assert_array_equal(compiled(*args), f(*args))
+
+
+def test_a_subclass_decides_operators_first():
+    class Left:
+        def __add__(self, other):
+            return "left"
+
+    class Right(Left):
+        def __radd__(self, other):
+            return "right"
+
+    compiled = tcompile.compile(lambda p, q, a: (p + q, a * 2), backend="eager")
+    assert compiled(Left(), Right(), X)[0] == "right"
+    assert compiled(Left(), 1, X)[0] == "left"
+
+
+def test_in_place_methods_come_first():
+    class Sum:
+        def __init__(self):
+            self.v = 1
+
+        def __add__(self, other):
+            return 10
+
+        def __iadd__(self, other):
+            return other * self.v
+
+    def f(o, a):
+        o += a
+        return o
+
+    whole(f, lambda: (Sum(), X))
+
+
+@pytest.mark.parametrize("make", [
+    lambda: type("Odd", (), {"__getattr__": lambda self, name: 3})(),
+    lambda: type("Odd", (), {"__getattribute__": lambda self, name: 3})(),
+])  # fmt: skip
+def test_own_look_up_breaks(make):
+    def f(o, a):
+        return o.v * a
+
+    broken(f, lambda: (make(), X), "unsupported-object", "o.v * a")
+
+
+def test_writes_to_attributes_break():
+    def f(o, a):
+        o.w = a
+        return a * 2
+
+    event = broken(f, lambda: (Base(), X), "side-effect", "o.w = a")
+    assert "w" in event.explanation
+
+    def g(o, a):
+        del o.w
+        return a * 2
+
+    broken(g, lambda: (Base(), X), "side-effect", "del o.w")
+
+
+def test_super_breaks():
+    class Child(Base):
+        def scaled(self, a):
+            return super().scaled(a) + 1
+
+    compiled = tcompile.compile(lambda o, a: o.scaled(a), backend="eager")
+    np.testing.assert_array_equal(compiled(Child(), X), X * 2 + 1)
+    assert compiled.breaks and "super" in compiled.breaks[0].explanation
+
+
+def test_objects_pass_through():
+    thing = object()
+    compiled = whole(lambda o, a: (o, a + 1, [o]), lambda: (thing, X))
+    assert compiled(thing, X)[2][0] is thing
+
+
+def test_identity():
+    def f(o, p, a, b, m=None):
+        return (o is p, o is not p, o is None, m is None, a is b, a is None, None is a, (a + 1) is a, [] is [], type(a) is np.ndarray,
+                math is math, o is Ellipsis)  # fmt: skip
+
+    o, p = Base(), Base()
+    whole(f, lambda: (o, p, X, X))
+    compiled = tcompile.compile(f, backend="eager", fullgraph=True)
+    for args in [(o, o, X, X), (o, p, X, X), (o, o, X, X + 0), (None, o, X, None)]:
+        assert compiled(*args) == f(*args)
+
+
+def test_identity_of_equal_values_is_left_to_python():
+    for f, args in [(lambda a, b: a is b, (1000, 1000)), (lambda a, b: a is b, ("ab" * 3, "ab" * 3))]:
+        compiled = tcompile.compile(lambda a, b, v, f=f: (f(a, b), v + 1), backend="eager")
+        compiled(*args, X)
+        assert compiled.breaks[-1].reason.id == "object-identity"
+
+
+def test_class_statements_and_construction_break():
+    def f(a):
+        class Inner:
+            pass
+
+        return a * 2
+
+    broken(f, lambda: (X,), "unsupported-instruction", "class Inner")
+    broken(lambda a: Config(scale=3.0).scale * a, lambda: (X,), "unknown-function", "Config(scale=3.0)")
+
+
+def test_array_classes():
+    def f(a, s):
+        return isinstance(a, np.ndarray), isinstance(s, np.float32), isinstance(s, (int, float)), type(s).__name__, a.dtype == s.dtype
+
+    whole(f, lambda: (X, np.float32(2)))
+    whole(f, lambda: (X, np.float64(2)))
