@@ -1,7 +1,8 @@
 """The exception by which compiled code gives a call back to plain Python.
 
-Enters: nothing. Leaves: ``Replay``. Exists because compiled code raises and warns nothing of its own: whatever NumPy would
-report is reported by NumPy itself, from the user's own line, when the same stretch runs again in plain Python.
+Enters: nothing. Leaves: ``Replay``. Exists because compiled code raises and warns nothing of its own:
+whatever NumPy would report is reported by NumPy itself, from the user's own line, when the same stretch runs
+again in plain Python.
 """
 
 from __future__ import annotations

@@ -56,7 +56,8 @@ def test_full_reductions(n, dtype):
     check(lambda op, x: op("any", op("greater", x, 2), axis=(0,), keepdims=False), a)
     check(lambda op, x: op("all", op("less", x, 2), axis=(0,), keepdims=True), a)
     if dtype != "int32":
-        check(lambda op, x: op("prod", op("add", op("multiply", x, 1e-4), 1.0), axis=(0,), keepdims=False), a, rtol=1e-2)
+        near_one = lambda op, x: op("add", op("multiply", x, 1e-4), 1.0)
+        check(lambda op, x: op("prod", near_one(op, x), axis=(0,), keepdims=False), a, rtol=1e-2)
         check(lambda op, x: op("divide", op("sum", x, axis=(0,), keepdims=False), float(n)), a, rtol=1e-4, kernels=1)
 
 
@@ -104,7 +105,8 @@ def test_sums_are_at_least_as_exact_as_pairwise():
             graph.outputs = [apply(graph, "sum", x, axis=axis, keepdims=False)]
             exact = a.astype(np.longdouble).sum(axis=axis)
             ours = np.abs(compile_graph(graph)(a)[0] - exact).max()
-            assert ours <= np.abs(a.sum(axis=axis) - exact).max() or ours <= 2 * np.spacing(np.abs(exact).max().astype(dtype))
+            numpy = np.abs(a.sum(axis=axis) - exact).max()
+            assert ours <= max(numpy, 2 * np.spacing(np.abs(exact).max().astype(dtype)))
 
 
 def test_empty_reductions():
@@ -160,7 +162,8 @@ def test_library_calls_between_kernels():
     check(lambda op, x: op("add", op("sort", op("negative", x), axis=1), 1.0), a)
     check(lambda op, x: op("concat", op("negative", x), x, axis=0), a)
     check(lambda op, x: op("argmax", op("negative", x), axis=1, keepdims=False), a)
-    check(lambda op, x: [op("mean", x, axis=(1,), keepdims=True), op("var", x, axis=(0,), keepdims=False, correction=1)], a)
+    check(lambda op, x: op("mean", x, axis=(1,), keepdims=True), a)
+    check(lambda op, x: op("var", x, axis=(0,), keepdims=False, correction=1), a)
 
 
 def test_library_results_in_another_layout():

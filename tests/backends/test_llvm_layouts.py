@@ -68,7 +68,7 @@ def test_three_axes(order):
 
 def test_movement_inside_kernels():
     a, v = sample("float32", (6, 35)), sample("float32", 35)
-    one = dict(kernels=1)
+    one = {"kernels": 1}
     check(lambda op, x: op("add", op("permute_dims", x, axes=(1, 0)), 1.0), a, **one)
     check(lambda op, x: op("add", op("flip", x, axis=(1,)), x), a, **one)
     check(lambda op, x: op("add", op("flip", x, axis=0), x), a, **one)

@@ -57,6 +57,16 @@ def test_float_division_on_ordinary_data(dtype):
     check(lambda op, x, y: [op(name, x, y) for name in ("floor_divide", "remainder", "fmod", "divide")], a, b)
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_float_remainders_near_multiples(dtype):
+    rng = np.random.default_rng(5)
+    b = (rng.normal(size=3000) * 10.0 ** rng.integers(-5, 5, 3000)).astype(dtype)
+    for k in (rng.integers(-9, 9, 3000), rng.integers(-(2**21), 2**21, 3000), rng.integers(-(2**40), 2**40, 3000)):
+        a = (b * k).astype(dtype)
+        for x in (a, np.nextafter(a, np.inf, dtype=dtype), np.nextafter(a, -np.inf, dtype=dtype)):
+            check(lambda op, x, y: [op(name, x, y) for name in ("floor_divide", "remainder", "fmod")], x, b)
+
+
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("name", ["floor_divide", "remainder", "fmod"])
 def test_integer_division(dtype, name):

@@ -1,8 +1,8 @@
 """The fusing CPU backend: a graph becomes machine code.
 
-Enters: a ``Graph``. Leaves: a callable that takes the graph's inputs and returns the tuple of its outputs. In between: the
-schedule (``backends.schedule``) decides what runs together, ``nests`` writes each kernel as LLVM IR with explicit vectors,
-``native`` makes it code, and ``host`` writes the Python program around the kernels.
+Enters: a ``Graph``. Leaves: a callable that takes the graph's inputs and returns the tuple of its outputs. In
+between: the schedule (``backends.schedule``) decides what runs together, ``nests`` writes each kernel as LLVM
+IR with explicit vectors, ``native`` makes it code, and ``host`` writes the Python program around the kernels.
 """
 
 from __future__ import annotations
@@ -56,19 +56,21 @@ class CompiledGraph:
     ) -> None:
         self.program = program
         self.source = source
+        program.__dict__["code"] = [kernel.code for kernel in kernels]  # the program holds bare addresses
         self.kernels = kernels
         self.schedule = plan
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
+        """Runs the graph."""
         return self.program(*inputs)
 
 
 def compile_graph(graph: Graph, example_inputs: Sequence[object] | None = None) -> CompiledGraph:
     """Compiles ``graph``. ``example_inputs`` are not needed: the graph's types say everything.
 
-    The result takes the graph's inputs by position, arrays of exactly the graph's types, and returns a tuple of arrays
-    (rank-0 results may be arrays or NumPy scalars). It raises ``Replay`` where only plain Python can go on.
-    Raises BackendError where the machine has no native code or LLVM refuses.
+    The result takes the graph's inputs by position, arrays of exactly the graph's types, and returns a tuple
+    of arrays (rank-0 results may be arrays or NumPy scalars). It raises ``Replay`` where only plain Python
+    can go on. Raises BackendError where the machine has no native code or LLVM refuses.
 
     >>> import numpy as np
     >>> from tcompile.graph import TensorType

@@ -1,7 +1,8 @@
 """Division with NumPy's rules: floor division, remainders and integer powers.
 
-Enters: operand registers. Leaves: result registers; divisions by zero and overflows set status bits as they set NumPy's
-floating-point flags. The float rules are those that Python and NumPy share: the remainder has the divisor's sign.
+Enters: operand registers. Leaves: result registers; divisions by zero and overflows set status bits as they
+set NumPy's floating-point flags. The float rules are those that Python and NumPy share: the remainder has the
+divisor's sign.
 """
 
 from __future__ import annotations

@@ -23,7 +23,8 @@ from tcompile.graph.types import DType
 
 @dataclass
 class Place:
-    """Where the vector lies: ``index`` along ``axis`` (both may be absent for row values), ``rest`` elements to the end.
+    """Where the vector lies: ``index`` along ``axis`` (both may be absent for row values), ``rest`` elements
+    to the end.
 
     ``address(access)`` is the byte address without the vector axis' part; ``counters`` are the other axes' indices.
     ``whole`` says that no vector sticks out.

@@ -1,11 +1,12 @@
 """exp on vectors, without a call: a polynomial after reducing the argument by multiples of log 2.
 
-Enters: a vector of float32 or float64. Leaves: exp of it, within one unit in the last place, with every special value and
-the overflow flag where NumPy raises it, and with no branch. (At +infinity the overflow flag is raised as well, which
-only costs a replay.) Underflowing results are rounded once, as they should be.
+Enters: a vector of float32 or float64. Leaves: exp of it, within about one unit in the last place, with every
+special value and the overflow flag where NumPy raises it, and with no branch. (At +infinity the overflow flag
+is raised as well, which only costs a replay.) Underflowing results are rounded once, as they should be.
 
-exp x = 2^n exp r with r = x - n log 2, |r| <= (log 2) / 2, and exp r = 1 + r + r^2 q(r), where q interpolates at the Chebyshev
-nodes. The reduction with a two-part log 2 is W. J. Cody and W. Waite's (Software Manual for the Elementary Functions).
+exp x = 2^n exp r with r = x - n log 2, |r| <= (log 2) / 2, and exp r = 1 + r + r^2 q(r), where q interpolates
+at the Chebyshev nodes. The reduction with a two-part log 2 is W. J. Cody and W. Waite's (Software Manual for
+the Elementary Functions).
 """
 
 from __future__ import annotations

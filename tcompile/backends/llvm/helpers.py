@@ -1,7 +1,7 @@
 """What generated host programs call.
 
-Enters: status bits of kernels, library calls with their arguments. Leaves: nothing, or results; where plain NumPy would
-warn, raise or do something that only it knows, ``Replay``.
+Enters: status bits of kernels, library calls with their arguments. Leaves: nothing, or results; where plain
+NumPy would warn, raise or do something that only it knows, ``Replay``.
 
 NumPy's error state is asked for when a flag was raised. The underflow flag is an exception: vector functions do
 not raise it as NumPy's do, so a program refuses to run at all where underflow is not ignored (``check_error_state``).
@@ -39,7 +39,7 @@ def floating_point_report(status: int) -> None:
     """Raises Replay where a kernel's flags mean that NumPy would warn, raise or call somebody."""
     if status & ONLY_NUMPY:
         raise Replay("a value that only NumPy knows how to treat")
-    state = np.geterr()
+    state = dict(np.geterr())
     for bit, category in _CATEGORIES:
         if status & bit and state[category] != "ignore":
             raise Replay(f"floating-point flag: {category}")

@@ -1,11 +1,13 @@
 """The host program: straight-line Python that allocates, launches kernels, calls libraries and makes views.
 
-Enters: a ``Schedule`` and the loaded kernels. Leaves: Python source and the function it defines. Sizes come from the input
-arrays' shapes; every array is dropped right after its last use, so that its memory serves the next one.
+Enters: a ``Schedule`` and the loaded kernels. Leaves: Python source and the function it defines. Sizes come
+from the input arrays' shapes; every array is dropped right after its last use, so that its memory serves the
+next one.
 """
 
 from __future__ import annotations
 
+import keyword
 import linecache
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,8 +18,10 @@ from typing import Any
 import numpy as np
 
 from tcompile.backends.llvm import helpers, native
-from tcompile.backends.llvm.nests import Code, Function
-from tcompile.backends.schedule import Schedule
+from tcompile.backends.llvm.nest import Function
+from tcompile.backends.llvm.nests import Code
+from tcompile.backends.llvm.text import SUPPORTED
+from tcompile.backends.schedule import Schedule, Store, Value
 from tcompile.backends.schedule.steps import Step
 from tcompile.graph import Graph, Node, Size, SymInt, TensorType
 from tcompile.graph.ops import OPS
@@ -25,6 +29,7 @@ from tcompile.graph.sizes import hint, product
 
 _numbers = count()
 CHUNK_NS = 120_000.0  # work that one chunk should be worth: less is not worth a second thread
+_RESERVED_STARTS = ("kernel_", "numpy_", "constant_")
 _QUIET = frozenset({"matmul", "concat", "copy", "copy_c", "sort", "argsort", "cumulative_sum", "cumulative_prod"})
 
 
@@ -83,8 +88,24 @@ class Program:
 
     # -- names ----------------------------------------------------------------------------------------------------
     def _name(self, node: Node) -> str:
-        name = node.name if node.name.isidentifier() else f"value_{len(self.arrays)}"
-        return f"{name}_" if name in self.names or name in ("status", "def", "lambda", "in", "is") else name
+        """The node's own name where it is free: no keyword, symbol, helper or other array is called so."""
+        name = node.name if node.name.isidentifier() else "value"
+        if name.startswith(_RESERVED_STARTS):
+            name = f"value_{name}"
+        while name in self._taken or keyword.iskeyword(name) or keyword.issoftkeyword(name):
+            name += "_"
+        self._taken.add(name)
+        return name
+
+    def _fresh(self, name: str) -> str:
+        while name in self._taken:
+            name += "_"
+        self._taken.add(name)
+        return name
+
+    @cached_property
+    def _taken(self) -> set[str]:
+        return {*self.names, *self.schedule.graph.symbol_inputs(), *SUPPORTED, "status", "int64"}
 
     def _constant(self, name: str, value: Any) -> str:
         self.names[name] = value
@@ -107,7 +128,7 @@ class Program:
         """NumPy scalars become 0-d arrays, which kernels can read."""
         for node in self.schedule.graph.inputs:
             if node in self._read_by_kernels and isinstance(node.type, TensorType) and not node.type.ndim:
-                name = self.for_kernels[node] = f"{self.arrays[node]}_array"
+                name = self.for_kernels[node] = self._fresh(f"{self.arrays[node]}_array")
                 self.lines.append(f"{name} = as_array({self.arrays[node]})")
 
     @cached_property
@@ -119,7 +140,7 @@ class Program:
         if node not in self._read_by_kernels or not isinstance(node.type, TensorType) or not node.type.layout.dense:
             return
         type = node.type
-        name = self.for_kernels[node] = f"{self.arrays[node]}_dense"
+        name = self.for_kernels[node] = self._fresh(f"{self.arrays[node]}_dense")
         dtype = self._constant(type.dtype.name, type.dtype)
         self.lines.append(
             f"{name} = settle({self.arrays[node]}, {dtype}, {self._shape(type.shape)}, {type.layout.order})"
@@ -149,7 +170,7 @@ class Program:
             items = self._items(function)
             if function.partial_words:
                 partial = f"{function.name}_partials"
-                self.names["int64"] = np.dtype("int64")
+                self._constant("int64", np.dtype("int64"))
                 self.lines.append(f"{partial}_count = {items}")
                 self.lines.append(f"{partial} = empty(({partial}_count * {function.partial_words},), int64)")
                 items = f"{partial}_count"
@@ -289,11 +310,11 @@ class Program:
         return self._constant(f"constant_{len(self.names)}", value)
 
 
-def element_ns(values: Sequence[Any], stores: Sequence[Any]) -> float:
+def element_ns(values: Sequence[Value], stores: Sequence[Store]) -> float:
     """A rough estimate of the time for one element, in nanoseconds: memory traffic and arithmetic."""
     traffic = sum(v.dtype.itemsize for v in values if v.op == "load" and v.axes)
     traffic += sum(s.value.dtype.itemsize for s in stores if s.access.axes)
-    arithmetic = sum(v.attrs.get("own_cost", 0.0) for v in values)
+    arithmetic: float = sum(v.attrs.get("own_cost", 0.0) for v in values)
     return 0.05 + 0.04 * traffic + 0.03 * arithmetic
 
 

@@ -1,7 +1,7 @@
 """How a kernel receives its arrays and sizes.
 
-Enters: the buffers and symbolic sizes that a kernel mentions. Leaves: the launch's spec and argument list, and registers
-that hold the words at the kernel's entry.
+Enters: the buffers and symbolic sizes that a kernel mentions. Leaves: the launch's spec and argument list,
+and registers that hold the words at the kernel's entry.
 """
 
 from __future__ import annotations

@@ -34,7 +34,9 @@ def _truth(v: Vectors, dtype: DType, a: str) -> str:
 
 
 def _larger(v: Vectors, d: DType, a: str, b: str, sign: str) -> str:
-    """``a`` where it is larger (``gt``) or smaller (``lt``) or NaN, else ``b``; so NaN wins, and ``b`` where equal."""
+    """``a`` where it is larger (``gt``) or smaller (``lt``) or NaN, else ``b``; so NaN wins, and ``b`` where
+    equal.
+    """
     if d.kind == "b":
         return v.mask("or" if sign == "gt" else "and", a, b)
     if d.kind == "f":
@@ -221,7 +223,8 @@ def supports(node: Node) -> bool:
     if node.op == "where" and not isinstance(node.operands[1], Node) and not isinstance(node.operands[2], Node):
         return False
     numbers = node.operands[1:] if node.op == "where" else node.operands
-    if not all(number_fits(o, operand) for o in numbers if not (isinstance(o, Node) and isinstance(o.type, TensorType))):
+    weak = [o for o in numbers if not (isinstance(o, Node) and isinstance(o.type, TensorType))]
+    if not all(number_fits(o, operand) for o in weak):
         return False
     return node.op == "where" or has_lowering(node.op, operand)
 

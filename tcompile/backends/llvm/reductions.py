@@ -1,8 +1,8 @@
 """How each reduction accumulates, merges and finishes.
 
-Enters: vectors of elements. Leaves: accumulator vectors, and their final value. A reduction is a list of accumulator parts:
-sums of float32 are carried in float64; sums of float64 carry the rounding errors of every addition beside the sum
-(Knuth's two-sum), so that both are at least as exact as NumPy's pairwise summation.
+Enters: vectors of elements. Leaves: accumulator vectors, and their final value. A reduction is a list of
+accumulator parts: sums of float32 are carried in float64; sums of float64 carry the rounding errors of every
+addition beside the sum (Knuth's two-sum), so that both are at least as exact as NumPy's pairwise summation.
 """
 
 from __future__ import annotations

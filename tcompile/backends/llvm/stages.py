@@ -1,8 +1,8 @@
 """In which pass over a row each value of a kernel is computed.
 
-Enters: a kernel. Leaves: for every value its level (once a row, or once an element) and the pass in which it is ready.
-A reduction is complete after the pass that accumulates it, so what uses its result waits for the next pass: softmax has
-three passes over each row, all in one kernel while the row is in the cache.
+Enters: a kernel. Leaves: for every value its level (once a row, or once an element) and the pass in which it
+is ready. A reduction is complete after the pass that accumulates it, so what uses its result waits for the
+next pass: softmax has three passes over each row, all in one kernel while the row is in the cache.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Arithmetic on vectors of W lanes: the small vocabulary that the lowerings of operations are written in.
 
-Enters: register names with their dtypes. Leaves: instructions in a ``Writer``. A vector's type follows from the dtype; masks
-are vectors of ``i1``. Comparisons are quiet: a NaN lane gives false (true for ``ne``) and raises no flag.
+Enters: register names with their dtypes. Leaves: instructions in a ``Writer``. A vector's type follows from
+the dtype; masks are vectors of ``i1``. Comparisons are quiet: a NaN lane gives false (true for ``ne``) and
+raises no flag.
 """
 
 from __future__ import annotations
@@ -103,7 +104,9 @@ class Vectors:
         return self.mask("xor", mask, splat(self.lanes, "i1", "true"))
 
     def _strict(self, name: str, source: DType, target: DType, *operands: str) -> str:
-        """Float arithmetic that LLVM computes when the code runs, with its flags, whatever it knows of the operands."""
+        """Float arithmetic that LLVM computes when the code runs, with its flags, whatever it knows of the
+        operands.
+        """
         given, type = self.type(source), self.type(target)
         lanes = suffix(self.lanes, scalar_type(target))
         if source != target:

@@ -1,9 +1,9 @@
 """Vector functions: exp, log, sin, … on vectors, with libm's values and flags on every input.
 
-Enters: a function's name and vectors. Leaves: a call of a helper function that computes all lanes with glibc's libmvec
-and then computes the lanes outside the ordinary range (NaN, infinities, domain errors, overflow) with scalar libm,
-which gives the exact special values and raises just the flags that NumPy would see. Where libmvec lacks a
-function, or is not there at all, every lane is computed by scalar libm.
+Enters: a function's name and vectors. Leaves: a call of a helper function that computes all lanes with
+glibc's libmvec and then computes the lanes outside the ordinary range (NaN, infinities, domain errors,
+overflow) with scalar libm, which gives the exact special values and raises just the flags that NumPy would
+see. Where libmvec lacks a function, or is not there at all, every lane is computed by scalar libm.
 """
 
 from __future__ import annotations
@@ -100,7 +100,10 @@ def _helper(
     module.declare(libm, f"declare {scalar} {libm}({', '.join([scalar] * function.arity)}) nounwind")
     limits = function.single if single else function.double
     fast = libmvec_name(function, dtype, lanes, has_symbol) if limits is not None else None
-    if fast is None or limits is None:
+    if function.name == "fmod" and has_symbol("_ZGVdN4v_exp"):  # which says that there is fused multiply-add
+        result, fine = _near_fmod(v, dtype, *names)
+        odd = f"<{lanes} x i1> {v.negate(fine)}"
+    elif fast is None or limits is None:
         odd = f"<{lanes} x i1> " + splat(lanes, "i1", "true")
         result = "poison"
     else:
@@ -159,6 +162,27 @@ def _helper(
     w.do(f"ret {type} {final}")
     signature = f"internal {type} {helper}({', '.join(f'{type} {x}' for x in names)})"
     return w.text(signature, "nounwind")
+
+
+def _near_fmod(v: Vectors, d: DType, a: str, b: str) -> tuple[str, str]:
+    """fmod where the quotient is small, exactly, and the mask of lanes where this holds.
+
+    The rounded quotient is at most one off, so the remainder that one fused multiply-add gives exactly is right, or
+    off by one divisor.
+    """
+    single = d == FLOAT32
+    tiny, big, reach = (_TINY32, 1e30, 2.0**22) if single else (_TINY64, 1e290, 2.0**51)
+    one, zero = v.constant(d, 1), v.constant(d, 0)
+    size, unit = v.call("fabs", d, a), v.call("fabs", d, b)
+    fine = v.mask("and", v.compare("ge", d, unit, v.constant(d, tiny)), v.compare("le", d, unit, v.constant(d, big)))
+    unit = v.pick(fine, d, unit, one)
+    fine = v.mask("and", fine, v.compare("le", d, size, v.op("fmul", d, unit, v.constant(d, reach))))
+    size = v.pick(fine, d, size, zero)
+    quotient = v.call("trunc", d, v.op("fdiv", d, size, unit))
+    rest = v.call("fma", d, v.op("fneg", d, quotient), unit, size)
+    rest = v.op("fadd", d, rest, v.pick(v.compare("lt", d, rest, zero), d, unit, zero))
+    rest = v.op("fsub", d, rest, v.pick(v.compare("ge", d, rest, unit), d, unit, zero))
+    return v.call("copysign", d, rest, a), fine
 
 
 def _narrow(w: Writer, i: str, lanes: int) -> str:

@@ -1,7 +1,8 @@
 """What operations cost, in units of one vector addition.
 
-Enters: an operation's name. Leaves: a rough figure that decides whether a value is worth storing instead of computing it
-again. Measured orders of magnitude are enough: reading an element back from memory costs about as much as 10 units.
+Enters: an operation's name. Leaves: a rough figure that decides whether a value is worth storing instead of
+computing it again. Measured orders of magnitude are enough: reading an element back from memory costs about
+as much as 10 units.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from tcompile.graph import Node
 
 _COSTS: dict[str, float] = {
     "divide": 4, "sqrt": 4, "reciprocal": 4, "floor_divide": 30, "remainder": 30, "fmod": 30, "pow": 40,
-    "exp": 10, "exp2": 10, "expm1": 15, "log": 12, "log1p": 15, "log2": 12, "log10": 12, "cbrt": 15, "sin": 15, "cos": 15,
-    "tan": 20, "asin": 15, "acos": 15, "atan": 15, "sinh": 20, "cosh": 20, "tanh": 15, "asinh": 20, "acosh": 20,
+    "exp": 10, "exp2": 10, "expm1": 15, "log": 12, "log1p": 15, "log2": 12, "log10": 12, "cbrt": 15, "sin": 15,
+    "cos": 15, "tan": 20, "asin": 15, "acos": 15, "atan": 15,
+    "sinh": 20, "cosh": 20, "tanh": 15, "asinh": 20, "acosh": 20,
     "atanh": 20, "atan2": 25, "hypot": 25, "logaddexp": 30, "nextafter": 10,
 }  # fmt: skip
 

@@ -1,7 +1,8 @@
 """What a fused kernel is, before any code generator has seen it.
 
-Enters: nothing; these are the records that ``lower`` fills in. Leaves: ``Kernel``, a loop nest over an iteration space,
-with values in single-assignment form that are loaded, computed, reduced and stored at affine places.
+Enters: nothing; these are the records that ``lower`` fills in. Leaves: ``Kernel``, a loop nest over an
+iteration space, with values in single-assignment form that are loaded, computed, reduced and stored at affine
+places.
 
 The iteration space is a list of axes, outermost first: first the kept ones, then the reduced ones. A value whose
 ``axes`` hold no reduced axis is one number for each row; other values are one number for each element of a row.
@@ -46,7 +47,9 @@ class Buffer:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Where in ``buffer`` the point of the iteration space lies: ``offset`` plus, for each axis, index times ``steps``."""
+    """Where in ``buffer`` the point of the iteration space lies: ``offset`` plus, for each axis, index times
+    ``steps``.
+    """
 
     buffer: Buffer
     steps: tuple[Distance, ...]
@@ -62,10 +65,11 @@ class Access:
 class Value:
     """One value of a kernel.
 
-    ``op`` is ``load`` (from ``access``), ``size`` (a symbolic int, ``attrs["size"]``), ``number`` (a run-time Python float
-    input, ``access`` unused, ``attrs["buffer"]``), ``iota`` (``attrs["offset"]`` plus index times ``attrs["steps"]``), ``reduce``
-    (``attrs["op"]`` over the reduced axes), or a pointwise row of the op table. Operands are values or Python numbers.
-    ``cost`` estimates the work of computing it from loads, in units of one addition.
+    ``op`` is ``load`` (from ``access``), ``size`` (a symbolic int, ``attrs["size"]``), ``number`` (a run-time
+    Python float input, ``access`` unused, ``attrs["buffer"]``), ``iota`` (``attrs["offset"]`` plus index
+    times ``attrs["steps"]``), ``reduce`` (``attrs["op"]`` over the reduced axes), or a pointwise row of the
+    op table. Operands are values or Python numbers. ``cost`` estimates the work of computing it from loads,
+    in units of one addition.
     """
 
     op: str
@@ -95,9 +99,9 @@ class Store:
 class Kernel:
     """A loop nest.
 
-    ``form`` says how it runs: ``flat`` (no reduced axes), ``rows`` (the innermost reduced axis is walked in vectors, one
-    row at a time), ``columns`` (the innermost kept axis is walked in vectors), ``blocks`` (no kept axes: blocks of the
-    reduced space give partial results, which are combined afterwards).
+    ``form`` says how it runs: ``flat`` (no reduced axes), ``rows`` (the innermost reduced axis is walked in
+    vectors, one row at a time), ``columns`` (the innermost kept axis is walked in vectors), ``blocks`` (no
+    kept axes: blocks of the reduced space give partial results, which are combined afterwards).
     """
 
     name: str

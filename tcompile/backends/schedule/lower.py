@@ -1,7 +1,7 @@
 """From a group of nodes to a kernel: loads at affine places, values, reductions, stores.
 
-Enters: a ``Group`` (which nodes run in one loop nest, and which of them must reach memory). Leaves: a ``Kernel`` whose
-axes are ordered as the memory lies and collapsed wherever all accesses allow.
+Enters: a ``Group`` (which nodes run in one loop nest, and which of them must reach memory). Leaves: a
+``Kernel`` whose axes are ordered as the memory lies and collapsed wherever all accesses allow.
 """
 
 from __future__ import annotations
@@ -63,9 +63,10 @@ class Group:
         if not self.reduced:
             return None
         kept = [i for i in range(len(self.shape)) if i not in self.reduced]
-        if type.ndim == len(self.shape) and type.ndim:
-            if all(is_one(n) if i in self.reduced else same(n, self.shape[i]) for i, n in enumerate(type.shape)):
-                return tuple(Affine() if i in self.reduced else Affine(((i, 1),)) for i in range(type.ndim))
+        if type.ndim == len(self.shape) and all(
+            is_one(n) if i in self.reduced else same(n, self.shape[i]) for i, n in enumerate(type.shape)
+        ):
+            return tuple(Affine() if i in self.reduced else Affine(((i, 1),)) for i in range(type.ndim))
         if same_shape(type.shape, self.kept_shape):
             return tuple(Affine(((i, 1),)) for i in kept)
         return None

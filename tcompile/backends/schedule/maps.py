@@ -1,8 +1,8 @@
 """Affine index maps: how an index into one array becomes an index into the array it was made from.
 
-Enters: a node and the map from an iteration space to its own axes. Leaves: the maps for its operands, or None where the
-operation moves elements in a way that no affine map describes. Exists so that transposes, slices, flips and broadcasts
-cost nothing inside a kernel.
+Enters: a node and the map from an iteration space to its own axes. Leaves: the maps for its operands, or None
+where the operation moves elements in a way that no affine map describes. Exists so that transposes, slices,
+flips and broadcasts cost nothing inside a kernel.
 """
 
 from __future__ import annotations

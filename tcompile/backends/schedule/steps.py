@@ -1,12 +1,14 @@
 """The schedule: which nodes fuse, and in which order the pieces run.
 
-Enters: a graph, and a predicate that says which nodes the code generator can compute. Leaves: a ``Schedule``: kernels,
-library calls and views, in an order in which every array is there before it is read, and who reads what last.
+Enters: a graph, and a predicate that says which nodes the code generator can compute. Leaves: a ``Schedule``:
+kernels, library calls and views, in an order in which every array is there before it is read, and who reads
+what last.
 
-How nodes fuse. A node is *stored* when something needs it as an array: the caller, a library call, a reshape that is no
-affine map, or another kernel for which computing it again would cost more than reading it. All other pointwise nodes are
-computed where they are used. Stored nodes and reductions join the latest group with the same iteration space that reads
-or computes something in common with them, unless a path through another step would then lead back into the group.
+How nodes fuse. A node is *stored* when something needs it as an array: the caller, a library call, a reshape
+that is no affine map, or another kernel for which computing it again would cost more than reading it. All
+other pointwise nodes are computed where they are used. Stored nodes and reductions join the latest group with
+the same iteration space that reads or computes something in common with them, unless a path through another
+step would then lead back into the group.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ DEEPEST = 64  # operations in a row that one kernel computes without storing any
 
 @dataclass(eq=False)
 class Step:
-    """One step: a ``kernel``, a library ``call`` of ``node``, or a ``view`` of another array (``node``, a movement)."""
+    """One step: a ``kernel``, a library ``call`` of ``node``, or a ``view`` of another array (``node``, a
+    movement).
+    """
 
     kind: Literal["kernel", "call", "view"]
     node: Node | None = None
@@ -56,7 +60,9 @@ class Schedule:
 
 
 def schedule(graph: Graph, supports: Callable[[Node], bool]) -> Schedule:
-    """Plans ``graph``. ``supports`` says of a pointwise, creation or reduction node whether kernels can compute it."""
+    """Plans ``graph``. ``supports`` says of a pointwise, creation or reduction node whether kernels can
+    compute it.
+    """
     stored: set[Node] = set()
     arrays: set[Node] = set()
     for _ in range(8):

@@ -1,0 +1,210 @@
+"""Reductions along outer axes: a strip of columns at a time, with one accumulator for each column.
+
+Enters: a kernel of form ``columns``. Leaves: its function. The accumulators of a strip stay in the first
+cache; some rows are added at once before they are put back, so that several rows are on their way from memory
+at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tcompile.backends.llvm.elements import Place
+from tcompile.backends.llvm.nest import Function, Nest
+from tcompile.backends.llvm.reductions import Reduction
+from tcompile.backends.llvm.stages import Stages
+from tcompile.backends.schedule import Kernel, Value
+from tcompile.backends.schedule.kernel import size_of
+from tcompile.graph.sizes import hint
+from tcompile.graph.types import DType
+
+STRIP_BYTES = 1 << 19  # what a strip of columns that is walked more than once may cover, to stay in the second cache
+ROWS_AT_ONCE = 8  # rows whose elements a column reduction adds before it puts the accumulators back
+
+
+def strip_of(kernel: Kernel, stages: Stages) -> int:
+    """How many columns one item of a column reduction covers: a multiple of 64."""
+    width = hint(kernel.axes[kernel.kept[-1]].size)
+    most = 1024
+    if stages.passes > 1:
+        rows = max(1, hint(size_of([kernel.axes[a] for a in kernel.reduced])))
+        loads = [v.dtype.itemsize for v in kernel.values if v.op == "load" and v.axes & set(kernel.reduced)]
+        most = min(most, STRIP_BYTES // (rows * max(1, sum(loads))))
+    return max(64, min(most, width // 4) // 64 * 64)
+
+
+class ColumnNest(Nest):
+    """The innermost kept axis is walked in vectors."""
+
+    def columns(self) -> Function:
+        """Reductions along outer axes: a strip of columns at a time, accumulators in the first cache."""
+        kernel, w = self.kernel, self.w
+        kept = kernel.kept
+        axis = kept[-1]
+        stages = Stages(kernel, frozenset(kept))
+        self.begin()
+        width = self.size(axis)
+        columns = strip_of(kernel, stages)
+        strips = w.at_entry(f"sdiv i64 {w.at_entry(f'add i64 {width}, {columns - 1}')}, {columns}")
+
+        def strip(number: str, _: list[str]) -> list[str]:
+            outer = w.get(f"sdiv i64 {number}, {strips}")
+            which = w.get(f"srem i64 {number}, {strips}")
+            start = w.get(f"mul i64 {which}, {columns}")
+            limit = w.get(f"add i64 {start}, {columns}")
+            over = w.get(f"icmp sgt i64 {limit}, {width}")
+            stop = w.get(f"select i1 {over}, i64 {width}, i64 {limit}")
+            self._strip(stages, self.split(outer, kept[:-1]), axis, start, stop, columns)
+            return []
+
+        w.loop("%begin", "%end", "1", [], strip)
+        sizes = tuple(kernel.axes[a].size for a in kept)
+        return self.finish(kernel.name, sizes, columns)
+
+    def _strip(
+        self, stages: Stages, counters: dict[int, str], axis: int, start: str, stop: str, columns: int
+    ) -> None:
+        """All passes over one strip."""
+        strip = _Strip(self, stages, counters, axis, start, stop, columns)
+        for number in range(stages.passes + 1):
+            strip.finish(number)
+            if number < stages.passes:
+                strip.walk(number)
+
+
+class _Strip:
+    """The columns [start, stop) under construction.
+
+    ``partial`` holds the places of accumulators while a pass runs, ``held`` those of finished column values:
+    one element for each column of the strip.
+    """
+
+    def __init__(
+        self, nest: Nest, stages: Stages, counters: dict[int, str], axis: int, start: str, stop: str, columns: int
+    ) -> None:
+        self.nest, self.stages, self.counters, self.axis = nest, stages, counters, axis
+        self.start, self.stop = start, stop
+        self.w, self.v = nest.w, nest.v
+        self.address = nest.addresses(counters)
+        self.whole = nest.whole(nest.kernel.axes[axis].size)
+        self.vectors = str(columns // nest.lanes)
+        self.partial: dict[Value, list[str]] = {}
+        self.held: dict[Value, str] = {}
+
+    # -- places ---------------------------------------------------------------------------------------------------
+    def _sweep(self, body: Callable[[str], None]) -> None:
+        self.nest.repeat(self.start, self.stop, str(self.nest.lanes), body)
+
+    def _place(self, i: str, inner: dict[int, str]) -> Place:
+        rest = self.w.get(f"sub i64 {self.stop}, {i}")
+        reach = self.nest.further(self.address, inner)
+        return Place(reach, {**self.counters, **inner}, self.axis, i, rest, self.whole)
+
+    def _slot(self, dtype: DType) -> str:
+        return self.w.slot(self.v.type(dtype), self.vectors)
+
+    def _at(self, slot: str, dtype: DType, i: str) -> str:
+        """The address of column ``i`` in a slot."""
+        distance = self.w.get(f"sub i64 {i}, {self.start}")
+        number = self.w.get(f"udiv i64 {distance}, {self.nest.lanes}")
+        return self.w.get(f"getelementptr {self.v.type(dtype)}, ptr {slot}, i64 {number}")
+
+    def _get(self, slot: str, dtype: DType, i: str) -> str:
+        return self.w.get(f"load {self.v.type(dtype)}, ptr {self._at(slot, dtype, i)}, align 8")
+
+    def _put(self, slot: str, dtype: DType, i: str, value: str) -> None:
+        self.w.do(f"store {self.v.type(dtype)} {value}, ptr {self._at(slot, dtype, i)}, align 8")
+
+    def _fetch(self, values: Sequence[Value], i: str) -> dict[Value, str]:
+        return {x: self._get(self.held[x], x.dtype, i) for x in values if x in self.held}
+
+    # -- passes ---------------------------------------------------------------------------------------------------
+    def finish(self, number: int) -> None:
+        """Completes the reductions of the pass before, and computes what has one value for each column."""
+        stages = self.stages
+        arriving = [x for x in stages.kernel.values if x.op == "reduce" and stages.ready[x] == number]
+        computed = [x for x in stages.row_values(number) if x.op != "load"]
+        stores = stages.row_stores(number)
+        fresh = {x: self._slot(x.dtype) for x in [*arriving, *computed]}
+        if not fresh and not stores:
+            return
+
+        def column(i: str) -> None:
+            known = self._fetch(list(self.held), i)
+            for reduce in arriving:
+                kind = Reduction(reduce.attrs["op"], reduce.dtype)
+                parts = [
+                    self._get(slot, part, i) for part, slot in zip(kind.parts, self.partial[reduce], strict=True)
+                ]
+                known[reduce] = kind.finish(self.v, parts)
+            loads = _loads_below([*computed, *(s.value for s in stores)], stages, known)
+            registers, _ = self.nest.elements.write(self._place(i, {}), [*loads, *computed], known, stores)
+            for value, slot in fresh.items():
+                self._put(slot, value.dtype, i, registers[value])
+
+        self._sweep(column)
+        self.held.update(fresh)
+
+    def walk(self, number: int) -> None:
+        """One pass over the reduced space."""
+        stages, nest, w = self.stages, self.nest, self.w
+        wanted, stores, reductions = stages.needed(number, {}), stages.stores(number), stages.reductions(number)
+        kinds = {reduce: Reduction(reduce.attrs["op"], reduce.dtype) for reduce in reductions}
+        read = {o for x in wanted for o in x.values} | {s.value for s in stores} | {r.values[0] for r in reductions}
+        per_column = [x for x in stages.kernel.values if stages.per_row(x) and x in read]
+        slots: list[tuple[str, DType]] = []
+        for reduce, kind in kinds.items():
+            self.partial[reduce] = [self._slot(part) for part in kind.parts]
+            slots += zip(self.partial[reduce], kind.parts, strict=True)
+
+        def clear(i: str) -> None:
+            first = [value for kind in kinds.values() for value in kind.start(self.v)]
+            for (slot, dtype), value in zip(slots, first, strict=True):
+                self._put(slot, dtype, i, value)
+
+        def elements(inner: dict[int, str], i: str, fetched: dict[Value, str], parts: list[str]) -> list[str]:
+            """One vector at one place of the reduced space; returns the accumulators after it."""
+            loads = [x for x in per_column if x not in fetched]
+            registers, _ = nest.elements.write(self._place(i, inner), [*loads, *wanted], fetched, stores)
+            following: list[str] = []
+            for reduce, kind in kinds.items():
+                mine = parts[len(following) : len(following) + len(kind.parts)]
+                following += nest.elements.accumulate(reduce, registers, None, mine)
+            return following
+
+        axes = stages.kernel.reduced
+        rows = nest.size(axes[-1])
+
+        def level(depth: int, inner: dict[int, str]) -> None:
+            if depth < len(axes) - 1:
+                nest.repeat("0", nest.size(axes[depth]), "1", lambda i: level(depth + 1, {**inner, axes[depth]: i}))
+                return
+
+            def some_rows(first: str) -> None:
+                limit = w.get(f"add i64 {first}, {ROWS_AT_ONCE}")
+                over = w.get(f"icmp sgt i64 {limit}, {rows}")
+                last = w.get(f"select i1 {over}, i64 {rows}, i64 {limit}")
+
+                def vector(i: str) -> None:
+                    fetched = self._fetch(per_column, i)
+                    carried = [(self.v.type(dtype), self._get(slot, dtype, i)) for slot, dtype in slots]
+                    after = w.loop(
+                        first, last, "1", carried,
+                        lambda row, parts: elements({**inner, axes[-1]: row}, i, fetched, parts),
+                    )  # fmt: skip
+                    for (slot, dtype), value in zip(slots, after, strict=True):
+                        self._put(slot, dtype, i, value)
+
+                self._sweep(vector)
+
+            nest.repeat("0", rows, str(ROWS_AT_ONCE), some_rows)
+
+        if slots:
+            self._sweep(clear)
+        level(0, {})
+
+
+def _loads_below(values: Sequence[Value], stages: Stages, known: dict[Value, str]) -> list[Value]:
+    """The loads with one element a column that ``values`` read directly."""
+    found = {x for value in values for x in [value, *value.values] if x.op == "load" and x not in known}
+    return [x for x in stages.kernel.values if x in found]

@@ -1,0 +1,229 @@
+"""What all forms of loop nests share: the function around the loops, sizes, addresses, one pass over a row.
+
+Enters: a ``Kernel``. Leaves: ``Nest``, which ``rows``, ``columns`` and ``blocks`` build on, and ``Function``,
+their result.
+
+A function covers the items [begin, end) of its kernel. An item is one element (``flat`` with one axis), one
+row (``flat`` with more, ``rows``), one strip of columns (``columns``) or one block of the reduced space
+(``blocks``). What an element's value is never depends on how items are divided among calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tcompile.backends.llvm import vmath
+from tcompile.backends.llvm.elements import Elements, Place
+from tcompile.backends.llvm.parameters import Parameters
+from tcompile.backends.llvm.reductions import Reduction
+from tcompile.backends.llvm.stages import Stages
+from tcompile.backends.llvm.text import Module, Writer
+from tcompile.backends.llvm.vectors import Vectors
+from tcompile.backends.schedule import Access, Kernel, Store, Value
+from tcompile.graph import Size
+
+
+@dataclass
+class Function:
+    """One function of a kernel: its text, its parameters, and the number of items as sizes to multiply or divide.
+
+    ``items`` is the product of sizes; where ``per_item`` is not 1, the last factor is divided by it, rounding up.
+    """
+
+    name: str
+    text: str
+    parameters: Parameters
+    items: tuple[Size, ...]
+    per_item: int = 1
+    partial_words: int = 0
+
+
+def lanes_of(kernel: Kernel) -> int:
+    """The vector width: 8 lanes where 8-byte elements take part, else 16."""
+    dtypes = {v.dtype for v in kernel.values}
+    dtypes |= {v.attrs["operand_dtype"] for v in kernel.values if "operand_dtype" in v.attrs}
+    return 8 if any(d.itemsize == 8 for d in dtypes) else 16
+
+
+class Nest:
+    """One kernel's function under construction."""
+
+    def __init__(
+        self, module: Module, kernel: Kernel, has_symbol: vmath.HasSymbol, nontemporal: Sequence[Store]
+    ) -> None:
+        self.kernel = kernel
+        self.module = module
+        self.w = Writer(module)
+        self.lanes = lanes_of(kernel)
+        self.status = self.w.slot("i32", align=4)
+        self.w.entry.append(f"  store i32 0, ptr {self.status}")
+        self.v = Vectors(self.w, self.lanes, self.status)
+        self.parameters = Parameters()
+        self.elements = Elements(self.w, self.v, self.parameters, has_symbol)
+        self.nontemporal = nontemporal
+
+    # -- common parts ---------------------------------------------------------------------------------------------
+    def finish(self, name: str, items: tuple[Size, ...], per_item: int = 1, partial_words: int = 0) -> Function:
+        """The finished function."""
+        w = self.w
+        end = w.label("end")
+        w.jump(end)
+        w.place(end)
+        if self.nontemporal:
+            self.module.declare("@llvm.x86.sse.sfence", "declare void @llvm.x86.sse.sfence()")
+            w.do("call void @llvm.x86.sse.sfence()")
+        flags = w.get("call i32 @tc_read_flags()")
+        status = w.get(f"load i32, ptr {self.status}")
+        w.do(f"ret i32 {w.get(f'or i32 {flags}, {status}')}")
+        # First of all: what the entry block converts may raise flags too.
+        w.entry.insert(0, "  call void @tc_clear_flags()")
+        w.entry.append("  br label %start")
+        text = w.text(f"i32 @{name}(ptr noalias %words, i64 %begin, i64 %end)", "nounwind")
+        return Function(name, text, self.parameters, items, per_item, partial_words)
+
+    def begin(self) -> None:
+        """Starts the code after the entry block."""
+        self.w.place("start")
+
+    def size(self, axis: int) -> str:
+        """The size of an axis: a literal or a register."""
+        return self.parameters.size(self.w, self.kernel.axes[axis].size)
+
+    def base(self, access: Access) -> str:
+        """The address of the access where all indices are zero."""
+        p, w = self.parameters, self.w
+        pointer = p.pointer(w, access.buffer)
+        offset = p.bytes(w, access.offset, access.buffer)
+        return pointer if offset == "0" else w.at_entry(f"getelementptr i8, ptr {pointer}, i64 {offset}")
+
+    def address(self, base: str, access: Access, counters: dict[int, str]) -> str:
+        """``base`` moved by the counters."""
+        w = self.w
+        for axis, counter in counters.items():
+            step = self.parameters.bytes(w, access.steps[axis], access.buffer)
+            if step != "0":
+                base = w.get(f"getelementptr i8, ptr {base}, i64 {w.get(f'mul i64 {counter}, {step}')}")
+        return base
+
+    def addresses(self, counters: dict[int, str]) -> Callable[[Access], str]:
+        """Addresses for fixed counters, each computed once (all here, where every later block can use them)."""
+        found: dict[int, str] = {}
+        for access in self.accesses():
+            found[id(access)] = self.address(self.base(access), access, counters)
+        return lambda access: found[id(access)]
+
+    def further(
+        self, outer: Callable[[Access], str], counters: dict[int, str]
+    ) -> Callable[[Access], str]:
+        """Addresses inside inner loops: computed where they are used."""
+        if not counters:
+            return outer
+        return lambda access: self.address(outer(access), access, counters)
+
+    def accesses(self) -> list[Access]:
+        """All places that the kernel reads or writes."""
+        return [v.access for v in self.kernel.values if v.access is not None] + [
+            s.access for s in self.kernel.stores
+        ]
+
+    def split(self, item: str, axes: Sequence[int]) -> dict[int, str]:
+        """The indices of ``axes`` (outermost first) from a running number."""
+        w = self.w
+        counters: dict[int, str] = {}
+        rest = item
+        for axis in reversed(axes[1:]):
+            size = self.size(axis)
+            counters[axis] = w.get(f"urem i64 {rest}, {size}")
+            rest = w.get(f"udiv i64 {rest}, {size}")
+        if axes:
+            counters[axes[0]] = rest
+        return {axis: counters[axis] for axis in axes}
+
+    def whole(self, size: Size) -> bool:
+        """Whether vectors along an axis of this size never stick out."""
+        return isinstance(size, int) and size % self.lanes == 0
+
+    def row_values(
+        self, values: Sequence[Value], place: Place, known: dict[Value, str]
+    ) -> None:
+        """Computes values that are the same in all lanes."""
+        registers, _ = self.elements.write(place, values, known)
+        known.update(registers)
+
+    def prepare_nontemporal(self, address: Callable[[Access], str]) -> None:
+        """Finds out, once a row, whether whole cache lines can be written past the cache."""
+        for store in self.nontemporal:
+            if store.value.dtype.itemsize * self.lanes != 64:
+                continue
+            number = self.w.get(f"ptrtoint ptr {address(store.access)} to i64")
+            low = self.w.get(f"and i64 {number}, 63")
+            self.elements.nontemporal[store] = self.w.get(f"icmp eq i64 {low}, 0")
+
+    def repeat(self, start: str, stop: str, step: str, body: Callable[[str], None]) -> None:
+        """A counted loop that carries nothing."""
+
+        def turn(i: str, _: list[str]) -> list[str]:
+            body(i)
+            return []
+
+        self.w.loop(start, stop, step, [], turn)
+
+    def run_pass(
+        self,
+        stages: Stages,
+        number: int,
+        axes: Sequence[int],
+        counters: dict[int, str],
+        address: Callable[[Access], str],
+        known: dict[Value, str],
+        kept: dict[Value, tuple[int, str]],
+        start: str = "0",
+        stop: str | None = None,
+    ) -> dict[Value, list[str]]:
+        """One pass over the reduced space; returns the accumulators of the pass' reductions."""
+        w, v = self.w, self.v
+        reductions = stages.reductions(number)
+        first_pass = {value: first for value, (first, _) in kept.items()}
+        wanted = stages.needed(number, first_pass)
+        stores = stages.stores(number)
+        reread = {x: kept[x][1] for x in wanted if x in kept and kept[x][0] < number}
+        keep = {x: kept[x][1] for x in wanted if x in kept and kept[x][0] == number}
+        kinds = [Reduction(r.attrs["op"], r.dtype) for r in reductions]
+        carried = [(v.type(part), first) for k in kinds for part, first in zip(k.parts, k.start(v), strict=True)]
+        last = axes[-1]
+        end = stop if stop is not None else self.size(last)
+        whole = self.whole(self.kernel.axes[last].size)
+
+        def level(depth: int, inner: dict[int, str], held: list[str]) -> list[str]:
+            if depth < len(axes) - 1:
+                return w.loop(
+                    "0", self.size(axes[depth]), "1",
+                    [(type, value) for (type, _), value in zip(carried, held, strict=True)],
+                    lambda i, now: level(depth + 1, {**inner, axes[depth]: i}, now),
+                )  # fmt: skip
+
+            def vector(i: str, now: list[str]) -> list[str]:
+                place = Place(
+                    self.further(address, inner), {**counters, **inner}, last, i,
+                    w.get(f"sub i64 {end}, {i}"), whole,
+                )  # fmt: skip
+                registers, mask = self.elements.write(place, wanted, known, stores, reread, keep)
+                following: list[str] = []
+                at = 0
+                for reduce, kind in zip(reductions, kinds, strict=True):
+                    parts = now[at : at + len(kind.parts)]
+                    at += len(kind.parts)
+                    following += self.elements.accumulate(reduce, registers, mask, parts)
+                return following
+
+            return w.loop(
+                start if depth == 0 else "0", end, str(self.lanes),
+                [(type, value) for (type, _), value in zip(carried, held, strict=True)], vector,
+            )  # fmt: skip
+
+        results = level(0, {}, [first for _, first in carried])
+        totals: dict[Value, list[str]] = {}
+        for reduce, kind in zip(reductions, kinds, strict=True):
+            totals[reduce], results = results[: len(kind.parts)], results[len(kind.parts) :]
+        return totals

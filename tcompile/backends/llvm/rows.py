@@ -1,0 +1,120 @@
+"""Pointwise kernels, and reductions along the innermost axis.
+
+Enters: a kernel of form ``flat`` or ``rows``. Leaves: its function. A row of a reduction is walked as often as its
+reductions depend on one another, while it is in the cache; what would be dear to compute again waits in a row buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tcompile.backends.llvm.elements import Place
+from tcompile.backends.llvm.nest import Function, Nest
+from tcompile.backends.llvm.reductions import Reduction
+from tcompile.backends.llvm.stages import Stages
+from tcompile.backends.llvm.text import memory_type
+from tcompile.backends.llvm.vectors import BOOL
+from tcompile.backends.schedule import Value
+
+ROW_BUFFER_BYTES = 1 << 16  # the most stack that row buffers of one kernel may take
+
+
+class FlatNest(Nest):
+    """No axis is reduced."""
+
+    def flat(self) -> Function:
+        """The function."""
+        axes = self.kernel.axes
+        w, last = self.w, len(axes) - 1
+        self.begin()
+        stages = Stages(self.kernel, frozenset(range(last)))
+        wanted = stages.needed(0, {})
+        if last == 0:
+            self._element_loop(stages, wanted, {}, "%begin", "%end", self.whole(axes[0].size))
+            return self.finish(self.kernel.name, (axes[0].size,))
+
+        def row(number: str, _: list[str]) -> list[str]:
+            counters = self.split(number, range(last))
+            self._element_loop(stages, wanted, counters, "0", self.size(last), self.whole(axes[last].size))
+            return []
+
+        w.loop("%begin", "%end", "1", [], row)
+        return self.finish(self.kernel.name, tuple(axis.size for axis in axes[:last]))
+
+    def _element_loop(
+        self, stages: Stages, wanted: Sequence[Value], counters: dict[int, str], start: str, stop: str, whole: bool
+    ) -> None:
+        w = self.w
+        last = len(self.kernel.axes) - 1
+        address = self.addresses(counters)
+        known: dict[Value, str] = {}
+        row_place = Place(address, counters)
+        self.row_values(stages.row_values(0), row_place, known)
+        self.prepare_nontemporal(address)
+        if stages.row_stores(0):
+            self.elements.write(row_place, (), known, stages.row_stores(0))
+        stores = stages.stores(0)
+        if not stores:
+            return
+
+        def vector(i: str, _: list[str]) -> list[str]:
+            rest = w.get(f"sub i64 {stop}, {i}")
+            place = Place(address, counters, last, i, rest, whole)
+            self.elements.write(place, wanted, known, stores)
+            return []
+
+        w.loop(start, stop, str(self.lanes), [], vector)
+
+
+class RowNest(Nest):
+    """The innermost reduced axis is walked in vectors, one row at a time."""
+
+    def rows(self) -> Function:
+        """Reductions along the innermost axis, in as many passes over the row as they depend on one another."""
+        kernel, w = self.kernel, self.w
+        kept = kernel.kept
+        self.begin()
+
+        def row(number: str, _: list[str]) -> list[str]:
+            counters = self.split(number, kept)
+            self._row(counters, Stages(kernel, frozenset(kept)))
+            return []
+
+        w.loop("%begin", "%end", "1", [], row)
+        return self.finish(kernel.name, tuple(kernel.axes[axis].size for axis in kept) or (1,))
+
+    def _row(self, counters: dict[int, str], stages: Stages) -> None:
+        address = self.addresses(counters)
+        self.prepare_nontemporal(address)
+        known: dict[Value, str] = {}
+        kept = self._row_buffers(stages)
+        for number in range(stages.passes + 1):
+            place = Place(address, counters)
+            self.row_values(stages.row_values(number), place, known)
+            for store in stages.row_stores(number):
+                self.elements.write(place, (), known, [store])
+            if number < stages.passes:
+                reduced = self.kernel.reduced
+                totals = self.run_pass(stages, number, reduced, counters, address, known, kept)
+                for reduce, parts in totals.items():
+                    known[reduce] = self._total(reduce, parts)
+
+    def _total(self, reduce: Value, parts: list[str]) -> str:
+        reduction = Reduction(reduce.attrs["op"], reduce.dtype)
+        return reduction.finish(self.v, reduction.across(self.v, parts))
+
+    def _row_buffers(self, stages: Stages) -> dict[Value, tuple[int, str]]:
+        """Stack memory for values that several passes need: the first pass that has them, and the address."""
+        reduced = self.kernel.reduced
+        size = self.kernel.axes[reduced[-1]].size
+        if len(reduced) > 1 or not isinstance(size, int):
+            return {}
+        padded = -(-size // self.lanes) * self.lanes
+        buffers: dict[Value, tuple[int, str]] = {}
+        room = ROW_BUFFER_BYTES
+        for value, first in stages.worth_keeping().items():
+            need = padded * value.dtype.itemsize
+            if need <= room and value.dtype != BOOL:
+                room -= need
+                buffers[value] = first, self.w.slot(memory_type(value.dtype), str(padded))
+        return buffers
