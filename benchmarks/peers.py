@@ -14,6 +14,7 @@ import shutil
 import tempfile
 import time
 import types
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -122,7 +123,7 @@ class Torch(Peer):
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
         os.environ["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "1"
-        os.environ["TORCH_DYNAMO_AUTOMATIC_DYNAMIC_LOCAL_PGO"] = "0"  # it warns where there is no cache
+        warnings.filterwarnings("ignore", message="dynamo_pgo force disabled")  # that is what was asked for
         self.library = importlib.import_module("torch")
         self.library.set_num_threads(threads)
 

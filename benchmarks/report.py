@@ -196,22 +196,28 @@ def draw(data: Data, path: Path) -> None:
         "figure.facecolor": "#fbfbf9", "axes.facecolor": "#fbfbf9",
     }  # fmt: skip
     with pyplot.rc_context(style):
-        height = 1.15 + rows * (0.95 + 0.29 * len(titles))
-        figure_, axes = pyplot.subplots(rows, columns, figsize=(3.45 * columns + 0.9, height), squeeze=False)
+        # All in inches: bars keep their thickness and texts their places, however many there are.
+        wide, tall, left, top, bottom, across, down = 2.9, 0.3 * max(3, len(titles)), 1.15, 1.25, 0.55, 0.45, 1.05
+        width = left + columns * wide + (columns - 1) * across + 0.2
+        height = top + rows * tall + (rows - 1) * down + bottom
+        figure_, axes = pyplot.subplots(rows, columns, figsize=(width, height), squeeze=False)
+        figure_.subplots_adjust(
+            left=left / width, right=1 - 0.2 / width, top=1 - top / height, bottom=bottom / height,
+            wspace=across / wide, hspace=down / tall,
+        )  # fmt: skip
         for index, axis in enumerate(axes.flat):
             if index < len(panels):
                 _bars(axis, panels[index], titles, names=index % columns == 0)
             else:
                 axis.set_axis_off()
         machine = data["about"]["machine"]
-        top = 1 - 0.30 / height
-        figure_.text(0.012, top, f"tcompile beside its peers, {_what(data)}", fontsize=14, weight="bold", va="center")
         below = (
             f"medians of {data['plan']['rounds']} x {data['plan']['calls']} calls with quartiles, shorter is better · "
             f"{machine['processor']}, {data['plan']['threads']} threads · {data['about']['date'][:10]}"
         )
-        figure_.text(0.012, top - 0.27 / height, below, fontsize=9.5, color="#5a6270", va="center")
-        figure_.tight_layout(rect=(0, 0, 1, 1 - 0.72 / height), h_pad=1.4, w_pad=1.6)
+        at, first, second = 0.15 / width, 1 - 0.28 / height, 1 - 0.56 / height
+        figure_.text(at, first, f"tcompile beside its peers, {_what(data)}", fontsize=14, weight="bold", va="center")
+        figure_.text(at, second, below, fontsize=9.5, color="#5a6270", va="center")
         figure_.savefig(path, dpi=160)
         pyplot.close(figure_)
 
@@ -277,6 +283,7 @@ def _bars(axis: Any, panel: Data, titles: dict[str, str], names: bool) -> None:
         axis.annotate(
             figure(middle), (ends[name], place), xytext=(4, 0), textcoords="offset points", va="center",
             weight="bold" if ours else "normal", zorder=4,
+            bbox={"facecolor": "#fbfbf9", "edgecolor": "none", "pad": 1, "alpha": 0.85},
         )  # fmt: skip
     if panel["line"]:
         axis.axvline(panel["line"], color=COLOURS["copy"], linewidth=1.1, linestyle=(0, (4, 2)), zorder=3)

@@ -7,6 +7,7 @@ and the first call in a fresh process. Exists apart from harness.py because each
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -39,9 +40,10 @@ def measure(runs: int, backend: str = "auto") -> dict[str, dict[str, float]]:
     loading LLVM included. Raises RuntimeError with the process's own error where it fails.
     """
     seen: dict[str, list[float]] = {}
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     for run in range(runs + 1):
         done = subprocess.run(
-            [sys.executable, "-c", IMPORTS.format(backend=backend)], capture_output=True, text=True, check=False
+            [sys.executable, "-c", IMPORTS.format(backend=backend)], capture_output=True, text=True, env=environment
         )
         if done.returncode:
             raise RuntimeError(done.stderr.strip().splitlines()[-1])
