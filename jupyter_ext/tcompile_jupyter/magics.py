@@ -24,7 +24,7 @@ from tcompile.errors import InvalidArgument, InvalidType
 from tcompile_jupyter.cells import Cell, Settings, prepare, running, show_error
 from tcompile_jupyter.compare import Comparison, compare
 from tcompile_jupyter.compare_cell import Snapshot, compare_cell, snapshot
-from tcompile_jupyter.record import recording
+from tcompile_jupyter.record import Record, recording
 from tcompile_jupyter.report import Report
 from tcompile_jupyter.status import Status, current_stance
 
@@ -81,11 +81,12 @@ class TcompileMagics(Magics):  # type: ignore[misc]
             stance=current_stance(),
             draw=options.graph,
             cell_file=cell.filename,
-            waiting=tuple(name for name, function in cell.functions.items() if not function.entries),
+            waiting=() if failed else _waiting(cell, record),
         )
         if before is not None and not failed:
             report.comparison = self._compare(cell, settings, before)
-        if options.quiet or (failed and not list(record)):
+        compiled = any(function.graphs for function in record)
+        if options.quiet or (failed and not compiled):  # the error itself says what there is to say
             self._afterwards(None)
         else:
             self._afterwards(report)
@@ -199,6 +200,14 @@ class TcompileMagics(Magics):  # type: ignore[misc]
         for keyword in call.keywords:
             kwargs.update({keyword.arg: value(keyword.value)} if keyword.arg else value(keyword.value))
         return value(call.func), args, kwargs
+
+
+def _waiting(cell: Cell, record: Record) -> tuple[str, ...]:
+    """The functions of the cell that have not been called."""
+    if current_stance() == "force_eager":
+        return ()  # calls leave no trace
+    called = {function.name for function in record}
+    return tuple(name for name, made in cell.functions.items() if not made.entries and made.__qualname__ not in called)
 
 
 def _settings(options: argparse.Namespace) -> Settings:

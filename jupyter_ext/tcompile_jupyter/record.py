@@ -61,6 +61,11 @@ class FunctionRecord:
                 self.fallbacks.append(event)
 
     @property
+    def idle(self) -> bool:
+        """Whether compiling found nothing to do."""
+        return bool(self.compiles) and not (self.graphs or self.breaks)
+
+    @property
     def of_cell(self) -> bool:
         """Whether these are the cell's own statements."""
         return self.name == CELL

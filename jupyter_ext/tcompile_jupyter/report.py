@@ -63,7 +63,7 @@ class Report:
         if graphs:
             parts = [_count(graphs, "graph"), _count(kernels, "kernel")]
         elif functions:
-            parts = ["nothing could be compiled" if any(f.breaks for f in functions) else "ran plainly"]
+            parts = ["nothing could be compiled" if any(f.breaks for f in functions) else "nothing to compile"]
         elif self.stance == "force_eager":
             parts = ["ran in plain Python"]
         else:
@@ -79,10 +79,16 @@ class Report:
         """What to know about one function, most important first."""
         notes = []
         if not function.of_cell:  # a cell's statements do much that is no array work
-            notes = [Note("break", self.break_text(event), _hint(event)) for event in function.breaks]
-        notes += [
-            Note("recompile", "; ".join(event.reasons) or "no entry fitted the call") for event in function.recompiles
-        ]
+            notes = [
+                Note("break", self.break_text(event), event.explanation, _hint(event)) for event in function.breaks
+            ]
+        if function.recompiles:
+            reasons = function.recompiles[-1].reasons
+            before = len(function.recompiles) - 1
+            more = f", and {_count(before, 'other')} before it" if before else ""
+            notes.append(Note("recompile", (reasons[0] if reasons else "no entry fitted the call") + more))
+        if function.idle:
+            notes.append(Note("plain", "it does no array work"))
         seen: dict[str, int] = {}
         for fallback in function.fallbacks:
             text = f"{fallback.reason}: {fallback.detail}" if fallback.detail else fallback.reason
@@ -119,6 +125,7 @@ class Report:
             lines.append(f"  {self.label(function.name)}: {', '.join(_figures(function))}")
             for note in self.notes(function):
                 lines.append(f"    {note.kind}: {note.text}")
+                lines += [f"      why: {note.why}"] if note.why else []
                 lines += [f"      hint: {note.hint}"] if note.hint else []
         if plain := self.plain_statements():
             places = ", ".join(str(event.where.line) for event in plain)
@@ -144,7 +151,8 @@ class Report:
         for function in functions:
             for note in self.notes(function):
                 name = escape(self.label(function.name))
-                hint = f'<div class="hint">{_code(note.hint)}</div>' if note.hint else ""
+                more = " ".join(_code(text) for text in (note.why, note.hint) if text)
+                hint = f'<div class="hint">{more}</div>' if more else ""
                 parts.append(f'<div class="note"><b>{note.kind}</b> in {name}, {_code(note.text)}{hint}</div>')
         if self.waiting:
             names = ", ".join(escape(name) for name in self.waiting)
@@ -197,6 +205,7 @@ class Note:
 
     kind: str
     text: str
+    why: str = ""
     hint: str = ""
 
 

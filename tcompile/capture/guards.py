@@ -52,6 +52,8 @@ class GuardFailure:
             return self.seen
         if self.guard.expected in self.guard.text:
             return f"{self.guard.text}, got {self.seen}"
+        if (self.guard.expected, self.seen) == ("True", "False"):
+            return f"{self.guard.text} does not hold"
         return f"{self.guard.text} (expected {self.guard.expected}, got {self.seen})"
 
 
