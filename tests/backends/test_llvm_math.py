@@ -11,7 +11,7 @@ from tcompile.backends.llvm.vmath import FUNCTIONS
 from tcompile.backends.replay import Replay
 from tcompile.graph import Graph, TensorType
 from tcompile.graph.ops import apply
-from tests.backends.llvm_cases import FLOATS, check, run_both, same
+from tests.backends.llvm_cases import FLOATS, check, graph_of, run_both, same
 
 UNARY = sorted(name for name, f in FUNCTIONS.items() if f.arity == 1)
 NUMPY = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh",
@@ -111,6 +111,18 @@ def test_powers_of_negative_numbers():
         keep = x[x != 0]
         check(lambda op, x: op("pow", x, exponent), keep, ulp=ULP)
     check(lambda op, x: op("pow", x, 0.5), x, ulp=ULP)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_small_integer_powers(dtype):
+    x = (np.random.default_rng(0).normal(size=20000) * 3).astype(dtype)
+    with np.errstate(all="ignore"):
+        special = np.array([v for v in SPECIAL if np.isfinite(np.asarray(v, dtype))], dtype)
+    for exponent in (2, 3.0, 4, 5.0, 6, 7.0):
+        graph = graph_of(lambda op, x: op("pow", x, exponent), x)
+        assert_within(compile_graph(graph)(x)[0], x.astype(np.longdouble) ** exponent, ULP)
+        for value in special:
+            check(lambda op, x: op("pow", x, exponent), np.array([value]), ulp=ULP)
 
 
 def test_functions_give_the_same_wherever_the_element_lies():

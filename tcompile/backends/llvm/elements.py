@@ -16,6 +16,7 @@ from tcompile.backends.llvm.reductions import Reduction
 from tcompile.backends.llvm.text import Writer, memory_type, splat, suffix
 from tcompile.backends.llvm.vectors import BOOL, FLOAT32, FLOAT64, INT64, Vectors
 from tcompile.backends.schedule import Access, Store, Value
+from tcompile.backends.schedule.costs import small_power
 from tcompile.backends.schedule.kernel import static_elements
 from tcompile.backends.schedule.maps import Affine
 from tcompile.graph.types import DType
@@ -216,6 +217,9 @@ class Elements:
         if value.op == "iota":
             return self._iota(value, place, lanes)
         operand: DType = value.attrs["operand_dtype"]
+        power = small_power(value.operands[1]) if value.op == "pow" and operand.kind == "f" else None
+        if power is not None and isinstance(value.operands[0], Value):
+            return pointwise.small_power(v, operand, registers[value.operands[0]], power)
         operands = [
             registers[o] if isinstance(o, Value) else v.constant(operand, o) for o in value.operands
         ]

@@ -300,6 +300,13 @@ def emit(
     return vmath.call(v, name, operand, o, has_symbol)
 
 
+def small_power(v: Vectors, d: DType, a: str, exponent: int) -> str:
+    """``a`` to a small positive integer, by multiplications. It overflows just where the power does."""
+    half = a if exponent < 4 else small_power(v, d, a, exponent // 2)
+    square = v.op("fmul", d, half, half)
+    return v.op("fmul", d, square, a) if exponent % 2 else square
+
+
 def cast(v: Vectors, source: DType, target: DType, a: str) -> str:
     """NumPy's astype. Floats that the integer target cannot hold are left to NumPy (the replay bit is set)."""
     if source == target:

@@ -20,6 +20,15 @@ _COSTS: dict[str, float] = {
 STORE_ABOVE = 9.0  # a value dearer than this is stored, rather than computed twice
 
 
+def small_power(exponent: object) -> int | None:
+    """The exponent where a power is best computed by a few multiplications (within 4 ULP), else None."""
+    if isinstance(exponent, int | float) and not isinstance(exponent, bool) and exponent in (2, 3, 4, 5, 6):
+        return int(exponent)
+    return None
+
+
 def cost_of(node: Node) -> float:
     """The cost of one element of ``node`` without its operands."""
+    if node.op == "pow" and small_power(node.operands[1]) is not None:
+        return 3.0
     return _COSTS.get(node.op, 1.0)
