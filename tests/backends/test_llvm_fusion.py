@@ -287,6 +287,36 @@ def test_cond():
             same(got, expected, ulp=4)
 
 
+def test_a_loop_over_regions_with_sizes_from_outside():
+    graph = Graph("outer")
+    n = graph.env.symbol(20, 2)
+    x = graph.input("x", TensorType(F32, (n,)))
+    body = Graph("body", graph.env)
+    i = body.input("i", TensorType(np.dtype("int64"), ()))
+    y = body.input("y", TensorType(F32, ()))
+    scaled = apply(body, "add", apply(body, "astype", i, dtype=F32), y)
+    body.outputs = [apply(body, "add", scaled, apply(body, "full", shape=(), fill_value=n, dtype=F32))]
+    start = apply(graph, "sum", x, axis=(0,), keepdims=False)
+    loop = graph.append("fori_loop", (0, 5, start), {}, (TensorType(F32, ()),), regions=(body,))
+    total = graph.append("get", (loop,), {"index": 0}, TensorType(F32, ()))
+    graph.outputs = [apply(graph, "multiply", x, total)]
+    for size in (20, 33):
+        a = np.arange(size, dtype="float32")
+        same(compile_graph(graph)(a)[0], graph(a)[0], ulp=4)
+
+
+def test_names_never_clash():
+    graph = Graph("names")
+    values = [graph.input(name, TensorType(F32, (3,))) for name in ("status", "launch", "empty", "lambda", "float32", "x y")]
+    total = values[0]
+    for number, value in enumerate(values[1:]):
+        total = apply(graph, "add", total, value, node_name=("report", "kernel_0", "del", "numpy_sort", "sorted")[number])
+    total = apply(graph, "sort", total, axis=0, node_name="numpy_sort")
+    graph.outputs = [total]
+    arrays = [sample("float32", 3, i) for i in range(6)]
+    same(compile_graph(graph)(*arrays)[0], graph(*arrays)[0])
+
+
 def test_kernels_describe_themselves():
     from tcompile.observe import bus
 

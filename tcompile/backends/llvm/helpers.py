@@ -10,13 +10,15 @@ not raise it as NumPy's do, so a program refuses to run at all where underflow i
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from tcompile.backends.llvm.vectors import DIVIDE, INTEGER_OVERFLOW, INVALID, ONLY_NUMPY, OVERFLOW
 from tcompile.backends.replay import Replay
+from tcompile.graph import Graph
+from tcompile.graph.evaluate import run
 
 _CATEGORIES = ((DIVIDE, "divide"), (OVERFLOW, "over"), (INVALID, "invalid"), (INTEGER_OVERFLOW, "over"))
 
@@ -59,6 +61,11 @@ def guarded_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         return library_call(function, *args, **kwargs)
+
+
+def interpret(region: Graph, symbols: Mapping[str, int]) -> Callable[..., tuple[Any, ...]]:
+    """A region that reads sizes of the graph around it, run node by node in NumPy."""
+    return lambda *args: guarded_call(run, region, args, symbols)
 
 
 def settle(x: Any, dtype: np.dtype[Any], shape: tuple[int, ...], order: tuple[int, ...]) -> np.ndarray[Any, Any]:

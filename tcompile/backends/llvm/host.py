@@ -52,6 +52,7 @@ class Program:
             launch=native.launcher(), empty=native.empty, as_array=np.asarray,
             check_error_state=helpers.check_error_state, report=helpers.floating_point_report,
             library_call=helpers.library_call, guarded_call=helpers.guarded_call, settle=helpers.settle,
+            interpret=helpers.interpret,
         )  # fmt: skip
         for node in graph.inputs:
             self.arrays[node] = self._name(node)
@@ -285,10 +286,7 @@ class Program:
             self._settle(node)
             return
         if node.op == "cond":
-            yes, no = (
-                self._constant(f"{node.name}_{side}", self.compile_region(region))
-                for side, region in zip(("if_true", "if_false"), node.regions, strict=True)
-            )
+            yes, no = (self._region(node, i) for i in range(2))
             predicate, *rest = operands
             given = ", ".join(rest)
             self.lines.append(f"if {predicate}:")
@@ -298,13 +296,21 @@ class Program:
             return
         attrs = [f"{key}={self._attribute(node, key)}" for key in node.attrs]
         if node.regions:
-            regions = [self.compile_region(region) for region in node.regions]
-            attrs.append(f"regions={self._constant(f'{node.name}_regions', regions)}")
+            attrs.append(f"regions=[{', '.join(self._region(node, i) for i in range(len(node.regions)))}]")
         function = self._constant(f"numpy_{node.op}", OPS[node.op].numpy)
         call = "library_call" if node.op in _QUIET or OPS[node.op].kind == "pointwise" else "guarded_call"
         text = f"{call}({', '.join([function, *operands, *attrs])})"
         self.lines.append(f"{self.arrays[node]} = {text}")
         self._settle(node)
+
+    def _region(self, node: Node, number: int) -> str:
+        """A callable for a region: compiled, unless it reads sizes of this graph."""
+        region = node.regions[number]
+        name = self._fresh(f"{node.name}_region_{number}")
+        if free_symbols(region) <= set(region.symbol_inputs()):
+            return self._constant(name, self.compile_region(region))
+        symbols = ", ".join(f"{s!r}: {s}" for s in self.schedule.graph.symbol_inputs())
+        return f"interpret({self._constant(name, region)}, {{{symbols}}})"
 
     def _number(self, value: Any) -> str:
         return self._constant(f"constant_{len(self.names)}", value)
@@ -316,6 +322,30 @@ def element_ns(values: Sequence[Value], stores: Sequence[Store]) -> float:
     traffic += sum(s.value.dtype.itemsize for s in stores if s.access.axes)
     arithmetic: float = sum(v.attrs.get("own_cost", 0.0) for v in values)
     return 0.05 + 0.04 * traffic + 0.03 * arithmetic
+
+
+def free_symbols(graph: Graph) -> set[str]:
+    """The symbols that occur anywhere in a graph: in types, operands and attributes, regions included."""
+    found: set[str] = set()
+
+    def visit(value: Any) -> None:
+        if isinstance(value, SymInt):
+            found.update(s for s in value.env.hints if s in str(value))
+        elif isinstance(value, TensorType):
+            visit(value.shape)
+        elif isinstance(value, tuple | list):
+            for item in value:
+                visit(item)
+        elif isinstance(value, slice):
+            visit((value.start, value.stop, value.step))
+        elif isinstance(value, dict):
+            visit(list(value.values()))
+
+    for node in [*graph.inputs, *graph.nodes]:
+        visit((node.type, tuple(o for o in node.operands if not isinstance(o, Node)), node.attrs))
+        for region in node.regions:
+            found |= free_symbols(region)
+    return found
 
 
 def _symbolic(value: Any) -> bool:

@@ -126,7 +126,7 @@ class _Planner:
 
     def plan(self) -> None:
         """Forms the groups. Raises _StoreThese or NotAffine where another try has to store more."""
-        for node in self.graph.outputs:
+        for node in _roots(self.graph):
             self._need_array(node)
         for node in self.extra | self.arrays:
             if node in self.live:
@@ -347,7 +347,7 @@ class _Planner:
     def finish(self) -> Schedule:
         """Orders the steps and lowers the groups."""
         ordered = _in_order(self.steps)
-        outside: set[Node] = set(self.graph.outputs)
+        outside: set[Node] = set(_roots(self.graph))
         for step in self.steps:
             if step.group is None:
                 outside.update(step.reads)
@@ -386,10 +386,19 @@ def _is_affine(node: Node) -> bool:
         return False
 
 
+def _roots(graph: Graph) -> list[Node]:
+    """The nodes that must be computed: the outputs, and values that nothing reads.
+
+    The transforms leave an unread value only where computing it may warn or raise, as NumPy would.
+    """
+    read = {operand for node in graph.nodes for operand in node.inputs}
+    return [*graph.outputs, *(node for node in graph.nodes if node not in read)]
+
+
 def _live(graph: Graph) -> set[Node]:
-    """The nodes that an output depends on, and all library calls, which may do more than return a value."""
+    """The nodes that a root depends on, the roots included."""
     live: set[Node] = set()
-    stack = [*graph.outputs, *(node for node in graph.nodes if node.op == "call")]
+    stack = _roots(graph)
     while stack:
         node = stack.pop()
         if node not in live:
