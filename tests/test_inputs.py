@@ -90,6 +90,16 @@ def in_place_under_a_view(x):
     return view
 
 
+def unread(x):
+    x / 0
+    x.astype("i4")
+    return x + 1
+
+
+def nothing(x):
+    np.log(x)
+
+
 IEEE = [np.nan, 1.5, -0.0, 0.0, np.inf, -np.inf, -2.5, 1e308, 5e-324]
 CASES = {
     "F order": (lambda x: x * 3 + 1, lambda: (arange(3, 4, order="F"),)),
@@ -123,6 +133,8 @@ CASES = {
     "int division by zero": (lambda x: 1 // x, lambda: (np.array([0, 1, 2]),)),
     "logarithm of zero": (lambda x: np.log(x), lambda: (np.array([0.0, -1, 2]),)),
     "overflow": (lambda x: np.exp(x), lambda: (np.array([1000.0, 1]),)),
+    "results that nobody reads": (unread, lambda: (np.array([1.0, np.nan, 0]),)),
+    "nothing but a warning": (nothing, lambda: (np.array([1.0, -1.0]),)),
     "int8 wraps": (lambda x: x * x + 100, lambda: (np.arange(-128, 127, dtype=np.int8),)),
     "int8 and a number out of range": (lambda x: x + 300, lambda: (np.arange(-5, 5, dtype=np.int8),)),
     "uint8 negated": (lambda x: -x, lambda: (np.arange(5, dtype=np.uint8),)),
