@@ -307,10 +307,12 @@ def test_a_loop_over_regions_with_sizes_from_outside():
 
 def test_names_never_clash():
     graph = Graph("names")
-    values = [graph.input(name, TensorType(F32, (3,))) for name in ("status", "launch", "empty", "lambda", "float32", "x y")]
+    inputs = ("status", "launch", "empty", "lambda", "float32", "x y")
+    values = [graph.input(name, TensorType(F32, (3,))) for name in inputs]
+    names = ("report", "kernel_0", "del", "numpy_sort", "sorted")
     total = values[0]
     for number, value in enumerate(values[1:]):
-        total = apply(graph, "add", total, value, node_name=("report", "kernel_0", "del", "numpy_sort", "sorted")[number])
+        total = apply(graph, "add", total, value, node_name=names[number])
     total = apply(graph, "sort", total, axis=0, node_name="numpy_sort")
     graph.outputs = [total]
     arrays = [sample("float32", 3, i) for i in range(6)]

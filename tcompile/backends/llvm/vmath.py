@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tcompile.backends.llvm.text import Module, Writer, scalar_type, splat
+from tcompile.backends.llvm.text import Writer, scalar_type
 from tcompile.backends.llvm.vectors import FLOAT32, Vectors
 from tcompile.graph.types import DType
 
@@ -81,70 +81,77 @@ def libmvec_name(function: Function, dtype: DType, lanes: int, has_symbol: HasSy
 
 def call(v: Vectors, name: str, dtype: DType, operands: list[str], has_symbol: HasSymbol) -> str:
     """Calls the vector function ``name`` (a key of FUNCTIONS) on vectors."""
-    type = v.type(dtype)
-    helper = f"@tc_{name}_{dtype.name}_{v.lanes}"
-    v.w.module.helper(helper, lambda: _helper(v.w.module, helper, FUNCTIONS[name], dtype, v.lanes, has_symbol))
-    return v.w.get(f"call {type} {helper}({', '.join(f'{type} {o}' for o in operands)})")
-
-
-def _helper(
-    module: Module, helper: str, function: Function, dtype: DType, lanes: int, has_symbol: HasSymbol
-) -> str:
-    w = Writer(module)
-    v = Vectors(w, lanes, "null")
-    type = v.type(dtype)
-    scalar = scalar_type(dtype)
-    names = [f"%x{i}" for i in range(function.arity)]
-    single = dtype == FLOAT32
-    libm = f"@{function.name}{'f' if single else ''}"
-    module.declare(libm, f"declare {scalar} {libm}({', '.join([scalar] * function.arity)}) nounwind")
-    limits = function.single if single else function.double
+    w, function, lanes = v.w, FUNCTIONS[name], v.lanes
+    type, scalar = v.type(dtype), scalar_type(dtype)
+    limits = function.single if dtype == FLOAT32 else function.double
     fast = libmvec_name(function, dtype, lanes, has_symbol) if limits is not None else None
     if function.name == "fmod" and has_symbol("_ZGVdN4v_exp"):  # which says that there is fused multiply-add
-        result, fine = _near_fmod(v, dtype, *names)
-        odd = f"<{lanes} x i1> {v.negate(fine)}"
+        result, fine = _near_fmod(v, dtype, *operands)
     elif fast is None or limits is None:
-        odd = f"<{lanes} x i1> " + splat(lanes, "i1", "true")
-        result = "poison"
+        result, fine = "", ""
     else:
-        low, high = (v.constant(dtype, limit) for limit in limits)
-        fine = ""
-        for x in names:
-            inside = v.mask("and", v.compare("ge", dtype, x, low), v.compare("le", dtype, x, high))
-            fine = v.mask("and", fine, inside) if fine else inside
-        if function.name == "pow":  # zero and denormal bases have special values and flags
-            least = v.constant(dtype, _TINY32 if single else _TINY64)
-            fine = v.mask("and", fine, v.compare("ge", dtype, v.call("fabs", dtype, names[0]), least))
-        neutral = v.constant(dtype, function.neutral)
-        safe = [v.pick(fine, dtype, x, neutral) for x in names]
-        result = _in_parts(v, fast[0], fast[1], dtype, safe)
-        if function.name == "pow":  # overflow, underflow and domain errors show in the result
-            size = v.call("fabs", dtype, result)
-            bounds = v.mask(
-                "and", v.compare("ge", dtype, size, least),
-                v.compare("le", dtype, size, v.constant(dtype, _BIG32 if single else _BIG64)),
-            )  # fmt: skip
-            fine = v.mask("and", fine, bounds)
-        odd = f"<{lanes} x i1> {v.negate(fine)}"
-    # The odd lanes, one at a time, through memory: a loop is smaller than the same work unrolled.
-    packed = w.get(f"bitcast {odd} to i{lanes}")
-    none, some = w.label("none"), w.label("some")
-    w.branch(w.get(f"icmp eq i{lanes} {packed}, 0"), none, some)
-    w.place(none)
-    w.do(f"ret {type} {result}")
-    w.place(some)
+        result, fine = _ordinary(v, function, fast, dtype, limits, operands)
+    # The odd lanes are computed one at a time in a function of their own, which is hardly ever called.
+    libm = f"@{function.name}{'f' if dtype == FLOAT32 else ''}"
+    helper = f"@tc_{function.name}_{dtype.name}_{lanes}"
+    w.module.declare(libm, f"declare {scalar} {libm}({', '.join([scalar] * function.arity)}) nounwind")
+    w.module.helper(helper, lambda: _lane_by_lane(v, helper, libm, dtype, function.arity))
+    given = ", ".join(f"{type} {o}" for o in operands)
+    if not result:
+        return w.get(f"call {type} {helper}({given}, {type} {v.constant(dtype, 0)}, i{lanes} -1)")
+    packed = w.get(f"bitcast <{lanes} x i1> {v.negate(fine)} to i{lanes}")
+    origin, slow, on = w.label("ordinary"), w.label("slow"), w.label("on")
+    w.jump(origin)
+    w.place(origin)
+    w.branch(w.get(f"icmp eq i{lanes} {packed}, 0"), on, slow)
+    w.place(slow)
+    exact = w.get(f"call {type} {helper}({given}, {type} {result}, i{lanes} {packed})")
+    w.jump(on)
+    w.place(on)
+    return w.select_phi(type, [(result, origin), (exact, slow)])
+
+
+def _ordinary(
+    v: Vectors,
+    function: Function,
+    fast: tuple[str, int],
+    dtype: DType,
+    limits: tuple[float, float],
+    operands: list[str],
+) -> tuple[str, str]:
+    """libmvec's result, and the mask of lanes where it holds."""
+    low, high = (v.constant(dtype, limit) for limit in limits)
+    least, most = (_TINY32, _BIG32) if dtype == FLOAT32 else (_TINY64, _BIG64)
+    fine = ""
+    for x in operands:
+        inside = v.mask("and", v.compare("ge", dtype, x, low), v.compare("le", dtype, x, high))
+        fine = v.mask("and", fine, inside) if fine else inside
+    if function.name == "pow":  # zero and denormal bases have special values and flags
+        size = v.call("fabs", dtype, operands[0])
+        fine = v.mask("and", fine, v.compare("ge", dtype, size, v.constant(dtype, least)))
+    neutral = v.constant(dtype, function.neutral)
+    result = _in_parts(v, fast[0], fast[1], dtype, [v.pick(fine, dtype, x, neutral) for x in operands])
+    if function.name == "pow":  # overflow, underflow and domain errors show in the result
+        size = v.call("fabs", dtype, result)
+        for sign, limit in (("ge", least), ("le", most)):
+            fine = v.mask("and", fine, v.compare(sign, dtype, size, v.constant(dtype, limit)))
+    return result, fine
+
+
+def _lane_by_lane(v: Vectors, helper: str, libm: str, dtype: DType, arity: int) -> str:
+    """A function of operands, a result so far, and a mask of lanes to compute with libm."""
+    w, lanes = Writer(v.w.module), v.lanes
+    type, scalar = v.type(dtype), scalar_type(dtype)
+    names = [f"%x{i}" for i in range(arity)]
     places = [w.slot(type) for _ in names]
     out = w.slot(type)
-    for place, x in zip(places, names, strict=True):
+    for place, x in zip([*places, out], [*names, "%result"], strict=True):
         w.do(f"store {type} {x}, ptr {place}, align 64")
-    if result != "poison":
-        w.do(f"store {type} {result}, ptr {out}, align 64")
 
     def lane(i: str, carried: list[str]) -> list[str]:
-        shifted = w.get(f"lshr i{lanes} {packed}, {_narrow(w, i, lanes)}")
-        wanted = w.get(f"trunc i{lanes} {shifted} to i1")
+        shifted = w.get(f"lshr i{lanes} %mask, {w.get(f'trunc i64 {i} to i{lanes}')}")
         do, skip = w.label("do"), w.label("skip")
-        w.branch(wanted, do, skip)
+        w.branch(w.get(f"trunc i{lanes} {shifted} to i1"), do, skip)
         w.place(do)
         arguments = []
         for place in places:
@@ -158,10 +165,9 @@ def _helper(
         return []
 
     w.loop("0", str(lanes), "1", [], lane)
-    final = w.get(f"load {type}, ptr {out}, align 64")
-    w.do(f"ret {type} {final}")
-    signature = f"internal {type} {helper}({', '.join(f'{type} {x}' for x in names)})"
-    return w.text(signature, "nounwind")
+    w.do(f"ret {type} {w.get(f'load {type}, ptr {out}, align 64')}")
+    operands = ", ".join(f"{type} {x}" for x in names)
+    return w.text(f"internal {type} {helper}({operands}, {type} %result, i{lanes} %mask)", "nounwind noinline cold")
 
 
 def _near_fmod(v: Vectors, d: DType, a: str, b: str) -> tuple[str, str]:
@@ -183,10 +189,6 @@ def _near_fmod(v: Vectors, d: DType, a: str, b: str) -> tuple[str, str]:
     rest = v.op("fadd", d, rest, v.pick(v.compare("lt", d, rest, zero), d, unit, zero))
     rest = v.op("fsub", d, rest, v.pick(v.compare("ge", d, rest, unit), d, unit, zero))
     return v.call("copysign", d, rest, a), fine
-
-
-def _narrow(w: Writer, i: str, lanes: int) -> str:
-    return i if lanes == 64 else w.get(f"trunc i64 {i} to i{lanes}")
 
 
 def _in_parts(v: Vectors, name: str, width: int, dtype: DType, operands: list[str]) -> str:
