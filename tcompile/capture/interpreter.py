@@ -844,8 +844,6 @@ def _call_kw(f: Frame, i: dis.Instruction) -> None:
 
 
 def _finish_call(f: Frame, count: int, names: tuple[str, ...]) -> None:
-    if f.decoded.instructions[f.at].opname in ("BEFORE_WITH", "BEFORE_ASYNC_WITH"):
-        raise CannotCapture("with-statement", f"`{f.tx.current_text()}`")
     args = f.stack[len(f.stack) - count :]
     del f.stack[len(f.stack) - count :]
     second, first = f.pop(), f.pop()
@@ -860,7 +858,13 @@ def _finish_call(f: Frame, count: int, names: tuple[str, ...]) -> None:
     if type(followed) is not FunctionValue:  # which reads its arguments where it uses them
         args = [settled(f.tx, arg) for arg in args]
     positional = len(args) - len(names)
-    f.push(function.call(f.tx, args[:positional], dict(zip(names, args[positional:], strict=True))))
+    try:
+        f.push(function.call(f.tx, args[:positional], dict(zip(names, args[positional:], strict=True))))
+    except CannotCapture as stopped:
+        opens_block = f.decoded.instructions[f.at].opname in ("BEFORE_WITH", "BEFORE_ASYNC_WITH")
+        if opens_block and stopped.reason == "unknown-function" and f.tx.frames[-1] is f:
+            raise CannotCapture("with-statement", f"`{f.tx.current_text()}`") from stopped
+        raise
 
 
 @handler("CALL_FUNCTION_EX")

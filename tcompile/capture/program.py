@@ -22,7 +22,7 @@ from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.container import DictValue, SequenceValue
 from tcompile.frontends.base import CannotCapture
-from tcompile.graph import Graph, Node
+from tcompile.graph import Graph, Node, ScalarType, TensorType
 from tcompile.graph.sizes import SymInt
 
 
@@ -113,9 +113,9 @@ class Captured:
             text += ["    try:", *(f"        {line}" for line in body), "    except Exception:", "        return MISS"]
         if self.graph is None:
             return "\n".join([*text, "    return PLAIN", ""])
-        if self.graph.outputs:
-            outputs = ", ".join(f"o{i}" for i in range(len(self.graph.outputs)))
-            text.append(f"    {outputs}, = graph({', '.join(self.inputs)})")
+        outputs = "".join(f"o{i}, " for i in range(len(self.graph.outputs)))
+        if outputs or self.graph.nodes:  # a graph without outputs may still warn or raise
+            text.append(f"    {outputs and outputs + '= '}graph({', '.join(self.inputs)})")
         text += [f"    {line}" for line in self.lines]
         text += [f"    {line}" for line in self.effects]
         return "\n".join([*text, f"    return {self.returns}", ""])
@@ -150,6 +150,7 @@ def finish(tx: Capture, result: Value, arity: int) -> Captured:
             effects.append(f"F.__globals__[{effect.name!r}] = {builder.rebuild(effect.value)}")
     graph = tx.graph
     graph.outputs = [array.traced.node for array in builder.outputs]
+    _bind_numbers(tx)
     inputs = _prune_inputs(graph, tx.input_sources)
     fixes = []
     for position, array in enumerate(builder.outputs):
@@ -168,6 +169,35 @@ def plain(tx: Capture, arity: int, reason: str) -> Captured:
     """The program of a frame that runs in plain Python whenever the guards collected so far hold."""
     _guard_sizes(tx)
     return Captured(None, tx.prologue, arity, plain_reason=reason, symbol_texts=tx.symbol_texts)
+
+
+def _bind_numbers(tx: Capture) -> None:
+    """Gives the graph an input for each Python int that is part of it."""
+    used: set[str] = set()
+
+    def note(value: Any) -> None:
+        if isinstance(value, SymInt):
+            used.update(re.findall(r"\bs\d+\b", str(value)))
+        elif isinstance(value, tuple | list):
+            for item in value:
+                note(item)
+        elif isinstance(value, slice):
+            note((value.start, value.stop, value.step))
+        elif isinstance(value, TensorType):
+            note(value.shape)
+
+    def visit(body: Graph) -> None:
+        for node in [*body.inputs, *body.nodes]:
+            note(node.operands)
+            note(tuple(node.attrs.values()))
+            note(node.type)
+            for region in node.regions:
+                visit(region)
+
+    visit(tx.graph)
+    for name, (symbol, source) in tx.number_symbols.items():
+        if name in used:
+            tx.graph_input(ScalarType("int", symbol), source)
 
 
 def _prune_inputs(graph: Graph, sources: Sequence[Source]) -> list[Source]:

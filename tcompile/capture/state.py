@@ -72,6 +72,7 @@ class Capture:
     input_sources: list[Source] = field(default_factory=list)
     symbol_texts: dict[str, str] = field(default_factory=dict)
     objects: dict[Source, Any] = field(default_factory=dict)  # what was found at each place
+    number_symbols: dict[str, tuple[SymInt, Source]] = field(default_factory=dict)
     _homes: dict[int, Source] = field(default_factory=dict)
     _wrapped: dict[Source, Value] = field(default_factory=dict)
     _arrays: dict[int, tuple[Traced, ArrayValue]] = field(default_factory=dict)
@@ -145,7 +146,7 @@ class Capture:
     # -- arrays ----------------------------------------------------------------------------------------------------
     def array_input(self, type: TensorType, scalar: bool, frontend: Frontend, source: Source) -> ArrayValue:
         """A graph input for an array found at ``source``."""
-        node = self._input(type, source)
+        node = self.graph_input(type, source)
         array = ArrayValue(Traced(node, scalar), frontend, source)
         self.remember(array)
         return array
@@ -154,10 +155,11 @@ class Capture:
         """A graph input for a Python float computed from ``source``."""
         if source not in self._numbers:
             self.prologue.load(source)
-            self._numbers[source] = TracedNumber(self._input(ScalarType("float"), source))
+            self._numbers[source] = TracedNumber(self.graph_input(ScalarType("float"), source))
         return self._numbers[source]
 
-    def _input(self, type: TensorType | ScalarType, source: Source) -> Node:
+    def graph_input(self, type: TensorType | ScalarType, source: Source) -> Node:
+        """A new input of the graph."""
         name = re.sub(r"\W+", "_", source.text).strip("_") or "value"
         self.input_sources.append(source)
         return self.graph.input(name if not name[0].isdigit() else f"_{name}", type)
@@ -223,6 +225,7 @@ class Capture:
         """A symbol for the Python int at ``source``."""
         symbol = self.graph.env.symbol(value)
         self.symbol_texts[str(symbol)] = source.text
+        self.number_symbols[str(symbol)] = (symbol, source)
         self.prologue.assign(str(symbol), self.prologue.load(source))
         return symbol
 

@@ -140,7 +140,7 @@ def calls_one_left_alone(a):
     (globals()["asserts"], "raises", "assert a.ndim == 3"), (asserts_on_values, "data-dependent-branch", "assert (a < 100).all()"),
     (imports, "side-effect", "import math as m"), (unknown_call, "unknown-function", "io.StringIO"),
     (deletes_and_reads, "operation-raises", "return b"), (asked_for, "graph-break-call", "tcompile.graph_break"),
-    (logs, "side-effect", "LOG.append(1)"), (too_long, "too-long", ""), (reads_a_file, "with-statement", "open(__file__)"),
+    (logs, "side-effect", "LOG.append(1)"), (too_long, "too-long", ""), (reads_a_file, "input-output", "open(__file__)"),
     (calls_one_left_alone, "disabled-function", "left_alone(a)"),
 ], ids=lambda v: getattr(v, "__name__", ""))  # fmt: skip
 def test_breaks(f, reason, line):

@@ -19,6 +19,7 @@ def same(f, calls, *, entries=None, graphs=None, backend="llvm", **settings):
     for args in calls:
         for _ in range(2):
             assert_same_run(Run(compiled, args), Run(f, args))
+    assert not any(entry.replays for entry in compiled.entries)
     if entries is not None:
         assert len(compiled.entries) == entries, compiled.recompiles
     return compiled
