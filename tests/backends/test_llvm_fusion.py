@@ -166,6 +166,15 @@ def test_library_calls_between_kernels():
     check(lambda op, x: op("var", x, axis=(0,), keepdims=False, correction=1), a)
 
 
+def test_moments_of_too_few_elements_are_replayed():
+    for shape, correction in (((0, 3), 0), ((1, 3), 1)):
+        graph = Graph("var")
+        x = graph.input("x", TensorType(F32, shape))
+        graph.outputs = [apply(graph, "var", x, axis=(0,), keepdims=False, correction=correction)]
+        with pytest.raises(Replay):
+            compile_graph(graph)(np.ones(shape, "float32"))
+
+
 def test_library_results_in_another_layout():
     a = np.asfortranarray(sample("float64", (8, 9)))
     check(lambda op, x: op("add", op("sort", x, axis=0), 1.0), a)

@@ -190,6 +190,14 @@ def test_unsupported_dtypes_are_library_calls():
     check(lambda op, x: op("add", x, 300), np.array([1, 2], "uint16"))
 
 
+def test_a_cast_that_discards_imaginary_parts_is_replayed():
+    a = np.array([1 + 2j, 3.0])
+    compiled = compile_graph(graph_of(lambda op, x: op("astype", x, dtype=np.dtype("float64")), a))
+    with pytest.raises(Replay):
+        compiled(a)
+    check(lambda op, x: op("astype", x, dtype=np.dtype("bool")), a)
+
+
 def test_creation():
     f32 = np.dtype("float32")
     a = sample("float32", (4, 6))

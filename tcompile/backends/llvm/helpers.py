@@ -9,7 +9,7 @@ not raise it as NumPy's do, so a program refuses to run at all where underflow i
 
 from __future__ import annotations
 
-import warnings
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -48,7 +48,10 @@ def floating_point_report(status: int) -> None:
 
 
 def library_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Calls a library function; any exception, warning or floating-point flag becomes Replay."""
+    """Calls a library function; any exception or floating-point flag becomes Replay.
+
+    Functions that warn by themselves, not through floating-point flags, must not become nodes of a graph.
+    """
     try:
         with np.errstate(divide="raise", over="raise", invalid="raise"):
             return function(*args, **kwargs)
@@ -56,16 +59,25 @@ def library_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
         raise Replay(f"{type(error).__name__}: {error}") from None
 
 
-def guarded_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """The same for functions that may warn by themselves, not only through floating-point flags."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        return library_call(function, *args, **kwargs)
+def moment(function: Callable[..., Any], x: Any, *, axis: tuple[int, ...], **kwargs: Any) -> Any:
+    """A mean or variance. NumPy warns in words where there are too few elements, so these cases are replayed.
+
+    (Catching warnings would change the process' warning filters under other threads' feet.)
+    """
+    count = math.prod(np.shape(x)[a] for a in axis)
+    if count <= max(0, kwargs.get("correction", 0)):
+        raise Replay("too few elements for a mean or variance")
+    return library_call(function, x, axis=axis, **kwargs)
+
+
+def discard_imaginary(function: Callable[..., Any], x: Any, **kwargs: Any) -> Any:
+    """A cast from complex to real numbers, of which NumPy warns in words."""
+    raise Replay("a cast discards imaginary parts")
 
 
 def interpret(region: Graph, symbols: Mapping[str, int]) -> Callable[..., tuple[Any, ...]]:
     """A region that reads sizes of the graph around it, run node by node in NumPy."""
-    return lambda *args: guarded_call(run, region, args, symbols)
+    return lambda *args: library_call(run, region, args, symbols)
 
 
 def settle(x: Any, dtype: np.dtype[Any], shape: tuple[int, ...], order: tuple[int, ...]) -> np.ndarray[Any, Any]:

@@ -30,7 +30,6 @@ from tcompile.graph.sizes import hint, product
 _numbers = count()
 CHUNK_NS = 120_000.0  # work that one chunk should be worth: less is not worth a second thread
 _RESERVED_STARTS = ("kernel_", "numpy_", "constant_")
-_QUIET = frozenset({"matmul", "concat", "copy", "copy_c", "sort", "argsort", "cumulative_sum", "cumulative_prod"})
 
 
 @dataclass
@@ -51,7 +50,7 @@ class Program:
         self.names.update(
             launch=native.launcher(), empty=native.empty, as_array=np.asarray,
             check_error_state=helpers.check_error_state, report=helpers.floating_point_report,
-            library_call=helpers.library_call, guarded_call=helpers.guarded_call, settle=helpers.settle,
+            library_call=helpers.library_call, moment=helpers.moment, discard_imaginary=helpers.discard_imaginary, settle=helpers.settle,
             interpret=helpers.interpret,
         )  # fmt: skip
         for node in graph.inputs:
@@ -298,7 +297,9 @@ class Program:
         if node.regions:
             attrs.append(f"regions=[{', '.join(self._region(node, i) for i in range(len(node.regions)))}]")
         function = self._constant(f"numpy_{node.op}", OPS[node.op].numpy)
-        call = "library_call" if node.op in _QUIET or OPS[node.op].kind == "pointwise" else "guarded_call"
+        call = "moment" if node.op in ("mean", "var", "std") else "library_call"
+        if node.op == "astype" and node.inputs[0].tensor.dtype.kind == "c" and node.tensor.dtype.kind not in "cb":
+            call = "discard_imaginary"
         text = f"{call}({', '.join([function, *operands, *attrs])})"
         self.lines.append(f"{self.arrays[node]} = {text}")
         self._settle(node)
