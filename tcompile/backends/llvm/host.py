@@ -50,8 +50,8 @@ class Program:
         self.names.update(
             launch=native.launcher(), empty=native.empty, as_array=np.asarray,
             check_error_state=helpers.check_error_state, report=helpers.floating_point_report,
-            library_call=helpers.library_call, moment=helpers.moment, discard_imaginary=helpers.discard_imaginary, settle=helpers.settle,
-            interpret=helpers.interpret,
+            library_call=helpers.library_call, moment=helpers.moment, settle=helpers.settle,
+            discard_imaginary=helpers.discard_imaginary, interpret=helpers.interpret,
         )  # fmt: skip
         for node in graph.inputs:
             self.arrays[node] = self._name(node)
