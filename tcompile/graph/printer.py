@@ -235,8 +235,20 @@ def _listing(graph: Graph, *, bind: bool) -> Iterator[str]:
 def call_text(node: Node) -> str:
     """``op(operands, attribute=…)`` with the nodes' own names."""
     arguments = [o.name if isinstance(o, Node) else literal(o) for o in node.operands]
+    if node.op == "index":  # as the user wrote it
+        return f"{arguments[0]}[{', '.join(map(_key_text, node.attrs['key']))}]"
     arguments += [f"{key}={literal(value)}" for key, value in node.attrs.items()]
     return f"{node.op}({', '.join(arguments)})"
+
+
+def _key_text(item: Any) -> str:
+    """One item of an index: ``1:-1``, ``...``, ``None``, a number."""
+    if item is Ellipsis:
+        return "..."
+    if not isinstance(item, slice):
+        return literal(item)
+    start, stop, step = ("" if part is None else literal(part) for part in (item.start, item.stop, item.step))
+    return f"{start}:{stop}" + (f":{step}" if step else "")
 
 
 def short_place(location: Location | None) -> str:

@@ -200,3 +200,11 @@ def test_namespace_has_every_operation():
     assert xp.add(1, 2) == 3 and xp.add.__name__ == "add"
     with pytest.raises(AttributeError, match="no operation 'nope'"):
         xp.nope
+
+
+def test_indexing_is_listed_as_it_is_written():
+    graph = Graph("g")
+    x = graph.input("x", TensorType(np.dtype("float64"), (5, 6, 7)))
+    key = (slice(1, -1), Ellipsis, None, slice(None, None, 2), 3)
+    graph.outputs = [apply(graph, "index", x, key=key)]
+    assert "x[1:-1, ..., None, ::2, 3]" in graph.readable()
