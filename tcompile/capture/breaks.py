@@ -109,8 +109,12 @@ _ROWS = [
     Reason("no-code", "The function has no Python bytecode", "{detail}", ()),
     Reason("object-identity", "An identity test on a computed value", "{detail}", ("Compare with == instead.",)),
     Reason("cond-mismatch", "tcompile.cond's branches do not fit together", "{detail}",
-           ("Both branches must return arrays of the same shapes and dtypes, and neither may return an operand itself.",)),
-    Reason("internal-error", "Capture failed inside tcompile", "{detail} This is a bug of tcompile's; please report it.", ()),
+           ("Both branches must return arrays of the same shapes and dtypes, and neither may return an operand "
+            "itself.",)),
+    Reason(
+        "internal-error", "Capture failed inside tcompile",
+        "{detail} This is a bug of tcompile's; please report it.", (),
+    ),
 ]  # fmt: skip
 CATALOGUE: dict[str, Reason] = {row.id: row for row in _ROWS}
 

@@ -118,7 +118,8 @@ def _named_tuple(tx: Capture, cls: Any, args: Sequence[Value], kwargs: Mapping[s
     repeated = set(cls._fields[: len(args)]) & set(kwargs)
     for name, default in cls._field_defaults.items():
         if name not in values:
-            values[name] = tx.wrap(default, ItemSource(AttributeSource(ConstantSource.of(cls.__qualname__, cls), "_field_defaults"), name))
+            held = AttributeSource(ConstantSource.of(cls.__qualname__, cls), "_field_defaults")
+            values[name] = tx.wrap(default, ItemSource(held, name))
     if set(values) != set(cls._fields) or len(args) > len(cls._fields) or repeated:
         raise CannotCapture("operation-raises", f"wrong arguments for {cls.__qualname__}")
     return SequenceValue([values[name] for name in cls._fields], cls)
@@ -131,7 +132,9 @@ def _len(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Val
 
 @handles(range)
 def _range(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-    bounds = [arg.size if isinstance(arg, IntegerValue) else constant_of(arg, "a bound of range") for arg in args]
+    bounds: list[Any] = [
+        arg.size if isinstance(arg, IntegerValue) else constant_of(arg, "a bound of range") for arg in args
+    ]
     if not 1 <= len(bounds) <= 3 or (len(bounds) == 3 and bounds[2] == 0):
         raise CannotCapture("operation-raises", "range() arguments")
     for bound in bounds:
@@ -258,7 +261,9 @@ def _sum(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Val
     values = list(args[0].iterate(tx))
     if isinstance(total, Constant) and isinstance(total.value, str | bytes | bytearray):
         raise CannotCapture("operation-raises", "sum() can't sum strings")
-    if any(isinstance(v, FloatValue) or (isinstance(v, Constant) and isinstance(v.value, float | complex)) for v in [*values, total]):
+    constants = [v.value for v in [*values, total] if isinstance(v, Constant)]
+    floats = any(isinstance(c, float | complex) for c in constants)
+    if floats or any(isinstance(v, FloatValue) for v in [*values, total]):
         # Python 3.12 sums floats with compensation: leave it to Python itself.
         return tx.fold(sum, [SequenceValue(values, tuple), total], {})
     for value in values:
@@ -360,9 +365,10 @@ def _isinstance(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value])
     classes = constant_of(args[1], "a class")
     cls = args[0].python_type
     for one in classes if isinstance(classes, tuple) else (classes,):
-        if isinstance(one, type) and type(one).__instancecheck__ is not type.__instancecheck__:
-            if not (one.__module__ in ("collections.abc", "numbers", "typing") and cls.__module__ in _PLAIN_MODULES):
-                raise CannotCapture("unknown-function", f"isinstance with `{one.__qualname__}`")
+        asks = isinstance(one, type) and type(one).__instancecheck__ is not type.__instancecheck__
+        plain = one.__module__ in ("collections.abc", "numbers", "typing") and cls.__module__ in _PLAIN_MODULES
+        if asks and not plain:
+            raise CannotCapture("unknown-function", f"isinstance with `{one.__qualname__}`")
     try:
         return Constant(issubclass(cls, classes))
     except TypeError as error:
@@ -403,7 +409,8 @@ def _has(tx: Capture, value: Value, name: str) -> bool:
         return found
     found = hasattr(value.python_type, name)
     if not found and not isinstance(value, ArrayValue | SequenceValue | DictValue | FloatValue | IntegerValue):
-        raise CannotCapture("unsupported-object", f"hasattr of {value.describe()}")  # functions have attributes of their own
+        # Functions have attributes of their own.
+        raise CannotCapture("unsupported-object", f"hasattr of {value.describe()}")
     return found
 
 
@@ -433,8 +440,8 @@ def _register_operators() -> None:
 
     for sign, function in {**BINARY, **COMPARE}.items():
         _TABLE[function] = two(sign)
-    for sign, function in {"-": operator.neg, "+": operator.pos, "~": operator.invert}.items():
-        _TABLE[function] = (lambda s: lambda tx, args, kwargs: unary(tx, s, args[0]))(sign)
+    for sign, unary_function in {"-": operator.neg, "+": operator.pos, "~": operator.invert}.items():
+        _TABLE[unary_function] = (lambda s: lambda tx, args, kwargs: unary(tx, s, args[0]))(sign)
     _TABLE[operator.getitem] = lambda tx, args, kwargs: args[0].item(tx, args[1])
     _TABLE[operator.is_] = lambda tx, args, kwargs: Constant(identical(tx, args[0], args[1]))
     _TABLE[operator.contains] = lambda tx, args, kwargs: Constant(contains(tx, args[0], args[1]))
@@ -444,9 +451,9 @@ def _register_operators() -> None:
 
 _register_operators()
 _ARITY: dict[Any, tuple[int, int]] = {
-    len: (1, 1), range: (1, 3), slice: (1, 3), list: (0, 1), tuple: (0, 1), dict: (0, 1), enumerate: (1, 2), zip: (0, 99),
-    map: (2, 99), filter: (2, 2), reversed: (1, 1), iter: (1, 1), next: (1, 2), sum: (1, 2), min: (1, 9999),
-    max: (1, 9999), any: (1, 1), all: (1, 1), sorted: (1, 1), abs: (1, 1), bool: (0, 1), isinstance: (2, 2),
+    len: (1, 1), range: (1, 3), slice: (1, 3), list: (0, 1), tuple: (0, 1), dict: (0, 1), enumerate: (1, 2),
+    zip: (0, 9999), map: (2, 99), filter: (2, 2), reversed: (1, 1), iter: (1, 1), next: (1, 2), sum: (1, 2),
+    min: (1, 9999), max: (1, 9999), any: (1, 1), all: (1, 1), sorted: (1, 1), abs: (1, 1), bool: (0, 1), isinstance: (2, 2),
     issubclass: (2, 2), getattr: (2, 3), hasattr: (2, 2), functools.partial: (1, 9999), functools.reduce: (2, 3),
     **dict.fromkeys([*BINARY.values(), *COMPARE.values()], (2, 2)),
     **dict.fromkeys([operator.getitem, operator.is_, operator.contains], (2, 2)),

@@ -18,7 +18,7 @@ from tcompile.capture.interpreter import Frame
 from tcompile.capture.program import Captured, finish, plain
 from tcompile.capture.sources import FunctionSource, LocalSource
 from tcompile.capture.state import Capture, CaptureOptions
-from tcompile.capture.values.base import Unread
+from tcompile.capture.values.base import Unread, Value
 from tcompile.capture.values.callable import FunctionValue
 from tcompile.errors import StanceError
 from tcompile.frontends.base import CannotCapture, Frontend
@@ -68,8 +68,9 @@ def _attempt(
         if code.co_flags & 0x2A0:  # generator, coroutine, asynchronous generator
             raise CannotCapture("generator", f"`{function.__qualname__}`")
         root = FunctionValue.of(tx, function, FunctionSource())
-        arguments = {
-            local: Unread(value, LocalSource(i, local)) for i, (local, value) in enumerate(zip(names, values, strict=True))
+        arguments: dict[str, Value] = {
+            local: Unread(value, LocalSource(i, local))
+            for i, (local, value) in enumerate(zip(names, values, strict=True))
         }
         result = Frame(tx, root, arguments).run()
         return Outcome(finish(tx, result, len(names))), tx.used_floats

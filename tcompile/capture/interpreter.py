@@ -230,7 +230,8 @@ class Frame:
         if not isinstance(self.function.home, FunctionSource):
             held = self.tx.prologue.constant(self.function.globals)
             self.tx.prologue.guard(
-                AttributeSource(FunctionSource(), "__globals__"), f"{{}} is {held}", "the module is the same", "the module"
+                AttributeSource(FunctionSource(), "__globals__"), f"{{}} is {held}", "the module is the same",
+                "the module",
             )
 
     def store_global(self, name: str, value: Value | None) -> None:
@@ -258,7 +259,7 @@ class CellReference(Value):
         self.cell = cell
 
 
-# -- stack and names ---------------------------------------------------------------------------------------------------
+# -- stack and names --------------------------------------------------------------------------------------------------
 
 
 @handler("NOP", "RESUME", "PRECALL", "COPY_FREE_VARS", "END_FOR")
@@ -438,13 +439,13 @@ def _import(f: Frame, i: dis.Instruction) -> None:
     raise CannotCapture("side-effect", f"Importing `{i.argval}`")
 
 
-# -- attributes and items ------------------------------------------------------------------------------------------------
+# -- attributes and items ---------------------------------------------------------------------------------------------
 
 
 def _attribute(f: Frame, owner: Value, name: str) -> Value:
-    if isinstance(owner, Constant) and type(owner.value) in _WITH_METHODS:
-        if hasattr(owner.value, name) and callable(getattr(owner.value, name)):
-            return BuiltinMethod(owner, name)
+    plain = isinstance(owner, Constant) and type(owner.value) in _WITH_METHODS
+    if plain and callable(getattr(owner.value, name, None)):  # type: ignore[attr-defined]
+        return BuiltinMethod(owner, name)
     return owner.attribute(f.tx, name)
 
 
@@ -503,7 +504,7 @@ def _delete_subscr(f: Frame, i: dis.Instruction) -> None:
     owner.delete_item(f.tx, key)
 
 
-# -- operators -----------------------------------------------------------------------------------------------------------
+# -- operators --------------------------------------------------------------------------------------------------------
 
 
 @handler("BINARY_OP")
@@ -584,7 +585,7 @@ def _get_len(f: Frame, i: dis.Instruction) -> None:
     f.push(f.stack[-1].length(f.tx))
 
 
-# -- building ------------------------------------------------------------------------------------------------------------
+# -- building ---------------------------------------------------------------------------------------------------------
 
 
 @handler("BUILD_TUPLE", "BUILD_LIST")
@@ -607,7 +608,7 @@ def _build_const_key_map(f: Frame, i: dis.Instruction) -> None:
 @handler("BUILD_SLICE")
 def _build_slice(f: Frame, i: dis.Instruction) -> None:
     parts = f.pop_many(i.arg or 0)
-    f.push(SliceValue(*(parts if len(parts) == 3 else [*parts, Constant(None)])))
+    f.push(SliceValue(parts[0], parts[1], parts[2] if len(parts) == 3 else Constant(None)))
 
 
 @handler("BUILD_STRING")
@@ -706,7 +707,7 @@ def _unpack_ex(f: Frame, i: dis.Instruction) -> None:
     f.stack.extend(reversed([*values[:before], middle, *values[len(values) - after :]]))
 
 
-# -- control -------------------------------------------------------------------------------------------------------------
+# -- control ----------------------------------------------------------------------------------------------------------
 
 
 @handler("GET_ITER")
@@ -775,7 +776,7 @@ def _with(f: Frame, i: dis.Instruction) -> None:
     raise CannotCapture("with-statement", f"`{f.tx.current_text()}`")
 
 
-# -- functions -----------------------------------------------------------------------------------------------------------
+# -- functions --------------------------------------------------------------------------------------------------------
 
 
 @handler("MAKE_FUNCTION")
@@ -792,8 +793,8 @@ def _make_function(f: Frame, i: dis.Instruction) -> None:
             code, f.function.globals, f.function.home, closure,
             _defaults(defaults) if isinstance(defaults, SequenceValue) else (),
             _kwdefaults(kwdefaults) if isinstance(kwdefaults, DictValue) else None,
-        )  # fmt: skip
-    )
+        )
+    )  # fmt: skip
 
 
 def _defaults(values: SequenceValue) -> list[Callable[[], Value]]:

@@ -26,7 +26,7 @@ def graph_break(reason: str = "") -> None:
 def cond(
     pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Sequence[Any] = ()
 ) -> Any:
-    """``true_fn(*operands)`` where ``pred`` holds, else ``false_fn(*operands)``; captured as one node with both branches.
+    """``true_fn(*operands)`` where ``pred`` holds, else ``false_fn(*operands)``; captured as one node of two branches.
 
     ``pred`` is a bool or an array of one element. In a compiled function both branches must return arrays of the same
     shapes and dtypes. Raises InvalidType where an argument has the wrong kind.

@@ -111,9 +111,10 @@ def _sequences(tx: Capture, sign: str, left: Value, right: Value) -> Value:
         if sign in COMPARE:
             return tx.fold(COMPARE[sign], [_constant_sequence(left), _constant_sequence(right)], {})
     for sequence, count in ((left, right), (right, left)):
-        if sign == "*" and isinstance(sequence, SequenceValue) and sequence.cls in (list, tuple):
-            if isinstance(count, Constant | IntegerValue):
-                return SequenceValue(sequence.items * index_of(count), sequence.cls)
+        repeated = isinstance(sequence, SequenceValue) and sequence.cls in (list, tuple)
+        if sign == "*" and repeated and isinstance(count, Constant | IntegerValue):
+            assert isinstance(sequence, SequenceValue)
+            return SequenceValue(sequence.items * index_of(count), sequence.cls)
     other = right if isinstance(left, SequenceValue) else left
     known = isinstance(other, DictValue | IntegerValue | FloatValue | FunctionValue)
     if isinstance(other, Constant):
@@ -177,7 +178,7 @@ def identical(tx: Capture, left: Value, right: Value) -> bool:
                 return a.value is b.value
             if b.python_type is not type(a.value):
                 return False
-    if isinstance(left, Constant | IntegerValue | FloatValue) or isinstance(right, Constant | IntegerValue | FloatValue):
+    if any(isinstance(side, Constant | IntegerValue | FloatValue) for side in (left, right)):
         if left.python_type is not right.python_type:
             return False
         if isinstance(left, Constant) and isinstance(right, Constant):

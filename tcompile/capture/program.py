@@ -25,7 +25,6 @@ from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Graph, Node, ScalarType, TensorType
 from tcompile.graph.sizes import SymInt
 
-
 Entry = Callable[..., Any]
 
 
@@ -202,7 +201,7 @@ def _bind_numbers(tx: Capture) -> None:
 
 def _prune_inputs(graph: Graph, sources: Sequence[Source]) -> list[Source]:
     """Drops inputs that nothing reads (unless a symbol is bound by them); returns the sources of the others."""
-    read: set[Node] = {node for node in graph.outputs}
+    read: set[Node] = set(graph.outputs)
     symbols: set[str] = set()
 
     def visit(body: Graph) -> None:

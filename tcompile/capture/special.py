@@ -1,6 +1,6 @@
 """Functions of tcompile itself that mean something inside a captured function.
 
-Enters: calls of ``is_compiling``, ``graph_break``, ``cond``, ``set_stance`` and of functions marked by ``disable`` or by a
+Enters: calls of ``is_compiling``, ``graph_break``, ``cond``, ``set_stance`` and functions marked by ``disable`` or by a
 stance. Leaves: constants, breaks, ``cond`` nodes. What these functions do in plain Python is in ``intrinsics``.
 """
 
@@ -144,7 +144,10 @@ def _branch(
 
 def _lift(graph: Graph, read: Sequence[Node], all_lifted: Sequence[Node]) -> None:
     """Gives ``graph`` one input for each outer node in ``all_lifted`` and makes its nodes read those."""
-    new = {node: graph.input(f"outer_{node.name}", node.type) for node in all_lifted}
+    new: dict[Node, Node] = {}
+    for node in all_lifted:
+        assert not isinstance(node.type, tuple)
+        new[node] = graph.input(f"outer_{node.name}", node.type)
     for node in graph.nodes:
         node.operands = tuple(new.get(o, o) if isinstance(o, Node) else o for o in node.operands)
 

@@ -11,7 +11,7 @@ import math
 import re
 import types
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +21,10 @@ from tcompile.capture.sources import ComputedSource, FunctionSource, SizeSource,
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.callable import FunctionValue, IteratorValue
-from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
-from tcompile.capture.values.container import DictValue, RangeValue, SequenceValue, SliceValue, constant_of
+from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
+from tcompile.capture.values.container import DictValue, SequenceValue, constant_of
 from tcompile.frontends.base import Builder, CannotCapture, Frontend, Traced, TracedNumber
-from tcompile.graph import Graph, Node, ScalarType, Size, SymInt, TensorType
+from tcompile.graph import Graph, Node, ScalarType, SymInt, TensorType
 from tcompile.graph.ops import OPS
 from tcompile.observe.events import UserLine
 
@@ -268,7 +268,8 @@ class Capture:
             raise CannotCapture("unsupported-operands", f"`{template}` of run-time numbers gives {result!r}.")
         # The result's type may change with the values (a negative base gives a complex power).
         source = ComputedSource(f"({template.format(*fields)})", tuple(parts))
-        self.prologue.guard(source, "type({}) is float", f"type({source.text}) is float", "float", attribute="__class__")
+        text = f"type({source.text}) is float"
+        self.prologue.guard(source, "type({}) is float", text, "float", attribute="__class__")
         return FloatValue(source, result)
 
     @staticmethod

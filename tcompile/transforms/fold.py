@@ -16,7 +16,6 @@ from tcompile.errors import GraphError
 from tcompile.graph import Graph, Node, Operand, SymInt, TensorType
 from tcompile.graph.ops import OPS, apply
 from tcompile.graph.ops.table import operand_type
-from tcompile.graph.sizes import same_shape
 from tcompile.transforms.effects import exact_cast
 from tcompile.transforms.rewrite import keep, rewrite, same_type
 
@@ -141,8 +140,7 @@ def _is_identity(node: Node, type: TensorType) -> bool:
         return tuple(node.attrs["axes"]) == tuple(range(type.ndim))
     if node.op == "reshape":
         return type.c_contiguous
-    if node.op == "broadcast_to":
-        return same_shape(tuple(node.attrs["shape"]), type.shape)
+    # A broadcast is never one: NumPy makes it, and every view of it, read-only.
     if node.op == "index":
         return all(k is Ellipsis or (isinstance(k, slice) and k == slice(None)) for k in node.attrs["key"])
     return False

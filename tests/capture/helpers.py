@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from differential import BACKENDS, check
 
 import tcompile
 from tcompile.observe import bus
 from tcompile.observe.events import GraphBroke
-from differential import BACKENDS, check
 
 X = np.linspace(-2.0, 3.0, 12).reshape(3, 4)
 
@@ -25,7 +25,9 @@ def xy() -> tuple[np.ndarray, np.ndarray]:
     return X.copy(), X.copy() * 0.5 + 1
 
 
-def whole(f: Callable[..., Any], make_args: Callable[[], Sequence[Any]] = x, ops: int | None = None, **more: Any) -> Any:
+def whole(
+    f: Callable[..., Any], make_args: Callable[[], Sequence[Any]] = x, ops: int | None = None, **more: Any
+) -> Any:
     """Checks ``f`` against plain Python and that one graph holds all of it; returns the compiled callable."""
     found = None
     for backend in more.pop("backends", BACKENDS):

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-PRELUDE = '''
+PRELUDE = """
 import functools
 import math
 import operator
@@ -91,7 +91,7 @@ class Thing:
 
     def __getitem__(self, i):
         return self.parts[i]
-'''
+"""
 ARRAY_DTYPES = ("float64", "float64", "float32", "int64", "int32", "uint8", "bool", "float16", "complex128")
 
 
@@ -128,7 +128,10 @@ class Writer:
             if name not in ("a", "b"):
                 return self.expression(name, min(depth - 1, 1))
             if name not in made:
-                other = {"array": self.choose("array", "array", "int", "float"), "float": self.choose("float", "int")}.get(kind, kind)
+                other = {
+                    "array": self.choose("array", "array", "int", "float"),
+                    "float": self.choose("float", "int"),
+                }.get(kind, kind)
                 made[name] = self.expression(kind if name == "a" else other, depth - 1)
             return made[name]
 
@@ -141,7 +144,9 @@ class Writer:
     # -- expressions -----------------------------------------------------------------------------------------------
     def int_(self, depth: int = 2) -> str:
         if depth <= 0 or self.chance(0.3):
-            return self.fill("int", depth, str(self.random.randint(-3, 5)), self.var("int"), self.var("int"), "G_INT", "obj.n", "k")
+            return self.fill(
+                "int", depth, str(self.random.randint(-3, 5)), self.var("int"), self.var("int"), "G_INT", "obj.n", "k"
+            )
         return self.fill("int", depth,
             "(<a> + <b>)", "(<a> - <b>)", "(<a> * <b>)", "(<a> // 2)", "(<a> % 3)", "(-<a>)", "abs(<a>)", "(<a> ** 2)",
             "len(<list>)", "<array>.shape[0]", "<array>.ndim", "<array>.size", "min(<a>, <b>)",
@@ -152,7 +157,20 @@ class Writer:
 
     def float_(self, depth: int = 2) -> str:
         if depth <= 0 or self.chance(0.3):
-            return self.fill("float", depth, "0.5", "2.0", "-1.5", "0.25", "s", "s", self.var("float"), "G_FLOAT", "obj.v", "G_LIST[1]")
+            return self.fill(
+                "float",
+                depth,
+                "0.5",
+                "2.0",
+                "-1.5",
+                "0.25",
+                "s",
+                "s",
+                self.var("float"),
+                "G_FLOAT",
+                "obj.v",
+                "G_LIST[1]",
+            )
         return self.fill("float", depth,
             "(<a> + <b>)", "(<a> - <b>)", "(<a> * <b>)", "(<a> / 2)", "(-<a>)", "abs(<a>)", "float(<int>)",
             "(<int> / 4)", "(<a> if <bool> else <float>)", "obj.double", "max(<a>, 0.5)",
@@ -193,12 +211,22 @@ class Writer:
         )  # fmt: skip
 
     def scalar(self, depth: int = 1) -> str:
-        return self.fill("scalar", depth, "<array>.sum()", "<array>.max()", "np.min(<array>)", "(<array>.sum() + 1)", "<array>.any()", "<array>.ravel()[0]", "(2 * <array>.min())")
+        return self.fill(
+            "scalar",
+            depth,
+            "<array>.sum()",
+            "<array>.max()",
+            "np.min(<array>)",
+            "(<array>.sum() + 1)",
+            "<array>.any()",
+            "<array>.ravel()[0]",
+            "(2 * <array>.min())",
+        )
 
     def list_(self, depth: int = 2) -> str:
         if depth <= 0 or self.chance(0.4):
-            return self.fill("list", depth, self.var("list"), self.var("list"), "[<int>, <int>]", "items", "obj.parts")
-        return self.fill("list", depth,
+            return "(%s)" % self.fill("list", depth, self.var("list"), self.var("list"), "[<int>, <int>]", "items", "obj.parts")
+        return "(%s)" % self.fill("list", depth,
             "[<int>, <any>]", "[<int> for _ in range(<int> % 4)] + [1]",
             "[v * 2 for v in (1, 2, 3) if v != <int>]", "list(range(1, 4))", "[1, *<list>]",
             "(<list> + [<any>])", "<list>[::1]", "sorted([3, <int>])",
@@ -208,20 +236,46 @@ class Writer:
         )  # fmt: skip
 
     def any_(self, depth: int = 1) -> str:
-        kind = self.choose("int", "float", "bool", "array", "array", "scalar", "list", "tuple", "dict", "str", "none", "point")
+        kind = self.choose(
+            "int", "float", "bool", "array", "array", "scalar", "list", "tuple", "dict", "str", "none", "point"
+        )
         if kind == "tuple":
             return self.fill("any", depth, "(<any>, <any>)") if depth > 0 else "(1, 'a')"
         if kind == "dict":
             return self.fill("any", depth, "{'p': <any>, 3: <int>}") if depth > 0 else self.var("dict")
         if kind == "str":
-            return self.fill("any", depth, "'go'", "f'{k}-{flag!r:>6}'", "f'{s:.2f}'", "'a' + 'b'", "str(<int>)", "'-'.join(['a', 'b'])")
+            return self.fill(
+                "any",
+                depth,
+                "'go'",
+                "f'{k}-{flag!r:>6}'",
+                "f'{s:.2f}'",
+                "'a' + 'b'",
+                "str(<int>)",
+                "'-'.join(['a', 'b'])",
+            )
         if kind == "none":
-            return self.fill("any", depth, "None", "flag", "items", "table", "obj", "G_LIST", "G_DICT['b']", "type(x)", "x.shape", "x.dtype")
+            return self.fill(
+                "any",
+                depth,
+                "None",
+                "flag",
+                "items",
+                "table",
+                "obj",
+                "G_LIST",
+                "G_DICT['b']",
+                "type(x)",
+                "x.shape",
+                "x.dtype",
+            )
         if kind == "point":
             return self.fill("any", depth, "Point(<any>)") if depth > 0 else "Point(1, 2).q"
         if kind == "scalar":
             return self.scalar(max(depth - 1, 0))
-        return {"int": self.int_, "float": self.float_, "bool": self.bool_, "array": self.array, "list": self.list_}[kind](depth)
+        return {"int": self.int_, "float": self.float_, "bool": self.bool_, "array": self.array, "list": self.list_}[
+            kind
+        ](depth)
 
     # -- statements ------------------------------------------------------------------------------------------------
     def block(self, indent: int, size: int, depth: int) -> None:
@@ -235,7 +289,9 @@ class Writer:
 
     def assign(self, indent: int) -> None:
         kind = self.choose("array", "array", "array", "int", "float", "bool", "list")
-        value = {"array": self.array, "int": self.int_, "float": self.float_, "bool": self.bool_, "list": self.list_}[kind]()
+        value = {"array": self.array, "int": self.int_, "float": self.float_, "bool": self.bool_, "list": self.list_}[
+            kind
+        ]()
         if kind == "list":
             value = f"list({value})"
         reuse = self.chance(0.3)
@@ -261,7 +317,10 @@ class Writer:
             self.put(indent, f"{name} {sign}= {value}")
             self.names["array"].append(alias)
         else:
-            self.put(indent, f"{name} {self.choose('+', '-', '*')}= {self.choose(self.int_, self.int_, self.float_ if kind == 'float' else self.int_)(1)}")
+            self.put(
+                indent,
+                f"{name} {self.choose('+', '-', '*')}= {self.choose(self.int_, self.int_, self.float_ if kind == 'float' else self.int_)(1)}",
+            )
 
     def statement(self, indent: int, depth: int) -> None:
         pick = self.random.random()
@@ -366,7 +425,16 @@ class Writer:
             d = self.fresh("d")
             self.put(indent, f"{d} = {{'p': {self.array()}, 'q': {self.any_(1)}}}")
             self.put(indent, f"{d}[{self.choose(repr('p'), repr('r'), 'k')}] = {self.any_(1)}")
-            self.put(indent, self.choose(f"{d}.pop('q')", f"{d}.update(z={self.int_(0)})", f"{d} |= {{'t': 1}}", f"del {d}['q']", f"{d}.setdefault('u', [])"))
+            self.put(
+                indent,
+                self.choose(
+                    f"{d}.pop('q')",
+                    f"{d}.update(z={self.int_(0)})",
+                    f"{d} |= {{'t': 1}}",
+                    f"del {d}['q']",
+                    f"{d}.setdefault('u', [])",
+                ),
+            )
             self.names["dict"].append(d)
         elif form == 4:
             self.put(indent, f"{a} = [{self.array()}, {self.array()}]")
@@ -476,7 +544,11 @@ def arguments(seed: int, space: dict[str, Any]) -> list[Any]:
         shape = random.choice([(n, m), (n, m), (n, m), (m,), (n, 1), (1, m), ()])
         size = int(np.prod(shape))
         values = np.array([random.choice([-2, -1, 0, 0.5, 1, 2, 3]) for _ in range(size)]).reshape(shape)
-        value = values.astype(random.choice(ARRAY_DTYPES)) if values.min(initial=0) >= 0 else values.astype(random.choice(ARRAY_DTYPES[:5]))
+        value = (
+            values.astype(random.choice(ARRAY_DTYPES))
+            if values.min(initial=0) >= 0
+            else values.astype(random.choice(ARRAY_DTYPES[:5]))
+        )
         return value if random.random() < 0.8 else np.asfortranarray(value)
 
     x, y = array(), array()
@@ -494,7 +566,11 @@ def arguments(seed: int, space: dict[str, Any]) -> list[Any]:
 def state(args: list[Any], space: dict[str, Any]) -> Any:
     """What a call may have changed: arguments, objects, globals."""
     obj = args[-1]
-    return [*args[:-1], vars(obj), *(space.get(n, "deleted") for n in ("G_STATE", "G_INT", "G_FLOAT", "G_LIST", "G_DICT", "G_ARRAY"))]
+    return [
+        *args[:-1],
+        vars(obj),
+        *(space.get(n, "deleted") for n in ("G_STATE", "G_INT", "G_FLOAT", "G_LIST", "G_DICT", "G_ARRAY")),
+    ]
 
 
 def plain(value: Any) -> Any:

@@ -297,3 +297,10 @@ def test_values_that_python_needs(f, reason, line):
     (broke,) = compiled.breaks
     assert broke.reason.id == reason or reason.startswith("data-dependent"), (broke.reason.id, broke.detail)
     assert line in broke.where.text
+
+
+def test_views_of_broadcasts_are_read_only():
+    def f(a):
+        return np.broadcast_to(a, a.shape).T, np.broadcast_to(a, a.shape)[None]
+
+    whole(f, x)

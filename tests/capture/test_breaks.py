@@ -58,7 +58,9 @@ def draws_from_a_generator(a):
     return a + RNG.normal(size=a.shape) * 0
 
 
-SOURCE = "def asserts(a):\n    assert a.ndim == 3, 'three axes'\n    return a\n"  # pytest rewrites the asserts of this file
+SOURCE = (
+    "def asserts(a):\n    assert a.ndim == 3, 'three axes'\n    return a\n"  # pytest rewrites the asserts of this file
+)
 linecache.cache["<asserts>"] = (len(SOURCE), None, SOURCE.splitlines(True), "<asserts>")
 exec(compile(SOURCE, "<asserts>", "exec"))
 

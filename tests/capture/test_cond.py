@@ -42,7 +42,12 @@ def closures(a):
 
 
 def several(a):
-    return cond(a.mean() > 0, lambda p, q, k: (p + q, {"s": p.sum()}), lambda p, q, k: (p * q * k, {"s": q.max()}), (a, a + 1, 2))
+    return cond(
+        a.mean() > 0,
+        lambda p, q, k: (p + q, {"s": p.sum()}),
+        lambda p, q, k: (p * q * k, {"s": q.max()}),
+        (a, a + 1, 2),
+    )
 
 
 def of_views(a):

@@ -105,7 +105,15 @@ def comprehensions(a, b):
     nested = [[i * j for j in range(i)] for i in range(3)]
     table = {k: v * 2 for k, v in {"p": a, "q": b}.items() if k != "q"}
     filtered = [v for v in squares if v.ndim == 2 if len(squares)]
-    return squares, nested, table, filtered, sum(v for v in squares), max(i for i in range(4)), list(v + 1 for v in squares)
+    return (
+        squares,
+        nested,
+        table,
+        filtered,
+        sum(v for v in squares),
+        max(i for i in range(4)),
+        list(v + 1 for v in squares),
+    )
 
 
 def loops(a, b):

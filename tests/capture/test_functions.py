@@ -38,7 +38,7 @@ def positional_and_keyword(a, b):
 
 def stars(a, b):
     args, named = (a, 2), {"key": b}
-    return helper(*args, **named) + helper(a, *[4, b], **{"key": 1, "z": 3})
+    return helper(*args, **named) + helper(a, *[4, b], key=1, z=3)
 
 
 def keyword_only(a, b):
@@ -85,7 +85,7 @@ def nested_closures(a, b):
 
 
 def lambdas(a, b):
-    f = lambda v, s=2: v * s + b  # noqa: E731
+    f = lambda v, s=2: v * s + b
     return f(a) + (lambda *v: v[0] - v[1])(a, b)
 
 
@@ -103,7 +103,7 @@ def comprehension_cells(a, b):
 
 def cell_kept_around_comprehension(a, b):
     i = 10
-    f = lambda: i  # noqa: E731
+    f = lambda: i
     made = [i * 2 for i in range(3)]
     return a * f() + b * made[2] + i
 

@@ -81,7 +81,6 @@ def test_changes_are_seen(change):
         np.testing.assert_array_equal(compiled(X), uses(X))
 
 
-
 def test_redefining_a_helper_says_so():
     compiled = tcompile.compile(uses, backend="eager", fullgraph=True)
     compiled(X)

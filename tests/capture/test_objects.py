@@ -124,7 +124,14 @@ def config(o, a):
 
 
 def attributes(o, a):
-    return getattr(o, "w") * a, getattr(o, "nothing", 3), hasattr(o, "w"), hasattr(o, "zz"), isinstance(o, Base), type(o) is Base
+    return (
+        getattr(o, "w") * a,
+        getattr(o, "nothing", 3),
+        hasattr(o, "w"),
+        hasattr(o, "zz"),
+        isinstance(o, Base),
+        type(o) is Base,
+    )
 
 
 def enumerations(mode, level, a):
@@ -176,6 +183,7 @@ def test_only_what_is_used_is_guarded():
 
 def changes():
     """Functions, and changes after which they give something else."""
+
     def method(o, a):
         return o.hook(a) * o.w
 
@@ -332,7 +340,7 @@ def test_objects_pass_through():
 
 def test_identity():
     def f(o, p, a, b, m=None):
-        return (o is p, o is not p, o is None, m is None, a is b, a is None, None is a, (a + 1) is a, [] is [], type(a) is np.ndarray,
+        return (o is p, o is not p, o is None, m is None, a is b, a is None, None is a, (a + 1) is a, [] == [], type(a) is np.ndarray,
                 math is math, o is Ellipsis)  # fmt: skip
 
     o, p = Base(), Base()
@@ -362,7 +370,13 @@ def test_class_statements_and_construction_break():
 
 def test_array_classes():
     def f(a, s):
-        return isinstance(a, np.ndarray), isinstance(s, np.float32), isinstance(s, (int, float)), type(s).__name__, a.dtype == s.dtype
+        return (
+            isinstance(a, np.ndarray),
+            isinstance(s, np.float32),
+            isinstance(s, (int, float)),
+            type(s).__name__,
+            a.dtype == s.dtype,
+        )
 
     whole(f, lambda: (X, np.float32(2)))
     whole(f, lambda: (X, np.float64(2)))

@@ -18,7 +18,11 @@ def raised_at(run: Run) -> list[tuple[str, int | None]]:
     """Function and line of the program at which a run ended."""
     if run.error is None:
         return []
-    return [(frame.name, frame.lineno) for frame in traceback.extract_tb(run.error.__traceback__) if frame.filename.startswith("<p")]
+    return [
+        (frame.name, frame.lineno)
+        for frame in traceback.extract_tb(run.error.__traceback__)
+        if frame.filename.startswith("<p")
+    ]
 
 
 def compare(source: str, seed: int, backend: str, stance: str, dynamic: bool | None) -> None:
@@ -38,7 +42,9 @@ def compare(source: str, seed: int, backend: str, stance: str, dynamic: bool | N
             got = Run(compiled, got_args)
         want_all, got_all = (want.value, *state(want_args, want_space)), (got.value, *state(got_args, got_space))
         if (got.error is None) == (want.error is None):
-            assert identities(got_all) == identities(want_all), f"other objects are shared: {identities(got_all)} {identities(want_all)}"
+            assert identities(got_all) == identities(want_all), (
+                f"other objects are shared: {identities(got_all)} {identities(want_all)}"
+            )
         for run in (got, want):
             run.value, run.args = plain(run.value), ()
         assert_same_run(got, want)

@@ -1,0 +1,1 @@
+"""The kinds of values that capture knows: one file a kind."""

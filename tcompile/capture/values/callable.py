@@ -6,12 +6,13 @@ defaults are read through the function object, which is guarded.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tcompile.capture.sources import AttributeSource, CellSource, ConstantSource, FunctionSource, ItemSource, Source
+from tcompile.capture.sources import AttributeSource, CellSource, ConstantSource, ItemSource, Source
 from tcompile.capture.values.base import Unread, Value, settled
 from tcompile.frontends.base import CannotCapture
 
@@ -38,10 +39,8 @@ class Cell:
         """The contents. Raises CannotCapture where plain Python would raise NameError."""
         if self.value is None and self._read is not None:
             cell, source = self._read
-            try:
+            with contextlib.suppress(ValueError):  # an empty cell
                 self.value = Unread(cell.cell_contents, source)
-            except ValueError:
-                pass
         if self.value is None:
             raise CannotCapture("operation-raises", f"free variable {name!r} is not set")
         return self.value
@@ -76,7 +75,9 @@ class FunctionValue(Value):
         home = source if source is not None else ConstantSource.of(function.__qualname__, function)
         cells = [
             Cell(read=(cell, CellSource(name, i, home)))
-            for i, (name, cell) in enumerate(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+            for i, (name, cell) in enumerate(
+                zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+            )
         ]
         values, named = function.__defaults__ or (), function.__kwdefaults__ or {}
         held = AttributeSource(home, "__defaults__")
@@ -219,9 +220,9 @@ def bind_arguments(
             raise CannotCapture("operation-raises", f"{code.co_name}() got an unexpected keyword argument {name!r}")
     if rest and not takes_rest:
         raise CannotCapture("operation-raises", f"{code.co_name}() takes {count} arguments but {len(args)} were given")
-    for name, value in zip(reversed(positional), reversed(function.defaults), strict=False):
+    for name, default in zip(reversed(positional), reversed(function.defaults), strict=False):
         if name not in bound:
-            bound[name] = value()
+            bound[name] = default()
     for name in names[count : count + keyword_only]:
         if name not in bound and name in function.kwdefaults:
             bound[name] = function.kwdefaults[name]()

@@ -1,6 +1,6 @@
 """Attributes that classes define, looked up as Python looks them up, under guards.
 
-Enters: a class, an attribute's name, and the object or class it is read from. Leaves: the value, with a guard that holds
+Enters: a class, an attribute's name, and the object or class it is read from. Leaves: the value, and a guard that holds
 while the class gives the same definition (whichever class in the resolution order defines it). Exists because
 instances, named tuples and classes themselves find methods in the same way.
 """
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 MISSING = object()
 _TUPLE_SLOTS = (
-    "__len__", "__iter__", "__getitem__", "__contains__", "__add__", "__mul__", "__rmul__", "__eq__", "__ne__", "__lt__",
+    "__len__", "__iter__", "__getitem__", "__contains__", "__add__", "__mul__", "__rmul__", "__eq__", "__ne__",
+    "__lt__",
     "__le__", "__gt__", "__ge__", "__hash__", "__getattribute__", "__setattr__",
 )  # fmt: skip
 
@@ -98,7 +99,8 @@ def attribute_of_class(tx: Capture, cls: type, name: str, source: Source | None)
         return tx.wrap_found(member)
     if _metaclass_decides(cls, name):
         if name in ("__name__", "__qualname__", "__module__", "__doc__"):
-            return tx.wrap(getattr(cls, name), AttributeSource(source or ConstantSource.of(cls.__qualname__, cls), name))
+            held = source or ConstantSource.of(cls.__qualname__, cls)
+            return tx.wrap(getattr(cls, name), AttributeSource(held, name))
         raise CannotCapture("unsupported-object", f"Attribute {name!r} of the class {cls.__qualname__}")
     found = lookup(cls, name)
     if found is MISSING:
@@ -128,7 +130,7 @@ def plain_named_tuple(cls: Any) -> bool:
         return False
     if hasattr(cls, "__bool__") or hasattr(cls, "__getattr__") or hasattr(cls, "__iadd__"):
         return False
-    fields = (lookup(cls, field) for field in cls._fields)
+    fields = (lookup(cls, field) for field in getattr(cls, "_fields"))  # noqa: B009  # no attribute of every type
     return not any(field is MISSING or isinstance(field, property) for field in fields)
 
 

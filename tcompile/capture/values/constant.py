@@ -70,7 +70,7 @@ class Constant(Value):
             if name not in ("name", "value"):
                 raise CannotCapture("unsupported-object", f"Attribute {name!r} of {self.describe()}")
             return tx.wrap(found, AttributeSource(self.source or ConstantSource.of(str(owner), owner), name))
-        fixed = type(owner) in _LITERALS or isinstance(owner, type) or tx.is_fixed(owner) or isinstance(owner, np.generic)
+        fixed = type(owner) in _LITERALS or isinstance(owner, type | np.generic) or tx.is_fixed(owner)
         if not fixed and name not in ("__name__", "__qualname__", "__module__", "__doc__"):
             raise CannotCapture("unsupported-object", f"Attribute {name!r} of {self.describe()}")
         return tx.wrap_found(found)

@@ -180,7 +180,7 @@ class OpaqueValue(Value):
 
 def _plain_lookup(cls: type) -> bool:
     """Whether attribute access on instances is Python's default."""
-    return cls.__getattribute__ is object.__getattribute__
+    return lookup(cls, "__getattribute__") is object.__getattribute__
 
 
 def _is_data_descriptor(found: object) -> bool:

@@ -188,9 +188,9 @@ def _bounds(tx: Capture, value: Any, source: Source) -> Value:
     tx.prologue.guard(source, f"type({{}}) is {held}", f"{source.text} is a {cls.__name__}", f"a {cls.__name__}")
     parts = [tx.wrap(getattr(value, name), AttributeSource(source, name)) for name in ("start", "stop", "step")]
     if cls is slice:
-        return SliceValue(*parts, source=source)
+        return SliceValue(parts[0], parts[1], parts[2], source)
     bounds = [part.size if isinstance(part, IntegerValue) else part.value for part in parts]  # type: ignore[attr-defined]
-    return RangeValue(*bounds, source=source)
+    return RangeValue(bounds[0], bounds[1], bounds[2], source)
 
 
 def _function(tx: Capture, value: types.FunctionType, source: Source) -> Value:

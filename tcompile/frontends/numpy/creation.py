@@ -86,6 +86,10 @@ def _filled(b: Builder, type: TensorType, value: Any, dtype: DType) -> Traced:
                 "unsupported-argument", f"a fill value of {value.dtype} in an array of {dtype}"
             )
         value = value.item()
+    if isinstance(value, SymInt) and dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        if not info.min <= value <= info.max:  # a Python int that does not fit raises, where an array would wrap
+            raise CannotCapture("operation-raises", f"the Python int {value.hint} does not fit {dtype}")
     if is_weak(value) and not isinstance(value, TracedNumber | SymInt):
         try:
             with np.errstate(all="raise"):
