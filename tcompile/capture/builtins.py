@@ -453,7 +453,8 @@ _register_operators()
 _ARITY: dict[Any, tuple[int, int]] = {
     len: (1, 1), range: (1, 3), slice: (1, 3), list: (0, 1), tuple: (0, 1), dict: (0, 1), enumerate: (1, 2),
     zip: (0, 9999), map: (2, 99), filter: (2, 2), reversed: (1, 1), iter: (1, 1), next: (1, 2), sum: (1, 2),
-    min: (1, 9999), max: (1, 9999), any: (1, 1), all: (1, 1), sorted: (1, 1), abs: (1, 1), bool: (0, 1), isinstance: (2, 2),
+    min: (1, 9999), max: (1, 9999), any: (1, 1), all: (1, 1), sorted: (1, 1), abs: (1, 1), bool: (0, 1),
+    isinstance: (2, 2),
     issubclass: (2, 2), getattr: (2, 3), hasattr: (2, 2), functools.partial: (1, 9999), functools.reduce: (2, 3),
     **dict.fromkeys([*BINARY.values(), *COMPARE.values()], (2, 2)),
     **dict.fromkeys([operator.getitem, operator.is_, operator.contains], (2, 2)),

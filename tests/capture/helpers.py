@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """What the tests of capture share: a check that a function is captured whole, and one that it breaks and stays right."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# ruff: noqa: E501, UP031
 """Random Python programs over arrays and plain Python values, as source text.
 
 ``program(random)`` writes a module with globals, helper functions, a class, and a function ``f(x, y, k, s, flag, items,
@@ -207,7 +208,7 @@ class Writer:
             "np.full_like(<a>, 1)", "np.full_like(<a>, k)", "<a>[1:]", "np.concatenate([<a>, <a>])", "(G_ARRAY * <a>)",
             "pick(<bool>, <a>, <b>)", "np.broadcast_to(<a>, <a>.shape)", "(~(<a> > 0))", "np.expand_dims(<a>, 0)",
             "<a>.copy()", "functools.partial(helper, <a>)(<b>)", "next(iter([<a>]))", "[<a>, <b>][0]", "{'p': <a>}['p']",
-            "(w := <a>) + w" if self.chance(0.2) else "(<a> + 1)", "np.sum(<a>, axis=0)", "(<a>.mean(axis=0) * 0)" ,
+            "(<a> + 1)", "(lambda w: w + w)(<a>)", "np.sum(<a>, axis=0)", "(<a>.mean(axis=0) * 0)" ,
         )  # fmt: skip
 
     def scalar(self, depth: int = 1) -> str:
@@ -297,6 +298,8 @@ class Writer:
         reuse = self.chance(0.3)
         own = [n for n in self.names[kind] if n.isidentifier() and n not in ("x", "y", "k", "s", "flag", "items")]
         name = self.random.choice(own) if reuse and own else self.fresh(kind[0])
+        if self.chance(0.05):
+            value = f"({self.fresh('w')} := {value})"
         self.put(indent, f"{name} = {value}")
         if name not in self.names[kind]:
             self.names[kind].append(name)

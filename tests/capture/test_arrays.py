@@ -1,3 +1,4 @@
+# ruff: noqa: C416, E501
 """Arrays as Python sees them: aliases, in-place operators, views, identity, what is not captured about them."""
 
 from __future__ import annotations

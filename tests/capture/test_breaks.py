@@ -1,3 +1,4 @@
+# ruff: noqa: E501, F821, F841, RUF043
 """What is not captured: the answer is plain Python's, and the report names the line and the reason."""
 
 from __future__ import annotations
@@ -220,7 +221,7 @@ def test_exceptions_are_python_s():
         return a.no_such_thing
 
     def name(a):
-        return a + undefined  # noqa: F821
+        return a + undefined
 
     def types(a):
         return a + "s"
@@ -261,7 +262,7 @@ def test_exceptions_caught_inside():
 
 def test_warnings_are_numpy_s():
     def f(a):
-        unused = np.log(a)  # noqa: F841
+        unused = np.log(a)
         return a / 0
 
     for backend in ("eager", "aot_eager", "llvm"):

@@ -1,3 +1,4 @@
+# ruff: noqa: C400, C416, E501, PLE0643, RUF005, RUF017, RUF059
 """Tuples, lists, dicts, slices, ranges, comprehensions: made inside, taken in, handed out."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Calls of user functions: arguments of every kind, closures, recursion, generators, partials."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# ruff: noqa: E501, F821
 """Globals: read under guards, stored and deleted after the graph, redefined between calls."""
 
 from __future__ import annotations
@@ -157,7 +158,7 @@ def test_nothing_is_stored_where_the_graph_raises():
 
 def test_unknown_and_deleted_names():
     def f(a):
-        return a + no_such_name  # noqa: F821
+        return a + no_such_name
 
     broken(f, x, "operation-raises", "no_such_name")
     globals()["STATE"] = 1

@@ -1,3 +1,4 @@
+# ruff: noqa: E501, F841, RUF043
 """Python numbers: ints that stay fixed or become symbolic, floats that vary, guards that tell kinds and signs apart."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Instances, classes, methods, properties, enumerations, modules: read under guards, never written."""
 
 from __future__ import annotations

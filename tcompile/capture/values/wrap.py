@@ -13,7 +13,7 @@ import math
 import types
 from typing import TYPE_CHECKING, Any
 
-from tcompile.capture.sources import AttributeSource, ItemSource, Source
+from tcompile.capture.sources import AttributeSource, GlobalSource, ItemSource, Source
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.callable import FunctionValue, MethodValue, PartialValue
 from tcompile.capture.values.classes import plain_named_tuple
@@ -196,11 +196,16 @@ def _bounds(tx: Capture, value: Any, source: Source) -> Value:
 def _function(tx: Capture, value: types.FunctionType, source: Source) -> Value:
     if tx.frontend_of(value) is not None or tx.is_special(value):
         return _identical(tx, value, source, value.__qualname__)
-    # The code and the globals are the function; what else it holds is read, and guarded, through it.
-    code, names = tx.prologue.constant(value.__code__), tx.prologue.constant(value.__globals__)
-    held = tx.prologue.constant(types.FunctionType)
+    # The code and the globals are the function; what else it holds is read, and guarded, through it. Arguments, and
+    # what hangs on them, may be a new function at each call; a global is one function until it is redefined.
+    code = tx.prologue.constant(value.__code__)
+    if isinstance(source, GlobalSource):
+        test = f"{{}} is {tx.prologue.constant(value)} and {{}}.__code__ is {code}"
+    else:
+        held, names = tx.prologue.constant(types.FunctionType), tx.prologue.constant(value.__globals__)
+        test = f"type({{}}) is {held} and {{}}.__code__ is {code} and {{}}.__globals__ is {names}"
     tx.prologue.guard(
-        source, f"type({{}}) is {held} and {{}}.__code__ is {code} and {{}}.__globals__ is {names}",
+        source, test,
         f"{source.text} is {value.__qualname__}", value.__qualname__,
         advice=f"`{source.text}` was redefined: the new definition is compiled",
     )  # fmt: skip
