@@ -110,7 +110,7 @@ def _titles(notebook: nbformat.NotebookNode) -> list[str]:
             heading = next((line.lstrip("# ") for line in reversed(lines) if line.startswith("#")), heading)
         elif cell.cell_type == "code":
             first = lines[0] if lines else ""
-            titles.append(f"{heading[:34]:34}  {first[:44]:44}")
+            titles.append(f"{heading[:36]:36}  {first[:44]:44}")
     return titles
 
 
