@@ -162,6 +162,8 @@ def unary(tx: Capture, sign: str, value: Value) -> Value:
         return tx.compute(f"{sign}{{}}", [value], UNARY[sign])
     if isinstance(value, ObjectValue):
         return value.operator(tx, {"-": "__neg__", "+": "__pos__", "~": "__invert__"}[sign], [])
+    if sign == "~" and isinstance(value, Constant) and type(value.value) is bool:
+        raise CannotCapture("unsupported-operands", "~ of a bool, of which Python 3.12 and later warn")
     return tx.fold(UNARY[sign], [value], {})
 
 

@@ -278,3 +278,7 @@ def test_fill_values_that_do_not_fit():
     for a in (np.arange(3, dtype="uint8"), np.arange(3)):
         same(f, [(a, k) for k in (1, 2, 3, -1, 300)])
         tcompile.reset()
+
+
+def test_inverting_a_bool_warns():
+    same(lambda a, v: (a + 1, ~v), [(X, True), (X, False), (X, 3)])
