@@ -47,5 +47,6 @@ def unload_ipython_extension(shell: Any) -> None:
 
 __all__ = [
     "compile", "cond", "config", "disable", "explain", "graph_break", "is_compiling", "list_backends",
-    "list_mode_options", "list_options", "load_ipython_extension", "register_backend", "reset", "set_logs", "set_stance",
+    "list_mode_options", "list_options", "load_ipython_extension", "register_backend", "reset", "set_logs",
+    "set_stance",
 ]  # fmt: skip

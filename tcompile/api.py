@@ -273,7 +273,7 @@ def explain(fn: F, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(function, CompiledFunction):
             raise InvalidType(f"explain takes a function with Python code, got {fn!r}")
         plain = function.function
-        alone = CompiledFunction(plain, function.settings, compile_call, FunctionCache(plain.__qualname__, 0))
+        alone = CompiledFunction(plain, function.settings, compile_call, FunctionCache(plain.__qualname__, next(caches.numbers)))
         me = threading.get_ident()
         with Recorder() as recorder, stance.set_stance("default"):
             alone(*bound, **kwargs)

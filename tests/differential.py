@@ -79,7 +79,8 @@ def _assert_values(got: np.ndarray, want: np.ndarray, where: str, exact: bool) -
     assert np.array_equal(np.isnan(got), np.isnan(want)), f"{where}: NaNs at other places: {got} / {want}"
     with np.errstate(all="ignore"):
         scale = np.maximum(np.abs(want), np.finfo(want.dtype).tiny)
-        limit = ULP * np.finfo(want.dtype).eps * np.maximum(scale, np.max(scale, initial=0, where=np.isfinite(scale)) * 1e-3)
+        largest = np.max(scale, initial=0, where=np.isfinite(scale))
+        limit = ULP * np.finfo(want.dtype).eps * np.maximum(scale, largest * 1e-3)
         same = (got == want) | np.isnan(want) | (np.abs(got - want) <= limit)
         if want.dtype.kind == "f":
             same &= (got != 0) | (want != 0) | (np.signbit(got) == np.signbit(want))

@@ -1,7 +1,7 @@
 """Backends: a graph becomes a callable.
 
-Enters: a graph and the example inputs of one call. Leaves: a callable over the graph's inputs. ``registry`` knows them by
-name; ``schedule`` fuses graphs into kernels, ``llvm`` makes kernels machine code.
+Enters: a graph and the example inputs of one call. Leaves: a callable over the graph's inputs. ``registry`` knows them
+by name; ``schedule`` fuses graphs into kernels, ``llvm`` makes kernels machine code.
 """
 
 from tcompile.backends.registry import (

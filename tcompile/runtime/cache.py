@@ -93,7 +93,7 @@ class FunctionCache:
                 self.entries = (entry, *(other for other in self.entries if other is not entry))
 
 
-_numbers = itertools.count()
+numbers = itertools.count()  # each cache's part of compile ids
 _caches: dict[int, tuple[weakref.ref[types.CodeType], dict[Settings, FunctionCache]]] = {}
 _lock = threading.Lock()
 generation = 0  # grows with every reset, so that callables look their cache up again
@@ -109,7 +109,7 @@ def function_cache(function: types.FunctionType, settings: Settings) -> Function
             found = _caches[key] = (weakref.ref(code, lambda _: _caches.pop(key, None)), {})
         per_settings = found[1]
         if settings not in per_settings:
-            per_settings[settings] = FunctionCache(function.__qualname__, next(_numbers))
+            per_settings[settings] = FunctionCache(function.__qualname__, next(numbers))
         return per_settings[settings]
 
 

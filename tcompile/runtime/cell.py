@@ -19,7 +19,7 @@ from tcompile.capture.entries import MISS, PLAIN
 from tcompile.errors import StanceError
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack, UserLine
-from tcompile.runtime.cache import Entry, FunctionCache, Settings
+from tcompile.runtime.cache import Entry, FunctionCache, Settings, numbers
 from tcompile.runtime.dispatch import CompileFunction
 from tcompile.stance import current
 
@@ -116,7 +116,7 @@ def _cache(function: types.FunctionType, settings: Settings) -> FunctionCache:
     if key not in _stretches:
         if len(_stretches) >= _MAX_STRETCHES:
             _stretches.clear()
-        _stretches[key] = FunctionCache("cell", len(_stretches))
+        _stretches[key] = FunctionCache("cell", next(numbers))
     return _stretches[key]
 
 
