@@ -273,7 +273,8 @@ def explain(fn: F, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(function, CompiledFunction):
             raise InvalidType(f"explain takes a function with Python code, got {fn!r}")
         plain = function.function
-        alone = CompiledFunction(plain, function.settings, compile_call, FunctionCache(plain.__qualname__, next(caches.numbers)))
+        private = FunctionCache(plain.__qualname__, next(caches.numbers))
+        alone = CompiledFunction(plain, function.settings, compile_call, private)
         me = threading.get_ident()
         with Recorder() as recorder, stance.set_stance("default"):
             alone(*bound, **kwargs)
