@@ -7,18 +7,16 @@ error about an argument is made here, and names the argument, what is valid and 
 from __future__ import annotations
 
 import ast
-import contextlib
 import difflib
 import functools
 import inspect
-import sys
 import threading
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
 from tcompile import stance
-from tcompile.backends import check_backend, prepare_llvm
+from tcompile.backends import check_backend
 from tcompile.capture.intrinsics import cond, graph_break, is_compiling
 from tcompile.errors import InvalidArgument, InvalidType
 from tcompile.observe import bus, events
@@ -42,10 +40,9 @@ def compile_call(
     reasons: Sequence[str],
 ) -> Entry:
     """The compiler, loaded when something is first compiled: capture and the frontends are most of our code."""
-    with _llvm_loading_beside(settings):
-        from tcompile import compiler
+    from tcompile import compiler
 
-        return compiler.compile_call(function, values, cache, settings, reasons)
+    return compiler.compile_call(function, values, cache, settings, reasons)
 
 
 def compile_cell(
@@ -53,27 +50,9 @@ def compile_cell(
     reasons: Sequence[str],
 ) -> Entry:
     """The compiler for the statements of a cell."""
-    with _llvm_loading_beside(settings):
-        from tcompile import compiler
+    from tcompile import compiler
 
-        return compiler.compile_cell(function, values, cache, settings, reasons)
-
-
-@contextlib.contextmanager
-def _llvm_loading_beside(settings: Settings) -> Iterator[None]:
-    """In a process's first compile, loads LLVM in a thread while capture is loaded and runs in this one.
-
-    The thread has ended when the compile has, so that no fork and no exit ever meets it.
-    """
-    if "tcompile.compiler" in sys.modules or settings.backend not in ("auto", "llvm"):
-        yield
-        return
-    thread = threading.Thread(target=prepare_llvm, name="tcompile loads LLVM")
-    thread.start()
-    try:
-        yield
-    finally:
-        thread.join()
+    return compiler.compile_cell(function, values, cache, settings, reasons)
 
 
 @overload
