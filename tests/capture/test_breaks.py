@@ -11,6 +11,7 @@ import warnings
 
 import numpy as np
 import pytest
+from differential import check
 
 import tcompile
 from tcompile.errors import Unsupported
@@ -331,3 +332,11 @@ def test_capture_leaves_no_trace_when_it_fails():
         a = np.ones((n, 2))
         np.testing.assert_array_equal(compiled(a, k, flag), f(a, k, flag))
     assert len(compiled.entries) <= 5
+
+
+def test_warnings_of_work_that_nobody_reads():
+    def f(a):
+        np.log(a)
+        return 1
+
+    check(f, x)
