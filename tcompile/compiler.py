@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 import types
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ from tcompile.capture.program import Captured
 from tcompile.capture.sources import LocalSource
 from tcompile.capture.state import CaptureOptions
 from tcompile.config import config
-from tcompile.errors import BackendError, Unsupported
+from tcompile.errors import BackendError, InvalidArgument, InvalidType, StanceError, Unsupported
 from tcompile.frontends.base import Frontend
 from tcompile.frontends.numpy import NumPyFrontend
 from tcompile.graph import Graph
@@ -37,6 +38,7 @@ from tcompile.observe.events import (
 )
 from tcompile.runtime.cache import Entry, FunctionCache, Settings
 
+_FOR_THE_USER = (BackendError, InvalidArgument, InvalidType, StanceError)
 FRONTENDS: tuple[Frontend, ...] = (NumPyFrontend(),)
 
 
@@ -75,7 +77,12 @@ def compile_call(
     if index and reasons:
         bus.emit(RecompileStarted(**about, number=index, reasons=tuple(reasons)))
 
-    outcome = _timed(phases, "capture", lambda: _capture(function, values, cache, settings, index, whole_program))
+    try:
+        outcome = _timed(phases, "capture", lambda: _capture(function, values, cache, settings, index, whole_program))
+    except _FOR_THE_USER:
+        raise
+    except Exception as error:
+        outcome = _our_bug(function, values, error)
     broke = outcome.graph_break
     if broke is not None and broke.reason.id != "compiled-by-itself":
         _tell_break(about, broke)
@@ -87,7 +94,13 @@ def compile_call(
         captured, graph = _without_arrays(function, values), None
     compiled: Callable[..., Any] | None = None
     if graph is not None:
-        compiled = _compile_graph(graph, captured, function, values, settings, about, phases)
+        try:
+            compiled = _compile_graph(graph, captured, function, values, settings, about, phases)
+        except _FOR_THE_USER:
+            raise
+        except Exception as error:
+            outcome = _our_bug(function, values, error)
+            captured, graph, broke = outcome.captured, None, outcome.graph_break
     run = _timed(phases, "entry", lambda: captured.entry(compiled))
 
     milliseconds = (time.perf_counter() - started) * 1e3
@@ -111,25 +124,23 @@ def _capture(
     function: types.FunctionType, values: Sequence[Any], cache: FunctionCache, settings: Settings, index: int,
     enter_compiled: bool,
 ) -> Outcome:
-    options = CaptureOptions(settings.dynamic, config.max_instructions, enter_compiled)
-    try:
-        return capture(
-            function, values, name=f"graph_{cache.number}_{index}", frontends=FRONTENDS, options=options,
-            profile=cache.profile,
-        )
-    except (KeyboardInterrupt, Unsupported):
-        raise
-    except AssertionError as error:
-        return _internal_error(function, values, error)
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        return _internal_error(function, values, error)
+    return capture(
+        function, values, name=f"graph_{cache.number}_{index}", frontends=FRONTENDS,
+        options=CaptureOptions(settings.dynamic, config.max_instructions, enter_compiled), profile=cache.profile,
+    )
 
 
-def _internal_error(function: types.FunctionType, values: Sequence[Any], error: Exception) -> Outcome:
-    """A bug of ours: the function runs in plain Python, and the report says so (``config.verify`` raises instead)."""
+def _our_bug(function: types.FunctionType, values: Sequence[Any], error: Exception) -> Outcome:
+    """A bug of tcompile's: a warning says so and the function runs in plain Python; ``config.verify`` raises it."""
     if config.verify:
         raise error
-    broke = GraphBreak("internal-error", f"{type(error).__name__}: {error}.", ())
+    what = f"{type(error).__name__}: {error}"[:300]
+    warnings.warn(
+        f"tcompile failed on {function.__qualname__}, which runs in plain Python for such calls. This is a bug of "
+        f"tcompile's; please report it with the function and this text: {what}",
+        stacklevel=7,
+    )
+    broke = GraphBreak("internal-error", f"{what}.", ())
     return Outcome(_without_arrays(function, values), broke)
 
 
@@ -182,6 +193,8 @@ def _compile_graph(
     try:
         compiled = _timed(phases, "backend", lambda: backend.compile(final, examples))
     except Exception as error:
+        if backend.builtin:
+            raise
         raise BackendError(f"backend={backend.name!r} raised {type(error).__name__}: {error}") from error
     if not callable(compiled):
         raise BackendError(f"backend={backend.name!r} returned {type(compiled).__name__} {compiled!r}, not a callable")

@@ -32,7 +32,9 @@ class Run:
         self.value: Any = None
         self.error: BaseException | None = None
         out = io.StringIO()
-        with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(out):
+        # verify: graphs are checked after every pass, and a bug of tcompile's raises instead of running plainly.
+        checked = tcompile.config.patch(verify=True)
+        with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(out), checked:
             warnings.simplefilter("always")
             try:
                 self.value = function(*args)

@@ -135,6 +135,10 @@ CASES = {
     "overflow": (lambda x: np.exp(x), lambda: (np.array([1000.0, 1]),)),
     "results that nobody reads": (unread, lambda: (np.array([1.0, np.nan, 0]),)),
     "nothing but a warning": (nothing, lambda: (np.array([1.0, -1.0]),)),
+    "reduced axis of size one": (
+        lambda x, y: (y.sum(axis=0) + x[1:], x[:1] + (y.astype(np.float32) + 4)),
+        lambda: (arange(4, 3), np.ones((1, 3))),
+    ),
     "int8 wraps": (lambda x: x * x + 100, lambda: (np.arange(-128, 127, dtype=np.int8),)),
     "int8 and a number out of range": (lambda x: x + 300, lambda: (np.arange(-5, 5, dtype=np.int8),)),
     "uint8 negated": (lambda x: -x, lambda: (np.arange(5, dtype=np.uint8),)),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from tcompile.errors import InvalidArgument, InvalidType
+from tcompile.observe import bus
+from tcompile.observe.events import FellBack
 
 if TYPE_CHECKING:
     from tcompile.graph import Graph
@@ -26,13 +29,13 @@ _DEBUG_TAGS = ("debug", "experimental")
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """One backend. ``transformed`` says that it takes graphs after the transforms, not as captured."""
+    """One backend. ``transformed``: it takes graphs after the transforms. ``builtin``: it is tcompile's own."""
 
     name: str
     compile: Compile
     transformed: bool = False
     tags: tuple[str, ...] = ()
-    doc: str = ""
+    builtin: bool = False
 
 
 def _eager(graph: Graph, example_inputs: Sequence[Any]) -> Compiled:
@@ -62,9 +65,9 @@ def prepare_llvm() -> None:
 _BACKENDS: dict[str, Backend] = {
     b.name: b
     for b in (
-        Backend("llvm", _llvm, True, (), "fused machine code for the CPU"),
-        Backend("eager", _eager, False, ("debug",), "the captured graph, run in NumPy"),
-        Backend("aot_eager", _eager, True, ("debug",), "the graph after the transforms, run in NumPy"),
+        Backend("llvm", _llvm, transformed=True, builtin=True),  # fused machine code for the CPU
+        Backend("eager", _eager, tags=("debug",), builtin=True),  # the captured graph, run in NumPy
+        Backend("aot_eager", _eager, transformed=True, tags=("debug",), builtin=True),  # the same after the transforms
     )
 }
 
@@ -92,7 +95,7 @@ def register_backend(compile: Compile | None = None, name: str | None = None, ta
 def list_backends(exclude_tags: Sequence[str] | None = _DEBUG_TAGS) -> list[str]:
     """The names of the backends, without those tagged ``debug`` or ``experimental``; with ``None``, all of them.
 
-    >>> list_backends()
+    >>> list_backends()[:2]
     ['auto', 'llvm']
     >>> "eager" in list_backends(None)
     True
@@ -113,9 +116,22 @@ def check_backend(backend: str | Compile) -> None:
         raise InvalidType(f"backend must be a name or a callable, got {type(backend).__name__} {backend!r}")
 
 
-def find_backend(backend: str | Compile, device: str = "cpu") -> Backend:
-    """The record behind a name or callable; ``auto`` picks by the device of the arrays."""
+@functools.cache
+def _for_this_machine() -> str:
+    """The backend behind ``auto``. Where it cannot be ``llvm``, an event says why, once."""
+    from tcompile.backends.llvm import native
+
+    reason = native.unavailable()
+    if reason is not None:
+        bus.emit(FellBack(reason="no native code on this machine", detail=reason))
+    return "llvm" if reason is None else "aot_eager"
+
+
+def find_backend(backend: str | Compile) -> Backend:
+    """The record behind a name or callable. ``auto`` is ``llvm``, or ``aot_eager`` where there is no native code."""
     check_backend(backend)
+    if backend == "auto":
+        backend = _for_this_machine()
     if isinstance(backend, str):
-        return _BACKENDS["llvm" if backend == "auto" else backend]
+        return _BACKENDS[backend]
     return Backend(getattr(backend, "__name__", type(backend).__name__), backend)

@@ -234,3 +234,37 @@ def test_results_do_not_share_memory_between_calls():
     del second
     compiled(x + 2)
     assert_same(first, copy)
+
+
+def test_a_bug_of_ours_runs_the_function_plainly_and_says_so(monkeypatch):
+    from tcompile import transforms
+
+    def broken(graph, verify=None, on_pass=None):
+        raise KeyError("planted")
+
+    monkeypatch.setattr(transforms, "run", broken)
+    compiled = tcompile.compile(chain)
+    x = np.ones(3)
+    with pytest.warns(UserWarning, match=r"tcompile failed on chain.*KeyError: 'planted'"):
+        assert_same(compiled(x), chain(x))
+    assert compiled.breaks[0].reason.id == "internal-error"
+    assert_same(compiled(x), chain(x))
+    tcompile.reset()
+    with tcompile.config.patch(verify=True), pytest.raises(KeyError, match="planted"):
+        compiled(x)
+
+
+def test_auto_is_eager_where_there_is_no_native_code(monkeypatch):
+    from tcompile.backends import registry
+    from tcompile.backends.llvm import native
+
+    monkeypatch.setattr(native, "unavailable", lambda: "no such machine")
+    registry._for_this_machine.cache_clear()
+    try:
+        compiled = tcompile.compile(chain)
+        with Recorder() as recorder:
+            assert_same(compiled(np.ones(3)), chain(np.ones(3)))
+        assert "no such machine" in recorder.of(FellBack)[0].detail
+        assert not compiled.entries[0].kernels
+    finally:
+        registry._for_this_machine.cache_clear()

@@ -40,8 +40,11 @@ class Stages:
         return value.op == "reduce" or value.axes <= self.row_axes
 
     def row_store(self, store: Store) -> bool:
-        """Whether the store writes one element a row."""
-        return store.access.axes <= self.row_axes
+        """Whether the store writes one element a row, of a value computed once a row.
+
+        Along a reduced axis of size one the value may be an element's although the store does not move.
+        """
+        return store.access.axes <= self.row_axes and self.per_row(store.value)
 
     def row_values(self, number: int) -> list[Value]:
         """The row values that are complete before pass ``number`` and not earlier, in order; reductions left out."""
