@@ -1,0 +1,138 @@
+"""Instructions that build and take apart tuples, lists, dicts, slices and strings.
+
+Enters: a frame with the parts on its stack. Leaves: the container, or the parts.
+"""
+
+from __future__ import annotations
+
+import dis
+from typing import TYPE_CHECKING, Any
+
+from tcompile.capture.instructions.operators import positive
+from tcompile.capture.instructions.registry import handler
+from tcompile.capture.values.constant import Constant
+from tcompile.capture.values.container import DictValue, SequenceValue, SliceValue, constant_of
+from tcompile.frontends.base import CannotCapture
+
+if TYPE_CHECKING:
+    from tcompile.capture.interpreter import Frame
+
+
+@handler("BUILD_TUPLE", "BUILD_LIST")
+def _build_sequence(f: Frame, i: dis.Instruction) -> None:
+    f.push(SequenceValue(f.pop_many(i.arg or 0), tuple if i.opname == "BUILD_TUPLE" else list))
+
+
+@handler("BUILD_MAP")
+def _build_map(f: Frame, i: dis.Instruction) -> None:
+    flat = f.pop_many(2 * (i.arg or 0))
+    f.push(DictValue({constant_of(k, "a dict key"): v for k, v in zip(flat[::2], flat[1::2], strict=True)}))
+
+
+@handler("BUILD_CONST_KEY_MAP")
+def _build_const_key_map(f: Frame, i: dis.Instruction) -> None:
+    keys = constant_of(f.pop(), "dict keys")
+    f.push(DictValue(dict(zip(keys, f.pop_many(i.arg or 0), strict=True))))
+
+
+@handler("BUILD_SLICE")
+def _build_slice(f: Frame, i: dis.Instruction) -> None:
+    parts = f.pop_many(i.arg or 0)
+    f.push(SliceValue(parts[0], parts[1], parts[2] if len(parts) == 3 else Constant(None)))
+
+
+@handler("BUILD_STRING")
+def _build_string(f: Frame, i: dis.Instruction) -> None:
+    f.push(f.tx.fold(lambda *parts: "".join(parts), f.pop_many(i.arg or 0), {}))
+
+
+@handler("FORMAT_VALUE")
+def _format_value(f: Frame, i: dis.Instruction) -> None:
+    flags = i.arg or 0
+    spec = f.pop() if flags & 4 else Constant("")
+    convert = {0: None, 1: str, 2: repr, 3: ascii}[flags & 3]
+    value = f.pop()
+    if convert is not None:
+        value = f.tx.fold(convert, [value], {})
+    f.push(f.tx.fold(format, [value, spec], {}))
+
+
+@handler("CONVERT_VALUE")
+def _convert_value(f: Frame, i: dis.Instruction) -> None:
+    convert: Any = {1: str, 2: repr, 3: ascii}[i.arg or 1]
+    f.push(f.tx.fold(convert, [f.pop()], {}))
+
+
+@handler("FORMAT_SIMPLE")
+def _format_simple(f: Frame, i: dis.Instruction) -> None:
+    f.push(f.tx.fold(format, [f.pop()], {}))
+
+
+@handler("FORMAT_WITH_SPEC")
+def _format_with_spec(f: Frame, i: dis.Instruction) -> None:
+    f.push(f.tx.fold(format, f.pop_many(2), {}))
+
+
+@handler("LIST_EXTEND")
+def _list_extend(f: Frame, i: dis.Instruction) -> None:
+    values = f.pop()
+    f.stack[-(i.arg or 0)].method(f.tx, "extend", [values], {})
+
+
+@handler("LIST_APPEND")
+def _list_append(f: Frame, i: dis.Instruction) -> None:
+    value = f.pop()
+    f.stack[-(i.arg or 0)].method(f.tx, "append", [value], {})
+
+
+@handler("MAP_ADD")
+def _map_add(f: Frame, i: dis.Instruction) -> None:
+    key, value = f.pop_many(2)
+    f.stack[-(i.arg or 0)].store_item(f.tx, key, value)
+
+
+@handler("DICT_UPDATE", "DICT_MERGE")
+def _dict_update(f: Frame, i: dis.Instruction) -> None:
+    other = f.pop()
+    target = f.stack[-(i.arg or 0)]
+    if not isinstance(other, DictValue) or not isinstance(target, DictValue):
+        raise CannotCapture("unsupported-object", f"{other.describe()} is unpacked into a dict.")
+    if i.opname == "DICT_MERGE" and set(other.items) & set(target.items):
+        raise CannotCapture("operation-raises", "multiple values for a keyword argument")
+    target.method(f.tx, "update", [other], {})
+
+
+@handler("LIST_TO_TUPLE")
+def list_to_tuple(f: Frame, i: dis.Instruction) -> None:
+    """Makes the list on the stack a tuple (3.12 and later spell it as an intrinsic)."""
+    value = f.pop()
+    assert isinstance(value, SequenceValue)
+    f.push(SequenceValue(value.items, tuple))
+
+
+@handler("CALL_INTRINSIC_1")
+def _call_intrinsic(f: Frame, i: dis.Instruction) -> None:
+    if i.argrepr == "INTRINSIC_UNARY_POSITIVE":
+        positive(f, i)
+    elif i.argrepr == "INTRINSIC_LIST_TO_TUPLE":
+        list_to_tuple(f, i)
+    else:
+        raise CannotCapture("unsupported-instruction", i.argrepr)
+
+
+@handler("UNPACK_SEQUENCE")
+def _unpack_sequence(f: Frame, i: dis.Instruction) -> None:
+    values = list(f.pop().iterate(f.tx))
+    if len(values) != (i.arg or 0):
+        raise CannotCapture("operation-raises", f"{len(values)} values to unpack, expected {i.arg}")
+    f.stack.extend(reversed(values))
+
+
+@handler("UNPACK_EX")
+def _unpack_ex(f: Frame, i: dis.Instruction) -> None:
+    before, after = (i.arg or 0) & 0xFF, (i.arg or 0) >> 8
+    values = list(f.pop().iterate(f.tx))
+    if len(values) < before + after:
+        raise CannotCapture("operation-raises", f"{len(values)} values to unpack, expected {before + after} or more")
+    middle = SequenceValue(values[before : len(values) - after], list)
+    f.stack.extend(reversed([*values[:before], middle, *values[len(values) - after :]]))

@@ -1,0 +1,126 @@
+"""Instructions that make and call functions.
+
+Enters: a frame with a callable and its arguments on the stack. Leaves: the value of the call, which may have run a
+frame of its own. CPython leaves an empty slot above or below the callable, as its version has it; either order is
+understood.
+"""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tcompile.capture.instructions.registry import CellReference, handler
+from tcompile.capture.values.base import Null, Value, settled
+from tcompile.capture.values.callable import Cell, FunctionValue, MethodValue
+from tcompile.capture.values.container import DictValue, SequenceValue, constant_of
+from tcompile.frontends.base import CannotCapture
+
+if TYPE_CHECKING:
+    from tcompile.capture.interpreter import Frame
+
+
+@handler("MAKE_FUNCTION")
+def _make_function(f: Frame, i: dis.Instruction) -> None:
+    code = constant_of(f.pop(), "code")
+    flags = (i.arg or 0) if _MAKE_FUNCTION_FLAGS else 0
+    closure = _closure(f.pop()) if flags & 8 else []
+    if flags & 4:
+        f.pop()  # annotations
+    kwdefaults = f.pop() if flags & 2 else None
+    defaults = f.pop() if flags & 1 else None
+    f.push(
+        FunctionValue(
+            code, f.function.globals, f.function.home, closure,
+            _defaults(defaults) if isinstance(defaults, SequenceValue) else (),
+            _kwdefaults(kwdefaults) if isinstance(kwdefaults, DictValue) else None,
+        )
+    )  # fmt: skip
+
+
+def _defaults(values: SequenceValue) -> list[Callable[[], Value]]:
+    return [(lambda value: lambda: value)(item) for item in values.items]
+
+
+def _kwdefaults(values: DictValue) -> dict[str, Callable[[], Value]]:
+    return {name: (lambda value: lambda: value)(item) for name, item in values.items.items()}
+
+
+_MAKE_FUNCTION_FLAGS = "SET_FUNCTION_ATTRIBUTE" not in dis.opmap  # before 3.13
+
+
+def _closure(cells: Value) -> list[Cell]:
+    assert isinstance(cells, SequenceValue)
+    return [cell.cell for cell in cells.items if isinstance(cell, CellReference)]
+
+
+@handler("SET_FUNCTION_ATTRIBUTE")
+def _set_function_attribute(f: Frame, i: dis.Instruction) -> None:
+    function = f.pop()
+    value = f.pop()
+    assert isinstance(function, FunctionValue)
+    if i.arg == 8:
+        function.closure = tuple(_closure(value))
+    elif i.arg == 1 and isinstance(value, SequenceValue):
+        function.defaults = tuple(_defaults(value))
+    elif i.arg == 2 and isinstance(value, DictValue):
+        function.kwdefaults = _kwdefaults(value)
+    f.push(function)
+
+
+@handler("KW_NAMES")
+def _kw_names(f: Frame, i: dis.Instruction) -> None:
+    f.keyword_names = f.code.co_consts[i.arg or 0]
+
+
+@handler("CALL")
+def _call(f: Frame, i: dis.Instruction) -> None:
+    names, f.keyword_names = f.keyword_names, ()
+    _finish_call(f, i.arg or 0, names)
+
+
+@handler("CALL_KW")
+def _call_kw(f: Frame, i: dis.Instruction) -> None:
+    names = constant_of(f.pop(), "keyword names")
+    _finish_call(f, i.arg or 0, names)
+
+
+def _finish_call(f: Frame, count: int, names: tuple[str, ...]) -> None:
+    args = f.stack[len(f.stack) - count :]
+    del f.stack[len(f.stack) - count :]
+    second, first = f.pop(), f.pop()
+    if isinstance(first, Null):
+        function = second
+    elif isinstance(second, Null):
+        function = first
+    else:  # a decorator or comprehension call: the slot holds the first argument
+        function = first
+        args = [second, *args]
+    followed = function.function if type(function) is MethodValue else function
+    if type(followed) is not FunctionValue:  # which reads its arguments where it uses them
+        args = [settled(f.tx, arg) for arg in args]
+    positional = len(args) - len(names)
+    try:
+        f.push(function.call(f.tx, args[:positional], dict(zip(names, args[positional:], strict=True))))
+    except CannotCapture as stopped:
+        opens_block = f.decoded.instructions[f.at].opname in ("BEFORE_WITH", "BEFORE_ASYNC_WITH")
+        if opens_block and stopped.reason == "unknown-function" and f.tx.frames[-1] is f:
+            raise CannotCapture("with-statement", f"`{f.tx.current_text()}`") from stopped
+        raise
+
+
+@handler("CALL_FUNCTION_EX")
+def _call_function_ex(f: Frame, i: dis.Instruction) -> None:
+    keywords = f.pop() if (i.arg or 0) & 1 else DictValue({})
+    args = list(f.pop().iterate(f.tx))
+    first, second = f.pop_many(2)
+    function = second if isinstance(first, Null) else first
+    if not isinstance(keywords, DictValue):
+        raise CannotCapture("unsupported-object", f"{keywords.describe()} is unpacked into keyword arguments.")
+    f.push(function.call(f.tx, args, keywords.items))
+
+
+@handler("LOAD_SUPER_ATTR")
+def _load_super_attr(f: Frame, i: dis.Instruction) -> None:
+    raise CannotCapture("unsupported-instruction", "super()")

@@ -1,0 +1,84 @@
+"""Instructions that decide what runs next: jumps, loops, raising, ``with``.
+
+Enters: a frame. Leaves: the frame at its next instruction. A loop over known values is unrolled by walking it.
+"""
+
+from __future__ import annotations
+
+import dis
+from typing import TYPE_CHECKING
+
+from tcompile.capture.instructions.registry import handler
+from tcompile.capture.operators import identical
+from tcompile.capture.values.callable import IteratorValue
+from tcompile.capture.values.constant import Constant
+from tcompile.frontends.base import CannotCapture
+
+if TYPE_CHECKING:
+    from tcompile.capture.interpreter import Frame
+
+
+@handler("GET_ITER")
+def _get_iter(f: Frame, i: dis.Instruction) -> None:
+    f.push(IteratorValue(f.pop().iterate(f.tx)))
+
+
+@handler("FOR_ITER")
+def _for_iter(f: Frame, i: dis.Instruction) -> None:
+    iterator = f.stack[-1]
+    assert isinstance(iterator, IteratorValue)
+    value = next(iterator.values, None)
+    if value is not None:
+        f.push(value)
+        return
+    f.pop()
+    f.jump(i)
+    # 3.12 and later name END_FOR (3.13: and the POP_TOP after it) as target; they clean up what is gone already.
+    if f.decoded.instructions[f.at].opname == "END_FOR":
+        f.at += 1
+        if _END_FOR_POPS:
+            f.at += 1
+
+
+_END_FOR_POPS = "CALL_KW" in dis.opmap  # 3.13 and later
+
+
+@handler("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
+def _jump(f: Frame, i: dis.Instruction) -> None:
+    f.jump(i)
+
+
+@handler(
+    "POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "POP_JUMP_FORWARD_IF_TRUE", "POP_JUMP_FORWARD_IF_FALSE",
+    "POP_JUMP_BACKWARD_IF_TRUE", "POP_JUMP_BACKWARD_IF_FALSE",
+)  # fmt: skip
+def _pop_jump(f: Frame, i: dis.Instruction) -> None:
+    if f.pop().truth(f.tx) == i.opname.endswith("TRUE"):
+        f.jump(i)
+
+
+@handler(
+    "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE", "POP_JUMP_FORWARD_IF_NONE", "POP_JUMP_FORWARD_IF_NOT_NONE",
+    "POP_JUMP_BACKWARD_IF_NONE", "POP_JUMP_BACKWARD_IF_NOT_NONE",
+)  # fmt: skip
+def _pop_jump_none(f: Frame, i: dis.Instruction) -> None:
+    if identical(f.tx, f.pop(), Constant(None)) != i.opname.endswith("NOT_NONE"):
+        f.jump(i)
+
+
+@handler("JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP")
+def _jump_or_pop(f: Frame, i: dis.Instruction) -> None:
+    value = f.pop()
+    if value.truth(f.tx) == (i.opname == "JUMP_IF_TRUE_OR_POP"):
+        f.push(value)
+        f.jump(i)
+
+
+@handler("RAISE_VARARGS", "RERAISE", "PUSH_EXC_INFO", "LOAD_ASSERTION_ERROR")
+def _raise(f: Frame, i: dis.Instruction) -> None:
+    raise CannotCapture("raises", f"`{f.tx.current_text()}`")
+
+
+@handler("BEFORE_WITH", "BEFORE_ASYNC_WITH")
+def _with(f: Frame, i: dis.Instruction) -> None:
+    raise CannotCapture("with-statement", f"`{f.tx.current_text()}`")

@@ -1,0 +1,81 @@
+"""Instructions that read and write attributes and items.
+
+Enters: a frame. Leaves: the frame with the value read; a write is done on the values that allow it, else it breaks.
+"""
+
+from __future__ import annotations
+
+import dis
+from typing import TYPE_CHECKING
+
+from tcompile.capture.instructions.names import push_callable
+from tcompile.capture.instructions.registry import handler
+from tcompile.capture.values.base import Value
+from tcompile.capture.values.constant import Constant
+from tcompile.capture.values.container import BuiltinMethod, SliceValue
+from tcompile.frontends.base import CannotCapture
+
+if TYPE_CHECKING:
+    from tcompile.capture.interpreter import Frame
+
+
+def _attribute(f: Frame, owner: Value, name: str) -> Value:
+    plain = isinstance(owner, Constant) and type(owner.value) in _WITH_METHODS
+    if plain and callable(getattr(owner.value, name, None)):  # type: ignore[attr-defined]
+        return BuiltinMethod(owner, name)
+    return owner.attribute(f.tx, name)
+
+
+_WITH_METHODS = (str, bytes, int, float, complex, bool, frozenset)
+
+
+@handler("LOAD_ATTR")
+def _load_attr(f: Frame, i: dis.Instruction) -> None:
+    value = _attribute(f, f.pop(), i.argval)
+    if _ATTR_CALLS and (i.arg or 0) & 1:
+        push_callable(f, value)
+    else:
+        f.push(value)
+
+
+_ATTR_CALLS = "LOAD_METHOD" not in dis.opmap or dis.opmap["LOAD_METHOD"] > 255  # 3.12: LOAD_ATTR does both
+
+
+@handler("LOAD_METHOD")
+def _load_method(f: Frame, i: dis.Instruction) -> None:
+    push_callable(f, _attribute(f, f.pop(), i.argval))
+
+
+@handler("STORE_ATTR", "DELETE_ATTR")
+def _store_attr(f: Frame, i: dis.Instruction) -> None:
+    raise CannotCapture("side-effect", f"Setting the attribute `{i.argval}` of {f.stack[-1].describe()}")
+
+
+@handler("BINARY_SUBSCR")
+def _binary_subscr(f: Frame, i: dis.Instruction) -> None:
+    key = f.pop()
+    f.push(f.pop().item(f.tx, key))
+
+
+@handler("BINARY_SLICE")
+def _binary_slice(f: Frame, i: dis.Instruction) -> None:
+    owner, start, stop = f.pop_many(3)
+    f.push(owner.item(f.tx, SliceValue(start, stop, Constant(None))))
+
+
+@handler("STORE_SUBSCR")
+def _store_subscr(f: Frame, i: dis.Instruction) -> None:
+    value, owner, key = f.pop_many(3)
+    owner.store_item(f.tx, key, value)
+
+
+@handler("STORE_SLICE")
+def _store_slice(f: Frame, i: dis.Instruction) -> None:
+    value, owner, start, stop = f.pop_many(4)
+    owner.store_item(f.tx, SliceValue(start, stop, Constant(None)), value)
+
+
+@handler("DELETE_SUBSCR")
+def _delete_subscr(f: Frame, i: dis.Instruction) -> None:
+    owner, key = f.pop_many(2)
+    owner.delete_item(f.tx, key)

@@ -1,0 +1,198 @@
+"""Instructions that move values: constants, locals, cells, globals, and the stack itself.
+
+Enters: a frame. Leaves: the frame with a value moved. A read of a global or a built-in is guarded.
+"""
+
+from __future__ import annotations
+
+import dis
+from typing import TYPE_CHECKING, Any
+
+from tcompile.capture.instructions.registry import CellReference, Returned, Yielded, handler
+from tcompile.capture.values.base import NULL, Null, Value
+from tcompile.capture.values.callable import Cell
+from tcompile.capture.values.constant import Constant
+from tcompile.capture.values.container import SequenceValue
+from tcompile.frontends.base import CannotCapture
+
+if TYPE_CHECKING:
+    from tcompile.capture.interpreter import Frame
+
+
+@handler("NOP", "RESUME", "PRECALL", "COPY_FREE_VARS", "END_FOR")
+def _nothing(f: Frame, i: dis.Instruction) -> None:
+    return
+
+
+@handler("RETURN_GENERATOR")
+def _return_generator(f: Frame, i: dis.Instruction) -> None:
+    f.push(NULL)  # the generator object that the following POP_TOP discards
+
+
+@handler("MAKE_CELL")
+def _make_cell(f: Frame, i: dis.Instruction) -> None:
+    f.cells[i.argval] = Cell(f.locals.pop(i.argval, None))  # from now on the variable lives in its cell
+
+
+@handler("PUSH_NULL")
+def _push_null(f: Frame, i: dis.Instruction) -> None:
+    f.push(NULL)
+
+
+@handler("POP_TOP")
+def _pop_top(f: Frame, i: dis.Instruction) -> None:
+    f.pop_unread()
+
+
+@handler("COPY")
+def _copy(f: Frame, i: dis.Instruction) -> None:
+    f.push(f.stack[-(i.arg or 0)])
+
+
+@handler("SWAP")
+def _swap(f: Frame, i: dis.Instruction) -> None:
+    depth = i.arg or 0
+    f.stack[-1], f.stack[-depth] = f.stack[-depth], f.stack[-1]
+
+
+@handler("LOAD_CONST")
+def _load_const(f: Frame, i: dis.Instruction) -> None:
+    f.push(constant(i.argval))
+
+
+def constant(value: Any) -> Value:
+    """The value of a constant of the code object; tuples are taken apart, so that they can be indexed and unpacked."""
+    if type(value) is tuple:
+        return SequenceValue([constant(item) for item in value], tuple)
+    return Constant(value)
+
+
+@handler("RETURN_CONST")
+def _return_const(f: Frame, i: dis.Instruction) -> None:
+    raise Returned(constant(i.argval))
+
+
+@handler("RETURN_VALUE")
+def _return_value(f: Frame, i: dis.Instruction) -> None:
+    raise Returned(f.pop_unread())
+
+
+@handler("YIELD_VALUE")
+def _yield_value(f: Frame, i: dis.Instruction) -> None:
+    raise Yielded(f.pop())
+
+
+@handler("LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW")
+def _load_fast(f: Frame, i: dis.Instruction) -> None:
+    f.push(f.load_local(i.argval))
+
+
+@handler("LOAD_FAST_AND_CLEAR")
+def _load_fast_and_clear(f: Frame, i: dis.Instruction) -> None:
+    found = f.locals.pop(i.argval, None)
+    if found is None and i.argval in f.cells and i.argval in f.code.co_cellvars:
+        found = CellReference(f.cells.pop(i.argval))
+    f.push(found or NULL)
+
+
+@handler("LOAD_FAST_LOAD_FAST")
+def _load_fast_twice(f: Frame, i: dis.Instruction) -> None:
+    for name in i.argval:
+        f.push(f.load_local(name))
+
+
+def store_local(f: Frame, name: str, value: Value) -> None:
+    """Binds a local variable; the empty slot unbinds it (as comprehensions do when they give a name back)."""
+    if isinstance(value, Null):
+        f.locals.pop(name, None)
+        f.cells.pop(name, None)
+    elif isinstance(value, CellReference):
+        f.cells[name] = value.cell
+    else:
+        f.locals[name] = value
+
+
+@handler("STORE_FAST")
+def _store_fast(f: Frame, i: dis.Instruction) -> None:
+    store_local(f, i.argval, f.pop_unread())
+
+
+@handler("STORE_FAST_LOAD_FAST")
+def _store_load(f: Frame, i: dis.Instruction) -> None:
+    store, load = i.argval
+    store_local(f, store, f.pop_unread())
+    f.push(f.load_local(load))
+
+
+@handler("STORE_FAST_STORE_FAST")
+def _store_store(f: Frame, i: dis.Instruction) -> None:
+    for name in i.argval:
+        store_local(f, name, f.pop_unread())
+
+
+@handler("DELETE_FAST")
+def _delete_fast(f: Frame, i: dis.Instruction) -> None:
+    f.load_local(i.argval)
+    del f.locals[i.argval]
+
+
+@handler("LOAD_CLOSURE")
+def _load_closure(f: Frame, i: dis.Instruction) -> None:
+    f.push(CellReference(f.cells[i.argval]))
+
+
+@handler("LOAD_DEREF", "LOAD_CLASSDEREF")
+def _load_deref(f: Frame, i: dis.Instruction) -> None:
+    f.push(f.cells[i.argval].get(i.argval))
+
+
+@handler("STORE_DEREF")
+def _store_deref(f: Frame, i: dis.Instruction) -> None:
+    f.cells[i.argval].set(f.pop_unread(), i.argval)
+
+
+@handler("DELETE_DEREF")
+def _delete_deref(f: Frame, i: dis.Instruction) -> None:
+    f.cells[i.argval].get(i.argval)
+    f.cells[i.argval].set(None, i.argval)
+
+
+def push_callable(f: Frame, value: Value) -> None:
+    """Pushes a callable with the empty slot that CALL expects beside it (either order is understood)."""
+    f.push(NULL)
+    f.push(value)
+
+
+@handler("LOAD_GLOBAL")
+def _load_global(f: Frame, i: dis.Instruction) -> None:
+    value = f.load_global(i.argval)
+    if (i.arg or 0) & 1:
+        push_callable(f, value)
+    else:
+        f.push(value)
+
+
+@handler("LOAD_NAME")
+def _load_name(f: Frame, i: dis.Instruction) -> None:
+    f.push(f.load_global(i.argval))
+
+
+@handler("STORE_GLOBAL", "STORE_NAME")
+def _store_global(f: Frame, i: dis.Instruction) -> None:
+    f.store_global(i.argval, f.pop())
+
+
+@handler("DELETE_GLOBAL", "DELETE_NAME")
+def _delete_global(f: Frame, i: dis.Instruction) -> None:
+    f.load_global(i.argval)
+    f.store_global(i.argval, None)
+
+
+@handler("LOAD_BUILD_CLASS", "SETUP_ANNOTATIONS")
+def _class_statement(f: Frame, i: dis.Instruction) -> None:
+    raise CannotCapture("unsupported-instruction", "of a class statement or annotation")
+
+
+@handler("IMPORT_NAME", "IMPORT_FROM")
+def _import(f: Frame, i: dis.Instruction) -> None:
+    raise CannotCapture("side-effect", f"Importing `{i.argval}`")

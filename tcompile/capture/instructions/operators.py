@@ -1,0 +1,101 @@
+"""Instructions for operators, comparisons and truth.
+
+Enters: a frame with the operands on its stack. Leaves: the result in their place; ``capture.operators`` says what each
+operator means.
+"""
+
+from __future__ import annotations
+
+import dis
+from typing import TYPE_CHECKING
+
+from tcompile.capture.instructions.registry import handler
+from tcompile.capture.operators import COMPARE, INPLACE, binary, contains, identical, unary
+from tcompile.capture.values.array import ArrayValue
+from tcompile.capture.values.base import Value
+from tcompile.capture.values.constant import Constant
+from tcompile.capture.values.container import DictValue, SequenceValue
+from tcompile.capture.values.object import ObjectValue
+from tcompile.frontends.base import CannotCapture
+
+if TYPE_CHECKING:
+    from tcompile.capture.interpreter import Frame
+
+
+@handler("BINARY_OP")
+def _binary_op(f: Frame, i: dis.Instruction) -> None:
+    left, right = f.pop_many(2)
+    sign = i.argrepr
+    if sign.endswith("=") and sign not in COMPARE:
+        f.push(_inplace(f, sign[:-1], left, right))
+    else:
+        f.push(binary(f.tx, sign, left, right))
+
+
+def _inplace(f: Frame, sign: str, left: Value, right: Value) -> Value:
+    if isinstance(left, ArrayValue):
+        return left.update(f.tx, sign, right)
+    if isinstance(left, SequenceValue) and left.cls is list:
+        if sign == "+":
+            left.method(f.tx, "extend", [right], {})
+            return left
+        raise CannotCapture("unsupported-operands", f"{left.describe()} {sign}= {right.describe()}")
+    if isinstance(left, DictValue) and sign == "|":
+        left.method(f.tx, "update", [right], {})
+        return left
+    if isinstance(left, ObjectValue):
+        result = left.inplace(f.tx, INPLACE[sign], right)
+        if result is not None:
+            return result
+    return binary(f.tx, sign, left, right)
+
+
+@handler("COMPARE_OP")
+def _compare_op(f: Frame, i: dis.Instruction) -> None:
+    left, right = f.pop_many(2)
+    sign = i.argval.removeprefix("bool(").removesuffix(")")
+    result = binary(f.tx, sign, left, right)
+    f.push(Constant(result.truth(f.tx)) if i.argrepr.startswith("bool(") else result)
+
+
+@handler("IS_OP")
+def _is_op(f: Frame, i: dis.Instruction) -> None:
+    left, right = f.pop_many(2)
+    f.push(Constant(identical(f.tx, left, right) != bool(i.arg)))
+
+
+@handler("CONTAINS_OP")
+def _contains_op(f: Frame, i: dis.Instruction) -> None:
+    item, container = f.pop_many(2)
+    f.push(Constant(contains(f.tx, container, item) != bool(i.arg)))
+
+
+@handler("UNARY_NEGATIVE")
+def _negative(f: Frame, i: dis.Instruction) -> None:
+    f.push(unary(f.tx, "-", f.pop()))
+
+
+@handler("UNARY_POSITIVE")
+def positive(f: Frame, i: dis.Instruction) -> None:
+    """``+value`` (3.12 and later spell it as an intrinsic)."""
+    f.push(unary(f.tx, "+", f.pop()))
+
+
+@handler("UNARY_INVERT")
+def _invert(f: Frame, i: dis.Instruction) -> None:
+    f.push(unary(f.tx, "~", f.pop()))
+
+
+@handler("UNARY_NOT")
+def _not(f: Frame, i: dis.Instruction) -> None:
+    f.push(Constant(not f.pop().truth(f.tx)))
+
+
+@handler("TO_BOOL")
+def _to_bool(f: Frame, i: dis.Instruction) -> None:
+    f.push(Constant(f.pop().truth(f.tx)))
+
+
+@handler("GET_LEN")
+def _get_len(f: Frame, i: dis.Instruction) -> None:
+    f.push(f.stack[-1].length(f.tx))

@@ -1,0 +1,52 @@
+"""What instructions and frames agree on: the table of handlers, and how a frame ends.
+
+Enters: handlers, as the sibling files define them. Leaves: ``HANDLERS``, which the interpreter looks up. Exists apart
+so that the interpreter knows no instruction and an instruction only its frame.
+"""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from tcompile.capture.values.base import Value
+from tcompile.capture.values.callable import Cell
+
+if TYPE_CHECKING:
+    from tcompile.capture.interpreter import Frame
+
+Handler: TypeAlias = "Callable[[Frame, dis.Instruction], None]"
+HANDLERS: dict[str, Handler] = {}
+
+
+def handler(*names: str) -> Callable[[Handler], Handler]:
+    """Registers the meaning of the instructions ``names``."""
+
+    def register(function: Handler) -> Handler:
+        for name in names:
+            HANDLERS[name] = function
+        return function
+
+    return register
+
+
+class Returned(Exception):
+    """Ends a frame; carries the value returned."""
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+
+class Yielded(Exception):
+    """Suspends a generator's frame; carries the value yielded."""
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+
+class CellReference(Value):
+    """A closure cell on the stack, on its way into a new function."""
+
+    def __init__(self, cell: Cell) -> None:
+        self.cell = cell
