@@ -72,11 +72,11 @@ def _exact_dtype(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _var(x: Any, *, axis: Any, keepdims: bool, correction: float) -> Any:
+def _var(x: Any, *, axis: Any, keepdims: Any, correction: float) -> Any:
     return np.var(x, axis=axis, keepdims=keepdims, ddof=correction)
 
 
-def _std(x: Any, *, axis: Any, keepdims: bool, correction: float) -> Any:
+def _std(x: Any, *, axis: Any, keepdims: Any, correction: float) -> Any:
     return np.std(x, axis=axis, keepdims=keepdims, ddof=correction)
 
 
