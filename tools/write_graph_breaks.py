@@ -1,4 +1,4 @@
-"""Writes the list of all graph breaks into docs/graph-breaks.md.
+"""Writes the list of all graph breaks into docs/graph_breaks.md.
 
 Enters: the catalogue in tcompile/capture/breaks.py, and the page. Leaves: the page, its last section new. Exists
 so that the page has every reason; a test fails when it has not.
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tcompile.capture.breaks import CATALOGUE
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "graph-breaks.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "graph_breaks.md"
 HEADING = "## All reasons\n"
 
 
