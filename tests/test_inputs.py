@@ -78,6 +78,14 @@ def in_place(x):
     return y, z
 
 
+def in_place_with(x, y):
+    a = x + 0
+    a *= y
+    b = y + 0
+    b *= x
+    return a, b
+
+
 def in_place_on_the_argument(x):
     x += 1
     return x
@@ -164,6 +172,10 @@ CASES = {
     "joins": (joins, lambda: (np.arange(3.0),)),
     "creations": (creations, lambda: (np.arange(5.0),)),
     "in place": (in_place, lambda: (np.arange(3.0),)),
+    "in place, in other memory orders": (
+        in_place_with,
+        lambda: (arange(3, 4, order="F"), arange(3, 4)),
+    ),
     "in place on the argument": (in_place_on_the_argument, lambda: (np.arange(3.0),)),
     "in place under a view": (in_place_under_a_view, lambda: (np.arange(3.0),)),
     "shapes that do not fit": (lambda x, y: x + y, lambda: (np.arange(3.0), np.arange(4.0))),
