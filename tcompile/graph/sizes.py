@@ -229,10 +229,16 @@ class SymInt:
         if isinstance(difference, int):
             return compare(difference)
         low, high = difference.bounds()
-        if low is not None and compare(low) == compare(low + 1) == compare(low + 2) == _limit(sign, 1):
-            return compare(low)
-        if high is not None and compare(high) == compare(high - 1) == compare(high - 2) == _limit(sign, -1):
-            return compare(high)
+        if low is not None:
+            if sign == "==" and low > 0:
+                return False
+            if sign != "==" and compare(low) == compare(low + 1) == _COMPARE[sign](1):
+                return compare(low)  # the answer can change at 0 only, and the difference stays above it
+        if high is not None:
+            if sign == "==" and high < 0:
+                return False
+            if sign != "==" and compare(high) == compare(high - 1) == _COMPARE[sign](-1):
+                return compare(high)
         return self.env.decide(f"{difference} {sign} 0", compare(difference.hint))
 
     def bounds(self) -> tuple[int | None, int | None]:
@@ -282,11 +288,6 @@ _COMPARE: dict[str, Callable[[int], bool]] = {
     ">": lambda d: d > 0,
     ">=": lambda d: d >= 0,
 }
-
-
-def _limit(sign: str, direction: int) -> bool:
-    """The answer for a difference that goes to plus or minus infinity."""
-    return _COMPARE[sign](direction * (1 << 62))
 
 
 def _plus(a: int | None, b: int) -> int | None:

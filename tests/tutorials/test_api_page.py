@@ -254,3 +254,14 @@ def test_disable_excludes_a_function():
 
     assert f(np.zeros(1)).tolist() == [4]
     assert f.breaks[0].reason.id == "disabled-function" and "slow to capture" in f.breaks[0].explanation
+
+
+def test_open_sizes_are_compared_with_fixed_ones():
+    @tcompile.compile
+    def f(x, y):
+        return x + 1 if x.shape == y.shape else y - 1
+
+    wide, tall = np.ones((1, 2)), np.ones((5, 2))
+    for x, y in ((wide, wide), (np.array(1.0), tall), (tall, tall)):
+        assert_same(f(x, y), f.__wrapped__(x, y))
+        assert_same(f(x, y), f.__wrapped__(x, y))

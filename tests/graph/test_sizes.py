@@ -1,0 +1,52 @@
+"""Questions about symbolic sizes: answered without a guard only where every value gives the same answer."""
+
+import operator
+
+import pytest
+
+from tcompile.graph.sizes import ShapeEnv, SymInt, UnprovableSizeError
+
+SIGNS = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+@pytest.mark.parametrize("minimum", [None, 0, 2])
+@pytest.mark.parametrize("sign", SIGNS)
+@pytest.mark.parametrize("factor", [1, -1, 2, -2])
+def test_an_answer_without_a_guard_holds_for_every_value(minimum, sign, factor):
+    compare = SIGNS[sign]
+    for offset in range(-7, 8):
+        for hint in (2, 3, 5):
+            env = ShapeEnv()
+            size = env.symbol(hint, minimum)
+            answer = compare(size * factor + offset, 0)
+            assert answer is compare(hint * factor + offset, 0)
+            least = -20 if minimum is None else minimum
+            values = [compare(value * factor + offset, 0) for value in range(least, 40)]
+            if env.guards:
+                # The guard must be one that separates the values by their answers.
+                (guard,) = env.guards
+                seen = [eval(guard.text, {"s0": value}) is guard.holds for value in range(least, 40)]
+                assert seen == [value is answer for value in values]
+            else:
+                assert set(values) == {answer}
+
+
+def test_what_follows_from_the_minimum_needs_no_guard():
+    env = ShapeEnv()
+    size = env.symbol(5, minimum=2)
+    assert not (size == 0 or size == 1 or size < 2)
+    assert size >= 2 and size > 1 and size * size >= 4
+    assert not env.guards
+    assert size == 5 and size != 7
+    assert [g.text for g in env.guards] == ["s0 - 5 == 0", "s0 - 7 == 0"]
+
+
+def test_two_sizes():
+    env = ShapeEnv()
+    a, b = env.symbol(5, minimum=2), env.symbol(5, minimum=2)
+    assert a == b and a + b == 10 and a * b == b * a
+    assert len(env.guards) == 2
+    env.frozen = True
+    with pytest.raises(UnprovableSizeError):
+        bool(a == 6)
+    assert isinstance(a - b, SymInt)
