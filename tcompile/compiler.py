@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tcompile import transforms
-from tcompile.backends import find_backend
+from tcompile.backends import Backend, find_backend
 from tcompile.capture.breaks import GraphBreak
 from tcompile.capture.driver import Outcome, capture
 from tcompile.capture.entries import local_names
@@ -63,11 +63,12 @@ def compile_call(
     Raises Unsupported for a graph break under ``fullgraph``, BackendError where the backend fails, and StanceError
     where the function changes the stance. An interrupt leaves the cache as it was.
     """
-    find_backend(settings.backend)  # a backend that was removed meanwhile is refused before any work
     index = cache.compiles
     compile_id = f"{cache.number}/{index}"
     started = time.perf_counter()
     phases: dict[str, float] = {}
+    # Before any work: a backend that is gone is refused, and the first use of LLVM in a process loads it here.
+    backend = _timed(phases, "load", lambda: find_backend(settings.backend))
     about: dict[str, Any] = {
         "function": function.__qualname__, "compile_id": compile_id, "cell": bus.current_cell.get(),
     }
@@ -95,7 +96,7 @@ def compile_call(
     compiled: Callable[..., Any] | None = None
     if graph is not None:
         try:
-            compiled = _compile_graph(graph, captured, function, values, settings, about, phases)
+            compiled = _compile_graph(graph, captured, function, values, backend, about, phases)
         except _FOR_THE_USER:
             raise
         except Exception as error:
@@ -167,7 +168,7 @@ def _compile_graph(
     captured: Captured,
     function: types.FunctionType,
     values: Sequence[Any],
-    settings: Settings,
+    backend: Backend,
     about: dict[str, Any],
     phases: dict[str, float],
 ) -> Callable[..., Any]:
@@ -185,7 +186,6 @@ def _compile_graph(
         )
     if not graph.nodes:
         return graph
-    backend = find_backend(settings.backend)
     final = graph
     if backend.transformed:
         final = _timed(phases, "transforms", lambda: transforms.run(graph, check))

@@ -6,7 +6,6 @@ Enters: names and callables. Leaves: ``Backend`` records: what turns a graph int
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import functools
 from collections.abc import Callable, Sequence
@@ -52,14 +51,6 @@ def _llvm(graph: Graph, example_inputs: Sequence[Any]) -> Compiled:
     from tcompile.backends.llvm import compile_graph  # llvmlite is loaded when first needed
 
     return compile_graph(graph, example_inputs)
-
-
-def prepare_llvm() -> None:
-    """Loads LLVM and the native runtime, so that the first compile need not wait for them. Never raises."""
-    with contextlib.suppress(Exception):  # what is wrong is said by the compile that needs them
-        from tcompile.backends.llvm import native
-
-        native.launcher()
 
 
 _BACKENDS: dict[str, Backend] = {
