@@ -32,18 +32,19 @@ _ROWS = [
     ),
     Reason(
         "data-dependent-value", "Python needs the value of an array element",
-        "{detail} needs a number that exists only when the graph runs.",
+        "A number that exists only when the graph runs is needed while it is built: {detail}.",
         ("Keep the value in an array (0-d is fine) until the end of the function.",),
     ),
     Reason(
         "data-dependent-shape", "A result's shape depends on an array's values",
-        "{detail} gives an array whose size is known only when the graph runs.",
+        "How large the result is, is known only when the graph runs: {detail}.",
         ("np.where(mask, value, other) keeps the shape.",),
     ),
     Reason(
-        "array-conversion", "An array is turned into a Python value",
-        "{detail} leaves the array world in the middle of the function.",
-        ("Return the array and convert it outside the compiled function.",),
+        "array-conversion", "An array and Python objects are turned into each other",
+        "In the middle of the function, {detail}.",
+        ("Stay in arrays: np.stack joins arrays, array.max() is the max() of its elements.",
+         "Return the array, and convert it outside the compiled function."),
     ),
     Reason(
         "writes-to-array", "An array is written in place",
@@ -53,7 +54,7 @@ _ROWS = [
     Reason(
         "side-effect", "Something outside the function is changed",
         "{detail} must happen at its place in the program.",
-        ("Return the new value and store it outside the compiled function.",),
+        ("Return the new value, and store it outside the compiled function.",),
     ),
     Reason(
         "input-output", "Input or output in the middle of the function",
@@ -63,57 +64,113 @@ _ROWS = [
     Reason(
         "random-numbers", "Random numbers are drawn",
         "{detail} advances NumPy's generator, which only NumPy itself does in the right order.",
-        ("Draw the numbers outside and pass them in.",),
+        ("Draw the numbers outside, and pass them in.",),
     ),
     Reason(
         "unknown-function", "A function that cannot be looked into is called",
-        "{detail} is not Python code that capture can follow, and its meaning in a graph is not known.",
-        ("Call it before or after the array work.",),
+        "{detail} is not Python code that capture can follow, and it has no meaning in a graph.",
+        ("Call it before or after the array work, and pass its result in.",),
     ),
     Reason(
         "unsupported-argument", "A NumPy function is called with arguments that are not captured",
-        "{detail}", (),
+        "The function itself is known, but not this way of calling it: {detail}.",
+        ("Say the same with the function's usual arguments, or with other functions.",),
     ),
-    Reason("unsupported-dtype", "A dtype that is not compiled", "{detail}", ()),
+    Reason(
+        "unsupported-dtype", "A dtype that is not compiled",
+        "Compiled code has no form for {detail}.",
+        ("Convert to a bool, integer or floating-point dtype first, where the values allow it.",),
+    ),
     Reason(
         "unsupported-object", "An object that is not captured is used",
-        "{detail}", ("Pass arrays, numbers and plain containers to the compiled function.",),
-    ),
-    Reason("unsupported-operands", "An operator is used on objects that are not captured", "{detail}", ()),
-    Reason(
-        "unsupported-instruction", "A Python construct that is not captured yet",
-        "The bytecode instruction {detail} is not followed by this version.", (),
+        "{detail} What that gives, only the object's own code knows.",
+        ("Pass arrays, numbers and plain containers to the compiled function.",),
     ),
     Reason(
-        "with-statement", "A with statement", "{detail}: context managers are not followed by this version.",
+        "unsupported-operands", "An operator is used on objects that are not captured",
+        "What {detail} gives, only the objects' own code knows.",
+        ("Compute it outside the compiled function, and pass the result in.",),
+    ),
+    Reason(
+        "unsupported-instruction", "A Python construct that is not captured",
+        "Capture does not follow this: {detail}.",
+        ("Move the construct out of the function that does the array work.",),
+    ),
+    Reason(
+        "with-statement", "A with statement whose context manager is not followed",
+        "What {detail} does on the way in and out is not code that capture can follow.",
         ("Put the array work into a function of its own, and call it inside the with block.",),
     ),
-    Reason("raises", "An exception is raised", "{detail}", ("Check arguments before calling the compiled function.",)),
     Reason(
-        "operation-raises", "An operation would raise an error", "Plain Python will raise it: {detail}", (),
+        "raises", "An exception is raised",
+        "The program comes to {detail}. Errors and their tracebacks are plain Python's own.",
+        ("Decide with `if` what is expected to happen, and raise only for what is not.",),
     ),
-    Reason("advanced-indexing", "Indexing with arrays or lists", "{detail}", ("np.where keeps the shape.",)),
-    Reason("undefined-contents", "An array with undefined contents", "{detail}", ("Use np.zeros or np.full.",)),
-    Reason("memory-order", "A result whose memory order is known only at run time", "{detail}",
-           ("np.ascontiguousarray(x) before it fixes the order.",)),
-    Reason("generator", "A generator or coroutine", "{detail} is not followed by this version.", ()),
-    Reason("recursion", "Calls nest too deeply to be followed", "{detail}", ()),
+    Reason(
+        "operation-raises", "An operation would raise an error or a warning",
+        "Plain Python gives the error, so that its text and traceback are Python's own: {detail}.",
+        ("Ask for shapes, keys and types with `if` before the operation.",),
+    ),
+    Reason(
+        "advanced-indexing", "Indexing with arrays or lists",
+        "Elements are picked by a list or an array: {detail}.",
+        ("Slices are captured, and np.where(mask, value, other) keeps the shape.",),
+    ),
+    Reason(
+        "undefined-contents", "An array with undefined contents",
+        "{detail} holds other values in each run.",
+        ("Compute the result as a new array, or start from np.zeros or np.full.",),
+    ),
+    Reason(
+        "memory-order", "The memory order of an array is needed",
+        "Strides are settled when the compiled code runs, and capture cannot say now what plain NumPy would give: "
+        "{detail}.",
+        ("np.ascontiguousarray(x) before it fixes the order.",),
+    ),
+    Reason(
+        "generator", "A generator or coroutine",
+        "{detail} runs in pieces, with its caller's code in between.",
+        ("Return a list, or put the array work of one step into a function of its own.",),
+    ),
+    Reason(
+        "recursion", "Calls nest too deeply to be followed",
+        "{detail} Capture goes no deeper.",
+        ("Write the recursion as a loop.",),
+    ),
     Reason(
         "too-long", "Too many instructions to follow",
-        "{detail} Loops over Python values are unrolled by this version, up to config.max_instructions.",
+        "{detail} Loops over Python values are unrolled, up to config.max_instructions in all.",
         ("Express the loop with whole-array operations.",),
     ),
-    Reason("disabled-function", "A function is excluded from compilation", "{detail}", ()),
-    Reason("compiled-by-itself", "A compiled function is called", "{detail} has graphs of its own.", ()),
-    Reason("graph-break-call", "tcompile.graph_break() is called", "{detail}", ()),
-    Reason("no-code", "The function has no Python bytecode", "{detail}", ()),
-    Reason("object-identity", "An identity test on a computed value", "{detail}", ("Compare with == instead.",)),
-    Reason("cond-mismatch", "tcompile.cond's branches do not fit together", "{detail}",
-           ("Both branches must return arrays of the same shapes and dtypes, and neither may return an operand "
-            "itself.",)),
+    Reason(
+        "disabled-function", "A function that is excluded from compilation is called",
+        "{detail}",
+        ("Call it before or after the array work, or take tcompile.disable away.",),
+    ),
+    Reason(
+        "compiled-by-itself", "A compiled function is called",
+        "{detail} has graphs of its own.",
+        ("Nothing needs to be done: its calls are compiled all the same.",),
+    ),
+    Reason(
+        "graph-break-call", "tcompile.graph_break() is called",
+        "{detail}",
+        ("Take the call away, and capture goes on.",),
+    ),
+    Reason(
+        "object-identity", "An identity test on a computed value",
+        "Whether {detail} holds depends on which objects Python makes, and a graph makes others.",
+        ("Compare with == instead.",),
+    ),
+    Reason(
+        "cond-mismatch", "tcompile.cond's branches do not fit together",
+        "{detail}",
+        ("Both branches must return new arrays of the same shapes and dtypes: write y.copy() for an operand y.",),
+    ),
     Reason(
         "internal-error", "Capture failed inside tcompile",
-        "{detail} This is a bug of tcompile's; please report it.", (),
+        "{detail} This is a bug of tcompile's, and the function runs in plain Python.",
+        ("Please report it, with the function and this text.",),
     ),
 ]  # fmt: skip
 CATALOGUE: dict[str, Reason] = {row.id: row for row in _ROWS}
@@ -136,8 +193,11 @@ class GraphBreak(Exception):
 
     @property
     def explanation(self) -> str:
-        """The row's explanation with the detail filled in."""
-        return self.reason.explanation.replace("{detail}", self.detail)
+        """The row's explanation with the detail filled in, as sentences."""
+        template = self.reason.explanation
+        text = template.replace("{detail}", self.detail.removesuffix(".") if "{detail}." in template else self.detail)
+        # A name (`np.unique`) and what the user wrote stay as they are.
+        return text if template == "{detail}" or not text.partition(" ")[0].isalpha() else text[0].upper() + text[1:]
 
     def full_text(self) -> str:
         """What ``fullgraph=True`` raises: headline, explanation, hints, the user's lines."""

@@ -325,7 +325,7 @@ def _int(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Val
     if len(args) == 1 and isinstance(args[0], IntegerValue):
         return args[0]
     if len(args) == 1 and isinstance(args[0], ArrayValue):
-        raise CannotCapture("array-conversion", f"int({args[0].describe()})")
+        raise CannotCapture("array-conversion", f"int() is taken of {args[0].describe()}")
     if len(args) == 1 and isinstance(args[0], FloatValue):
         raise CannotCapture("data-dependent-value", "int of a float that varies")
     return tx.fold(int, args, kwargs)
@@ -338,7 +338,7 @@ def _float(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> V
     if len(args) == 1 and isinstance(args[0], IntegerValue):
         return tx.compute("float({})", args, float)
     if len(args) == 1 and isinstance(args[0], ArrayValue):
-        raise CannotCapture("array-conversion", f"float({args[0].describe()})")
+        raise CannotCapture("array-conversion", f"float() is taken of {args[0].describe()}")
     return tx.fold(float, args, kwargs)
 
 
@@ -410,7 +410,7 @@ def _has(tx: Capture, value: Value, name: str) -> bool:
     found = hasattr(value.python_type, name)
     if not found and not isinstance(value, ArrayValue | SequenceValue | DictValue | FloatValue | IntegerValue):
         # Functions have attributes of their own.
-        raise CannotCapture("unsupported-object", f"hasattr of {value.describe()}")
+        raise CannotCapture("unsupported-object", f"hasattr() is asked of {value.describe()}.")
     return found
 
 

@@ -147,7 +147,7 @@ def equal(tx: Capture, left: Value, right: Value) -> bool:
     if isinstance(left, Constant) and isinstance(right, Constant) and left.value is right.value:
         return True
     if any(isinstance(side, FloatValue) and math.isnan(side.hint) for side in (left, right)):
-        raise CannotCapture("object-identity", "A NaN that varies is compared in a container")  # equal to itself alone
+        raise CannotCapture("object-identity", "an equality of containers with a NaN in them")  # equal to itself
     return binary(tx, "==", left, right).truth(tx)
 
 
@@ -163,7 +163,7 @@ def unary(tx: Capture, sign: str, value: Value) -> Value:
     if isinstance(value, ObjectValue):
         return value.operator(tx, {"-": "__neg__", "+": "__pos__", "~": "__invert__"}[sign], [])
     if sign == "~" and isinstance(value, Constant) and type(value.value) is bool:
-        raise CannotCapture("unsupported-operands", "~ of a bool, of which Python 3.12 and later warn")
+        raise CannotCapture("unsupported-operands", "`~` of a bool (Python 3.12 and later warn of it)")
     return tx.fold(UNARY[sign], [value], {})
 
 

@@ -102,7 +102,7 @@ class Capture:
     def refuse_stored_global(self, module: types.ModuleType, name: str) -> None:
         """Stops where a module's attribute is read that the captured code itself has stored as a global."""
         if name in self.effects and self.frames and vars(module) is self.frames[0].function.globals:
-            raise CannotCapture("side-effect", f"Assigning the global `{name}`, which is also read as an attribute,")
+            raise CannotCapture("side-effect", f"Assigning the global `{name}`, also read as an attribute,")
 
     def wrap_found(self, found: Any) -> Value:
         """The value of an attribute of a guarded constant: itself constant."""
@@ -265,7 +265,8 @@ class Capture:
             source = ComputedSource(template.format(*fields), tuple(parts))
             return Constant(self.decide(source, "{}", source.text, result))
         if type(result) is not float:
-            raise CannotCapture("unsupported-operands", f"`{template}` of run-time numbers gives {result!r}.")
+            text = ComputedSource(template.format(*fields), tuple(parts)).text
+            raise CannotCapture("unsupported-operands", f"`{text}` of numbers that vary")
         # The result's type may change with the values (a negative base gives a complex power).
         source = ComputedSource(f"({template.format(*fields)})", tuple(parts))
         text = f"type({source.text}) is float"
@@ -279,7 +280,7 @@ class Capture:
             return f"({number!r})" if math.isfinite(number) else f"float({str(number)!r})"
         if type(number) is bool or (type(number) is int and abs(number) < 1 << 64):
             return f"({number})"
-        raise CannotCapture("unsupported-operands", f"{type(number).__name__} beside a run-time number")
+        raise CannotCapture("unsupported-operands", f"a {type(number).__name__} beside a number that varies")
 
     # -- calls -----------------------------------------------------------------------------------------------------
     def fold(self, function: Callable[..., Any], args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
@@ -325,7 +326,7 @@ class Capture:
         frame = Frame(self, function, bind_arguments(self, function, args, kwargs))
         if function.code.co_flags & 0x20:
             if has_blocks(function.code):
-                raise CannotCapture("generator", f"{function.describe()}, with `try` or `with` in it,")
+                raise CannotCapture("generator", f"{function.describe()} (with `try` or `with` in it)")
             return IteratorValue(frame.generate())
         if function.code.co_flags & 0x280:
             raise CannotCapture("generator", function.describe())

@@ -190,7 +190,7 @@ def _delete_global(f: Frame, i: dis.Instruction) -> None:
 
 @handler("LOAD_BUILD_CLASS", "SETUP_ANNOTATIONS")
 def _class_statement(f: Frame, i: dis.Instruction) -> None:
-    raise CannotCapture("unsupported-instruction", "of a class statement or annotation")
+    raise CannotCapture("unsupported-instruction", "a class statement or an annotation")
 
 
 @handler("IMPORT_NAME", "IMPORT_FROM")

@@ -38,9 +38,8 @@ class ArrayValue(Value):
 
     def describe(self) -> str:
         """The type and, where there is one, the user's name."""
-        kind = "scalar" if self.traced.scalar else "array"
-        name = f"`{self.source.text}`, " if self.source is not None else ""
-        return f"{name}{'a' if name else 'A'} {kind} of type {self.traced.type}"
+        kind = f"{'a scalar' if self.traced.scalar else 'an array'} of type {self.traced.type}"
+        return f"`{self.source.text}` ({kind})" if self.source is not None else kind
 
     def export(self, tx: Capture) -> Any:
         """What it holds now."""
@@ -68,7 +67,7 @@ class ArrayValue(Value):
 
     def store_item(self, tx: Capture, key: Value, value: Value) -> None:
         """Assignment to elements is not captured by this version."""
-        raise CannotCapture("writes-to-array", f"An item assignment to {self.describe()}")
+        raise CannotCapture("writes-to-array", f"Assigning an item of {self.describe()}")
 
     def update(self, tx: Capture, sign: str, right: Value) -> Value:
         """``self sign= right``: the object itself with new contents, or a new object for scalars."""
@@ -115,7 +114,7 @@ class ArrayMethod(Value):
 
     def describe(self) -> str:
         """The method's name."""
-        return f"Method `{self.name}` of {self.array.describe()}"
+        return f"the method `{self.name}` of {self.array.describe()}"
 
     def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """Asks the array."""

@@ -33,15 +33,16 @@ class Value:
 
     def describe(self) -> str:
         """The value in a few words, for break texts."""
-        return f"`{self.source.text}`" if self.source is not None else f"a {type(self).__name__}"
+        kind = type(self).__name__.removesuffix("Value").lower()
+        return f"`{self.source.text}`" if self.source is not None else f"a {kind}"
 
     def export(self, tx: Capture) -> Any:
         """The value as a frontend takes it: plain Python with traced leaves."""
-        raise CannotCapture("unsupported-argument", f"{self.describe()} is passed to an array function.")
+        raise CannotCapture("unsupported-argument", f"{self.describe()} in place of an array")
 
     def attribute(self, tx: Capture, name: str) -> Value:
         """``value.name``."""
-        raise CannotCapture("unsupported-object", f"Attribute {name!r} of {self.describe()} is read.")
+        raise CannotCapture("unsupported-object", f"The attribute `{name}` of {self.describe()} is read.")
 
     def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """``value(*args, **kwargs)``."""
@@ -49,7 +50,7 @@ class Value:
 
     def method(self, tx: Capture, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """``value.name(*args, **kwargs)`` for a built-in method."""
-        raise CannotCapture("unknown-function", f"Method {name!r} of {self.describe()}")
+        raise CannotCapture("unknown-function", f"the method `{name}` of {self.describe()}")
 
     def item(self, tx: Capture, key: Value) -> Value:
         """``value[key]``."""
@@ -57,11 +58,11 @@ class Value:
 
     def store_item(self, tx: Capture, key: Value, value: Value) -> None:
         """``self[key] = value``."""
-        raise CannotCapture("side-effect", f"An item of {self.describe()} is assigned, which")
+        raise CannotCapture("side-effect", f"Assigning an item of {self.describe()}")
 
     def delete_item(self, tx: Capture, key: Value) -> None:
         """``del self[key]``."""
-        raise CannotCapture("side-effect", f"An item of {self.describe()} is deleted, which")
+        raise CannotCapture("side-effect", f"Deleting an item of {self.describe()}")
 
     def truth(self, tx: Capture) -> bool:
         """``bool(value)``."""

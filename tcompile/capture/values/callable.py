@@ -103,7 +103,7 @@ class FunctionValue(Value):
 
     def describe(self) -> str:
         """The function's name."""
-        return f"Function `{self.code.co_qualname}`"
+        return f"the function `{self.code.co_qualname}`"
 
     def attribute(self, tx: Capture, name: str) -> Value:
         """Metadata of an existing function."""
@@ -183,7 +183,7 @@ class IteratorValue(Value):
 
     def describe(self) -> str:
         """Iterators have no better name."""
-        return "An iterator"
+        return "an iterator"
 
     def iterate(self, tx: Capture) -> Iterator[Value]:
         """Itself."""

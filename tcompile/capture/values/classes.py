@@ -38,7 +38,7 @@ def lookup(cls: type, name: str) -> Any:
 def guard_definition(tx: Capture, cls: type, name: str, found: Any) -> None:
     """Guards that ``cls`` still defines ``name`` as ``found``, a function, property, static or class method."""
     if _metaclass_decides(cls, name):
-        raise CannotCapture("unsupported-object", f"{cls.__qualname__}.{name}, which its metaclass defines too,")
+        raise CannotCapture("unsupported-object", f"`{cls.__qualname__}.{name}` is defined by its metaclass too.")
     held = tx.prologue.constant(cls)
     code = f"{held}.{name}"
     if isinstance(found, staticmethod):
@@ -54,7 +54,7 @@ def bound(tx: Capture, owner: Value, cls: type, name: str, found: Any) -> Value 
     """``owner.name`` where the class defines it as a function, property, static or class method; else None."""
     if isinstance(found, property):
         if not isinstance(found.fget, types.FunctionType):
-            raise CannotCapture("unsupported-object", f"Property {name!r} of {owner.describe()}")
+            raise CannotCapture("unsupported-object", f"The property `{name}` of {owner.describe()} is read.")
         guard_definition(tx, cls, name, found)
         return FunctionValue.of(tx, found.fget, None).call(tx, [owner], {})
     if isinstance(found, types.FunctionType):
@@ -86,7 +86,7 @@ def class_attribute(tx: Capture, owner: Value, cls: type, name: str) -> Value:
 
         return BuiltinMethod(owner, name)
     if hasattr(type(found), "__get__"):
-        raise CannotCapture("unsupported-object", f"Attribute {name!r} of {owner.describe()} is a descriptor.")
+        raise CannotCapture("unsupported-object", f"The attribute `{name}` of {owner.describe()} is a descriptor.")
     return tx.wrap(found, AttributeSource(ConstantSource.of(cls.__qualname__, cls), name))
 
 
@@ -95,13 +95,13 @@ def attribute_of_class(tx: Capture, cls: type, name: str, source: Source | None)
     if issubclass(cls, enum.Enum):
         member = cls.__members__.get(name)
         if member is None:
-            raise CannotCapture("unsupported-object", f"Attribute {name!r} of the enumeration {cls.__qualname__}")
+            raise CannotCapture("unsupported-object", f"`{cls.__qualname__}.{name}` is no member.")
         return tx.wrap_found(member)
     if _metaclass_decides(cls, name):
         if name in ("__name__", "__qualname__", "__module__", "__doc__"):
             held = source or ConstantSource.of(cls.__qualname__, cls)
             return tx.wrap(getattr(cls, name), AttributeSource(held, name))
-        raise CannotCapture("unsupported-object", f"Attribute {name!r} of the class {cls.__qualname__}")
+        raise CannotCapture("unsupported-object", f"The attribute `{name}` of the class {cls.__qualname__} is read.")
     found = lookup(cls, name)
     if found is MISSING:
         raise CannotCapture("operation-raises", f"type object {cls.__qualname__!r} has no attribute {name!r}")
@@ -110,7 +110,7 @@ def attribute_of_class(tx: Capture, cls: type, name: str, source: Source | None)
         return tx.wrap(getattr(cls, name), where)
     if tx.inlined_function(found) is not None:
         return tx.wrap(found, where)
-    raise CannotCapture("unsupported-object", f"Attribute {name!r} of the class {cls.__qualname__} is a descriptor.")
+    raise CannotCapture("unsupported-object", f"`{cls.__qualname__}.{name}` is a descriptor.")
 
 
 def _metaclass_decides(cls: type, name: str) -> bool:

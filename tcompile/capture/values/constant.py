@@ -68,11 +68,11 @@ class Constant(Value):
             return tx.wrap(found, AttributeSource(self.source or ConstantSource.of(owner.__name__, owner), name))
         if isinstance(owner, enum.Enum):
             if name not in ("name", "value"):
-                raise CannotCapture("unsupported-object", f"Attribute {name!r} of {self.describe()}")
+                raise CannotCapture("unsupported-object", f"The attribute `{name}` of {self.describe()} is read.")
             return tx.wrap(found, AttributeSource(self.source or ConstantSource.of(str(owner), owner), name))
         fixed = type(owner) in _LITERALS or isinstance(owner, type | np.generic) or tx.is_fixed(owner)
         if not fixed and name not in ("__name__", "__qualname__", "__module__", "__doc__"):
-            raise CannotCapture("unsupported-object", f"Attribute {name!r} of {self.describe()}")
+            raise CannotCapture("unsupported-object", f"The attribute `{name}` of {self.describe()} is read.")
         return tx.wrap_found(found)
 
     def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.sources import Source
+from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.classes import class_attribute
-from tcompile.capture.values.constant import Constant, IntegerValue, integer
+from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph.ops.movement import slice_bounds, slice_length
 
@@ -31,7 +32,7 @@ def index_of(key: Value) -> int:
             return operator.index(key.value)
         except TypeError as error:
             raise CannotCapture("operation-raises", str(error)) from error
-    raise CannotCapture("data-dependent-value", f"An index that is {key.describe()}")
+    raise CannotCapture("data-dependent-value", f"{key.describe()} as an index")
 
 
 class SequenceValue(Value):
@@ -73,7 +74,7 @@ class SequenceValue(Value):
 
     def describe(self) -> str:
         """The kind and, where there is one, the user's name."""
-        return f"`{self.source.text}`, a {self.cls.__name__}" if self.source is not None else f"a {self.cls.__name__}"
+        return f"`{self.source.text}` (a {self.cls.__name__})" if self.source is not None else f"a {self.cls.__name__}"
 
     def export(self, tx: Capture) -> Any:
         """The same container of exported items."""
@@ -123,7 +124,7 @@ class SequenceValue(Value):
 
     def _require_own(self, name: str) -> None:
         if self.source is not None:
-            raise CannotCapture("side-effect", f"{self.describe()} is changed by {name}, which")
+            raise CannotCapture("side-effect", f"Changing {self.describe()} by {name}")
 
     def item(self, tx: Capture, key: Value) -> Value:
         """One item, or a new container for a slice."""
@@ -239,7 +240,7 @@ class DictValue(Value):
             return DictValue(dict(self.items))
         if name in ("update", "pop", "setdefault"):
             if self.source is not None:
-                raise CannotCapture("side-effect", f"{self.describe()} is changed by {name}, which")
+                raise CannotCapture("side-effect", f"Changing {self.describe()} by {name}")
             if name == "update" and len(args) <= 1 and all(isinstance(a, DictValue) for a in args):
                 for other in args:
                     assert isinstance(other, DictValue)
@@ -325,7 +326,7 @@ class DictViewValue(Value):
 
     def describe(self) -> str:
         """The kind of view."""
-        return f"A view of the {self.name} of {self.owner.describe()}"
+        return f"a view of the {self.name} of {self.owner.describe()}"
 
     def truth(self, tx: Capture) -> bool:
         """Whether the dict has items."""
@@ -452,7 +453,7 @@ class BuiltinMethod(Value):
 
     def describe(self) -> str:
         """The method's name."""
-        return f"Method `{self.name}` of {self.owner.describe()}"
+        return f"the method `{self.name}` of {self.owner.describe()}"
 
     def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """Asks the owner."""
@@ -469,4 +470,6 @@ def constant_of(value: Value, role: str) -> Any:
         return value.specialise()
     if isinstance(value, SequenceValue) and value.cls is tuple:
         return tuple(constant_of(item, role) for item in value.items)
+    if isinstance(value, ArrayValue | FloatValue):
+        raise CannotCapture("data-dependent-value", f"{value.describe()} as {role}")
     raise CannotCapture("unsupported-object", f"{value.describe()} is used as {role}.")

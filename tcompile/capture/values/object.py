@@ -35,7 +35,7 @@ class ObjectValue(Value):
 
     def describe(self) -> str:
         """The user's name and the class."""
-        return f"`{self.source.text}`, an object of class {type(self.value).__qualname__}"
+        return f"`{self.source.text}` (an object of class {type(self.value).__qualname__})"
 
     def attribute(self, tx: Capture, name: str) -> Value:
         """``object.name`` by Python's own look-up rules."""
@@ -52,7 +52,7 @@ class ObjectValue(Value):
         if isinstance(found, types.MemberDescriptorType):  # a slot
             return tx.wrap(self._read(name), where)
         if _is_data_descriptor(found):
-            raise CannotCapture("unsupported-object", f"Attribute {name!r} of {self.describe()} is a descriptor.")
+            raise CannotCapture("unsupported-object", f"The attribute `{name}` of {self.describe()} is a descriptor.")
         if isinstance(own, dict) and name in own:
             return tx.wrap(self._read(name), where)
         if found is MISSING:
@@ -64,7 +64,7 @@ class ObjectValue(Value):
         if value is not None:
             return value
         if hasattr(type(found), "__get__"):
-            raise CannotCapture("unsupported-object", f"Attribute {name!r} of {self.describe()} is a descriptor.")
+            raise CannotCapture("unsupported-object", f"The attribute `{name}` of {self.describe()} is a descriptor.")
         return tx.wrap(self._read(name), where)
 
     def has(self, tx: Capture, name: str) -> bool:
@@ -99,7 +99,7 @@ class ObjectValue(Value):
         cls = type(self.value)
         found = lookup(cls, name)
         if not isinstance(found, types.FunctionType):
-            raise CannotCapture("unknown-function", f"{name} of {self.describe()}")
+            raise CannotCapture("unknown-function", f"`{name}` of {self.describe()}")
         guard_definition(tx, cls, name, found)
         return MethodValue(self, tx.wrap_found(found))
 
@@ -141,7 +141,7 @@ class ObjectValue(Value):
             return None
         result = self._special(tx, name).call(tx, [other], {})
         if isinstance(result, Constant) and result.value is NotImplemented:
-            raise CannotCapture("unsupported-operands", f"{name} of {self.describe()} is not implemented.")
+            raise CannotCapture("unsupported-operands", f"`{name}` of {self.describe()}, which returns NotImplemented,")
         return result
 
     def operator(self, tx: Capture, name: str, args: Sequence[Value]) -> Value:
@@ -149,10 +149,10 @@ class ObjectValue(Value):
         cls = type(self.value)
         for other in args:  # a subclass's reflected method would come first
             if other.python_type is not cls and issubclass(other.python_type, cls):
-                raise CannotCapture("unsupported-operands", f"{name} of {self.describe()} and {other.describe()}")
+                raise CannotCapture("unsupported-operands", f"`{name}` of {self.describe()} and {other.describe()}")
         result = self._special(tx, name).call(tx, args, {})
         if isinstance(result, Constant) and result.value is NotImplemented:
-            raise CannotCapture("unsupported-operands", f"{name} of {self.describe()} is not implemented.")
+            raise CannotCapture("unsupported-operands", f"`{name}` of {self.describe()}, which returns NotImplemented,")
         return result
 
 
@@ -171,7 +171,7 @@ class OpaqueValue(Value):
 
     def describe(self) -> str:
         """The user's name and what it is."""
-        return f"`{self.source.text}`, {self.why},"
+        return f"`{self.source.text}` ({self.why})"
 
     def export(self, tx: Capture) -> Any:
         """Never goes into a graph."""

@@ -226,7 +226,7 @@ def _partial(tx: Capture, value: functools.partial[Any], source: Source) -> Valu
     args = tx.wrap(value.args, AttributeSource(source, "args"))
     kwargs = tx.wrap(value.keywords, AttributeSource(source, "keywords"))
     if not isinstance(args, SequenceValue) or not isinstance(kwargs, DictValue):
-        raise CannotCapture("unsupported-object", f"`{source.text}`")
+        raise CannotCapture("unsupported-object", f"`{source.text}` is a partial of a subclass.")
     return PartialValue(function, args.items, kwargs.items, source)
 
 
