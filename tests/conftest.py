@@ -13,8 +13,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture
-def load_tool() -> Callable[[str], ModuleType]:
-    """Imports a script of the folder tools."""
+def load_tool(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
+    """Imports a script of the folder tools, which finds the others beside it."""
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
 
     def load(name: str) -> ModuleType:
         spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")

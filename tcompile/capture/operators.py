@@ -53,7 +53,7 @@ def binary(tx: Capture, sign: str, left: Value, right: Value) -> Value:
         assert isinstance(array, ArrayValue)
         result = array.frontend.binary(tx.builder, sign, left.export(tx), right.export(tx))
         return tx.from_frontend(result, array)
-    if isinstance(right, ObjectValue):
+    if isinstance(right, ObjectValue) or isinstance(left, OpaqueValue) or isinstance(right, OpaqueValue):
         raise CannotCapture("unsupported-operands", f"{left.describe()} {sign} {right.describe()}")
     if isinstance(left, SequenceValue) or isinstance(right, SequenceValue):
         return _sequences(tx, sign, left, right)

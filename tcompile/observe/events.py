@@ -22,7 +22,7 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserLine:
-    """A place in the user's code; columns are 0-based."""
+    """A place in the user's code; columns are 0-based. ``end_line`` is set where it goes over several lines."""
 
     file: str = ""
     line: int = 0
@@ -30,6 +30,7 @@ class UserLine:
     end_column: int | None = None
     function: str = ""
     text: str = ""
+    end_line: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

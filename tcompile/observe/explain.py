@@ -19,15 +19,16 @@ from tcompile.observe.userline import format_stack
 
 @dataclass(frozen=True, slots=True)
 class BreakReason:
-    """One graph break: ``reason`` in a line, the user's lines outermost first, why, and what to do."""
+    """One graph break: ``reason`` in a line, the user's lines outermost first, why, what to do, and the reason's id."""
 
     reason: str
     user_stack: tuple[UserLine, ...]
     explanation: str = ""
     hints: tuple[str, ...] = ()
+    id: str = ""
 
     def __str__(self) -> str:
-        parts = [self.reason, format_stack(self.user_stack, title="")]
+        parts = [f"{self.reason} [{self.id}]" if self.id else self.reason, format_stack(self.user_stack, title="")]
         parts += [self.explanation, *(f"Hint: {hint}" for hint in self.hints)]
         return "\n".join(part for part in parts if part)
 
@@ -74,7 +75,7 @@ class ExplainOutput:
             elif isinstance(event, GraphBroke):
                 stack = event.stack or ((event.where,) if event.where.file else ())
                 reasons.append(
-                    BreakReason(event.headline or event.reason, stack, event.explanation, event.hints)
+                    BreakReason(event.headline, stack, event.explanation, event.hints, event.reason)
                 )
             elif isinstance(event, FellBack):
                 fell_back[f"{event.reason}: {event.detail}" if event.detail else event.reason] = None

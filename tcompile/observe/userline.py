@@ -3,16 +3,22 @@
 Enters: ``UserLine`` values. Leaves: text in the layout of Python's tracebacks, which editors and notebooks
 turn into links. Exists so that every error and report points at user code in one and the same way.
 
-Columns are those of the compiled code's positions: 0-based offsets in UTF-8 bytes of the whole line.
+Columns are those of the compiled code's positions: 0-based offsets in UTF-8 bytes of the whole line. Where ``end_line``
+is set, ``end_column`` counts in that line.
 """
 
 from __future__ import annotations
 
+import io
 import linecache
+import tokenize
 import unicodedata
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from tcompile.observe.events import UserLine
+
+_MAX_BLOCK = 6  # lines of one expression
 
 
 def format_stack(stack: Sequence[UserLine], *, title: str = "from user code:", caret: bool = True) -> str:
@@ -39,6 +45,9 @@ def format_line(line: UserLine, *, caret: bool = True) -> str:
     text = source_text(line)
     if not text.strip():
         return place
+    block = _block(line, text) if caret and line.end_line > line.line else []
+    if block:
+        return "\n".join([place, *(f"    {row}" for row in block)])
     shown = f"{place}\n    {text.strip()}"
     # Text that lost its indentation on the way can be marked only where the file gives it back.
     whole = text[:1].isspace() or text == _file_text(line)
@@ -90,16 +99,53 @@ def caret_line(line: UserLine, text: str) -> str:
     """Spaces and carets that mark ``line``'s columns under ``text.strip()``; "" where they mark nothing."""
     if line.column is None:
         return ""
+    here = line.end_column is not None and line.end_column > line.column and line.end_line <= line.line
+    return _marks(text, len(text) - len(text.lstrip()), line.column, line.end_column if here else None)
+
+
+def _block(line: UserLine, first: str) -> list[str]:
+    """The lines of an expression that goes over several, each with its carets; none where the file has others.
+
+    Of a long expression, the first lines and the last one.
+    """
+    texts = [first] + [_file_text(replace(line, line=number)) for number in range(line.line + 1, line.end_line + 1)]
+    if line.column is None or line.end_column is None or first != _file_text(line) or not texts[-1].strip():
+        return []
+    indent = min(len(text) - len(text.lstrip()) for text in texts if text.strip())
+    rows = []
+    for number, text in enumerate(texts):
+        if len(texts) > _MAX_BLOCK and _MAX_BLOCK - 1 <= number < len(texts) - 1:
+            rows += ["..."] if number == _MAX_BLOCK - 1 else []
+        elif text.strip():
+            start = line.column if not number else len(text) - len(text.lstrip())
+            marks = _marks(text, indent, start, line.end_column if number == len(texts) - 1 else None)
+            rows += [text[indent:].rstrip(), marks] if marks else [text[indent:].rstrip()]
+    return rows
+
+
+def _marks(text: str, indent: int, start: int, end: int | None) -> str:
+    """Carets under the bytes ``start`` to ``end`` (or to the end of the code) of ``text[indent:]``."""
     raw = text.rstrip().encode()
-    start = len(raw[: line.column].decode(errors="ignore"))
-    ends_here = line.end_column is not None and line.end_column > line.column
-    end = len(raw[: line.end_column].decode(errors="ignore")) if ends_here else len(text.rstrip())
-    indent = len(text) - len(text.lstrip())
-    start, end = max(start, indent), max(end, indent)
-    if start >= end:
+    first = max(len(raw[:start].decode(errors="ignore")), len(text) - len(text.lstrip()))
+    last = len(raw[:end].decode(errors="ignore")) if end is not None else _code_end(text)
+    if first >= last:
         return ""
-    lead = "".join("\t" if c == "\t" else " " * _width(c) for c in text[indent:start])
-    return lead + "^" * sum(map(_width, text[start:end]))
+    lead = "".join("\t" if c == "\t" else " " * _width(c) for c in text[indent:first])
+    return lead + "^" * sum(map(_width, text[first:last]))
+
+
+def _code_end(text: str) -> int:
+    """Where the code of a line ends and its comment, if any, begins."""
+    end = len(text.rstrip())
+    if "#" not in text:
+        return end
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text.strip()).readline):
+            if token.type == tokenize.COMMENT:
+                return len(text[: len(text) - len(text.lstrip()) + token.start[1]].rstrip())
+    except (tokenize.TokenError, SyntaxError):  # a part of a statement: no comment was met before its end
+        pass
+    return end
 
 
 def _width(character: str) -> int:

@@ -3,18 +3,23 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import linecache
+import re
 import traceback
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
-from differential import check
+from differential import assert_same, check
 
 import tcompile
+from tcompile.capture.breaks import CATALOGUE
 from tcompile.errors import Unsupported
+from tcompile.observe.userline import source_text
 
 from .helpers import X, broken, whole, x, xy
 
@@ -340,3 +345,55 @@ def test_warnings_of_work_that_nobody_reads():
         return 1
 
     check(f, x)
+
+
+# -- the catalogue: each reason has an example that breaks, and a rewrite that does not
+
+PACKAGE = Path(tcompile.__file__).parent
+WITHOUT_EXAMPLE = {
+    "internal-error",  # a bug
+    "compiled-by-itself",  # in cells, and no break of the function's
+}
+
+
+def reasons_raised():
+    """The ids that the sources name where they stop capture."""
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+                if getattr(node.func, "id", "") in ("CannotCapture", "GraphBreak"):
+                    yield node.args[0].value
+
+
+def test_the_catalogue_has_the_reasons_that_are_raised_and_no_other():
+    assert set(reasons_raised()) == set(CATALOGUE)
+
+
+@pytest.mark.parametrize("reason", CATALOGUE.values(), ids=lambda reason: reason.id)
+def test_each_reason_is_explained(reason):
+    assert re.fullmatch(r"[a-z]+(-[a-z]+)*", reason.id)
+    for text in (reason.headline, reason.explanation, *reason.hints):
+        assert text and text == text.strip() and "  " not in text
+    assert reason.hints and all(hint.endswith((".", "?")) for hint in reason.hints)
+    assert not reason.headline.endswith(".")
+    assert reason.explanation.count("{") == reason.explanation.count("{detail}")
+
+
+@pytest.mark.parametrize("reason", [id for id in CATALOGUE if id not in WITHOUT_EXAMPLE])
+def test_the_example_of_each_reason(load_tool, reason):
+    tool = load_tool("write_graph_breaks")
+    example = tool.EXAMPLES[reason]
+    plain, _ = tool.run(example.program, example, compile=False)
+    value, breaks = tool.run(example.program, example, compile=True)
+    assert_same(value, plain)
+    assert [(broke.reason, broke.where.line) for broke in breaks] == [(reason, example.line)], breaks
+    (broke,) = breaks
+    assert source_text(broke.where).endswith(tool.HERE) and (broke.where.column is not None or reason == "generator")
+
+    value, breaks = tool.run(example.rewrite, example, compile="tcompile.compile(" not in example.rewrite)
+    assert breaks == []
+    np.testing.assert_allclose(value, plain)
+
+
+def test_examples_are_of_reasons_that_exist(load_tool):
+    assert set(load_tool("write_graph_breaks").EXAMPLES) == set(CATALOGUE) - WITHOUT_EXAMPLE

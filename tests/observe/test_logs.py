@@ -85,7 +85,7 @@ TEXTS = {
     "graph_code": ["[0/1] f: code of graph_0\n    def graph_0(x):\n        ...\n"],
     "guards": ["[0/1] f: 1 guard of graph_0\n    x.ndim == 1\n"],
     "graph_breaks": [
-        '[0/1] f: graph break: A branch\n  File "cell", line 2, in f\n    if x.sum() < 0:\n       ^^^^^^^\n'
+        '[0/1] f: graph break: A branch [branch]\n  File "cell", line 2, in f\n    if x.sum() < 0:\n       ^^^^^^^\n'
         "    Why.\n    Hint: Do.\n"
     ],
     "passes": ["[0/1] f: pass cse: 4 to 3 ops in 0.25 ms\n"],
@@ -101,7 +101,7 @@ DETAILS = {
     "recompiles": "[0/1] f: guard of entry 0 failed: x.shape[0] == 3: expected 3, seen 4\n"
     "    Hint: mark_dynamic(x, 0)\n" + TEXTS["recompiles"][0],
     "kernel_code": TEXTS["kernel_code"][0] + "assembly\n    vaddps\n",
-    "graph_breaks": '[0/1] f: graph break: A branch\n  File "cell", line 9, in g\n    f(x)\n'
+    "graph_breaks": '[0/1] f: graph break: A branch [branch]\n  File "cell", line 9, in g\n    f(x)\n'
     '  File "cell", line 2, in f\n    if x.sum() < 0:\n'
     "       ^^^^^^^\n    Why.\n    Hint: Do.\n",
 }

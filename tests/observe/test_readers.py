@@ -1,6 +1,7 @@
 """Recorder, history, explain and the layout of user lines."""
 
 import json
+import linecache
 import threading
 
 import numpy as np
@@ -193,6 +194,38 @@ def test_events_are_json():
 def test_caret(text, column, end, shown):
     line = UserLine(file="nowhere", line=1, column=column, end_column=end, text=text)
     assert format_line(line).splitlines()[-1] == "    " + shown
+
+
+def test_no_caret_under_a_comment():
+    line = UserLine(file="nowhere", line=1, column=4, text="    f('#', [  # why")
+    assert format_line(line).splitlines()[-1] == "    ^^^^^^^^"
+
+
+BLOCK = """\
+def f(x):
+    if True:
+        y = g(x,  # the first
+            h(x),
+
+            x, 1)
+    return y
+"""
+
+
+@pytest.mark.parametrize("most, shown", [
+    (6, ["y = g(x,  # the first", "    ^^^^", "    h(x),", "    ^^^^^", "    x, 1)", "    ^^^^^"]),
+    (3, ["y = g(x,  # the first", "    ^^^^", "    h(x),", "    ^^^^^", "...", "    x, 1)", "    ^^^^^"]),
+])  # fmt: skip
+def test_carets_under_an_expression_of_several_lines(tmp_path, monkeypatch, most, shown):
+    path = tmp_path / "m.py"
+    path.write_text(BLOCK)
+    monkeypatch.setattr(userline, "_MAX_BLOCK", most)
+    line = UserLine(file=str(path), line=3, end_line=6, column=12, end_column=17, text="y = g(x,  # the first")
+    assert format_line(line).splitlines()[1:] == [f"    {row}" for row in shown]
+    assert format_line(line, caret=False).splitlines()[1:] == ["    y = g(x,  # the first"]
+    path.write_text(BLOCK.replace("h(x),", "h(x)," * 2).replace("# the first", "# another"))
+    linecache.checkcache(str(path))
+    assert format_line(line).splitlines()[1:] == ["    y = g(x,  # the first"]
 
 
 @pytest.mark.parametrize("column, end", [(None, None), (99, 104)])

@@ -81,4 +81,4 @@ def _raise(f: Frame, i: dis.Instruction) -> None:
 
 @handler("BEFORE_WITH", "BEFORE_ASYNC_WITH")
 def _with(f: Frame, i: dis.Instruction) -> None:
-    raise CannotCapture("with-statement", f"`{f.tx.current_text()}`")
+    raise CannotCapture("with-statement", f.stack[-1].describe())
