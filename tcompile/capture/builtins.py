@@ -14,12 +14,12 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tcompile.capture.operators import BINARY, COMPARE, binary, contains, identical, unary
+from tcompile.capture.operators import BINARY, COMPARE, binary, contains, identical, ordered, unary
 from tcompile.capture.sources import AttributeSource, ComputedSource, ConstantSource, ItemSource
 from tcompile.capture.special import SPECIAL, refuse_marked
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
-from tcompile.capture.values.callable import IteratorValue, PartialValue
+from tcompile.capture.values.callable import FunctionValue, IteratorValue, MethodValue, PartialValue
 from tcompile.capture.values.classes import plain_constructor, plain_named_tuple
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
 from tcompile.capture.values.container import DictValue, RangeValue, SequenceValue, SliceValue, constant_of
@@ -194,7 +194,7 @@ def _enumerate(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) 
     first = args[1] if len(args) > 1 else kwargs.get("start", Constant(0))
     start = constant_of(first, "enumerate's start")
     values = args[0].iterate(tx)
-    return IteratorValue(SequenceValue([Constant(i), v], tuple) for i, v in enumerate(values, start))
+    return IteratorValue(tx, (SequenceValue([Constant(i), v], tuple) for i, v in enumerate(values, start)))
 
 
 @handles(zip)
@@ -209,30 +209,30 @@ def _zip(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Val
         except ValueError as error:
             raise CannotCapture("operation-raises", str(error)) from error
 
-    return IteratorValue(rows())
+    return IteratorValue(tx, rows())
 
 
 @handles(map)
 def _map(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     function, *sources = args
     columns = [s.iterate(tx) for s in sources]
-    return IteratorValue(function.call(tx, list(row), {}) for row in zip(*columns, strict=False))
+    return IteratorValue(tx, (function.call(tx, list(row), {}) for row in zip(*columns, strict=False)))
 
 
 @handles(filter)
 def _filter(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     function, values = args
     if isinstance(function, Constant) and function.value is None:
-        return IteratorValue(v for v in values.iterate(tx) if v.truth(tx))
-    return IteratorValue(v for v in values.iterate(tx) if function.call(tx, [v], {}).truth(tx))
+        return IteratorValue(tx, (v for v in values.iterate(tx) if v.truth(tx)))
+    return IteratorValue(tx, (v for v in values.iterate(tx) if function.call(tx, [v], {}).truth(tx)))
 
 
 @handles(reversed)
 def _reversed(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     if isinstance(args[0], RangeValue):
-        return IteratorValue(Constant(i) for i in reversed(args[0].fixed()))
+        return IteratorValue(tx, (Constant(i) for i in reversed(args[0].fixed())))
     if isinstance(args[0], SequenceValue):
-        return IteratorValue(reversed(args[0].items))
+        return IteratorValue(tx, reversed(args[0].items))
     raise CannotCapture("unknown-function", f"reversed of {args[0].describe()}")
 
 
@@ -240,14 +240,14 @@ def _reversed(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -
 def _iter(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     if len(args) != 1:
         raise CannotCapture("unknown-function", "iter with a sentinel")
-    return IteratorValue(args[0].iterate(tx))
+    return IteratorValue(tx, args[0].iterate(tx))
 
 
 @handles(next)
 def _next(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     if not isinstance(args[0], IteratorValue):
         raise CannotCapture("unknown-function", f"next of {args[0].describe()}")
-    found = next(args[0].values, None)
+    found = next(args[0], None)
     if found is not None:
         return found
     if len(args) > 1:
@@ -302,10 +302,9 @@ def _all(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Val
 
 @handles(sorted)
 def _sorted(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-    _no_keywords("sorted", {k: v for k, v in kwargs.items() if k != "reverse"})
-    plain = [constant_of(v, "an item sorted") for v in args[0].iterate(tx)]
-    reverse = bool(constant_of(kwargs["reverse"], "reverse")) if "reverse" in kwargs else False
-    return tx.fold(lambda: sorted(plain, reverse=reverse), (), {})
+    if not kwargs.keys() <= {"key", "reverse"}:
+        raise CannotCapture("operation-raises", f"sorted() with {sorted(kwargs)}")
+    return SequenceValue(ordered(tx, list(args[0].iterate(tx)), kwargs.get("key"), kwargs.get("reverse")), list)
 
 
 @handles(abs)
@@ -423,6 +422,14 @@ def _partial(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) ->
     return PartialValue(args[0], args[1:], kwargs)
 
 
+@handles(types.MethodType)
+def _method(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    function, owner = args
+    if not isinstance(function, FunctionValue) or (isinstance(owner, Constant) and owner.value is None):
+        raise CannotCapture("unknown-function", "MethodType")
+    return MethodValue(owner, function)
+
+
 @handles(functools.reduce)
 def _reduce(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     values = args[1].iterate(tx)
@@ -454,7 +461,7 @@ _ARITY: dict[Any, tuple[int, int]] = {
     len: (1, 1), range: (1, 3), slice: (1, 3), list: (0, 1), tuple: (0, 1), dict: (0, 1), enumerate: (1, 2),
     zip: (0, 9999), map: (2, 99), filter: (2, 2), reversed: (1, 1), iter: (1, 1), next: (1, 2), sum: (1, 2),
     min: (1, 9999), max: (1, 9999), any: (1, 1), all: (1, 1), sorted: (1, 1), abs: (1, 1), bool: (0, 1),
-    isinstance: (2, 2),
+    isinstance: (2, 2), types.MethodType: (2, 2),
     issubclass: (2, 2), getattr: (2, 3), hasattr: (2, 2), functools.partial: (1, 9999), functools.reduce: (2, 3),
     **dict.fromkeys([*BINARY.values(), *COMPARE.values()], (2, 2)),
     **dict.fromkeys([operator.getitem, operator.is_, operator.contains], (2, 2)),

@@ -207,6 +207,7 @@ class Frame:
         if not self.globals_are_root:
             raise CannotCapture("side-effect", f"Assigning the global `{name}` of another module")
         self._guard_root_globals()
+        self.tx.touch()
         self.tx.effects.pop(name, None)
         self.tx.effects[name] = Effect(name, value)
 

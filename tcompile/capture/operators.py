@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.values.array import ArrayValue
@@ -149,6 +149,26 @@ def equal(tx: Capture, left: Value, right: Value) -> bool:
     if any(isinstance(side, FloatValue) and math.isnan(side.hint) for side in (left, right)):
         raise CannotCapture("object-identity", "an equality of containers with a NaN in them")  # equal to itself
     return binary(tx, "==", left, right).truth(tx)
+
+
+def ordered(tx: Capture, values: Sequence[Value], key: Value | None, reverse: Value | None) -> list[Value]:
+    """``sorted(values, key=key, reverse=reverse)``."""
+
+    class Ranked:
+        """One value under its key, compared as the captured code compares."""
+
+        __slots__ = ("key", "value")
+
+        def __init__(self, value: Value) -> None:
+            self.value = value
+            by_itself = key is None or (isinstance(key, Constant) and key.value is None)
+            self.key = value if by_itself or key is None else key.call(tx, [value], {})
+
+        def __lt__(self, other: Ranked) -> bool:
+            return binary(tx, "<", self.key, other.key).truth(tx)
+
+    backwards = reverse is not None and reverse.truth(tx)
+    return [item.value for item in sorted([Ranked(value) for value in values], reverse=backwards)]
 
 
 def unary(tx: Capture, sign: str, value: Value) -> Value:

@@ -20,12 +20,15 @@ from tcompile.capture.sources import SizeSource, Source
 from tcompile.capture.state import Capture
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
-from tcompile.capture.values.container import DictValue, SequenceValue
-from tcompile.frontends.base import CannotCapture
+from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.graph import Graph, Node, ScalarType, TensorType
 from tcompile.graph.sizes import SymInt
 
 Entry = Callable[..., Any]
+
+
+class _HoldsItself(Exception):
+    """A value is part of itself."""
 
 
 class Rebuilder:
@@ -35,8 +38,12 @@ class Rebuilder:
         self.prologue = prologue
         self.lines: list[str] = []
         self.outputs: list[ArrayValue] = []
-        self._made: dict[int, str] = {}
+        self._made: dict[int, tuple[Value, str]] = {}
         self._open: set[int] = set()
+        self._unfilled: list[tuple[Value, str]] = []
+        self._making = False
+        self._empty_first = False
+        self._count = 0
 
     def load(self, source: Source) -> str:
         """The variable of a source."""
@@ -47,19 +54,55 @@ class Rebuilder:
         return self.prologue.constant(value)
 
     def rebuild(self, value: Value) -> str:
-        """Code for ``value``; one captured object becomes one object."""
-        if not isinstance(value, SequenceValue | DictValue) or value.source is not None:
+        """Code for ``value``; one captured object becomes one object, also where it holds itself."""
+        if self._making:
+            return self._make(value)
+        lines, outputs, made = len(self.lines), len(self.outputs), dict(self._made)
+        try:
+            return self._whole(value)
+        except _HoldsItself:  # once more: containers are made empty, and filled when all are there
+            self._made = made
+            del self.lines[lines:], self.outputs[outputs:]
+            self._empty_first = True
+            try:
+                return self._whole(value)
+            finally:
+                self._empty_first = False
+
+    def _whole(self, value: Value) -> str:
+        self._making, self._open, self._unfilled = True, set(), []
+        try:
+            code = self._make(value)
+            while self._unfilled:
+                shell, name = self._unfilled.pop(0)
+                self.lines += shell.fill(self, name)
+        finally:
+            self._making = False
+        return code
+
+    def _make(self, value: Value) -> str:
+        if value.source is not None or isinstance(value, Constant | IntegerValue | FloatValue | ArrayValue):
             return value.rebuild(self)
+        known = self._made.get(id(value))
+        if known is not None:
+            return known[1]
         if id(value) in self._open:
-            raise CannotCapture("unsupported-object", "A container that contains itself leaves the function.")
-        if id(value) not in self._made:
-            self._open.add(id(value))
-            code = value.rebuild(self)
-            self._open.discard(id(value))
-            name = f"t{len(self._made)}"
-            self.lines.append(f"{name} = {code}")
-            self._made[id(value)] = name
-        return self._made[id(value)]
+            raise _HoldsItself
+        self._open.add(id(value))
+        empty = value.shell(self) if self._empty_first or value.filled_last else None
+        code = value.rebuild(self) if empty is None else empty
+        self._open.discard(id(value))
+        name = self.name(code)
+        self._made[id(value)] = (value, name)
+        if empty is not None:
+            self._unfilled.append((value, name))
+        return name
+
+    def name(self, code: str) -> str:
+        """A new variable that holds the value of ``code``."""
+        self._count += 1
+        self.lines.append(f"t{self._count} = {code}")
+        return f"t{self._count}"
 
     def output(self, array: ArrayValue) -> str:
         """The variable of a graph output."""
@@ -147,6 +190,8 @@ def finish(tx: Capture, result: Value, arity: int) -> Captured:
             effects.append(f"del F.__globals__[{effect.name!r}]")
         else:
             effects.append(f"F.__globals__[{effect.name!r}] = {builder.rebuild(effect.value)}")
+    for changed in tx.mutated.values():
+        effects += changed.commit(builder)
     graph = tx.graph
     graph.outputs = [array.traced.node for array in builder.outputs]
     _bind_numbers(tx)

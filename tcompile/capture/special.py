@@ -187,7 +187,7 @@ def _visible_state(tx: Capture) -> list[Any]:
 
     def visit(value: Any) -> None:
         if id(value) in seen or (getattr(value, "source", None) is not None and not isinstance(value, ArrayValue)):
-            return  # what came from outside is never changed
+            return  # changes of what came from outside are counted
         if isinstance(value, ArrayValue):
             seen[id(value)] = id(value.traced)
         elif isinstance(value, SequenceValue):
@@ -205,4 +205,4 @@ def _visible_state(tx: Capture) -> list[Any]:
         for cell in frame.cells.values():
             seen[id(cell)] = id(cell.value)
             visit(cell.value)
-    return [sorted(seen.items(), key=lambda item: item[0]), list(tx.effects)]
+    return [sorted(seen.items(), key=lambda item: item[0]), list(tx.effects), tx.outside_mutations]

@@ -17,12 +17,21 @@ from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.dynamic import Profile
 from tcompile.capture.guards import Prologue
-from tcompile.capture.sources import ComputedSource, FunctionSource, SizeSource, Source
+from tcompile.capture.sources import (
+    AttributeSource,
+    ComputedSource,
+    ConstantSource,
+    FunctionSource,
+    ItemSource,
+    SizeSource,
+    Source,
+)
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
-from tcompile.capture.values.callable import FunctionValue, IteratorValue
+from tcompile.capture.values.callable import Cell, FunctionValue, IteratorValue
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import DictValue, SequenceValue, constant_of
+from tcompile.capture.values.object import ObjectValue
 from tcompile.frontends.base import Builder, CannotCapture, Frontend, Traced, TracedNumber
 from tcompile.graph import Graph, Node, ScalarType, SymInt, TensorType
 from tcompile.graph.ops import OPS
@@ -32,6 +41,7 @@ if TYPE_CHECKING:
     from tcompile.capture.interpreter import Frame
 
 MAX_DEPTH = 64
+_CHANGEABLE = (ArrayValue, SequenceValue, DictValue, ObjectValue)
 _QUIET = (int, float, bool, str, type(None), type)  # folding these warns of nothing
 _OURS = ("tcompile", "tcompile_jupyter")  # our own functions are called, never followed
 
@@ -45,6 +55,22 @@ class CaptureOptions:
     dynamic: bool | None = None
     max_instructions: int = 10_000
     enter_compiled: bool = True
+
+
+def _is_scalar(value: Value) -> bool:
+    """Whether a value is of a kind that never changes though its class may."""
+    if isinstance(value, ArrayValue):
+        return value.traced.scalar
+    return isinstance(value, SequenceValue) and value.cls is not list
+
+
+def _is_fixed(source: Source) -> bool:
+    """Whether the object at ``source`` is always the same: a closure cell of a function that the entry holds."""
+    while isinstance(source, AttributeSource | ItemSource):
+        if isinstance(source, AttributeSource) and source.name != "__closure__":
+            return False
+        source = source.base
+    return isinstance(source, ConstantSource)
 
 
 @dataclass
@@ -68,12 +94,18 @@ class Capture:
     frames: list[Frame] = field(default_factory=list)
     effects: dict[str, Effect] = field(default_factory=dict)
     instructions: int = 0
+    step: int = 0  # instructions of the compiled function itself that have been followed
+    mutations: int = 0  # how often captured state was changed in place
+    outside_mutations: int = 0  # how often something from outside was
+    mutated: dict[int, Value] = field(default_factory=dict)  # what came from outside and was changed, in order
     used_floats: bool = False
     input_sources: list[Source] = field(default_factory=list)
     symbol_texts: dict[str, str] = field(default_factory=dict)
     objects: dict[Source, Any] = field(default_factory=dict)  # what was found at each place
     number_symbols: dict[str, tuple[SymInt, Source]] = field(default_factory=dict)
     _homes: dict[int, Source] = field(default_factory=dict)
+    _outside: list[Value] = field(default_factory=list)  # the objects from outside that can change
+    _known: dict[int, Value] = field(default_factory=dict)  # the same by identity, but for arrays
     _wrapped: dict[Source, Value] = field(default_factory=dict)
     _arrays: dict[int, tuple[Traced, ArrayValue]] = field(default_factory=dict)
     _by_node: dict[Node, list[ArrayValue]] = field(default_factory=dict)
@@ -89,9 +121,71 @@ class Capture:
 
         found = self._wrapped.get(source)
         if found is None:
-            found = self._wrapped[source] = wrap(self, value, source)
-            self.objects[source] = value
+            found = self._known.get(id(value))
+            if found is None:
+                found = wrap(self, value, source)
+                self.objects[source] = value
+                if isinstance(found, _CHANGEABLE) and found.source is source and not _is_scalar(found):
+                    self._know(value, found)
+            else:  # one object in two places is one value
+                assert found.source is not None
+                other = found.source
+                text = f"{source.text} is {other.text}"
+                self.prologue.guard(source, f"{{}} is {self.prologue.load(other)}", text, "the same object")
+                self.objects[source] = value
+            self._wrapped[source] = found
         return found
+
+    def _know(self, value: Any, found: Value) -> None:
+        """Notes an object that can change, so that it is found again when it is met in a second place."""
+        for changed in self.mutated.values():
+            self._guard_apart(changed, found)
+        self._outside.append(found)
+        if not isinstance(found, ArrayValue):  # two names of one array share a graph until one of them is written
+            self._known[id(value)] = found
+
+    def cell(self, cell: types.CellType, source: Source, contents: Source) -> Cell:
+        """The captured closure cell found at ``source``; one for each cell."""
+        found = self._known.get(id(cell))
+        if found is None:
+            found = Cell(tx=self, outside=(cell, source, contents))
+            self.objects[source] = cell
+            self._know(cell, found)
+        elif found.source != source:
+            assert found.source is not None
+            if not (_is_fixed(source) and _is_fixed(found.source)):
+                where, text = self.prologue.load(found.source), f"{contents.text} is one variable"
+                self.prologue.guard(source, f"{{}} is {where}", text, "the same variable")
+        assert isinstance(found, Cell)
+        return found
+
+    def touch(self) -> None:
+        """Notes that captured state is about to change in place: the instruction that does it cannot be taken back."""
+        self.mutations += 1
+
+    def mutate(self, value: Value) -> None:
+        """Notes that ``value`` is about to change. What came from outside is brought up to date after the graph."""
+        self.touch()
+        if value.source is None:
+            return
+        self.outside_mutations += 1
+        if id(value) in self.mutated:
+            return
+        for other in list(self._outside):
+            self._guard_apart(value, other)
+        self.mutated[id(value)] = value
+
+    def _guard_apart(self, changed: Value, other: Value) -> None:
+        """Guards that a change of one object from outside is not seen through another."""
+        if changed is other or changed.source is None or other.source is None:
+            return
+        if changed.python_type is not other.python_type or (_is_fixed(changed.source) and _is_fixed(other.source)):
+            return
+        if self.objects[changed.source] is self.objects[other.source]:
+            raise CannotCapture("writes-to-array", f"{changed.describe()}, which is {other.source.text} too,")
+        text = f"{changed.source.text} is not {other.source.text}"
+        code = f"{{}} is not {self.prologue.load(other.source)}"
+        self.prologue.guard(changed.source, code, text, "another object")
 
     def home_of_globals(self, names: dict[str, Any], home: Source) -> Source:
         """The function through which a followed function's globals are read: one for each namespace."""
@@ -327,7 +421,7 @@ class Capture:
         if function.code.co_flags & 0x20:
             if has_blocks(function.code):
                 raise CannotCapture("generator", f"{function.describe()} (with `try` or `with` in it)")
-            return IteratorValue(frame.generate())
+            return IteratorValue(self, frame.generate())
         if function.code.co_flags & 0x280:
             raise CannotCapture("generator", function.describe())
         return frame.run()

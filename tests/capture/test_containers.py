@@ -276,42 +276,6 @@ def test_ranges_and_slices_as_arguments():
     assert compiled(range(0, 4, 2))[0] == 4
 
 
-@pytest.mark.parametrize("change", [
-    lambda items, table: items.append(1), lambda items, table: table.update(a=1), lambda items, table: items.pop(),
-    lambda items, table: table.__setitem__("z", 1),
-])  # fmt: skip
-def test_containers_from_outside_are_not_changed(change):
-    def f(a, items, table):
-        change(items, table)
-        return a + 1, items, table
-
-    whole_or_plain = tcompile.compile(f, backend="eager")
-    got, want = [[1, 2], {"a": 0}], [[1, 2], {"a": 0}]
-    result, expected = whole_or_plain(X, *got), f(X, *want)
-    assert got == want and result[1:] == expected[1:]
-    assert not whole_or_plain.graphs
-
-
-def test_assignments_to_items_from_outside_break():
-    def f(a, items):
-        items[0] = a
-        return a * 2
-
-    broken(f, lambda: (X, [1, 2]), "side-effect", "items[0] = a")
-
-    def g(a, items):
-        del items[0]
-        return a * 2
-
-    broken(g, lambda: (X, [1, 2]), "side-effect", "del items[0]")
-
-    def h(a, items):
-        items += [a]
-        return a * 2
-
-    broken(h, lambda: (X, [1, 2]), "side-effect", "items += [a]")
-
-
 def test_dict_keys_of_equal_value_and_other_type():
     compiled = tcompile.compile(lambda d: ([k for k in d], X + 1), backend="eager", fullgraph=True)
     assert [type(compiled({key: 0})[0][0]) for key in (1, True, 1)] == [int, bool, int]

@@ -26,17 +26,22 @@ def _make_function(f: Frame, i: dis.Instruction) -> None:
     code = constant_of(f.pop(), "code")
     flags = (i.arg or 0) if _MAKE_FUNCTION_FLAGS else 0
     closure = _closure(f.pop()) if flags & 8 else []
-    if flags & 4:
-        f.pop()  # annotations
+    annotations = _annotations(f.pop()) if flags & 4 else None
     kwdefaults = f.pop() if flags & 2 else None
     defaults = f.pop() if flags & 1 else None
     f.push(
         FunctionValue(
             code, f.function.globals, f.function.home, closure,
             _defaults(defaults) if isinstance(defaults, SequenceValue) else (),
-            _kwdefaults(kwdefaults) if isinstance(kwdefaults, DictValue) else None,
+            _kwdefaults(kwdefaults) if isinstance(kwdefaults, DictValue) else None, annotations=annotations,
         )
     )  # fmt: skip
+
+
+def _annotations(values: Value) -> DictValue:
+    assert isinstance(values, SequenceValue)
+    names = [constant_of(name, "a name") for name in values.items[::2]]
+    return DictValue(dict(zip(names, values.items[1::2], strict=True)))
 
 
 def _defaults(values: SequenceValue) -> list[Callable[[], Value]]:
@@ -66,6 +71,10 @@ def _set_function_attribute(f: Frame, i: dis.Instruction) -> None:
         function.defaults = tuple(_defaults(value))
     elif i.arg == 2 and isinstance(value, DictValue):
         function.kwdefaults = _kwdefaults(value)
+    elif i.arg == 4:
+        function.annotations = _annotations(value)
+    else:
+        raise CannotCapture("unsupported-instruction", i.opname)
     f.push(function)
 
 

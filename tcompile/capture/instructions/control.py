@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 @handler("GET_ITER")
 def _get_iter(f: Frame, i: dis.Instruction) -> None:
-    f.push(IteratorValue(f.pop().iterate(f.tx)))
+    f.push(IteratorValue(f.tx, f.pop().iterate(f.tx)))
 
 
 @handler("FOR_ITER")
 def _for_iter(f: Frame, i: dis.Instruction) -> None:
     iterator = f.stack[-1]
     assert isinstance(iterator, IteratorValue)
-    value = next(iterator.values, None)
+    value = next(iterator, None)
     if value is not None:
         f.push(value)
         return

@@ -31,7 +31,7 @@ def _return_generator(f: Frame, i: dis.Instruction) -> None:
 
 @handler("MAKE_CELL")
 def _make_cell(f: Frame, i: dis.Instruction) -> None:
-    f.cells[i.argval] = Cell(f.locals.pop(i.argval, None))  # from now on the variable lives in its cell
+    f.cells[i.argval] = Cell(f.tx, f.locals.pop(i.argval, None))  # from now on the variable lives in its cell
 
 
 @handler("PUSH_NULL")
@@ -120,8 +120,10 @@ def _store_fast(f: Frame, i: dis.Instruction) -> None:
 @handler("STORE_FAST_LOAD_FAST")
 def _store_load(f: Frame, i: dis.Instruction) -> None:
     store, load = i.argval
-    store_local(f, store, f.pop_unread())
-    f.push(f.load_local(load))
+    value = f.pop_unread()
+    loaded = value if load == store else f.load_local(load)  # first, as it may not be set
+    store_local(f, store, value)
+    f.push(loaded)
 
 
 @handler("STORE_FAST_STORE_FAST")
@@ -148,13 +150,13 @@ def _load_deref(f: Frame, i: dis.Instruction) -> None:
 
 @handler("STORE_DEREF")
 def _store_deref(f: Frame, i: dis.Instruction) -> None:
-    f.cells[i.argval].set(f.pop_unread(), i.argval)
+    f.cells[i.argval].set(f.pop_unread())
 
 
 @handler("DELETE_DEREF")
 def _delete_deref(f: Frame, i: dis.Instruction) -> None:
     f.cells[i.argval].get(i.argval)
-    f.cells[i.argval].set(None, i.argval)
+    f.cells[i.argval].set(None)
 
 
 def push_callable(f: Frame, value: Value) -> None:

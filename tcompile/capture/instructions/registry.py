@@ -15,6 +15,7 @@ from tcompile.capture.values.callable import Cell
 
 if TYPE_CHECKING:
     from tcompile.capture.interpreter import Frame
+    from tcompile.capture.program import Rebuilder
 
 Handler: TypeAlias = "Callable[[Frame, dis.Instruction], None]"
 HANDLERS: dict[str, Handler] = {}
@@ -50,3 +51,7 @@ class CellReference(Value):
 
     def __init__(self, cell: Cell) -> None:
         self.cell = cell
+
+    def rebuild(self, program: Rebuilder) -> str:
+        """The cell."""
+        return program.rebuild(self.cell)

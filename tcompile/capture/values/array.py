@@ -75,7 +75,9 @@ class ArrayValue(Value):
             return tx.from_frontend(self.frontend.binary(tx.builder, sign, self.traced, right.export(tx)))
         if self.shared:
             raise CannotCapture("writes-to-array", f"The operator {sign}= on {self.describe()}")
-        self.traced = self.frontend.inplace(tx.builder, sign, self.traced, right.export(tx))
+        replaced = self.frontend.inplace(tx.builder, sign, self.traced, right.export(tx))
+        tx.touch()
+        self.traced = replaced
         tx.remember(self)
         return self
 
@@ -119,3 +121,7 @@ class ArrayMethod(Value):
     def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """Asks the array."""
         return self.array.method(tx, self.name, args, kwargs)
+
+    def rebuild(self, program: Rebuilder) -> str:
+        """The method of the array."""
+        return f"{program.rebuild(self.array)}.{self.name}"

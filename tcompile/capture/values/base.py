@@ -25,6 +25,7 @@ class Value:
     """
 
     source: Source | None = None
+    filled_last = False  # whether it is always made empty and filled when all others are there
 
     @property
     def python_type(self) -> type:
@@ -76,11 +77,39 @@ class Value:
         """The values of ``iter(value)``, made as they are asked for."""
         raise CannotCapture("unsupported-object", f"{self.describe()} is iterated over.")
 
+    def store_attribute(self, tx: Capture, name: str, value: Value | None) -> None:
+        """``self.name = value``, or ``del self.name`` where ``value`` is None."""
+        raise CannotCapture("side-effect", f"Setting the attribute `{name}` of {self.describe()}")
+
     def rebuild(self, program: Rebuilder) -> str:
         """Python code that makes the object again in the entry program."""
         if self.source is None:
             raise CannotCapture("unsupported-object", f"{self.describe()} leaves the captured function.")
         return program.load(self.source)
+
+    def shell(self, program: Rebuilder) -> str | None:
+        """Code that makes the object without its contents, which ``fill`` adds; None where that cannot be."""
+        return None
+
+    def fill(self, program: Rebuilder, name: str) -> list[str]:
+        """The statements that give the object, made empty and called ``name``, its contents."""
+        raise AssertionError(f"{type(self).__name__} is made whole")
+
+    def commit(self, program: Rebuilder) -> list[str]:
+        """The statements that bring an object from outside into the state that the captured code left it in."""
+        raise AssertionError(f"{type(self).__name__} is never changed")
+
+
+class Unrebuildable(CannotCapture):
+    """``value`` cannot be made again where capture stops in its middle, like an iterator that has moved on.
+
+    ``value.born`` says at which step of the compiled function it came to be: before that, there is nothing to make.
+    """
+
+    def __init__(self, value: Value, born: int) -> None:
+        super().__init__("unsupported-object", f"{value.describe()} leaves the captured function.")
+        self.value = value
+        self.born = born
 
 
 class Unread(Value):

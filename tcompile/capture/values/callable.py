@@ -13,43 +13,70 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.sources import AttributeSource, CellSource, ConstantSource, ItemSource, Source
-from tcompile.capture.values.base import Unread, Value, settled
+from tcompile.capture.values.base import Unread, Unrebuildable, Value, settled
 from tcompile.frontends.base import CannotCapture
 
 if TYPE_CHECKING:
+    from tcompile.capture.program import Rebuilder
     from tcompile.capture.state import Capture
+    from tcompile.capture.values.container import DictValue
 
 
 Lazy = Callable[[], Value]  # a default: wrapped, and so guarded, only where a call uses it
 
 
-class Cell:
-    """A closure variable. ``own`` cells were made inside the function and may be rebound."""
+class Cell(Value):
+    """A closure variable. One from outside has a source, and is rebound after the graph."""
 
-    def __init__(self, value: Value | None = None, read: tuple[Any, Source] | None = None) -> None:
+    filled_last = True
+
+    def __init__(
+        self, tx: Capture, value: Value | None = None, outside: tuple[types.CellType, Source, Source] | None = None
+    ) -> None:
+        self.tx = tx
         self.value = value
-        self._read = read
+        self._found: Value | None = None
+        if outside is not None:
+            cell, self.source, contents = outside
+            with contextlib.suppress(ValueError):  # an empty cell
+                self.value = self._found = Unread(cell.cell_contents, contents)
+            self._contents = contents
 
     @property
-    def own(self) -> bool:
-        """Whether nobody outside the capture can see the cell."""
-        return self._read is None
+    def python_type(self) -> type:
+        """Always cell."""
+        return types.CellType
+
+    def describe(self) -> str:
+        """The variable's name where it has one."""
+        return "a closure variable" if self.source is None else f"the outer variable `{self._contents.text}`"
 
     def get(self, name: str) -> Value:
         """The contents. Raises CannotCapture where plain Python would raise NameError."""
-        if self.value is None and self._read is not None:
-            cell, source = self._read
-            with contextlib.suppress(ValueError):  # an empty cell
-                self.value = Unread(cell.cell_contents, source)
         if self.value is None:
             raise CannotCapture("operation-raises", f"free variable {name!r} is not set")
         return self.value
 
-    def set(self, value: Value | None, name: str) -> None:
-        """Rebinds the variable."""
-        if not self.own:
-            raise CannotCapture("side-effect", f"Assigning the outer variable `{name}`")
+    def set(self, value: Value | None) -> None:
+        """Rebinds the variable; None unbinds it."""
+        self.tx.mutate(self)
         self.value = value
+
+    def shell(self, program: Rebuilder) -> str:
+        """An unbound variable."""
+        return f"{program.constant(types.CellType)}()"
+
+    def fill(self, program: Rebuilder, name: str) -> list[str]:
+        """Binds the variable."""
+        return [] if self.value is None else [f"{name}.cell_contents = {program.rebuild(self.value)}"]
+
+    def commit(self, program: Rebuilder) -> list[str]:
+        """Binds or unbinds the variable."""
+        assert self.source is not None
+        name = program.load(self.source)
+        if self.value is None:
+            return [f"del {name}.cell_contents"] if self._found is not None else []
+        return [f"{name}.cell_contents = {program.rebuild(self.value)}"]
 
 
 class FunctionValue(Value):
@@ -59,6 +86,7 @@ class FunctionValue(Value):
         self, code: types.CodeType, globals: dict[str, Any], home: Source, closure: Sequence[Cell] = (),
         defaults: Sequence[Lazy] = (), kwdefaults: Mapping[str, Lazy] | None = None,
         function: types.FunctionType | None = None, source: Source | None = None,
+        annotations: DictValue | None = None,
     ) -> None:  # fmt: skip
         self.code = code
         self.globals = globals
@@ -68,13 +96,15 @@ class FunctionValue(Value):
         self.kwdefaults = dict(kwdefaults or {})
         self.function = function
         self.source = source
+        self.annotations = annotations  # of a function that the captured code has made
 
     @staticmethod
     def of(tx: Capture, function: types.FunctionType, source: Source | None) -> FunctionValue:
         """The value of an existing function; what it holds is read through ``source`` or the object itself."""
         home = source if source is not None else ConstantSource.of(function.__qualname__, function)
+        held_cells = AttributeSource(home, "__closure__")
         cells = [
-            Cell(read=(cell, CellSource(name, i, home)))
+            tx.cell(cell, ItemSource(held_cells, i), CellSource(name, i, home))
             for i, (name, cell) in enumerate(
                 zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
             )
@@ -116,6 +146,25 @@ class FunctionValue(Value):
         """Follows the function's bytecode."""
         return tx.inline(self, args, kwargs)
 
+    def rebuild(self, program: Rebuilder) -> str:
+        """The function itself where there is one, else a new one."""
+        if self.source is not None:
+            return program.load(self.source)
+        if self.function is not None:
+            return program.constant(self.function)
+        names = program.load(AttributeSource(self.home, "__globals__"))
+        cells = "".join(f"{program.rebuild(cell)}, " for cell in self.closure)
+        defaults = "".join(f"{program.rebuild(value())}, " for value in self.defaults)
+        code, name = program.constant(self.code), repr(self.code.co_name)
+        parts = [code, names, name, f"({defaults}) or None", f"({cells}) or None"]
+        made = program.name(f"{program.constant(types.FunctionType)}({', '.join(parts)})")
+        if self.kwdefaults:
+            named = ", ".join(f"{name!r}: {program.rebuild(value())}" for name, value in self.kwdefaults.items())
+            program.lines.append(f"{made}.__kwdefaults__ = {{{named}}}")
+        if self.annotations is not None:
+            program.lines.append(f"{made}.__annotations__ = {program.rebuild(self.annotations)}")
+        return made
+
     def truth(self, tx: Capture) -> bool:
         """Functions are true."""
         return True
@@ -141,6 +190,12 @@ class MethodValue(Value):
     def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """Calls the function with the owner first."""
         return self.function.call(tx, [self.owner, *args], kwargs)
+
+    def rebuild(self, program: Rebuilder) -> str:
+        """The object itself where it came from outside, else a new method."""
+        if self.source is not None:
+            return program.load(self.source)
+        return f"{program.constant(types.MethodType)}({program.rebuild(self.function)}, {program.rebuild(self.owner)})"
 
     def attribute(self, tx: Capture, name: str) -> Value:
         """The object and the function."""
@@ -170,16 +225,40 @@ class PartialValue(Value):
         """Calls the function with the stored arguments first."""
         return self.function.call(tx, [*self.args, *args], {**self.kwargs, **kwargs})
 
+    def rebuild(self, program: Rebuilder) -> str:
+        """The object itself where it came from outside, else a new partial."""
+        if self.source is not None:
+            return program.load(self.source)
+        parts = [program.rebuild(value) for value in (self.function, *self.args)]
+        named = ", ".join(f"{name!r}: {program.rebuild(value)}" for name, value in self.kwargs.items())
+        return f"{program.constant(functools.partial)}({', '.join(parts)}, **{{{named}}})"
+
     def truth(self, tx: Capture) -> bool:
         """Partials are true."""
         return True
 
 
 class IteratorValue(Value):
-    """An iterator in the middle of its work. It is private to the capture and cannot leave it."""
+    """An iterator in the middle of its work. It is private to the capture and cannot leave it.
 
-    def __init__(self, values: Iterator[Value]) -> None:
-        self.values = values
+    ``born`` is the step of the compiled function in which it was made.
+    """
+
+    def __init__(self, tx: Capture, values: Iterator[Value]) -> None:
+        self.tx = tx
+        self.born = tx.step
+        self._values = values
+
+    def __iter__(self) -> Iterator[Value]:
+        return self
+
+    def __next__(self) -> Value:
+        self.tx.touch()
+        return next(self._values)
+
+    def rebuild(self, program: Rebuilder) -> str:
+        """It has moved on: nobody can make it again."""
+        raise Unrebuildable(self, self.born)
 
     def describe(self) -> str:
         """Iterators have no better name."""
@@ -187,7 +266,7 @@ class IteratorValue(Value):
 
     def iterate(self, tx: Capture) -> Iterator[Value]:
         """Itself."""
-        return self.values
+        return self
 
     def truth(self, tx: Capture) -> bool:
         """Iterators are true."""

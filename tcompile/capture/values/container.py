@@ -1,7 +1,7 @@
 """Tuples, lists, dicts and their views, slices and ranges.
 
 A container made inside the function may be changed freely: nobody else sees it. A container that came in from outside
-is read under guards, item by item as they are used, and never changed (a change is a side effect, and breaks).
+is read under guards, item by item as they are used; a change of it is seen by later reads, and done after the graph.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.sources import Source
 from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import Value
+from tcompile.capture.values.base import Unread, Value, settled
 from tcompile.capture.values.classes import class_attribute
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
 from tcompile.frontends.base import CannotCapture
@@ -36,36 +36,43 @@ def index_of(key: Value) -> int:
 
 
 class SequenceValue(Value):
-    """A tuple or list; ``cls`` says which. A named tuple keeps its class."""
+    """A tuple or list; ``cls`` says which. A named tuple keeps its class.
+
+    What came in from outside holds its items unread until they are asked for.
+    """
 
     def __init__(self, items: list[Value], cls: type, source: Source | None = None) -> None:
         self._items = items
         self.cls = cls
         self.source = source
-        self._read: Callable[[int], Value] | None = None
-        self._count = 0
+        self._tx: Capture | None = None  # where items may be unread
+        self._found: tuple[Value, ...] = ()
 
     @staticmethod
-    def outside(count: int, read: Callable[[int], Value], cls: type, source: Source) -> SequenceValue:
-        """A container found at ``source``; ``read`` gives an item, and guards it, when it is asked for."""
-        value = SequenceValue([], cls, source)
-        value._read, value._count = read, count
+    def outside(tx: Capture, items: list[Value], cls: type, source: Source) -> SequenceValue:
+        """A container found at ``source``; ``items`` are read, and guarded, when they are asked for."""
+        value = SequenceValue(items, cls, source)
+        value._tx, value._found = tx, tuple(items)
         return value
 
     @property
     def items(self) -> list[Value]:
         """All items."""
-        if self._read is not None:
-            self._items = [self._read(i) for i in range(self._count)]
-            self._read = None
+        if self._tx is not None:
+            self._items[:] = [settled(self._tx, item) for item in self._items]
+            self._tx = None
         return self._items
 
     def __len__(self) -> int:
-        return self._count if self._read is not None else len(self._items)
+        return len(self._items)
 
     def at(self, position: int) -> Value:
         """One item."""
-        return self._items[position] if self._read is None else self._read(position % self._count)
+        item = self._items[position]
+        if type(item) is Unread:
+            assert self._tx is not None
+            item = self._items[position] = item.settle(self._tx)
+        return item
 
     @property
     def python_type(self) -> type:
@@ -93,38 +100,88 @@ class SequenceValue(Value):
         raise CannotCapture("operation-raises", f"{self.cls.__name__} has no attribute {name!r}")
 
     def method(self, tx: Capture, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-        """The list and tuple methods that need no comparison of arrays."""
+        """The list and tuple methods."""
+        run = _LIST_METHODS.get((name, len(args))) if self.cls is list else None
+        if name == "sort" and self.cls is list and not args and kwargs.keys() <= {"key", "reverse"}:
+            return self._sort(tx, kwargs)
         if kwargs:
             return super().method(tx, name, args, kwargs)
-        if name in ("append", "extend", "insert", "pop", "reverse", "clear") and self.cls is list:
-            self._require_own(name)
-            if name == "append" and len(args) == 1:
-                self.items.append(args[0])
-                return Constant(None)
-            if name == "extend" and len(args) == 1:
-                self.items.extend(list(self.items) if args[0] is self else args[0].iterate(tx))
-                return Constant(None)
-            if name == "insert" and len(args) == 2:
-                self.items.insert(index_of(args[0]), args[1])
-                return Constant(None)
-            if name == "pop" and len(args) <= 1:
-                position = index_of(args[0]) if args else -1
-                if not -len(self.items) <= position < len(self.items):
-                    raise CannotCapture("operation-raises", "pop index out of range")
-                return self.items.pop(position)
-            if name in ("reverse", "clear") and not args:
-                getattr(self.items, name)()
-                return Constant(None)
-        if name == "copy" and self.cls is list and not args:
-            return SequenceValue(list(self.items), list)
-        if name in ("index", "count") and len(args) == 1:
-            values = [constant_of(item, f"{self.cls.__name__}.{name}") for item in self.items]
-            return tx.fold(getattr(values, name), args, {})
+        if run is not None:
+            return run(self, tx, *args)
+        if name == "count" and len(args) == 1:
+            return Constant(sum(self._equal(tx, item, args[0]) for item in list(self.items)))
+        if name == "index" and 1 <= len(args) <= 3:
+            start, stop = ([index_of(arg) for arg in args[1:]] + [0, len(self)][len(args) - 1 :])[:2]
+            for position in range(*slice(start, stop).indices(len(self))):
+                if self._equal(tx, self.at(position), args[0]):
+                    return Constant(position)
+            raise CannotCapture("operation-raises", f"{args[0].describe()} is not in {self.describe()}")
         return super().method(tx, name, args, kwargs)
 
-    def _require_own(self, name: str) -> None:
-        if self.source is not None:
-            raise CannotCapture("side-effect", f"Changing {self.describe()} by {name}")
+    @staticmethod
+    def _equal(tx: Capture, item: Value, other: Value) -> bool:
+        from tcompile.capture.operators import equal
+
+        return equal(tx, item, other)
+
+    def _append(self, tx: Capture, value: Value) -> Value:
+        tx.mutate(self)
+        self._items.append(value)
+        return Constant(None)
+
+    def _extend(self, tx: Capture, values: Value) -> Value:
+        more = list(values.items) if isinstance(values, SequenceValue) else values.iterate(tx)
+        tx.mutate(self)
+        for value in more:  # one by one, as the iterator may look at the list
+            self._items.append(value)
+        return Constant(None)
+
+    def _insert(self, tx: Capture, position: Value, value: Value) -> Value:
+        where = index_of(position)
+        tx.mutate(self)
+        self._items.insert(where, value)
+        return Constant(None)
+
+    def _pop(self, tx: Capture, position: Value | None = None) -> Value:
+        where = index_of(position) if position is not None else -1
+        if not -len(self) <= where < len(self):
+            raise CannotCapture("operation-raises", "pop index out of range")
+        value = self.at(where)
+        tx.mutate(self)
+        del self._items[where]
+        return value
+
+    def _remove(self, tx: Capture, value: Value) -> Value:
+        position = self.method(tx, "index", [value], {})
+        assert isinstance(position, Constant)
+        tx.mutate(self)
+        del self._items[position.value]
+        return Constant(None)
+
+    def _reverse(self, tx: Capture) -> Value:
+        tx.mutate(self)
+        self._items.reverse()
+        return Constant(None)
+
+    def _clear(self, tx: Capture) -> Value:
+        tx.mutate(self)
+        self._items.clear()
+        return Constant(None)
+
+    def _copy(self, tx: Capture) -> Value:
+        return SequenceValue(list(self.items), list)
+
+    def _sort(self, tx: Capture, kwargs: Mapping[str, Value]) -> Value:
+        from tcompile.capture.operators import ordered
+
+        values = list(self.items)
+        tx.mutate(self)
+        self._items = []  # as the functions called by list.sort see it
+        found = ordered(tx, values, kwargs.get("key"), kwargs.get("reverse"))
+        if self._items:
+            raise CannotCapture("operation-raises", "list modified during sort")
+        self._items = found
+        return Constant(None)
 
     def item(self, tx: Capture, key: Value) -> Value:
         """One item, or a new container for a slice."""
@@ -136,24 +193,31 @@ class SequenceValue(Value):
         return self.at(position)
 
     def store_item(self, tx: Capture, key: Value, value: Value) -> None:
-        """Replaces one item of a list made inside the function."""
-        if self.cls is not list or isinstance(key, SliceValue):
+        """Replaces items of a list."""
+        if self.cls is not list:
             super().store_item(tx, key, value)
-        self._require_own("item assignment")
+        if isinstance(key, SliceValue):
+            where, values = key.constant(), list(value.iterate(tx))
+            if where.step not in (None, 1) and len(range(*where.indices(len(self)))) != len(values):
+                raise CannotCapture("operation-raises", "attempt to assign a sequence of another size to a slice")
+            tx.mutate(self)
+            self._items[where] = values
+            return
         position = index_of(key)
-        if not -len(self.items) <= position < len(self.items):
+        if not -len(self) <= position < len(self):
             raise CannotCapture("operation-raises", "list assignment index out of range")
-        self.items[position] = value
+        tx.mutate(self)
+        self._items[position] = value
 
     def delete_item(self, tx: Capture, key: Value) -> None:
-        """Deletes items of a list made inside the function."""
+        """Deletes items of a list."""
         if self.cls is not list:
             super().delete_item(tx, key)
-        self._require_own("deleting an item")
-        try:
-            del self.items[key.constant() if isinstance(key, SliceValue) else index_of(key)]
-        except IndexError as error:
-            raise CannotCapture("operation-raises", str(error)) from error
+        where = key.constant() if isinstance(key, SliceValue) else index_of(key)
+        if isinstance(where, int) and not -len(self) <= where < len(self):
+            raise CannotCapture("operation-raises", "list assignment index out of range")
+        tx.mutate(self)
+        del self._items[where]
 
     def truth(self, tx: Capture) -> bool:
         """Whether it has items."""
@@ -165,9 +229,10 @@ class SequenceValue(Value):
 
     def iterate(self, tx: Capture) -> Iterator[Value]:
         """The items, as a list iterator sees them (items added meanwhile included)."""
-        if self._read is None:
-            return iter(self._items)
-        return (self.at(i) for i in range(self._count))  # from outside: never changed
+        position = 0
+        while position < len(self._items):
+            yield self.at(position)
+            position += 1
 
     def rebuild(self, program: Rebuilder) -> str:
         """A display, or the named tuple's constructor."""
@@ -180,39 +245,80 @@ class SequenceValue(Value):
             return f"[{', '.join(items)}]"
         return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
 
+    def shell(self, program: Rebuilder) -> str | None:
+        """An empty list."""
+        return "[]" if self.cls is list else None
+
+    def fill(self, program: Rebuilder, name: str) -> list[str]:
+        """The items."""
+        return [f"{name}.extend([{', '.join(program.rebuild(item) for item in self.items)}])"]
+
+    def commit(self, program: Rebuilder) -> list[str]:
+        """As few changes as can be; the items that were not touched are not read."""
+        assert self.source is not None
+        name, old, new = program.load(self.source), self._found, self._items
+        changed = [i for i, (a, b) in enumerate(zip(old, new, strict=False)) if not same_object(a, b)]
+        if changed and len(old) != len(new):
+            return [f"{name}[:] = [{', '.join(program.rebuild(item) for item in new)}]"]
+        lines = [f"{name}[{i}] = {program.rebuild(new[i])}" for i in changed]
+        if len(new) > len(old):
+            lines.append(f"{name}.extend([{', '.join(program.rebuild(item) for item in new[len(old) :])}])")
+        elif len(new) < len(old):
+            lines.append(f"del {name}[{len(new)}:]")
+        return lines
+
+
+_LIST_METHODS: dict[tuple[str, int], Callable[..., Value]] = {
+    ("append", 1): SequenceValue._append, ("extend", 1): SequenceValue._extend, ("insert", 2): SequenceValue._insert,
+    ("pop", 0): SequenceValue._pop, ("pop", 1): SequenceValue._pop, ("remove", 1): SequenceValue._remove,
+    ("reverse", 0): SequenceValue._reverse, ("clear", 0): SequenceValue._clear, ("copy", 0): SequenceValue._copy,
+}  # fmt: skip
+
+
+def same_object(found: Value, now: Value) -> bool:
+    """Whether ``now`` is what was ``found`` at a place, read or not."""
+    return found is now or (now.source is not None and now.source == found.source)
+
 
 class DictValue(Value):
-    """A dict with constant keys."""
+    """A dict with constant keys. What came in from outside holds its values unread until they are asked for."""
 
     def __init__(self, items: dict[Any, Value], source: Source | None = None) -> None:
         self._items = items
         self.source = source
-        self._read: Callable[[Any], Value] | None = None
-        self._keys: dict[Any, None] = {}
+        self._tx: Capture | None = None  # where values may be unread
+        self._found: dict[Any, Value] = {}
+        self._deleted: dict[Any, None] = {}  # keys from outside that were deleted at some time
+        self._changes = 0  # how often keys came or went
 
     @staticmethod
-    def outside(keys: Sequence[Any], read: Callable[[Any], Value], source: Source) -> DictValue:
-        """A dict found at ``source``; ``read`` gives a value, and guards it, when it is asked for."""
-        value = DictValue({}, source)
-        value._read, value._keys = read, dict.fromkeys(keys)
+    def outside(tx: Capture, items: dict[Any, Value], source: Source) -> DictValue:
+        """A dict found at ``source``; values are read, and guarded, when they are asked for."""
+        value = DictValue(items, source)
+        value._tx, value._found = tx, dict(items)
         return value
 
     @property
     def items(self) -> dict[Any, Value]:
         """All keys and values."""
-        if self._read is not None:
-            self._items = {key: self._read(key) for key in self._keys}
-            self._read = None
+        if self._tx is not None:
+            for key, value in self._items.items():
+                self._items[key] = settled(self._tx, value)
+            self._tx = None
         return self._items
 
     @property
     def keys(self) -> Mapping[Any, Any]:
         """The keys, in order."""
-        return self._items if self._read is None else self._keys
+        return self._items
 
     def at(self, key: Any) -> Value:
         """The value under a key that is there."""
-        return self._items[key] if self._read is None else self._read(key)
+        value = self._items[key]
+        if type(value) is Unread:
+            assert self._tx is not None
+            value = self._items[key] = value.settle(self._tx)
+        return value
 
     @property
     def python_type(self) -> type:
@@ -230,39 +336,75 @@ class DictValue(Value):
         raise CannotCapture("operation-raises", f"dict has no attribute {name!r}")
 
     def method(self, tx: Capture, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-        """The common dict methods."""
-        if name in ("items", "keys", "values") and not args and not kwargs:
+        """The dict methods."""
+        if name == "update" and len(args) <= 1:
+            return self._update(tx, args, kwargs)
+        if kwargs:
+            return super().method(tx, name, args, kwargs)
+        if name in ("items", "keys", "values") and not args:
             return DictViewValue(self, name)
-        if name == "get" and args and not kwargs:
-            key = self._key(args[0])
-            return self.at(key) if key in self.keys else args[1] if len(args) > 1 else Constant(None)
         if name == "copy" and not args:
             return DictValue(dict(self.items))
-        if name in ("update", "pop", "setdefault"):
-            if self.source is not None:
-                raise CannotCapture("side-effect", f"Changing {self.describe()} by {name}")
-            if name == "update" and len(args) <= 1 and all(isinstance(a, DictValue) for a in args):
-                for other in args:
-                    assert isinstance(other, DictValue)
-                    self.items.update(other.items)
-                self.items.update(kwargs)
-                return Constant(None)
-            if name == "pop" and args:
-                key = constant_of(args[0], "a dict key")
-                if key in self.items:
-                    return self.items.pop(key)
-                if len(args) > 1:
-                    return args[1]
+        if name == "clear" and not args:
+            self._change(tx)
+            self._deleted.update(dict.fromkeys(self._found))
+            self._items.clear()
+            return Constant(None)
+        if name == "popitem" and not args and self._items:
+            last = next(reversed(self._items))
+            return SequenceValue([Constant(last), self._take(tx, last)], tuple)
+        if name in ("get", "pop", "setdefault") and 1 <= len(args) <= 2:
+            key = self._key(args[0])
+            if key in self._items:
+                return self._take(tx, key) if name == "pop" else self.at(key)
+            if name == "pop" and len(args) == 1:
                 raise CannotCapture("operation-raises", f"KeyError: {key!r}")
-            if name == "setdefault" and args:
-                key = constant_of(args[0], "a dict key")
-                return self.items.setdefault(key, args[1] if len(args) > 1 else Constant(None))
+            other = args[1] if len(args) > 1 else Constant(None)
+            if name == "setdefault":
+                self._put(tx, key, other)
+            return other
         return super().method(tx, name, args, kwargs)
+
+    def _update(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+        pairs: list[tuple[Any, Value]] = []
+        for other in args:
+            if isinstance(other, DictValue):
+                pairs += other.items.items()
+            elif isinstance(other, SequenceValue):
+                for item in other.items:
+                    if not isinstance(item, SequenceValue) or len(item) != 2:
+                        raise CannotCapture("unsupported-object", f"A dict is updated from {item.describe()}.")
+                    pairs.append((self._key(item.at(0)), item.at(1)))
+            else:
+                raise CannotCapture("unsupported-object", f"A dict is updated from {other.describe()}.")
+        for key, value in [*pairs, *kwargs.items()]:
+            self._put(tx, key, value)
+        return Constant(None)
+
+    def _change(self, tx: Capture) -> None:
+        """Notes that keys come or go."""
+        tx.mutate(self)
+        self._changes += 1
+
+    def _put(self, tx: Capture, key: Any, value: Value) -> None:
+        if key in self._items:
+            tx.mutate(self)
+        else:
+            self._change(tx)
+        self._items[key] = value
+
+    def _take(self, tx: Capture, key: Any) -> Value:
+        value = self.at(key)
+        self._change(tx)
+        if key in self._found:
+            self._deleted[key] = None
+        del self._items[key]
+        return value
 
     def item(self, tx: Capture, key: Value) -> Value:
         """The value under a constant key."""
         plain = self._key(key)
-        if plain not in self.keys:
+        if plain not in self._items:
             raise CannotCapture("operation-raises", f"KeyError: {plain!r}")
         return self.at(plain)
 
@@ -276,40 +418,59 @@ class DictValue(Value):
         return plain
 
     def store_item(self, tx: Capture, key: Value, value: Value) -> None:
-        """Sets an item of a dict made inside the function."""
-        if self.source is not None:
-            super().store_item(tx, key, value)
-        self.items[self._key(key)] = value
+        """Sets an item."""
+        self._put(tx, self._key(key), value)
 
     def delete_item(self, tx: Capture, key: Value) -> None:
-        """Deletes an item of a dict made inside the function."""
-        if self.source is not None:
-            super().delete_item(tx, key)
-        if self.items.pop(self._key(key), None) is None:
-            raise CannotCapture("operation-raises", f"KeyError: {key.describe()}")
+        """Deletes an item."""
+        plain = self._key(key)
+        if plain not in self._items:
+            raise CannotCapture("operation-raises", f"KeyError: {plain!r}")
+        self._take(tx, plain)
 
     def truth(self, tx: Capture) -> bool:
         """Whether it has items."""
-        return bool(self.keys)
+        return bool(self._items)
 
     def length(self, tx: Capture) -> Value:
         """The number of items."""
-        return Constant(len(self.keys))
+        return Constant(len(self._items))
 
     def iterate(self, tx: Capture) -> Iterator[Value]:
         """The keys."""
-        keys = list(self.keys)
-        for key in keys:
+        changes = self._changes
+        for key in list(self._items):
             yield Constant(key)
-            if list(self.keys) != keys:
+            if self._changes != changes:
                 raise CannotCapture("operation-raises", "dictionary changed during iteration")
 
     def rebuild(self, program: Rebuilder) -> str:
         """A dict display."""
         if self.source is not None:
             return program.load(self.source)
-        pairs = [f"{program.rebuild(Constant(k))}: {program.rebuild(v)}" for k, v in self.items.items()]
-        return f"{{{', '.join(pairs)}}}"
+        return f"{{{self._pairs(program)}}}"
+
+    def shell(self, program: Rebuilder) -> str:
+        """An empty dict."""
+        return "{}"
+
+    def fill(self, program: Rebuilder, name: str) -> list[str]:
+        """The items."""
+        return [f"{name}.update({{{self._pairs(program)}}})"]
+
+    def _pairs(self, program: Rebuilder) -> str:
+        return ", ".join(f"{program.rebuild(Constant(k))}: {program.rebuild(v)}" for k, v in self.items.items())
+
+    def commit(self, program: Rebuilder) -> list[str]:
+        """Deletions, then what was set, in order."""
+        assert self.source is not None
+        name = program.load(self.source)
+        lines = [f"del {name}[{program.rebuild(Constant(key))}]" for key in self._deleted]
+        for key, value in self._items.items():
+            kept = key in self._found and key not in self._deleted and same_object(self._found[key], value)
+            if not kept:
+                lines.append(f"{name}[{program.rebuild(Constant(key))}] = {program.rebuild(value)}")
+        return lines
 
 
 class DictViewValue(Value):
@@ -460,6 +621,10 @@ class BuiltinMethod(Value):
         if self.name == "join" and isinstance(self.owner, Constant) and len(args) == 1:
             args = [Constant(tuple(constant_of(part, "a part of a string") for part in args[0].iterate(tx)))]
         return self.owner.method(tx, self.name, args, kwargs)
+
+    def rebuild(self, program: Rebuilder) -> str:
+        """The method of the owner."""
+        return f"({program.rebuild(self.owner)}).{self.name}"
 
 
 def constant_of(value: Value, role: str) -> Any:

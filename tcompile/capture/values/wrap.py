@@ -14,7 +14,7 @@ import types
 from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.sources import AttributeSource, GlobalSource, ItemSource, Source
-from tcompile.capture.values.base import Value
+from tcompile.capture.values.base import Unread, Value
 from tcompile.capture.values.callable import FunctionValue, MethodValue, PartialValue
 from tcompile.capture.values.classes import plain_named_tuple
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
@@ -164,8 +164,7 @@ def _sequence(tx: Capture, value: Any, source: Source) -> Value:
         source, f"type({{}}) is {held} and len({{}}) == {len(value)}",
         f"{source.text} is a {cls.__name__} of length {len(value)}", f"length {len(value)}",
     )  # fmt: skip
-    items = tuple(value)
-    return SequenceValue.outside(len(items), lambda i: tx.wrap(items[i], ItemSource(source, i)), cls, source)
+    return SequenceValue.outside(tx, [Unread(item, ItemSource(source, i)) for i, item in enumerate(value)], cls, source)
 
 
 def _dict(tx: Capture, value: dict[Any, Any], source: Source) -> Value:
@@ -179,7 +178,7 @@ def _dict(tx: Capture, value: dict[Any, Any], source: Source) -> Value:
     if any(type(key) is not str for key in keys):  # 1 and True are equal
         code += f" and tuple(map(type, {{}})) == {tx.prologue.constant(tuple(map(type, keys)))}"
     tx.prologue.guard(source, code, f"{source.text} is a dict with keys {list(keys)!r}", f"keys {list(keys)!r}")
-    return DictValue.outside(keys, lambda key: tx.wrap(found[key], ItemSource(source, key)), source)
+    return DictValue.outside(tx, {key: Unread(item, ItemSource(source, key)) for key, item in found.items()}, source)
 
 
 def _bounds(tx: Capture, value: Any, source: Source) -> Value:
