@@ -9,10 +9,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab test lint bench bench-quick clean
+.PHONY: help demo lab test test-cpython lint bench bench-quick clean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
 
 demo: $(VENV)/demo.stamp  ## run the quickstart without a screen, write build/quickstart.html, print its table
 	$(BIN)/python tools/run_notebook.py notebooks/quickstart.ipynb build
@@ -22,6 +22,9 @@ lab: $(VENV)/lab.stamp  ## open the quickstart in JupyterLab
 
 test: $(VENV)/test.stamp  ## every test; ruff, mypy and the import contract are among them
 	$(BIN)/python -m pytest -n $(WORKERS)
+
+test-cpython: $(VENV)/test.stamp  ## CPython's own tests with every function compiled (a quarter of an hour)
+	$(BIN)/python -m tests.cpython.runner --jobs $(WORKERS) --json build/cpython.json
 
 lint: $(VENV)/test.stamp  ## ruff, mypy and the import contract alone
 	$(BIN)/python -m pytest tests/test_style.py

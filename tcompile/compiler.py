@@ -91,7 +91,7 @@ def compile_call(
             raise Unsupported(broke.full_text())
     captured = outcome.captured
     graph = captured.graph
-    if graph is not None and not graph.nodes and not graph.outputs and not _hands_over_arrays(values):
+    if graph is not None and not config.stress_capture and _no_work(graph, values):
         captured, graph = _without_arrays(function, values), None
     compiled: Callable[..., Any] | None = None
     if graph is not None:
@@ -145,9 +145,11 @@ def _our_bug(function: types.FunctionType, values: Sequence[Any], error: Excepti
     return Outcome(_without_arrays(function, values), broke)
 
 
-def _hands_over_arrays(values: Sequence[Any]) -> bool:
-    """Whether an argument is an array, so that a function without operations is still worth an entry."""
-    return any(frontend.type_of(value) is not None for value in values for frontend in FRONTENDS)
+def _no_work(graph: Graph, values: Sequence[Any]) -> bool:
+    """Whether an entry would do nothing for arrays: no operations, no results, and no array among the arguments."""
+    if graph.nodes or graph.outputs:
+        return False
+    return not any(frontend.type_of(value) is not None for value in values for frontend in FRONTENDS)
 
 
 def _without_arrays(function: types.FunctionType, values: Sequence[Any]) -> Captured:

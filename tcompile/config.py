@@ -94,6 +94,11 @@ class Config:
         "Where tcompile itself would raise an error, warn and run the function in plain Python instead.",
     )
     verify = Setting(False, "Check types and dominance of graphs after capture and after each transform.")
+    stress_capture = Setting(
+        False,
+        "For tests of tcompile itself: what capture made of a call runs even where it holds no array work,"
+        " which otherwise is plain Python's.",
+    )
 
     def patch(self, **values: bool | int) -> Patch:
         """Changes settings for the length of a ``with`` block, or of a decorated function's calls.

@@ -265,6 +265,14 @@ def test_functions_without_arrays():
     assert len(plain.entries) == 1
 
 
+def test_stress_capture_runs_what_was_captured_without_arrays():
+    f = tcompile.compile(lambda n, s: (n + 1, s * 2, [n] * 3), backend="eager")
+    with tcompile.config.patch(stress_capture=True):
+        assert f(3, "s") == f(3, "s") == (4, "ss", [3] * 3)
+    (entry,) = f.entries
+    assert entry.graph is not None and entry.guards == ["n == 3", "s == 's'"]
+
+
 @pytest.mark.parametrize("stance", ["default", "eager_then_compile", "aot_eager_then_compile"])
 def test_under_stances(stance):
     with tcompile.set_stance(stance):

@@ -13,6 +13,7 @@ def test_defaults_and_assignment():
     config = Config()
     assert config.recompile_limit == config.cache_size_limit == 8
     assert config.verify is False and config.suppress_errors is False and config.max_instructions > 1000
+    assert config.stress_capture is False
     config.cache_size_limit = 3
     assert config.recompile_limit == 3
     del config.recompile_limit

@@ -1,0 +1,101 @@
+"""Compiles every function of a test module in place.
+
+Enters: a module of CPython's test package, or the names that a doctest has just defined. Leaves: the same objects,
+with each function replaced by its compiled one: module-level functions, methods, static and class methods, property
+getters, in nested classes and in base classes of the test package too. A test class's functions are all compiled, what
+decorators made of them included; elsewhere those are that the test package itself defines.
+"""
+
+from __future__ import annotations
+
+import doctest
+import functools
+import sys
+import types
+import unittest
+from typing import Any
+
+import tcompile
+
+_HARNESS = ("test.support", "test.libregrtest")  # what runs tests is not under test
+
+
+class Compiling:
+    """Replaces functions, each once; ``count`` says how many."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._classes: set[type] = set()
+
+    def module(self, module: types.ModuleType) -> None:
+        """Compiles what ``module`` defines, and the test classes that it takes from other modules."""
+        for name, value in list(vars(module).items()):
+            if isinstance(value, type):
+                for cls in value.__mro__:
+                    if _is_test_module(cls.__module__):
+                        self.type(cls)
+            elif isinstance(value, types.FunctionType) and value.__code__.co_filename == module.__file__:
+                setattr(module, name, self._compiled(value))
+
+    def names(self, namespace: dict[str, Any]) -> None:
+        """Compiles the functions and classes that code run in ``namespace`` has defined there."""
+        for name, value in list(namespace.items()):
+            if isinstance(value, types.FunctionType) and value.__globals__ is namespace:
+                namespace[name] = self._compiled(value)
+            elif isinstance(value, type) and value.__module__ == namespace.get("__name__"):
+                self.type(value)
+
+    def type(self, cls: type) -> None:
+        """Compiles the methods of a class."""
+        if cls in self._classes:
+            return
+        self._classes.add(cls)
+        file = None if issubclass(cls, unittest.TestCase) else _file(cls)
+        for name, value in list(vars(cls).items()):
+            if isinstance(value, type):
+                if value.__qualname__.startswith(cls.__qualname__ + "."):
+                    self.type(value)
+                continue
+            made = self._attribute(value, file)
+            if made is not value:
+                try:
+                    setattr(cls, name, made)
+                except (AttributeError, TypeError):
+                    continue  # a class that refuses assignment stays as it is
+
+    def code(self, code: types.CodeType, namespace: dict[str, Any]) -> None:
+        """What ``exec`` does for a doctest's example: runs it as a compiled function, compiles what it defined."""
+        if "__builtins__" not in namespace:
+            exec("", namespace)
+        self._compiled(types.FunctionType(code, namespace, "example"))()
+        self.names(namespace)
+
+    def _attribute(self, value: Any, file: str | None) -> Any:
+        if isinstance(value, types.FunctionType):
+            return self._compiled(value) if file in (None, value.__code__.co_filename) else value
+        if type(value) in (staticmethod, classmethod):
+            made = self._attribute(value.__func__, file)
+            return value if made is value.__func__ else type(value)(made)
+        if type(value) is property:
+            parts = [part and self._attribute(part, file) for part in (value.fget, value.fset, value.fdel)]
+            return property(*parts, doc=value.__doc__)
+        return value
+
+    def _compiled(self, function: types.FunctionType) -> Any:
+        self.count += 1
+        return tcompile.compile(function, backend="eager")
+
+
+def compile_doctests(compiling: Compiling) -> None:
+    """From now on doctest runs its examples compiled."""
+    doctest.exec = lambda code, namespace: compiling.code(code, namespace)  # type: ignore[attr-defined]
+    functools.update_wrapper(doctest.exec, exec)  # type: ignore[attr-defined]
+
+
+def _file(cls: type) -> str | None:
+    """The file that defines a class; None for a class of a doctest."""
+    return getattr(sys.modules.get(cls.__module__), "__file__", None) if _is_test_module(cls.__module__) else None
+
+
+def _is_test_module(name: str) -> bool:
+    return name.startswith("test.") and not name.startswith(_HARNESS)

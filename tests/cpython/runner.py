@@ -1,0 +1,190 @@
+"""Runs CPython's own test modules plainly and with every function compiled, and compares how each test ends.
+
+Enters (command line): names of modules of the running Python's test package, by default those in ``MODULES``. Leaves: a
+table of counts, each difference with what the compiled run said, and the exit status: 1 where a difference is not
+among those that ``expected.toml`` accepts, each with its reason.
+
+    python -m tests.cpython.runner test_with test_scope --stress-breaks 3 --json build/cpython.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+MODULES = (
+    "test_grammar", "test_scope", "test_with", "test_exceptions", "test_unpack", "test_unpack_ex", "test_extcall",
+    "test_keywordonlyarg", "test_patma", "test_listcomps", "test_setcomps", "test_dictcomps", "test_contextlib",
+    "test_dataclasses", "test_enum", "test_functools", "test_itertools", "test_operator", "test_iter", "test_augassign",
+    "test_compare", "test_range", "test_slice", "test_builtin", "test_list", "test_dict", "test_set", "test_tuple",
+    "test_generators", "test_genexps", "test_coroutines", "test_asyncgen", "test_raise", "test_except_star",
+    "test_exception_group", "test_exception_variations", "test_decorators", "test_descr", "test_super", "test_class",
+    "test_property", "test_lambda", "test_named_expressions", "test_fstring", "test_string_literals", "test_int",
+    "test_float", "test_complex", "test_bool", "test_bytes", "test_str", "test_collections", "test_userdict",
+    "test_userlist", "test_heapq", "test_bisect", "test_random", "test_statistics", "test_fractions", "test_decimal",
+    "test_math", "test_copy", "test_abc", "test_funcattrs", "test_call", "test_positional_only_arg", "test_defaultdict",
+    "test_ordered_dict", "test_deque", "test_enumerate", "test_index", "test_richcmp", "test_binop", "test_contains",
+    "test_global", "test_opcodes", "test_pow", "test_string", "test_textwrap", "test_types", "test_typing",
+    "test_weakref", "test_json", "test_pprint", "test_graphlib", "test_dynamic", "test_dynamicclassattribute",
+    "test_isinstance", "test_subclassinit", "test_baseexception", "test_contextlib_async", "test_with_signal",
+)  # fmt: skip
+
+
+@dataclass
+class Outcomes:
+    """How the tests of a module ended in one run."""
+
+    ended: dict[str, tuple[str, str]] = field(default_factory=dict)  # by test: outcome and the traceback's text
+    counts: dict[str, Any] = field(default_factory=dict)
+    trouble: str = ""  # a crash or a run out of time
+
+
+@dataclass
+class Difference:
+    """A test that ends differently."""
+
+    test: str
+    plain: str
+    compiled: str
+    accepted: str  # the reason, or nothing
+    detail: str = ""
+
+
+@dataclass
+class Report:
+    """What came of one module."""
+
+    module: str
+    tests: int
+    differences: list[Difference]
+    counts: dict[str, Any]
+    trouble: str
+
+    @property
+    def good(self) -> bool:
+        """Whether every difference is an accepted one."""
+        return not self.trouble and all(d.accepted for d in self.differences) and not self.counts.get("bugs")
+
+
+def run_child(module: str, how: str, options: dict[str, Any], seconds: float) -> Outcomes:
+    """Runs a module's tests in a process of its own."""
+    outcomes = Outcomes()
+    # PYTHONHASHSEED: the order of sets is the same in both runs.
+    environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}"}
+    with tempfile.TemporaryDirectory() as folder:
+        path, log = Path(folder, "outcomes"), Path(folder, "log")
+        command = [sys.executable, "-m", "tests.cpython.child", module, how, str(path), json.dumps(options)]
+        with log.open("wb") as text:
+            try:
+                status = subprocess.run(
+                    command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=text, stderr=text,
+                    timeout=seconds,
+                ).returncode
+                trouble = f"exit status {status}" if status else ""
+            except subprocess.TimeoutExpired:
+                trouble = f"not done after {seconds:.0f} s"
+        begun = ""
+        for line in path.read_text().splitlines() if path.exists() else ():
+            row = json.loads(line)
+            if "ended" in row:
+                outcomes.ended[row["ended"]] = (row["outcome"], row["detail"])
+                begun = ""
+            elif "done" in row:
+                outcomes.counts = row["done"]
+            else:
+                begun = row["begun"]
+        if trouble or not outcomes.counts:
+            end = log.read_text(errors="replace")[-1500:]
+            outcomes.trouble = f"{trouble or 'ended early'}{f' in {begun}' if begun else ''}\n{end}"
+    return outcomes
+
+
+def compare(module: str, options: dict[str, Any], seconds: float, accepted: dict[str, str]) -> Report:
+    """Runs a module both ways."""
+    plain = run_child(module, "plain", {}, seconds)
+    compiled = run_child(module, "compiled", options, seconds)
+    differences = []
+    for test in {**plain.ended, **compiled.ended}:
+        want, got = plain.ended.get(test, ("not run", "")), compiled.ended.get(test, ("not run", ""))
+        if want[0] != got[0]:
+            short = test.removeprefix(f"test.{module}").lstrip(".: ")
+            differences.append(Difference(test, want[0], got[0], accepted.get(short, ""), got[1] or want[1]))
+    trouble = (plain.trouble and f"plain: {plain.trouble}") or compiled.trouble
+    return Report(module, len(plain.ended), differences, compiled.counts, trouble)
+
+
+def expected() -> dict[str, dict[str, str]]:
+    """The accepted differences: for each module, the test and its reason."""
+    with Path(__file__).with_name("expected.toml").open("rb") as file:
+        table: dict[str, dict[str, list[str]]] = tomllib.load(file)
+    return {
+        module: {test: reason for reason, tests in reasons.items() for test in tests}
+        for module, reasons in table.items()
+    }
+
+
+def table_row(report: Report) -> str:
+    """One line of the table."""
+    counts = report.counts
+    open_ = sum(not d.accepted for d in report.differences)
+    cells = (
+        report.tests, len(report.differences) - open_, open_, counts.get("functions", ""), counts.get("compiles", ""),
+        counts.get("captured", ""), sum(counts.get("breaks", {}).values()) if counts else "",
+    )  # fmt: skip
+    return f"{report.module:28}" + "".join(f"{cell:>11}" for cell in cells)
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("modules", nargs="*", default=MODULES)
+    parser.add_argument("--stress-breaks", type=int, default=0, metavar="K", help="break at every k-th instruction")
+    parser.add_argument("--verify", action="store_true", help="bugs of tcompile's raise where they happen")
+    parser.add_argument("--json", type=Path, help="write everything found to this file")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--timeout", type=float, default=300, help="seconds for a module's run")
+    parser.add_argument("--detail", type=int, default=1200, help="characters shown of a difference's traceback")
+    chosen = parser.parse_args()
+    options = {"verify": chosen.verify}
+    if chosen.stress_breaks:
+        options["stress_breaks"] = chosen.stress_breaks
+    accepted = expected()
+    names = ("tests", "accepted", "different", "functions", "compiles", "captured", "breaks")
+    print(f"{'module':28}" + "".join(f"{name:>11}" for name in names), flush=True)
+    reports: list[Report] = []
+    breaks: Counter[str] = Counter()
+    with ThreadPoolExecutor(chosen.jobs) as pool:
+        run = lambda name: compare(name, options, chosen.timeout, accepted.get(name, {}))
+        for report in pool.map(run, chosen.modules):
+            reports.append(report)
+            breaks.update(report.counts.get("breaks", {}))
+            print(table_row(report), flush=True)
+            for difference in report.differences:
+                print(f"    {difference.test}: {difference.plain}, compiled {difference.compiled}", end="")
+                print(f" (accepted: {difference.accepted})" if difference.accepted else "")
+                if not difference.accepted and chosen.detail:
+                    print("        " + difference.detail[-chosen.detail :].replace("\n", "\n        "))
+            for bug in report.counts.get("bugs", ()):
+                print(f"    bug: {bug}")
+            if report.trouble:
+                print(f"    {report.trouble}".replace("\n", "\n        "))
+    print("breaks:", ", ".join(f"{reason} {count}" for reason, count in breaks.most_common()) or "none")
+    if chosen.json:
+        chosen.json.parent.mkdir(parents=True, exist_ok=True)
+        chosen.json.write_text(json.dumps([asdict(report) for report in reports], indent=1))
+    return int(not all(report.good for report in reports))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
