@@ -13,6 +13,7 @@ In a notebook: ``%load_ext tcompile``, then ``%%tcompile`` on a cell.
 from typing import Any
 
 from tcompile.api import (
+    associative_scan,
     compile,
     cond,
     disable,
@@ -21,7 +22,10 @@ from tcompile.api import (
     is_compiling,
     list_mode_options,
     list_options,
+    map,
     reset,
+    scan,
+    while_loop,
 )
 from tcompile.backends import list_backends, register_backend
 from tcompile.config import config
@@ -46,7 +50,7 @@ def unload_ipython_extension(shell: Any) -> None:
 
 
 __all__ = [
-    "compile", "cond", "config", "disable", "explain", "graph_break", "is_compiling", "list_backends",
-    "list_mode_options", "list_options", "load_ipython_extension", "register_backend", "reset", "set_logs",
-    "set_stance",
+    "associative_scan", "compile", "cond", "config", "disable", "explain", "graph_break", "is_compiling",
+    "list_backends", "list_mode_options", "list_options", "load_ipython_extension", "map", "register_backend",
+    "reset", "scan", "set_logs", "set_stance", "while_loop",
 ]  # fmt: skip

@@ -17,7 +17,8 @@ from typing import Any, overload
 
 from tcompile import stance
 from tcompile.backends import check_backend
-from tcompile.capture.intrinsics import cond, graph_break, is_compiling
+from tcompile.capture.control_flow import associative_scan, cond, map, scan, while_loop
+from tcompile.capture.intrinsics import graph_break, is_compiling
 from tcompile.errors import InvalidArgument, InvalidType
 from tcompile.observe import bus, events
 from tcompile.observe.explain import ExplainOutput, Recorder
@@ -263,6 +264,6 @@ def explain(fn: F, *args: Any, **kwargs: Any) -> Any:
 
 
 __all__ = [
-    "bus", "compile", "compile_with", "cond", "disable", "events", "explain", "graph_break", "is_compiling",
-    "list_mode_options", "list_options", "reset", "run_cell",
+    "associative_scan", "bus", "compile", "compile_with", "cond", "disable", "events", "explain", "graph_break",
+    "is_compiling", "list_mode_options", "list_options", "map", "reset", "run_cell", "scan", "while_loop",
 ]

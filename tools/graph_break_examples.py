@@ -405,4 +405,20 @@ def f(x):
     return tcompile.cond(x.sum() > 0, lambda y: y.copy(), lambda y: -y, (x,))
 """,
     ),
+    "loop-mismatch": Example(
+        """\
+def f(x):
+    sums = []
+
+    def body(i, y):
+        sums.append(y.sum())
+        return i + 1, y * 2
+
+    return tcompile.while_loop(lambda i, y: i < 3, body, (0, x))  # here
+""",
+        """\
+def f(x):
+    return tcompile.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y * 2), (0, x))
+""",
+    ),
 }

@@ -168,6 +168,11 @@ _ROWS = [
         ("Both branches must return new arrays of the same shapes and dtypes: write y.copy() for an operand y.",),
     ),
     Reason(
+        "loop-mismatch", "A function given to a control-flow operator does not fit",
+        "{detail}",
+        ("It must return arrays of the structure, shapes and dtypes that it is given, and change nothing else.",),
+    ),
+    Reason(
         "internal-error", "Capture failed inside tcompile",
         "{detail} This is a bug of tcompile's, and the function runs in plain Python.",
         ("Please report it, with the function and this text.",),

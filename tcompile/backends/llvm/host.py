@@ -133,7 +133,10 @@ class Program:
 
     @cached_property
     def _read_by_kernels(self) -> set[Node]:
-        return {node for step in self.schedule.steps if step.kernel is not None for node in step.reads}
+        """The arrays that kernels read, those in regions included."""
+        steps = self.schedule.steps
+        read = {node for step in steps if step.kernel is not None for node in step.reads}
+        return read | {node for step in steps if step.node is not None and step.node.regions for node in step.reads}
 
     def _settle(self, node: Node) -> None:
         """Makes sure that what NumPy returned lies in memory as the type says, where a kernel will read it."""
@@ -277,7 +280,8 @@ class Program:
         operands = []
         for operand in node.operands:
             if isinstance(operand, Node):
-                operands.append(self.arrays[operand])
+                found = self.arrays[operand]
+                operands.append(self.for_kernels.get(operand, found) if node.regions else found)
             else:
                 operands.append(self._text(operand) if isinstance(operand, int | SymInt) else self._number(operand))
         if node.op == "get":
@@ -297,6 +301,9 @@ class Program:
         if node.regions:
             attrs.append(f"regions=[{', '.join(self._region(node, i) for i in range(len(node.regions)))}]")
         function = self._constant(f"numpy_{node.op}", OPS[node.op].numpy)
+        if node.regions:  # its regions report what NumPy would, each by itself
+            self.lines.append(f"{self.arrays[node]} = {function}({', '.join([*operands, *attrs])})")
+            return
         call = "moment" if node.op in ("mean", "var", "std") else "library_call"
         if node.op == "astype" and node.inputs[0].tensor.dtype.kind == "c" and node.tensor.dtype.kind not in "cb":
             call = "discard_imaginary"

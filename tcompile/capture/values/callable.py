@@ -247,6 +247,7 @@ class IteratorValue(Value):
     def __init__(self, tx: Capture, values: Iterator[Value]) -> None:
         self.tx = tx
         self.born = tx.step
+        self.taken = 0
         self._values = values
 
     def __iter__(self) -> Iterator[Value]:
@@ -254,6 +255,7 @@ class IteratorValue(Value):
 
     def __next__(self) -> Value:
         self.tx.touch()
+        self.taken += 1
         return next(self._values)
 
     def rebuild(self, program: Rebuilder) -> str:

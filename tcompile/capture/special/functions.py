@@ -1,0 +1,54 @@
+"""Functions that ask about compilation or end it.
+
+Enters: calls of ``is_compiling``, ``graph_break``, ``set_stance`` and functions marked by ``disable`` or by a stance.
+Leaves: constants and breaks.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tcompile.capture.intrinsics import graph_break, is_compiling
+from tcompile.capture.special.registry import special
+from tcompile.capture.values.base import Value
+from tcompile.capture.values.constant import Constant
+from tcompile.frontends.base import CannotCapture
+from tcompile.stance import refusal, set_stance
+
+if TYPE_CHECKING:
+    from tcompile.capture.state import Capture
+
+
+@special(is_compiling)
+def _is_compiling(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    return Constant(True)
+
+
+@special(graph_break)
+def _graph_break(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    reason = next((str(v.value) for v in [*args, *kwargs.values()] if isinstance(v, Constant)), "")
+    raise CannotCapture("graph-break-call", reason or "The program asks for it.")
+
+
+@special(set_stance)
+def _set_stance(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    raise refusal("a call of set_stance", tx.user_stack())
+
+
+def refuse_marked(tx: Capture, function: Any) -> None:
+    """Stops at functions that a stance decorates (an error) or that are excluded from compilation (a break)."""
+    if not is_marked(function):
+        return
+    if hasattr(function, "__tcompile_stance__"):
+        raise refusal(f"{function.__qualname__}, which set_stance decorates", tx.user_stack())
+    why = function.__tcompile_disabled__
+    raise CannotCapture("disabled-function", f"`{function.__qualname__}` is disabled{f': {why}' if why else '.'}")
+
+
+def is_marked(function: Any) -> bool:
+    """Whether ``refuse_marked`` stops at ``function``."""
+    if not issubclass(type(function), types.FunctionType):
+        return False  # and an object of a user's class is not asked: it might answer in Python
+    return hasattr(function, "__tcompile_stance__") or hasattr(function, "__tcompile_disabled__")
