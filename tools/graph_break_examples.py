@@ -414,11 +414,11 @@ def f(x):
         sums.append(y.sum())
         return i + 1, y * 2
 
-    return tcompile.while_loop(lambda i, y: i < 3, body, (0, x))  # here
+    return tcompile.while_loop(lambda i, y: i < 3, body, (0, x))[1]  # here
 """,
         """\
 def f(x):
-    return tcompile.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y * 2), (0, x))
+    return tcompile.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y * 2), (0, x))[1]
 """,
     ),
 }
