@@ -8,9 +8,12 @@ exceptions (type and text), warnings, printed output, and what became of the arg
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
+import itertools
+import types
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -139,3 +142,149 @@ def check(
                     raise AssertionError(f"backend {backend}, stance {stance}: {error}") from error
         compiled.append(made)
     return compiled
+
+
+# -- whole states ------------------------------------------------------------------------------------------------------
+# What a program can reach after a call, as a flat list of rows. Two runs of a program in two namespaces give equal
+# lists, although their classes and functions are not the same objects.
+
+_ATOMS = (int, float, complex, bool, str, bytes, type(None), type(...), range, np.dtype)
+_ITERATORS = (
+    map, zip, enumerate, filter, itertools.chain, types.GeneratorType,
+    *(type(iter(value)) for value in ([], (), {}, {}.items(), {}.values(), range(0), "")), type(reversed([])),
+)  # fmt: skip
+
+
+class Picture:
+    """The rows of everything reachable from ``value``: types, contents, and which mutable objects are one object.
+
+    Arrays are copied, with where their memory lies relative to arrays met before. Iterators and generators are run.
+    """
+
+    def __init__(self, value: Any, consume: bool = True) -> None:
+        self.rows: list[tuple[Any, ...]] = []
+        self._seen: dict[int, int] = {}
+        self._held: list[Any] = []
+        self._arrays: list[tuple[int, int, int, int]] = []
+        self._consume = consume
+        self._add("", value)
+
+    def _known(self, where: str, value: Any) -> bool:
+        number = self._seen.setdefault(id(value), len(self._seen))
+        if number < len(self._held):
+            self.rows.append((where, "same as", number))
+            return True
+        self._held.append(value)
+        return False
+
+    def _add(self, where: str, value: Any) -> None:
+        kind = type(value)
+        if kind in _ATOMS or isinstance(value, np.dtype):
+            self.rows.append((where, kind.__name__, value))
+        elif kind is np.ndarray:
+            if not self._known(where, value):
+                self._array(where, value)
+        elif isinstance(value, np.generic):
+            self.rows.append((where, "scalar", value.dtype, value))
+        elif isinstance(value, tuple):
+            self.rows.append((where, kind.__qualname__, len(value)))
+            self._items(where, value)
+        elif isinstance(value, type):
+            self.rows.append((where, "class", value.__qualname__))
+        elif isinstance(value, set | frozenset):
+            if kind is frozenset or not self._known(where, value):
+                self.rows.append((where, kind.__qualname__, len(value)))
+                self._items(where, sorted(value, key=repr))
+        elif not self._known(where, value):
+            self._object(where, value)
+
+    def _items(self, where: str, values: Any) -> None:
+        for i, item in enumerate(values):
+            self._add(f"{where}[{i}]", item)
+
+    def _array(self, where: str, value: np.ndarray) -> None:
+        flags = value.flags
+        keep = [stride for stride, n in zip(value.strides, value.shape, strict=True) if n != 1] if value.size else []
+        low, high = np.lib.array_utils.byte_bounds(value) if value.size else (0, 0)
+        start = value.__array_interface__["data"][0]
+        shares = [(other, start - first) for other, first, l, h in self._arrays if l < high and low < h][:2]
+        number = len(self._arrays)
+        self._arrays.append((number, start, low, high))
+        self.rows.append(
+            (
+                where, "array", value.dtype, value.shape, keep, flags.writeable, flags.owndata,
+                f"shares {shares}", np.array(value, subok=False),
+            )
+        )  # fmt: skip
+
+    def _object(self, where: str, value: Any) -> None:
+        kind = type(value)
+        name = kind.__qualname__
+        if isinstance(value, list):
+            self.rows.append((where, name, len(value)))
+            self._items(where, value)
+        elif isinstance(value, dict):
+            self.rows.append((where, name, len(value)))
+            for i, (key, item) in enumerate(value.items()):
+                self._add(f"{where}.key{i}", key)
+                self._add(f"{where}[{key!r:.20}]", item)
+        elif isinstance(value, types.FunctionType):
+            self.rows.append((where, name, value.__qualname__, value.__code__.co_firstlineno, value.__module__))
+            self._add(f"{where}.defaults", value.__defaults__)
+            self._add(f"{where}.kwdefaults", value.__kwdefaults__)
+            for i, cell in enumerate(value.__closure__ or ()):
+                if not self._known(f"{where}.cell{i}", cell):
+                    try:
+                        self._add(f"{where}.cell{i}", cell.cell_contents)
+                    except ValueError:
+                        self.rows.append((f"{where}.cell{i}", "empty"))
+            self._add(f"{where}.__dict__", {k: v for k, v in vars(value).items() if k != "__wrapped__"})
+        elif isinstance(value, types.MethodType):
+            self._add(f"{where}.__self__", value.__self__)
+            self.rows.append((where, name, value.__name__))
+        elif isinstance(value, functools.partial):
+            self._add(f"{where}.partial", [value.func, value.args, value.keywords])
+        elif isinstance(value, BaseException):
+            self.rows.append((where, name, type(value.__cause__).__name__, type(value.__context__).__name__))
+            self._add(f"{where}.args", value.args)
+        elif isinstance(value, _ITERATORS) and self._consume:
+            self.rows.append((where, name))
+            self._add(f"{where}.rest", _rest(value))
+        elif isinstance(value, slice):
+            self._add(f"{where}.slice", (value.start, value.stop, value.step))
+        elif isinstance(value, np.ndarray):
+            self._array(f"{where}:{name}", value)
+        else:
+            self.rows.append((where, name))
+            for slot in getattr(kind, "__slots__", ()):
+                self._add(f"{where}.{slot}", getattr(value, slot, "unset"))
+            for key, item in getattr(value, "__dict__", {}).items():
+                self._add(f"{where}.{key}", item)
+
+
+def _rest(iterator: Iterator[Any]) -> list[Any]:
+    """What an iterator would still give, and how it ends."""
+    found: list[Any] = []
+    try:
+        found.extend(itertools.islice(iterator, 20))
+    except Exception as error:
+        found.append(error)
+    return found
+
+
+def assert_same_picture(got: Picture, want: Picture, about: str = "") -> None:
+    """Raises AssertionError where two states can be told apart."""
+    for a, b in zip(got.rows, want.rows, strict=False):
+        assert a[:2] == b[:2], f"{about}{a[0]}: {a[1:]} instead of {b[0]} {b[1:]}"
+        last = b[-1]
+        assert len(a) == len(b) and a[2:-1] == b[2:-1], f"{about}{a[0]}: {a[1:]} instead of {b[1:]}"
+        if isinstance(last, np.ndarray | np.generic):
+            _assert_values(np.asarray(a[-1]), np.asarray(last), f"{about}{a[0]}", exact=False)
+        elif isinstance(last, float | complex) and last != last:
+            assert a[-1] != a[-1], f"{about}{a[0]}: {a[-1]} instead of nan"
+        elif isinstance(last, float):
+            same = a[-1] == last or abs(a[-1] - last) <= ULP * np.finfo(float).eps * abs(last)
+            assert same, f"{about}{a[0]}: {a[-1]} instead of {last}"
+        else:
+            assert a[-1] == last, f"{about}{a[0]}: {a[1:]} instead of {b[1:]}"
+    assert len(got.rows) == len(want.rows), f"{about}{len(got.rows)} values instead of {len(want.rows)}"

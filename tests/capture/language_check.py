@@ -1,0 +1,282 @@
+"""Generated programs run plainly and compiled, and the smaller program that still shows a difference.
+
+Enters: a program's text and a ``Plan`` (arguments, backend, settings). Leaves: nothing, or ``Difference``. ``shrink``
+enters a text and a test that fails on it, and leaves a shorter text on which it fails too; it knows Python's syntax
+tree only, so it serves any generator.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import copy
+import itertools
+import re
+import signal
+import sys
+import time
+import traceback
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from differential import Picture, Run, assert_same_picture
+
+import tcompile
+
+from .language_programs import NAME, arguments, namespace, program, state
+from .language_world import restore
+
+SECONDS = 5  # a program that takes longer is not looked at
+
+
+class Difference(AssertionError):
+    """The two runs of a program can be told apart."""
+
+
+class TooLong(BaseException):
+    """A program ran for too long."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a program is run."""
+
+    seed: int
+    backend: str = "eager"
+    dynamic: bool | None = None
+    stance: str = "default"
+    settings: tuple[tuple[str, int], ...] = ()
+
+    @classmethod
+    def random(cls, random: Random, backend: str | None = None, stress: bool = False) -> Plan:
+        """A plan: mostly the eager backend and default settings."""
+        backend = backend or random.choice(("eager",) * 8 + ("aot_eager", "llvm"))
+        dynamic = random.choice((None,) * 8 + (True, False))
+        stance = random.choice(("default",) * 12 + ("force_eager", "eager_on_recompile", "eager_then_compile"))
+        settings = (("stress_breaks", random.randint(1, 20)),) if stress else ()
+        return cls(random.randrange(1 << 30), backend, dynamic, stance, settings)
+
+
+def _consumed(function: Callable[..., Any], compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """The compiled function, or, where ``function`` is a generator function, one that runs it to its end."""
+    if not function.__code__.co_flags & 0x20:
+        return compiled
+    return lambda *args, **more: list(itertools.islice(compiled(*args, **more), 20))
+
+
+def calls(source: str, plan: Plan, compiled: bool) -> list[tuple[Run, Picture, list[Any]]]:
+    """Runs a program's ``f`` several times; what each call did, and all that it left."""
+    restore()
+    space = namespace(source)
+    function = run = space["f"]
+    if compiled:
+        run = tcompile.compile(function, backend=plan.backend, dynamic=plan.dynamic)
+    run = _consumed(function, run)
+    random = Random(plan.seed)
+    a, b = random.randrange(1 << 30), random.randrange(1 << 30)
+    done: list[tuple[Run, Picture, list[Any]]] = []
+    for seed in random.choice(((a, a, b), (a, b, a), (a, b, b, a), (a, a))):
+        args, more, names = arguments(seed)
+        space.update(names)
+        got = Run(lambda args=args, more=more: run(*args, **more), ())
+        done.append((got, Picture([got.value, got.error, args, more, state(space)]), [args, more]))
+    done[-1] = (*done[-1][:2], [done[-1][2], [one[0].value for one in done], state(space)])
+    if compiled and isinstance(function, types.FunctionType):
+        for broke in getattr(run, "breaks", ()):
+            assert broke.reason.id != "internal-error", broke.detail
+    return done
+
+
+def _text(text: str) -> str:
+    """A text without the addresses of objects."""
+    return re.sub("0x[0-9a-f]+", "0x…", text)
+
+
+def raised_at(error: BaseException | None) -> list[tuple[str, int | None]]:
+    """Functions and lines of the program through which an error went."""
+    if error is None:
+        return []
+    return [(frame.name, frame.lineno) for frame in traceback.extract_tb(error.__traceback__) if frame.filename == NAME]
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raises TooLong in the main thread's code after a while."""
+
+    def stop(*_: Any) -> None:
+        raise TooLong
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def compare(source: str, plan: Plan) -> bool:
+    """Runs a program both ways; False where it takes too long to be looked at. Raises Difference."""
+    tcompile.reset()
+    sys.unraisablehook = lambda _: None  # generators that yield again while they are closed
+    try:
+        with time_limit(SECONDS):
+            wanted = calls(source, plan, compiled=False)
+    except TooLong:
+        return False
+    try:
+        with time_limit(10 * SECONDS), tcompile.set_stance(plan.stance), tcompile.config.patch(**dict(plan.settings)):
+            found = calls(source, plan, compiled=True)
+        for number, ((got, after, left), (want, expected, kept)) in enumerate(zip(found, wanted, strict=True)):
+            about = f"call {number}: "
+            if want.error is None and got.error is not None:
+                raise AssertionError(f"{about}raised {got.error!r}") from got.error
+            assert type(got.error) is type(want.error), f"{about}{got.error!r} instead of {want.error!r}"
+            assert _text(str(got.error)) == _text(str(want.error)), f"{about}{got.error!r} instead of {want.error!r}"
+            printed = _text(got.printed), _text(want.printed)
+            assert printed[0] == printed[1], f"{about}printed {printed[0]!r} instead of {printed[1]!r}"
+            assert got.warned == want.warned, f"{about}warned {got.warned} instead of {want.warned}"
+            where = raised_at(got.error), raised_at(want.error)
+            assert where[0] == where[1], f"{about}raised at {where[0]} instead of {where[1]}"
+            assert_same_picture(after, expected, about)
+            last = number == len(found) - 1
+            if last:
+                assert_same_picture(Picture(left, False), Picture(kept, False), "in the end: ")
+    except TooLong as error:
+        raise Difference(f"took more than {10 * SECONDS} seconds") from error
+    except (Exception, RecursionError) as error:
+        raise Difference(f"{type(error).__name__}: {error}"[:600]) from error
+    return True
+
+
+def check(seed: int, backend: str | None = None, stress: bool = False) -> bool:
+    """One random program under a random plan. Raises Difference with the program."""
+    random = Random(seed)
+    source = program(random)
+    plan = Plan.random(random, backend, stress)
+    try:
+        return compare(source, plan)
+    except Difference as error:
+        error.add_note(f"{plan}\n{source}")
+        raise
+
+
+def difference(source: str, plan: Plan) -> str | None:
+    """What tells the runs of a program apart; None where nothing does, and where the text is no program."""
+    try:
+        compare(source, plan)
+    except Difference as error:
+        return str(error)
+    except Exception:  # the module itself fails, or has no f
+        pass
+    return None
+
+
+# -- shrinking --------------------------------------------------------------------------------------------------------
+def shrink(source: str, fails: Callable[[str], bool], seconds: float = 60.0) -> str:
+    """A shorter program on which ``fails`` is still true: statements and parts of expressions go one after another."""
+    end = time.monotonic() + seconds
+    tree = ast.parse(source)
+    tried = {ast.unparse(tree)}
+    progress = True
+    while progress:
+        progress = False
+        position = 0
+        while time.monotonic() < end:
+            smaller = _edited(tree, position)
+            if smaller is None:
+                break
+            position += 1
+            try:
+                text = ast.unparse(ast.fix_missing_locations(smaller)) + "\n"
+                if text in tried or len(text) > len(ast.unparse(tree)) + 4:
+                    continue
+                tried.add(text)
+                compile(text, NAME, "exec")
+            except (SyntaxError, ValueError, AttributeError, TypeError, RecursionError):
+                continue
+            if fails(text):
+                tree, progress = ast.parse(text), True
+                position = max(0, position - 1)
+    return ast.unparse(tree) + "\n"
+
+
+def _edited(tree: ast.Module, number: int) -> ast.Module | None:
+    """A copy of ``tree`` with its edit of that number made; None behind the last."""
+    made = copy.deepcopy(tree)
+    edit = next(itertools.islice(_edits(made), number, None), None)
+    if edit is None:
+        return None
+    edit()
+    return made
+
+
+_LISTS = ("args", "elts", "values", "keywords", "keys", "comparators")
+_OPTIONAL = (
+    "handlers", "cases", "orelse", "finalbody", "decorator_list", "names", "items", "defaults", "kw_defaults",
+    "kwonlyargs", "targets",
+)  # fmt: skip
+
+
+def _edits(tree: ast.AST) -> Iterator[Callable[[], None]]:
+    """Ways to make a tree smaller, the large ones first."""
+    statements: list[tuple[list[ast.stmt], int]] = []
+    for node in ast.walk(tree):
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(node, name, None)
+            if isinstance(block, list):
+                statements += [(block, i) for i in range(len(block))]
+    for block, i in statements:
+        yield lambda b=block, i=i: _cut(b, i, [])
+    for block, i in statements:
+        inner: list[list[ast.stmt]] = [
+            part for name in ("body", "orelse", "finalbody")
+            if isinstance(part := getattr(block[i], name, None), list) and part
+        ]  # fmt: skip
+        inner += [handler.body for handler in getattr(block[i], "handlers", ())]
+        inner += [case.body for case in getattr(block[i], "cases", ())]
+        for part in inner:
+            yield lambda b=block, i=i, p=part: _cut(b, i, p)
+    for node in ast.walk(tree):
+        for name in _OPTIONAL:
+            parts = getattr(node, name, None)
+            if isinstance(parts, list) and parts:
+                for i in range(len(parts)):
+                    yield lambda p=parts, i=i: p.__delitem__(i)
+    for node in ast.walk(tree):
+        for name, value in ast.iter_fields(node):
+            if isinstance(value, ast.expr) and not isinstance(getattr(value, "ctx", ast.Load()), ast.Store | ast.Del):
+                for smaller in _smaller(value):
+                    yield lambda n=node, f=name, s=smaller: setattr(n, f, s)
+            elif isinstance(value, list) and name not in ("targets", "ops"):
+                for i, item in enumerate(value):
+                    if isinstance(item, ast.expr | ast.keyword) and name in _LISTS:
+                        yield lambda v=value, i=i: v.__delitem__(i)
+                    if isinstance(item, ast.expr):
+                        for smaller in _smaller(item):
+                            yield lambda v=value, i=i, s=smaller: v.__setitem__(i, s)
+
+
+def _cut(block: list[ast.stmt], i: int, new: list[ast.stmt]) -> None:
+    block[i : i + 1] = new
+    if not block:
+        block.append(ast.Pass())
+
+
+def _smaller(value: ast.expr) -> Iterator[ast.expr]:
+    """Expressions that may stand in place of one."""
+    if isinstance(value, ast.Constant | ast.Name):
+        if isinstance(value, ast.Name) or value.value not in (None, 0, 1):
+            yield ast.Constant(1)
+        return
+    yield ast.Constant(1)
+    for child in ast.iter_child_nodes(value):
+        if isinstance(child, ast.expr):
+            yield child
+    yield ast.Name("x", ast.Load())
+
+
+__all__ = ["Difference", "Plan", "check", "compare", "difference", "shrink"]

@@ -1,0 +1,153 @@
+"""Compares many generated programs, run plainly and compiled.
+
+Enters: how many programs, and a seed. Leaves: each program that shows a difference, made as short as possible, on the
+terminal; a JSON summary with the seed, the versions, and the differences. Exists for long runs: the tests run the same
+generator for some seconds.
+
+    python tools/fuzz.py --programs 100000 --seed 1 --jobs 2 --out build/fuzz.json
+    python tools/fuzz.py --only 4711          one program: shows it, and its difference if it has one
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import platform
+import sys
+import time
+import traceback
+from multiprocessing.connection import wait
+from pathlib import Path
+from random import Random
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
+CHUNK = 1000
+
+
+def run_chunk(seeds: range, options: argparse.Namespace, pipe: Any, current: Any) -> None:
+    """Runs the programs of some seeds; sends what differs."""
+    from capture.language_check import Difference, check
+
+    skipped, found = 0, []
+    for seed in seeds:
+        current.value = seed
+        try:
+            skipped += not check(seed, options.backend, options.stress)
+        except Difference as error:
+            found.append(report(seed, error, options))
+    pipe.send((len(seeds), skipped, found))
+
+
+def report(seed: int, error: BaseException, options: argparse.Namespace) -> dict[str, Any]:
+    """What is told of a difference: its seed, its text, and the shortest program found that shows it."""
+    from capture.language_check import Plan, difference, shrink
+    from capture.language_programs import program
+
+    random = Random(seed)
+    source = program(random)
+    plan = Plan.random(random, options.backend, options.stress)
+    texts = {source: str(error)}
+
+    def fails(text: str) -> bool:
+        found = difference(text, plan)
+        if found is not None:
+            texts[text] = found
+        return found is not None
+
+    small = shrink(source, fails, options.shrink) if options.shrink and fails(source) else source
+    return {"seed": seed, "plan": str(plan), "difference": texts.get(small, str(error)), "program": small}
+
+
+def run_one(seed: int, options: argparse.Namespace) -> int:
+    """Shows one program, and its difference with the traceback."""
+    from capture.language_check import Difference, check
+    from capture.language_programs import program
+
+    print(program(Random(seed)))
+    try:
+        check(seed, options.backend, options.stress)
+    except Difference as error:
+        traceback.print_exception(error.__cause__)
+        print(json.dumps(report(seed, error, options), indent=1).replace("\\n", "\n"))
+        return 1
+    print("no difference")
+    return 0
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--programs", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0, help="of the first program; the others follow")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--backend", help="instead of eager mostly, and the others now and then")
+    parser.add_argument("--stress", action="store_true", help="break at every k-th instruction, k between 1 and 20")
+    parser.add_argument("--shrink", type=float, default=60.0, help="seconds spent on shortening a program (0: none)")
+    parser.add_argument("--only", type=int, help="show and run the program of this seed")
+    parser.add_argument("--out", type=Path, help="where the JSON summary goes")
+    options = parser.parse_args()
+    if options.only is not None:
+        return run_one(options.only, options)
+
+    context = multiprocessing.get_context("spawn")
+    end = options.seed + options.programs
+    chunks = [range(first, min(first + CHUNK, end)) for first in range(options.seed, end, CHUNK)][::-1]
+    working: dict[Any, tuple[Any, range, Any]] = {}
+    started, done, skipped = time.monotonic(), 0, 0
+    differences: list[dict[str, Any]] = []
+    while chunks or working:
+        while chunks and len(working) < options.jobs:
+            seeds, current = chunks.pop(), context.Value("q", 0)
+            ours, theirs = context.Pipe(duplex=False)
+            process = context.Process(target=run_chunk, args=(seeds, options, theirs, current))
+            process.start()
+            theirs.close()
+            working[ours] = process, seeds, current
+        for pipe in wait(list(working)):
+            process, seeds, current = working.pop(pipe)
+            try:
+                count, passed_over, found = pipe.recv()
+            except EOFError:  # the process died
+                process.join()
+                count, passed_over = current.value - seeds.start + 1, 0
+                ended = f"the process ended with {process.exitcode}"
+                found = [{"seed": current.value, "difference": ended, "program": ""}]
+                if current.value + 1 < seeds.stop:
+                    chunks.append(range(current.value + 1, seeds.stop))
+            process.join()
+            done, skipped = done + count, skipped + passed_over
+            for one in found:
+                print(f"# seed {one['seed']}: {one['difference']}\n# {one.get('plan')}\n{one['program']}", flush=True)
+            differences += found
+        rate = done / (time.monotonic() - started)
+        print(f"{done} programs, {len(differences)} differences, {rate:.0f} a second", file=sys.stderr, flush=True)
+
+    summary = {
+        "programs": done, "passed over": skipped, "seed": options.seed, "backend": options.backend or "mixed",
+        "stress": options.stress, "seconds": round(time.monotonic() - started, 1), "versions": versions(),
+        "differences": differences,
+    }  # fmt: skip
+    if options.out:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+    return 1 if differences else 0
+
+
+def versions() -> dict[str, str]:
+    """What took part."""
+    import llvmlite
+    import numpy
+
+    import tcompile
+
+    return {
+        "python": platform.python_version(), "numpy": numpy.__version__, "llvmlite": llvmlite.__version__,
+        "tcompile": getattr(tcompile, "__version__", ""), "machine": platform.machine(),
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())
