@@ -1,0 +1,67 @@
+"""Pieces of machine-readable bytecode: single instructions with their prefixes and caches, and stack permutations.
+
+What enters is an opcode's name and an argument; what leaves is bytes. Jumps between pieces have a fixed width, so that
+the size of a piece is known before its place is.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from tcompile.bytecode.decode import CACHES, EXTENDED_ARG, OP, VERSION
+
+JUMP_IF_TRUE = "POP_JUMP_FORWARD_IF_TRUE" if VERSION < (3, 12) else "POP_JUMP_IF_TRUE"
+JUMP_IF_NOT_NONE = "POP_JUMP_FORWARD_IF_NOT_NONE" if VERSION < (3, 12) else "POP_JUMP_IF_NOT_NONE"
+JUMP_BACK = "JUMP_BACKWARD_NO_INTERRUPT"  # looks at no pending signal, so that nothing can raise there
+JUMP_ON = "JUMP_FORWARD"
+
+
+@functools.lru_cache(maxsize=4096)
+def op(name: str, arg: int = 0) -> bytes:
+    """One instruction.
+
+    >>> list(op("COPY", 1)) == [OP["COPY"], 1]
+    True
+    """
+    return encode(OP[name], arg, 1)
+
+
+def encode(number: int, arg: int, width: int) -> bytes:
+    """One instruction whose argument takes at least ``width`` bytes."""
+    out = bytearray()
+    while width < 4 and arg >> 8 * width:
+        width += 1
+    for byte in range(width - 1, 0, -1):
+        out += bytes((EXTENDED_ARG, arg >> 8 * byte & 255))
+    out += bytes((number, arg & 255))
+    return bytes(out) + bytes(2 * CACHES[number])
+
+
+def units(name: str, width: int) -> int:
+    """The units of an instruction whose argument takes ``width`` bytes."""
+    return width + CACHES[OP[name]]
+
+
+def arrange(now: Sequence[int], wanted: Sequence[int]) -> bytes:
+    """SWAPs that bring the top of the stack, items named ``now`` (deepest first), into the order ``wanted``.
+
+    >>> [byte for byte in arrange([1, 2, 3], [1, 2, 3])]
+    []
+    """
+    stack = list(now)
+    size = len(stack)
+    parts: list[bytes] = []
+
+    def swap(place: int) -> None:
+        parts.append(op("SWAP", size - place))
+        stack[-1], stack[place] = stack[place], stack[-1]
+
+    while True:
+        if stack[-1:] != list(wanted[-1:]):
+            swap(wanted.index(stack[-1]))
+            continue
+        wrong = next((place for place in range(size - 1) if stack[place] != wanted[place]), None)
+        if wrong is None:
+            return b"".join(parts)
+        swap(wrong)

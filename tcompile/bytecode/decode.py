@@ -1,0 +1,95 @@
+"""A code object's bytes become flat lists of instructions: opcodes, arguments, positions, jump targets.
+
+What enters is a ``types.CodeType``; what leaves is a `Stream`. Analysing and rewriting a function must take about a
+microsecond an instruction, so an instruction is an index into parallel lists, and never an object.
+
+A *unit* is one 16-bit word of bytecode. An instruction here is its EXTENDED_ARG prefixes, its own unit and its inline
+caches together; its offset is that of its first unit.
+"""
+
+from __future__ import annotations
+
+import dis
+import opcode
+import sys
+import types
+from typing import Any
+
+VERSION = sys.version_info[:2]
+OP: dict[str, int] = {name: number for name, number in opcode.opmap.items() if number < 256}
+NAME: list[str] = [opcode.opname[number] for number in range(256)]
+EXTENDED_ARG = OP["EXTENDED_ARG"]
+
+
+class NotResumable(Exception):
+    """The code cannot be given gates; the text says why."""
+
+
+def _caches() -> list[int]:
+    table: Any = opcode._inline_cache_entries  # type: ignore[attr-defined]
+    if isinstance(table, dict):
+        return [table.get(name, 0) for name in NAME]
+    return [table[number] if number < len(table) else 0 for number in range(256)]
+
+
+CACHES: list[int] = _caches()
+_BACKWARD = frozenset(op for op in dis.hasjrel if op < 256 and "BACKWARD" in NAME[op])
+_FORWARD = frozenset(op for op in dis.hasjrel if op < 256) - _BACKWARD
+
+
+def numbers(*names: str) -> frozenset[int]:
+    """The opcodes of those names which this Python has."""
+    return frozenset(OP[name] for name in names if name in OP)
+
+
+class Stream:
+    """The instructions of a code object, by index.
+
+    Attributes:
+        ops, args: opcode and full argument.
+        begin, end: first unit, and the unit after the last cache.
+        target: index of the instruction a jump names, -1 where there is none.
+        index: instruction by the byte offset of its first unit.
+    """
+
+    __slots__ = ("args", "begin", "code", "end", "index", "ops", "raw", "size", "target")
+
+    def __init__(self, code: types.CodeType) -> None:
+        self.code = code
+        raw = self.raw = code.co_code
+        ops: list[int] = []
+        args: list[int] = []
+        begin: list[int] = []
+        end: list[int] = []
+        at, stop = 0, len(raw)
+        while at < stop:
+            begin.append(at >> 1)
+            op, arg = raw[at], raw[at + 1]
+            while op == EXTENDED_ARG:
+                at += 2
+                op, arg = raw[at], arg << 8 | raw[at + 1]
+            at += 2 + 2 * CACHES[op]
+            ops.append(op)
+            args.append(arg)
+            end.append(at >> 1)
+        self.ops, self.args, self.begin, self.end = ops, args, begin, end
+        self.size = len(ops)
+        self.index = {unit * 2: i for i, unit in enumerate(begin)}
+        self.target = [-1] * len(ops)
+        for i, op in enumerate(ops):
+            if op in _FORWARD:
+                self.target[i] = self.at(end[i] + args[i])
+            elif op in _BACKWARD:
+                self.target[i] = self.at(end[i] - args[i])
+
+    def at(self, unit: int) -> int:
+        """The index of the instruction that starts at ``unit``; NotResumable where none does."""
+        found = self.index.get(unit * 2)
+        if found is None:
+            raise NotResumable(f"a jump into an instruction, at {unit * 2}")
+        return found
+
+
+def is_backward(op: int) -> bool:
+    """Whether the opcode is a jump whose argument counts backwards."""
+    return op in _BACKWARD

@@ -1,0 +1,623 @@
+"""A function's code with gates: the place where regions take over from plain Python, and give back to it.
+
+What enters is an `Analysis`; what leaves is a `Host`: one code object with all the original instructions, their
+exceptions and their positions, and behind them, out of line, what the gates need:
+
+    gate        before an instruction: `if gate: goto stub`. An empty list is an inactive gate.
+    stub        calls the region with cells, live locals and stack items. None as its answer: back to behind the gate.
+    tails       drop the stack items of the point that was left, one piece for each shape of stack.
+    dispatch    unpacks the answer `(extras, *bits, values)`, and walks a binary tree of jumps by the bits.
+    leaves      of the tree: put locals and stack items of one target in place, and jump to it, behind its gate.
+    extras      stores into locals that are dead at the target but may be looked at.
+
+Nothing of this opens or closes a block: loops, handlers, ``with`` and generators go on in the same frame. A stub's call
+is covered by the handler of its point, and the point's stack stays in place until the call has returned; after that
+nothing can raise.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from inspect import CO_OPTIMIZED
+from typing import Any
+
+from tcompile.bytecode import exceptions, positions
+from tcompile.bytecode.analysis import CONDITIONAL, METHOD, PLAIN, SINKS, Analysis, Point
+from tcompile.bytecode.assemble import (
+    JUMP_BACK,
+    JUMP_IF_NOT_NONE,
+    JUMP_IF_TRUE,
+    JUMP_ON,
+    arrange,
+    encode,
+    op,
+    units,
+)
+from tcompile.bytecode.decode import CACHES, NAME, OP, VERSION, NotResumable, is_backward, numbers
+
+_HIDDEN = ".dropped"  # a local that is never bound: NULLs are put away in it
+_LIMIT = 60_000  # units; CPython keeps some distances inside a loop in 16 bits
+
+_CELL_OPS = numbers(
+    "MAKE_CELL", "LOAD_CLOSURE", "LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_CLASSDEREF",
+    "LOAD_FROM_DICT_OR_DEREF", "LOAD_FAST", "LOAD_FAST_CHECK", "STORE_FAST", "LOAD_FAST_AND_CLEAR", "DELETE_FAST",
+)  # fmt: skip
+_PAIRS = numbers("LOAD_FAST_LOAD_FAST", "STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST")
+_LOAD_CHECKED = "LOAD_FAST_CHECK" if "LOAD_FAST_CHECK" in OP else "LOAD_FAST"
+_LOAD_CELL = "LOAD_CLOSURE" if "LOAD_CLOSURE" in OP else "LOAD_FAST"
+_RETURNS = numbers("RETURN_VALUE", "RETURN_CONST")
+_CALL_OP = OP["CALL"]
+_MOVES = PLAIN | numbers("KW_NAMES", "PRECALL")
+_METHODS = numbers("LOAD_METHOD", "LOAD_ATTR", "LOAD_SUPER_ATTR")
+
+
+class _Marker:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+UNBOUND: Any = _Marker("UNBOUND")
+KEEP: Any = _Marker("KEEP")
+
+
+class Gate(list[Any]):
+    """Tested by the code before an instruction: empty is closed, anything in it opens it.
+
+    >>> gate = Gate()
+    >>> hash(gate) == hash(gate), gate == Gate()
+    (True, False)
+    """
+
+    __slots__ = ()
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __ne__(self, other: object) -> bool:
+        return self is not other
+
+
+class Host:
+    """A rewritten code object and its gates; make it with `build`.
+
+    Attributes:
+        analysis: of the original code.
+        code: the rewritten code.
+        gates: by original offset.
+        targets: original offsets that a region may resume at.
+        returned: the bits that lead to a return.
+    """
+
+    def __init__(
+        self, analysis: Analysis, code: types.CodeType, gates: dict[int, Gate], routes: dict[int, tuple[bool, ...]],
+        returned: tuple[bool, ...],
+    ) -> None:  # fmt: skip
+        self.analysis = analysis
+        self.code = code
+        self.gates = gates
+        self.targets = frozenset(routes)
+        self.returned = returned
+        self._routes = routes
+
+    def route(self, offset: int) -> tuple[bool, ...]:
+        """The bits that lead to the instruction at ``offset``; KeyError where it is not one of ``targets``."""
+        return self._routes[offset]
+
+    def following(self, offset: int) -> tuple[int, ...]:
+        """The gates that are met first when the instruction at ``offset`` has run, on each way that it may take.
+
+        Ways into handlers are left out: see `Point.handlers`.
+        """
+        found: dict[int, None] = {}
+        seen = {offset}
+        waiting = list(self.analysis.successors(offset))
+        while waiting:
+            at = waiting.pop(0)
+            if at in self.gates:
+                found[at] = None
+            elif at not in seen:
+                seen.add(at)
+                waiting.extend(self.analysis.successors(at))
+        return tuple(found)
+
+
+def build(analysis: Analysis, call: Callable[[int], Callable[..., Any]], *, every: bool = False) -> Host:
+    """The host of a function.
+
+    Args:
+        analysis: of its code.
+        call: gives, for a gate's original offset, the callable which the gate's stub calls with the cells, the live
+            locals (UNBOUND where there is none) and the values on the stack, deepest first. It returns None to go on
+            natively, or ``(extras, *bits, values)``: ``bits`` are ``host.route(target)`` or ``host.returned``;
+            ``values`` holds the target's live locals, then its stack values, deepest first, or the one value to return;
+            ``extras`` is None, or has KEEP, UNBOUND or a value for each fast local that is no cell.
+        every: gates at every point, and not only where a capture has a reason to start.
+
+    Raises:
+        NotResumable: the rewritten code would not fit.
+    """
+    return _Builder(analysis, call, every).host()
+
+
+class _Builder:
+    def __init__(self, analysis: Analysis, call: Callable[[int], Callable[..., Any]], every: bool) -> None:
+        self.analysis = analysis
+        self.stream = analysis.stream
+        self.call = call
+        self.choose(every)
+        points = analysis.points
+        begin = self.stream.begin
+        self.gate_points = [points[begin[i] * 2] for i in self.gated]
+        self.target_points = [points[begin[i] * 2] for i in self.targets]
+        self.deepest = 0  # items that the code out of line has on the stack at most
+        self.plain_loads: set[int] = set()  # method loads that must leave a known NULL
+        for i in {*self.gated, *self.targets}:
+            stack = analysis.stacks[i]
+            assert stack is not None
+            for kind in stack:
+                if kind >= METHOD:
+                    self.plain_loads.add((kind - METHOD) >> 1)
+        hidden = any(False in point.slots for point in self.gate_points)
+        self.shift = 1 if hidden else 0  # of the cells' places, when a local comes before them
+        self.hidden = analysis.locals
+        self.place = {
+            name: i + self.shift if i >= analysis.locals else i for i, name in enumerate(analysis.names)
+        }
+
+    # -- where --
+
+    def choose(self, every: bool) -> None:
+        """Which instructions get gates, and which can be resumed at."""
+        analysis, stream = self.analysis, self.stream
+        points, begin, ops = analysis.points, stream.begin, stream.ops
+        # Outside functions a hidden local could be seen, and only that can put away a NULL.
+        nulls = bool(analysis.code.co_flags & CO_OPTIMIZED)
+        if every:
+            self.targets = [i for i in range(stream.size) if begin[i] * 2 in points]
+            self.gated = [i for i in self.targets if nulls or False not in points[begin[i] * 2].slots]
+            return
+        zones = self.zones()
+        gated: set[int] = set()
+        targets: set[int] = set()
+
+        def resumable(i: int) -> bool:
+            return i < stream.size and begin[i] * 2 in points and i not in zones
+
+        def gate(i: int) -> None:
+            while i in analysis.bars and i + 1 < stream.size and ops[i] not in CONDITIONAL:
+                if stream.target[i] >= 0:
+                    return
+                i += 1  # inside a unit: after it
+            while resumable(i) and ops[i] in SINKS and resumable(i + 1):
+                i += 1
+            if resumable(i) and ops[i] not in CONDITIONAL and ops[i] not in _RETURNS:
+                gated.add(i)
+
+        gate(analysis.first)
+        for i, number in enumerate(ops):
+            if i < analysis.first or number in PLAIN or analysis.stacks[i] is None:
+                continue
+            if resumable(i):
+                targets.add(i)
+            for way in analysis._ways(i):
+                gate(way)
+        self.gated = sorted(i for i in gated if nulls or False not in points[begin[i] * 2].slots)
+        self.targets = sorted(gated | targets)
+
+    def zones(self) -> set[int]:
+        """Instructions between a method's load and its call that hold nothing but plain moves.
+
+        A point there would cost every such call its fast path, and a region can as well end at the load.
+        """
+        ops, args, stacks = self.stream.ops, self.stream.args, self.analysis.stacks
+        found: set[int] = set()
+        for i, number in enumerate(ops):
+            if number not in _METHODS or stacks[i] is None:
+                continue
+            j = i + 1
+            while j < len(ops) and ops[j] in _MOVES and self.stream.target[j] < 0:
+                j += 1
+            if j < len(ops) and ops[j] == _CALL_OP:
+                stack = stacks[j]
+                at = -2 - args[j]
+                if stack is not None and len(stack) >= -at and stack[at] >= METHOD and (stack[at] - METHOD) >> 1 == i:
+                    found.update(range(i + 1, j + 1))
+        return found
+
+    # -- the pieces out of line --
+
+    def loads(self, point: Point) -> tuple[bytes, list[tuple[int, int, int, int]]]:
+        """Pushes cells and live locals. Also: ranges that may find a local unbound, with handler and items pushed."""
+        analysis = self.analysis
+        bit = analysis.fast_bit
+        index = self.stream.index[point.offset]
+        mask = analysis.live[index]
+        key = mask, mask & analysis.unbound[index], mask & analysis.bound[index]
+        found = self.load_cache.get(key)
+        if found is not None:
+            return found
+        parts = [op(_LOAD_CELL, self.place[name]) for name in analysis.cells]
+        ranges: list[tuple[int, int, int, int]] = []
+        at = sum(map(len, parts)) >> 1
+        missing = op("LOAD_CONST", self.unbound_const)
+        for pushed, name in enumerate(point.live, len(analysis.cells)):
+            if name not in point.maybe:
+                piece = op("LOAD_FAST", bit[name])
+            elif not key[2] >> bit[name] & 1:
+                piece = missing
+            else:
+                load = op(_LOAD_CHECKED, bit[name])
+                otherwise = op("POP_TOP") + missing
+                over = op(JUMP_ON, len(otherwise) >> 1)
+                middle = at + (len(load) >> 1)
+                ranges.append((at, middle, middle + (len(over) >> 1), pushed))
+                piece = load + over + otherwise
+            parts.append(piece)
+            at += len(piece) >> 1
+        found = self.load_cache[key] = b"".join(parts), ranges
+        return found
+
+    def copies(self, point: Point) -> bytes:
+        """Pushes the stack's values again, above the callable and ``len(live)`` locals."""
+        key = point.slots, len(point.live)
+        found = self.copy_cache.get(key)
+        if found is None:
+            above = 2 + len(self.analysis.cells) + len(point.live)
+            parts = []
+            for j, value in enumerate(point.slots):
+                if value:
+                    parts.append(op("COPY", point.depth + above - j))
+                    above += 1
+            found = self.copy_cache[key] = b"".join(parts)
+        return found
+
+    def put(self, local: int) -> bytes:
+        """Stores the top of the stack, or unbinds the local where it is UNBOUND."""
+        found = self.put_cache.get(local)
+        if found is None:
+            store, unbind = op("STORE_FAST", local), op("POP_TOP") + op("PUSH_NULL") + op("STORE_FAST", local)
+            store += op(JUMP_ON, len(unbind) >> 1)
+            found = self.put_cache[local] = (
+                op("COPY", 1) + op("LOAD_CONST", self.unbound_const) + op("IS_OP")
+                + op(JUMP_IF_TRUE, len(store) >> 1) + store + unbind
+            )  # fmt: skip
+        return found
+
+    def restores(self, point: Point) -> bytes:
+        """Turns the tuple of values on the stack into the target's locals and stack."""
+        index = self.stream.index[point.offset]
+        mask = self.analysis.live[index]
+        key = mask, mask & self.analysis.unbound[index], point.slots
+        found = self.restore_cache.get(key)
+        if found is None:
+            bit = self.analysis.fast_bit
+            values = sum(point.slots)
+            count = len(point.live) + values
+            parts = [op("UNPACK_SEQUENCE", count) if count else op("POP_TOP")]
+            for name in point.live:
+                parts.append(self.put(bit[name]) if name in point.maybe else op("STORE_FAST", bit[name]))
+            nulls = point.depth - values
+            parts.append(op("PUSH_NULL") * nulls)
+            # Unpacking leaves the deepest on top; NULLs have negative names.
+            given, empty = iter(range(values)), iter(range(-nulls, 0))
+            wanted = [next(given) if value else next(empty) for value in point.slots]
+            parts.append(arrange([*range(values - 1, -1, -1), *range(-nulls, 0)], wanted))
+            found = self.restore_cache[key] = b"".join(parts)
+            self.deepest = max(self.deepest, count + nulls + 3)
+        return found
+
+    def out_of_line(self, width: int) -> None:
+        """Everything behind the original code, as one run of bytes with places to patch.
+
+        A jump out of a piece has ``width`` bytes of distance. ``fixes`` holds where each stands (unit), and where it
+        goes: an instruction's index (back, behind its gate), or a place in this code (on).
+        """
+        self.load_cache: dict[tuple[int, int, int], tuple[bytes, list[tuple[int, int, int, int]]]] = {}
+        self.copy_cache: dict[tuple[tuple[bool, ...], int], bytes] = {}
+        self.restore_cache: dict[tuple[int, int, tuple[bool, ...]], bytes] = {}
+        self.put_cache: dict[int, bytes] = {}
+        analysis, stream = self.analysis, self.stream
+        index = stream.index
+        parts: list[bytes] = []
+        backs: list[tuple[int, int]] = []  # unit, instruction
+        ons: list[tuple[int, str, object]] = []  # unit, opcode, label
+        labels: dict[object, int] = {}
+        ranges: list[exceptions.Entry] = []  # targets relative to this code; those of points get their handler later
+        handlers: list[int] = []  # for each range the exception entry it stands for, or -1
+        rows: list[tuple[int | None, int]] = []
+        self.stubs: list[int] = []
+        at = 0
+        back_units, on_units, test_units = units(JUMP_BACK, width), units(JUMP_ON, width), units(JUMP_IF_TRUE, width)
+        none_units = units(JUMP_IF_NOT_NONE, width)
+        null, top, copy = op("PUSH_NULL"), op("POP_TOP"), op("COPY", 1)
+        cells = len(analysis.cells)
+
+        def hole(size: int) -> None:
+            nonlocal at
+            parts.append(bytes(2 * size))
+            at += size
+
+        def emit(piece: bytes) -> None:
+            nonlocal at
+            parts.append(piece)
+            at += len(piece) >> 1
+
+        shapes: dict[tuple[bool, ...], None] = {}
+        for number, point in enumerate(self.gate_points):
+            start = at
+            self.stubs.append(at)
+            function = op("LOAD_CONST", self.call_const + number)
+            emit(null + function if VERSION < (3, 13) else function + null)
+            loads, checks = self.loads(point)
+            for low, high, handler, pushed in checks:
+                ranges.append((at + low, at + high, at + handler, point.depth + 2 + pushed, 0))
+                handlers.append(-1)
+            emit(loads)
+            emit(self.copies(point))
+            count = cells + len(point.live) + sum(point.slots)
+            self.deepest = max(self.deepest, point.depth + 2 + count, point.depth + 3)
+            covered = at
+            if VERSION < (3, 12):
+                emit(op("PRECALL", count))
+            emit(op("CALL", count))
+            i = index[point.offset]
+            entry = analysis.cover[i]
+            if entry >= 0:
+                ranges.append((covered, at, 0, analysis.table[entry][3], analysis.table[entry][4]))
+                handlers.append(entry)
+            emit(copy)
+            ons.append((at, JUMP_IF_NOT_NONE, point.slots))
+            hole(none_units)
+            emit(top)
+            backs.append((at, i))
+            hole(back_units)
+            shapes[point.slots] = None
+            rows.append((point.line, at - start))
+        start = at
+        for slots in shapes:
+            labels[slots] = at
+            for value in reversed(slots):
+                emit(op("SWAP", 2))
+                emit(top if value else op("STORE_FAST", self.hidden))
+            ons.append((at, JUMP_ON, "dispatch"))
+            hole(on_units)
+        # The tree: every route has the same number of bits, the first of them the most significant of a leaf's number.
+        leaves = len(self.target_points) + 1
+        bits = (leaves - 1).bit_length()
+        labels["dispatch"] = at
+        emit(op("UNPACK_SEQUENCE", bits + 2))
+        emit(copy)
+        ons.append((at, JUMP_IF_NOT_NONE, "extras"))
+        hole(none_units)
+        emit(top)
+        labels["tree"] = tree = at
+        rows.append((None, at - start))
+        self.deepest = max(self.deepest, bits + 3 + len(analysis.extras) + 3)
+
+        waiting = [(0, bits)]
+        while waiting:
+            low, left = waiting.pop()
+            labels["tree", low, left] = start = at
+            while left:
+                left -= 1
+                if low + (1 << left) < leaves:
+                    ons.append((at, JUMP_IF_TRUE, ("tree", low + (1 << left), left)))
+                    hole(test_units)
+                    waiting.append((low + (1 << left), left))
+                else:
+                    emit(top)  # no leaf on that side: the bit is False
+            if at > start:
+                rows.append((None, at - start))
+            start = at
+            if low:
+                point = self.target_points[low - 1]
+                emit(self.restores(point))
+                backs.append((at, index[point.offset]))
+                hole(back_units)
+                rows.append((point.line, at - start))
+            else:
+                emit(op("UNPACK_SEQUENCE", 1) + op("RETURN_VALUE"))
+                rows.append((None, at - start))
+        start = at
+        labels["extras"] = at
+        emit(op("UNPACK_SEQUENCE", len(analysis.extras)) if analysis.extras else top)
+        for name in analysis.extras:
+            put = self.put(analysis.fast_bit[name])
+            put += op(JUMP_ON, 1)
+            emit(copy + op("LOAD_CONST", self.keep_const) + op("IS_OP") + op(JUMP_IF_TRUE, len(put) >> 1) + put + top)
+        back = (at, tree)
+        hole(back_units)
+        rows.append((None, at - start))
+
+        self.bits = bits
+        self.outside = bytearray(b"".join(parts))
+        self.outside_units = at
+        self.ranges, self.range_handlers, self.rows, self.backs = ranges, handlers, rows, backs
+        for unit, name, label in ons:
+            self.patch(unit, name, labels[label] - unit - units(name, width), width)
+        self.patch(back[0], JUMP_BACK, at - back[1], width)
+
+    def patch(self, unit: int, name: str, distance: int, width: int) -> None:
+        self.outside[2 * unit : 2 * (unit + units(name, width))] = encode(OP[name], distance, width)
+
+    # -- the original code with gates --
+
+    def replaced(self) -> dict[int, bytes]:
+        """Instructions that do not stay as they are, jumps left out."""
+        stream, analysis = self.stream, self.analysis
+        found: dict[int, bytes] = {}
+        for i in self.plain_loads:
+            number, arg = stream.ops[i], stream.args[i]
+            if NAME[number] == "LOAD_METHOD":
+                piece = op("LOAD_ATTR", arg)
+            else:
+                piece = op(NAME[number], arg & ~1)
+            found[i] = piece + op("PUSH_NULL") + (op("SWAP", 2) if VERSION < (3, 13) else b"")
+        if self.shift:
+            first = analysis.locals
+            for i, number in enumerate(stream.ops):
+                arg = stream.args[i]
+                if number in _CELL_OPS:
+                    if arg >= first:
+                        found[i] = encode(number, arg + 1, 1)
+                elif number in _PAIRS:
+                    high, low = arg >> 4, arg & 15
+                    if high >= first or low >= first:
+                        found[i] = self.pair(number, high, low)
+        return found
+
+    def pair(self, number: int, high: int, low: int) -> bytes:
+        """A paired instruction whose places move; two instructions where a place no longer fits."""
+        first = self.analysis.locals
+        high, low = high + (high >= first), low + (low >= first)
+        if high < 16 and low < 16:
+            return encode(number, high << 4 | low, 1)
+        one, two = NAME[number].removesuffix("_FAST").split("_FAST_")
+        return op(f"{one}_FAST", high) + op(f"{two}_FAST", low)
+
+    def inline(self, width: int) -> bytes:
+        """The original instructions, each behind its gate; sets ``gate_at`` and ``body`` (first units of both)."""
+        stream = self.stream
+        size, begin, end, target, ops = stream.size, stream.begin, stream.end, stream.target, stream.ops
+        gate_size = [0] * size
+        tests = op("TO_BOOL") if VERSION >= (3, 13) else b""
+        gates: dict[int, bytes] = {}
+        jump = units(JUMP_IF_TRUE, width)
+        for number, i in enumerate(self.gated):
+            gates[i] = op("LOAD_CONST", self.gate_const + number) + tests
+            gate_size[i] = (len(gates[i]) >> 1) + jump
+        replaced = self.replaced()
+        length = [stop - start for start, stop in zip(begin, end, strict=True)]
+        for i, piece in replaced.items():
+            length[i] = len(piece) >> 1
+        jumps = [i for i in range(size) if target[i] >= 0]
+        prefix = {i: length[i] - CACHES[ops[i]] for i in jumps}  # bytes of the argument
+        distance: dict[int, int] = {}
+        gate_at = self.gate_at = [0] * (size + 1)
+        body = self.body = [0] * size
+        again = True
+        while again:
+            again = False
+            at = 0
+            for i in range(size):
+                gate_at[i] = at
+                at += gate_size[i]
+                body[i] = at
+                at += length[i]
+            gate_at[size] = at
+            for i in jumps:
+                after = body[i] + length[i]
+                gap = distance[i] = after - gate_at[target[i]] if is_backward(ops[i]) else gate_at[target[i]] - after
+                while gap >> 8 * prefix[i]:
+                    prefix[i] += 1
+                    length[i] += 1
+                    again = True
+        total = gate_at[size]
+        raw = stream.raw
+        parts: list[bytes] = []
+        start = 0  # of the units that can be copied as they are
+        for i in sorted({*gates, *replaced, *jumps}):
+            if i in gates:
+                parts.append(raw[2 * start : 2 * begin[i]])
+                start = begin[i]
+                parts.append(gates[i])
+                stub = total + self.stubs[self.gate_number[i]]
+                parts.append(encode(OP[JUMP_IF_TRUE], stub - body[i], width))
+            if target[i] >= 0:
+                piece = encode(ops[i], distance[i], prefix[i])
+            elif i in replaced:
+                piece = replaced[i]
+            else:
+                continue
+            parts.append(raw[2 * start : 2 * begin[i]])
+            parts.append(piece)
+            start = end[i]
+        parts.append(raw[2 * start :])
+        return b"".join(parts)
+
+    def host(self) -> Host:
+        analysis, stream = self.analysis, self.stream
+        code = analysis.code
+        offsets = [stream.begin[i] * 2 for i in self.gated]
+        gates = {offset: Gate() for offset in offsets}
+        self.gate_number = {i: number for number, i in enumerate(self.gated)}
+        self.gate_const = len(code.co_consts)
+        self.call_const = self.gate_const + len(offsets)
+        self.unbound_const = self.call_const + len(offsets)
+        self.keep_const = self.unbound_const + 1
+        consts = (*code.co_consts, *gates.values(), *(self.call(offset) for offset in offsets), UNBOUND, KEEP)
+        for width in (1, 2, 3):
+            self.out_of_line(width)
+            inside = self.inline(width)
+            total = len(inside) >> 1
+            if total + self.outside_units < 1 << 8 * width:
+                break
+        if total > _LIMIT:
+            raise NotResumable("too long")
+        for unit, i in self.backs:
+            self.patch(unit, JUMP_BACK, total + unit + units(JUMP_BACK, width) - self.body[i], width)
+        names = code.co_varnames + (_HIDDEN,) * self.shift
+        changed = code.replace(
+            co_code=inside + bytes(self.outside),
+            co_consts=consts,
+            co_varnames=names,
+            co_nlocals=len(names),
+            co_stacksize=max(code.co_stacksize, self.deepest),
+            co_linetable=self.line_table(),
+            co_exceptiontable=self.exception_table(total),
+        )
+        routes = {
+            point.offset: self.route(number) for number, point in enumerate(self.target_points, 1)
+        }
+        return Host(analysis, changed, gates, routes, self.route(0))
+
+    def route(self, leaf: int) -> tuple[bool, ...]:
+        return tuple(bool(leaf >> bit & 1) for bit in range(self.bits - 1, -1, -1))
+
+    def line_table(self) -> bytes:
+        analysis = self.analysis
+        place = self.unit_places()
+        parts = positions.move(analysis.spans, place.__getitem__)
+        line = analysis.last_line
+        for wanted, count in self.rows:
+            parts.append(positions.plain(wanted, line, count))
+            if wanted is not None:
+                line = wanted
+        return b"".join(parts)
+
+    def unit_places(self) -> list[int]:
+        """Where each original unit starts now; a gate belongs to the instruction behind it."""
+        stream = self.stream
+        places: list[int] = []
+        for i in range(stream.size):
+            start, stop = self.gate_at[i], self.gate_at[i + 1]
+            gap = stream.end[i] - stream.begin[i]
+            if gap == 1:
+                places.append(start)
+            else:
+                places.append(start)
+                first = self.body[i]
+                places += [min(first + k, stop) for k in range(1, gap)]
+        places.append(self.gate_at[stream.size])
+        return places
+
+    def exception_table(self, total: int) -> bytes:
+        analysis = self.analysis
+        at, index = self.gate_at, self.stream.index
+        size = self.stream.size
+
+        def moved(unit: int) -> int:
+            return at[index.get(unit * 2, size)]
+
+        entries = [(moved(a), moved(b), moved(target), depth, lasti) for a, b, target, depth, lasti in analysis.table]
+        outside: list[exceptions.Entry] = []
+        for (start, end, target, depth, lasti), entry in zip(self.ranges, self.range_handlers, strict=True):
+            goes = entries[entry][2] if entry >= 0 else total + target
+            outside.append((total + start, total + end, goes, depth, lasti))
+        return exceptions.write(entries + outside)
+

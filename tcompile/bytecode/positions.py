@@ -1,0 +1,108 @@
+"""Line tables: where each unit came from, kept exact while instructions move apart.
+
+What enters is ``co_linetable`` and the new place of every unit; what leaves is the table of the rewritten code. Entries
+are copied as they are: only their lengths change, and only a line difference that was split off is rewritten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from tcompile.bytecode.decode import NotResumable
+
+_SHORT_END, _ONE_LINE, _NO_COLUMNS, _LONG, _NONE = 10, 10, 13, 14, 15
+
+
+def _signed(value: int) -> bytes:
+    value = value << 1 if value >= 0 else -value << 1 | 1
+    out = bytearray()
+    while value >= 64:
+        out.append(value & 63 | 64)
+        value >>= 6
+    out.append(value)
+    return bytes(out)
+
+
+# code, line difference, the bytes after the line difference, first unit, unit after the last
+Span = tuple[int, int, bytes, int, int]
+
+
+def parse(table: bytes) -> list[Span]:
+    """The entries of a line table."""
+    spans: list[Span] = []
+    at, unit, stop = 0, 0, len(table)
+    while at < stop:
+        head = table[at]
+        code, units = head >> 3 & 15, (head & 7) + 1
+        at += 1
+        delta = 0
+        start = at
+        if code < _SHORT_END:
+            at += 1
+        elif code < _NO_COLUMNS:
+            delta = code - _ONE_LINE
+            at += 2
+        elif code != _NONE:
+            shift = value = 0
+            while table[at] & 64:
+                value |= (table[at] & 63) << shift
+                shift += 6
+                at += 1
+            value |= (table[at] & 63) << shift
+            at += 1
+            delta = -(value >> 1) if value & 1 else value >> 1
+            start = at
+            if code == _LONG:
+                for _ in range(3):
+                    while table[at] & 64:
+                        at += 1
+                    at += 1
+        spans.append((code, delta, table[start:at], unit, unit + units))
+        unit += units
+    return spans
+
+
+def lines(spans: Iterable[Span], first: int) -> tuple[list[int | None], int]:
+    """The line of every unit (None where it has none), and the line that the last entry left."""
+    found: list[int | None] = []
+    line = first
+    for code, delta, _, start, end in spans:
+        line += delta
+        found += [None if code == _NONE else line] * (end - start)
+    return found, line
+
+
+def move(spans: Iterable[Span], place: Callable[[int], int]) -> list[bytes]:
+    """The entries again, where unit ``u`` now starts at ``place(u)``."""
+    parts: list[bytes] = []
+    for code, delta, payload, start, end in spans:
+        left = place(end) - place(start)
+        if left <= 0 and delta:  # only the second entry of one long instruction may vanish
+            raise NotResumable("a line table that divides an instruction")
+        while left > 0:
+            size = left if left < 8 else 8
+            if code >= _NO_COLUMNS and code != _NONE:
+                parts.append(bytes((128 | code << 3 | size - 1,)) + _signed(delta) + payload)
+            else:
+                parts.append(bytes((128 | code << 3 | size - 1,)) + payload)
+                if _SHORT_END <= code < _NO_COLUMNS:
+                    code = _ONE_LINE
+            delta = 0
+            left -= size
+    return parts
+
+
+def plain(line: int | None, before: int, units: int) -> bytes:
+    """Entries for ``units`` units of one line without columns (None: no position); ``before`` is the line so far."""
+    if line is None:
+        head, rest = b"", b""
+        code = _NONE
+    else:
+        head, rest, code = _signed(line - before), b"\0", _NO_COLUMNS
+    parts = []
+    while units > 0:
+        size = units if units < 8 else 8
+        parts.append(bytes((128 | code << 3 | size - 1,)) + head)
+        head = rest
+        units -= size
+    return b"".join(parts)

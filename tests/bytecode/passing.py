@@ -1,0 +1,73 @@
+"""Functions whose every gate is open, and whose regions do nothing but pass the frame through the protocol."""
+
+from __future__ import annotations
+
+import inspect
+import random
+import types
+
+from tcompile.bytecode import KEEP, NotResumable, analyse, build
+
+MODES = ("on", "same", "mixed")
+
+
+class Passing:
+    """Rewrites code objects, nested ones too, with open gates."""
+
+    def __init__(self, mode, every, strict=True, seed=0):
+        self.mode = mode
+        self.every = every
+        self.strict = strict
+        self.choose = random.Random(seed)
+        self.passes = 0
+        self.hosts = []
+        self.seen = {}
+        self.before = None  # called with (point, values) on each pass
+
+    def __call__(self, function):
+        made = types.FunctionType(
+            self.code(function.__code__), function.__globals__, function.__name__, function.__defaults__,
+            function.__closure__,
+        )  # fmt: skip
+        made.__kwdefaults__ = function.__kwdefaults__
+        made.__qualname__ = function.__qualname__
+        return made
+
+    def code(self, code):
+        if code in self.seen:
+            return self.seen[code]
+        consts = (self.code(const) if isinstance(const, types.CodeType) else const for const in code.co_consts)
+        inner = code.replace(co_consts=tuple(consts))
+        try:
+            analysis = analyse(inner)
+            host = build(analysis, lambda offset: self.region(analysis, offset, lambda: host), every=self.every)
+        except NotResumable:
+            if self.strict and code.co_flags & inspect.CO_OPTIMIZED:  # class bodies need not be
+                raise
+            return self.seen.setdefault(code, inner)
+        for gate in host.gates.values():
+            gate.append(True)
+        self.hosts.append(host)
+        return self.seen.setdefault(code, host.code)
+
+    def region(self, analysis, offset, host):
+        point, cells = analysis.points[offset], len(analysis.cells)
+        count = len(point.live) + sum(point.slots)
+        extras = (KEEP,) * len(analysis.extras)
+        answers = None
+
+        def region(*values):
+            nonlocal answers
+            self.passes += 1
+            assert len(values) == cells + count
+            assert all(type(cell) is types.CellType for cell in values[:cells])
+            if self.before is not None:
+                self.before(point, values)
+            if self.mode == "on" or (self.mode == "mixed" and self.choose.random() < 0.5):
+                return None
+            if answers is None:
+                answers = host().route(offset)
+            given = extras if self.choose.random() < 0.5 else None
+            return (given, *answers, values[cells:])
+
+        return region
