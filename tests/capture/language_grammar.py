@@ -30,10 +30,14 @@ def _table(text: str) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _weighted(text: str) -> tuple[tuple[int, str], ...]:
-    """Statements with how often each is taken: a number and the first line, the others indented."""
-    found = re.findall(r"^(\d+) (.*(?:\n  .*)*)", text, flags=re.MULTILINE)
-    return tuple((int(weight), body.replace("\n  ", "\n")) for weight, body in found)
+def _weighted(text: str) -> dict[str, tuple[tuple[int, str], ...]]:
+    """Statements by section, with how often each is taken: a number and the first line, the others indented."""
+    parts = re.split(r"^# (.*)$", text, flags=re.MULTILINE)
+    found = {}
+    for section, rows in zip(parts[1::2], parts[2::2], strict=True):
+        matches = re.findall(r"^(\d+) (.*(?:\n  .*)*)", rows, flags=re.MULTILINE)
+        found[section] = tuple((int(weight), body.replace("\n  ", "\n")) for weight, body in matches)
+    return found
 
 
 LEAVES = _table("""\

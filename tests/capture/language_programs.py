@@ -13,7 +13,7 @@ import contextlib
 import linecache
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate
 from random import Random
@@ -41,25 +41,31 @@ _HELPER = {"vec": ["x"], "int": ["k"]}
 _GLOBAL = {"vec": ["G_VEC"], "int": ["G_INT"], "ints": ["G_LIST"], "tab": ["G_DICT"]}
 
 
-def _in_helpers(texts: Sequence[Any]) -> list[Any]:
-    """Those templates that do without the main function's parameters."""
-    return [t for t in texts if not _MAIN_ONLY.search(t if isinstance(t, str) else t[1])]
+_ROWS = [
+    (section, weight, text, not _MAIN_ONLY.search(text), not _NESTED.search(text))
+    for section, rows in STATEMENTS.items() for weight, text in rows
+]  # fmt: skip
+_ANYWHERE = {
+    main: [
+        {kind: [text for text in texts if main or not _MAIN_ONLY.search(text)] for kind, texts in table.items()}
+        for table in (LEAVES, EXPRESSIONS)
+    ]
+    for main in (True, False)
+}
 
 
-class _Table:
-    """The grammar as one function may use it."""
+class Grammar:
+    """The templates that one program uses: each leaves out many of them, so that rare things meet often in some."""
 
-    def __init__(self, main: bool) -> None:
-        keep = list if main else _in_helpers
-        self.leaves = {kind: keep(texts) for kind, texts in LEAVES.items()}
-        self.expressions = {kind: keep(texts) for kind, texts in EXPRESSIONS.items()}
-        self.statements: dict[bool, tuple[list[str], list[int]]] = {}
-        for nested in (False, True):
-            rows = [(n, text) for n, text in keep(STATEMENTS) if nested or not _NESTED.search(text)]
-            self.statements[nested] = [text for _, text in rows], list(accumulate(n for n, _ in rows))
-
-
-_TABLES = {main: _Table(main) for main in (True, False)}
+    def __init__(self, random: Random) -> None:
+        share = random.choice((0.5, 0.7, 0.9, 1.0))
+        sections = {section for section in STATEMENTS if section == "names" or random.random() < share}
+        rows = [row for row in _ROWS if row[0] in sections and random.random() < share]
+        self.statements: dict[tuple[bool, bool], tuple[list[str], list[int]]] = {}
+        for main in (True, False):
+            for nested in (True, False):
+                kept = [row for row in rows if (main or row[3]) and (nested or row[4])]
+                self.statements[main, nested] = [row[2] for row in kept], list(accumulate(row[1] for row in kept))
 
 
 class NoVariable(Exception):
@@ -89,6 +95,7 @@ class Writer:
     """The program under construction."""
 
     random: Random
+    grammar: Grammar
     breaks: float = 0.0  # how often an expression has a graph break around it
     lines: list[str] = field(default_factory=list)
     count: int = 0
@@ -104,10 +111,6 @@ class Writer:
     def put(self, indent: int, text: str) -> None:
         self.lines.append("    " * indent + text)
 
-    @property
-    def table(self) -> _Table:
-        return _TABLES[self.scope.main]
-
     # -- expressions -------------------------------------------------------------------------------------------------
     def expression(self, kind: str, depth: int) -> str:
         """An expression of a kind."""
@@ -122,13 +125,13 @@ class Writer:
             if known and self.chance(0.45 if depth > 0 else 0.7):
                 return self.random.choice(known)
             if depth <= 0 or self.chance(0.15):
-                return self.random.choice(self.table.leaves[kind])
+                return self.random.choice(_ANYWHERE[self.scope.main][0][kind])
         elif depth <= 0:
             if kind == "any":
                 return self.expression(self.random.choice(KINDS), 0)
             if kind in ("cond", "shown"):
                 return self.expression({"cond": "bool", "shown": "int"}[kind], 0)
-        return self.fill(self.random.choice(self.table.expressions[kind]), depth - 1)
+        return self.fill(self.random.choice(_ANYWHERE[self.scope.main][1][kind]), depth - 1)
 
     def fill(self, template: str, depth: int) -> str:
         """An expression template, filled."""
@@ -161,7 +164,7 @@ class Writer:
                     known = [name for name in known if name in self.scope.own]
                 if not known and sign == "=":
                     raise NoVariable(kind)
-                return self.random.choice(known or self.table.leaves[kind])
+                return self.random.choice(known or _ANYWHERE[self.scope.main][0][kind])
             if len(kind) == 1:
                 return tags.get(kind) or tags.setdefault(kind, self.fresh("_"))
             return self.expression(kind, depth)
@@ -177,7 +180,7 @@ class Writer:
     # -- statements ----------------------------------------------------------------------------------------------------
     def statement(self, indent: int, depth: int) -> None:
         """One statement."""
-        texts, weights = self.table.statements[depth > 0]
+        texts, weights = self.grammar.statements[self.scope.main, depth > 0]
         while True:
             template = texts[self.random.choices(range(len(texts)), cum_weights=weights)[0]]
             start, kept = len(self.lines), {kind: list(names) for kind, names in self.scope.names.items()}
@@ -361,7 +364,7 @@ def program(random: Random) -> str:
 
 
 def _write(random: Random) -> str:
-    w = Writer(random, random.choice((0.0, 0.0, 0.02, 0.05, 0.1, 0.25)))
+    w = Writer(random, Grammar(random), random.choice((0.0, 0.0, 0.02, 0.05, 0.1, 0.25)))
     for _ in range(random.choice((0, 0, 1, 1, 2))):
         w.scope.main = False
         random.choice((w.def_vec, w.def_vec, w.def_gen))(0, module=True)
