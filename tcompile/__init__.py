@@ -23,6 +23,9 @@ from tcompile.api import (
     list_mode_options,
     list_options,
     map,
+    mark_dynamic,
+    mark_static,
+    maybe_mark_dynamic,
     reset,
     scan,
     while_loop,
@@ -51,6 +54,6 @@ def unload_ipython_extension(shell: Any) -> None:
 
 __all__ = [
     "associative_scan", "compile", "cond", "config", "disable", "explain", "graph_break", "is_compiling",
-    "list_backends", "list_mode_options", "list_options", "load_ipython_extension", "map", "register_backend",
-    "reset", "scan", "set_logs", "set_stance", "while_loop",
+    "list_backends", "list_mode_options", "list_options", "load_ipython_extension", "map", "mark_dynamic",
+    "mark_static", "maybe_mark_dynamic", "register_backend", "reset", "scan", "set_logs", "set_stance", "while_loop",
 ]  # fmt: skip

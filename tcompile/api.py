@@ -19,6 +19,7 @@ from tcompile import stance
 from tcompile.backends import check_backend
 from tcompile.capture.control_flow import associative_scan, cond, map, scan, while_loop
 from tcompile.capture.intrinsics import graph_break, is_compiling
+from tcompile.capture.marks import mark_dynamic, mark_static, maybe_mark_dynamic
 from tcompile.errors import InvalidArgument, InvalidType
 from tcompile.observe import bus, events
 from tcompile.observe.explain import ExplainOutput, Recorder
@@ -265,5 +266,6 @@ def explain(fn: F, *args: Any, **kwargs: Any) -> Any:
 
 __all__ = [
     "associative_scan", "bus", "compile", "compile_with", "cond", "disable", "events", "explain", "graph_break",
-    "is_compiling", "list_mode_options", "list_options", "map", "reset", "run_cell", "scan", "while_loop",
+    "is_compiling", "list_mode_options", "list_options", "map", "mark_dynamic", "mark_static", "maybe_mark_dynamic",
+    "reset", "run_cell", "scan", "while_loop",
 ]

@@ -8,9 +8,11 @@ function uses one where a graph needs its value.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from tcompile.capture.marks import NO_MARKS, Mark
 
 
 @dataclass
@@ -23,8 +25,17 @@ class Profile:
     open_numbers: set[str] = field(default_factory=set)
     floats_open: bool = True
 
-    def axes(self, place: str, shape: tuple[int, ...], dynamic: bool | None) -> set[int]:
-        """The axes of the array at ``place`` that become symbolic in this compile."""
+    def axes(
+        self, place: str, shape: tuple[int, ...], dynamic: bool | None, marks: Mapping[int, Mark] = NO_MARKS
+    ) -> set[int]:
+        """The axes of the array at ``place`` that become symbolic in this compile. What the user marked comes first."""
+        found = self._varying(place, shape, dynamic)
+        if marks:
+            found |= {axis for axis, mark in marks.items() if mark.kind != "static" and shape[axis] > 1}
+            found -= {axis for axis, mark in marks.items() if mark.kind == "static"}
+        return found
+
+    def _varying(self, place: str, shape: tuple[int, ...], dynamic: bool | None) -> set[int]:
         if dynamic is False:
             return set()
         before = self.shapes.get(place)

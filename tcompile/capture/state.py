@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.dynamic import Profile
 from tcompile.capture.guards import Prologue
+from tcompile.capture.marks import Mark, not_dynamic
 from tcompile.capture.sources import (
     AttributeSource,
     ComputedSource,
@@ -35,6 +36,7 @@ from tcompile.capture.values.object import ObjectValue
 from tcompile.frontends.base import Builder, CannotCapture, Frontend, Traced, TracedNumber
 from tcompile.graph import Graph, Node, ScalarType, SymInt, TensorType
 from tcompile.graph.ops import OPS
+from tcompile.graph.sizes import SizeGuard
 from tcompile.observe.events import UserLine
 
 if TYPE_CHECKING:
@@ -103,6 +105,7 @@ class Capture:
     symbol_texts: dict[str, str] = field(default_factory=dict)
     objects: dict[Source, Any] = field(default_factory=dict)  # what was found at each place
     number_symbols: dict[str, tuple[SymInt, Source]] = field(default_factory=dict)
+    marked: dict[str, str] = field(default_factory=dict)  # symbols that must stay open, and the user's text for them
     _homes: dict[int, Source] = field(default_factory=dict)
     _outside: list[Value] = field(default_factory=list)  # the objects from outside that can change
     _known: dict[int, Value] = field(default_factory=dict)  # the same by identity, but for arrays
@@ -294,26 +297,59 @@ class Capture:
                 other.shared = array.shared = True
 
     # -- numbers -----------------------------------------------------------------------------------------------------
-    def size_symbol(self, size: int, source: Source, axis: int) -> SymInt:
+    def size_symbol(self, size: int, source: Source, axis: int, mark: Mark | None = None) -> SymInt:
         """A symbol for one size of the array at ``source``. Equal sizes share a symbol, under a guard."""
         env = self.graph.env
         variable = self.prologue.load(source)
         text = f"{source.text}.shape[{axis}]"
-        for name, hint in env.hints.items():
-            if hint == size and env.minimum[name] is not None:
-                self.prologue.guard(
-                    source, f"{{}}.shape[{axis}] == {name}", f"{text} == {self.symbol_texts[name]}", str(size),
-                    attribute="shape",
-                )  # fmt: skip
-                return SymInt(env, {(name,): 1})
-        symbol = env.symbol(size, minimum=2)
-        self.symbol_texts[str(symbol)] = text
-        self.prologue.assign(str(symbol), f"{variable}.shape[{axis}]")
-        self.prologue.guard(
-            SizeSource(str(symbol)), "{} >= 2", f"{text} >= 2", "2 or more",
-            advice="sizes 0 and 1 are always compiled by themselves",
-        )  # fmt: skip
+        symbol = next((SymInt(env, {(n,): 1}) for n, h in env.hints.items() if h == size and env.minimum[n]), None)
+        if symbol is not None:
+            self.prologue.guard(
+                source, f"{{}}.shape[{axis}] == {symbol}", f"{text} == {self.symbol_texts[str(symbol)]}", str(size),
+                attribute="shape",
+            )  # fmt: skip
+        else:
+            symbol = env.symbol(size, minimum=2)
+            self.symbol_texts[str(symbol)] = text
+            self.prologue.assign(str(symbol), f"{variable}.shape[{axis}]")
+            self.prologue.guard(
+                SizeSource(str(symbol)), "{} >= 2", f"{text} >= 2", "2 or more",
+                advice="sizes 0 and 1 are always compiled by themselves",
+            )  # fmt: skip
+        if mark is not None:
+            self._bound(symbol, text, mark)
         return symbol
+
+    def _bound(self, symbol: SymInt, text: str, mark: Mark) -> None:
+        """Takes over what the user said about a size: its bounds, and that it must stay open."""
+        env, name, advice = self.graph.env, str(symbol), "these are the bounds given to mark_dynamic"
+        if mark.minimum is not None and mark.minimum > (env.minimum[name] or 0):
+            env.minimum[name] = mark.minimum
+            self.prologue.guard(
+                SizeSource(name), f"{{}} >= {mark.minimum}", f"{text} >= {mark.minimum}", f"{mark.minimum} or more",
+                advice=advice,
+            )  # fmt: skip
+        if mark.maximum is not None and mark.maximum < env.maximum.get(name, mark.maximum + 1):
+            env.maximum[name] = mark.maximum
+            self.prologue.guard(
+                SizeSource(name), f"{{}} <= {mark.maximum}", f"{text} <= {mark.maximum}", f"{mark.maximum} or less",
+                advice=advice,
+            )  # fmt: skip
+        if mark.kind == "dynamic":
+            self.marked[name] = text
+            env.on_guard = self._check_marked
+
+    def _check_marked(self, guard: SizeGuard) -> None:
+        """Raises InvalidArgument where an assumption leaves one size only to an axis that is marked as dynamic."""
+        names = set(re.findall(r"\bs\d+\b", guard.text))
+        if not (guard.holds and "==" in guard.text and len(names) == 1 and self.frames):
+            return
+        (name,) = names
+        size = self.graph.env.hints[name]
+        others = (eval(guard.text, {name: other}) for other in range(2, size + 64) if other != size)
+        if name in self.marked and not any(others):
+            text = self.marked[name]
+            raise not_dynamic(text, f"{text} == {size}", self.user_stack())
 
     def number_symbol(self, value: int, source: Source) -> SymInt:
         """A symbol for the Python int at ``source``."""

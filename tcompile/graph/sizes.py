@@ -38,20 +38,24 @@ class ShapeEnv:
     """The symbols of one capture, their hints, and what was assumed about them.
 
     Symbols made by ``symbol`` are assumed to be at least ``minimum`` (2 for array sizes, because 0 and 1 are
-    specialised; nothing for Python ints).
+    specialised; nothing for Python ints), and at most ``maximum``. ``on_guard`` hears of each new assumption.
     """
 
     hints: dict[str, int] = field(default_factory=dict)
     minimum: dict[str, int | None] = field(default_factory=dict)
+    maximum: dict[str, int] = field(default_factory=dict)  # for those that have one
     guards: list[SizeGuard] = field(default_factory=list)
     frozen: bool = False
     atoms: dict[str, Callable[[Mapping[str, int]], int]] = field(default_factory=dict)
+    on_guard: Callable[[SizeGuard], None] | None = None
 
-    def symbol(self, hint: int, minimum: int | None = None) -> SymInt:
+    def symbol(self, hint: int, minimum: int | None = None, maximum: int | None = None) -> SymInt:
         """Makes a new symbol ``s0``, ``s1``, … with the value seen at capture."""
         name = f"s{len(self.hints)}"
         self.hints[name] = hint
         self.minimum[name] = minimum
+        if maximum is not None:
+            self.maximum[name] = maximum
         return SymInt(self, {(name,): 1})
 
     def decide(self, text: str, hint: bool) -> bool:
@@ -61,6 +65,8 @@ class ShapeEnv:
         guard = SizeGuard(text, hint)
         if guard not in self.guards:
             self.guards.append(guard)
+            if self.on_guard is not None:
+                self.on_guard(guard)
         return hint
 
 
@@ -242,21 +248,27 @@ class SymInt:
         return self.env.decide(f"{difference} {sign} 0", compare(difference.hint))
 
     def bounds(self) -> tuple[int | None, int | None]:
-        """Lower and upper bound that follow from the symbols' minima (None: unbounded)."""
+        """Lower and upper bound that follow from the symbols' minima and maxima (None: unbounded)."""
         low: int | None = 0
         high: int | None = 0
         for monomial, coefficient in self.terms.items():
-            minimum: int | None = 1
-            for atom in monomial:
-                least = self.env.minimum.get(atom)
-                minimum = minimum * least if minimum is not None and least is not None and least >= 0 else None
-            if not monomial:
-                low, high = _plus(low, coefficient), _plus(high, coefficient)
-            elif coefficient > 0:
-                low, high = (None if minimum is None else _plus(low, coefficient * minimum)), None
-            else:
-                low, high = None, (None if minimum is None else _plus(high, coefficient * minimum))
+            least, most = self._range(monomial)
+            if coefficient < 0:
+                least, most = most, least
+            low = None if least is None or low is None else low + coefficient * least
+            high = None if most is None or high is None else high + coefficient * most
         return low, high
+
+    def _range(self, monomial: _Monomial) -> tuple[int | None, int | None]:
+        """The smallest and the largest value of a product of atoms, as far as they are known."""
+        least: int | None = 1
+        most: int | None = 1
+        for atom in monomial:
+            minimum, maximum = self.env.minimum.get(atom), self.env.maximum.get(atom)
+            known = minimum is not None and minimum >= 0
+            least = least * minimum if known and minimum is not None and least is not None else None
+            most = most * maximum if known and maximum is not None and most is not None else None
+        return least, most
 
     def __eq__(self, other: object) -> bool:
         return self._ask(other, "==")
@@ -288,10 +300,6 @@ _COMPARE: dict[str, Callable[[int], bool]] = {
     ">": lambda d: d > 0,
     ">=": lambda d: d >= 0,
 }
-
-
-def _plus(a: int | None, b: int) -> int | None:
-    return None if a is None else a + b
 
 
 def _order(item: tuple[_Monomial, int]) -> tuple[int, _Monomial]:

@@ -13,6 +13,7 @@ import math
 import types
 from typing import TYPE_CHECKING, Any
 
+from tcompile.capture.marks import marks_of, not_dynamic
 from tcompile.capture.sources import AttributeSource, GlobalSource, ItemSource, Source
 from tcompile.capture.values.base import Unread, Value
 from tcompile.capture.values.callable import FunctionValue, MethodValue, PartialValue
@@ -139,7 +140,12 @@ def _array(tx: Capture, value: Any, type_: TensorType, frontend: Frontend, sourc
     scalar = frontend.is_scalar(value)
     if scalar and frontend.is_constant_scalar(value):
         return _equal(tx, value, source)
-    axes = tx.profile.axes(source.text, type_.shape, tx.options.dynamic)  # type: ignore[arg-type]
+    marks = marks_of(value)
+    axes = tx.profile.axes(source.text, type_.shape, tx.options.dynamic, marks)  # type: ignore[arg-type]
+    for axis, mark in marks.items():
+        if mark.kind == "dynamic" and axis not in axes:
+            text = f"{source.text}.shape[{axis}]"
+            raise not_dynamic(text, f"{text} == {type_.shape[axis]}", tx.user_stack())
     advice = "" if axes or not type_.shape else "a size that varies becomes symbolic at the next compile (dynamic=None)"
     for check in frontend.checks(source.text, type_, scalar, frozenset(axes), tx.prologue.constant):
         tx.prologue.guard(
@@ -148,7 +154,7 @@ def _array(tx: Capture, value: Any, type_: TensorType, frontend: Frontend, sourc
         )  # fmt: skip
     if axes:
         shape = tuple(
-            tx.size_symbol(size, source, axis) if axis in axes else size  # type: ignore[arg-type]
+            tx.size_symbol(size, source, axis, marks.get(axis)) if axis in axes else size  # type: ignore[arg-type]
             for axis, size in enumerate(type_.shape)
         )
         type_ = TensorType(type_.dtype, shape, type_.layout, type_.device)
