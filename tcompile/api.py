@@ -34,6 +34,7 @@ F = Callable[..., Any]
 _MODES: dict[str, dict[str, Any]] = {"default": {}}
 _LATER_MODES = ("reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 _OPTIONS: dict[str, Any] = {}
+_AROUND_METHODS = (property, functools.cached_property, functools.partialmethod)
 _OLD_NAMES = {"nopython": "fullgraph", "model": "fn", "cache_size_limit": "tcompile.config.recompile_limit"}
 
 
@@ -102,7 +103,7 @@ def compile(
     ):
         if not isinstance(value, kinds):
             wanted = " or ".join("None" if k is type(None) else k.__name__ for k in kinds)
-            raise InvalidType(f"{name} must be {wanted}, got {type(value).__name__} {value!r}")
+            raise InvalidType(f"{name} must be {wanted}, got {type(value).__name__} {_shown(value)}")
     check_backend(backend)
     if mode is not None and options is not None:
         raise InvalidArgument("give mode or options, not both: a mode is a named set of options")
@@ -115,29 +116,42 @@ def compile(
 
 def compile_with(fn: Any, settings: Settings, disable: bool = False) -> Any:
     """``compile`` with checked settings. Raises InvalidType for something that cannot be compiled."""
-    if isinstance(fn, type):
+    kind = type(fn)  # not isinstance, which asks the object: mocks and proxies answer for others
+    if issubclass(kind, type):
         raise InvalidType(f"compile takes a function, got the class {fn.__qualname__}; compile its methods instead")
-    if not callable(fn):
-        raise InvalidType(f"compile takes a function, got {type(fn).__name__} {fn!r}")
+    if issubclass(kind, _AROUND_METHODS):
+        raise InvalidType(f"compile takes a function, got a {kind.__name__}: put @compile under @{kind.__name__}")
+    wraps_function = issubclass(kind, staticmethod | classmethod)
+    if not wraps_function and not callable(fn):
+        raise InvalidType(f"compile takes a function, got {kind.__name__} {_shown(fn)}")
     if disable:
         return fn
-    if isinstance(fn, CompiledFunction):
+    if wraps_function:
+        return kind(compile_with(fn.__func__, settings))
+    if kind is CompiledFunction:
         return CompiledFunction(fn.function, settings, compile_call)
-    if isinstance(fn, types.FunctionType):
+    if kind is types.FunctionType:
         if hasattr(fn, "__tcompile_disabled__"):
             return fn
         return CompiledFunction(fn, settings, compile_call)
-    if isinstance(fn, types.MethodType):
+    if kind is types.MethodType:
         inner = compile_with(fn.__func__, settings)
         return types.MethodType(inner, fn.__self__) if inner is not fn.__func__ else fn
-    if isinstance(fn, staticmethod | classmethod):
-        return type(fn)(compile_with(fn.__func__, settings))
-    if isinstance(fn, functools.partial):
+    if kind is functools.partial:
         return functools.partial(compile_with(fn.func, settings), *fn.args, **fn.keywords)
-    call = inspect.getattr_static(type(fn), "__call__", None)
-    if isinstance(call, types.FunctionType | CompiledFunction):
+    call = inspect.getattr_static(kind, "__call__", None)
+    if type(call) in (types.FunctionType, CompiledFunction):
         return types.MethodType(compile_with(call, settings), fn)
     return fn  # a built-in or C function: there is no Python code to compile
+
+
+def _shown(value: Any) -> str:
+    """A value in an error text: its repr where it has one, of bearable length."""
+    try:
+        text = repr(value)
+    except Exception:
+        return "that has no repr"
+    return text if len(text) <= 200 else text[:197] + "..."
 
 
 on_rebuild(lambda function, settings: CompiledFunction(function, settings, compile_call))
@@ -171,7 +185,7 @@ def _check_options(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
             raise InvalidArgument(f"there is no option {name!r}.{hint} Options: {valid}")
         if type(value) is not type(_OPTIONS[name]):
             wanted = type(_OPTIONS[name]).__name__
-            raise InvalidType(f"option {name!r} must be {wanted}, got {type(value).__name__} {value!r}")
+            raise InvalidType(f"option {name!r} must be {wanted}, got {type(value).__name__} {_shown(value)}")
     return tuple(sorted(options.items()))
 
 
@@ -207,7 +221,7 @@ def disable(fn: F | None = None, recursive: bool = True, *, reason: str = "") ->
     if fn is None:
         return lambda function: disable(function, recursive, reason=reason)
     if isinstance(fn, bool) or not callable(fn):
-        raise InvalidType(f"disable takes a function, got {type(fn).__name__} {fn!r}")
+        raise InvalidType(f"disable takes a function, got {type(fn).__name__} {_shown(fn)}")
     function = fn.function if isinstance(fn, CompiledFunction) else fn
 
     @functools.wraps(function)
@@ -243,7 +257,7 @@ def explain(fn: F, *args: Any, **kwargs: Any) -> Any:
     if args or kwargs:
         return explain(fn)(*args, **kwargs)
     if not callable(fn):
-        raise InvalidType(f"explain takes a function, got {type(fn).__name__} {fn!r}")
+        raise InvalidType(f"explain takes a function, got {type(fn).__name__} {_shown(fn)}")
 
     @functools.wraps(fn)
     def explained(*args: Any, **kwargs: Any) -> ExplainOutput:

@@ -10,9 +10,7 @@ frame in which it happens is known from ``Capture.frames``.
 
 from __future__ import annotations
 
-import builtins
 import dis
-import linecache
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,6 +24,7 @@ from tcompile.capture.values.constant import Constant
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Location
 from tcompile.observe.events import UserLine
+from tcompile.observe.userline import file_line
 
 
 @dataclass(eq=False)
@@ -47,7 +46,10 @@ def decode(code: types.CodeType) -> Decoded:
     """The instructions of ``code``, decoded once."""
     found = _DECODED.get(id(code))
     if found is None or found.code is not code:
-        instructions = [i for i in dis.get_instructions(code) if i.opname not in ("EXTENDED_ARG", "CACHE")]
+        try:
+            instructions = [i for i in dis.get_instructions(code) if i.opname not in ("EXTENDED_ARG", "CACHE")]
+        except Exception as error:  # made by hand, and not well
+            raise CannotCapture("unsupported-instruction", f"bytecode that cannot be read ({error})") from error
         positions = {i.offset: n for n, i in enumerate(instructions)}
         previous = -1
         for n, i in enumerate(instructions):  # a jump may name the EXTENDED_ARG before its instruction
@@ -157,7 +159,7 @@ class Frame:
             known = self.decoded.locations[at] = Location(
                 self.code.co_filename, line, place.col_offset if place else None,
                 place.end_col_offset if place and place.end_lineno == line else None, self.code.co_name,
-                linecache.getline(self.code.co_filename, line).strip(),
+                file_line(self.code.co_filename, line).strip(),
             )  # fmt: skip
         return known
 
@@ -178,14 +180,23 @@ class Frame:
             if effect.value is None:
                 raise CannotCapture("operation-raises", f"name {name!r} is not defined")
             return effect.value
-        if name in self.function.globals:
-            return Unread(self.function.globals[name], GlobalSource(name, self.function.home))
-        if hasattr(builtins, name):
-            held = self.tx.prologue.constant(self.function.globals)
-            self.tx.prologue.guard(
-                self.function.home, f"{name!r} not in {held}", f"no global named {name!r}", "the built-in"
+        names = self.function.globals
+        if type(names) is not dict:
+            raise CannotCapture("unsupported-object", f"The globals are of class {type(names).__qualname__}.")
+        if name in names:
+            return Unread(names[name], GlobalSource(name, self.function.home))
+        found = self.function.builtins
+        if name in found:
+            prologue, value = self.tx.prologue, found[name]
+            prologue.guard(
+                self.function.home, f"{name!r} not in {{}}.__globals__", f"no global named {name!r}", "the built-in"
             )
-            return self.tx.wrap_found(getattr(builtins, name))
+            held = prologue.constant(found)
+            prologue.guard(
+                self.function.home, f"{{}}.__builtins__ is {held} and {held}[{name!r}] is {prologue.constant(value)}",
+                f"{name} is the built-in", "the built-in",
+            )  # fmt: skip
+            return self.tx.wrap_found(value)
         raise CannotCapture("operation-raises", f"name {name!r} is not defined")
 
     @property

@@ -6,7 +6,6 @@ entry. Exists as the one object that values, built-ins and the interpreter share
 
 from __future__ import annotations
 
-import linecache
 import math
 import re
 import types
@@ -38,6 +37,7 @@ from tcompile.graph import Graph, Node, ScalarType, SymInt, TensorType
 from tcompile.graph.ops import OPS
 from tcompile.graph.sizes import SizeGuard
 from tcompile.observe.events import UserLine
+from tcompile.observe.userline import file_line
 
 if TYPE_CHECKING:
     from tcompile.capture.interpreter import Frame
@@ -468,7 +468,7 @@ class Capture:
         where = self.frames[-1].user_line() if self.frames else UserLine()
         text = where.text
         if where.column is not None and where.end_column is not None:
-            raw = linecache.getline(where.file, where.line)
+            raw = file_line(where.file, where.line)
             text = raw.encode()[where.column : where.end_column].decode(errors="replace").strip() or text
         return text or "this expression"
 

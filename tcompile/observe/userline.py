@@ -91,8 +91,16 @@ def source_text(line: UserLine) -> str:
     return full if full.strip() and (not line.text or full.strip() == line.text.strip()) else line.text
 
 
+def file_line(file: str, number: int) -> str:
+    """A line of a file, without its end; "" where it cannot be had (code objects name any file)."""
+    try:
+        return linecache.getline(file, number).rstrip("\n")
+    except Exception:
+        return ""
+
+
 def _file_text(line: UserLine) -> str:
-    return linecache.getline(line.file, line.line).rstrip("\n") if line.file and line.line else ""
+    return file_line(line.file, line.line) if line.file and line.line else ""
 
 
 def caret_line(line: UserLine, text: str) -> str:
@@ -154,4 +162,4 @@ def _width(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-__all__ = ["caret_line", "format_line", "format_stack", "source_text"]
+__all__ = ["caret_line", "file_line", "format_line", "format_stack", "source_text"]

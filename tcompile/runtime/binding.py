@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
+from keyword import iskeyword
 from typing import Any
 
 from tcompile.capture.entries import local_names
@@ -23,11 +24,15 @@ def binder(function: types.FunctionType) -> Callable[..., tuple[Any, ...]]:
     """
     code = function.__code__
     names = local_names(code)
-    # Parameter names may shadow anything and comprehensions' ``.0`` is no identifier: number them.
+    # Comprehensions' ``.0`` is no identifier, and code objects made by hand may have any names: number those.
+    names = tuple(
+        name if name.isidentifier() and not iskeyword(name) and name not in names[:i] else f"_tcompile_{i}"
+        for i, name in enumerate(names)
+    )
     kinds: list[str] = []
     count, keyword_only = code.co_argcount, code.co_kwonlyargcount
     for position, name in enumerate(names[:count]):
-        kinds.append(name if name.isidentifier() else f"_{position}")
+        kinds.append(name)
         if position + 1 == code.co_posonlyargcount:
             kinds.append("/")
     rest = count + keyword_only
@@ -39,7 +44,7 @@ def binder(function: types.FunctionType) -> Callable[..., tuple[Any, ...]]:
     kinds += names[count : count + keyword_only]
     if code.co_flags & 0x08:
         kinds.append(f"**{names[rest]}")
-    values = ", ".join(name if name.isidentifier() else f"_{i}" for i, name in enumerate(names))
+    values = ", ".join(names)
     namespace: dict[str, Any] = {}
     exec(f"def bind({', '.join(kinds)}): return ({values}{',' if len(names) == 1 else ''})", namespace)
     made: types.FunctionType = namespace["bind"]

@@ -6,6 +6,7 @@ defaults are read through the function object, which is guarded.
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import functools
 import types
@@ -125,6 +126,14 @@ class FunctionValue(Value):
             [functools.partial(default, i) for i in range(len(values))],
             {name: functools.partial(keyword_default, name) for name in named}, function, source,
         )  # fmt: skip
+
+    @property
+    def builtins(self) -> dict[str, Any]:
+        """Where names are looked up that are no globals."""
+        if self.function is not None:
+            return self.function.__builtins__  # type: ignore[attr-defined, no-any-return]
+        found = self.globals.get("__builtins__", builtins)
+        return found if isinstance(found, dict) else vars(found)
 
     @property
     def python_type(self) -> type:
