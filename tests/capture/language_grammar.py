@@ -50,9 +50,9 @@ sca:
 arr:
     x  m  np.arange(3)  np.ones((2, 1))  x[1:]  m.T  np.zeros(0)  np.array(1.5)
 int:
-    0  1  2  3  -1  k  k  G_INT  len(x)  obj.n
+    0  1  2  3  (-1)  k  k  G_INT  len(x)  obj.n
 float:
-    0.5  2.0  -1.5  s  s  G_FLOAT  obj.v
+    0.5  2.0  (-1.5)  s  s  G_FLOAT  obj.v
 bool:
     True  False  (flag is None)  (k > 1)  (s < 1)  G_FLAG
 str:
@@ -83,7 +83,7 @@ vec:
     abs(<vec>)  np.maximum(<vec>, <vec>)  np.where(<vec> > <int>, <vec>, <vec>)  (<vec> + <sca>)  (<vec> > <vec>)
     (<vec> == <int>)  <vec>.astype(np.float32)  <vec>.astype('i8')  <vec>[::-1]  <vec>.copy()  <mat>[0]  <mat>[-1]
     <mat>[1, ::-1]  <mat>.sum(axis=0)  <mat>.max(axis=0)  np.zeros_like(<vec>)  np.full_like(<vec>, <int>)
-    np.ones(len(x))  np.minimum(<vec>, <int>)  np.asarray(<vec>)  np.arange(len(x)) * <int>
+    np.ones(len(x))  np.minimum(<vec>, <int>)  np.asarray(<vec>)  (np.arange(len(x)) * <int>)
     np.concatenate([<vec>, <vec>])[: len(x)]  <vec>.reshape(-1)  <mat>.T[:, 0]  <vecs>[0]  <vecs>[-1]  <tup>[1]
     <box>.apply(<vec>)  <box>(<vec>, k=<int>)  Box.less(<vec>)  Deep.scaled(<vec>)  helper(<vec>, <int>)
     helper(<vec>, *(<vec>, 2), w=<int>)  helper(**{'a': <vec>, 'q': <int>})  pick(<bool>, <vec>, <vec>)  gather(<vec>)
@@ -92,7 +92,7 @@ vec:
     <vecs.>[<int> % 2]  sum(<vec?v><v> * <int> for <v> in [<vec>, x])  [<vec?v><vec> for <v> in <vecs.>][0]
     next(<gen>(<vec>, 2))  list(<gen>(<vec>, 2))[-1]  next(iter([<vec>]))  {'p': <vec>}['p']  np.clip(<vec>, -2, 3)
     np.sign(<vec>)  (<vec> % 3)  (<vec> // 2)  (~(<vec> > 0))  np.stack([<vec>, <vec>])[<int> % 2]  np.cumsum(<vec>)
-    (<bool> and <vec>.any() and <vec>.all()) * <vec>  Point(<vec>, q=<vec>).p  Data(<vec>, <int>).total()
+    ((<bool> and <vec>.any() and <vec>.all()) * <vec>)  Point(<vec>, q=<vec>).p  Data(<vec>, <int>).total()
     getattr(<box>, 'apply')(<vec>)  np.exp(<vec> * 0)  np.sqrt(<vec> * <vec>)  np.broadcast_to(<sca>, x.shape)
     copy.copy(<vec>)  (<vec> ** 2)  max([<vec>, <vec>], key=len)  call(<fun>, <vec>)
 mat:
@@ -102,21 +102,21 @@ mat:
 sca:
     <vec>.sum()  <vec>.max(initial=-9)  <mat>.sum()  (<sca> + 1)  <vec>.any()  <vec>[0]  <mat>[1, 0]  (2 * <sca>)
     np.sum(<vec>)  abs(<sca>)  <vec>.min(initial=<int>)  (<sca> + <sca>)  <arr>.sum()  np.array(<int>)  <vec>[-1]
-    np.float32(<int>)  <vec>.mean() * 0  np.prod(<vec> > 0)  <vec>[<int>]
+    np.float32(<int>)  (<vec>.mean() * 0)  np.prod(<vec> > 0)  <vec>[<int>]
 arr:
     <arr>[None]  <arr>.T  <arr>.sum(axis=0)  <arr>.reshape(-1)  (<arr> + 1)  (<arr> * <arr>)  <arr>[..., ::-1]
     <arr>[:1]  <arr>[1:]  np.expand_dims(<arr>, 0)  <arr>.max(axis=-1, keepdims=True)  <arr>.copy()  (<arr> == <arr>)
     <vec>  <mat>  <mat>.T  np.concatenate([<vec>, <vec>])  np.ones(3)  (<arr> - <sca>)  <mat>.ravel()
-    np.outer(<vec>, <vec>)  np.arange(<int> % 4)  <vec>[<vec> > 0]  <mat> @ <vec>  <vec>[:, None]  <vec>[::2]
+    np.outer(<vec>, <vec>)  np.arange(<int> % 4)  <vec>[<vec> > 0]  (<mat> @ <vec>)  <vec>[:, None]  <vec>[::2]
     np.sort(<vec>)  np.argmax(<mat>, axis=0)  np.tile(<vec>, 2)  <mat>.swapaxes(0, 1)  <vec>.view()
 int:
     (<int> + <int>)  (<int> - <int>)  (<int> * 3 % 11)  (<int> // 2)  (<int> % 3)  (-<int>)  abs(<int>)  len(<ints>)
     len(<vecs>)  <arr>.ndim  <arr>.size  <vec>.shape[0]  min(<int>, <int>)  max(<int>, <int>)  int(<bool>)
-    (<int> if <bool> else <int>)  pick(<bool>, <int>, <int>)  (<int> & 3)  (<int> << 1) % 16  sum(range(<int> % 4))
+    (<int> if <bool> else <int>)  pick(<bool>, <int>, <int>)  (<int> & 3)  ((<int> << 1) % 16)  sum(range(<int> % 4))
     <ints>[0]  <ints>[-1]  len(<box>)  <tup>[0]  sum(<ints>)  (lambda q: q + <int>)(<int>)  len(f'{<int>}')
     <tab>.get('a', <int>)  len(<tab>)  len(<set>)  len(<str>)  <box>.n  <box>[0]  divmod(<int>, 3)[1]
     sum(<int?i><i> * <int> for <i> in range(3))  len([<int?i><i> for <i> in <ints.> if <bool>])
-    max([<int>, 2], default=0)  (<bool> and <int>)  (<int> or <int>)  (not <int>)  ord('a') % 7  int(<float> * 2)
+    max([<int>, 2], default=0)  (<bool> and <int>)  (<int> or <int>)  (not <int>)  (ord('a') % 7)  int(<float> * 2)
     operator.index(<int>)  <str>.count('a')  (<box> + <int>)  Slotted(<int>).right  Data(<int>, <int>).total()
     Colour.RED.value  (<int> ^ <int>)  round(<float>)  next(reversed([<int>, 2]))
     sorted([3, <int>], key=lambda q: -q)[0]  Box.made  getattr(<box>, 'missing', <int>)  hash(<int>)
@@ -125,7 +125,7 @@ int:
 float:
     (<float> + <float>)  (<float> - <int>)  (<float> * 2)  (<float> / 2)  (-<float>)  abs(<float>)  float(<int>)
     (<int> / 4)  (<float> if <bool> else <float>)  <box>.double  max(<float>, 0.5)  helper(<float>, <int>)
-    (<float> % 1.5)  math.floor(<float>) * 1.0  round(<float>, 1)  math.sqrt(<float> * <float>)  float('0.25')
+    (<float> % 1.5)  (math.floor(<float>) * 1.0)  round(<float>, 1)  math.sqrt(<float> * <float>)  float('0.25')
     sum([<float>, <int>])  <float>.__abs__()  (<float> // 1)  math.fabs(<float>)  min(<float>, <float>)
 bool:
     (<int> < <int>)  (<int> == <int>)  (<int> >= <int>)  (<float> < <float>)  (<bool> and <bool>)  (<bool> or <bool>)
@@ -138,7 +138,7 @@ bool:
     bool(<box>)  (<bool> is True)  (Colour(1) is Colour.RED)  (Frozen(<int>) == Frozen(1))
 str:
     (<str> + <str>)[:8]  f'{<int>}-{<str>!r:>4}'[:9]  f'{<float>:.2f}'  str(<int>)  '-'.join(['a', <str>])[:9]
-    <str>.upper()  <str>[::-1]  <str>[:1]  (<str> if <bool> else <str>)  '%s' % <int>  '{}{}'.format(<int>, <bool>)
+    <str>.upper()  <str>[::-1]  <str>[:1]  (<str> if <bool> else <str>)  ('%s' % <int>)  '{}{}'.format(<int>, <bool>)
     repr(<int>)  type(<any>).__name__  f'{<box>}'[:3]  f'{<ints>}'[:9]  f'{<vec>.dtype}{<vec>.shape}'  (<str> * 2)[:4]
     str(<tab.>.get('a'))[:9]  f'{<int>=}'
 ints:
@@ -146,16 +146,16 @@ ints:
     list(range(<int> % 4))  [1, *<ints>][:6]  (<ints> + [<int>])[:6]  <ints>[::1]  <ints>[1:]
     sorted([3, <int>, <int>])  list(map(lambda q: q + 1, <ints>))
     [<int?i><int?j><i> + <j> for <i>, <j> in zip([1, 2], [<int>, 4])]
-    [<int?i><i> for <i>, _ in enumerate('ab', <int>)]  list(reversed(<ints>))  [<int>] * 2
-    list(<tab>.values())[:0] + [<int>]  sorted(<set>)  list(<box>)
+    [<int?i><i> for <i>, _ in enumerate('ab', <int>)]  list(reversed(<ints>))  ([<int>] * 2)
+    (list(<tab>.values())[:0] + [<int>])  sorted(<set>)  list(<box>)
     [<int?i><int?j><i> - <j> for <i> in range(2) for <j> in range(<i>)]  list(filter(None, <ints>))
-    list(itertools.chain(<ints>, [1]))[:6]  list(<set>)[:0] or [<int>]  [<int?i>(lambda: <i>)() for <i> in <ints.>]
+    list(itertools.chain(<ints>, [1]))[:6]  (list(<set>)[:0] or [<int>])  [<int?i>(lambda: <i>)() for <i> in <ints.>]
     [*{1: 2}]  list(dict.fromkeys(<ints>))  list(itertools.accumulate(<ints>))
     [<int?i><w> for <i> in <ints.> if (<int!w> := <i> + 1) > 1]  <box>.bump(<int>).parts
     sorted(<ints>, key=lambda q: (-q, q), reverse=<bool>)
 vecs:
     [<vec>, <vec>]  [<vec?v><v> + <int> for <v> in <vecs.>]  [<vec?v><vec> for <v> in (x, y)]  list(<gen>(<vec>, 2))
-    (<vecs> + [<vec>])[:4]  <vecs>[::-1]  [*<vecs>][:4]  list(map(<fun>, <vecs>))  [<vec>] * 2  list(<mat>)
+    (<vecs> + [<vec>])[:4]  <vecs>[::-1]  [*<vecs>][:4]  list(map(<fun>, <vecs>))  ([<vec>] * 2)  list(<mat>)
     [<tup>[1], <vec>]  list(<vecs>)
 tab:
     {'a': <any>, <str>: <int>}  {**<tab>, 'b': <any>}  dict(a=<int>, c=<any>)  dict(<tab>)  <tab>.copy()
@@ -163,9 +163,9 @@ tab:
     vars(Box(<any>))  Point(<int>)._asdict()  {<str?t><int?i><t>: <i> for <t>, <i> in zip('ab', <ints.>)}
 set:
     {<int>, <int>}  set(<ints>)  {<int?i><i> % 3 for <i> in <ints.>}  (<set> | <set>)  (<set> & <set>)  (<set> - {1})
-    frozenset(<ints>) | set()
+    (frozenset(<ints>) | set())
 tup:
-    (<int>, <vec>)  (<int>, <vec>, <any>)  Point(<int>, <vec>)  tuple([<int>, <vec>])  (<int>,) + (<vec>,)
+    (<int>, <vec>)  (<int>, <vec>, <any>)  Point(<int>, <vec>)  tuple([<int>, <vec>])  ((<int>,) + (<vec>,))
     (*<ints>[:1], 2, <vec>)[-2:]
 box:
     Box(<float>, <int>)  Deep(<float>, n=<int>)  <box>.bump()  (<box> if <bool> else <box>)  copy.copy(<box>)
@@ -206,9 +206,9 @@ any:
 
 NUMBER_BREAKS = _table("""\
 int:
-    int(<sca>)  int(<vec>.sum()) % 5  (<vec> > 0).sum().item()  len(<vec>.tolist())  np.count_nonzero(<vec>)
+    int(<sca>)  (int(<vec>.sum()) % 5)  (<vec> > 0).sum().item()  len(<vec>.tolist())  np.count_nonzero(<vec>)
 float:
-    float(<sca>)  <vec>.sum().item() * 1.0  sum(<vec>.tolist(), 0.5)
+    float(<sca>)  (<vec>.sum().item() * 1.0)  sum(<vec>.tolist(), 0.5)
 bool:
     bool(<sca>)  bool((<vec> > <int>).all())  (<int> in <vec>.tolist())
 vec:
