@@ -57,6 +57,11 @@ def report(seed: int, error: BaseException, options: argparse.Namespace) -> dict
             texts[text] = found
         return found is not None
 
+    for simpler in plan.simpler():
+        if simpler != plan and difference(source, simpler) is not None:
+            plan = simpler
+            break
+
     small = shrink(source, fails, options.shrink) if options.shrink and fails(source) else source
     return {"seed": seed, "plan": str(plan), "difference": texts.get(small, str(error)), "program": small}
 

@@ -27,7 +27,7 @@ from tcompile.capture.sources import (
     Source,
 )
 from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import Value
+from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.callable import Cell, FunctionValue, IteratorValue
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import DictValue, SequenceValue, constant_of
@@ -460,7 +460,7 @@ class Capture:
             return IteratorValue(self, frame.generate())
         if function.code.co_flags & 0x280:
             raise CannotCapture("generator", function.describe())
-        return frame.run()
+        return settled(self, frame.run())
 
     # -- where we are ------------------------------------------------------------------------------------------------
     def current_text(self) -> str:

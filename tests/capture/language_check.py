@@ -17,8 +17,9 @@ import sys
 import time
 import traceback
 import types
+import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -49,6 +50,13 @@ class Plan:
     dynamic: bool | None = None
     stance: str = "default"
     settings: tuple[tuple[str, int], ...] = ()
+
+    def simpler(self) -> Iterator[Plan]:
+        """Plans with less in them, the plainest first."""
+        yield Plan(self.seed)
+        yield replace(self, settings=())
+        for name in ("backend", "dynamic", "stance"):
+            yield replace(self, **{name: getattr(Plan(self.seed), name)})
 
     @classmethod
     def random(cls, random: Random, backend: str | None = None, stress: bool = False) -> Plan:
@@ -179,6 +187,12 @@ def difference(source: str, plan: Plan) -> str | None:
 def shrink(source: str, fails: Callable[[str], bool], seconds: float = 60.0) -> str:
     """A shorter program on which ``fails`` is still true: statements and parts of expressions go one after another."""
     end = time.monotonic() + seconds
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)
+        return _shrunk(source, fails, end)
+
+
+def _shrunk(source: str, fails: Callable[[str], bool], end: float) -> str:
     tree = ast.parse(source)
     tried = {ast.unparse(tree)}
     progress = True

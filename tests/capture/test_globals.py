@@ -187,3 +187,14 @@ def test_one_code_object_in_two_modules():
         f = tcompile.compile(space["f"], backend="eager", fullgraph=True)
         np.testing.assert_array_equal(f(X), X * space["K"])
         assert space.pop("N") == 1
+
+
+def returns_global(a):
+    return W
+
+
+def test_a_function_that_returns_a_global_may_be_called_by_a_built_in():
+    def f(a):
+        return a[0] + [w * 2 for w in list(map(returns_global, [a, a]))][1]
+
+    whole(f, x)
