@@ -7,6 +7,7 @@ to meaning; array libraries are asked through their frontend; pure functions of 
 from __future__ import annotations
 
 import builtins
+import enum
 import functools
 import math
 import operator
@@ -14,7 +15,9 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tcompile.capture.construction import OBJECT_FUNCTIONS, construct, enum_member, make_super, makes_instances
 from tcompile.capture.operators import BINARY, COMPARE, binary, contains, identical, ordered, unary
+from tcompile.capture.protocols import advance, attribute, has_attribute, iterator
 from tcompile.capture.sources import AttributeSource, ComputedSource, ConstantSource, ItemSource
 from tcompile.capture.special import SPECIAL, refuse_marked
 from tcompile.capture.values.array import ArrayValue
@@ -23,7 +26,6 @@ from tcompile.capture.values.callable import FunctionValue, IteratorValue, Metho
 from tcompile.capture.values.classes import plain_constructor, plain_named_tuple
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
 from tcompile.capture.values.container import DictValue, RangeValue, SequenceValue, SliceValue, constant_of
-from tcompile.capture.values.object import ObjectValue
 from tcompile.frontends.base import CannotCapture
 
 if TYPE_CHECKING:
@@ -72,6 +74,10 @@ def call_constant(tx: Capture, function: Constant, args: Sequence[Value], kwargs
         return handler(tx, args, kwargs)
     if isinstance(target, type) and plain_named_tuple(target) and plain_constructor(target):
         return _named_tuple(tx, target, args, kwargs)
+    if isinstance(target, type) and issubclass(target, enum.Enum):
+        return enum_member(tx, target, args, kwargs)
+    if makes_instances(target):
+        return construct(tx, target, args, kwargs)
     if isinstance(target, type) and issubclass(target, BaseException):
         raise CannotCapture("raises", f"`{tx.current_text()}`")
     if target in _IO:
@@ -240,14 +246,12 @@ def _reversed(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -
 def _iter(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     if len(args) != 1:
         raise CannotCapture("unknown-function", "iter with a sentinel")
-    return IteratorValue(tx, args[0].iterate(tx))
+    return iterator(tx, args[0])
 
 
 @handles(next)
 def _next(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-    if not isinstance(args[0], IteratorValue):
-        raise CannotCapture("unknown-function", f"next of {args[0].describe()}")
-    found = next(args[0], None)
+    found = advance(tx, args[0])
     if found is not None:
         return found
     if len(args) > 1:
@@ -385,36 +389,23 @@ def _issubclass(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value])
 @handles(getattr)
 def _getattr(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     name = constant_of(args[1], "an attribute name")
-    if len(args) == 3 and not _has(tx, args[0], name):
+    if len(args) == 3 and not has_attribute(tx, args[0], name):
         return args[2]
-    return args[0].attribute(tx, name)
+    return attribute(tx, args[0], name)
 
 
 @handles(hasattr)
 def _hasattr(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-    return Constant(_has(tx, args[0], constant_of(args[1], "an attribute name")))
+    return Constant(has_attribute(tx, args[0], constant_of(args[1], "an attribute name")))
 
 
-def _has(tx: Capture, value: Value, name: str) -> bool:
+@handles(setattr, delattr)
+def _setattr(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    name = constant_of(args[1], "an attribute name")
     if type(name) is not str:
         raise CannotCapture("operation-raises", "attribute name must be string")
-    if isinstance(value, ObjectValue):
-        return value.has(tx, name)
-    if isinstance(value, Constant):
-        found = hasattr(value.value, name)
-        if isinstance(value.value, type | types.ModuleType) and not tx.is_library_name(_module_name(value.value)):
-            source = value.source or ConstantSource.of(value.describe(), value.value)
-            return tx.decide(source, f"hasattr({{}}, {name!r})", f"hasattr({source.text}, {name!r})", found)
-        return found
-    found = hasattr(value.python_type, name)
-    if not found and not isinstance(value, ArrayValue | SequenceValue | DictValue | FloatValue | IntegerValue):
-        # Functions have attributes of their own.
-        raise CannotCapture("unsupported-object", f"hasattr() is asked of {value.describe()}.")
-    return found
-
-
-def _module_name(value: Any) -> str:
-    return value.__name__ if isinstance(value, types.ModuleType) else str(value.__module__)
+    args[0].store_attribute(tx, name, args[2] if len(args) == 3 else None)
+    return Constant(None)
 
 
 @handles(functools.partial)
@@ -457,12 +448,16 @@ def _register_operators() -> None:
 
 
 _register_operators()
+_TABLE.update({function: row[2] for function, row in OBJECT_FUNCTIONS.items()})
+_TABLE[super] = make_super
 _ARITY: dict[Any, tuple[int, int]] = {
     len: (1, 1), range: (1, 3), slice: (1, 3), list: (0, 1), tuple: (0, 1), dict: (0, 1), enumerate: (1, 2),
     zip: (0, 9999), map: (2, 99), filter: (2, 2), reversed: (1, 1), iter: (1, 1), next: (1, 2), sum: (1, 2),
     min: (1, 9999), max: (1, 9999), any: (1, 1), all: (1, 1), sorted: (1, 1), abs: (1, 1), bool: (0, 1),
+    super: (0, 2), **{function: row[:2] for function, row in OBJECT_FUNCTIONS.items()},
     isinstance: (2, 2), types.MethodType: (2, 2),
-    issubclass: (2, 2), getattr: (2, 3), hasattr: (2, 2), functools.partial: (1, 9999), functools.reduce: (2, 3),
+    issubclass: (2, 2), getattr: (2, 3), hasattr: (2, 2), setattr: (3, 3), delattr: (2, 2),
+    functools.partial: (1, 9999), functools.reduce: (2, 3),
     **dict.fromkeys([*BINARY.values(), *COMPARE.values()], (2, 2)),
     **dict.fromkeys([operator.getitem, operator.is_, operator.contains], (2, 2)),
     **dict.fromkeys([operator.neg, operator.pos, operator.invert, operator.not_, operator.truth], (1, 1)),

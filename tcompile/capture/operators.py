@@ -9,12 +9,14 @@ from __future__ import annotations
 import enum
 import math
 import operator
+import types
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
-from tcompile.capture.values.callable import FunctionValue
+from tcompile.capture.values.callable import FunctionValue, IteratorValue
+from tcompile.capture.values.classes import lookup
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
 from tcompile.capture.values.container import DictValue, DictViewValue, RangeValue, SequenceValue, constant_of, index_of
 from tcompile.capture.values.object import ObjectValue, OpaqueValue
@@ -46,14 +48,17 @@ _NEVER_NUMBERS = (str, bytes, type(None), type(Ellipsis), type)  # equal to no n
 
 def binary(tx: Capture, sign: str, left: Value, right: Value) -> Value:
     """``left sign right`` for arithmetic and bitwise operators and the six comparisons."""
-    if isinstance(left, ObjectValue):
-        return left.operator(tx, f"__{_NAMES[sign]}__", [right])
+    if isinstance(left, ObjectValue) or isinstance(right, ObjectValue):
+        found = _compare_objects(tx, sign, left, right) if sign in COMPARE else _combine_objects(tx, sign, left, right)
+        if found is None:
+            raise CannotCapture("operation-raises", f"unsupported operands for {sign}")
+        return found
     if isinstance(left, ArrayValue) or isinstance(right, ArrayValue):
         array = left if isinstance(left, ArrayValue) else right
         assert isinstance(array, ArrayValue)
         result = array.frontend.binary(tx.builder, sign, left.export(tx), right.export(tx))
         return tx.from_frontend(result, array)
-    if isinstance(right, ObjectValue) or isinstance(left, OpaqueValue) or isinstance(right, OpaqueValue):
+    if isinstance(left, OpaqueValue) or isinstance(right, OpaqueValue):
         raise CannotCapture("unsupported-operands", f"{left.describe()} {sign} {right.describe()}")
     if isinstance(left, SequenceValue) or isinstance(right, SequenceValue):
         return _sequences(tx, sign, left, right)
@@ -65,6 +70,70 @@ def binary(tx: Capture, sign: str, left: Value, right: Value) -> Value:
         if sign in ("==", "!="):
             return Constant(_equal_dicts(tx, left, right) == (sign == "=="))
     return tx.fold(BINARY.get(sign) or COMPARE[sign], [left, right], {})
+
+
+def _combine_objects(tx: Capture, sign: str, left: Value, right: Value) -> Value | None:
+    """``left sign right`` where a Python class may say what it means; None where neither side does."""
+    name, reflected = f"__{_NAMES[sign]}__", f"__r{_NAMES[sign]}__"
+    refused = CannotCapture("unsupported-operands", f"`{sign}` of {left.describe()} and {right.describe()}")
+    if _extends_builtin(left) or _extends_builtin(right):
+        raise refused
+    turned = False
+    if isinstance(left, ObjectValue):
+        if isinstance(right, ObjectValue) and right.cls is not left.cls and issubclass(right.cls, left.cls):
+            turned = lookup(right.cls, reflected) is not lookup(left.cls, reflected)  # a subclass comes first
+            found = right.call_operator(tx, reflected, [left]) if turned else None
+            if found is not None:
+                return found
+        found = left.call_operator(tx, name, [right])
+        if found is not None or not isinstance(right, ObjectValue) or right.cls is left.cls:
+            if found is None and not _declines(right):
+                raise refused
+            return found
+    elif not _declines(left) or (sign == "%" and left.python_type in (str, bytes)):
+        raise refused
+    assert isinstance(right, ObjectValue)
+    return None if turned else right.call_operator(tx, reflected, [left])
+
+
+_REFLECTED = {"<": ">", "<=": ">=", "==": "==", "!=": "!=", ">": "<", ">=": "<="}
+_DECLINING = (
+    int, float, bool, complex, str, bytes, type(None), type(Ellipsis), list, tuple, dict, set, frozenset, range, slice,
+    type, types.FunctionType, types.MethodType, types.ModuleType,
+)  # fmt: skip
+
+
+def _declines(value: Value) -> bool:
+    """Whether an operator of this object and of an instance of a Python class says NotImplemented, if there is one."""
+    return isinstance(value, ObjectValue) or value.python_type in _DECLINING
+
+
+def _extends_builtin(value: Value) -> bool:
+    return isinstance(value, ObjectValue) and issubclass(value.cls, (*_COPIED, list, dict, set))
+
+
+def _compare_objects(tx: Capture, sign: str, left: Value, right: Value) -> Value | None:
+    """A comparison where a Python class may say what it means."""
+    name, reflected = f"__{_NAMES[sign]}__", f"__{_NAMES[_REFLECTED[sign]]}__"
+    refused = CannotCapture("unsupported-operands", f"`{sign}` of {left.describe()} and {right.describe()}")
+    if _extends_builtin(left) or _extends_builtin(right):
+        raise refused
+    turn = [(left, name, right), (right, reflected, left)]
+    if left.python_type is not right.python_type and issubclass(right.python_type, left.python_type):
+        turn.reverse()
+    for side, method, other in turn:
+        if not _declines(side):
+            raise refused
+        found = side.compare(tx, method, other) if isinstance(side, ObjectValue) else None
+        if found is not None:
+            return found
+    return Constant(identical(tx, left, right) == (sign == "==")) if sign in ("==", "!=") else None
+
+
+def inplace_object(tx: Capture, sign: str, left: ObjectValue, right: Value) -> Value:
+    """``left sign= right``: the class's in-place method, else the operator."""
+    found = left.call_operator(tx, INPLACE[sign], [right])
+    return found if found is not None else binary(tx, sign, left, right)
 
 
 def _numbers(tx: Capture, sign: str, left: Value, right: Value) -> Value:
@@ -181,7 +250,8 @@ def unary(tx: Capture, sign: str, value: Value) -> Value:
     if isinstance(value, FloatValue):
         return tx.compute(f"{sign}{{}}", [value], UNARY[sign])
     if isinstance(value, ObjectValue):
-        return value.operator(tx, {"-": "__neg__", "+": "__pos__", "~": "__invert__"}[sign], [])
+        found = value.call_operator(tx, {"-": "__neg__", "+": "__pos__", "~": "__invert__"}[sign], [])
+        return Constant(NotImplemented) if found is None else found
     if sign == "~" and isinstance(value, Constant) and type(value.value) is bool:
         raise CannotCapture("unsupported-operands", "`~` of a bool (Python 3.12 and later warn of it)")
     return tx.fold(UNARY[sign], [value], {})
@@ -214,7 +284,7 @@ def identical(tx: Capture, left: Value, right: Value) -> bool:
         same = tx.objects[left.source] is tx.objects[right.source]
         other = tx.prologue.load(right.source)
         return tx.decide(left.source, f"{{}} is {other}", f"{left.source.text} is {right.source.text}", same)
-    made = (ArrayValue, SequenceValue, DictValue)
+    made = (ArrayValue, SequenceValue, DictValue, ObjectValue)
     if isinstance(left, made) and isinstance(right, made):
         if left.python_type is not right.python_type:
             return False
@@ -237,7 +307,11 @@ def contains(tx: Capture, container: Value, item: Value) -> bool:
     if isinstance(container, RangeValue):
         return constant_of(item, "a number looked for") in container.fixed()
     if isinstance(container, DictViewValue):
-        return any(equal(tx, item, other) for other in container.iterate(tx))
-    if isinstance(container, SequenceValue):
-        return any(equal(tx, item, other) for other in container.iterate(tx))
+        return any(equal(tx, other, item) for other in container.iterate(tx))
+    if isinstance(container, ObjectValue):
+        found = container.contains(tx, item)
+        if found is not None:
+            return found
+    if isinstance(container, SequenceValue | ObjectValue | IteratorValue):
+        return any(equal(tx, other, item) for other in container.iterate(tx))
     return tx.fold(operator.contains, [container, item], {}).truth(tx)

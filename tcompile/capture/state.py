@@ -182,6 +182,10 @@ class Capture:
         """Guards that a change of one object from outside is not seen through another."""
         if changed is other or changed.source is None or other.source is None:
             return
+        if isinstance(changed, ObjectValue) and isinstance(other, DictValue):
+            self._guard_not_dict_of(changed, other)
+        elif isinstance(changed, DictValue) and isinstance(other, ObjectValue):
+            self._guard_not_dict_of(other, changed)
         if changed.python_type is not other.python_type or (_is_fixed(changed.source) and _is_fixed(other.source)):
             return
         if self.objects[changed.source] is self.objects[other.source]:
@@ -189,6 +193,15 @@ class Capture:
         text = f"{changed.source.text} is not {other.source.text}"
         code = f"{{}} is not {self.prologue.load(other.source)}"
         self.prologue.guard(changed.source, code, text, "another object")
+
+    def _guard_not_dict_of(self, owner: ObjectValue, held: DictValue) -> None:
+        """Guards that a dict is not the one that holds an object's attributes, where either is changed."""
+        assert owner.source is not None and held.source is not None
+        if getattr(owner.value, "__dict__", None) is self.objects[held.source]:
+            raise CannotCapture("side-effect", f"Changing {owner.describe()}, whose attributes are {held.describe()},")
+        text = f"{held.source.text} is not {owner.source.text}.__dict__"
+        code = f"getattr({self.prologue.load(owner.source)}, '__dict__', None) is not {{}}"
+        self.prologue.guard(held.source, code, text, "another dict")
 
     def home_of_globals(self, names: dict[str, Any], home: Source) -> Source:
         """The function through which a followed function's globals are read: one for each namespace."""

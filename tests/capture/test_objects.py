@@ -1,5 +1,5 @@
 # ruff: noqa: E501
-"""Instances, classes, methods, properties, enumerations, modules: read under guards, never written."""
+"""Instances, classes, methods, properties, enumerations, modules: read under guards."""
 
 from __future__ import annotations
 
@@ -297,40 +297,11 @@ def test_in_place_methods_come_first():
     whole(f, lambda: (Sum(), X))
 
 
-@pytest.mark.parametrize("make", [
-    lambda: type("Odd", (), {"__getattr__": lambda self, name: 3})(),
-    lambda: type("Odd", (), {"__getattribute__": lambda self, name: 3})(),
-])  # fmt: skip
-def test_own_look_up_breaks(make):
+def test_own_look_up_breaks():
     def f(o, a):
         return o.v * a
 
-    broken(f, lambda: (make(), X), "unsupported-object", "o.v * a")
-
-
-def test_writes_to_attributes_break():
-    def f(o, a):
-        o.w = a
-        return a * 2
-
-    event = broken(f, lambda: (Base(), X), "side-effect", "o.w = a")
-    assert "w" in event.explanation
-
-    def g(o, a):
-        del o.w
-        return a * 2
-
-    broken(g, lambda: (Base(), X), "side-effect", "del o.w")
-
-
-def test_super_breaks():
-    class Child(Base):
-        def scaled(self, a):
-            return super().scaled(a) + 1
-
-    compiled = tcompile.compile(lambda o, a: o.scaled(a), backend="eager")
-    np.testing.assert_array_equal(compiled(Child(), X), X * 2 + 1)
-    assert compiled.breaks and "super" in compiled.breaks[0].explanation
+    broken(f, lambda: (type("Odd", (), {"__getattribute__": lambda self, name: 3})(), X), "unsupported-object", "o.v * a")
 
 
 def test_objects_pass_through():
@@ -358,7 +329,7 @@ def test_identity_of_equal_values_is_left_to_python():
         assert compiled.breaks[-1].reason.id == "object-identity"
 
 
-def test_class_statements_and_construction_break():
+def test_class_statements_break():
     def f(a):
         class Inner:
             pass
@@ -366,7 +337,6 @@ def test_class_statements_and_construction_break():
         return a * 2
 
     broken(f, lambda: (X,), "unsupported-instruction", "class Inner")
-    broken(lambda a: Config(scale=3.0).scale * a, lambda: (X,), "unknown-function", "Config(scale=3.0)")
 
 
 def test_array_classes():

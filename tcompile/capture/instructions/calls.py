@@ -11,6 +11,7 @@ import dis
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from tcompile.capture.instructions.names import push_callable
 from tcompile.capture.instructions.registry import CellReference, handler
 from tcompile.capture.values.base import Null, Value, settled
 from tcompile.capture.values.callable import Cell, FunctionValue, MethodValue
@@ -132,4 +133,10 @@ def _call_function_ex(f: Frame, i: dis.Instruction) -> None:
 
 @handler("LOAD_SUPER_ATTR")
 def _load_super_attr(f: Frame, i: dis.Instruction) -> None:
-    raise CannotCapture("unsupported-instruction", "super()")
+    function, cls, owner = f.pop_many(3)
+    args = [cls, owner] if (i.arg or 0) & 2 else []
+    value = function.call(f.tx, args, {}).attribute(f.tx, i.argval)
+    if (i.arg or 0) & 1:
+        push_callable(f, value)
+    else:
+        f.push(value)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tcompile.capture.instructions.registry import handler
 from tcompile.capture.operators import identical
-from tcompile.capture.values.callable import IteratorValue
+from tcompile.capture.protocols import Exhausted, advance, iterator
 from tcompile.capture.values.constant import Constant
 from tcompile.frontends.base import CannotCapture
 
@@ -20,14 +20,12 @@ if TYPE_CHECKING:
 
 @handler("GET_ITER")
 def _get_iter(f: Frame, i: dis.Instruction) -> None:
-    f.push(IteratorValue(f.tx, f.pop().iterate(f.tx)))
+    f.push(iterator(f.tx, f.pop()))
 
 
 @handler("FOR_ITER")
 def _for_iter(f: Frame, i: dis.Instruction) -> None:
-    iterator = f.stack[-1]
-    assert isinstance(iterator, IteratorValue)
-    value = next(iterator, None)
+    value = advance(f.tx, f.stack[-1])
     if value is not None:
         f.push(value)
         return
@@ -76,6 +74,9 @@ def _jump_or_pop(f: Frame, i: dis.Instruction) -> None:
 
 @handler("RAISE_VARARGS", "RERAISE", "PUSH_EXC_INFO", "LOAD_ASSERTION_ERROR")
 def _raise(f: Frame, i: dis.Instruction) -> None:
+    stops = i.opname == "RAISE_VARARGS" and i.arg == 1 and not f.code.co_exceptiontable
+    if stops and isinstance(f.stack[-1], Constant) and f.stack[-1].value is StopIteration:
+        raise Exhausted("raises", f"`{f.tx.current_text()}`")
     raise CannotCapture("raises", f"`{f.tx.current_text()}`")
 
 

@@ -10,28 +10,17 @@ from typing import TYPE_CHECKING
 
 from tcompile.capture.instructions.names import push_callable
 from tcompile.capture.instructions.registry import handler
-from tcompile.capture.values.base import Value
+from tcompile.capture.protocols import attribute
 from tcompile.capture.values.constant import Constant
-from tcompile.capture.values.container import BuiltinMethod, SliceValue
-from tcompile.frontends.base import CannotCapture
+from tcompile.capture.values.container import SliceValue
 
 if TYPE_CHECKING:
     from tcompile.capture.interpreter import Frame
 
 
-def _attribute(f: Frame, owner: Value, name: str) -> Value:
-    plain = isinstance(owner, Constant) and type(owner.value) in _WITH_METHODS
-    if plain and callable(getattr(owner.value, name, None)):  # type: ignore[attr-defined]
-        return BuiltinMethod(owner, name)
-    return owner.attribute(f.tx, name)
-
-
-_WITH_METHODS = (str, bytes, int, float, complex, bool, frozenset)
-
-
 @handler("LOAD_ATTR")
 def _load_attr(f: Frame, i: dis.Instruction) -> None:
-    value = _attribute(f, f.pop(), i.argval)
+    value = attribute(f.tx, f.pop(), i.argval)
     if _ATTR_CALLS and (i.arg or 0) & 1:
         push_callable(f, value)
     else:
@@ -43,12 +32,18 @@ _ATTR_CALLS = "LOAD_METHOD" not in dis.opmap or dis.opmap["LOAD_METHOD"] > 255  
 
 @handler("LOAD_METHOD")
 def _load_method(f: Frame, i: dis.Instruction) -> None:
-    push_callable(f, _attribute(f, f.pop(), i.argval))
+    push_callable(f, attribute(f.tx, f.pop(), i.argval))
 
 
-@handler("STORE_ATTR", "DELETE_ATTR")
+@handler("STORE_ATTR")
 def _store_attr(f: Frame, i: dis.Instruction) -> None:
-    raise CannotCapture("side-effect", f"Setting the attribute `{i.argval}` of {f.stack[-1].describe()}")
+    value, owner = f.pop_many(2)
+    owner.store_attribute(f.tx, i.argval, value)
+
+
+@handler("DELETE_ATTR")
+def _delete_attr(f: Frame, i: dis.Instruction) -> None:
+    f.pop().store_attribute(f.tx, i.argval, None)
 
 
 @handler("BINARY_SUBSCR")

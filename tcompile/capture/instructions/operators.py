@@ -10,7 +10,7 @@ import dis
 from typing import TYPE_CHECKING
 
 from tcompile.capture.instructions.registry import handler
-from tcompile.capture.operators import COMPARE, INPLACE, binary, contains, identical, unary
+from tcompile.capture.operators import COMPARE, binary, contains, identical, inplace_object, unary
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.constant import Constant
@@ -35,8 +35,11 @@ def _binary_op(f: Frame, i: dis.Instruction) -> None:
 def _inplace(f: Frame, sign: str, left: Value, right: Value) -> Value:
     if isinstance(left, ArrayValue):
         return left.update(f.tx, sign, right)
-    if isinstance(left, SequenceValue) and left.cls is list:
+    if isinstance(left, SequenceValue) and left.cls is list and not isinstance(right, ArrayValue):
         if sign == "+":
+            found = right.call_operator(f.tx, "__radd__", [left]) if isinstance(right, ObjectValue) else None
+            if found is not None:  # which comes before the list's own method
+                return found
             left.method(f.tx, "extend", [right], {})
             return left
         raise CannotCapture("unsupported-operands", f"{left.describe()} {sign}= {right.describe()}")
@@ -44,9 +47,7 @@ def _inplace(f: Frame, sign: str, left: Value, right: Value) -> Value:
         left.method(f.tx, "update", [right], {})
         return left
     if isinstance(left, ObjectValue):
-        result = left.inplace(f.tx, INPLACE[sign], right)
-        if result is not None:
-            return result
+        return inplace_object(f.tx, sign, left, right)
     return binary(f.tx, sign, left, right)
 
 

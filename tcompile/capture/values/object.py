@@ -1,16 +1,18 @@
 """Instances of the user's own classes, and objects that are only passed through.
 
-Attributes are read as Python reads them: data descriptors, instance dictionary, class. Methods and properties are
-followed inside. Nothing is written.
+Attributes are read and stored as Python does it: data descriptors, instance dictionary, class. Methods, properties and
+descriptors are followed inside. What is stored is seen by later reads, and done after the graph.
 """
 
 from __future__ import annotations
 
+import functools
+import keyword
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tcompile.capture.sources import AttributeSource, Source
+from tcompile.capture.sources import AttributeSource, ConstantSource, ItemSource, Source
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.callable import IteratorValue, MethodValue
 from tcompile.capture.values.classes import MISSING, bound, guard_definition, lookup
@@ -18,65 +20,202 @@ from tcompile.capture.values.constant import Constant, IntegerValue
 from tcompile.frontends.base import CannotCapture
 
 if TYPE_CHECKING:
+    from tcompile.capture.program import Rebuilder
     from tcompile.capture.state import Capture
 
 
-class ObjectValue(Value):
-    """An object from outside whose class is known (and guarded)."""
+_CLASS = object.__dict__["__class__"]
 
-    def __init__(self, value: Any, source: Source) -> None:
+
+class ObjectValue(Value):
+    """An instance of a class that Python code defines: one from outside, whose class is guarded, or a new one.
+
+    ``value`` is the object from outside, or ``MISSING``. What is stored to it stands beside it until it is committed.
+    """
+
+    filled_last = True
+
+    def __init__(self, cls: type, value: Any = MISSING, source: Source | None = None) -> None:
+        self.cls = cls
         self.value = value
-        self.source: Source = source
+        self.source = source
+        self.stored: dict[str, Value] = {}
+        self._deleted: dict[str, None] = {}  # attributes of the object from outside that were deleted at some time
 
     @property
     def python_type(self) -> type:
         """The object's class."""
-        return type(self.value)
+        return self.cls
 
     def describe(self) -> str:
-        """The user's name and the class."""
-        return f"`{self.source.text}` (an object of class {type(self.value).__qualname__})"
+        """The class and, where there is one, the user's name."""
+        kind = f"an object of class {self.cls.__qualname__}"
+        return f"`{self.source.text}` ({kind})" if self.source is not None else kind
 
+    # -- attributes ------------------------------------------------------------------------------------------------
     def attribute(self, tx: Capture, name: str) -> Value:
         """``object.name`` by Python's own look-up rules."""
-        cls = type(self.value)
+        cls = self.cls
         if not _plain_lookup(cls):
             raise CannotCapture("unsupported-object", f"{self.describe()} defines its own attribute look-up.")
         found = lookup(cls, name)
-        own = getattr(self.value, "__dict__", None)
-        where = AttributeSource(self.source, name)
         if isinstance(found, property):
             value = bound(tx, self, cls, name, found)
             assert value is not None
             return value
-        if isinstance(found, types.MemberDescriptorType):  # a slot
-            return tx.wrap(self._read(name), where)
-        if _is_data_descriptor(found):
-            raise CannotCapture("unsupported-object", f"The attribute `{name}` of {self.describe()} is a descriptor.")
-        if isinstance(own, dict) and name in own:
-            return tx.wrap(self._read(name), where)
-        if found is MISSING:
-            if hasattr(cls, "__getattr__"):
-                raise CannotCapture("unsupported-object", f"{self.describe()} defines __getattr__.")
-            raise CannotCapture("operation-raises", f"{cls.__name__!r} object has no attribute {name!r}")
+        if found is _CLASS:
+            return tx.wrap_found(cls)
+        if _is_data_descriptor(found) and not isinstance(found, types.MemberDescriptorType):
+            get = self._descriptor_method(tx, name, found, "__get__")
+            return get([self, tx.wrap_found(cls)])
+        if self._holds(name, found):
+            return self._own(tx, name)
+        if isinstance(found, types.MemberDescriptorType):
+            return self._missing(tx, name)
         self._guard_not_shadowed(tx, name)
+        if found is MISSING:
+            return self._missing(tx, name)
+        if type(found) is functools.cached_property and found.attrname == name:
+            return self._cached(tx, name, found)
         value = bound(tx, self, cls, name, found)
         if value is not None:
             return value
         if hasattr(type(found), "__get__"):
+            get = self._descriptor_method(tx, name, found, "__get__")
+            return get([self, tx.wrap_found(cls)])
+        return tx.wrap(found, AttributeSource(self.source or ConstantSource.of(cls.__qualname__, cls), name))
+
+    def _holds(self, name: str, found: Any) -> bool:
+        """Whether the instance itself has the attribute (whose name ``found`` has in the class)."""
+        if name in self.stored:
+            return True
+        if self.value is MISSING or name in self._deleted:
+            return False
+        if isinstance(found, types.MemberDescriptorType):
+            try:
+                found.__get__(self.value, self.cls)
+            except AttributeError:
+                return False
+            return True
+        own = getattr(self.value, "__dict__", None)
+        return isinstance(own, dict) and name in own
+
+    def _own(self, tx: Capture, name: str) -> Value:
+        """An attribute that the instance itself has."""
+        value = self.stored.get(name)
+        if value is not None:
+            return value
+        assert self.source is not None
+        if hasattr(self.cls, "__getattr__"):  # which no guard may call
+            self._guard_own(tx, name)
+        return tx.wrap(self._read(name), AttributeSource(self.source, name))
+
+    def _missing(self, tx: Capture, name: str) -> Value:
+        """What ``__getattr__`` says of an attribute that is not there."""
+        if lookup(self.cls, "__getattr__") is MISSING or name.startswith("__"):
+            raise CannotCapture("operation-raises", f"{self.cls.__name__!r} object has no attribute {name!r}")
+        self._guard_not_in_class(tx, name)
+        return self.call_method(tx, "__getattr__", [Constant(name)])
+
+    def _cached(self, tx: Capture, name: str, found: functools.cached_property[Any]) -> Value:
+        """The value of a cached property, which the instance keeps from now on."""
+        if not isinstance(found.func, types.FunctionType) or not self._has_dict:
+            raise CannotCapture("unsupported-object", f"The property `{name}` of {self.describe()} is read.")
+        guard_definition(tx, self.cls, name, found)
+        place = AttributeSource(ConstantSource.of(name, found), "func")
+        value = tx.wrap(found.func, place).call(tx, [self], {})
+        self._put(tx, name, value)
+        return value
+
+    def _descriptor_method(self, tx: Capture, name: str, found: Any, method: str) -> Callable[[list[Value]], Value]:
+        """A method of the descriptor ``found``, which Python code defines."""
+        owner = next(c for c in self.cls.__mro__ if name in c.__dict__)
+        if not isinstance(lookup(type(found), method), types.FunctionType):
             raise CannotCapture("unsupported-object", f"The attribute `{name}` of {self.describe()} is a descriptor.")
-        return tx.wrap(self._read(name), where)
+        finder, held = tx.prologue.constant(lookup), tx.prologue.constant(self.cls)
+        tx.prologue.guard(
+            ConstantSource.of(self.cls.__qualname__, self.cls),
+            f"{finder}({held}, {name!r}) is {tx.prologue.constant(found)}",
+            f"{self.cls.__qualname__}.{name} is unchanged", "the same definition",
+        )  # fmt: skip
+        place = ItemSource(AttributeSource(ConstantSource.of(owner.__qualname__, owner), "__dict__"), name)
+        descriptor = tx.wrap(found, place)
+        if not isinstance(descriptor, ObjectValue):
+            raise CannotCapture("unsupported-object", f"The attribute `{name}` of {self.describe()} is a descriptor.")
+        function = descriptor._special(tx, method)
+        return lambda args: function.call(tx, args, {})
 
     def has(self, tx: Capture, name: str) -> bool:
         """``hasattr(object, name)``, under a guard."""
-        cls = type(self.value)
+        cls = self.cls
         found = lookup(cls, name)
         if not _plain_lookup(cls) or hasattr(cls, "__getattr__") or hasattr(type(found), "__get__"):
             self.attribute(tx, name)  # breaks where it cannot be read soundly
             return True
+        if name in self.stored:
+            return True
+        if self.source is None or name in self._deleted:
+            there = found is not MISSING
+            where, text = ConstantSource.of(cls.__qualname__, cls), f"hasattr({cls.__qualname__}, {name!r})"
+            return tx.decide(where, f"hasattr({{}}, {name!r})", text, there)
         there = found is not MISSING or name in getattr(self.value, "__dict__", ())
         text = f"hasattr({self.source.text}, {name!r})"
         return tx.decide(self.source, f"hasattr({{}}, {name!r})", text, there)
+
+    def store_attribute(self, tx: Capture, name: str, value: Value | None) -> None:
+        """``object.name = value``, or ``del object.name``, by Python's own rules."""
+        method = "__delattr__" if value is None else "__setattr__"
+        found = lookup(self.cls, method)
+        if isinstance(found, types.FunctionType):
+            self._special(tx, method).call(tx, [Constant(name)] if value is None else [Constant(name), value], {})
+            return
+        if found is not getattr(object, method):
+            raise CannotCapture("side-effect", f"Setting the attribute `{name}` of {self.describe()}")
+        guard_definition(tx, self.cls, method, found)
+        self.store_plainly(tx, name, value)
+
+    def store_plainly(self, tx: Capture, name: str, value: Value | None) -> None:
+        """What ``object.__setattr__`` does, and ``object.__delattr__`` where ``value`` is None."""
+        found = lookup(self.cls, name)
+        args: list[Value] = [self] if value is None else [self, value]
+        if isinstance(found, property):
+            setter = found.fdel if value is None else found.fset
+            if not isinstance(setter, types.FunctionType):
+                raise CannotCapture("operation-raises", f"{self.describe()} does not let {name!r} be set.")
+            guard_definition(tx, self.cls, name, found)
+            tx.wrap_found(setter).call(tx, args, {})
+            return
+        slot = isinstance(found, types.MemberDescriptorType)
+        if _is_data_descriptor(found) and not slot:
+            self._descriptor_method(tx, name, found, "__delete__" if value is None else "__set__")(args)
+            return
+        if slot and not (name in _slots(found.__objclass__) and found.__objclass__ in self.cls.__mro__):
+            raise CannotCapture("side-effect", f"Setting the attribute `{name}` of {self.describe()}")
+        if not slot and not self._has_dict:
+            raise CannotCapture("operation-raises", f"{self.cls.__name__!r} object has no attribute {name!r}")
+        if found is MISSING:
+            self._guard_not_in_class(tx, name)
+        elif not slot:
+            guard_definition(tx, self.cls, name, found)
+        if value is not None:
+            self._put(tx, name, value)
+            return
+        if not self._holds(name, found):
+            raise CannotCapture("operation-raises", f"{self.cls.__name__!r} object has no attribute {name!r}")
+        if name not in self.stored:
+            self._guard_own(tx, name)
+        tx.mutate(self)
+        self.stored.pop(name, None)
+        if self.value is not MISSING:
+            self._deleted[name] = None
+
+    def _put(self, tx: Capture, name: str, value: Value) -> None:
+        tx.mutate(self)
+        self.stored[name] = value
+
+    @property
+    def _has_dict(self) -> bool:
+        return self.cls.__dictoffset__ != 0
 
     def _read(self, name: str) -> Any:
         try:
@@ -85,18 +224,60 @@ class ObjectValue(Value):
             raise CannotCapture("operation-raises", str(error)) from error
 
     def _guard_not_shadowed(self, tx: Capture, name: str) -> None:
-        if hasattr(self.value, "__dict__"):
+        if self.source is not None and name not in self._deleted and hasattr(self.value, "__dict__"):
             code = f"{name!r} not in {{}}.__dict__"
             tx.prologue.guard(self.source, code, f"{name!r} not in {self.source.text}.__dict__", "no such attribute")
 
+    def _guard_own(self, tx: Capture, name: str) -> None:
+        """Guards that the instance itself has the attribute."""
+        assert self.source is not None
+        found = lookup(self.cls, name)
+        if isinstance(found, types.MemberDescriptorType):
+            code = f"hasattr({{}}, {name!r})"
+            if hasattr(self.cls, "__getattr__"):
+                raise CannotCapture("unsupported-object", f"{self.describe()} defines __getattr__ and slots.")
+        else:
+            code = f"{name!r} in {{}}.__dict__"
+        tx.prologue.guard(self.source, code, f"{self.source.text} has an attribute {name!r}", "the attribute")
+
+    def _guard_not_in_class(self, tx: Capture, name: str) -> None:
+        where, text = ConstantSource.of(self.cls.__qualname__, self.cls), f"{self.cls.__qualname__} has no {name!r}"
+        if hasattr(self.cls, name):  # by its metaclass
+            raise CannotCapture("unsupported-object", f"The attribute `{name}` of {self.describe()}")
+        tx.prologue.guard(where, f"not hasattr({{}}, {name!r})", text, "no such attribute")
+
+    # -- leaving ------------------------------------------------------------------------------------------------------
+    def shell(self, program: Rebuilder) -> str:
+        """A new instance without attributes."""
+        return f"{program.constant(object.__new__)}({program.constant(self.cls)})"
+
+    def fill(self, program: Rebuilder, name: str) -> list[str]:
+        """The attributes, stored as ``object`` stores them."""
+        lines = []
+        plain = lookup(self.cls, "__setattr__") is object.__setattr__
+        for key, value in self.stored.items():
+            if plain and key.isidentifier() and not keyword.iskeyword(key):
+                lines.append(f"{name}.{key} = {program.rebuild(value)}")
+            else:
+                lines.append(f"{program.constant(object.__setattr__)}({name}, {key!r}, {program.rebuild(value)})")
+        return lines
+
+    def commit(self, program: Rebuilder) -> list[str]:
+        """Deletions, then what was stored, in order."""
+        assert self.source is not None
+        name = program.load(self.source)
+        delete = program.constant(object.__delattr__)
+        return [*(f"{delete}({name}, {key!r})" for key in self._deleted), *self.fill(program, name)]
+
+    # -- operations ---------------------------------------------------------------------------------------------------
     def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """The class's ``__call__``."""
-        if hasattr(type(self.value), "__tcompile_inline__"):
+        if hasattr(self.cls, "__tcompile_inline__"):
             raise CannotCapture("compiled-by-itself", self.describe())
         return self._special(tx, "__call__").call(tx, args, kwargs)
 
     def _special(self, tx: Capture, name: str) -> Value:
-        cls = type(self.value)
+        cls = self.cls
         found = lookup(cls, name)
         if not isinstance(found, types.FunctionType):
             raise CannotCapture("unknown-function", f"`{name}` of {self.describe()}")
@@ -105,11 +286,11 @@ class ObjectValue(Value):
 
     def item(self, tx: Capture, key: Value) -> Value:
         """The class's ``__getitem__``."""
-        return self._special(tx, "__getitem__").call(tx, [key], {})
+        return self.call_method(tx, "__getitem__", [key])
 
     def length(self, tx: Capture) -> Value:
         """The class's ``__len__``."""
-        result = self._special(tx, "__len__").call(tx, [], {})
+        result = self.call_method(tx, "__len__", [])
         if not isinstance(result, IntegerValue) and not (isinstance(result, Constant) and type(result.value) is int):
             raise CannotCapture("unsupported-object", f"The length of {self.describe()} is {result.describe()}.")
         if (result.size if isinstance(result, IntegerValue) else result.value) < 0:
@@ -117,17 +298,35 @@ class ObjectValue(Value):
         return result
 
     def iterate(self, tx: Capture) -> Iterator[Value]:
-        """The class's ``__iter__``."""
-        found = self._special(tx, "__iter__").call(tx, [], {})
-        if not isinstance(found, IteratorValue):
+        """The values of the class's ``__iter__``."""
+        from tcompile.capture.protocols import rest
+
+        return rest(tx, self.iterator(tx))
+
+    def iterator(self, tx: Capture) -> Value:
+        """What the class's ``__iter__`` gives."""
+        found = self.call_method(tx, "__iter__", [])
+        if not isinstance(found, IteratorValue) and not hasattr(found.python_type, "__next__"):
             raise CannotCapture("unsupported-object", f"The iterator of {self.describe()} is {found.describe()}.")
-        return found.iterate(tx)
+        return found
+
+    def call_method(self, tx: Capture, name: str, args: Sequence[Value]) -> Value:
+        """What the class's own method ``name`` gives."""
+        return self._special(tx, name).call(tx, args, {})
+
+    def store_item(self, tx: Capture, key: Value, value: Value) -> None:
+        """The class's ``__setitem__``."""
+        self.call_method(tx, "__setitem__", [key, value])
+
+    def delete_item(self, tx: Capture, key: Value) -> None:
+        """The class's ``__delitem__``."""
+        self.call_method(tx, "__delitem__", [key])
 
     def truth(self, tx: Capture) -> bool:
         """True, unless the class says otherwise in Python."""
-        cls = type(self.value)
+        cls = self.cls
         if hasattr(cls, "__bool__"):
-            result = self._special(tx, "__bool__").call(tx, [], {})
+            result = self.call_method(tx, "__bool__", [])
             if result.python_type is not bool:
                 raise CannotCapture("operation-raises", "__bool__ should return bool")
             return result.truth(tx)
@@ -135,25 +334,32 @@ class ObjectValue(Value):
             return self.length(tx).truth(tx)
         return True
 
-    def inplace(self, tx: Capture, name: str, other: Value) -> Value | None:
-        """The class's in-place method ``name`` (``__iadd__``); None where it has none."""
-        if lookup(type(self.value), name) is MISSING:
+    def call_operator(self, tx: Capture, name: str, args: Sequence[Value]) -> Value | None:
+        """The class's method ``name`` (``__add__``), if it has one; None where that says NotImplemented."""
+        found = lookup(self.cls, name)
+        if found is MISSING:
+            self._guard_not_in_class(tx, name)
             return None
-        result = self._special(tx, name).call(tx, [other], {})
-        if isinstance(result, Constant) and result.value is NotImplemented:
-            raise CannotCapture("unsupported-operands", f"`{name}` of {self.describe()}, which returns NotImplemented,")
-        return result
+        result = self.call_method(tx, name, args)
+        return None if isinstance(result, Constant) and result.value is NotImplemented else result
 
-    def operator(self, tx: Capture, name: str, args: Sequence[Value]) -> Value:
-        """The class's operator method ``name`` (``__add__``); NotImplemented is not followed."""
-        cls = type(self.value)
-        for other in args:  # a subclass's reflected method would come first
-            if other.python_type is not cls and issubclass(other.python_type, cls):
-                raise CannotCapture("unsupported-operands", f"`{name}` of {self.describe()} and {other.describe()}")
-        result = self._special(tx, name).call(tx, args, {})
-        if isinstance(result, Constant) and result.value is NotImplemented:
-            raise CannotCapture("unsupported-operands", f"`{name}` of {self.describe()}, which returns NotImplemented,")
-        return result
+    def compare(self, tx: Capture, name: str, other: Value) -> Value | None:
+        """``object.__eq__(other)`` and its like; None where that says NotImplemented."""
+        found = lookup(self.cls, name)
+        if found is not getattr(object, name):
+            return self.call_operator(tx, name, [other])
+        guard_definition(tx, self.cls, name, found)
+        if name == "__eq__":
+            return Constant(True) if self is other else None
+        if name == "__ne__":
+            equal = self.compare(tx, "__eq__", other)
+            return None if equal is None else Constant(not equal.truth(tx))
+        return None
+
+    def contains(self, tx: Capture, item: Value) -> bool | None:
+        """``item in object`` where the class says it; None where iteration decides."""
+        found = self.call_operator(tx, "__contains__", [item]) if hasattr(self.cls, "__contains__") else None
+        return None if found is None else found.truth(tx)
 
 
 class OpaqueValue(Value):
@@ -181,6 +387,14 @@ class OpaqueValue(Value):
 def _plain_lookup(cls: type) -> bool:
     """Whether attribute access on instances is Python's default."""
     return lookup(cls, "__getattribute__") is object.__getattribute__
+
+
+def _slots(cls: type) -> tuple[str, ...]:
+    """The slots that ``cls`` itself defines."""
+    slots = cls.__dict__.get("__slots__", ())
+    names = (slots,) if isinstance(slots, str) else tuple(slots)
+    mangled = f"_{cls.__name__.lstrip('_')}"
+    return tuple(f"{mangled}{n}" if n.startswith("__") and not n.endswith("__") else n for n in names)
 
 
 def _is_data_descriptor(found: object) -> bool:

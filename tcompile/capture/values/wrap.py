@@ -174,6 +174,8 @@ def _sequence(tx: Capture, value: Any, source: Source) -> Value:
 
 
 def _dict(tx: Capture, value: dict[Any, Any], source: Source) -> Value:
+    if "__builtins__" in value or "__name__" in value:  # a module's globals, which are read and stored as such
+        return _object(tx, value, source)
     if len(value) > _MAX_ITEMS or not all(type(key) in (str, int, bytes, bool, type(None)) for key in value):
         return _object(tx, value, source)
     found = dict(value)
@@ -248,5 +250,5 @@ def _object(tx: Capture, value: Any, source: Source) -> Value:
         )
         return OpaqueValue(value, source, f"an array of class {cls.__name__} and dtype {dtype}")
     if _by_class_statement(cls):
-        return ObjectValue(value, source)
+        return ObjectValue(cls, value, source)
     return OpaqueValue(value, source, f"an object of class {cls.__qualname__}")
