@@ -160,7 +160,7 @@ def _without_arrays(function: types.FunctionType, values: Sequence[Any]) -> Capt
         cls = type(value)
         prologue.guard(
             LocalSource(position, name), f"type({{}}) is {prologue.constant(cls)}",
-            f"type({name}) is {cls.__qualname__}", cls.__qualname__, attribute="__class__",
+            f"type({name}) is {cls.__qualname__}", cls.__qualname__, "type",
         )
     return Captured(None, prologue, len(names), plain_reason="no array work")
 

@@ -8,9 +8,10 @@ there is one truth: the text that runs is the text that is explained.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tcompile.capture.guard_kinds import KINDS
 from tcompile.capture.sources import Source
 
 
@@ -19,15 +20,15 @@ class Guard:
     """A predicate on a source.
 
     ``code`` is a Python expression over entry variables and constants; ``text`` is what a person reads
-    (``x.shape == (3, 4)``); ``attribute`` is the part of the source's value worth showing when it fails; ``advice``
-    says how the recompile could be avoided.
+    (``x.shape == (3, 4)``); ``kind``, a name of ``KINDS``, says how what was found is shown and how the recompile is
+    avoided, unless ``advice`` says so.
     """
 
     source: Source
     code: str
     text: str
     expected: str
-    attribute: str = ""
+    kind: str = "value"
     advice: str = ""
 
 
@@ -50,9 +51,13 @@ class GuardFailure:
     def __str__(self) -> str:
         if self.guard is None:
             return self.seen
+        return f"{self._what()}\n  Hint: {self.guard.advice}" if self.guard.advice else self._what()
+
+    def _what(self) -> str:
+        assert self.guard is not None
         if self.guard.expected in self.guard.text:
             return f"{self.guard.text}, got {self.seen}"
-        if (self.guard.expected, self.seen) == ("True", "False"):
+        if self.guard.kind in ("question", "identity"):
             return f"{self.guard.text} does not hold"
         return f"{self.guard.text} (expected {self.guard.expected}, got {self.seen})"
 
@@ -96,13 +101,16 @@ class Prologue:
         self.steps.append(LoadStep(variable, code))
 
     def guard(
-        self, source: Source, code: str, text: str, expected: str, *, attribute: str = "", advice: str = ""
+        self, source: Source, code: str, text: str, expected: str, kind: str = "value", *, advice: str = ""
     ) -> None:
-        """Adds a check; ``{}`` in ``code`` stands for the variable that holds the source's value."""
+        """Adds a check; ``{}`` in ``code`` stands for the variable that holds the source's value.
+
+        ``advice`` takes the place of the kind's own.
+        """
         filled = code.replace("{}", self.load(source))
         if filled not in self._codes:
             self._codes.add(filled)
-            self.steps.append(Guard(source, filled, text, expected, attribute, advice))
+            self.steps.append(Guard(source, filled, text, expected, kind, advice))
 
     def first_failure(self, parameters: Mapping[str, Any]) -> GuardFailure | None:
         """Runs the steps one by one on the values of a call; None where all guards hold."""
@@ -120,16 +128,15 @@ class Prologue:
             except Exception:
                 holds = False
             if not holds:
-                return GuardFailure(step, _seen(variables.get(self._variables[step.source]), step.attribute))
+                return _failure(step, variables.get(self._variables[step.source]))
         return None
 
 
-def _seen(value: Any, attribute: str) -> str:
-    """A short text for what a guard found."""
+def _failure(guard: Guard, found: Any) -> GuardFailure:
+    kind = KINDS[guard.kind]
     try:
-        for name in attribute.split(".") if attribute else ():
-            value = type(value) if name == "__class__" else getattr(value, name)
-        text = value.__qualname__ if isinstance(value, type) else repr(value)
-    except Exception:
-        text = f"an object of type {type(value).__name__}"
-    return text if len(text) <= 120 else text[:117] + "..."
+        seen = kind.show(found)
+        advice = guard.advice or kind.advise(guard.source.text, guard.expected, found)
+    except Exception:  # an object that answers in strange ways
+        seen, advice = f"an object of class {type(found).__qualname__}", guard.advice
+    return GuardFailure(replace(guard, advice=advice), f"another {seen}" if seen == guard.expected else seen)

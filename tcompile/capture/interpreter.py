@@ -189,12 +189,13 @@ class Frame:
         if name in found:
             prologue, value = self.tx.prologue, found[name]
             prologue.guard(
-                self.function.home, f"{name!r} not in {{}}.__globals__", f"no global named {name!r}", "the built-in"
-            )
+                self.function.home, f"{name!r} not in {{}}.__globals__", f"no global named {name!r}",
+                "no global", "no global",
+            )  # fmt: skip
             held = prologue.constant(found)
             prologue.guard(
                 self.function.home, f"{{}}.__builtins__ is {held} and {held}[{name!r}] is {prologue.constant(value)}",
-                f"{name} is the built-in", "the built-in",
+                f"{name} is the built-in", "the built-in", "built-in",
             )  # fmt: skip
             return self.tx.wrap_found(value)
         raise CannotCapture("operation-raises", f"name {name!r} is not defined")
@@ -210,7 +211,7 @@ class Frame:
             held = self.tx.prologue.constant(self.function.globals)
             self.tx.prologue.guard(
                 AttributeSource(FunctionSource(), "__globals__"), f"{{}} is {held}", "the module is the same",
-                "the module",
+                "the same", "identity",
             )
 
     def store_global(self, name: str, value: Value | None) -> None:

@@ -134,7 +134,7 @@ class Capture:
                 assert found.source is not None
                 other = found.source
                 text = f"{source.text} is {other.text}"
-                self.prologue.guard(source, f"{{}} is {self.prologue.load(other)}", text, "the same object")
+                self.prologue.guard(source, f"{{}} is {self.prologue.load(other)}", text, "the same object", "identity")
                 self.objects[source] = value
             self._wrapped[source] = found
         return found
@@ -158,7 +158,7 @@ class Capture:
             assert found.source is not None
             if not (_is_fixed(source) and _is_fixed(found.source)):
                 where, text = self.prologue.load(found.source), f"{contents.text} is one variable"
-                self.prologue.guard(source, f"{{}} is {where}", text, "the same variable")
+                self.prologue.guard(source, f"{{}} is {where}", text, "the same variable", "identity")
         assert isinstance(found, Cell)
         return found
 
@@ -192,7 +192,7 @@ class Capture:
             raise CannotCapture("writes-to-array", f"{changed.describe()}, which is {other.source.text} too,")
         text = f"{changed.source.text} is not {other.source.text}"
         code = f"{{}} is not {self.prologue.load(other.source)}"
-        self.prologue.guard(changed.source, code, text, "another object")
+        self.prologue.guard(changed.source, code, text, "another object", "identity")
 
     def _guard_not_dict_of(self, owner: ObjectValue, held: DictValue) -> None:
         """Guards that a dict is not the one that holds an object's attributes, where either is changed."""
@@ -318,16 +318,15 @@ class Capture:
         symbol = next((SymInt(env, {(n,): 1}) for n, h in env.hints.items() if h == size and env.minimum[n]), None)
         if symbol is not None:
             self.prologue.guard(
-                source, f"{{}}.shape[{axis}] == {symbol}", f"{text} == {self.symbol_texts[str(symbol)]}", str(size),
-                attribute="shape",
+                ComputedSource(f"{{0}}.shape[{axis}]", (source,)), f"{{}} == {symbol}",
+                f"{text} == {self.symbol_texts[str(symbol)]}", "the same size", "same size",
             )  # fmt: skip
         else:
             symbol = env.symbol(size, minimum=2)
             self.symbol_texts[str(symbol)] = text
             self.prologue.assign(str(symbol), f"{variable}.shape[{axis}]")
             self.prologue.guard(
-                SizeSource(str(symbol)), "{} >= 2", f"{text} >= 2", "2 or more",
-                advice="sizes 0 and 1 are always compiled by themselves",
+                SizeSource(str(symbol)), "{} >= 2", f"{text} >= 2", ">= 2", "least size",
             )  # fmt: skip
         if mark is not None:
             self._bound(symbol, text, mark)
@@ -335,18 +334,18 @@ class Capture:
 
     def _bound(self, symbol: SymInt, text: str, mark: Mark) -> None:
         """Takes over what the user said about a size: its bounds, and that it must stay open."""
-        env, name, advice = self.graph.env, str(symbol), "these are the bounds given to mark_dynamic"
+        env, name = self.graph.env, str(symbol)
         if mark.minimum is not None and mark.minimum > (env.minimum[name] or 0):
             env.minimum[name] = mark.minimum
             self.prologue.guard(
-                SizeSource(name), f"{{}} >= {mark.minimum}", f"{text} >= {mark.minimum}", f"{mark.minimum} or more",
-                advice=advice,
+                SizeSource(name), f"{{}} >= {mark.minimum}", f"{text} >= {mark.minimum}", f">= {mark.minimum}",
+                "marked size",
             )  # fmt: skip
         if mark.maximum is not None and mark.maximum < env.maximum.get(name, mark.maximum + 1):
             env.maximum[name] = mark.maximum
             self.prologue.guard(
-                SizeSource(name), f"{{}} <= {mark.maximum}", f"{text} <= {mark.maximum}", f"{mark.maximum} or less",
-                advice=advice,
+                SizeSource(name), f"{{}} <= {mark.maximum}", f"{text} <= {mark.maximum}", f"<= {mark.maximum}",
+                "marked size",
             )  # fmt: skip
         if mark.kind == "dynamic":
             self.marked[name] = text
@@ -374,7 +373,7 @@ class Capture:
 
     def decide(self, source: Source, code: str, text: str, holds: bool) -> bool:
         """The answer to a question about a run-time number, as seen now, under a guard."""
-        self.prologue.guard(source, f"({code}) is {holds}", text if holds else f"not ({text})", str(holds))
+        self.prologue.guard(source, f"({code}) is {holds}", text if holds else f"not ({text})", str(holds), "question")
         return holds
 
     def number_source(self, value: Value) -> Source | None:
@@ -413,7 +412,7 @@ class Capture:
         # The result's type may change with the values (a negative base gives a complex power).
         source = ComputedSource(f"({template.format(*fields)})", tuple(parts))
         text = f"type({source.text}) is float"
-        self.prologue.guard(source, "type({}) is float", text, "float", attribute="__class__")
+        self.prologue.guard(source, "type({}) is float", text, "float", "type")
         return FloatValue(source, result)
 
     @staticmethod

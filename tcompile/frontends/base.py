@@ -73,13 +73,13 @@ class Builder:
 class Check:
     """One condition on a library object: Python ``code`` with ``{}`` for its variable, and what a person reads.
 
-    ``attribute`` is the part of the object worth showing where the condition does not hold.
+    ``kind`` says what the condition is about: the object's ``type``, ``dtype``, ``shape`` or ``layout``.
     """
 
     code: str
     text: str
     expected: str
-    attribute: str = ""
+    kind: str
 
 
 class Frontend(Protocol):

@@ -115,7 +115,7 @@ class FunctionValue(Value):
 
         def default(position: int) -> Value:
             text = f"{held.text} has length {len(values)}"
-            tx.prologue.guard(held, f"len({{}}) == {len(values)}", text, str(len(values)))
+            tx.prologue.guard(held, f"len({{}}) == {len(values)}", text, str(len(values)), "length")
             return tx.wrap(values[position], ItemSource(held, position))
 
         def keyword_default(name: str) -> Value:

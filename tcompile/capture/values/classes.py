@@ -47,7 +47,7 @@ def guard_definition(tx: Capture, cls: type, name: str, found: Any) -> None:
         code, found = f"{code}.__func__", found.__func__
     where = ConstantSource.of(cls.__qualname__, cls)
     text = f"{cls.__qualname__}.{name} is unchanged"
-    tx.prologue.guard(where, f"{code} is {tx.prologue.constant(found)}", text, "the same definition")
+    tx.prologue.guard(where, f"{code} is {tx.prologue.constant(found)}", text, "unchanged", "class attribute")
 
 
 def bound(tx: Capture, owner: Value, cls: type, name: str, found: Any) -> Value | None:

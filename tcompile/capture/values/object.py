@@ -226,7 +226,8 @@ class ObjectValue(Value):
     def _guard_not_shadowed(self, tx: Capture, name: str) -> None:
         if self.source is not None and name not in self._deleted and hasattr(self.value, "__dict__"):
             code = f"{name!r} not in {{}}.__dict__"
-            tx.prologue.guard(self.source, code, f"{name!r} not in {self.source.text}.__dict__", "no such attribute")
+            text = f"{self.source.text} has no attribute {name!r} of its own"
+            tx.prologue.guard(self.source, code, text, "no attribute", "own attribute")
 
     def _guard_own(self, tx: Capture, name: str) -> None:
         """Guards that the instance itself has the attribute."""

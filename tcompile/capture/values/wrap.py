@@ -13,6 +13,8 @@ import math
 import types
 from typing import TYPE_CHECKING, Any
 
+from tcompile.capture.guard_kinds import keys as keys_of
+from tcompile.capture.guard_kinds import shown, sized
 from tcompile.capture.marks import marks_of, not_dynamic
 from tcompile.capture.sources import AttributeSource, GlobalSource, ItemSource, Source
 from tcompile.capture.values.base import Unread, Value
@@ -38,7 +40,7 @@ def wrap(tx: Capture, value: Any, source: Source) -> Value:
     """The captured value of ``value``, found at ``source``."""
     cls = type(value)
     if value is None or value is Ellipsis or value is NotImplemented or cls is bool:
-        return _identical(tx, value, source, repr(value))
+        return _identical(tx, value, source, shown(value))
     if cls is int:
         return _integer(tx, value, source)
     if cls is float:
@@ -71,8 +73,7 @@ def wrap(tx: Capture, value: Any, source: Source) -> Value:
         return _partial(tx, value, source)
     # From here on nothing is asked of the object itself, which may answer in Python.
     if issubclass(cls, _BY_IDENTITY) or (not _by_class_statement(cls) and tx.is_fixed(value)) or tx.is_special(value):
-        name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
-        return _identical(tx, value, source, name or repr(value))
+        return _identical(tx, value, source, shown(value))
     return _object(tx, value, source)
 
 
@@ -82,14 +83,14 @@ def _by_class_statement(cls: type) -> bool:
 
 def _identical(tx: Capture, value: Any, source: Source, expected: str) -> Constant:
     held = "None" if value is None else str(value) if isinstance(value, bool) else tx.prologue.constant(value)
-    advice = f"`{source.text}` is part of the program: keep it the same" if callable(value) else ""
-    tx.prologue.guard(source, f"{{}} is {held}", f"{source.text} is {expected}", expected, advice=advice)
+    tx.prologue.guard(source, f"{{}} is {held}", f"{source.text} is {expected}", expected)
     return Constant(value, source)
 
 
 def _equal(tx: Capture, value: Any, source: Source) -> Constant:
     cls, held = tx.prologue.constant(type(value)), tx.prologue.constant(value)
-    tx.prologue.guard(source, f"type({{}}) is {cls} and {{}} == {held}", f"{source.text} == {value!r}", repr(value))
+    text = shown(value)
+    tx.prologue.guard(source, f"type({{}}) is {cls} and {{}} == {held}", f"{source.text} == {text}", text)
     return Constant(value, source)
 
 
@@ -103,26 +104,23 @@ def _complex(tx: Capture, value: complex, source: Source) -> Constant:
 def _integer(tx: Capture, value: int, source: Source) -> Value:
     if tx.profile.is_open(source.text, value, tx.options.dynamic) and abs(value) < 1 << 62:
         tx.prologue.guard(
-            source, "type({}) is int and -(1 << 62) < {} < 1 << 62", f"type({source.text}) is int", "int",
-            attribute="__class__",
+            source, "type({}) is int and -(1 << 62) < {} < 1 << 62", f"type({source.text}) is int",
+            "an int below 2**62", "open integer",
         )  # fmt: skip
         return IntegerValue(tx.number_symbol(value, source), source)
-    advice = "an int that varies becomes symbolic at the next compile (dynamic=None), or at once with dynamic=True"
+    fixed = tx.options.dynamic is False
+    advice = "dynamic=False compiles each int by itself; without it, one that varies becomes symbolic" if fixed else ""
     held = str(value) if abs(value) < 1 << 64 else tx.prologue.constant(value)
     tx.prologue.guard(
-        source, f"type({{}}) is int and {{}} == {held}", f"{source.text} == {shown(value)}", shown(value), advice=advice
-    )
+        source, f"type({{}}) is int and {{}} == {held}", f"{source.text} == {shown(value)}", shown(value), "integer",
+        advice=advice,
+    )  # fmt: skip
     return Constant(value, source)
-
-
-def shown(value: int) -> str:
-    """An int for a person; huge ones in hexadecimal, which has no limit of digits."""
-    return str(value) if abs(value) < 1 << 64 else hex(value)
 
 
 def _float(tx: Capture, value: float, source: Source) -> Value:
     if tx.profile.floats_open and tx.options.dynamic is not False:
-        tx.prologue.guard(source, "type({}) is float", f"type({source.text}) is float", "float", attribute="__class__")
+        tx.prologue.guard(source, "type({}) is float", f"type({source.text}) is float", "float", "type")
         tx.used_floats = True
         return FloatValue(source, value)
     if math.isnan(value):
@@ -132,7 +130,7 @@ def _float(tx: Capture, value: float, source: Source) -> Value:
         test = f"{{}} == 0.0 and {sign}(1.0, {{}}) == {math.copysign(1.0, value)}"
     else:
         test = f"{{}} == {tx.prologue.constant(value)}"
-    tx.prologue.guard(source, f"type({{}}) is float and {test}", f"{source.text} == {value!r}", repr(value))
+    tx.prologue.guard(source, f"type({{}}) is float and {test}", f"{source.text} == {value!r}", repr(value), "float")
     return Constant(value, source)
 
 
@@ -146,11 +144,12 @@ def _array(tx: Capture, value: Any, type_: TensorType, frontend: Frontend, sourc
         if mark.kind == "dynamic" and axis not in axes:
             text = f"{source.text}.shape[{axis}]"
             raise not_dynamic(text, f"{text} == {type_.shape[axis]}", tx.user_stack())
-    advice = "" if axes or not type_.shape else "a size that varies becomes symbolic at the next compile (dynamic=None)"
+    fixed = tx.options.dynamic is False
+    advice = "dynamic=False compiles each size by itself; without it, one that varies becomes symbolic" if fixed else ""
     for check in frontend.checks(source.text, type_, scalar, frozenset(axes), tx.prologue.constant):
         tx.prologue.guard(
-            source, check.code, check.text, check.expected, attribute=check.attribute,
-            advice=advice if check.attribute == "shape" else "",
+            source, check.code, check.text, check.expected, check.kind,
+            advice=advice if check.kind == "shape" else "",
         )  # fmt: skip
     if axes:
         shape = tuple(
@@ -168,7 +167,7 @@ def _sequence(tx: Capture, value: Any, source: Source) -> Value:
     held = tx.prologue.constant(cls)
     tx.prologue.guard(
         source, f"type({{}}) is {held} and len({{}}) == {len(value)}",
-        f"{source.text} is a {cls.__name__} of length {len(value)}", f"length {len(value)}",
+        f"{source.text} is {sized(value)}", sized(value), "length",
     )  # fmt: skip
     return SequenceValue.outside(tx, [Unread(item, ItemSource(source, i)) for i, item in enumerate(value)], cls, source)
 
@@ -185,14 +184,14 @@ def _dict(tx: Capture, value: dict[Any, Any], source: Source) -> Value:
     code = f"type({{}}) is {dict_} and tuple({{}}) == {held}"
     if any(type(key) is not str for key in keys):  # 1 and True are equal
         code += f" and tuple(map(type, {{}})) == {tx.prologue.constant(tuple(map(type, keys)))}"
-    tx.prologue.guard(source, code, f"{source.text} is a dict with keys {list(keys)!r}", f"keys {list(keys)!r}")
+    tx.prologue.guard(source, code, f"{source.text} is a dict with {keys_of(value)}", keys_of(value), "keys")
     return DictValue.outside(tx, {key: Unread(item, ItemSource(source, key)) for key, item in found.items()}, source)
 
 
 def _bounds(tx: Capture, value: Any, source: Source) -> Value:
     cls = type(value)
     held = tx.prologue.constant(cls)
-    tx.prologue.guard(source, f"type({{}}) is {held}", f"{source.text} is a {cls.__name__}", f"a {cls.__name__}")
+    tx.prologue.guard(source, f"type({{}}) is {held}", f"type({source.text}) is {cls.__name__}", cls.__name__, "type")
     parts = [tx.wrap(getattr(value, name), AttributeSource(source, name)) for name in ("start", "stop", "step")]
     if cls is slice:
         return SliceValue(parts[0], parts[1], parts[2], source)
@@ -202,7 +201,7 @@ def _bounds(tx: Capture, value: Any, source: Source) -> Value:
 
 def _function(tx: Capture, value: types.FunctionType, source: Source) -> Value:
     if tx.frontend_of(value) is not None or tx.is_special(value):
-        return _identical(tx, value, source, value.__qualname__)
+        return _identical(tx, value, source, shown(value))
     # The code and the globals are the function; what else it holds is read, and guarded, through it. Arguments, and
     # what hangs on them, may be a new function at each call; a global is one function until it is redefined.
     code = tx.prologue.constant(value.__code__)
@@ -212,23 +211,22 @@ def _function(tx: Capture, value: types.FunctionType, source: Source) -> Value:
         held, names = tx.prologue.constant(types.FunctionType), tx.prologue.constant(value.__globals__)
         test = f"type({{}}) is {held} and {{}}.__code__ is {code} and {{}}.__globals__ is {names}"
     tx.prologue.guard(
-        source, test,
-        f"{source.text} is {value.__qualname__}", value.__qualname__,
-        advice=f"`{source.text}` was redefined: the new definition is compiled",
+        source, test, f"{source.text} is {shown(value)}", shown(value),
+        "definition" if isinstance(source, GlobalSource) else "function",
     )  # fmt: skip
     return FunctionValue.of(tx, value, source)
 
 
 def _method(tx: Capture, value: types.MethodType, source: Source) -> Value:
     cls = tx.prologue.constant(types.MethodType)
-    tx.prologue.guard(source, f"type({{}}) is {cls}", f"{source.text} is a bound method", "a bound method")
+    tx.prologue.guard(source, f"type({{}}) is {cls}", f"type({source.text}) is method", "method", "type")
     owner = tx.wrap(value.__self__, AttributeSource(source, "__self__"))
     return MethodValue(owner, tx.wrap(value.__func__, AttributeSource(source, "__func__")), source)
 
 
 def _partial(tx: Capture, value: functools.partial[Any], source: Source) -> Value:
     cls = tx.prologue.constant(functools.partial)
-    tx.prologue.guard(source, f"type({{}}) is {cls}", f"{source.text} is a partial", "a partial")
+    tx.prologue.guard(source, f"type({{}}) is {cls}", f"type({source.text}) is partial", "partial", "type")
     function = tx.wrap(value.func, AttributeSource(source, "func"))
     args = tx.wrap(value.args, AttributeSource(source, "args"))
     kwargs = tx.wrap(value.keywords, AttributeSource(source, "keywords"))
@@ -241,12 +239,12 @@ def _object(tx: Capture, value: Any, source: Source) -> Value:
     cls = type(value)
     held = tx.prologue.constant(cls)
     code, text = f"type({{}}) is {held}", f"type({source.text}) is {cls.__qualname__}"
-    tx.prologue.guard(source, code, text, cls.__qualname__, attribute="__class__")
+    tx.prologue.guard(source, code, text, cls.__qualname__, "type")
     dtype = getattr(value, "dtype", None) if tx.is_library_name(cls.__module__) else None
     if dtype is not None:  # an array, but none that a frontend takes: another dtype may be taken
         want = tx.prologue.constant(dtype)
         tx.prologue.guard(
-            source, f"{{}}.dtype == {want}", f"{source.text}.dtype == {dtype}", str(dtype), attribute="dtype"
+            source, f"{{}}.dtype == {want}", f"{source.text}.dtype == {dtype}", str(dtype), "dtype"
         )
         return OpaqueValue(value, source, f"an array of class {cls.__name__} and dtype {dtype}")
     if _by_class_statement(cls):

@@ -14,7 +14,7 @@ import numpy as np
 
 from tcompile.frontends.base import Check
 from tcompile.frontends.numpy.values import layout_of
-from tcompile.graph import TensorType
+from tcompile.graph import Layout, TensorType
 
 
 def checks(
@@ -23,10 +23,10 @@ def checks(
     """The conditions on the NumPy array or scalar called ``name``."""
     if scalar:
         cls = type.dtype.type
-        return [Check(f"type({{}}) is {constant(cls)}", f"type({name}) is {cls.__name__}", cls.__name__, "__class__")]
+        return [Check(f"type({{}}) is {constant(cls)}", f"type({name}) is {cls.__name__}", cls.__name__, "type")]
     ndarray, dtype = constant(np.ndarray), constant(type.dtype)
     found = [
-        Check(f"type({{}}) is {ndarray}", f"type({name}) is ndarray", "ndarray", "__class__"),
+        Check(f"type({{}}) is {ndarray}", f"type({name}) is ndarray", "ndarray", "type"),
         Check(f"{{}}.dtype is {dtype}", f"{name}.dtype == {type.dtype}", str(type.dtype), "dtype"),
     ]
     if not open_axes:
@@ -40,10 +40,12 @@ def checks(
                 found.append(Check(f"{{}}.shape[{axis}] == {size}", text, str(size), "shape"))
     if type.c_contiguous:
         if type.ndim:
-            found.append(Check("{}.flags.c_contiguous", f"{name} is C-contiguous", "C-contiguous", "strides"))
+            found.append(Check("{}.flags.c_contiguous", f"{name} is C-contiguous", "C-contiguous", "layout"))
     else:
         held, read = constant(type.layout), constant(layout_of)
-        text = f"{name} has memory order {type.layout.order}"
-        expected = f"{'dense' if type.layout.dense else 'strided'} in axis order {type.layout.order}"
-        found.append(Check(f"{read}({{}}) == {held}", text, expected, "strides"))
+        expected = "F-contiguous"
+        if type.layout != Layout.of_order(tuple(reversed(range(type.ndim)))):
+            expected = "dense" if type.layout.dense else "strided"
+            expected += f" with its axes in memory order {type.layout.order}" if type.ndim > 1 else ""
+        found.append(Check(f"{read}({{}}) == {held}", f"{name} is {expected}", expected, "layout"))
     return found

@@ -1,0 +1,195 @@
+"""The kinds of guards: how what was found is shown where one fails, and how the recompile is avoided.
+
+Enters: a kind's name and the value for which a guard did not hold. Leaves: words for the report. Exists so that guards
+of one kind read alike wherever capture makes them. Nothing here runs code of the user's, such as a ``__repr__``.
+"""
+
+from __future__ import annotations
+
+import ast
+import enum
+import os.path
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tcompile.observe.userline import file_label
+
+_MAX_TEXT = 120
+_REPR = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis), type(NotImplemented))
+_SIZED = (list, tuple, dict, set, frozenset)
+
+
+Advice = Callable[[str, str, Any], str]  # of the place, what was expected there, and what was found
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """``show`` turns what was found into words; ``advise`` says how the recompile is avoided."""
+
+    show: Callable[[Any], str]
+    advise: Advice
+
+
+def shown(value: Any) -> str:
+    """A value in a few words.
+
+    >>> shown(3), shown("a"), shown([1, 2]), shown(int), shown(shown).partition(",")[0]
+    ('3', "'a'", 'a list of length 2', 'int', 'shown (guard_kinds.py')
+    """
+    cls = type(value)
+    if cls is int and abs(value) >= 1 << 64:
+        return hex(value)[:_MAX_TEXT]  # decimals have a limit of digits
+    if cls in _REPR:
+        return _short(repr(value))
+    if cls in _SIZED:
+        return sized(value)
+    if cls is types.FunctionType:
+        code = value.__code__
+        label = file_label(code.co_filename)
+        place = os.path.basename(label) if label == code.co_filename else label
+        return f"{value.__qualname__} ({place}, line {code.co_firstlineno})"
+    if issubclass(cls, type):
+        return str(type.__dict__["__qualname__"].__get__(value))
+    if cls is types.ModuleType:
+        return f"the module {value.__name__}"
+    if issubclass(cls, enum.Enum):
+        return f"{cls.__qualname__}.{value._name_}"
+    if cls.__flags__ & (1 << 9):  # made by a class statement: it may answer in Python
+        return f"{_article(cls.__qualname__)} object"
+    dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        return f"{_article(cls.__name__)} of {dtype} and shape {shape}"
+    name = getattr(value, "__name__", None)
+    return name if isinstance(name, str) and callable(value) else _short(repr(value))
+
+
+def sized(value: Any) -> str:
+    """A container's class and length, or the class of something that is none."""
+    cls = type(value)
+    if not issubclass(cls, _SIZED):
+        return type_name(value)
+    return f"{_article(cls.__qualname__)} of length {len(value)}"
+
+
+def keys(value: Any) -> str:
+    """A dict's keys."""
+    return f"keys [{_short(', '.join(map(shown, value)))}]" if type(value) is dict else type_name(value)
+
+
+def type_name(value: Any) -> str:
+    """The class of a value."""
+    return str(type(value).__qualname__)
+
+
+def _dtype(value: Any) -> str:
+    return str(value.dtype) if hasattr(value, "dtype") else type_name(value)
+
+
+def _shape(value: Any) -> str:
+    return str(value.shape) if hasattr(value, "shape") else type_name(value)
+
+
+def _layout(value: Any) -> str:
+    flags = getattr(value, "flags", None)
+    if flags is None:
+        return type_name(value)
+    order = "C-contiguous" if flags.c_contiguous else "F-contiguous" if flags.f_contiguous else ""
+    return order or f"strides {value.strides}"
+
+
+def _own_attributes(value: Any) -> str:
+    return f"own attributes {sorted(map(str, vars(value)))}"
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 3] + "..."
+
+
+def _article(noun: str) -> str:
+    return f"{'an' if noun[:1].lower() in 'aeiou' or noun == 'ndarray' else 'a'} {noun}"
+
+
+def _of_type(cls: type, advice: str) -> Advice:
+    """``advice`` where a ``cls`` was found, and that about types where it was something else."""
+    return lambda place, expected, found: advice if type(found) is cls else _one_type(place, expected, found)
+
+
+def _always(advice: str) -> Advice:
+    return lambda place, expected, found: advice.replace("{place}", place)
+
+
+_one_type = _always("each type of `{place}` is compiled by itself: pass one type in every call")
+_VALUES = "each value of `{place}` is compiled by itself: keep to a few"
+
+
+def _one_dtype(place: str, expected: str, found: Any) -> str:
+    return f"each dtype is compiled by itself: {place}.astype({expected!r}) before the call keeps to one"
+
+
+def _open_sizes(place: str, expected: str, found: Any) -> str:
+    """Names the axes, for a whole shape or (``x.shape[1] == 4``) one of the axes that stayed fixed."""
+    try:
+        wanted = ast.literal_eval(expected)
+        axes = [axis for axis, sizes in enumerate(zip(wanted, found.shape, strict=True)) if sizes[0] != sizes[1]]
+        if any(found.shape[axis] <= 1 for axis in axes):
+            return "sizes 0 and 1 are always compiled by themselves"
+        marked = str(axes[0] if len(axes) == 1 else tuple(axes))
+    except TypeError:
+        marked = "axis"
+    except ValueError:
+        return "arrays of each number of axes are compiled by themselves"
+    return (
+        "a size that varies becomes symbolic at the next compile; "
+        f"tcompile.mark_dynamic({place}, {marked}) or dynamic=True make it so at once"
+    )
+
+
+KINDS = {
+    "value": Kind(shown, _always(_VALUES)),
+    "type": Kind(type_name, _one_type),
+    "dtype": Kind(_dtype, _one_dtype),
+    "shape": Kind(_shape, _open_sizes),
+    "same size": Kind(shown, _always("sizes that were equal are compiled as equal; the next compile tells them apart")),
+    "least size": Kind(shown, _always("sizes 0 and 1 are always compiled by themselves")),
+    "marked size": Kind(shown, _always("these are the bounds given to mark_dynamic")),
+    "layout": Kind(
+        _layout,
+        _always("each memory order is compiled by itself: np.ascontiguousarray({place}) before the call keeps to one"),
+    ),
+    "integer": Kind(
+        shown,
+        _of_type(
+            int, "an int that varies becomes symbolic at the next compile; dynamic=True makes it so at once"
+        ),
+    ),
+    "open integer": Kind(shown, _of_type(int, "ints of 2**62 and more are compiled by themselves")),
+    "float": Kind(
+        shown,
+        _of_type(
+            float, "the function needs this float while it is compiled, so each value is compiled by itself"
+        ),
+    ),
+    "length": Kind(sized, _always("each class and length is compiled by itself: an array can have an open size")),
+    "keys": Kind(keys, _of_type(dict, "each set of keys is compiled by itself: keep to one")),
+    "function": Kind(shown, _always("each function passed as `{place}` is compiled by itself: keep to a few")),
+    "definition": Kind(shown, _always("`{place}` was defined anew, and the new definition is compiled")),
+    "class attribute": Kind(
+        lambda found: "another definition", _always("the class was changed, and is compiled as it is now")
+    ),
+    "own attribute": Kind(
+        _own_attributes,
+        _always("an attribute of the object hides the one of its class: set it on every object, or on none"),
+    ),
+    "no global": Kind(
+        lambda found: "one", _always("a global hides the built-in function of that name: rename the global")
+    ),
+    "built-in": Kind(lambda found: "another function", _always("the built-in function was replaced")),
+    "question": Kind(shown, _always("the code asks about this, so each answer is compiled by itself")),
+    "identity": Kind(shown, _always("which of these are one object is compiled in: keep it the same")),
+}
+
+
+__all__ = ["KINDS", "Kind", "keys", "shown", "sized", "type_name"]
