@@ -1,4 +1,4 @@
-# ruff: noqa: E501, E731
+# ruff: noqa: E501
 """Each kind of guard: what is reported where it fails, and how the recompile is said to be avoided."""
 
 from __future__ import annotations
