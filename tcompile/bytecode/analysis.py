@@ -16,11 +16,12 @@ from inspect import CO_OPTIMIZED
 from tcompile.bytecode import exceptions, positions
 from tcompile.bytecode.decode import NAME, OP, VERSION, NotResumable, Stream, numbers
 
-# Kinds of stack items: MAYBE is a value or NULL, SAVED the exception handled before, CELL one of the function's own
-# cells, put aside while a comprehension uses its place for something else. From METHOD on, a kind names the instruction
-# that loaded a method and left either (NULL, attribute) or (method, self): even for the item that is NULL where the
-# load is made a plain one, odd for the other.
-VALUE, NULL, MAYBE, SAVED, CELL, METHOD = 0, 1, 2, 3, 4, 8
+# Kinds of stack items. MAYBE is a value or NULL. SAVED is the exception handled before. A comprehension puts aside what
+# its variables' places hold: CELL is one of the function's own cells, ASIDE a local, BARE an unbound local. From METHOD
+# on, a kind names the instruction that loaded a method and left either (NULL, attribute) or (method, self): even for
+# the item that is NULL where the load is made a plain one, odd for the other.
+VALUE, NULL, MAYBE, SAVED, CELL, ASIDE, BARE, METHOD = 0, 1, 2, 3, 4, 5, 6, 8
+KEPT = frozenset((SAVED, CELL, ASIDE, BARE))  # an exception must find a handler that puts these back
 
 # A function that names one of these may look at its caller's frame or its own: all its locals stay alive.
 LOOKS = frozenset((
@@ -230,6 +231,13 @@ class Analysis:
             return (target,)
         return (i + 1, target)
 
+    def callable_at(self, i: int) -> bool:
+        """Whether a region may be called before the instruction: what it raises must find everything put back."""
+        stack = self.stacks[i]
+        assert stack is not None
+        entry = self.cover[i]
+        return KEPT.isdisjoint(stack[self.table[entry][3] :] if entry >= 0 else stack)
+
     def successors(self, offset: int) -> tuple[int, ...]:
         """Original offsets that may run right after the instruction at ``offset``, handlers left out."""
         begin = self.stream.begin
@@ -364,7 +372,7 @@ class Analysis:
                 if bit & self.held:
                     kind = MAYBE if unbound & bit else CELL
                 else:
-                    kind = VALUE if not unbound & bit else NULL if not bound & bit else MAYBE
+                    kind = ASIDE if not unbound & bit else BARE if not bound & bit else MAYBE
                 stack = (*stack, kind)
                 bound, unbound = bound & ~bit, unbound | bit
             elif action == _DELETE:
@@ -414,7 +422,7 @@ class Analysis:
 
     def _store(self, kind: int, bit: int, bound: int, unbound: int) -> tuple[int, int]:
         """The bound and the unbound locals after something of that kind was stored."""
-        if kind == NULL or (bit & self.held and kind != CELL):
+        if kind in (NULL, BARE) or (bit & self.held and kind != CELL):
             return bound & ~bit, unbound | bit
         if kind == MAYBE:
             return bound | bit, unbound | bit
@@ -550,6 +558,6 @@ def _shape(stack: Stack) -> tuple[tuple[bool, ...], int] | None:
     """Which items are values, and how many are saved exceptions; None where that is not known."""
     if MAYBE in stack:
         return None
-    slots = tuple(bool(kind & 1) if kind >= METHOD else kind != NULL for kind in stack)
+    slots = tuple(bool(kind & 1) if kind >= METHOD else kind not in (NULL, BARE) for kind in stack)
     return slots, stack.count(SAVED)
 

@@ -34,10 +34,11 @@ from tcompile.bytecode.assemble import (
     op,
     units,
 )
-from tcompile.bytecode.decode import CACHES, NAME, OP, VERSION, NotResumable, is_backward, numbers
+from tcompile.bytecode.decode import CACHES, EXTENDED_ARG, NAME, OP, VERSION, NotResumable, is_backward, numbers
 
 _HIDDEN = ".dropped"  # a local that is never bound: NULLs are put away in it
-_LIMIT = 60_000  # units; CPython keeps some distances inside a loop in 16 bits
+_LIMIT = 65_000  # units; CPython keeps the distance that a loop over a generator jumps in 16 bits
+_LIMITED = numbers("FOR_ITER", "SEND")
 
 _CELL_OPS = numbers(
     "MAKE_CELL", "LOAD_CLOSURE", "LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_CLASSDEREF",
@@ -177,9 +178,13 @@ class _Builder:
         points, begin, ops = analysis.points, stream.begin, stream.ops
         # Outside functions a hidden local could be seen, and only that can put away a NULL.
         nulls = bool(analysis.code.co_flags & CO_OPTIMIZED)
+
+        def allowed(i: int) -> bool:
+            return analysis.callable_at(i) and (nulls or False not in points[begin[i] * 2].slots)
+
         if every:
             self.targets = [i for i in range(stream.size) if begin[i] * 2 in points]
-            self.gated = [i for i in self.targets if nulls or False not in points[begin[i] * 2].slots]
+            self.gated = [i for i in self.targets if allowed(i)]
             return
         zones = self.zones()
         gated: set[int] = set()
@@ -206,7 +211,7 @@ class _Builder:
                 targets.add(i)
             for way in analysis._ways(i):
                 gate(way)
-        self.gated = sorted(i for i in gated if nulls or False not in points[begin[i] * 2].slots)
+        self.gated = sorted(i for i in gated if allowed(i))
         self.targets = sorted(gated | targets)
 
     def zones(self) -> set[int]:
@@ -361,7 +366,7 @@ class _Builder:
             emit(self.copies(point))
             count = cells + len(point.live) + sum(point.slots)
             self.deepest = max(self.deepest, point.depth + 2 + count, point.depth + 3)
-            covered = at
+            covered = at - 1  # 3.13 looks one unit before a call for the handler of what a Python function raised
             if VERSION < (3, 12):
                 emit(op("PRECALL", count))
             emit(op("CALL", count))
@@ -443,7 +448,13 @@ class _Builder:
         self.patch(back[0], JUMP_BACK, at - back[1], width)
 
     def patch(self, unit: int, name: str, distance: int, width: int) -> None:
-        self.outside[2 * unit : 2 * (unit + units(name, width))] = encode(OP[name], distance, width)
+        at = 2 * unit  # the caches behind it are zero already
+        for byte in range(width - 1, 0, -1):
+            self.outside[at] = EXTENDED_ARG
+            self.outside[at + 1] = distance >> 8 * byte & 255
+            at += 2
+        self.outside[at] = OP[name]
+        self.outside[at + 1] = distance & 255
 
     # -- the original code with gates --
 
@@ -511,12 +522,14 @@ class _Builder:
                 at += length[i]
             gate_at[size] = at
             for i in jumps:
-                after = body[i] + length[i]
-                gap = distance[i] = after - gate_at[target[i]] if is_backward(ops[i]) else gate_at[target[i]] - after
+                gap = gate_at[target[i]] - body[i] - length[i]
+                gap = distance[i] = -gap if is_backward(ops[i]) else gap
                 while gap >> 8 * prefix[i]:
                     prefix[i] += 1
                     length[i] += 1
                     again = True
+        if any(distance[i] > _LIMIT for i in jumps if ops[i] in _LIMITED):
+            raise NotResumable("a loop that is too long")
         total = gate_at[size]
         raw = stream.raw
         parts: list[bytes] = []
@@ -551,14 +564,12 @@ class _Builder:
         self.unbound_const = self.call_const + len(offsets)
         self.keep_const = self.unbound_const + 1
         consts = (*code.co_consts, *gates.values(), *(self.call(offset) for offset in offsets), UNBOUND, KEEP)
-        for width in (1, 2, 3):
+        for width in (2, 3):  # one would do for the smallest functions, and not be worth a try in all the others
             self.out_of_line(width)
             inside = self.inline(width)
             total = len(inside) >> 1
             if total + self.outside_units < 1 << 8 * width:
                 break
-        if total > _LIMIT:
-            raise NotResumable("too long")
         for unit, i in self.backs:
             self.patch(unit, JUMP_BACK, total + unit + units(JUMP_BACK, width) - self.body[i], width)
         names = code.co_varnames + (_HIDDEN,) * self.shift

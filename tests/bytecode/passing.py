@@ -71,3 +71,14 @@ class Passing:
             return (given, *answers, values[cells:])
 
         return region
+
+
+def functions_of(module):
+    """The code objects of all functions in a module's source, nested ones too."""
+    with open(module.__file__, encoding="utf-8") as file:
+        waiting = [compile(file.read(), module.__file__, "exec")]
+    while waiting:
+        code = waiting.pop()
+        waiting += [const for const in code.co_consts if isinstance(const, types.CodeType)]
+        if code.co_flags & inspect.CO_OPTIMIZED:
+            yield code

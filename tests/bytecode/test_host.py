@@ -2,12 +2,15 @@
 
 import contextlib
 import io
+import sys
 import traceback
+import types
 
 import pytest
 
 from bytecode.passing import MODES, Passing
-from bytecode.programs import PROGRAMS
+from bytecode.programs import PROGRAMS, coroutines
+from tcompile.bytecode import KEEP, UNBOUND, NotResumable, analyse, build
 
 
 def outcome(function):
@@ -37,3 +40,320 @@ def test_programs(function, mode, every):
     passed = passing.passes
     assert outcome(gated) == want
     assert passing.passes == passed
+
+
+def test_extended_arguments():
+    """Long jumps, many locals, many constants, many cells: everything needs more than one byte."""
+    lines = ["def f(a):", f"  def g(): return {', '.join(f'c{i}' for i in range(300))}"]
+    lines += [f"  c{i} = {i} + a" for i in range(300)]
+    lines += [f"  v{i} = a + {i + 1000}" for i in range(300)]
+    lines += ["  for k in range(3):", "    try:"]
+    lines += [f"      v{i} += len(str(v{i - 1 if i else 0} + c{i}))" for i in range(300)]
+    lines += ["      if k == 2: v0 = v0 // 0", "      del v7", "      v7 = 1", "      continue"]
+    lines += ["    except ZeroDivisionError:", "      v1 = 5"]
+    lines += [f"  return [{', '.join(f'v{i}' for i in range(300))}], sum(g())"]
+    space = {}
+    exec("\n".join(lines), space)
+    function = space["f"]
+    want = function(1)
+    for every in (False, True):
+        for mode in MODES:
+            assert Passing(mode, every)(function)(1) == want
+
+
+def test_loops_that_are_too_long():
+    """CPython itself keeps the length of such a loop in 16 bits."""
+    space = {}
+    lines = [f"    a = (a + {i}) % (i + 7)" for i in range(5000)]
+    exec("\n".join(["def f(a):", "  for i in range(2):", *lines, "  return a"]), space)
+    with pytest.raises(NotResumable, match="too long"):
+        build(analyse(space["f"].__code__), lambda offset: None, every=True)
+
+
+def single(function, answer, **options):
+    """The function with a region at every gate that asks ``answer(host, point, values)``."""
+    analysis = analyse(function.__code__)
+
+    def call(offset):
+        return lambda *values: answer(host, analysis.points[offset], values)
+
+    host = build(analysis, call, **options)
+    for gate in host.gates.values():
+        gate.append(True)
+    made = types.FunctionType(
+        host.code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    return made, host
+
+
+def test_returned():
+    def function(x):
+        for i in range(10):
+            with contextlib.nullcontext():
+                x += i
+        return x
+
+    def answer(host, point, values):
+        if point.depth and seen and seen.pop() is None:
+            return (None, *host.returned, ("left",))
+        return None
+
+    seen = []
+    gated, _ = single(function, answer)
+    assert gated(1) == function(1)
+    seen = [None]
+    assert gated(1) == "left"
+
+
+def test_returned_from_generators():
+    def function():
+        try:
+            yield 1
+            yield 2
+        finally:
+            pass
+
+    def answer(host, point, values):
+        if stop:
+            return (None, *host.returned, ("done",))
+        return None
+
+    stop = []
+    gated, _ = single(function, answer)
+    assert list(gated()) == [1, 2]
+    generator = gated()
+    assert next(generator) == 1
+    stop.append(1)
+    with pytest.raises(StopIteration) as stopped:
+        next(generator)
+    assert stopped.value.value == "done"
+    with pytest.raises(StopIteration):
+        next(generator)
+
+
+def test_elsewhere():
+    """A region may go on anywhere, with other locals and another stack."""
+
+    def function(a):
+        b = abs(a)
+        c = abs(b + 1)
+        d = [c, b, abs(c)]
+        return a, b, c, d
+
+    analysis = analyse(function.__code__)
+    calls = [at for at in sorted(analysis.points) if analysis.points[at].slots.count(False)]
+    last = max(calls)  # the call of abs inside the list
+
+    def answer(host, point, values):
+        if point.offset != analysis.start:
+            return None
+        target = analysis.points[last]
+        assert target.live == ("a", "b", "c")
+        given = {"a": UNBOUND, "b": "B", "c": "C"}
+        assert "a" not in target.maybe
+        given["a"] = "A"
+        stack = ["first", "second", max, [3, 4]][: sum(target.slots)]
+        return (None, *host.route(last), (*(given[name] for name in target.live), *stack))
+
+    gated, _ = single(function, answer, every=True)
+    assert gated(1) == ("A", "B", "C", ["first", "second", 4])
+
+
+def test_unbound_and_extras():
+    def function(a, b):
+        print("before")
+        if a:
+            c = b
+        print("here")
+        a = b = None
+        try:
+            return c
+        except UnboundLocalError:
+            return "unbound"
+
+    def answer(host, point, values):
+        if "c" in point.live:
+            record.append(dict(zip(point.live, values, strict=False)))
+        if change and point.line == function.__code__.co_firstlineno + 4 and not done:
+            done.append(1)
+            extras = {"a": KEEP, "b": UNBOUND, "c": KEEP}
+            given = {**record[-1], "c": change[0]}
+            route = host.route(point.offset)
+            return (tuple(extras.values()), *route, (*(given[n] for n in point.live), *values[len(point.live) :]))
+        return None
+
+    record, change, done = [], [], []
+    gated, host = single(function, answer)
+    with contextlib.redirect_stdout(io.StringIO()):
+        assert gated(1, 2) == 2
+        assert gated(0, 2) == "unbound"
+        assert any(found.get("c") is UNBOUND for found in record)
+        change = [UNBOUND]
+        assert gated(1, 2) == "unbound"
+        change = ["changed"]
+        done.clear()
+        assert gated(0, 2) == "changed"
+    assert host.analysis.extras == ("a", "b", "c")
+
+
+def test_extras_reach_locals_that_are_not_live():
+    def look(value):
+        return dict(sys._getframe(1).f_locals)
+
+    def plain(a, look):
+        b = 1
+        b = [b]
+        return look(abs(a))
+
+    def answer(host, point, values):
+        if not point.slots or values[0] is not look:
+            return None
+        assert host.analysis.extras == ("a", "look", "b")
+        return (("A", UNBOUND, KEEP), *host.route(point.offset), values)
+
+    gated, _ = single(plain, answer, every=True)
+    assert gated(-1, look) == {"a": "A", "b": [1]}
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # generators closed by the collector
+@pytest.mark.parametrize("function", [f for f in PROGRAMS if f is not coroutines], ids=lambda f: f.__name__)
+def test_interrupts(function):
+    """An interrupt in any region is handled as if it came at its point."""
+
+    class Interrupt(Exception):
+        pass
+
+    passing = Passing("on", True)
+    passing.seen.clear()
+    gated = passing(function)
+    outcome(gated)
+    total = passing.passes
+    for at in range(0, total, max(1, total // 40)):
+        passing.passes = 0
+
+        def before(point, values, at=at):
+            if passing.passes == at + 1:
+                raise Interrupt
+
+        passing.before = before
+        outcome(gated)
+        assert sys.exc_info() == (None, None, None)
+        passing.before = None
+
+
+def test_interrupt_is_handled_where_it_comes():
+    def function(log):
+        for i in range(2):
+            try:
+                log.append(i + 1)
+                log.append(len(log))
+            except KeyboardInterrupt:
+                log.append(("caught", i))
+            finally:
+                log.append("finally")
+        return log
+
+    lines = function.__code__.co_firstlineno
+    gated, host = single(function, lambda host, point, values: None, every=True)
+    for target in sorted(host.gates):
+        analysis = host.analysis
+
+        def answer(host, point, values, target=target):
+            if point.offset == target and not done:
+                done.append(1)
+                raise KeyboardInterrupt
+            return None
+
+        done = []
+        gated, _ = single(function, answer, every=True)
+        point = analysis.points[target]
+        try:
+            log = gated([])
+        except KeyboardInterrupt as error:
+            assert done
+            trace = [f for f in traceback.extract_tb(error.__traceback__) if f.name == "function"]
+            assert trace[0].lineno == point.line
+            assert not point.handlers or analysis.points[point.handlers[0]].line != lines + 5
+        else:
+            if done:
+                assert any(type(entry) is tuple for entry in log), point
+                assert log.count("finally") == 2
+
+
+def test_locals_show_nothing_new():
+    def function(a, *rest, **more):
+        b = [x + 1 for x in rest]
+        return print(a + 1, sorted(locals()), dir(), file=io.StringIO()) or sorted(locals()), len(b)
+
+    for mode in MODES:
+        assert Passing(mode, True)(function)(1, 2, z=3) == function(1, 2, z=3)
+
+
+class Counted:
+    alive = 0
+
+    def __init__(self):
+        Counted.alive += 1
+
+    def __del__(self):
+        Counted.alive -= 1
+
+    def __add__(self, other):
+        return Counted()
+
+
+@pytest.mark.parametrize("every", [False, True], ids=["default", "every"])
+@pytest.mark.parametrize("mode", MODES)
+def test_nothing_leaks(mode, every):
+    def function(x, n):
+        kept = [x]
+        for i in range(n):
+            y = x + i
+            if i % 2:
+                z = y + x
+            try:
+                kept = [z + 1, len([k for k in kept if k])]
+                del z
+            except UnboundLocalError:
+                continue
+        return len(kept), sum(map(lambda: y, ())) if n < 0 else 0
+
+    value = Counted()
+    gated = Passing(mode, every)(function)
+    gated(value, 3)
+    references, alive = sys.getrefcount(value), Counted.alive
+    for _ in range(20):
+        gated(value, 7)
+    assert (sys.getrefcount(value), Counted.alive) == (references, alive)
+
+
+@pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)
+def test_closed_gates_are_not_traced(function):
+    """A debugger or a coverage tool sees the same lines."""
+
+    def traced(run):
+        events = []
+        name = function.__code__.co_filename
+
+        def trace(frame, event, arg):
+            if frame.f_code.co_filename != name:
+                return None
+            events.append((frame.f_code.co_name, event, frame.f_lineno))
+            return trace
+
+        old = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            outcome(run)
+        finally:
+            sys.settrace(old)
+        return events
+
+    if function.__name__ == "recursion_error":
+        pytest.skip("counts frames")
+    passing = Passing("on", False)
+    gated = passing(function)
+    for host in passing.hosts:
+        for gate in host.gates.values():
+            gate.clear()
+    assert traced(gated) == traced(function)
