@@ -1,6 +1,7 @@
 """The grammar of generated programs: what each kind of expression and statement may look like, as templates.
 
-Enters: nothing. Leaves: ``LEAVES``, ``EXPRESSIONS``, ``BREAKS``, ``NUMBER_BREAKS``, ``STATEMENTS``. In a template:
+Enters: nothing. Leaves: ``LEAVES``, ``EXPRESSIONS``, ``BREAKS``, ``NUMBER_BREAKS``, ``STATEMENTS``,
+``YIELDS``, ``AWAITS``. In a template:
 
 - ``<kind>`` is any expression of a kind, ``<kind.>`` a variable of it, ``<kind=>`` one that this function may assign
   to;
@@ -580,3 +581,15 @@ STATEMENTS = _weighted("""\
   <vec!a> = <g>(<vec>)
   <int!b> = <g>.calls
 """)
+
+# Statements of generators and of coroutines only.
+YIELDS = ("yield <vec>", "yield <vec>", "<any!a> = yield <vec>", "yield from <gen>(<vec>, 2)")
+AWAITS = (
+    "<vec!a> = await later(<vec>)",
+    "<vec!a> = <vec> + await later(<int>)",
+    "async with asynchronous(LOG, <str>) as <str!a>:\n    <block>",
+    "async for <vec!a> in eventually(<vec>, 3):\n    <loop>",
+    "<vecs!a> = [<v> + 1 async for <v> in eventually(<vec>, 2)]",
+    "<vecs!a> = [await later(<v>) for <v> in <vecs.>]",
+    "return await later(<any>)",
+)

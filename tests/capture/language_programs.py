@@ -21,13 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from .language_grammar import BREAKS, EXPRESSIONS, LEAVES, NUMBER_BREAKS, STATEMENTS
+from .language_grammar import AWAITS, BREAKS, EXPRESSIONS, LEAVES, NUMBER_BREAKS, STATEMENTS, YIELDS
 from .language_world import WORLD
 
 KINDS = tuple(kind for kind in LEAVES if kind != "none")
 DTYPES = ("f8", "f8", "f8", "f4", "i8", "i8", "i4", "u1", "?")
 NAME = "<program>"  # the file name of programs
-YIELDS = ("yield <vec>", "yield <vec>", "<any!a> = yield <vec>", "yield from <gen>(<vec>, 2)")
 GLOBALS = "G_INT, G_STATE, G_VEC"  # what every function may assign to
 
 _MAIN_ONLY = re.compile(r"\b(y|m|s|flag|name|items|table|obj)\b")
@@ -81,6 +80,7 @@ class Scope:
     returns: str = "any"  # kind of the function's result; "yield" in generator functions
     main: bool = True
     loop: bool = False  # whether break and continue may stand here
+    waits: bool = False  # whether it is a coroutine
 
     def inner(self, names: dict[str, list[str]], returns: str) -> Scope:
         """The scope of a function defined here."""
@@ -211,8 +211,7 @@ class Writer:
         scope.loop = loop or scope.loop
         for _ in range(size or self.random.choice((1, 1, 2, 2, 3))):
             self.statement(indent, depth)
-            if scope.returns == "yield" and self.chance(0.3):
-                self.compound(indent, 0, self.random.choice(YIELDS))
+            self.suspension(indent)
         if scope.loop and self.chance(0.25):
             what = self.random.choice(("break", "continue", "break", "continue", "return"))
             if what == "return":
@@ -226,6 +225,13 @@ class Writer:
         if not self.chance(0.03):
             scope.names = kept
         scope.loop = was
+
+    def suspension(self, indent: int) -> None:
+        """Now and then, a statement that only generators or only coroutines may have."""
+        if self.scope.returns == "yield" and self.chance(0.35):
+            self.compound(indent, 1, self.random.choice(YIELDS))
+        elif self.scope.waits and self.chance(0.3):
+            self.compound(indent, 1, self.random.choice(AWAITS))
 
     def returning(self) -> str:
         """A return statement."""
@@ -252,8 +258,7 @@ class Writer:
         self.put(indent, f"global {GLOBALS}")
         for _ in range(size):
             self.statement(indent, depth)
-            if self.scope.returns == "yield" and self.chance(0.4):
-                self.compound(indent, 0, self.random.choice(YIELDS))
+            self.suspension(indent)
 
     def define(self, kind: str, name: str) -> None:
         """Makes a name known."""
@@ -376,8 +381,10 @@ def _write(random: Random) -> str:
     own = {name for found in _MAIN.values() for name in found} | {"G_VEC", "G_INT"}
     for kind, found in _GLOBAL.items():
         names.setdefault(kind, []).extend(found)
-    w.scope = Scope(names, own, "yield" if generator else "any")
-    w.put(0, "def f(x, y, m, k=2, s=0.5, flag=None, name='a', items=(), table=None, obj=None, *rest, w=1, **more):")
+    returns = "yield" if generator else "any"
+    w.scope = Scope(names, own, returns, waits=not generator and w.chance(0.03))
+    start = "async def" if w.scope.waits else "def"
+    w.put(0, f"{start} f(x, y, m, k=2, s=0.5, flag=None, name='a', items=(), table=None, obj=None, *rest, w=1, **more):")
     w.body(1, 2, random.choice((1, 2, 3, 3, 4, 5, 7)))
     result = [w.expression("any", 2)]
     for kind in ("vec", random.choice(list(w.scope.names))):

@@ -256,6 +256,41 @@ def guarded(log: list[Any], a: Any, n: int = 2) -> Any:
         log.append(("generator done", got))
 
 
+async def later(value: Any) -> Any:
+    """Hands back its argument after it has waited once."""
+    await _Turn()
+    return value
+
+
+class _Turn:
+    """Waits for one turn of the loop."""
+
+    def __await__(self) -> Any:
+        yield
+
+
+class asynchronous:
+    """An asynchronous context manager; it swallows ValueError."""
+
+    def __init__(self, log: list[Any], tag: str) -> None:
+        self.log = log
+        self.tag = tag
+
+    async def __aenter__(self) -> str:
+        self.log.append(("enter", await later(self.tag)))
+        return self.tag
+
+    async def __aexit__(self, kind: Any, value: Any, trace: Any) -> bool:
+        self.log.append(("exit", await later(self.tag), None if kind is None else kind.__name__))
+        return kind is not None and issubclass(kind, ValueError)
+
+
+async def eventually(a: Any, n: int = 2) -> Any:
+    """An asynchronous generator."""
+    for i in range(n):
+        yield a + await later(i)
+
+
 def note(log: list[Any], *values: Any) -> None:
     """Writes copies of values to a log."""
     log.append(tuple(np.array(v) if isinstance(v, np.ndarray) else v for v in values))
@@ -321,7 +356,7 @@ WORLD: dict[str, Any] = {
         thing.__name__: thing
         for thing in (
             Oops, Worse, Box, Deep, Slotted, Data, Frozen, Point, Colour, Scope, managed, logged, helper, pick, gather,
-            numbers, guarded, note, write, double, echo, raising, opaque, poke, call,
+            numbers, guarded, later, asynchronous, eventually, note, write, double, echo, raising, opaque, poke, call,
         )
     },
 }  # fmt: skip
