@@ -384,7 +384,8 @@ def _write(random: Random) -> str:
     returns = "yield" if generator else "any"
     w.scope = Scope(names, own, returns, waits=not generator and w.chance(0.03))
     start = "async def" if w.scope.waits else "def"
-    w.put(0, f"{start} f(x, y, m, k=2, s=0.5, flag=None, name='a', items=(), table=None, obj=None, *rest, w=1, **more):")
+    parameters = "x, y, m, k=2, s=0.5, flag=None, name='a', items=(), table=None, obj=None, *rest, w=1, **more"
+    w.put(0, f"{start} f({parameters}):")
     w.body(1, 2, random.choice((1, 2, 3, 3, 4, 5, 7)))
     result = [w.expression("any", 2)]
     for kind in ("vec", random.choice(list(w.scope.names))):
