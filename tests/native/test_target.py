@@ -3,8 +3,10 @@
 import ctypes
 import gc
 import math
+import resource
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -113,3 +115,22 @@ def test_text_has_no_open_placeholders():
 def test_importing_the_package_does_not_import_llvmlite():
     program = "import sys, tcompile.backends.llvm.native; sys.exit('llvmlite' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+
+
+def test_code_that_is_dropped_gives_its_memory_back():
+    def resident():
+        gc.collect()
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+    if not Path("/proc/self/statm").exists():
+        pytest.skip("the memory in use is read from /proc")
+    for count in (40, 320):  # the first ones fill caches
+        before = resident()
+        for i in range(count):
+            native.load(f"define i32 @answer() {{ ret i32 {i} }}", ["answer"])
+    assert resident() - before < 1 << 20  # a linker that never goes keeps 3 MB
+
+
+def test_code_outlives_its_linkers_turn():
+    kept = [native.load(f"define i32 @answer() {{ ret i32 {i} }}", ["answer"]) for i in range(40)]
+    assert [ctypes.CFUNCTYPE(ctypes.c_int)(code["answer"])() for code in kept] == list(range(40))

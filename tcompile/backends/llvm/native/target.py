@@ -51,13 +51,16 @@ class _Tools:
     """llvmlite's objects: one of each for the process, made at the first use and never given back."""
 
     llvm: Any
-    jit: Any
     machine_for: Any
     machine: Machine
 
 
+# A linker remembers something of each library (about 10 KB) until it goes, and it goes with the last of its libraries.
+_LIBRARIES_PER_LINKER = 16
+
 _lock = threading.Lock()
 _serial = itertools.count()
+_linker: Any = None
 _live: weakref.WeakSet[Code] = weakref.WeakSet()
 
 
@@ -98,10 +101,8 @@ def _make_tools() -> _Tools:
             cpu=cpu, features=features.flatten(), opt=opt, reloc="pic", codemodel="small", jit=True
         )
 
-    jit = llvm.create_lljit_compiler(machine_for(2), use_jit_link=True, suppress_errors=True)
     tools = _Tools(
         llvm=llvm,
-        jit=jit,
         machine_for=cache(machine_for),
         machine=Machine(triple, cpu, frozenset(name for name, on in features.items() if on)),
     )
@@ -112,6 +113,16 @@ def _make_tools() -> _Tools:
 def _tools() -> _Tools:
     with _lock:
         return _make_tools()
+
+
+def _next_library(tools: _Tools) -> tuple[Any, str]:
+    """A linker, and a name for a library in it. Libraries keep their linker."""
+    global _linker
+    with _lock:
+        serial = next(_serial)
+        if serial % _LIBRARIES_PER_LINKER == 0:
+            _linker = tools.llvm.create_lljit_compiler(tools.machine_for(2), use_jit_link=True, suppress_errors=True)
+        return _linker, f"tcompile.{serial}"
 
 
 def source(name: str, values: Mapping[str, object] | None = None) -> str:
@@ -180,7 +191,7 @@ def load(ir: str, exports: Sequence[str], symbols: Mapping[str, int] | None = No
             builder.import_symbol(name, address)
         for name in exports:
             builder.export_symbol(name)
-        tracker = builder.link(tools.jit, f"tcompile.{next(_serial)}")
+        tracker = builder.link(*_next_library(tools))
     except RuntimeError as error:
         raise BackendError(f"LLVM does not take this module: {error}") from error
     code = Code(ir, {name: tracker[name] for name in exports}, tracker)
