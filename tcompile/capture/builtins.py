@@ -26,6 +26,7 @@ from tcompile.capture.values.callable import FunctionValue, IteratorValue, Metho
 from tcompile.capture.values.classes import plain_constructor, plain_named_tuple
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
 from tcompile.capture.values.container import DictValue, RangeValue, SequenceValue, SliceValue, constant_of
+from tcompile.capture.values.sets import SetValue, collection
 from tcompile.frontends.base import CannotCapture
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ Handler = Callable[["Capture", Sequence[Value], Mapping[str, Value]], Value]
 _TABLE: dict[Any, Handler] = {}
 _IO = (builtins.print, builtins.open, builtins.input)
 _PURE = {
-    divmod, hash, ord, chr, repr, format, str, bytes, complex, frozenset, ascii, bin, hex, oct, callable, type(None),
+    divmod, hash, ord, chr, repr, format, str, bytes, complex, ascii, bin, hex, oct, callable, type(None),
     *(f for f in vars(math).values() if callable(f)), operator.index,
 }  # fmt: skip
 
@@ -175,6 +176,18 @@ def _collect(cls: type) -> Handler:
     return collect
 
 
+def _collect_set(cls: type) -> Handler:
+    def collect(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+        _no_keywords(cls.__name__, kwargs)
+        if args and cls is frozenset and args[0].python_type is frozenset:
+            return args[0]
+        return SetValue(tx, set(collection(tx, args[0])) if args else set(), cls)
+
+    return collect
+
+
+_TABLE[set] = _collect_set(set)
+_TABLE[frozenset] = _collect_set(frozenset)
 _TABLE[list] = _collect(list)
 _TABLE[tuple] = _collect(tuple)
 
@@ -451,7 +464,8 @@ _register_operators()
 _TABLE.update({function: row[2] for function, row in OBJECT_FUNCTIONS.items()})
 _TABLE[super] = make_super
 _ARITY: dict[Any, tuple[int, int]] = {
-    len: (1, 1), range: (1, 3), slice: (1, 3), list: (0, 1), tuple: (0, 1), dict: (0, 1), enumerate: (1, 2),
+    len: (1, 1), range: (1, 3), slice: (1, 3), set: (0, 1), frozenset: (0, 1),
+    list: (0, 1), tuple: (0, 1), dict: (0, 1), enumerate: (1, 2),
     zip: (0, 9999), map: (2, 99), filter: (2, 2), reversed: (1, 1), iter: (1, 1), next: (1, 2), sum: (1, 2),
     min: (1, 9999), max: (1, 9999), any: (1, 1), all: (1, 1), sorted: (1, 1), abs: (1, 1), bool: (0, 1),
     super: (0, 2), **{function: row[:2] for function, row in OBJECT_FUNCTIONS.items()},

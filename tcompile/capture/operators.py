@@ -18,8 +18,17 @@ from tcompile.capture.values.base import Value
 from tcompile.capture.values.callable import FunctionValue, IteratorValue
 from tcompile.capture.values.classes import lookup
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
-from tcompile.capture.values.container import DictValue, DictViewValue, RangeValue, SequenceValue, constant_of, index_of
+from tcompile.capture.values.container import (
+    DictValue,
+    DictViewValue,
+    RangeValue,
+    SequenceValue,
+    constant_of,
+    hashable,
+    index_of,
+)
 from tcompile.capture.values.object import ObjectValue, OpaqueValue
+from tcompile.capture.values.sets import SetValue, combine
 from tcompile.frontends.base import CannotCapture
 
 if TYPE_CHECKING:
@@ -60,6 +69,8 @@ def binary(tx: Capture, sign: str, left: Value, right: Value) -> Value:
         return tx.from_frontend(result, array)
     if isinstance(left, OpaqueValue) or isinstance(right, OpaqueValue):
         raise CannotCapture("unsupported-operands", f"{left.describe()} {sign} {right.describe()}")
+    if isinstance(left, SetValue) or isinstance(right, SetValue):
+        return combine(tx, sign, left, right)
     if isinstance(left, SequenceValue) or isinstance(right, SequenceValue):
         return _sequences(tx, sign, left, right)
     if isinstance(left, IntegerValue | FloatValue) or isinstance(right, IntegerValue | FloatValue):
@@ -284,13 +295,18 @@ def identical(tx: Capture, left: Value, right: Value) -> bool:
         same = tx.objects[left.source] is tx.objects[right.source]
         other = tx.prologue.load(right.source)
         return tx.decide(left.source, f"{{}} is {other}", f"{left.source.text} is {right.source.text}", same)
-    made = (ArrayValue, SequenceValue, DictValue, ObjectValue)
+    made = (ArrayValue, SequenceValue, DictValue, ObjectValue, SetValue)
     if isinstance(left, made) and isinstance(right, made):
         if left.python_type is not right.python_type:
             return False
-        if not any(v.traced.scalar if isinstance(v, ArrayValue) else v.python_type is tuple for v in (left, right)):
+        if not any(_may_be_copied(side) for side in (left, right)):
             return False  # made in here: no object from outside, and no other object made in here
     raise refused
+
+
+def _may_be_copied(value: Value) -> bool:
+    """Whether Python is free to give one object for two equal ones of this type."""
+    return value.traced.scalar if isinstance(value, ArrayValue) else value.python_type in (tuple, frozenset)
 
 
 def _is_singleton(value: Any) -> bool:
@@ -301,7 +317,9 @@ def _is_singleton(value: Any) -> bool:
 def contains(tx: Capture, container: Value, item: Value) -> bool:
     """``item in container``."""
     if isinstance(container, DictValue):
-        return constant_of(item, "a dict key") in container.keys
+        return hashable(item, "a dict key") in container.keys
+    if isinstance(container, SetValue):
+        return container.holds(item)
     if isinstance(container, DictViewValue) and container.name == "keys":
         return contains(tx, container.owner, item)
     if isinstance(container, RangeValue):

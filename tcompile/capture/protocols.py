@@ -17,6 +17,7 @@ from tcompile.capture.values.callable import FunctionValue, IteratorValue, Metho
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import BuiltinMethod, DictValue, RangeValue, SequenceValue, SliceValue
 from tcompile.capture.values.object import ObjectValue
+from tcompile.capture.values.sets import SetValue
 from tcompile.frontends.base import CannotCapture
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 _WITH_METHODS = (str, bytes, int, float, complex, bool, frozenset)
 _PLAIN_CLASSES = (
-    FunctionValue, MethodValue, FloatValue, IntegerValue, DictValue, RangeValue, SliceValue, SequenceValue, ArrayValue,
+    FunctionValue, MethodValue, FloatValue, IntegerValue, DictValue, SetValue, RangeValue, SliceValue, SequenceValue,
+    ArrayValue,
 )  # fmt: skip
 
 

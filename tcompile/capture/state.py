@@ -32,6 +32,7 @@ from tcompile.capture.values.callable import Cell, FunctionValue, IteratorValue
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import DictValue, SequenceValue, constant_of
 from tcompile.capture.values.object import ObjectValue
+from tcompile.capture.values.sets import SetValue
 from tcompile.frontends.base import Builder, CannotCapture, Frontend, Traced, TracedNumber
 from tcompile.graph import Graph, Node, ScalarType, SymInt, TensorType
 from tcompile.graph.ops import OPS
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from tcompile.capture.interpreter import Frame
 
 MAX_DEPTH = 64
-_CHANGEABLE = (ArrayValue, SequenceValue, DictValue, ObjectValue)
+_CHANGEABLE = (ArrayValue, SequenceValue, DictValue, SetValue, ObjectValue)
 _QUIET = (int, float, bool, str, type(None), type)  # folding these warns of nothing
 _OURS = ("tcompile", "tcompile_jupyter")  # our own functions are called, never followed
 
@@ -63,7 +64,7 @@ def _is_scalar(value: Value) -> bool:
     """Whether a value is of a kind that never changes though its class may."""
     if isinstance(value, ArrayValue):
         return value.traced.scalar
-    return isinstance(value, SequenceValue) and value.cls is not list
+    return isinstance(value, SequenceValue | SetValue) and value.cls in (tuple, frozenset)
 
 
 def _is_fixed(source: Source) -> bool:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from tcompile.capture.instructions.operators import positive
 from tcompile.capture.instructions.registry import handler
 from tcompile.capture.values.constant import Constant
-from tcompile.capture.values.container import DictValue, SequenceValue, SliceValue, constant_of
+from tcompile.capture.values.container import DictValue, SequenceValue, SliceValue, constant_of, hashable
+from tcompile.capture.values.sets import SetValue
 from tcompile.frontends.base import CannotCapture
 
 if TYPE_CHECKING:
@@ -26,7 +27,24 @@ def _build_sequence(f: Frame, i: dis.Instruction) -> None:
 @handler("BUILD_MAP")
 def _build_map(f: Frame, i: dis.Instruction) -> None:
     flat = f.pop_many(2 * (i.arg or 0))
-    f.push(DictValue({constant_of(k, "a dict key"): v for k, v in zip(flat[::2], flat[1::2], strict=True)}))
+    f.push(DictValue({hashable(k, "a dict key"): v for k, v in zip(flat[::2], flat[1::2], strict=True)}))
+
+
+@handler("BUILD_SET")
+def _build_set(f: Frame, i: dis.Instruction) -> None:
+    f.push(SetValue(f.tx, {hashable(item, "an item of a set") for item in f.pop_many(i.arg or 0)}))
+
+
+@handler("SET_ADD")
+def _set_add(f: Frame, i: dis.Instruction) -> None:
+    value = f.pop()
+    f.stack[-(i.arg or 0)].method(f.tx, "add", [value], {})
+
+
+@handler("SET_UPDATE")
+def _set_update(f: Frame, i: dis.Instruction) -> None:
+    value = f.pop()
+    f.stack[-(i.arg or 0)].method(f.tx, "update", [value], {})
 
 
 @handler("BUILD_CONST_KEY_MAP")

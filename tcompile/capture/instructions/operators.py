@@ -16,6 +16,7 @@ from tcompile.capture.values.base import Value
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import DictValue, SequenceValue
 from tcompile.capture.values.object import ObjectValue
+from tcompile.capture.values.sets import SetValue, collection
 from tcompile.frontends.base import CannotCapture
 
 if TYPE_CHECKING:
@@ -43,12 +44,20 @@ def _inplace(f: Frame, sign: str, left: Value, right: Value) -> Value:
             left.method(f.tx, "extend", [right], {})
             return left
         raise CannotCapture("unsupported-operands", f"{left.describe()} {sign}= {right.describe()}")
+    if isinstance(left, SetValue) and left.cls is set and isinstance(right, SetValue) and sign in _SET_CHANGES:
+        left.change(f.tx, _SET_CHANGES[sign], (collection(f.tx, right),))
+        return left
     if isinstance(left, DictValue) and sign == "|":
         left.method(f.tx, "update", [right], {})
         return left
     if isinstance(left, ObjectValue):
         return inplace_object(f.tx, sign, left, right)
     return binary(f.tx, sign, left, right)
+
+
+_SET_CHANGES = {
+    "|": "update", "&": "intersection_update", "-": "difference_update", "^": "symmetric_difference_update",
+}  # fmt: skip
 
 
 @handler("COMPARE_OP")

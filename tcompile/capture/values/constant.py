@@ -106,8 +106,8 @@ class Constant(Value):
         return super().length(tx)
 
     def iterate(self, tx: Capture) -> Iterator[Value]:
-        """The characters of a string; the members of an enum class are not followed."""
-        if isinstance(self.value, str | bytes):
+        """The characters of a string, the items of a frozenset; the members of an enum class are not followed."""
+        if isinstance(self.value, str | bytes | frozenset):
             return (Constant(item) for item in self.value)
         return super().iterate(tx)
 

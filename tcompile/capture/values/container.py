@@ -6,14 +6,16 @@ is read under guards, item by item as they are used; a change of it is seen by l
 
 from __future__ import annotations
 
+import enum
 import operator
+import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.sources import Source
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Unread, Value, settled
-from tcompile.capture.values.classes import class_attribute
+from tcompile.capture.values.classes import class_attribute, lookup
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph.ops.movement import slice_bounds, slice_length
@@ -410,12 +412,7 @@ class DictValue(Value):
 
     @staticmethod
     def _key(key: Value) -> Any:
-        plain = constant_of(key, "a dict key")
-        try:
-            hash(plain)
-        except TypeError as error:
-            raise CannotCapture("operation-raises", str(error)) from error
-        return plain
+        return hashable(key, "a dict key")
 
     def store_item(self, tx: Capture, key: Value, value: Value) -> None:
         """Sets an item."""
@@ -625,6 +622,29 @@ class BuiltinMethod(Value):
     def rebuild(self, program: Rebuilder) -> str:
         """The method of the owner."""
         return f"({program.rebuild(self.owner)}).{self.name}"
+
+
+def hashable(value: Value, role: str) -> Any:
+    """A constant that hashes and compares without running a user's code, and is equal to itself."""
+    plain = constant_of(value, role)
+    if not _hashes_plainly(plain):
+        raise CannotCapture("unsupported-object", f"{value.describe()} is used as {role}.")
+    try:
+        hash(plain)
+    except TypeError as error:
+        raise CannotCapture("operation-raises", str(error)) from error
+    return plain
+
+
+def _hashes_plainly(plain: Any) -> bool:
+    if type(plain) in (tuple, frozenset):
+        return all(_hashes_plainly(item) for item in plain)
+    if isinstance(plain, float | complex) and plain != plain:
+        return False
+    if isinstance(plain, type):
+        return type(plain).__hash__ is type.__hash__ and type(plain).__eq__ is type.__eq__
+    own = [lookup(type(plain), name) for name in ("__hash__", "__eq__")]
+    return isinstance(plain, enum.Enum) or not any(isinstance(found, types.FunctionType) for found in own)
 
 
 def constant_of(value: Value, role: str) -> Any:

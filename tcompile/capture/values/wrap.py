@@ -23,6 +23,7 @@ from tcompile.capture.values.classes import plain_named_tuple
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import DictValue, RangeValue, SequenceValue, SliceValue
 from tcompile.capture.values.object import ObjectValue, OpaqueValue
+from tcompile.capture.values.sets import SetValue
 from tcompile.frontends.base import CannotCapture, Frontend
 from tcompile.graph import TensorType
 
@@ -59,8 +60,8 @@ def wrap(tx: Capture, value: Any, source: Source) -> Value:
         return _dict(tx, value, source)
     if cls is range or cls is slice:
         return _bounds(tx, value, source)
-    if cls is frozenset and all(type(item) is str for item in value):
-        return _equal(tx, value, source)
+    if cls is set or cls is frozenset:
+        return _set(tx, value, source)
     if cls is types.FunctionType:
         return _function(tx, value, source)
     inner = tx.inlined_function(value)
@@ -186,6 +187,26 @@ def _dict(tx: Capture, value: dict[Any, Any], source: Source) -> Value:
         code += f" and tuple(map(type, {{}})) == {tx.prologue.constant(tuple(map(type, keys)))}"
     tx.prologue.guard(source, code, f"{source.text} is a dict with {keys_of(value)}", keys_of(value), "keys")
     return DictValue.outside(tx, {key: Unread(item, ItemSource(source, key)) for key, item in found.items()}, source)
+
+
+def _set(tx: Capture, value: Any, source: Source) -> Value:
+    if len(value) > _MAX_ITEMS or not all(type(item) in (str, int, bytes, bool, type(None)) for item in value):
+        return _object(tx, value, source)
+    cls, order = tx.prologue.constant(type(value)), tuple(value)
+    held = tx.prologue.constant(frozenset(value))
+    text = f"{source.text} == {set(value)!r}"
+    tx.prologue.guard(source, f"type({{}}) is {cls} and {{}} == {held}", text, repr(set(value)))
+
+    def ordered() -> tuple[Any, ...]:
+        held = tx.prologue.constant(order)
+        tx.prologue.guard(source, f"tuple({{}}) == {held}", f"the order of {source.text} is {order!r}", repr(order))
+        return order
+
+    if any(type(item) is not str for item in order):  # 1 and True are equal
+        ordered()
+        kinds = tx.prologue.constant(tuple(map(type, order)))
+        tx.prologue.guard(source, f"tuple(map(type, {{}})) == {kinds}", f"the types in {source.text}", "the same types")
+    return SetValue.outside(tx, value, ordered, source)
 
 
 def _bounds(tx: Capture, value: Any, source: Source) -> Value:
