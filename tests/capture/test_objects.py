@@ -351,3 +351,34 @@ def test_array_classes():
 
     whole(f, lambda: (X, np.float32(2)))
     whole(f, lambda: (X, np.float64(2)))
+
+
+def test_reports_run_no_code_of_the_objects_they_name():
+    asked = []
+
+    class Loud:
+        def __repr__(self):
+            asked.append("repr")
+            return "Loud()"
+
+        @property
+        def shape(self):
+            asked.append("shape")
+            return (3, 4)
+
+    class Choice(enum.Enum):
+        ONE = 1
+
+        def __repr__(self):
+            asked.append("enum")
+            return "ONE"
+
+    @tcompile.compile(backend="eager")
+    def f(v):
+        return v is Choice.ONE, [v]
+
+    with tcompile.config.patch(stress_capture=True):
+        for v in (X, Loud(), [Loud()], (1, Loud()), {"a": Loud()}, Choice.ONE, 1, 10**5000):
+            assert f(v)[0] is (v is Choice.ONE)
+    assert len(f.recompiles) > 3 and not asked
+    assert tcompile.compile(lambda a, d: a + d[int], backend="eager", fullgraph=True)(X, {int: 2})[0, 0] == X[0, 0] + 2

@@ -125,6 +125,12 @@ class Counting:
             self.breaks[event.reason] += 1
             if event.reason == "internal-error":
                 self.bugs.append(f"{event.function}: {event.explanation}")
+            failing = next((line for line in event.stack if line.file == unittest.case.__file__), None)
+            if event.reason == "raises" and failing is not None:
+                # Capture followed an assertion and saw it fail. Plain Python then ran the test, so the outcome is right
+                # either way; but what capture computed was not.
+                line = event.stack[event.stack.index(failing) - 1]
+                self.bugs.append(f"{event.function}: assertion fails under capture: line {line.line}: {line.text}")
 
 
 def main(name: str, how: str, path: str, options: dict[str, Any]) -> None:

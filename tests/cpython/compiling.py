@@ -60,6 +60,8 @@ class Compiling:
             if made is not value:
                 try:
                     setattr(cls, name, made)
+                    if isinstance(made, property):
+                        made.__set_name__(cls, name)
                 except (AttributeError, TypeError):
                     continue  # a class that refuses assignment stays as it is
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcompile.capture.guard_kinds import shown
 from tcompile.capture.sources import AttributeSource, ConstantSource, Source
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.classes import attribute_of_class
@@ -42,11 +43,12 @@ class Constant(Value):
 
     def describe(self) -> str:
         """The constant's repr, or its qualified name."""
-        name = getattr(self.value, "__qualname__", None)
+        by_class_statement = type(self.value).__flags__ & (1 << 9)  # such an object may answer in Python
+        name = None if by_class_statement else getattr(self.value, "__qualname__", None)
         if isinstance(name, str):
             module = getattr(self.value, "__module__", None)
             return f"`{module}.{name}`" if module and module != "builtins" else f"`{name}`"
-        return f"`{self.value!r}`"
+        return f"`{shown(self.value)}`"
 
     def export(self, tx: Capture) -> Any:
         """The object itself."""

@@ -34,6 +34,7 @@ _BY_IDENTITY = (
     types.ModuleType, types.BuiltinFunctionType, type, types.MethodWrapperType, types.WrapperDescriptorType,
     types.MethodDescriptorType, types.GenericAlias, enum.Enum,
 )  # fmt: skip
+_KEYS = (str, int, bytes, bool, type(None), type)  # whose equality and hash run no user's code
 _MAX_ITEMS = 1000
 
 
@@ -176,7 +177,7 @@ def _sequence(tx: Capture, value: Any, source: Source) -> Value:
 def _dict(tx: Capture, value: dict[Any, Any], source: Source) -> Value:
     if "__builtins__" in value or "__name__" in value:  # a module's globals, which are read and stored as such
         return _object(tx, value, source)
-    if len(value) > _MAX_ITEMS or not all(type(key) in (str, int, bytes, bool, type(None)) for key in value):
+    if len(value) > _MAX_ITEMS or not all(type(key) in _KEYS for key in value):
         return _object(tx, value, source)
     found = dict(value)
     keys = tuple(found)
