@@ -135,6 +135,8 @@ class Analysis:
 
     def __init__(self, code: types.CodeType) -> None:
         self.code = code
+        if VERSION > (3, 13):
+            raise NotResumable("the bytecode of this Python is not known")
         if not code.co_flags & CO_OPTIMIZED and code.co_nlocals:
             raise NotResumable("not a function, but with fast locals of its own")
         self.stream = Stream(code)
@@ -218,10 +220,12 @@ class Analysis:
                 bars[i + 1] = bars.get(i, i)
         for i in self.landing:
             bars.setdefault(i, i)
+        self.entered = {*goes, *stream.target, *self.landing}  # by jumps and handlers
         self.bars = bars
         self.blocks = sorted(leader for leader in leaders if leader < size)
 
-    def _ways(self, i: int) -> tuple[int, ...]:
+    def ways(self, i: int) -> tuple[int, ...]:
+        """The instructions that may run right after one, handlers left out."""
         op, target = self.stream.ops[i], self.goes[i]
         if op in _ENDS:
             return ()
@@ -241,7 +245,7 @@ class Analysis:
     def successors(self, offset: int) -> tuple[int, ...]:
         """Original offsets that may run right after the instruction at ``offset``, handlers left out."""
         begin = self.stream.begin
-        return tuple(begin[i] * 2 for i in self._ways(self.stream.index[offset]))
+        return tuple(begin[i] * 2 for i in self.ways(self.stream.index[offset]))
 
     # -- forward: kinds of stack items, bound locals --
 
@@ -461,7 +465,7 @@ class Analysis:
             for begin in reversed(blocks):
                 last = end - 1
                 alive = 0
-                for way in self._ways(last):
+                for way in self.ways(last):
                     alive |= live[way]
                 entry = cover[begin]
                 raised = live[landing[entry]] if entry >= 0 else 0

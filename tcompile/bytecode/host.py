@@ -47,8 +47,8 @@ _CELL_OPS = numbers(
 _PAIRS = numbers("LOAD_FAST_LOAD_FAST", "STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST")
 _LOAD_CHECKED = "LOAD_FAST_CHECK" if "LOAD_FAST_CHECK" in OP else "LOAD_FAST"
 _LOAD_CELL = "LOAD_CLOSURE" if "LOAD_CLOSURE" in OP else "LOAD_FAST"
-_RETURNS = numbers("RETURN_VALUE", "RETURN_CONST")
-_CALL_OP = OP["CALL"]
+_RETURNS = numbers("RETURN_VALUE", "RETURN_CONST", "RERAISE")
+_CALLS = numbers("CALL", "CALL_KW")
 _MOVES = PLAIN | numbers("KW_NAMES", "PRECALL")
 _METHODS = numbers("LOAD_METHOD", "LOAD_ATTR", "LOAD_SUPER_ATTR")
 
@@ -109,6 +109,20 @@ class Host:
         """The bits that lead to the instruction at ``offset``; KeyError where it is not one of ``targets``."""
         return self._routes[offset]
 
+    def before(self, offset: int) -> int | None:
+        """The last target from which the instruction at ``offset`` is sure to be reached, itself or an earlier one.
+
+        None where there is none. A call of a method that nothing but plain moves prepares is no target, but the load of
+        the method is; and what must not be divided is resumed at its start.
+        """
+        analysis = self.analysis
+        i = analysis.stream.index[offset]
+        while analysis.stream.begin[i] * 2 not in self._routes:
+            if i in analysis.entered or i <= analysis.first or analysis.ways(i - 1) != (i,):
+                return None
+            i -= 1
+        return analysis.stream.begin[i] * 2
+
     def following(self, offset: int) -> tuple[int, ...]:
         """The gates that are met first when the instruction at ``offset`` has run, on each way that it may take.
 
@@ -138,6 +152,9 @@ def build(analysis: Analysis, call: Callable[[int], Callable[..., Any]], *, ever
             ``values`` holds the target's live locals, then its stack values, deepest first, or the one value to return;
             ``extras`` is None, or has KEEP, UNBOUND or a value for each fast local that is no cell.
         every: gates at every point, and not only where a capture has a reason to start.
+
+    What ``call`` gives lives as long as the code does, and code objects take no part in garbage collection: it should
+    not itself keep the host's code alive.
 
     Raises:
         NotResumable: the rewritten code would not fit.
@@ -194,13 +211,14 @@ class _Builder:
             return i < stream.size and begin[i] * 2 in points and i not in zones
 
         def gate(i: int) -> None:
-            while i in analysis.bars and i + 1 < stream.size and ops[i] not in CONDITIONAL:
-                if stream.target[i] >= 0:
-                    return
-                i += 1  # inside a unit: after it
-            while resumable(i) and ops[i] in SINKS and resumable(i + 1):
+            """Finds the first place for a gate from the instruction on."""
+            while not (resumable(i) and allowed(i)):
+                if i >= stream.size or ops[i] not in PLAIN or ops[i] in _RETURNS or stream.target[i] >= 0:
+                    return  # behind anything else that runs on there is a gate anyway
                 i += 1
-            if resumable(i) and ops[i] not in CONDITIONAL and ops[i] not in _RETURNS:
+            while ops[i] in SINKS and resumable(i + 1) and allowed(i + 1):
+                i += 1
+            if ops[i] not in CONDITIONAL and ops[i] not in _RETURNS:
                 gated.add(i)
 
         gate(analysis.first)
@@ -209,9 +227,9 @@ class _Builder:
                 continue
             if resumable(i):
                 targets.add(i)
-            for way in analysis._ways(i):
+            for way in analysis.ways(i):
                 gate(way)
-        self.gated = sorted(i for i in gated if allowed(i))
+        self.gated = sorted(gated)
         self.targets = sorted(gated | targets)
 
     def zones(self) -> set[int]:
@@ -227,9 +245,9 @@ class _Builder:
             j = i + 1
             while j < len(ops) and ops[j] in _MOVES and self.stream.target[j] < 0:
                 j += 1
-            if j < len(ops) and ops[j] == _CALL_OP:
+            if j < len(ops) and ops[j] in _CALLS:
                 stack = stacks[j]
-                at = -2 - args[j]
+                at = -2 - args[j] - (NAME[ops[j]] == "CALL_KW")
                 if stack is not None and len(stack) >= -at and stack[at] >= METHOD and (stack[at] - METHOD) >> 1 == i:
                     found.update(range(i + 1, j + 1))
         return found
