@@ -378,15 +378,19 @@ def _type(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Va
 
 @handles(isinstance)
 def _isinstance(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-    classes = constant_of(args[1], "a class")
-    cls = args[0].python_type
+    return Constant(is_instance(tx, args[0], constant_of(args[1], "a class")))
+
+
+def is_instance(tx: Capture, value: Value, classes: Any) -> bool:
+    """``isinstance(value, classes)``."""
+    cls = value.python_type
     for one in classes if isinstance(classes, tuple) else (classes,):
         asks = isinstance(one, type) and type(one).__instancecheck__ is not type.__instancecheck__
         plain = one.__module__ in ("collections.abc", "numbers", "typing") and cls.__module__ in _PLAIN_MODULES
         if asks and not plain:
             raise CannotCapture("unknown-function", f"isinstance with `{one.__qualname__}`")
     try:
-        return Constant(issubclass(cls, classes))
+        return issubclass(cls, classes)
     except TypeError as error:
         raise CannotCapture("operation-raises", str(error)) from error
 

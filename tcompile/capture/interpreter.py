@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import dis
 import types
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tcompile.capture.instructions import HANDLERS, CellReference, Handler, Returned, Yielded
@@ -20,7 +19,6 @@ from tcompile.capture.sources import AttributeSource, FunctionSource, GlobalSour
 from tcompile.capture.state import Capture, Effect
 from tcompile.capture.values.base import Unread, Value, settled
 from tcompile.capture.values.callable import Cell, FunctionValue
-from tcompile.capture.values.constant import Constant
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Location
 from tcompile.observe.events import UserLine
@@ -95,19 +93,20 @@ class Frame:
             return returned.value
         raise AssertionError("a frame ends only by returning")
 
-    def generate(self) -> Iterator[Value]:
-        """Runs a generator's frame from one yield to the next."""
-        while True:
-            self.tx.frames.append(self)
-            try:
-                self._steps()
-            except Returned:
-                self.tx.frames.pop()
-                return
-            except Yielded as yielded:
-                self.tx.frames.pop()
-                yield yielded.value
-                self.push(Constant(None))
+    def resume(self, sent: Value | None) -> tuple[Value, bool]:
+        """Runs a generator's frame to its next yield: what it yields, or what it returns and False."""
+        if sent is not None:
+            self.push(sent)
+        self.tx.frames.append(self)
+        try:
+            self._steps()
+        except Returned as returned:
+            self.tx.frames.pop()
+            return settled(self.tx, returned.value), False
+        except Yielded as yielded:
+            self.tx.frames.pop()
+            return yielded.value, True
+        raise AssertionError("a frame ends only by returning")
 
     def _steps(self) -> None:
         tx, limit = self.tx, self.tx.options.max_instructions
@@ -132,6 +131,13 @@ class Frame:
         """Takes the top of the stack."""
         value = self.stack.pop()
         return value.settle(self.tx) if type(value) is Unread else value
+
+    def peek(self, depth: int) -> Value:
+        """The value at a place of the stack (1: the top), which stays there."""
+        value = self.stack[-depth]
+        if type(value) is Unread:
+            value = self.stack[-depth] = value.settle(self.tx)
+        return value
 
     def pop_unread(self) -> Value:
         """Takes the top of the stack, which is only moved elsewhere."""

@@ -23,6 +23,7 @@ from tcompile.capture.values.container import (
     DictViewValue,
     RangeValue,
     SequenceValue,
+    SliceValue,
     constant_of,
     hashable,
     index_of,
@@ -80,7 +81,42 @@ def binary(tx: Capture, sign: str, left: Value, right: Value) -> Value:
             return DictValue({**left.items, **right.items})
         if sign in ("==", "!="):
             return Constant(_equal_dicts(tx, left, right) == (sign == "=="))
+    if sign in ("==", "!=") and not (isinstance(left, Constant) and isinstance(right, Constant)):
+        return Constant(_equal_plain(tx, left, right) == (sign == "=="))
     return tx.fold(BINARY.get(sign) or COMPARE[sign], [left, right], {})
+
+
+_KINDS = (
+    (int, float, bool, complex), (str,), (bytes,), (type(None),), (list,), (tuple,), (dict,), (set, frozenset),
+    (range,), (slice,), (types.FunctionType,), (types.MethodType,), (type,), (types.GeneratorType,),
+)  # fmt: skip
+
+
+def _kind(value: Value) -> tuple[type, ...] | None:
+    """The types that a value may be equal to; None where that is not known."""
+    cls = value.python_type
+    if _compares_by_identity(cls):
+        return (cls,)
+    return next((kind for kind in _KINDS if cls in kind), None)
+
+
+def _compares_by_identity(cls: type) -> bool:
+    """Whether ``cls`` is a plain enumeration."""
+    return issubclass(cls, enum.Enum) and lookup(cls, "__eq__") is object.__eq__
+
+
+def _equal_plain(tx: Capture, left: Value, right: Value) -> bool:
+    """``left == right`` for built-in types that are equal to nothing but their own kind."""
+    kinds = [_kind(side) for side in (left, right)]
+    if None in kinds or (kinds[0] is kinds[1] and not isinstance(left, FunctionValue | RangeValue | SliceValue)):
+        raise CannotCapture("unsupported-operands", f"`==` of {left.describe()} and {right.describe()}")
+    if kinds[0] is not kinds[1]:
+        return False
+    if isinstance(left, RangeValue) and isinstance(right, RangeValue):
+        return left.fixed() == right.fixed()
+    if isinstance(left, SliceValue) and isinstance(right, SliceValue):
+        return all(equal(tx, a, b) for a, b in zip(left.parts, right.parts, strict=True))
+    return identical(tx, left, right)
 
 
 def _combine_objects(tx: Capture, sign: str, left: Value, right: Value) -> Value | None:
@@ -116,7 +152,8 @@ _DECLINING = (
 
 def _declines(value: Value) -> bool:
     """Whether an operator of this object and of an instance of a Python class says NotImplemented, if there is one."""
-    return isinstance(value, ObjectValue) or value.python_type in _DECLINING
+    cls = value.python_type
+    return isinstance(value, ObjectValue) or cls in _DECLINING or _compares_by_identity(cls)
 
 
 def _extends_builtin(value: Value) -> bool:

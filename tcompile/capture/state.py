@@ -28,7 +28,7 @@ from tcompile.capture.sources import (
 )
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
-from tcompile.capture.values.callable import Cell, FunctionValue, IteratorValue
+from tcompile.capture.values.callable import Cell, FunctionValue, GeneratorValue
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import DictValue, SequenceValue, constant_of
 from tcompile.capture.values.object import ObjectValue
@@ -470,7 +470,7 @@ class Capture:
         if function.code.co_flags & 0x20:
             if has_blocks(function.code):
                 raise CannotCapture("generator", f"{function.describe()} (with `try` or `with` in it)")
-            return IteratorValue(self, frame.generate())
+            return GeneratorValue(self, frame.resume)
         if function.code.co_flags & 0x280:
             raise CannotCapture("generator", function.describe())
         return settled(self, frame.run())

@@ -4,10 +4,10 @@ Enters: instructions of CPython 3.11 to 3.13. Leaves: a handler for each that ca
 handler is a graph break.
 """
 
-from tcompile.capture.instructions import building, calls, control, items, names, operators
+from tcompile.capture.instructions import building, calls, control, items, matching, names, operators
 from tcompile.capture.instructions.registry import HANDLERS, CellReference, Handler, Returned, Yielded
 
 __all__ = [
-    "HANDLERS", "CellReference", "Handler", "Returned", "Yielded", "building", "calls", "control", "items", "names",
-    "operators",
+    "HANDLERS", "CellReference", "Handler", "Returned", "Yielded", "building", "calls", "control", "items", "matching",
+    "names", "operators",
 ]

@@ -38,13 +38,13 @@ def _build_set(f: Frame, i: dis.Instruction) -> None:
 @handler("SET_ADD")
 def _set_add(f: Frame, i: dis.Instruction) -> None:
     value = f.pop()
-    f.stack[-(i.arg or 0)].method(f.tx, "add", [value], {})
+    f.peek(i.arg or 0).method(f.tx, "add", [value], {})
 
 
 @handler("SET_UPDATE")
 def _set_update(f: Frame, i: dis.Instruction) -> None:
     value = f.pop()
-    f.stack[-(i.arg or 0)].method(f.tx, "update", [value], {})
+    f.peek(i.arg or 0).method(f.tx, "update", [value], {})
 
 
 @handler("BUILD_CONST_KEY_MAP")
@@ -94,25 +94,25 @@ def _format_with_spec(f: Frame, i: dis.Instruction) -> None:
 @handler("LIST_EXTEND")
 def _list_extend(f: Frame, i: dis.Instruction) -> None:
     values = f.pop()
-    f.stack[-(i.arg or 0)].method(f.tx, "extend", [values], {})
+    f.peek(i.arg or 0).method(f.tx, "extend", [values], {})
 
 
 @handler("LIST_APPEND")
 def _list_append(f: Frame, i: dis.Instruction) -> None:
     value = f.pop()
-    f.stack[-(i.arg or 0)].method(f.tx, "append", [value], {})
+    f.peek(i.arg or 0).method(f.tx, "append", [value], {})
 
 
 @handler("MAP_ADD")
 def _map_add(f: Frame, i: dis.Instruction) -> None:
     key, value = f.pop_many(2)
-    f.stack[-(i.arg or 0)].store_item(f.tx, key, value)
+    f.peek(i.arg or 0).store_item(f.tx, key, value)
 
 
 @handler("DICT_UPDATE", "DICT_MERGE")
 def _dict_update(f: Frame, i: dis.Instruction) -> None:
     other = f.pop()
-    target = f.stack[-(i.arg or 0)]
+    target = f.peek(i.arg or 0)
     if not isinstance(other, DictValue) or not isinstance(target, DictValue):
         raise CannotCapture("unsupported-object", f"{other.describe()} is unpacked into a dict.")
     if i.opname == "DICT_MERGE" and set(other.items) & set(target.items):

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 from tcompile.capture.instructions.registry import handler
 from tcompile.capture.operators import identical
 from tcompile.capture.protocols import Exhausted, advance, iterator
+from tcompile.capture.values.callable import GeneratorValue
 from tcompile.capture.values.constant import Constant
+from tcompile.capture.values.object import ObjectValue
 from tcompile.frontends.base import CannotCapture
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ def _get_iter(f: Frame, i: dis.Instruction) -> None:
 
 @handler("FOR_ITER")
 def _for_iter(f: Frame, i: dis.Instruction) -> None:
-    value = advance(f.tx, f.stack[-1])
+    value = advance(f.tx, f.peek(1))
     if value is not None:
         f.push(value)
         return
@@ -80,6 +82,48 @@ def _raise(f: Frame, i: dis.Instruction) -> None:
     raise CannotCapture("raises", f"`{f.tx.current_text()}`")
 
 
-@handler("BEFORE_WITH", "BEFORE_ASYNC_WITH")
+@handler("BEFORE_WITH")
 def _with(f: Frame, i: dis.Instruction) -> None:
+    manager = f.pop()
+    if not isinstance(manager, ObjectValue):
+        raise CannotCapture("with-statement", manager.describe())
+    enter, leave = manager.special(f.tx, "__enter__"), manager.special(f.tx, "__exit__")
+    f.push(leave)
+    f.push(enter.call(f.tx, [], {}))
+
+
+@handler("BEFORE_ASYNC_WITH")
+def _async_with(f: Frame, i: dis.Instruction) -> None:
     raise CannotCapture("with-statement", f.stack[-1].describe())
+
+
+@handler("GET_YIELD_FROM_ITER")
+def _get_yield_from_iter(f: Frame, i: dis.Instruction) -> None:
+    f.push(iterator(f.tx, f.pop()))
+
+
+@handler("SEND")
+def _send(f: Frame, i: dis.Instruction) -> None:
+    sent, receiver = f.pop(), f.peek(1)
+    if isinstance(receiver, GeneratorValue):
+        value = receiver.send(sent)
+    elif sent.is_none:
+        value = advance(f.tx, receiver)
+    else:
+        raise CannotCapture("generator", f"a value is sent to {receiver.describe()}")
+    if value is not None:
+        f.push(value)
+        return
+    result = receiver.result if isinstance(receiver, GeneratorValue) else None
+    if not _END_SEND:
+        f.pop()
+    f.push(result or Constant(None))
+    f.jump(i)
+
+
+_END_SEND = "END_SEND" in dis.opmap  # 3.12 and later: it takes the receiver away
+
+
+@handler("END_SEND")
+def _end_send(f: Frame, i: dis.Instruction) -> None:
+    del f.stack[-2]

@@ -108,4 +108,4 @@ def _to_bool(f: Frame, i: dis.Instruction) -> None:
 
 @handler("GET_LEN")
 def _get_len(f: Frame, i: dis.Instruction) -> None:
-    f.push(f.stack[-1].length(f.tx))
+    f.push(f.peek(1).length(f.tx))

@@ -28,6 +28,11 @@ class Value:
     filled_last = False  # whether it is always made empty and filled when all others are there
 
     @property
+    def is_none(self) -> bool:
+        """Whether it is known to be None."""
+        return False
+
+    @property
     def python_type(self) -> type:
         """The type of the object. Raises CannotCapture where it is not known."""
         raise CannotCapture("unsupported-object", f"The type of {self.describe()} is not known.")

@@ -41,6 +41,11 @@ class Constant(Value):
         """The object's type."""
         return type(self.value)
 
+    @property
+    def is_none(self) -> bool:
+        """Whether it is None."""
+        return self.value is None
+
     def describe(self) -> str:
         """The constant's repr, or its qualified name."""
         by_class_statement = type(self.value).__flags__ & (1 << 9)  # such an object may answer in Python

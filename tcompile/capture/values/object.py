@@ -142,7 +142,7 @@ class ObjectValue(Value):
         descriptor = tx.wrap(found, place)
         if not isinstance(descriptor, ObjectValue):
             raise CannotCapture("unsupported-object", f"The attribute `{name}` of {self.describe()} is a descriptor.")
-        function = descriptor._special(tx, method)
+        function = descriptor.special(tx, method)
         return lambda args: function.call(tx, args, {})
 
     def has(self, tx: Capture, name: str) -> bool:
@@ -167,7 +167,7 @@ class ObjectValue(Value):
         method = "__delattr__" if value is None else "__setattr__"
         found = lookup(self.cls, method)
         if isinstance(found, types.FunctionType):
-            self._special(tx, method).call(tx, [Constant(name)] if value is None else [Constant(name), value], {})
+            self.special(tx, method).call(tx, [Constant(name)] if value is None else [Constant(name), value], {})
             return
         if found is not getattr(object, method):
             raise CannotCapture("side-effect", f"Setting the attribute `{name}` of {self.describe()}")
@@ -275,9 +275,10 @@ class ObjectValue(Value):
         """The class's ``__call__``."""
         if hasattr(self.cls, "__tcompile_inline__"):
             raise CannotCapture("compiled-by-itself", self.describe())
-        return self._special(tx, "__call__").call(tx, args, kwargs)
+        return self.special(tx, "__call__").call(tx, args, kwargs)
 
-    def _special(self, tx: Capture, name: str) -> Value:
+    def special(self, tx: Capture, name: str) -> Value:
+        """The class's own method ``name``, bound to the object."""
         cls = self.cls
         found = lookup(cls, name)
         if not isinstance(found, types.FunctionType):
@@ -313,7 +314,7 @@ class ObjectValue(Value):
 
     def call_method(self, tx: Capture, name: str, args: Sequence[Value]) -> Value:
         """What the class's own method ``name`` gives."""
-        return self._special(tx, name).call(tx, args, {})
+        return self.special(tx, name).call(tx, args, {})
 
     def store_item(self, tx: Capture, key: Value, value: Value) -> None:
         """The class's ``__setitem__``."""

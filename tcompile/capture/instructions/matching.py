@@ -1,0 +1,79 @@
+"""Instructions of match statements.
+
+Enters: a frame with the subject on its stack. Leaves: what the pattern binds, or None where it does not match.
+"""
+
+from __future__ import annotations
+
+import dis
+from typing import TYPE_CHECKING, Any
+
+from tcompile.capture.builtins import is_instance
+from tcompile.capture.instructions.registry import handler
+from tcompile.capture.protocols import attribute, has_attribute
+from tcompile.capture.sources import ConstantSource
+from tcompile.capture.values.base import Value
+from tcompile.capture.values.constant import Constant
+from tcompile.capture.values.container import DictValue, SequenceValue, constant_of, hashable
+from tcompile.capture.values.object import ObjectValue
+from tcompile.frontends.base import CannotCapture
+
+if TYPE_CHECKING:
+    from tcompile.capture.interpreter import Frame
+
+_SEQUENCE, _MAPPING, _MATCH_SELF = 1 << 5, 1 << 6, 1 << 22  # flags of a type
+
+
+@handler("MATCH_SEQUENCE", "MATCH_MAPPING")
+def _match_kind(f: Frame, i: dis.Instruction) -> None:
+    flag = _SEQUENCE if i.opname == "MATCH_SEQUENCE" else _MAPPING
+    subject = f.peek(1)
+    cls = subject.python_type
+    found = bool(cls.__flags__ & flag)
+    if isinstance(subject, ObjectValue):  # which a class joins by registering
+        where, text = ConstantSource.of(cls.__qualname__, cls), f"{cls.__qualname__} is a {i.opname[6:].lower()}"
+        f.tx.prologue.guard(where, f"bool({{}}.__flags__ & {flag}) is {found}", text, str(found))
+    f.push(Constant(found))
+
+
+@handler("MATCH_KEYS")
+def _match_keys(f: Frame, i: dis.Instruction) -> None:
+    subject, keys = f.peek(2), f.peek(1)
+    if not isinstance(subject, DictValue):
+        raise CannotCapture("unsupported-object", f"{subject.describe()} is matched with a mapping.")
+    plain = [hashable(key, "a key") for key in keys.iterate(f.tx)]
+    if len(set(plain)) != len(plain):
+        raise CannotCapture("operation-raises", "mapping pattern checks duplicate key")
+    matches = all(key in subject.keys for key in plain)
+    f.push(SequenceValue([subject.at(key) for key in plain], tuple) if matches else Constant(None))
+
+
+@handler("MATCH_CLASS")
+def _match_class(f: Frame, i: dis.Instruction) -> None:
+    subject, cls, names = f.pop_many(3)
+    f.push(_class_pattern(f, subject, cls, i.arg or 0, constant_of(names, "names")))
+
+
+def _class_pattern(f: Frame, subject: Value, cls: Value, count: int, names: tuple[str, ...]) -> Value:
+    plain: Any = constant_of(cls, "the class of a pattern")
+    if not isinstance(plain, type):
+        raise CannotCapture("operation-raises", "called match pattern must be a class")
+    if not is_instance(f.tx, subject, plain):
+        return Constant(None)
+    found: list[Value] = []
+    wanted: list[str] = []
+    if count:
+        if has_attribute(f.tx, cls, "__match_args__"):
+            args = attribute(f.tx, cls, "__match_args__")
+            wanted += [constant_of(name, "a name") for name in args.iterate(f.tx)][:count]
+        elif plain.__flags__ & _MATCH_SELF and count == 1:
+            found.append(subject)
+        if len(found) + len(wanted) != count:
+            raise CannotCapture("operation-raises", f"{plain.__name__}() accepts fewer positional sub-patterns")
+    if len({*wanted, *names}) != len(wanted) + len(names):
+        raise CannotCapture("operation-raises", f"{plain.__name__}() got multiple sub-patterns for one attribute")
+    for name in [*wanted, *names]:
+        if not has_attribute(f.tx, subject, name):
+            return Constant(None)
+        found.append(attribute(f.tx, subject, name))
+    return SequenceValue(found, tuple)
