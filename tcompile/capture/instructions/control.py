@@ -84,9 +84,9 @@ def _raise(f: Frame, i: dis.Instruction) -> None:
 
 @handler("BEFORE_WITH")
 def _with(f: Frame, i: dis.Instruction) -> None:
-    manager = f.pop()
-    if not isinstance(manager, ObjectValue):
-        raise CannotCapture("with-statement", manager.describe())
+    shown, manager = f.stack[-1].describe(), f.pop()
+    if not isinstance(manager, ObjectValue) or not manager.defines("__enter__", "__exit__"):
+        raise CannotCapture("with-statement", shown)
     enter, leave = manager.special(f.tx, "__enter__"), manager.special(f.tx, "__exit__")
     f.push(leave)
     f.push(enter.call(f.tx, [], {}))

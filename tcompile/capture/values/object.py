@@ -277,6 +277,10 @@ class ObjectValue(Value):
             raise CannotCapture("compiled-by-itself", self.describe())
         return self.special(tx, "__call__").call(tx, args, kwargs)
 
+    def defines(self, *names: str) -> bool:
+        """Whether the class defines these methods in Python."""
+        return all(isinstance(lookup(self.cls, name), types.FunctionType) for name in names)
+
     def special(self, tx: Capture, name: str) -> Value:
         """The class's own method ``name``, bound to the object."""
         cls = self.cls
