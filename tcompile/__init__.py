@@ -13,10 +13,13 @@ In a notebook: ``%load_ext tcompile``, then ``%%tcompile`` on a cell.
 from typing import Any
 
 from tcompile.api import (
+    allow_in_graph,
     associative_scan,
+    assume_constant_result,
     compile,
     cond,
     disable,
+    disallow_in_graph,
     explain,
     graph_break,
     is_compiling,
@@ -26,8 +29,11 @@ from tcompile.api import (
     mark_dynamic,
     mark_static,
     maybe_mark_dynamic,
+    nested_compile_region,
     reset,
+    run,
     scan,
+    substitute_in_graph,
     while_loop,
 )
 from tcompile.backends import list_backends, register_backend
@@ -53,7 +59,8 @@ def unload_ipython_extension(shell: Any) -> None:
 
 
 __all__ = [
-    "associative_scan", "compile", "cond", "config", "disable", "explain", "graph_break", "is_compiling",
-    "list_backends", "list_mode_options", "list_options", "load_ipython_extension", "map", "mark_dynamic",
-    "mark_static", "maybe_mark_dynamic", "register_backend", "reset", "scan", "set_logs", "set_stance", "while_loop",
+    "allow_in_graph", "associative_scan", "assume_constant_result", "compile", "cond", "config", "disable",
+    "disallow_in_graph", "explain", "graph_break", "is_compiling", "list_backends", "list_mode_options", "list_options",
+    "load_ipython_extension", "map", "mark_dynamic", "mark_static", "maybe_mark_dynamic", "nested_compile_region",
+    "register_backend", "reset", "run", "scan", "set_logs", "set_stance", "substitute_in_graph", "while_loop",
 ]  # fmt: skip

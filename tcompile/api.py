@@ -20,6 +20,13 @@ from tcompile.backends import check_backend
 from tcompile.capture.control_flow import associative_scan, cond, map, scan, while_loop
 from tcompile.capture.intrinsics import graph_break, is_compiling
 from tcompile.capture.marks import mark_dynamic, mark_static, maybe_mark_dynamic
+from tcompile.capture.treatments import (
+    allow_in_graph,
+    assume_constant_result,
+    disallow_in_graph,
+    nested_compile_region,
+    substitute_in_graph,
+)
 from tcompile.errors import InvalidArgument, InvalidType
 from tcompile.observe import bus, events
 from tcompile.observe.explain import ExplainOutput, Recorder
@@ -216,23 +223,57 @@ def reset() -> None:
 def disable(fn: F | None = None, recursive: bool = True, *, reason: str = "") -> Any:
     """Excludes ``fn`` from compilation: called from compiled code it is a graph break, and it runs in plain Python.
 
-    recursive: compiled functions that ``fn`` calls run in plain Python too. reason: shown in reports.
+    recursive: compiled functions that ``fn`` calls run in plain Python too. reason: shown in reports. Works as a
+    function, as ``@disable`` and as ``@disable(...)``. Raises InvalidType where an argument has the wrong kind.
     """
+    for name, value, kind in (("recursive", recursive, bool), ("reason", reason, str)):
+        if not isinstance(value, kind):
+            raise InvalidType(f"disable: {name} must be {kind.__name__}, got {type(value).__name__} {value!r}")
     if fn is None:
         return lambda function: disable(function, recursive, reason=reason)
-    if isinstance(fn, bool) or not callable(fn):
-        raise InvalidType(f"disable takes a function, got {type(fn).__name__} {_shown(fn)}")
+    if isinstance(fn, staticmethod | classmethod):
+        return type(fn)(disable(fn.__func__, recursive, reason=reason))
+    if isinstance(fn, bool | type) or not callable(fn):
+        raise InvalidType(f"disable takes a function, got {type(fn).__name__} {fn!r}")
     function = fn.function if isinstance(fn, CompiledFunction) else fn
+    if recursive:
+        plainly: Any = stance.set_stance("force_eager")(function)  # also for coroutines and generators
+        del plainly.__tcompile_stance__
+    else:
 
-    @functools.wraps(function)
-    def plainly(*args: Any, **kwargs: Any) -> Any:
-        if not recursive:
-            return function(*args, **kwargs)
-        with stance.set_stance("force_eager"):
+        @functools.wraps(function)
+        def plainly(*args: Any, **kwargs: Any) -> Any:
             return function(*args, **kwargs)
 
-    plainly.__tcompile_disabled__ = reason  # type: ignore[attr-defined]  # capture stops here
+    plainly.__tcompile_disabled__ = reason  # capture stops here
     return plainly
+
+
+def run(fn: F) -> Any:
+    """``fn`` frozen: a call uses what was compiled before and fits it, else runs in plain Python; nothing is compiled.
+
+    The same holds for the compiled functions that it calls. ``fn`` may be compiled already or be a plain function,
+    whose entries are those of ``compile(fn)``. Raises InvalidType where ``fn`` is no function.
+
+    >>> import numpy as np
+    >>> f = compile(lambda x: x + 1)
+    >>> frozen = run(f)
+    >>> frozen(np.ones(2)), len(f.entries)
+    (array([2., 2.]), 0)
+    """
+    if isinstance(fn, type) or not callable(fn):
+        raise InvalidType(f"run takes a function, got {type(fn).__name__} {fn!r}")
+    target = fn if isinstance(fn, CompiledFunction) else compile(fn)
+
+    @functools.wraps(fn)
+    def frozen(*args: Any, **kwargs: Any) -> Any:
+        now = stance.current()
+        if now.name == "force_eager":
+            return target(*args, **kwargs)
+        with stance.set_stance("eager_on_recompile", skip_guard_eval_unsafe=now.skip_guard_eval_unsafe):
+            return target(*args, **kwargs)
+
+    return frozen
 
 
 def run_cell(
@@ -279,7 +320,8 @@ def explain(fn: F, *args: Any, **kwargs: Any) -> Any:
 
 
 __all__ = [
-    "associative_scan", "bus", "compile", "compile_with", "cond", "disable", "events", "explain", "graph_break",
-    "is_compiling", "list_mode_options", "list_options", "map", "mark_dynamic", "mark_static", "maybe_mark_dynamic",
-    "reset", "run_cell", "scan", "while_loop",
-]
+    "allow_in_graph", "associative_scan", "assume_constant_result", "bus", "compile", "compile_with", "cond", "disable",
+    "disallow_in_graph", "events", "explain", "graph_break", "is_compiling", "list_mode_options", "list_options", "map",
+    "mark_dynamic", "mark_static", "maybe_mark_dynamic", "nested_compile_region", "reset", "run", "run_cell", "scan",
+    "substitute_in_graph", "while_loop",
+]  # fmt: skip

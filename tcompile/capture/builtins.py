@@ -19,7 +19,7 @@ from tcompile.capture.construction import OBJECT_FUNCTIONS, construct, enum_memb
 from tcompile.capture.operators import BINARY, COMPARE, binary, contains, identical, ordered, unary
 from tcompile.capture.protocols import advance, attribute, has_attribute, iterator
 from tcompile.capture.sources import AttributeSource, ComputedSource, ConstantSource, ItemSource
-from tcompile.capture.special import SPECIAL, refuse_marked
+from tcompile.capture.special import call_special
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.callable import FunctionValue, IteratorValue, MethodValue, PartialValue
@@ -55,10 +55,9 @@ def handles(*functions: Any) -> Callable[[Handler], Handler]:
 def call_constant(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     """The meaning of ``function(*args, **kwargs)``."""
     target = function.value
-    special = SPECIAL.get(id(target))
+    special = call_special(tx, function, args, kwargs)
     if special is not None:
-        return special(tx, function, args, kwargs)
-    refuse_marked(tx, target)
+        return special
     frontend = tx.frontend_of(target)
     if frontend is not None:
         plain = [arg.export(tx) for arg in args]

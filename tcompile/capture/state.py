@@ -26,6 +26,7 @@ from tcompile.capture.sources import (
     SizeSource,
     Source,
 )
+from tcompile.capture.treatments import treatment_of
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.callable import Cell, FunctionValue, GeneratorValue
@@ -106,6 +107,8 @@ class Capture:
     symbol_texts: dict[str, str] = field(default_factory=dict)
     objects: dict[Source, Any] = field(default_factory=dict)  # what was found at each place
     number_symbols: dict[str, tuple[SymInt, Source]] = field(default_factory=dict)
+    examples: dict[Node, Any] = field(default_factory=dict)  # what values are in this call, as far as it was asked
+    regions: list[Any] = field(default_factory=list)  # those that calls may share
     marked: dict[str, str] = field(default_factory=dict)  # symbols that must stay open, and the user's text for them
     _homes: dict[int, Source] = field(default_factory=dict)
     _outside: list[Value] = field(default_factory=list)  # the objects from outside that can change
@@ -231,11 +234,11 @@ class Capture:
         """Whether a call of ``value`` has a meaning of its own, or must not be followed."""
         from tcompile.capture.special import SPECIAL, is_marked
 
-        return id(value) in SPECIAL or is_marked(value)
+        return id(value) in SPECIAL or is_marked(value) or treatment_of(value) is not None
 
     def inlined_function(self, value: Any) -> types.FunctionType | None:
         """The user's function behind an already compiled one."""
-        if not self.options.enter_compiled:
+        if not self.options.enter_compiled or treatment_of(value) is not None:
             return None
         inner = getattr(type(value), "__tcompile_inline__", None)
         function = inner(value) if inner is not None else None

@@ -35,7 +35,7 @@ KINDS = {
 }  # fmt: skip
 _TINTS = ("#f59e0b", "#06b6d4", "#a855f7", "#84cc16", "#ec4899", "#6366f1")
 _CAPTIONS = {
-    "cond": ("if true", "if false"), "while_loop": ("while", "do"), "fori_loop": ("each step",),
+    "invoke": ("region",), "cond": ("if true", "if false"), "while_loop": ("while", "do"), "fori_loop": ("each step",),
     "scan": ("each step",), "map": ("each slice",),
 }  # fmt: skip
 

@@ -64,6 +64,7 @@ def _function(graph: Graph, name: str, outer: _Names, *, bind: bool = False) -> 
             bound = "" if least is None else f", at least {least}"
             yield f"    {symbol} = {source}  # {graph.env.hints[symbol]} at capture{bound}"
     above: str | None = None
+    printed: dict[Graph, str] = {}
     for node in graph.nodes:
         place = _place(node.location)
         if place != above and (place or above):
@@ -71,7 +72,11 @@ def _function(graph: Graph, name: str, outer: _Names, *, bind: bool = False) -> 
         above = place
         functions = []
         for region in node.regions:
-            functions.append(names.add(region.name))
+            if region in printed:  # several nodes share it
+                functions.append(printed[region])
+                continue
+            printed[region] = names.add(region.name)
+            functions.append(printed[region])
             for line in _function(region, functions[-1], names):
                 yield f"    {line}"
         yield f"    {_statement(node, functions, names)}"
@@ -94,7 +99,9 @@ def _statement(node: Node, functions: list[str], names: _Names) -> str:
 
 def states_type(node: Node) -> bool:
     """Whether the printed form has to say the type: no rule works it out from the operands."""
-    return node.op == "call" or (node.op != "get" and node.op in OPS and OPS[node.op].kind == "control")
+    if node.op in ("call", "python_call"):
+        return True
+    return node.op != "get" and node.op in OPS and OPS[node.op].kind == "control"
 
 
 def _operand(operand: Operand, names: _Names) -> str:

@@ -28,7 +28,7 @@ from tcompile.graph.types import Layout, ScalarType, TensorType, Type
 from tcompile.observe.events import UserLine
 from tcompile.observe.userline import format_stack
 
-_REGIONS = {"cond": 2, "while_loop": 2, "fori_loop": 1, "scan": 1, "map": 1}
+_REGIONS = {"invoke": 1, "cond": 2, "while_loop": 2, "fori_loop": 1, "scan": 1, "map": 1}
 
 
 def verify(graph: Graph) -> None:
@@ -102,8 +102,8 @@ def _check_type(graph: Graph, node: Node, op: Op) -> None:
         raise _error(graph, node, f"has {len(node.operands)} operands and takes {op.arity}")
     if bool(node.regions) != (op.name in _REGIONS):
         raise _error(graph, node, f"has {len(node.regions)} regions")
-    if op.name == "call":
-        return  # any type: its frontend stated it
+    if op.name in ("call", "python_call"):
+        return  # any type: whoever built it stated it
     if op.kind == "control":
         _CONTROL[op.name](graph, node)
         return
@@ -226,6 +226,13 @@ def _check_cond(graph: Graph, node: Node) -> None:
         _gives(graph, node, region, results)
 
 
+def _check_invoke(graph: Graph, node: Node) -> None:
+    results = _results(graph, node)
+    (region,) = node.regions
+    _takes(graph, node, region, _types(graph, node, node.operands))
+    _gives(graph, node, region, results)
+
+
 def _check_while(graph: Graph, node: Node) -> None:
     results, carried = _results(graph, node), _types(graph, node, node.operands)
     condition, body = node.regions
@@ -305,8 +312,8 @@ def _rows(graph: Graph, node: Node, types: Sequence[Type], length: Size | None) 
 
 
 _CONTROL: dict[str, Callable[[Graph, Node], None]] = {
-    "get": _check_get, "cond": _check_cond, "while_loop": _check_while, "fori_loop": _check_fori,
-    "scan": _check_scan, "map": _check_map,
+    "get": _check_get, "invoke": _check_invoke, "cond": _check_cond, "while_loop": _check_while,
+    "fori_loop": _check_fori, "scan": _check_scan, "map": _check_map,
 }  # fmt: skip
 
 

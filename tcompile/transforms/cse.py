@@ -43,7 +43,7 @@ def escaping_nodes(graph: Graph) -> set[Node]:
         if node in escaping:
             continue
         escaping.add(node)
-        if node.op != "input" and (OPS[node.op].kind in ("movement", "control") or node.op == "call"):
+        if node.op != "input" and (OPS[node.op].kind in ("movement", "control") or node.op in ("call", "python_call")):
             waiting.extend(node.inputs)
     return escaping
 

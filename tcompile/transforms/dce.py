@@ -20,12 +20,16 @@ def drop_dead(graph: Graph) -> Graph:
             needed.update(node.inputs)
     result = Graph(graph.name, graph.env)
     new: dict[Node, Node] = {}
+    regions: dict[Graph, Graph] = {}  # one that several nodes share stays one
     for node in graph.inputs:
         assert not isinstance(node.type, tuple)
         new[node] = result.input(node.name, node.type, node.location)
     for node in graph.nodes:
         if node in needed:
             operands = tuple(new[o] if isinstance(o, Node) else o for o in node.operands)
-            new[node] = keep(result, node, operands, tuple(map(drop_dead, node.regions)))
+            for region in node.regions:
+                if region not in regions:
+                    regions[region] = drop_dead(region)
+            new[node] = keep(result, node, operands, tuple(regions[region] for region in node.regions))
     result.outputs = [new[node] for node in graph.outputs]
     return result

@@ -20,11 +20,16 @@ Rule: TypeAlias = Callable[[Graph, Node, tuple[Operand, ...]], Node | None]
 def rewrite(graph: Graph, rule: Rule, inner: Pass) -> Graph:
     """``graph`` with ``rule`` applied to every node, and ``inner`` to every sub-graph of a node that it keeps."""
 
+    done: dict[Graph, Graph] = {}  # a region that several nodes share stays one
+
     def replace(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | None:
         made = rule(result, node, operands)
         if made is not None or not node.regions:
             return made
-        regions = tuple(inner(region) for region in node.regions)
+        for region in node.regions:
+            if region not in done:
+                done[region] = inner(region)
+        regions = tuple(done[region] for region in node.regions)
         return keep(result, node, operands, regions)
 
     return graph.rebuild(replace)

@@ -43,6 +43,7 @@ class Program:
     names: dict[str, Any] = field(default_factory=dict)
     arrays: dict[Node, str] = field(default_factory=dict)
     for_kernels: dict[Node, str] = field(default_factory=dict)  # where kernels read it, if not there
+    regions: dict[Graph, Callable[..., Any]] = field(default_factory=dict)  # those compiled: nodes may share one
 
     def build(self) -> tuple[str, Callable[..., tuple[Any, ...]]]:
         """Writes the program and executes its definition."""
@@ -316,7 +317,9 @@ class Program:
         region = node.regions[number]
         name = self._fresh(f"{node.name}_region_{number}")
         if free_symbols(region) <= set(region.symbol_inputs()):
-            return self._constant(name, self.compile_region(region))
+            if region not in self.regions:
+                self.regions[region] = self.compile_region(region)
+            return self._constant(name, self.regions[region])
         symbols = ", ".join(f"{s!r}: {s}" for s in self.schedule.graph.symbol_inputs())
         return f"interpret({self._constant(name, region)}, {{{symbols}}})"
 

@@ -4,8 +4,31 @@ Enters: calls of them. Leaves: ``SPECIAL``, what each call means to capture, and
 excluded. What these functions do in plain Python is in ``intrinsics`` and ``control_flow`` of the package above.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
 from tcompile.capture.special import control_flow, functions
 from tcompile.capture.special.functions import is_marked, refuse_marked
 from tcompile.capture.special.registry import SPECIAL
+from tcompile.capture.special.treated import call_treated
 
-__all__ = ["SPECIAL", "control_flow", "functions", "is_marked", "refuse_marked"]
+if TYPE_CHECKING:
+    from tcompile.capture.state import Capture
+    from tcompile.capture.values.base import Value
+    from tcompile.capture.values.constant import Constant
+
+
+def call_special(
+    tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]
+) -> Value | None:
+    """The value of a call that has a meaning of its own; None for all others. Raises where it must not be followed."""
+    handler = SPECIAL.get(id(function.value))
+    if handler is not None:
+        return handler(tx, function, args, kwargs)
+    refuse_marked(tx, function.value)
+    return call_treated(tx, function, args, kwargs)
+
+
+__all__ = ["SPECIAL", "call_special", "control_flow", "functions", "is_marked"]

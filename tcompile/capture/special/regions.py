@@ -7,8 +7,8 @@ function changes anything that exists outside of it, or returns what is no array
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,12 +34,18 @@ _NUMBERS = (bool, int, float, complex, np.generic)
 
 @dataclass
 class Region:
-    """A captured function: its graph, the leaves of its result, their structure, and the outer nodes it reads."""
+    """A captured function: its graph, its result, and the outer nodes that it reads.
+
+    ``leaves`` and ``spec`` are the result's arrays and structure. ``existing`` names, by identity, what the captured
+    code had made before.
+    """
 
     graph: Graph
-    leaves: list[Value]
-    spec: Any
-    outer: list[Node]
+    result: Value
+    existing: Collection[int]
+    leaves: list[Value] = field(default_factory=list)
+    spec: Any = None
+    outer: list[Node] = field(default_factory=list)
 
 
 def mismatch(what: str) -> CannotCapture:
@@ -49,11 +55,12 @@ def mismatch(what: str) -> CannotCapture:
 
 def capture_region(
     tx: Capture, name: str, types: Sequence[TensorType], call: Callable[[list[Value]], Value],
-    finish: Callable[[Region], list[Node]],
+    finish: Callable[[Region], list[Node]], tree: bool = True,
 ) -> Region:  # fmt: skip
     """Follows ``call`` on one new array for each of ``types``, in a graph of its own called ``name``.
 
-    ``finish`` gives the region's outputs; the operations that it adds are part of the region.
+    ``finish`` gives the region's outputs; the operations that it adds are part of the region. ``tree`` says that the
+    result must be a tree of arrays and numbers.
     """
     graph = Graph(name, tx.graph.env)
     inside: list[Value] = []
@@ -65,8 +72,9 @@ def capture_region(
     before = _state(tx)
     outside, tx.builder.graph = tx.builder.graph, graph
     try:
-        leaves, spec = flatten(tx, call(inside))
-        region = Region(graph, leaves, spec, [])
+        region = Region(graph, call(inside), before[0].keys())
+        if tree:
+            region.leaves, region.spec = flatten(tx, region.result)
         graph.outputs = finish(region)
     finally:
         tx.builder.graph = outside

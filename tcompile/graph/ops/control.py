@@ -4,7 +4,8 @@
 the carried values, regions ``(condition, body)``. ``fori_loop``: operands ``(start, stop, *carried)``, region
 ``body(i, *carried)``. ``scan``: operands ``(*init, *xs)``, attribute ``carry`` counts the first, region
 ``combine(*carry, *slices)`` gives the new carry and then the stacked parts. ``map``: operands ``xs``, region
-over one slice each. The node's type is a tuple; ``get`` reads result ``index``.
+over one slice each. ``invoke``: operands ``args``, region over them; several nodes may hold one region.
+The node's type is a tuple; ``get`` reads result ``index``.
 """
 
 from __future__ import annotations
@@ -55,6 +56,11 @@ def _map(*xs: Any, regions: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(np.stack(column) for column in zip(*rows, strict=True))
 
 
+def _invoke(*args: Any, regions: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple(regions[0](*args))
+
+
+define(Op("invoke", "control", None, _no_rule, _invoke))
 define(Op("cond", "control", None, _no_rule, _cond))
 define(Op("while_loop", "control", None, _no_rule, _while_loop))
 define(Op("fori_loop", "control", None, _no_rule, _fori_loop))

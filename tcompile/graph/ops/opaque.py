@@ -122,11 +122,12 @@ def _call_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> Ten
     raise GraphError("call: the frontend states the type; use Graph.append")
 
 
-def _fill(template: Any, operands: Sequence[Any]) -> Any:
+def fill(template: Any, operands: Sequence[Any]) -> Any:
+    """The arguments of a call: a template with each ``Slot(i)`` in it replaced by operand ``i``."""
     if isinstance(template, Slot):
         return operands[template.index]
     if isinstance(template, tuple):
-        return tuple(_fill(item, operands) for item in template)
+        return tuple(fill(item, operands) for item in template)
     return template
 
 
@@ -140,7 +141,7 @@ def resolve(target: str) -> Any:
 
 
 def _call(*operands: Any, target: str, args: tuple[Any, ...], kwargs: tuple[tuple[str, Any], ...]) -> Any:
-    return resolve(target)(*_fill(args, operands), **{k: _fill(v, operands) for k, v in kwargs})
+    return resolve(target)(*fill(args, operands), **{k: fill(v, operands) for k, v in kwargs})
 
 
 define(Op("matmul", "opaque", 2, _matmul_rule, np.matmul))

@@ -1,0 +1,193 @@
+"""What a user says about calls of a function inside compiled code.
+
+Enters: functions. Leaves: for a function that captured code calls, its ``Treatment``. In plain Python nothing changes:
+each of these returns the function itself. The table forgets a function when it dies, so that a cell which is run again
+leaves nothing behind. What the treatments mean to capture is in ``special.treated``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from tcompile.errors import InvalidArgument, InvalidType
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Treatment:
+    """How calls of a function are captured. ``replacement`` and ``fold`` belong to the kind ``substitute``."""
+
+    kind: Literal["allow", "disallow", "constant", "region", "substitute"]
+    replacement: types.FunctionType | None = None
+    fold: bool = False
+
+
+_table: dict[int, tuple[Callable[[], Any], Treatment]] = {}
+
+
+def treatment_of(function: Any) -> Treatment | None:
+    """How calls of ``function`` are captured; None where nothing was said about it."""
+    found = _table.get(id(function)) if _table else None
+    return found[1] if found is not None and found[0]() is function else None
+
+
+def allow_in_graph(fn: Any) -> Any:
+    """Makes a call of ``fn`` one operation of the graph: capture does not look inside, and calls it with real arrays.
+
+    ``fn`` must depend on its arguments alone, change nothing, and return new arrays, NumPy scalars, or a tuple or list
+    of these. It is called once more while the code is compiled, to see what it returns; a call that returns another
+    dtype or shape runs in plain Python. ``fn`` may be a list or tuple of functions. Returns ``fn``; a decorator.
+
+    Raises InvalidType for something that is no function.
+
+    >>> import numpy as np, tcompile
+    >>> @allow_in_graph
+    ... def ranks(x):
+    ...     return np.array(sorted(range(len(x)), key=lambda i: x[i]))
+    >>> tcompile.compile(lambda x: ranks(x * -1) + 1, fullgraph=True)(np.array([0.5, 2.0, 1.0]))
+    array([2, 3, 1])
+    """
+    return _treat("allow_in_graph", fn, Treatment("allow"))
+
+
+def disallow_in_graph(fn: Any) -> Any:
+    """Makes a call of ``fn`` a graph break: the call itself runs in plain Python.
+
+    ``fn`` may be a function of NumPy's, too, or a list or tuple of functions. Returns ``fn``; a decorator.
+    Raises InvalidType for something that is no function.
+    """
+    return _treat("disallow_in_graph", fn, Treatment("disallow"))
+
+
+def assume_constant_result(fn: F) -> F:
+    """Says that ``fn`` returns the same each time: it is called once, while code is compiled, and the result is kept.
+
+    The arguments of a call must be known at that time. Whether ``fn`` really returns the same is not checked. Returns
+    ``fn``; a decorator. Raises InvalidType for something that is no function.
+
+    >>> import numpy as np, tcompile
+    >>> @assume_constant_result
+    ... def order():
+    ...     print("read")
+    ...     return 3
+    >>> f = tcompile.compile(lambda x: x * order(), fullgraph=True)
+    >>> f(np.ones(2)), f(np.zeros(2))
+    read
+    (array([3., 3.]), array([0., 0.]))
+    """
+    return _treat("assume_constant_result", fn, Treatment("constant"))  # type: ignore[no-any-return]
+
+
+def nested_compile_region(fn: F) -> F:
+    """Makes ``fn`` a region: it is captured once for each kind of arguments, and calls of one kind share its graph.
+
+    For a function called many times, like a layer, this keeps graphs and compile times small. What ``fn`` computes is
+    not fused with the code around it. Its array results must be new arrays, and it may change nothing outside itself;
+    else the call is a graph break. Returns ``fn``; a decorator. Raises InvalidType for something that is no function.
+    """
+    return _treat("nested_compile_region", fn, Treatment("region"))  # type: ignore[no-any-return]
+
+
+def substitute_in_graph(
+    original: Callable[..., Any], *, can_constant_fold_through: bool = False
+) -> Callable[[F], F]:
+    """``@substitute_in_graph(original)`` over a Python function: captured code follows it where ``original`` is called.
+
+    For functions without Python code, which capture cannot look into. The Python function must do the same.
+    can_constant_fold_through: where all arguments are constants, ``original`` itself is called while compiling.
+    Raises InvalidType or InvalidArgument where one of the two is no function, or cannot be called like the other.
+
+    >>> import math, numpy as np, tcompile
+    >>> @substitute_in_graph(math.dist)
+    ... def dist(p, q, /):
+    ...     return np.sqrt(sum((a - b) ** 2 for a, b in zip(p, q)))
+    >>> tcompile.compile(lambda x: math.dist(x, [1.0, 2.0]) > 1, fullgraph=True)(np.array([1.0, 4.0]))
+    np.True_
+    """
+    if not callable(original):
+        raise InvalidType(f"substitute_in_graph: original must be a function, got {_shown(original)}")
+    if not isinstance(can_constant_fold_through, bool):
+        got = _shown(can_constant_fold_through)
+        raise InvalidType(f"substitute_in_graph: can_constant_fold_through must be bool, got {got}")
+
+    def substitute(function: F) -> F:
+        if not isinstance(function, types.FunctionType):
+            raise InvalidType(f"substitute_in_graph decorates a Python function, got {_shown(function)}")
+        _check_same_calls(original, function)
+        _put(original, Treatment("substitute", function, can_constant_fold_through))
+        return function
+
+    return substitute
+
+
+def _treat(name: str, fn: Any, treatment: Treatment) -> Any:
+    several = isinstance(fn, list | tuple) and treatment.kind in ("allow", "disallow")
+    functions = list(fn) if several else [fn]
+    for function in functions:
+        if isinstance(function, type) or not callable(function):
+            raise InvalidType(f"{name} takes a function, got {_shown(function)}")
+        if isinstance(function, types.MethodType):
+            raise InvalidType(f"{name} takes a function, got a bound method: give {function.__func__.__qualname__}")
+    for function in functions:
+        inner = getattr(type(function), "__tcompile_inline__", None)  # already compiled: the function behind it, too
+        for one in (function, *((inner(function),) if inner is not None else ())):
+            _put(one, treatment)
+    return fn
+
+
+def _put(function: Any, treatment: Treatment) -> None:
+    key = id(function)
+
+    def forget(reference: Any) -> None:
+        held = _table.get(key)
+        if held is not None and held[0] is reference:
+            del _table[key]
+
+    try:
+        reference: Callable[[], Any] = weakref.ref(function, forget)
+    except TypeError:
+        reference = lambda: function  # noqa: E731  # kept alive: it cannot be referred to in any other way
+    _table[key] = (reference, treatment)
+
+
+def _check_same_calls(original: Callable[..., Any], function: types.FunctionType) -> None:
+    """Raises InvalidArgument where a call that fits ``original`` would not fit ``function``."""
+    try:
+        theirs = list(inspect.signature(original).parameters.values())
+    except (ValueError, TypeError):
+        return  # a built-in that does not tell
+    mine = list(inspect.signature(function).parameters.values())
+    fewest, most = _positions(mine)
+    least, longest = _positions(theirs)
+    takes_any = any(p.kind is p.VAR_KEYWORD for p in mine)
+    named = {p.name for p in mine if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    missing = [p.name for p in theirs if p.kind is p.KEYWORD_ONLY and p.name not in named and not takes_any]
+    if fewest > least or most < longest or missing:
+        raise InvalidArgument(
+            f"substitute_in_graph: {function.__qualname__}{inspect.signature(function)} cannot be called like "
+            f"{getattr(original, '__qualname__', original)}{inspect.signature(original)}"
+        )
+
+
+def _positions(parameters: Sequence[inspect.Parameter]) -> tuple[int, float]:
+    """How many positional arguments are needed at least, and taken at most."""
+    plain = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    rest = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    return sum(p.default is p.empty for p in plain), float("inf") if rest else len(plain)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"
+
+
+__all__ = [
+    "Treatment", "allow_in_graph", "assume_constant_result", "disallow_in_graph", "nested_compile_region",
+    "substitute_in_graph", "treatment_of",
+]  # fmt: skip

@@ -1,0 +1,100 @@
+"""Calls of a user's Python function as one operation: a row of the op table.
+
+``python_call``: the attribute ``target`` names the function, ``args`` and ``kwargs`` hold its arguments with
+``Slot(i)`` standing for operand ``i``. The operands numbered in ``scalars`` are NumPy scalars to Python, all others of
+rank 0 are arrays. What the function returns is checked against ``expected``: a row
+``(dtype, shape, memory order, scalar)`` for each result. ``container`` is "" for one bare result, else "tuple" or
+"list". The node's type is a tuple; ``get`` reads it.
+
+Functions are held weakly, by a name of their own: a graph does not keep alive what its user has thrown away.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tcompile.errors import GraphError
+from tcompile.graph.ops.opaque import fill
+from tcompile.graph.ops.table import Op, define
+from tcompile.graph.types import TensorType
+
+_functions: dict[str, Callable[[], Any]] = {}
+_names: dict[int, str] = {}
+_numbers = itertools.count()
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """The name by which an operation calls ``function``; the same one each time."""
+    key = id(function)
+    known = _names.get(key)
+    if known is not None and _functions[known]() is function:
+        return known
+    name = f"{getattr(function, '__name__', 'function')}_{next(_numbers)}"
+
+    def forget(reference: Any) -> None:
+        _functions.pop(name, None)
+        if _names.get(key) == name:
+            del _names[key]
+
+    try:
+        _functions[name] = weakref.ref(function, forget)
+    except TypeError:  # it cannot be referred to weakly
+        _functions[name] = lambda: function
+    _names[key] = name
+    return name
+
+
+def call_python(
+    *operands: Any, target: str, args: tuple[Any, ...], kwargs: tuple[tuple[str, Any], ...], scalars: tuple[int, ...]
+) -> Any:
+    """Calls the function on real arrays. Raises GraphError where it is gone."""
+    held = _functions.get(target)
+    function = held() if held is not None else None
+    if function is None:
+        raise GraphError(f"the function called {target} is no more")
+    given = [_as_python(value, number in scalars) for number, value in enumerate(operands)]
+    return function(*fill(args, given), **{key: fill(value, given) for key, value in kwargs})
+
+
+def _as_python(value: Any, scalar: bool) -> Any:
+    if isinstance(value, np.ndarray | np.generic) and not value.ndim:
+        return np.asarray(value)[()] if scalar else np.asarray(value)
+    return value
+
+
+def _python_call(
+    *operands: Any, expected: tuple[tuple[Any, ...], ...], container: str, target: str, **attrs: Any
+) -> tuple[Any, ...]:
+    result = call_python(*operands, target=target, **attrs)
+    if type(result).__name__ != container and container:
+        raise GraphError(f"{target} returned {type(result).__name__} where {container} was seen")
+    results: tuple[Any, ...] = tuple(result) if container else (result,)
+    if len(results) != len(expected):
+        raise GraphError(f"{target} returned {len(results)} results where {len(expected)} were seen")
+    for value, (dtype, shape, order, scalar) in zip(results, expected, strict=True):
+        kind = isinstance(value, np.generic) if scalar else type(value) is np.ndarray
+        if not kind or value.dtype != np.dtype(dtype) or value.shape != shape:
+            raise GraphError(f"{target} returned {_shown(value)} where {dtype}{list(shape)} was seen")
+        if not scalar and not value.transpose(order).flags.c_contiguous:
+            raise GraphError(f"{target} returned an array in another memory order")
+        if any(isinstance(x, np.ndarray) and np.may_share_memory(value, x) for x in operands):
+            raise GraphError(f"{target} returned an argument, or a view of one")
+    return results
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, np.ndarray | np.generic):
+        return f"{type(value).__name__} {value.dtype}{list(value.shape)}"
+    return type(value).__name__
+
+
+def _no_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+    raise GraphError("python_call: whoever builds it states the types; use Graph.append")
+
+
+define(Op("python_call", "opaque", None, _no_rule, _python_call))
