@@ -108,13 +108,13 @@ def not_dynamic(axis: str, guard: str, stack: Sequence[UserLine]) -> InvalidArgu
 
 def _put(array: Any, axes: Sequence[int], mark: Mark) -> None:
     found = _table.get(id(array))
-    key = id(array)
+    key, table = id(array), _table  # by name here, for at exit the module's own names are gone first
     if found is None or found[0]() is not array:
 
         def forget(reference: weakref.ref[Any]) -> None:
-            held = _table.get(key)
+            held = table.get(key)
             if held is not None and held[0] is reference:
-                del _table[key]
+                del table[key]
 
         found = _table[key] = (weakref.ref(array, forget), {})
     found[1].update(dict.fromkeys(axes, mark))

@@ -142,12 +142,12 @@ def _treat(name: str, fn: Any, treatment: Treatment) -> Any:
 
 
 def _put(function: Any, treatment: Treatment) -> None:
-    key = id(function)
+    key, table = id(function), _table  # by name here, for at exit the module's own names are gone first
 
     def forget(reference: Any) -> None:
-        held = _table.get(key)
+        held = table.get(key)
         if held is not None and held[0] is reference:
-            del _table[key]
+            del table[key]
 
     try:
         reference: Callable[[], Any] = weakref.ref(function, forget)

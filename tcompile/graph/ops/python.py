@@ -36,10 +36,12 @@ def name_of(function: Callable[..., Any]) -> str:
         return known
     name = f"{getattr(function, '__name__', 'function')}_{next(_numbers)}"
 
+    functions, names = _functions, _names  # by name here, for at exit the module's own names are gone first
+
     def forget(reference: Any) -> None:
-        _functions.pop(name, None)
-        if _names.get(key) == name:
-            del _names[key]
+        functions.pop(name, None)
+        if names.get(key) == name:
+            del names[key]
 
     try:
         _functions[name] = weakref.ref(function, forget)
