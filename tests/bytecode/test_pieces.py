@@ -1,0 +1,71 @@
+"""Decoding, tables and single pieces, each by itself."""
+
+import dis
+import functools
+import gc
+import itertools
+import weakref
+
+import pytest
+
+from bytecode.programs import PROGRAMS
+from tcompile.bytecode import analyse, assemble, build, decode, exceptions, positions
+
+
+@pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)
+def test_decode_is_what_dis_says(function):
+    stream = decode.Stream(function.__code__)
+    said = [i for i in dis.get_instructions(function) if i.opname not in ("EXTENDED_ARG", "CACHE")]
+    assert [decode.NAME[op] for op in stream.ops] == [i.opname for i in said]
+    assert [arg for arg, i in zip(stream.args, said, strict=True) if i.arg is not None] == [
+        i.arg for i in said if i.arg is not None
+    ]
+    jumps = {i: said[i].argval for i, target in enumerate(stream.target) if target >= 0}
+    for i, where in jumps.items():
+        target = stream.target[i]
+        assert stream.begin[target] * 2 <= where <= said[target].offset
+
+
+@pytest.mark.parametrize("size", range(1, 6))
+def test_arrange(size):
+    for wanted in itertools.permutations(range(size)):
+        stack = list(range(size))
+        code = assemble.arrange(stack, wanted)
+        assert set(code[::2]) <= {decode.OP["SWAP"]}
+        for depth in code[1::2]:
+            stack[-1], stack[-depth] = stack[-depth], stack[-1]
+        assert tuple(stack) == wanted
+
+
+@pytest.mark.parametrize("value", [0, 63, 64, 4095, 4096, 300_000])
+def test_exception_table_numbers(value):
+    entries = [(value, value + 7, 2 * value, 3, 1), (value + 7, 2 * value + 8, 0, 0, 0)]
+    assert exceptions.parse(exceptions.write(entries)) == entries
+
+
+@pytest.mark.parametrize("line", [1, 40, 5, 70_000])
+def test_lines(line):
+    table = positions.plain(10, 3, 20) + positions.plain(line, 10, 9) + positions.plain(None, line, 3)
+    code = test_lines.__code__.replace(co_linetable=table, co_firstlineno=3)
+    assert [where[0] for where in code.co_positions()] == [10] * 20 + [line] * 9 + [None] * 3
+    lines, last = positions.lines(positions.parse(table), 3)
+    assert (lines, last) == ([10] * 20 + [line] * 9 + [None] * 3, line)
+
+
+def test_code_is_freed_with_its_function():
+    class Region:
+        def __call__(self, *values):
+            return None
+
+    regions = []
+
+    def call(offset):
+        region = Region()
+        regions.append(weakref.ref(region))
+        return region
+
+    host = build(analyse(functools.wraps.__code__), call)
+    assert regions and all(region() is not None for region in regions)
+    del host
+    gc.collect()
+    assert all(region() is None for region in regions)
