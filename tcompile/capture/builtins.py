@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.construction import OBJECT_FUNCTIONS, construct, enum_member, make_super, makes_instances
+from tcompile.capture.library import GETTERS, LIBRARY, call_getter
 from tcompile.capture.operators import BINARY, COMPARE, binary, contains, identical, ordered, unary
 from tcompile.capture.protocols import advance, attribute, has_attribute, iterator
 from tcompile.capture.sources import AttributeSource, ComputedSource, ConstantSource, ItemSource
@@ -25,7 +26,13 @@ from tcompile.capture.values.base import Value
 from tcompile.capture.values.callable import FunctionValue, IteratorValue, MethodValue, PartialValue
 from tcompile.capture.values.classes import plain_constructor, plain_named_tuple
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
-from tcompile.capture.values.container import DictValue, RangeValue, SequenceValue, SliceValue, constant_of
+from tcompile.capture.values.container import (
+    DictValue,
+    RangeValue,
+    SequenceValue,
+    SliceValue,
+    constant_of,
+)
 from tcompile.capture.values.sets import SetValue, collection
 from tcompile.frontends.base import CannotCapture
 
@@ -36,7 +43,7 @@ Handler = Callable[["Capture", Sequence[Value], Mapping[str, Value]], Value]
 _TABLE: dict[Any, Handler] = {}
 _IO = (builtins.print, builtins.open, builtins.input)
 _PURE = {
-    divmod, hash, ord, chr, repr, format, str, bytes, complex, ascii, bin, hex, oct, callable, type(None),
+    divmod, hash, ord, chr, repr, format, str, bytes, complex, ascii, bin, hex, oct, type(None),
     *(f for f in vars(math).values() if callable(f)), operator.index,
 }  # fmt: skip
 
@@ -74,6 +81,8 @@ def call_constant(tx: Capture, function: Constant, args: Sequence[Value], kwargs
         return handler(tx, args, kwargs)
     if isinstance(target, type) and plain_named_tuple(target) and plain_constructor(target):
         return _named_tuple(tx, target, args, kwargs)
+    if type(target) in GETTERS:
+        return call_getter(tx, target, args, kwargs)
     if isinstance(target, type) and issubclass(target, enum.Enum):
         return enum_member(tx, target, args, kwargs)
     if makes_instances(target):
@@ -193,18 +202,41 @@ _TABLE[tuple] = _collect(tuple)
 
 @handles(dict)
 def _dict(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-    items: dict[Any, Value] = {}
+    made = DictValue({})
     for arg in args:
         if isinstance(arg, DictValue):
-            items.update(arg.items)
+            made.method(tx, "update", [arg], {})
             continue
         for pair in arg.iterate(tx):
             parts = list(pair.iterate(tx))
             if len(parts) != 2:
                 raise CannotCapture("operation-raises", "dict() of items that are no pairs")
-            items[constant_of(parts[0], "a dict key")] = parts[1]
-    items.update(kwargs)
-    return DictValue(items)
+            made.store_item(tx, parts[0], parts[1])
+    made.method(tx, "update", [], kwargs)
+    return made
+
+
+@handles(dict.fromkeys)
+def _fromkeys(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    made = DictValue({})
+    for key in args[0].iterate(tx):
+        made.store_item(tx, key, args[1] if len(args) > 1 else Constant(None))
+    return made
+
+
+@handles(tuple.__new__)
+def _tuple_new(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    cls = constant_of(args[0], "a class")
+    items = list(args[1].iterate(tx)) if len(args) > 1 else []
+    if cls is not tuple and not (plain_named_tuple(cls) and len(items) == len(cls._fields)):
+        raise CannotCapture("unknown-function", "`tuple.__new__`")
+    return SequenceValue(items, cls)
+
+
+@handles(callable)
+def _callable(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    (value,) = args
+    return Constant(callable(value.value) if isinstance(value, Constant) else issubclass(value.python_type, Callable))  # type: ignore[arg-type]
 
 
 @handles(enumerate)
@@ -289,14 +321,19 @@ def _sum(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Val
 
 def _extreme(function: Callable[..., Any], sign: str) -> Handler:
     def extreme(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-        _no_keywords(function.__name__, kwargs)
-        values = list(args[0].iterate(tx)) if len(args) == 1 else list(args)
-        if not values:
+        if not kwargs.keys() <= {"key", "default"} or (len(args) > 1 and "default" in kwargs):
+            raise CannotCapture("operation-raises", f"{function.__name__}() with {sorted(kwargs)}")
+        key = kwargs.get("key", Constant(None))
+        best: Value | None = None
+        rank: Value | None = None
+        for value in args[0].iterate(tx) if len(args) == 1 else args:
+            own = value if key.is_none else key.call(tx, [value], {})
+            if rank is None or binary(tx, sign, own, rank).truth(tx):
+                best, rank = value, own
+        if best is None:
+            best = kwargs.get("default")
+        if best is None:
             raise CannotCapture("operation-raises", f"{function.__name__}() of an empty sequence")
-        best = values[0]
-        for value in values[1:]:
-            if binary(tx, sign, value, best).truth(tx):
-                best = value
         return best
 
     return extreme
@@ -466,12 +503,14 @@ def _register_operators() -> None:
 _register_operators()
 _TABLE.update({function: row[2] for function, row in OBJECT_FUNCTIONS.items()})
 _TABLE[super] = make_super
+_TABLE.update({function: row[2] for function, row in LIBRARY.items()})
 _ARITY: dict[Any, tuple[int, int]] = {
     len: (1, 1), range: (1, 3), slice: (1, 3), set: (0, 1), frozenset: (0, 1),
     list: (0, 1), tuple: (0, 1), dict: (0, 1), enumerate: (1, 2),
     zip: (0, 9999), map: (2, 99), filter: (2, 2), reversed: (1, 1), iter: (1, 1), next: (1, 2), sum: (1, 2),
     min: (1, 9999), max: (1, 9999), any: (1, 1), all: (1, 1), sorted: (1, 1), abs: (1, 1), bool: (0, 1),
-    super: (0, 2), **{function: row[:2] for function, row in OBJECT_FUNCTIONS.items()},
+    super: (0, 2), **{function: row[:2] for function, row in (OBJECT_FUNCTIONS | LIBRARY).items()},
+    dict.fromkeys: (1, 2), tuple.__new__: (1, 2), callable: (1, 1),
     isinstance: (2, 2), types.MethodType: (2, 2),
     issubclass: (2, 2), getattr: (2, 3), hasattr: (2, 2), setattr: (3, 3), delattr: (2, 2),
     functools.partial: (1, 9999), functools.reduce: (2, 3),

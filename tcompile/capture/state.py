@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 MAX_DEPTH = 64
 _CHANGEABLE = (ArrayValue, SequenceValue, DictValue, SetValue, ObjectValue)
 _QUIET = (int, float, bool, str, type(None), type)  # folding these warns of nothing
+_FIXED_MODULES = ("math", "operator", "builtins", "itertools")
 _OURS = ("tcompile", "tcompile_jupyter")  # our own functions are called, never followed
 
 
@@ -247,7 +248,7 @@ class Capture:
     def is_library_name(self, module: str) -> bool:
         """Whether what a module holds is taken as fixed (array libraries and the standard library's math)."""
         root = module.partition(".")[0]
-        return root in ("math", "operator", "builtins") or any(root == frontend.name for frontend in self.frontends)
+        return root in _FIXED_MODULES or any(root == frontend.name for frontend in self.frontends)
 
     def is_fixed(self, value: Any) -> bool:
         """Whether a library says that the identity of ``value`` is all there is to know."""

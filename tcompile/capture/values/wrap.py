@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 import functools
 import math
+import operator
 import types
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 _BY_IDENTITY = (
     types.ModuleType, types.BuiltinFunctionType, type, types.MethodWrapperType, types.WrapperDescriptorType,
     types.MethodDescriptorType, types.GenericAlias, enum.Enum,
+    operator.itemgetter, operator.attrgetter, operator.methodcaller,
 )  # fmt: skip
 _KEYS = (str, int, bytes, bool, type(None), type)  # whose equality and hash run no user's code
 _MAX_ITEMS = 1000
