@@ -33,9 +33,10 @@ from tcompile.observe.explain import ExplainOutput, Recorder
 from tcompile.observe.history import history
 from tcompile.runtime import cache as caches
 from tcompile.runtime import cell
-from tcompile.runtime.cache import Entry, FunctionCache, Settings
+from tcompile.runtime.cache import Entry, FunctionCache, Region, Settings
 from tcompile.runtime.cell import run_statements
 from tcompile.runtime.dispatch import CompiledFunction, on_rebuild
+from tcompile.runtime.regions import Compiler
 
 F = Callable[..., Any]
 _MODES: dict[str, dict[str, Any]] = {"default": {}}
@@ -45,24 +46,13 @@ _AROUND_METHODS = (property, functools.cached_property, functools.partialmethod)
 _OLD_NAMES = {"nopython": "fullgraph", "model": "fn", "cache_size_limit": "tcompile.config.recompile_limit"}
 
 
-def compile_call(
-    function: types.FunctionType, values: Sequence[Any], cache: FunctionCache, settings: Settings,
-    reasons: Sequence[str],
+def compile_region(
+    cache: FunctionCache, region: Region, values: Sequence[Any], reasons: Sequence[str], compiler: Compiler
 ) -> Entry:
     """The compiler, loaded when something is first compiled: capture and the frontends are most of our code."""
-    from tcompile import compiler
+    from tcompile import compiler as pipeline
 
-    return compiler.compile_call(function, values, cache, settings, reasons)
-
-
-def compile_cell(
-    function: types.FunctionType, values: Sequence[Any], cache: FunctionCache, settings: Settings,
-    reasons: Sequence[str],
-) -> Entry:
-    """The compiler for the statements of a cell."""
-    from tcompile import compiler
-
-    return compiler.compile_cell(function, values, cache, settings, reasons)
+    return pipeline.compile_region(cache, region, values, reasons, compiler)
 
 
 @overload
@@ -136,11 +126,11 @@ def compile_with(fn: Any, settings: Settings, disable: bool = False) -> Any:
     if wraps_function:
         return kind(compile_with(fn.__func__, settings))
     if kind is CompiledFunction:
-        return CompiledFunction(fn.function, settings, compile_call)
+        return CompiledFunction(fn.function, settings, compile_region)
     if kind is types.FunctionType:
         if hasattr(fn, "__tcompile_disabled__"):
             return fn
-        return CompiledFunction(fn, settings, compile_call)
+        return CompiledFunction(fn, settings, compile_region)
     if kind is types.MethodType:
         inner = compile_with(fn.__func__, settings)
         return types.MethodType(inner, fn.__self__) if inner is not fn.__func__ else fn
@@ -161,7 +151,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 200 else text[:197] + "..."
 
 
-on_rebuild(lambda function, settings: CompiledFunction(function, settings, compile_call))
+on_rebuild(lambda function, settings: CompiledFunction(function, settings, compile_region))
 compile.set_stance = stance.set_stance  # type: ignore[attr-defined]  # where the tutorial's readers look for it
 
 
@@ -287,7 +277,7 @@ def run_cell(
     check_backend(backend)
     _check_mode(mode)
     settings = Settings(fullgraph, dynamic, backend, _check_options(_MODES[mode or "default"]))
-    run_statements(body.body, filename, namespace, settings, compile_cell)
+    run_statements(body.body, filename, namespace, settings, compile_region)
 
 
 def explain(fn: F, *args: Any, **kwargs: Any) -> Any:
@@ -309,8 +299,9 @@ def explain(fn: F, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(function, CompiledFunction):
             raise InvalidType(f"explain takes a function with Python code, got {fn!r}")
         plain = function.function
-        private = FunctionCache(plain.__qualname__, next(caches.numbers))
-        alone = CompiledFunction(plain, function.settings, compile_call, private)
+        private = FunctionCache.of(plain, function.settings)
+        private.callees = {}
+        alone = CompiledFunction(plain, function.settings, compile_region, private)
         me = threading.get_ident()
         with Recorder() as recorder, stance.set_stance("default"):
             alone(*bound, **kwargs)

@@ -56,6 +56,8 @@ def kept_or_dropped(frame: FrameType) -> bool:
             above, copies = 0, copies - 1
         elif name in _STORE_DEPTH and above > _STORE_DEPTH[name]:
             above -= _STORE_DEPTH[name] + 1
+        elif name == "LOAD_CONST" and isinstance(frame.f_code.co_consts[argument], list):
+            position = _past_gate(code, position)
         elif name in _PUSHES:
             above += _effect(opcode, argument)
         elif name in _LEAVES:
@@ -77,6 +79,16 @@ def kept_or_dropped(frame: FrameType) -> bool:
             return True
         argument = 0
     return False
+
+
+def _past_gate(code: bytes, position: int) -> int:
+    """Where the user's code goes on after a gate of a host (the only constants that are lists), once it is loaded."""
+    while not dis.opname[code[position]].endswith("IF_TRUE"):
+        position += 2
+    position += 2
+    while dis.opname[code[position]] == "CACHE":
+        position += 2
+    return position
 
 
 def _effect(opcode: int, argument: int) -> int:

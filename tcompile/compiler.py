@@ -1,11 +1,13 @@
 """The pipeline as one column of named steps.
 
-Enters: a function, the values of its parameters in one call, its cache and settings. Leaves: one entry for the cache.
-Exists so that a reader sees the whole compiler at once: capture, transforms, backend, entry program.
+Enters: the cache of a function, the region where a stretch of it starts, and what the frame holds there. Leaves: one
+entry for the region. Exists so that a reader sees the whole compiler at once: capture, transforms, backend, entry
+program.
 """
 
 from __future__ import annotations
 
+import functools
 import time
 import types
 import warnings
@@ -16,10 +18,10 @@ from tcompile import transforms
 from tcompile.backends import Backend, find_backend
 from tcompile.capture.breaks import GraphBreak
 from tcompile.capture.driver import Outcome, capture
-from tcompile.capture.entries import local_names
-from tcompile.capture.guards import LoadStep, Prologue
+from tcompile.capture.entries import Start, start_of
+from tcompile.capture.guards import Guard, LoadStep, Prologue
 from tcompile.capture.program import Captured
-from tcompile.capture.sources import LocalSource
+from tcompile.capture.sources import ParameterSource
 from tcompile.capture.state import CaptureOptions
 from tcompile.config import config
 from tcompile.errors import BackendError, InvalidArgument, InvalidType, StanceError, Unsupported
@@ -36,82 +38,88 @@ from tcompile.observe.events import (
     RecompileStarted,
     UserLine,
 )
-from tcompile.runtime.cache import Entry, FunctionCache, Settings
+from tcompile.runtime.cache import Entry, FunctionCache, Region
+from tcompile.runtime.host import host_of, open_gates
+from tcompile.runtime.regions import Compiler
 
 _FOR_THE_USER = (BackendError, InvalidArgument, InvalidType, StanceError)
 FRONTENDS: tuple[Frontend, ...] = (NumPyFrontend(),)
 
 
-def compile_cell(
-    function: types.FunctionType, values: Sequence[Any], cache: FunctionCache, settings: Settings,
-    reasons: Sequence[str],
+def compile_region(
+    cache: FunctionCache, region: Region, values: Sequence[Any], reasons: Sequence[str], compiler: Compiler
 ) -> Entry:
-    """``compile_call`` for the statements of a cell: compiled functions that they call keep entries of their own."""
-    return compile_call(function, values, cache, settings, reasons, whole_program=False)
-
-
-def compile_call(
-    function: types.FunctionType,
-    values: Sequence[Any],
-    cache: FunctionCache,
-    settings: Settings,
-    reasons: Sequence[str],
-    whole_program: bool = True,
-) -> Entry:
-    """Compiles one kind of call.
+    """Compiles one stretch of a function, from ``region``, for parameters such as ``values``.
 
     Raises Unsupported for a graph break under ``fullgraph``, BackendError where the backend fails, and StanceError
     where the function changes the stance. An interrupt leaves the cache as it was.
     """
+    settings = cache.settings
     index = cache.compiles
     compile_id = f"{cache.number}/{index}"
     started = time.perf_counter()
     phases: dict[str, float] = {}
     # Before any work: a backend that is gone is refused, and the first use of LLVM in a process loads it here.
     backend = _timed(phases, "load", lambda: find_backend(settings.backend))
-    about: dict[str, Any] = {
-        "function": function.__qualname__, "compile_id": compile_id, "cell": bus.current_cell.get(),
-    }
-    code = function.__code__
-    where = UserLine(file=code.co_filename, line=code.co_firstlineno, function=code.co_name)
-    bus.emit(CompileStarted(**about, reason="; ".join(reasons) or "first call", where=where))
-    if index and reasons:
+    about: dict[str, Any] = {"function": cache.name, "compile_id": compile_id, "cell": bus.current_cell.get()}
+    code = cache.code
+    again = bool(region.entries)
+    bus.emit(CompileStarted(**about, reason="; ".join(reasons) or "first call", where=_where(code, region)))
+    if again and reasons:
         bus.emit(RecompileStarted(**about, number=index, reasons=tuple(reasons)))
 
+    def capture_it() -> Outcome:
+        return capture(
+            code, cache.namespace, region.start, values, name=f"graph_{cache.number}_{index}", frontends=FRONTENDS,
+            options=CaptureOptions(settings.dynamic, config.max_instructions, settings.enter_compiled),
+            profile=cache.profile, host=lambda: host_of(cache, code, compiler),
+        )  # fmt: skip
+
     try:
-        outcome = _timed(phases, "capture", lambda: _capture(function, values, cache, settings, index, whole_program))
+        outcome = _timed(phases, "capture", capture_it)
     except _FOR_THE_USER:
         raise
     except Exception as error:
-        outcome = _our_bug(function, values, error)
+        outcome = _our_bug(cache.name, region, values, error)
     broke = outcome.graph_break
-    if broke is not None and broke.reason.id != "compiled-by-itself":
-        _tell_break(about, broke)
+    if broke is not None and not broke.reason.silent:
         if settings.fullgraph:
             raise Unsupported(broke.full_text())
+        _note_break(cache, about, broke)
     captured = outcome.captured
-    graph = captured.graph
-    if graph is not None and not config.stress_capture and _no_work(graph, values):
-        captured, graph = _without_arrays(function, values), None
+    whole = captured.exit is None and region is cache.first
+    if captured.does_nothing and not (whole and not _no_work(captured.graph, values)):
+        if not config.stress_capture or captured.exit == region.start.offset:
+            captured = captured.as_plain()
     compiled: Callable[..., Any] | None = None
-    if graph is not None:
+    if captured.graph is not None:
         try:
-            compiled = _compile_graph(graph, captured, function, values, backend, about, phases)
+            compiled = _compile_graph(captured.graph, captured, values, backend, about, phases)
         except _FOR_THE_USER:
             raise
         except Exception as error:
-            outcome = _our_bug(function, values, error)
-            captured, graph, broke = outcome.captured, None, outcome.graph_break
-    run = _timed(phases, "entry", lambda: captured.entry(compiled))
+            outcome = _our_bug(cache.name, region, values, error)
+            captured, broke = outcome.captured, outcome.graph_break
+            assert broke is not None
+            _note_break(cache, about, broke)
+    route: tuple[bool, ...] = ()
+    if captured.exit is not None and cache.host is not None:
+        open_gates(cache.host, captured, region)
+        if captured.graph is not None:
+            route = cache.host.route(captured.exit)
+    follow = functools.partial(compiler.follow, cache)
 
+    def program(keep: Callable[[Guard], bool] = lambda guard: True) -> Callable[..., Any]:
+        return captured.entry(compiled, route, follow, keep)
+
+    run = _timed(phases, "entry", program)
     milliseconds = (time.perf_counter() - started) * 1e3
     kernels = tuple(getattr(compiled, "kernels", ()))
-    entry = Entry(index, captured, run, compiled, graph, broke, kernels, milliseconds)
+    entry = Entry(index, captured, run, program, compiled, captured.graph, broke, kernels, milliseconds)
     cache.compiles += 1
-    if broke is not None:
-        cache.breaks.append(broke)
-    if index and reasons:
+    if again and reasons:
         cache.recompiles.append(tuple(reasons))
+    graph = captured.graph
     bus.emit(
         CompileFinished(
             **about, outcome="plain" if graph is None else "compiled", backend=settings.backend_name,
@@ -121,54 +129,62 @@ def compile_call(
     return entry
 
 
-def _capture(
-    function: types.FunctionType, values: Sequence[Any], cache: FunctionCache, settings: Settings, index: int,
-    enter_compiled: bool,
-) -> Outcome:
-    return capture(
-        function, values, name=f"graph_{cache.number}_{index}", frontends=FRONTENDS,
-        options=CaptureOptions(settings.dynamic, config.max_instructions, enter_compiled), profile=cache.profile,
-    )
+def _note_break(cache: FunctionCache, about: dict[str, Any], broke: GraphBreak) -> None:
+    """Keeps a break, and tells it where it is new: a caller of this function may have met it already."""
+    if any(broke.same_place(other) for other in cache.breaks):
+        return
+    cache.breaks.append(broke)
+    if not any(broke.same_place(other) for other in cache.callers_breaks):
+        _tell_break(about, broke)
 
 
-def _our_bug(function: types.FunctionType, values: Sequence[Any], error: Exception) -> Outcome:
-    """A bug of tcompile's: a warning says so and the function runs in plain Python; ``config.verify`` raises it."""
+def _where(code: types.CodeType, region: Region) -> UserLine:
+    """The user's line at which a region starts."""
+    line = code.co_firstlineno
+    if region.start.slots or region.start.offset != start_of(code).offset:
+        lines = ((start, at) for start, end, at in code.co_lines() if at and start <= region.start.offset < end)
+        line = next((at for _, at in lines), line)
+    return UserLine(file=code.co_filename, line=line, function=code.co_name)
+
+
+def _our_bug(name: str, region: Region, values: Sequence[Any], error: Exception) -> Outcome:
+    """A bug of tcompile's: a warning says so and the frame runs in plain Python; ``config.verify`` raises it."""
     if config.verify:
         raise error
     what = f"{type(error).__name__}: {error}"[:300]
     warnings.warn(
-        f"tcompile failed on {function.__qualname__}, which runs in plain Python for such calls. This is a bug of "
+        f"tcompile failed on {name}, which runs in plain Python for such calls. This is a bug of "
         f"tcompile's; please report it with the function and this text: {what}",
         stacklevel=7,
     )
     broke = GraphBreak("internal-error", f"{what}.", ())
-    return Outcome(_without_arrays(function, values), broke)
+    return Outcome(_by_types(region.start, values), broke)
 
 
-def _no_work(graph: Graph, values: Sequence[Any]) -> bool:
+def _no_work(graph: Graph | None, values: Sequence[Any]) -> bool:
     """Whether an entry would do nothing for arrays: no operations, no results, and no array among the arguments."""
+    if graph is None:
+        return True
     if graph.nodes or graph.outputs:
         return False
     return not any(frontend.type_of(value) is not None for value in values for frontend in FRONTENDS)
 
 
-def _without_arrays(function: types.FunctionType, values: Sequence[Any]) -> Captured:
-    """The program of a call without array work: plain Python for arguments of these types."""
-    names = local_names(function.__code__)
+def _by_types(start: Start, values: Sequence[Any]) -> Captured:
+    """The program that runs in plain Python wherever the parameters have these types."""
     prologue = Prologue()
-    for position, (name, value) in enumerate(zip(names, values, strict=True)):
+    for position, (name, value) in enumerate(zip(start.names, values, strict=True)):
         cls = type(value)
         prologue.guard(
-            LocalSource(position, name), f"type({{}}) is {prologue.constant(cls)}",
+            ParameterSource(position, name), f"type({{}}) is {prologue.constant(cls)}",
             f"type({name}) is {cls.__qualname__}", cls.__qualname__, "type",
         )
-    return Captured(None, prologue, len(names), plain_reason="no array work")
+    return Captured(None, prologue, start.arity, plain_reason="internal-error")
 
 
 def _compile_graph(
     graph: Graph,
     captured: Captured,
-    function: types.FunctionType,
     values: Sequence[Any],
     backend: Backend,
     about: dict[str, Any],
@@ -191,7 +207,7 @@ def _compile_graph(
     final = graph
     if backend.transformed:
         final = _timed(phases, "transforms", lambda: transforms.run(graph, check))
-    examples = _example_inputs(graph, captured, function, values)
+    examples = _example_inputs(captured, values)
     try:
         compiled = _timed(phases, "backend", lambda: backend.compile(final, examples))
     except Exception as error:
@@ -204,11 +220,9 @@ def _compile_graph(
     return made
 
 
-def _example_inputs(
-    graph: Graph, captured: Captured, function: types.FunctionType, values: Sequence[Any]
-) -> list[Any]:
+def _example_inputs(captured: Captured, values: Sequence[Any]) -> list[Any]:
     """The inputs of this call, for backends that look at them (ours do not need to)."""
-    variables: dict[str, Any] = {"F": function, **{f"l{i}": v for i, v in enumerate(values)}}
+    variables: dict[str, Any] = {f"p{i}": value for i, value in enumerate(values)}
     for step in captured.prologue.steps:
         if isinstance(step, LoadStep):
             variables[step.variable] = eval(step.code, captured.prologue.constants, variables)
@@ -232,4 +246,4 @@ def _timed(phases: dict[str, float], name: str, run: Callable[[], Any]) -> Any:
         phases[name] = phases.get(name, 0.0) + (time.perf_counter() - started) * 1e3
 
 
-__all__ = ["FRONTENDS", "compile_call"]
+__all__ = ["FRONTENDS", "compile_region"]

@@ -100,6 +100,12 @@ class Config:
         " which otherwise is plain Python's.",
     )
 
+    stress_breaks = Setting(
+        0,
+        "For tests of tcompile itself: break the graph after this many instructions, wherever that is; 0 does not.",
+        minimum=0,
+    )
+
     def patch(self, **values: bool | int) -> Patch:
         """Changes settings for the length of a ``with`` block, or of a decorated function's calls.
 

@@ -158,6 +158,10 @@ class Analysis:
         self._structure()
         self._forward()
         self._backward()
+        # At its start a function gives all its parameters, as its caller does.
+        parameters = code.co_argcount + code.co_kwonlyargcount
+        parameters += bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
+        self.live[self.first] |= (1 << parameters) - 1 & self.fast
         self._points()
 
     # -- the shape of the code --

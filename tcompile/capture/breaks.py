@@ -21,6 +21,7 @@ class Reason:
     headline: str
     explanation: str
     hints: tuple[str, ...] = ()
+    silent: bool = False  # a step that the frame itself takes because of another break: nothing to tell
 
 
 _ROWS = [
@@ -150,7 +151,7 @@ _ROWS = [
     Reason(
         "compiled-by-itself", "A compiled function is called",
         "{detail} has graphs of its own.",
-        ("Nothing needs to be done: its calls are compiled all the same.",),
+        ("Nothing needs to be done: its calls are compiled all the same.",), silent=True,
     ),
     Reason(
         "graph-break-call", "tcompile.graph_break() is called",
@@ -173,6 +174,11 @@ _ROWS = [
         ("It must return arrays of the structure, shapes and dtypes that it is given, and change nothing else.",),
     ),
     Reason(
+        "frame-step", "A step of the running frame",
+        "The step at `{detail}` belongs to a loop or block that runs in the frame itself.", (), silent=True,
+    ),
+    Reason("stress-break", "A break that config.stress_breaks asks for", "{detail}", (), silent=True),
+    Reason(
         "internal-error", "Capture failed inside tcompile",
         "{detail} This is a bug of tcompile's, and the function runs in plain Python.",
         ("Please report it, with the function and this text.",),
@@ -190,6 +196,10 @@ class GraphBreak(Exception):
         self.reason = row
         self.detail = detail
         self.stack = stack
+
+    def same_place(self, other: GraphBreak) -> bool:
+        """Whether this is another report of one break."""
+        return self.reason is other.reason and self.where == other.where
 
     @property
     def where(self) -> UserLine:

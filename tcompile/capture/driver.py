@@ -1,84 +1,142 @@
-"""The way into capture: one call of a function becomes an outcome.
+"""The way into capture: a stretch of a function, from one place in it, becomes an outcome.
 
-Enters: a function, the values of its parameters in one call, and what earlier compiles saw. Leaves: an ``Outcome``: the
-program for this kind of call, and the ``GraphBreak`` that says where and why capture stopped, if it did.
+Enters: a function's code and globals, the place where the stretch starts, what the frame holds there, and what
+earlier compiles saw. Leaves: an ``Outcome``: the program of this stretch for values of this kind and, where capture
+stopped before the function returned, the ``GraphBreak`` that says why.
+
+A stretch ends in front of the instruction that cannot be captured. What that instruction has half done to captured
+values is never used: capture is done again, up to it. It is also done again, up to an earlier place, where the frame
+cannot be resumed at the break: an iterator in the middle of its work cannot be made again, so the stretch ends before
+the loop, which then runs in the frame itself with its body compiled.
 """
 
 from __future__ import annotations
 
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tcompile.bytecode import Host
 from tcompile.capture.breaks import GraphBreak
 from tcompile.capture.dynamic import Profile
-from tcompile.capture.entries import local_names
-from tcompile.capture.interpreter import Frame
-from tcompile.capture.program import Captured, finish, plain
-from tcompile.capture.sources import FunctionSource, LocalSource
+from tcompile.capture.entries import Start
+from tcompile.capture.program import Captured, finish, finish_at, plain
+from tcompile.capture.root import RootFrame, Stopped
 from tcompile.capture.state import Capture, CaptureOptions
-from tcompile.capture.values.base import Unread, Value
-from tcompile.capture.values.callable import FunctionValue
+from tcompile.capture.values.base import Unrebuildable
 from tcompile.errors import StanceError
 from tcompile.frontends.base import CannotCapture, Frontend
 from tcompile.graph import Graph
 
+_MAX_ATTEMPTS = 12
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The program of one kind of call, and the break that ended capture where there was one."""
+    """The program of one stretch, and the break that ended it where there was one."""
 
     captured: Captured
     graph_break: GraphBreak | None = None
 
 
 def capture(
-    function: types.FunctionType,
+    code: types.CodeType,
+    namespace: dict[str, Any],
+    start: Start,
     values: Sequence[Any],
     *,
     name: str,
     frontends: Sequence[Frontend],
     options: CaptureOptions,
     profile: Profile,
+    host: Callable[[], Host | None],
 ) -> Outcome:
-    """Captures one call of ``function`` whose parameters hold ``values`` (in the order of ``local_names``).
+    """Captures the stretch of a function from ``start``, where its frame holds ``values`` (in the order of ``start``).
 
-    Raises StanceError where the function changes the stance; everything else that stops capture is in the Outcome.
+    ``namespace`` holds the function's globals. ``host`` says where the frame can be resumed (None: nowhere). Raises StanceError where the function changes the
+    stance; everything else that stops capture is in the Outcome.
     """
-    outcome, used_floats = _attempt(function, values, name, frontends, options, profile)
+    attempts = _Attempts(code, namespace, start, values, name, frontends, options, profile, host)
+    outcome, used_floats = attempts.run()
     if outcome.graph_break is not None and used_floats:
         profile.floats_open = False  # a float's value may be what was missing: fix them by guards and try again
-        fixed, _ = _attempt(function, values, name, frontends, options, profile)
+        fixed, _ = attempts.run()
         if fixed.graph_break is None:
             return fixed
         profile.floats_open = True  # it was not
     return outcome
 
 
-def _attempt(
-    function: types.FunctionType, values: Sequence[Any], name: str, frontends: Sequence[Frontend],
-    options: CaptureOptions, profile: Profile,
-) -> tuple[Outcome, bool]:  # fmt: skip
-    """One walk through the function, and whether a float that varies took part in it."""
-    code = function.__code__
-    names = local_names(code)
-    tx = Capture(frontends, options, profile, Graph(name), code)
-    try:
-        if code.co_flags & 0x2A0:  # generator, coroutine, asynchronous generator
-            raise CannotCapture("generator", f"`{function.__qualname__}`")
-        root = FunctionValue.of(tx, function, FunctionSource())
-        arguments: dict[str, Value] = {
-            local: Unread(value, LocalSource(i, local))
-            for i, (local, value) in enumerate(zip(names, values, strict=True))
-        }
-        result = Frame(tx, root, arguments).run()
-        return Outcome(finish(tx, result, len(names))), tx.used_floats
-    except CannotCapture as stopped:
-        broke = GraphBreak(stopped.reason, stopped.detail, tx.user_stack())
-    except StanceError:
-        raise
-    except RecursionError:
-        broke = GraphBreak("recursion", "Python's own recursion limit was reached.", tx.user_stack()[:1])
-    return Outcome(plain(tx, len(names), broke.reason.id), broke), tx.used_floats
+@dataclass(frozen=True, slots=True)
+class _Attempts:
+    """What is captured, and what is known about it."""
 
+    code: types.CodeType
+    namespace: dict[str, Any]
+    start: Start
+    values: Sequence[Any]
+    name: str
+    frontends: Sequence[Frontend]
+    options: CaptureOptions
+    profile: Profile
+    host: Callable[[], Host | None]
+
+    def run(self) -> tuple[Outcome, bool]:
+        """The longest stretch that ends where the frame can be resumed, and whether floats that vary are part of it."""
+        broke: GraphBreak | None = None
+        stop: int | None = None
+        for left in reversed(range(_MAX_ATTEMPTS)):
+            tx = Capture(self.frontends, self.options, self.profile, Graph(self.name), self.code, self.namespace)
+            frame = RootFrame(tx, self.code, self.namespace, self.start, self.values, stop)
+            try:
+                try:
+                    return Outcome(finish(tx, frame.run(), self.start.arity)), tx.used_floats
+                except (Stopped, CannotCapture, RecursionError) as reason:
+                    ended, broke = self._stopped(tx, frame, reason, broke)
+                if isinstance(ended, int) and (ended < 0 or not left):
+                    ended = Outcome(plain(tx, self.start, broke.reason.id), broke)
+                if isinstance(ended, Outcome):
+                    return ended, tx.used_floats
+                stop = ended
+            finally:  # what was captured holds on to both, and they to the program's own objects
+                frame.forget()
+        raise AssertionError("the last attempt ends in an outcome")
+
+    def _stopped(
+        self, tx: Capture, frame: RootFrame, reason: Stopped | CannotCapture | RecursionError, broke: GraphBreak | None
+    ) -> tuple[Outcome | int, GraphBreak]:
+        """What to do where capture stopped: an outcome, or the step before which the next attempt is to stop."""
+        if isinstance(reason, Stopped):
+            frame.align()
+        else:
+            broke = broke or _graph_break(tx, reason)
+            loop = frame.longest_loop() if broke.reason.id == "too-long" else None
+            clean = frame.undo()
+            if loop is not None or not clean:
+                return frame.step if loop is None else loop, broke
+        assert broke is not None  # capture is told to stop only because of a break
+        if broke.reason.id == "unknown-function" and frame.leaves_a_block():
+            broke = GraphBreak("frame-step", broke.detail, broke.stack)
+        return self._end(tx, frame, broke), broke
+
+    def _end(self, tx: Capture, frame: RootFrame, broke: GraphBreak) -> Outcome | int:
+        """The outcome of a stretch that ends here, or the step (-1: none) before which capture is to stop instead."""
+        host = self.host()
+        if host is None:
+            return -1
+        if frame.offset not in host.targets:
+            starts, steps = frame.decoded.starts, range(frame.step - 1, 0, -1)
+            return next((step for step in steps if starts[frame.trail[step]] in host.targets), -1)
+        try:
+            return Outcome(finish_at(tx, frame, host.analysis.points[frame.offset], self.start.arity), broke)
+        except Unrebuildable as lost:
+            return min(lost.born, frame.step - 1)
+        except CannotCapture:
+            return frame.step - 1
+
+
+def _graph_break(tx: Capture, error: CannotCapture | RecursionError) -> GraphBreak:
+    if isinstance(error, CannotCapture):
+        return GraphBreak(error.reason, error.detail, tx.user_stack())
+    return GraphBreak("recursion", "Python's own limit was reached.", tx.user_stack()[:1])

@@ -1,13 +1,17 @@
 """What an entry program and its caller agree on: markers, and the order of the parameters.
 
-Enters: code objects. Leaves: the names of a function's parameters in the order in which an entry takes them, and the
-two results that are no result of the function. Exists apart from ``program`` so that a call needs nothing else of
-capture.
+Enters: code objects. Leaves: ``Start``, which says what an entry takes, and the two results that are no result of the
+function. Exists apart from ``program`` so that a call needs nothing else of capture.
 """
 
 from __future__ import annotations
 
+import dis
 import types
+from dataclasses import dataclass
+
+
+_RESUME = dis.opmap["RESUME"]
 
 
 class Marker:
@@ -29,3 +33,39 @@ def local_names(code: types.CodeType) -> tuple[str, ...]:
     count = code.co_argcount + code.co_kwonlyargcount
     count += bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
     return code.co_varnames[:count]
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A place in a function where captured code may start, and what an entry that starts there takes.
+
+    offset: of the instruction, in bytes. cells: the names of all cells, passed first, as cell objects. live: the local
+    variables that may be read later. slots: for each stack item, deepest first, whether it is passed (the others are
+    the empty slots that CPython puts beside callables).
+    """
+
+    offset: int
+    cells: tuple[str, ...]
+    live: tuple[str, ...]
+    slots: tuple[bool, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the parameters are called in guards, in order."""
+        return (*self.cells, *self.live, *(f"<stack {i}>" for i, full in enumerate(self.slots) if full))
+
+    @property
+    def arity(self) -> int:
+        """The number of parameters."""
+        return len(self.cells) + len(self.live) + sum(self.slots)
+
+
+def start_of(code: types.CodeType) -> Start:
+    """The start of a function, where its parameters are bound (those that are closure variables: in their cells).
+
+    It is the instruction after the first RESUME; what stands before it makes cells and generators.
+    """
+    raw = code.co_code
+    resume = next((at for at in range(0, len(raw), 2) if raw[at] == _RESUME), -2)
+    cells = (*code.co_cellvars, *code.co_freevars)
+    return Start(resume + 2, cells, tuple(name for name in local_names(code) if name not in cells))

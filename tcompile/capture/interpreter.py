@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import dis
 import types
+import weakref
 from dataclasses import dataclass
 
 from tcompile.capture.instructions import HANDLERS, CellReference, Handler, Returned, Yielded
-from tcompile.capture.sources import AttributeSource, FunctionSource, GlobalSource
+from tcompile.capture.sources import ConstantSource, GlobalSource
 from tcompile.capture.state import Capture, Effect
 from tcompile.capture.values.base import Unread, Value, settled
 from tcompile.capture.values.callable import Cell, FunctionValue
@@ -29,38 +30,42 @@ from tcompile.observe.userline import file_line
 class Decoded:
     """A code object made ready for the interpreter: one list entry an instruction."""
 
-    code: types.CodeType
     instructions: list[dis.Instruction]
     handlers: list[Handler | None]
     positions: dict[int, int]  # instruction number by offset
+    starts: list[int]  # where each instruction begins, with its EXTENDED_ARGs
     locations: list[Location | None]  # filled in as they are asked for
     has_blocks: bool  # whether it has ``try`` or ``with``
 
 
-_DECODED: dict[int, Decoded] = {}
+_DECODED: dict[int, tuple[weakref.ref[types.CodeType], Decoded]] = {}
+_EXTENDED_ARG = dis.opmap["EXTENDED_ARG"]
 
 
 def decode(code: types.CodeType) -> Decoded:
     """The instructions of ``code``, decoded once."""
     found = _DECODED.get(id(code))
-    if found is None or found.code is not code:
-        try:
-            instructions = [i for i in dis.get_instructions(code) if i.opname not in ("EXTENDED_ARG", "CACHE")]
-        except Exception as error:  # made by hand, and not well
-            raise CannotCapture("unsupported-instruction", f"bytecode that cannot be read ({error})") from error
-        positions = {i.offset: n for n, i in enumerate(instructions)}
-        previous = -1
-        for n, i in enumerate(instructions):  # a jump may name the EXTENDED_ARG before its instruction
-            for offset in range(previous + 2, i.offset, 2):
-                positions.setdefault(offset, n)
-            previous = i.offset
-        if len(_DECODED) > 512:
-            _DECODED.clear()
-        found = _DECODED[id(code)] = Decoded(
-            code, instructions, [HANDLERS.get(i.opname) for i in instructions], positions, [None] * len(instructions),
-            any(i.opname == "PUSH_EXC_INFO" for i in instructions),
-        )  # fmt: skip
-    return found
+    if found is not None and found[0]() is code:
+        return found[1]
+    try:
+        instructions = [i for i in dis.get_instructions(code) if i.opname not in ("EXTENDED_ARG", "CACHE")]
+    except Exception as error:  # made by hand, and not well
+        raise CannotCapture("unsupported-instruction", f"bytecode that cannot be read ({error})") from error
+    positions = {i.offset: n for n, i in enumerate(instructions)}
+    raw, starts = code.co_code, []
+    for n, i in enumerate(instructions):  # a jump may name the EXTENDED_ARG before its instruction
+        start = i.offset
+        while start and raw[start - 2] == _EXTENDED_ARG:
+            start -= 2
+            positions[start] = n
+        starts.append(start)
+    decoded = Decoded(
+        instructions, [HANDLERS.get(i.opname) for i in instructions], positions, starts,
+        [None] * len(instructions), any(i.opname == "PUSH_EXC_INFO" for i in instructions),
+    )  # fmt: skip
+    key = id(code)
+    _DECODED[key] = (weakref.ref(code, lambda _: _DECODED.pop(key, None)), decoded)
+    return decoded
 
 
 def has_blocks(code: types.CodeType) -> bool:
@@ -76,6 +81,7 @@ class Frame:
         self.function = function
         self.code = function.code
         self.locals: dict[str, Value] = dict(arguments)
+        self.assigned: set[str] = set()  # names of locals that were bound or unbound in here
         self.stack: list[Value] = []
         self.cells: dict[str, Cell] = dict(zip(self.code.co_freevars, function.closure, strict=True))
         self.keyword_names: tuple[str, ...] = ()
@@ -182,26 +188,25 @@ class Frame:
         """A global, or a built-in where there is none."""
         effect = self.tx.effects.get(name) if self.globals_are_root else None
         if effect is not None:
-            self._guard_root_globals()
             if effect.value is None:
                 raise CannotCapture("operation-raises", f"name {name!r} is not defined")
             return effect.value
         names = self.function.globals
         if type(names) is not dict:
             raise CannotCapture("unsupported-object", f"The globals are of class {type(names).__qualname__}.")
+        source = ConstantSource.of("globals()", names)
         if name in names:
-            return Unread(names[name], GlobalSource(name, self.function.home))
+            return Unread(names[name], GlobalSource(name, source))
         found = self.function.builtins
         if name in found:
             prologue, value = self.tx.prologue, found[name]
             prologue.guard(
-                self.function.home, f"{name!r} not in {{}}.__globals__", f"no global named {name!r}",
-                "no global", "no global",
+                source, f"{name!r} not in {{}}", f"no global named {name!r}", "no global", "no global",
             )  # fmt: skip
             held = prologue.constant(found)
             prologue.guard(
-                self.function.home, f"{{}}.__builtins__ is {held} and {held}[{name!r}] is {prologue.constant(value)}",
-                f"{name} is the built-in", "the built-in", "built-in",
+                source, f"{held}[{name!r}] is {prologue.constant(value)}", f"{name} is the built-in", "the built-in",
+                "built-in",
             )  # fmt: skip
             return self.tx.wrap_found(value)
         raise CannotCapture("operation-raises", f"name {name!r} is not defined")
@@ -209,25 +214,18 @@ class Frame:
     @property
     def globals_are_root(self) -> bool:
         """Whether this frame's globals are those that effects are stored to."""
-        return self.function.globals is self.tx.frames[0].function.globals
-
-    def _guard_root_globals(self) -> None:
-        """Effects go to the compiled function's globals: where another function has them too, that is a guard."""
-        if not isinstance(self.function.home, FunctionSource):
-            held = self.tx.prologue.constant(self.function.globals)
-            self.tx.prologue.guard(
-                AttributeSource(FunctionSource(), "__globals__"), f"{{}} is {held}", "the module is the same",
-                "the same", "identity",
-            )
+        return self.function.globals is self.tx.namespace
 
     def store_global(self, name: str, value: Value | None) -> None:
         """Remembers a store to a global of the compiled function's module, done after the graph."""
         if not self.globals_are_root:
             raise CannotCapture("side-effect", f"Assigning the global `{name}` of another module")
-        self._guard_root_globals()
         self.tx.touch()
         self.tx.effects.pop(name, None)
         self.tx.effects[name] = Effect(name, value)
+
+    def rely_on_unbound(self, name: str) -> None:
+        """Called where it matters that a local variable has no value."""
 
     def load_local(self, name: str) -> Value:
         """A local variable. Raises CannotCapture where plain Python would raise UnboundLocalError."""

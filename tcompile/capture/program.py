@@ -1,8 +1,10 @@
 """The entry program: guards, graph call and residual effects as one generated Python function.
 
-Enters: a finished capture and the function's result. Leaves: ``Captured``, and from it, with a callable for the graph,
-the text and code of ``entry(F, *locals)``: it returns ``MISS`` where a guard fails, ``PLAIN`` where the frame runs in
-plain Python, and else the result. Exists so that a call of compiled code runs nothing that was known before.
+Enters: a finished capture with the function's result, or one that stopped at a place where the frame goes on by itself.
+Leaves: ``Captured``, and from it, with a callable for the graph, the text and code of ``entry(*parameters)``: it returns
+``MISS`` where a guard fails, ``PLAIN`` where the frame runs on in plain Python, and else the function's result or, for a
+capture that stopped, where the frame goes on and with which locals and stack (``tcompile.bytecode.host`` says how).
+Exists so that a call of compiled code runs nothing that was known before.
 """
 
 from __future__ import annotations
@@ -10,19 +12,25 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcompile.capture.entries import MISS, PLAIN
+from tcompile.bytecode import KEEP, UNBOUND, Point
+from tcompile.capture.entries import MISS, PLAIN, Start
 from tcompile.capture.guards import Guard, GuardFailure, LoadStep, Prologue
 from tcompile.capture.sources import SizeSource, Source
 from tcompile.capture.state import Capture
 from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import Value
+from tcompile.capture.values.base import Null, Unread, Value
+from tcompile.capture.values.callable import FunctionValue, MethodValue
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
+from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Graph, Node, ScalarType, TensorType
 from tcompile.graph.sizes import SymInt
+
+if TYPE_CHECKING:
+    from tcompile.capture.root import RootFrame
 
 Entry = Callable[..., Any]
 
@@ -115,9 +123,11 @@ class Rebuilder:
 
 @dataclass
 class Captured:
-    """What capture found out about one kind of call.
+    """What capture found out about one stretch of a function, for values of one kind.
 
     ``graph`` is None where the frame runs in plain Python (``plain_reason`` says why). ``prologue`` holds the guards.
+    ``exit`` is the offset of the instruction at which the frame goes on; None where the function returns. ``calls`` says
+    that this instruction is a call whose function may be compiled by itself.
     """
 
     graph: Graph | None
@@ -129,19 +139,34 @@ class Captured:
     effects: Sequence[str] = ()
     plain_reason: str = ""
     symbol_texts: dict[str, str] = field(default_factory=dict)
+    exit: int | None = None
+    extras: str = "None"
+    calls: bool = False
+
+    @property
+    def does_nothing(self) -> bool:
+        """Whether plain Python does as well: no array work, and no call to be compiled by itself."""
+        return self.graph is None or not (self.graph.nodes or self.calls)
+
+    def as_plain(self) -> Captured:
+        """The same guards in front of plain Python."""
+        return Captured(None, self.prologue, self.arity, symbol_texts=self.symbol_texts, exit=self.exit)
 
     @property
     def guards(self) -> list[Guard]:
         """The guards in the order in which they run."""
         return self.prologue.guards
 
-    def first_failure(self, function: Any, values: Sequence[Any]) -> GuardFailure | None:
-        """Which guard does not hold for a call with these locals."""
-        return self.prologue.first_failure({"F": function, **{f"l{i}": v for i, v in enumerate(values)}})
+    def first_failure(self, values: Sequence[Any]) -> GuardFailure | None:
+        """Which guard does not hold for these parameters."""
+        return self.prologue.first_failure({f"p{i}": v for i, v in enumerate(values)})
 
-    def source(self, keep: Callable[[Guard], bool] = lambda guard: True) -> str:
-        """The text of the entry program; guards that ``keep`` refuses are left out."""
-        parameters = ", ".join(["F", *(f"l{i}" for i in range(self.arity))])
+    def source(self, route: Sequence[bool] = (), keep: Callable[[Guard], bool] = lambda guard: True) -> str:
+        """The text of the entry program; guards that ``keep`` refuses are left out.
+
+        ``route`` leads the host to ``exit``.
+        """
+        parameters = ", ".join(f"p{i}" for i in range(self.arity))
         body: list[str] = []
         needed = None if self.graph is not None else self._loads_for_guards()
         for step in self.prologue.steps:
@@ -160,7 +185,10 @@ class Captured:
             text.append(f"    {outputs and outputs + '= '}graph({', '.join(self.inputs)})")
         text += [f"    {line}" for line in self.lines]
         text += [f"    {line}" for line in self.effects]
-        return "\n".join([*text, f"    return {self.returns}", ""])
+        returns = self.returns
+        if self.exit is not None:
+            returns = f"({', '.join([self.extras, *map(str, route), returns])})"
+        return "\n".join([*text, f"    return {returns}", ""])
 
     def _loads_for_guards(self) -> set[str]:
         """The variables that guards read, directly or through other loads."""
@@ -170,12 +198,16 @@ class Captured:
                 needed.update(re.findall(r"\b[vs]\d+\b", step.code))
         return needed
 
-    def entry(self, run: Callable[..., Any] | None, keep: Callable[[Guard], bool] = lambda guard: True) -> Entry:
-        """The entry program as a function; ``run`` is the compiled graph."""
+    def entry(
+        self, run: Callable[..., Any] | None, route: Sequence[bool] = (), follow: Callable[[Any], Any] | None = None,
+        keep: Callable[[Guard], bool] = lambda guard: True,
+    ) -> Entry:  # fmt: skip
+        """The entry program as a function. ``run`` is the compiled graph, ``follow`` gives a function compiled by itself."""
         names: dict[str, Any] = {
             **self.prologue.constants, "graph": run, "MISS": MISS, "PLAIN": PLAIN, "asarray": np.asarray,
+            "follow": follow, "UNBOUND": UNBOUND, "KEEP": KEEP,
         }  # fmt: skip
-        exec(compile(self.source(keep), "<tcompile entry>", "exec"), names)
+        exec(compile(self.source(route, keep), "<tcompile entry>", "exec"), names)
         made: Entry = names["entry"]
         return made
 
@@ -183,13 +215,71 @@ class Captured:
 def finish(tx: Capture, result: Value, arity: int) -> Captured:
     """Turns a completed capture into a program. Raises CannotCapture where the result cannot be made again."""
     builder = Rebuilder(tx.prologue)
-    returns = builder.rebuild(result)
+    return _program(tx, builder, builder.rebuild(result), arity)
+
+
+def finish_at(tx: Capture, frame: RootFrame, point: Point, arity: int) -> Captured:
+    """The program of a capture that stopped at ``point``, where ``frame`` holds the captured locals and stack.
+
+    Raises CannotCapture where one of them cannot be made again.
+    """
+    builder = Rebuilder(tx.prologue)
+    values = [_local(builder, frame, name) for name in point.live]
+    callee = frame.callee_slot()
+    calls = False
+    if [not isinstance(value, Null) for value in frame.stack] != list(point.slots):
+        raise CannotCapture("internal-error", f"The stack at {point.offset} is not as it should be.")
+    for slot, value in enumerate(frame.stack):
+        if isinstance(value, Null):
+            continue
+        code = builder.rebuild(value)
+        if slot == callee and isinstance(value, FunctionValue | MethodValue | Unread):
+            code, calls = f"follow({code})", True
+        values.append(code)
+    captured = _program(tx, builder, f"({', '.join(values)}{',' if values else ''})", arity, _extras(builder, frame, point))
+    captured.exit, captured.calls = point.offset, calls
+    return captured
+
+
+def _local(builder: Rebuilder, frame: RootFrame, name: str) -> str:
+    """Code for a local variable where the frame goes on."""
+    value = frame.locals.get(name)
+    if value is not None:
+        return builder.rebuild(value)
+    if name in frame.unbound and name not in frame.assigned:
+        return builder.load(frame.unbound[name])
+    return "UNBOUND"
+
+
+def _extras(builder: Rebuilder, frame: RootFrame, point: Point) -> str:
+    """Code for the changes to local variables that nothing reads later: arrays are dropped, other values are kept."""
+    changed = frame.assigned.difference(point.live)
+    if not changed:
+        return "None"
+    codes = []
+    for name in frame.code.co_varnames:
+        if name in frame.cells:
+            continue
+        if name not in changed:
+            codes.append("KEEP")
+            continue
+        value = frame.locals.get(name)
+        if value is None or (isinstance(value, ArrayValue) and value.source is None):
+            codes.append("UNBOUND")
+            continue
+        try:
+            codes.append(builder.rebuild(value))
+        except CannotCapture:  # nothing can ask for it
+            codes.append("UNBOUND")
+    return f"({', '.join(codes)}{',' if codes else ''})"
+
+
+def _program(tx: Capture, builder: Rebuilder, returns: str, arity: int, extras: str = "None") -> Captured:
+    """The program that computes the graph, makes the effects, and returns."""
     effects = []
     for effect in tx.effects.values():
-        if effect.value is None:
-            effects.append(f"del F.__globals__[{effect.name!r}]")
-        else:
-            effects.append(f"F.__globals__[{effect.name!r}] = {builder.rebuild(effect.value)}")
+        target = f"{builder.constant(tx.namespace)}[{effect.name!r}]"
+        effects.append(f"del {target}" if effect.value is None else f"{target} = {builder.rebuild(effect.value)}")
     for changed in tx.mutated.values():
         effects += changed.commit(builder)
     graph = tx.graph
@@ -205,14 +295,16 @@ def finish(tx: Capture, result: Value, arity: int) -> Captured:
     _guard_sizes(tx)
     return Captured(
         graph, tx.prologue, arity, [tx.prologue.load(source) for source in inputs], [*fixes, *builder.lines],
-        returns, effects, symbol_texts=tx.symbol_texts,
+        returns, effects, symbol_texts=tx.symbol_texts, extras=extras,
     )  # fmt: skip
 
 
-def plain(tx: Capture, arity: int, reason: str) -> Captured:
-    """The program of a frame that runs in plain Python whenever the guards collected so far hold."""
+def plain(tx: Capture, start: Start, reason: str) -> Captured:
+    """The program of a frame that runs on in plain Python whenever the guards collected so far hold."""
     _guard_sizes(tx)
-    return Captured(None, tx.prologue, arity, plain_reason=reason, symbol_texts=tx.symbol_texts)
+    return Captured(
+        None, tx.prologue, start.arity, plain_reason=reason, symbol_texts=tx.symbol_texts, exit=start.offset
+    )
 
 
 def _bind_numbers(tx: Capture) -> None:

@@ -30,34 +30,20 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class LocalSource(Source):
-    """Argument ``index`` of the function."""
+class ParameterSource(Source):
+    """Parameter ``index`` of the entry program: a local variable, a cell or a stack item of the frame it runs in."""
 
     index: int
     name: str
 
     @property
     def text(self) -> str:
-        """The argument's name."""
+        """The variable's name."""
         return self.name
 
     def expression(self, load: Load, constant: Constant) -> str:
         """The entry program's own parameter."""
-        return f"l{self.index}"
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionSource(Source):
-    """The compiled function itself (its globals and cells are read through it)."""
-
-    @property
-    def text(self) -> str:
-        """Nothing a user would write: shown as ``<function>``."""
-        return "<function>"
-
-    def expression(self, load: Load, constant: Constant) -> str:
-        """The entry program's parameter ``F``."""
-        return "F"
+        return f"p{self.index}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +83,10 @@ class _Same(tuple[Any, ...]):
 
 @dataclass(frozen=True, slots=True)
 class GlobalSource(Source):
-    """Global ``name`` of the function found at ``function``."""
+    """Global ``name`` of the module whose namespace is held at ``namespace``."""
 
     name: str
-    function: Source
+    namespace: ConstantSource
 
     @property
     def text(self) -> str:
@@ -108,17 +94,16 @@ class GlobalSource(Source):
         return self.name
 
     def expression(self, load: Load, constant: Constant) -> str:
-        """A look-up in the function's globals."""
-        return f"{load(AttributeSource(self.function, '__globals__'))}[{self.name!r}]"
+        """A look-up in the namespace."""
+        return f"{load(self.namespace)}[{self.name!r}]"
 
 
 @dataclass(frozen=True, slots=True)
 class CellSource(Source):
-    """Closure cell ``index`` (variable ``name``) of the function found at ``function``."""
+    """The contents of the closure cell found at ``cell``: the variable ``name``."""
 
     name: str
-    index: int
-    function: Source
+    cell: Source
 
     @property
     def text(self) -> str:
@@ -127,7 +112,7 @@ class CellSource(Source):
 
     def expression(self, load: Load, constant: Constant) -> str:
         """A read of the cell."""
-        return f"{load(AttributeSource(self.function, '__closure__'))}[{self.index}].cell_contents"
+        return f"{load(self.cell)}.cell_contents"
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,6 @@ from tcompile.capture.sources import (
     AttributeSource,
     ComputedSource,
     ConstantSource,
-    FunctionSource,
     ItemSource,
     SizeSource,
     Source,
@@ -95,6 +94,7 @@ class Capture:
     profile: Profile
     graph: Graph
     code: types.CodeType  # of the function being captured
+    namespace: dict[str, Any]  # its globals
     prologue: Prologue = field(default_factory=Prologue)
     frames: list[Frame] = field(default_factory=list)
     effects: dict[str, Effect] = field(default_factory=dict)
@@ -111,7 +111,6 @@ class Capture:
     examples: dict[Node, Any] = field(default_factory=dict)  # what values are in this call, as far as it was asked
     regions: list[Any] = field(default_factory=list)  # those that calls may share
     marked: dict[str, str] = field(default_factory=dict)  # symbols that must stay open, and the user's text for them
-    _homes: dict[int, Source] = field(default_factory=dict)
     _outside: list[Value] = field(default_factory=list)  # the objects from outside that can change
     _known: dict[int, Value] = field(default_factory=dict)  # the same by identity, but for arrays
     _wrapped: dict[Source, Value] = field(default_factory=dict)
@@ -208,15 +207,9 @@ class Capture:
         code = f"getattr({self.prologue.load(owner.source)}, '__dict__', None) is not {{}}"
         self.prologue.guard(held.source, code, text, "another dict")
 
-    def home_of_globals(self, names: dict[str, Any], home: Source) -> Source:
-        """The function through which a followed function's globals are read: one for each namespace."""
-        if isinstance(home, FunctionSource):
-            return home
-        return self._homes.setdefault(id(names), home)
-
     def refuse_stored_global(self, module: types.ModuleType, name: str) -> None:
         """Stops where a module's attribute is read that the captured code itself has stored as a global."""
-        if name in self.effects and self.frames and vars(module) is self.frames[0].function.globals:
+        if name in self.effects and self.frames and vars(module) is self.namespace:
             raise CannotCapture("side-effect", f"Assigning the global `{name}`, also read as an attribute,")
 
     def wrap_found(self, found: Any) -> Value:

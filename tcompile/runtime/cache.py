@@ -1,8 +1,9 @@
 """The code cache: what has been compiled, by code object.
 
-Enters: code objects and settings. Leaves: a ``FunctionCache`` for each pair, which copies of a function share. Exists
-apart from the callables so that ``reset`` can forget everything, and so that two ``compile`` calls on one function with
-the same settings find each other's entries.
+Enters: functions and settings. Leaves: a ``FunctionCache`` for each pair, which copies of a function share, with a
+``Region`` for each place in the function where captured code starts. Exists apart from the callables so that ``reset``
+can forget everything, and so that two ``compile`` calls on one function with the same settings find each other's
+entries.
 """
 
 from __future__ import annotations
@@ -11,14 +12,18 @@ import itertools
 import threading
 import types
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.dynamic import Profile
+from tcompile.capture.entries import Start, start_of
 
 if TYPE_CHECKING:
+    from tcompile.bytecode import Host
     from tcompile.capture.breaks import GraphBreak
+    from tcompile.capture.guards import Guard
     from tcompile.capture.program import Captured
     from tcompile.graph import Graph
 
@@ -31,6 +36,7 @@ class Settings:
     dynamic: bool | None = None
     backend: str | Callable[..., Any] = "auto"
     options: tuple[tuple[str, Any], ...] = ()
+    enter_compiled: bool = True  # whether functions that are compiled already are followed too
 
     @property
     def backend_name(self) -> str:
@@ -40,14 +46,16 @@ class Settings:
 
 @dataclass(eq=False, slots=True)
 class Entry:
-    """One compiled kind of call.
+    """One compiled stretch of a function, for values of one kind.
 
-    ``run(F, *locals)`` returns the function's result, or a marker: guards failed, or run it in plain Python.
+    ``run(*parameters)`` returns the function's result, or a marker: guards failed, or go on in plain Python. Where the
+    stretch ends before the function returns, ``captured.exit`` is set and the result says where the frame goes on.
     """
 
     index: int
     captured: Captured
     run: Callable[..., Any]
+    rebuild: Callable[[Callable[[Guard], bool]], Callable[..., Any]]  # the same program with fewer guards
     compiled_graph: Callable[..., Any] | None = None
     graph: Graph | None = None
     broke: GraphBreak | None = None
@@ -66,51 +74,111 @@ class Entry:
         return f"<entry {self.index}: {what}, {len(self.captured.guards)} guards, {self.hits} hits>"
 
 
-@dataclass(eq=False)
-class FunctionCache:
-    """Everything compiled for one code object under one set of settings. Entries stand most recent first."""
+@dataclass(eq=False, slots=True)
+class Region:
+    """A place in a function where captured code starts. Entries stand most recent first."""
 
-    name: str
-    number: int
+    start: Start
     entries: tuple[Entry, ...] = ()
-    profile: Profile = field(default_factory=Profile)
-    breaks: list[GraphBreak] = field(default_factory=list)
-    recompiles: list[tuple[str, ...]] = field(default_factory=list)
-    eager_calls: int = 0
     limit_warned: bool = False
-    compiles: int = 0
-    lock: threading.RLock = field(default_factory=threading.RLock)
     unchecked: tuple[tuple[Entry, ...], tuple[Callable[..., Any], ...]] = ((), ())
 
-    def add(self, entry: Entry) -> None:
-        """Puts a new entry first."""
-        self.entries = (entry, *self.entries)
 
-    def promote(self, entry: Entry) -> None:
+@dataclass(eq=False)
+class FunctionCache:
+    """Everything compiled for one code object in one module, under one set of settings."""
+
+    name: str
+    held: weakref.ref[types.CodeType]  # weakly: the code's end is the end of what was compiled for it
+    namespace: dict[str, Any]
+    settings: Settings
+    first: Region
+    number: int = field(default_factory=itertools.count().__next__)  # its part of compile ids
+    regions: dict[int, Region] = field(default_factory=dict)
+    host: Host | None = None
+    resumable: bool = True
+    profile: Profile = field(default_factory=Profile)
+    breaks: list[GraphBreak] = field(default_factory=list)
+    callers_breaks: list[GraphBreak] = field(default_factory=list)  # of the function that led here
+    recompiles: list[tuple[str, ...]] = field(default_factory=list)
+    eager_calls: int = 0
+    compiles: int = 0
+    callees: dict[types.CodeType, FunctionCache] | None = None  # of a cache that shares nothing with others
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+    @staticmethod
+    def of(function: types.FunctionType, settings: Settings) -> FunctionCache:
+        """An empty cache for a function."""
+        first = Region(start_of(function.__code__))
+        held = weakref.ref(function.__code__)
+        return FunctionCache(function.__qualname__, held, function.__globals__, settings, first)
+
+    @property
+    def code(self) -> types.CodeType:
+        """The code object, which whoever calls into this cache holds."""
+        code = self.held()
+        assert code is not None
+        return code
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The entries of all regions: those at the function's start first, then the most recent first."""
+        later = [entry for region in list(self.regions.values()) if region is not self.first for entry in region.entries]
+        return (*self.first.entries, *sorted(later, key=lambda entry: -entry.index))
+
+    def region(self, offset: int) -> Region:
+        """The region at an instruction where the frame can be resumed; made on first use."""
+        found = self.regions.get(offset)
+        if found is None:
+            assert self.host is not None
+            analysis = self.host.analysis
+            point = analysis.points[offset]
+            start = Start(offset, analysis.cells, point.live, point.slots)
+            found = self.regions[offset] = self.first if start == self.first.start else Region(start)
+        return found
+
+    def add(self, region: Region, entry: Entry) -> None:
+        """Puts a new entry first."""
+        region.entries = (entry, *region.entries)
+
+    def promote(self, region: Region, entry: Entry) -> None:
         """Moves an entry that was hit to the front (a lost race with another thread is harmless)."""
         with self.lock:
-            if entry in self.entries:
-                self.entries = (entry, *(other for other in self.entries if other is not entry))
+            if entry in region.entries:
+                region.entries = (entry, *(other for other in region.entries if other is not entry))
 
 
-numbers = itertools.count()  # each cache's part of compile ids
-_caches: dict[int, tuple[weakref.ref[types.CodeType], dict[Settings, FunctionCache]]] = {}
+_MOST = 1024  # functions whose compiled code is kept while nothing else holds it
+_Key = tuple[int, int, Settings]
+_caches: OrderedDict[_Key, tuple[weakref.ref[types.CodeType], FunctionCache]] = OrderedDict()
+_by_name: dict[tuple[int, str, Settings], _Key] = {}
 _lock = threading.Lock()
 generation = 0  # grows with every reset, so that callables look their cache up again
 
 
 def function_cache(function: types.FunctionType, settings: Settings) -> FunctionCache:
-    """The cache of ``function``'s code object under ``settings``; made on first use."""
-    code = function.__code__
+    """The cache of ``function``'s code object under ``settings``; made on first use.
+
+    A function that is defined again takes the place of the old one, whose entries live on only while a callable of it
+    does.
+    """
+    code, namespace = function.__code__, function.__globals__
+    key = (id(code), id(namespace), settings)
     with _lock:
-        found = _caches.get(id(code))
-        if found is None or found[0]() is not code:
-            key = id(code)
-            found = _caches[key] = (weakref.ref(code, lambda _: _caches.pop(key, None)), {})
-        per_settings = found[1]
-        if settings not in per_settings:
-            per_settings[settings] = FunctionCache(function.__qualname__, next(numbers))
-        return per_settings[settings]
+        found = _caches.get(key)
+        if found is not None and found[0]() is code:
+            _caches.move_to_end(key)
+            return found[1]
+        made = FunctionCache.of(function, settings)
+        _caches[key] = (weakref.ref(code, lambda _: _caches.pop(key, None)), made)
+        if "<" not in function.__qualname__:
+            name = (id(namespace), function.__qualname__, settings)
+            if (old := _by_name.get(name)) not in (None, key):
+                _caches.pop(old, None)
+            _by_name[name] = key
+        while len(_caches) > _MOST:
+            _caches.popitem(last=False)
+        return made
 
 
 def reset() -> None:
@@ -118,4 +186,5 @@ def reset() -> None:
     global generation
     with _lock:
         _caches.clear()
+        _by_name.clear()
         generation += 1

@@ -236,7 +236,7 @@ def test_arrays_that_are_not_captured(value):
             assert [type(v) for v in got] == [type(v) for v in want]
             for p, q in zip(got, want, strict=True):
                 assert np.shape(p) == np.shape(q) and getattr(p, "dtype", None) == getattr(q, "dtype", None)
-        assert len(compiled.entries) == 1
+        assert len(compiled.cache.first.entries) == 1
 
 
 def test_arrays_of_objects_are_read_anew():

@@ -32,7 +32,7 @@ def _make_function(f: Frame, i: dis.Instruction) -> None:
     defaults = f.pop() if flags & 1 else None
     f.push(
         FunctionValue(
-            code, f.function.globals, f.function.home, closure,
+            code, f.function.globals, closure,
             _defaults(defaults) if isinstance(defaults, SequenceValue) else (),
             _kwdefaults(kwdefaults) if isinstance(kwdefaults, DictValue) else None, annotations=annotations,
         )

@@ -89,6 +89,8 @@ def _load_fast(f: Frame, i: dis.Instruction) -> None:
 
 @handler("LOAD_FAST_AND_CLEAR")
 def _load_fast_and_clear(f: Frame, i: dis.Instruction) -> None:
+    f.assigned.add(i.argval)
+    f.rely_on_unbound(i.argval)
     found = f.locals.pop(i.argval, None)
     if found is None and i.argval in f.cells and i.argval in f.code.co_cellvars:
         found = CellReference(f.cells.pop(i.argval))
@@ -103,6 +105,7 @@ def _load_fast_twice(f: Frame, i: dis.Instruction) -> None:
 
 def store_local(f: Frame, name: str, value: Value) -> None:
     """Binds a local variable; the empty slot unbinds it (as comprehensions do when they give a name back)."""
+    f.assigned.add(name)
     if isinstance(value, Null):
         f.locals.pop(name, None)
         f.cells.pop(name, None)
@@ -135,6 +138,7 @@ def _store_store(f: Frame, i: dis.Instruction) -> None:
 @handler("DELETE_FAST")
 def _delete_fast(f: Frame, i: dis.Instruction) -> None:
     f.load_local(i.argval)
+    f.assigned.add(i.argval)
     del f.locals[i.argval]
 
 
@@ -160,9 +164,12 @@ def _delete_deref(f: Frame, i: dis.Instruction) -> None:
 
 
 def push_callable(f: Frame, value: Value) -> None:
-    """Pushes a callable with the empty slot that CALL expects beside it (either order is understood)."""
-    f.push(NULL)
-    f.push(value)
+    """Pushes a callable with the empty slot that CALL expects beside it: above it since 3.13, below it before."""
+    f.push(value if _SLOT_ABOVE else NULL)
+    f.push(NULL if _SLOT_ABOVE else value)
+
+
+_SLOT_ABOVE = "CALL_KW" in dis.opmap
 
 
 @handler("LOAD_GLOBAL")

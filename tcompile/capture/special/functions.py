@@ -34,6 +34,8 @@ def _graph_break(tx: Capture, function: Constant, args: Sequence[Value], kwargs:
 
 @special(set_stance)
 def _set_stance(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    if not tx.options.enter_compiled:  # a cell is no compiled function: its statements may change the stance
+        raise CannotCapture("side-effect", "A call of set_stance")
     raise refusal("a call of set_stance", tx.user_stack())
 
 
@@ -42,6 +44,8 @@ def refuse_marked(tx: Capture, function: Any) -> None:
     if not is_marked(function):
         return
     if hasattr(function, "__tcompile_stance__"):
+        if not tx.options.enter_compiled:
+            raise CannotCapture("disabled-function", f"`{function.__qualname__}` has a stance of its own.")
         raise refusal(f"{function.__qualname__}, which set_stance decorates", tx.user_stack())
     why = function.__tcompile_disabled__
     raise CannotCapture("disabled-function", f"`{function.__qualname__}` is disabled{f': {why}' if why else '.'}")

@@ -84,14 +84,13 @@ class FunctionValue(Value):
     """A Python function: one that exists, or one that the captured code has just made."""
 
     def __init__(
-        self, code: types.CodeType, globals: dict[str, Any], home: Source, closure: Sequence[Cell] = (),
+        self, code: types.CodeType, globals: dict[str, Any], closure: Sequence[Cell] = (),
         defaults: Sequence[Lazy] = (), kwdefaults: Mapping[str, Lazy] | None = None,
         function: types.FunctionType | None = None, source: Source | None = None,
         annotations: DictValue | None = None,
     ) -> None:  # fmt: skip
         self.code = code
         self.globals = globals
-        self.home = home  # the function through which globals are read
         self.closure = tuple(closure)
         self.defaults = tuple(defaults)
         self.kwdefaults = dict(kwdefaults or {})
@@ -105,7 +104,7 @@ class FunctionValue(Value):
         home = source if source is not None else ConstantSource.of(function.__qualname__, function)
         held_cells = AttributeSource(home, "__closure__")
         cells = [
-            tx.cell(cell, ItemSource(held_cells, i), CellSource(name, i, home))
+            tx.cell(cell, ItemSource(held_cells, i), CellSource(name, ItemSource(held_cells, i)))
             for i, (name, cell) in enumerate(
                 zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
             )
@@ -122,7 +121,7 @@ class FunctionValue(Value):
             return tx.wrap(named[name], ItemSource(AttributeSource(home, "__kwdefaults__"), name))
 
         return FunctionValue(
-            function.__code__, function.__globals__, tx.home_of_globals(function.__globals__, home), cells,
+            function.__code__, function.__globals__, cells,
             [functools.partial(default, i) for i in range(len(values))],
             {name: functools.partial(keyword_default, name) for name in named}, function, source,
         )  # fmt: skip
@@ -161,7 +160,7 @@ class FunctionValue(Value):
             return program.load(self.source)
         if self.function is not None:
             return program.constant(self.function)
-        names = program.load(AttributeSource(self.home, "__globals__"))
+        names = program.constant(self.globals)
         cells = "".join(f"{program.rebuild(cell)}, " for cell in self.closure)
         defaults = "".join(f"{program.rebuild(value())}, " for value in self.defaults)
         code, name = program.constant(self.code), repr(self.code.co_name)

@@ -1,0 +1,168 @@
+"""The frame in which a stretch of captured code starts and ends.
+
+Enters: a function's code, the place in it where the stretch starts, and what its frame holds there. Leaves: the value that
+the function returns, or the place before which capture stopped, with the captured locals and stack there. Exists apart
+from the frames of followed calls because only this one is also a frame of the running program: it can be entered and
+left at any instruction.
+"""
+
+from __future__ import annotations
+
+import types
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from tcompile.bytecode import UNBOUND
+from tcompile.capture.entries import Start
+from tcompile.capture.instructions import Returned
+from tcompile.capture.interpreter import Frame
+from tcompile.capture.sources import CellSource, ParameterSource, Source
+from tcompile.capture.state import Capture
+from tcompile.capture.values.base import NULL, Null, Unread, Value
+from tcompile.capture.values.callable import FunctionValue
+from tcompile.config import config
+from tcompile.frontends.base import CannotCapture
+
+_PREPARES_CALL = ("KW_NAMES", "PRECALL")
+_OF_THE_FRAME = {  # what only the running frame can do: suspend, and handle exceptions
+    "YIELD_VALUE", "SEND", "END_SEND", "GET_YIELD_FROM_ITER", "GET_AWAITABLE", "GET_AITER", "GET_ANEXT",
+    "END_ASYNC_FOR", "ASYNC_GEN_WRAP", "CLEANUP_THROW", "BEFORE_ASYNC_WITH",
+    "PUSH_EXC_INFO", "POP_EXCEPT", "RERAISE", "CHECK_EXC_MATCH", "CHECK_EG_MATCH", "WITH_EXCEPT_START",
+}  # fmt: skip
+
+
+class Stopped(Exception):
+    """Capture has reached the step before which it was told to stop."""
+
+
+class RootFrame(Frame):
+    """The frame of the function that is compiled. Steps are the instructions that it has followed, counted from 0."""
+
+    def __init__(
+        self, tx: Capture, code: types.CodeType, namespace: dict[str, Any], start: Start, values: Sequence[Any],
+        stop: int | None,
+    ) -> None:  # fmt: skip
+        sources = [ParameterSource(i, name) for i, name in enumerate(start.names)]
+        given = dict(zip(sources, values, strict=True))
+        cells = {s.name: tx.cell(given[s], s, CellSource(s.name, s)) for s in sources[: len(start.cells)]}
+        super().__init__(tx, FunctionValue(code, namespace, [cells[name] for name in code.co_freevars]), {})
+        self.cells = cells
+        self.unbound: dict[str, Source] = {}  # locals that had no value at the start
+        count = len(start.cells) + len(start.live)
+        for source in sources[len(start.cells) : count]:
+            if given[source] is UNBOUND:
+                self.unbound[source.name] = source
+            else:
+                self.locals[source.name] = Unread(given[source], source)
+        items = iter(sources[count:])
+        self.stack = [Unread(given[source := next(items)], source) if full else NULL for full in start.slots]
+        self.at = self.decoded.positions[start.offset]
+        self.trail: list[int] = []
+        self.before: list[Value] = []
+        self._stop = stop
+        self._mark = (0, 0)
+
+    def run(self) -> Value:
+        """Runs until the function returns, or capture stops: the frame then says where."""
+        self.tx.frames.append(self)
+        try:
+            self._steps()
+        except Returned as returned:
+            return returned.value
+        raise AssertionError("a frame ends only by returning")
+
+    def forget(self) -> None:
+        """Lets go of everything, so that the program's own objects live no longer than without capture."""
+        vars(self.tx).clear()
+        vars(self).clear()
+
+    def _steps(self) -> None:
+        tx, stop, trail, graph, every = self.tx, self._stop, self.trail, self.tx.graph, config.stress_breaks
+        instructions, handlers = self.decoded.instructions, self.decoded.handlers
+        limit = tx.options.max_instructions
+        while True:
+            at, step = self.at, len(trail)
+            if step == stop:
+                self.before = self.stack
+                raise Stopped
+            self.before = self.stack[:]
+            self._mark = (tx.mutations, len(graph.nodes))
+            trail.append(at)
+            tx.step = step
+            self.at = at + 1
+            tx.instructions += 1
+            if tx.instructions > limit:
+                raise CannotCapture("too-long", f"More than {limit} instructions were followed.")
+            if every and step == every:
+                raise CannotCapture("stress-break", f"config.stress_breaks is {every}.")
+            if instructions[at].opname in _OF_THE_FRAME:
+                raise CannotCapture("frame-step", tx.current_text())
+            run = handlers[at]
+            if run is None:
+                raise CannotCapture("unsupported-instruction", instructions[at].opname)
+            tx.builder.location = self.location(at)
+            run(self, instructions[at])
+
+    def rely_on_unbound(self, name: str) -> None:
+        """A variable that had no value at the start has none: that becomes a guard."""
+        if name in self.unbound and name not in self.locals:
+            held = self.tx.prologue.constant(UNBOUND)
+            self.tx.prologue.guard(self.unbound[name], f"{{}} is {held}", f"{name} has no value", "no value")
+
+    # -- where capture stopped -----------------------------------------------------------------------------------------
+    @property
+    def step(self) -> int:
+        """The step that was not done: what comes before it is captured."""
+        return len(self.trail)
+
+    @property
+    def offset(self) -> int:
+        """The offset of the instruction that was not done."""
+        return self.decoded.starts[self.at]
+
+    def leaves_a_block(self) -> bool:
+        """Whether the instruction calls something that the running frame holds: how ``with`` ends a block."""
+        slot = self.callee_slot()
+        source = self.stack[slot].source if slot is not None else None
+        return isinstance(source, ParameterSource) and source.name.startswith("<")
+
+    def undo(self) -> bool:
+        """Takes the step back in the middle of which capture stopped; False where it has changed captured values."""
+        mutations, nodes = self._mark
+        if not self.trail or self.tx.mutations != mutations:
+            if self.trail:
+                self.trail.pop()
+            return False
+        del self.tx.graph.nodes[nodes:]
+        self.stack = self.before
+        self.at = self.trail.pop()
+        self.align()
+        return True
+
+    def align(self) -> None:
+        """Moves back over instructions that only prepare a call, which belong to the call."""
+        instructions = self.decoded.instructions
+        while self.trail and instructions[self.trail[-1]].opname in _PREPARES_CALL and instructions[
+            self.at
+        ].opname in ("CALL", *_PREPARES_CALL):
+            self.at = self.trail.pop()
+
+    def longest_loop(self) -> int | None:
+        """The first jump back of the loop that was followed most often: this frame can run it by itself."""
+        opens = (at for at in self.trail if self.decoded.instructions[at].opname.startswith("JUMP_BACKWARD"))
+        most = Counter(opens).most_common(1)
+        return self.trail.index(most[0][0]) if most else None
+
+    def callee_slot(self) -> int | None:
+        """The stack slot of the function that is about to be called; None where no call comes next."""
+        at = self.at
+        while self.decoded.instructions[at].opname in _PREPARES_CALL:
+            at += 1
+        call = self.decoded.instructions[at]
+        above = {"CALL": 0, "CALL_KW": 1, "CALL_FUNCTION_EX": 1}.get(call.opname)
+        if above is None:
+            return None
+        above += ((call.arg or 0) & 1) if call.opname == "CALL_FUNCTION_EX" else (call.arg or 0)
+        lower = len(self.stack) - above - 2
+        return lower + 1 if isinstance(self.stack[lower], Null) else lower

@@ -1,0 +1,57 @@
+"""The host of a function: its code rewritten so that captured stretches and plain Python take turns in one frame.
+
+Enters: a function's cache. Leaves: the host, made when it is first needed; gates opened where captured code may start.
+Exists apart from ``bytecode`` because it knows regions, and apart from ``regions`` because few functions need one.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import TYPE_CHECKING
+
+from tcompile.config import config
+from tcompile.observe import bus
+from tcompile.observe.events import FellBack
+from tcompile.runtime.cache import FunctionCache, Region
+
+if TYPE_CHECKING:
+    from tcompile.bytecode import Host
+    from tcompile.capture.program import Captured
+    from tcompile.runtime.regions import Compiler
+
+
+def host_of(cache: FunctionCache, code: types.CodeType, compiler: Compiler) -> Host | None:
+    """The function's host, its first gate open; None where the function cannot be resumed."""
+    with cache.lock:
+        if cache.host is None and cache.resumable:
+            from tcompile.bytecode import NotResumable, analyse, build
+
+            try:
+                analysis = analyse(code)
+                host = build(
+                    analysis, lambda offset: compiler.enter(cache, offset), every=bool(config.stress_breaks)
+                )  # fmt: skip
+            except NotResumable as error:
+                cache.resumable = False
+                bus.emit(FellBack(function=cache.name, reason="cannot be resumed", detail=str(error)))
+                return None
+            _open(host, analysis.start)
+            cache.host = host
+        return cache.host
+
+
+def open_gates(host: Host, captured: Captured, region: Region) -> None:
+    """Lets captured code start wherever a gate is met next, once the frame has gone on at the end of a stretch."""
+    assert captured.exit is not None
+    for handler in host.analysis.points[captured.exit].handlers:
+        _open(host, handler)
+    for offset in host.following(captured.exit):
+        _open(host, offset)
+    if captured.graph is None and captured.exit == region.start.offset and not captured.guards:
+        host.gates[captured.exit].clear()  # whatever comes, nothing can be captured here
+
+
+def _open(host: Host, offset: int) -> None:
+    gate = host.gates.get(offset)
+    if gate is not None and not gate:
+        gate.append(offset)

@@ -1,0 +1,246 @@
+"""Regions at run time: what happens where captured code may start.
+
+Enters: a region of a function and what the frame holds there. Leaves: the entry that fits and its result; or nothing,
+and the frame goes on in plain Python. Exists as the one place where entries, stances, limits and fallbacks meet,
+whether a region is the start of a function, entered by its caller, or a place inside it, entered by its host.
+
+Captured work is pure until its effects are committed. So whenever an entry raises, its results are dropped and the
+frame runs the same stretch in plain Python: error, traceback and NumPy's warnings are then plain Python's own.
+"""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from tcompile.backends.replay import Replay
+from tcompile.capture.entries import MISS, PLAIN
+from tcompile.config import config
+from tcompile.errors import BackendError, RecompileError, RecompileLimitError, StanceError
+from tcompile.observe import bus
+from tcompile.observe.events import FellBack, GuardFailed
+from tcompile.observe.userline import file_label
+from tcompile.runtime.cache import Entry, FunctionCache, Region
+from tcompile.stance import DEFAULT, Stance, current
+
+
+class CompileFunction(Protocol):
+    """What ``api`` hands the runtime: compiles one stretch of a function and returns its entry."""
+
+    def __call__(
+        self, cache: FunctionCache, region: Region, values: Sequence[Any], reasons: Sequence[str], compiler: Compiler
+    ) -> Entry:
+        """The entry of ``region`` for these parameters; ``reasons`` say why no other entry fits."""
+        ...
+
+
+class Compiler:
+    """The compile function, and what it needs of the runtime."""
+
+    def __init__(self, compile: CompileFunction, follow: Callable[[FunctionCache, Any], Any]) -> None:
+        self.compile = compile
+        self.follow = follow
+
+    def enter(self, cache: FunctionCache, offset: int) -> Callable[..., Any]:
+        """What a gate of the function's host calls. It holds the cache weakly: the host's code lives in the cache."""
+        held = weakref.ref(cache)
+
+        def run(*values: Any) -> Any:
+            cache = held()
+            if cache is None:
+                return None
+            region = cache.region(offset)
+            stance = current()
+            found = None
+            if stance is DEFAULT:
+                for entry in region.entries:
+                    try:
+                        result = entry.run(*values)
+                    except Exception as error:
+                        note_replay(cache, entry, error)
+                        result = PLAIN
+                    if result is not MISS:
+                        entry.hits += 1
+                        if entry is not region.entries[0]:
+                            cache.promote(region, entry)
+                        found = entry, result
+                        break
+            if found is None:
+                found = self.select(cache, region, values, stance)
+                if found is None:
+                    return None
+            entry, result = found
+            if result is PLAIN:
+                return None
+            if entry.captured.exit is None:
+                assert cache.host is not None
+                return (None, *cache.host.returned, (result,))
+            return result
+
+        return run
+
+    def select(
+        self, cache: FunctionCache, region: Region, values: Sequence[Any], stance: Stance, hosted: bool = True
+    ) -> tuple[Entry, Any] | None:
+        """The entry that fits and its result, compiled if need be; None: run this stretch in plain Python.
+
+        hosted: whether a host asks. Any other caller, for whom an entry that ends inside the function is no use, gets
+        None as soon as there is a host, which is then to be run.
+        """
+        if stance.name == "force_eager":
+            return None
+        entries = region.entries
+        if not hosted and cache.host is not None:
+            return None
+        found = try_entries(cache, entries, values, _unchecked(region) if stance.skip_guard_eval_unsafe else None)
+        if found is not None:
+            return found
+        with cache.lock:
+            # Another thread may have compiled this stretch while we waited.
+            if not hosted and cache.host is not None:
+                return None
+            found = try_entries(cache, region.entries, values)
+            if found is not None:
+                return found
+            entry = self._entry_for(cache, region, values, stance)
+        if entry is None or (not hosted and cache.host is not None):
+            return None
+        try:
+            result = entry.run(*values)
+        except Exception as error:
+            note_replay(cache, entry, error)
+            result = PLAIN
+        return None if result is MISS else (entry, result)  # MISS: a value changed under our hands
+
+    def _entry_for(
+        self, cache: FunctionCache, region: Region, values: Sequence[Any], stance: Stance
+    ) -> Entry | None:  # fmt: skip
+        """A new entry for these parameters, or None where they are to run in plain Python."""
+        if stance.name == "eager_on_recompile":
+            return None
+        reasons = miss_reasons(region, values)
+        if stance.name == "fail_on_recompile":
+            if region.entries and all(entry.graph is None for entry in region.entries):
+                return None
+            raise RecompileError(_recompile_text(cache, reasons))
+        if len(region.entries) >= config.recompile_limit:
+            _at_limit(cache, region, reasons)
+            return None
+        if bus.active():
+            for entry in region.entries:
+                _tell_failure(cache, entry, values)
+        try:
+            entry = self.compile(cache, region, values, reasons, self)
+        except (BackendError, StanceError) as error:
+            if not config.suppress_errors:
+                raise
+            warnings.warn(f"tcompile: {error}\n{cache.name} runs in plain Python.", stacklevel=5)
+            bus.emit(FellBack(function=cache.name, reason="error suppressed", detail=str(error)))
+            return None
+        cache.add(region, entry)
+        return entry
+
+
+def try_entries(
+    cache: FunctionCache, entries: Sequence[Entry], values: Sequence[Any],
+    runs: Sequence[Callable[..., Any]] | None = None,
+) -> tuple[Entry, Any] | None:  # fmt: skip
+    """The first entry whose guards hold and its result (PLAIN where it raised); None where no entry fits.
+
+    ``runs`` stand in for the entries' own programs.
+    """
+    for entry, run in zip(entries, runs or [entry.run for entry in entries], strict=False):
+        try:
+            result = run(*values)
+        except Exception as error:
+            note_replay(cache, entry, error)
+            result = PLAIN
+        if result is not MISS:
+            entry.hits += 1
+            return entry, result
+    return None
+
+
+def miss_reasons(region: Region, values: Sequence[Any]) -> tuple[str, ...]:
+    """For each entry, the first guard that does not hold for these parameters."""
+    failures = ((entry.index, entry.captured.first_failure(values)) for entry in region.entries)
+    return tuple(f"entry {index}: {failure}" for index, failure in failures if failure is not None)
+
+
+def note_replay(cache: FunctionCache, entry: Entry, error: Exception) -> None:
+    """Counts a run that raised and is done again in plain Python; the first one of an entry is told."""
+    entry.replays += 1
+    if entry.replays > 1:
+        return
+    detail = str(error) if isinstance(error, Replay) else f"{type(error).__name__}: {error}"
+    cell = bus.current_cell.get()
+    bus.emit(FellBack(function=cache.name, reason="replayed in plain Python", detail=detail, cell=cell))
+
+
+def _tell_failure(cache: FunctionCache, entry: Entry, values: Sequence[Any]) -> None:
+    failure = entry.captured.first_failure(values)
+    if failure is None:
+        return
+    guard = failure.guard
+    bus.emit(
+        GuardFailed(
+            function=cache.name, entry=entry.index, cell=bus.current_cell.get(),
+            source=guard.source.text if guard else "", guard=guard.text if guard else "",
+            expected=guard.expected if guard else "", seen=failure.seen, hint=guard.advice if guard else "",
+        )
+    )
+
+
+def _at_limit(cache: FunctionCache, region: Region, reasons: Sequence[str]) -> None:
+    if all(entry.graph is None for entry in region.entries):
+        return
+    last = reasons[0] if reasons else "no entry fits"
+    limit = config.recompile_limit
+    if cache.settings.fullgraph:
+        raise RecompileLimitError(
+            f"{cache.name} reached config.recompile_limit ({limit}) with fullgraph=True. Last reason: {last}"
+        )
+    if not region.limit_warned:
+        region.limit_warned = True
+        text = (
+            f"tcompile: {cache.name} was compiled {limit} times (config.recompile_limit). Calls that fit those entries "
+            f"stay compiled, all others run in plain Python. Last reason: {last}. "
+            "tcompile.set_logs(recompiles=True) shows every reason."
+        )
+        warnings.warn(text, stacklevel=6)
+        bus.emit(FellBack(function=cache.name, reason="recompile limit", detail=last, cell=bus.current_cell.get()))
+
+
+def _unchecked(region: Region) -> tuple[Callable[..., Any], ...]:
+    """For each entry, its program with only those guards that tell it from the other entries."""
+    entries = region.entries
+    if region.unchecked[0] != entries:
+        texts = [set(entry.guards) for entry in entries]
+        common = set.intersection(*texts) if texts else set()
+        runs = tuple(
+            entry.rebuild(lambda guard: len(entries) > 1 and guard.text not in common) for entry in entries
+        )  # fmt: skip
+        region.unchecked = (entries, runs)
+    return region.unchecked[1]
+
+
+_MAX_GUARD_TEXT = 3
+
+
+def _recompile_text(cache: FunctionCache, reasons: Sequence[str]) -> str:
+    code = cache.code
+    lines = [
+        "a compile was needed while the stance is 'fail_on_recompile'",
+        f"  function: {cache.name} ({file_label(code.co_filename)}, line {code.co_firstlineno})",
+    ]
+    if not reasons:
+        lines.append("  reason: it has not been compiled yet")
+    lines += [f"  failed guard of {reason}" for reason in reasons[:_MAX_GUARD_TEXT]]
+    if len(reasons) > _MAX_GUARD_TEXT:
+        lines.append(f"  … and {len(reasons) - _MAX_GUARD_TEXT} more entries")
+    return "\n".join(lines)
+
+
+__all__ = ["CompileFunction", "Compiler", "miss_reasons", "note_replay", "try_entries"]
