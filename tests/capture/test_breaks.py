@@ -183,8 +183,7 @@ def test_a_generator_function():
     compiled = tcompile.compile(g, backend="eager")
     for got, want in zip(compiled(X), g(X), strict=True):
         np.testing.assert_array_equal(got, want)
-    (broke,) = compiled.breaks
-    assert broke.reason.id == "generator" and broke.where.line == g.__code__.co_firstlineno
+    assert not compiled.breaks and len(compiled.graphs) == 2
 
 
 def test_try_without_exception():

@@ -130,7 +130,7 @@ def test_a_stored_array_is_the_one_returned():
     assert value is STATE and same is STATE
 
 
-def test_nothing_is_stored_where_the_function_breaks():
+def test_stores_around_a_break():
     def f(a):
         global STATE
         STATE = "half"
@@ -141,7 +141,7 @@ def test_nothing_is_stored_where_the_function_breaks():
 
     compiled = tcompile.compile(f, backend="eager")
     np.testing.assert_array_equal(compiled(X), X * 2)
-    assert STATE == "done" and not compiled.graphs
+    assert STATE == "done" and [graph.op_count for graph in compiled.graphs] == [2, 1]
 
 
 def test_nothing_is_stored_where_the_graph_raises():

@@ -59,7 +59,7 @@ def test_floats_that_are_not_to_blame_stay_open():
         print(end="")
         return a * k
 
-    same(f, [(X, k) for k in (0.5, 2.25, 3.0, 4.0)], entries=1)
+    same(f, [(X, k) for k in (0.5, 2.25, 3.0, 4.0)], entries=2)  # around print
 
 
 def test_powers_of_negative_numbers():
@@ -262,7 +262,7 @@ def test_functions_without_arrays():
     plain = tcompile.compile(lambda n, s: (n + 1, s * 2, [n] * 3), backend="llvm")
     for n in range(20):
         assert plain(n, "s") == (n + 1, "ss", [n] * 3)
-    assert len(plain.entries) == 1
+    assert len(plain.entries) == 2  # n as seen, and n symbolic
 
 
 def test_stress_capture_runs_what_was_captured_without_arrays():
