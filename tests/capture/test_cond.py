@@ -106,7 +106,7 @@ def test_branches_that_change_something():
     compiled = tcompile.compile(f, backend="eager")
     for args in both():
         np.testing.assert_equal(compiled(*args), f(*args))
-    assert [broke.reason.id for broke in compiled.breaks] == ["cond-mismatch"]
+    assert [broke.reason.id for broke in compiled.breaks] == ["loop-mismatch"]
 
     def g(a):
         c = a + 1

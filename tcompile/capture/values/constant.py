@@ -119,11 +119,10 @@ class Constant(Value):
         return super().iterate(tx)
 
     def rebuild(self, program: Rebuilder) -> str:
-        """A literal, or the held object."""
-        cls = type(self.value)
-        if cls in (str, bool, type(None), bytes) or (cls is int and abs(self.value) < 1 << 64):
+        """A literal for what there is only one of, else the object: the caller's own, or the one that capture met."""
+        if self.value is None or type(self.value) is bool or (type(self.value) is int and -5 <= self.value <= 256):
             return repr(self.value)
-        return program.constant(self.value)
+        return program.constant(self.value) if self.source is None else program.load(self.source)
 
 
 class IntegerValue(Value):
