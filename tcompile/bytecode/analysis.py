@@ -446,22 +446,24 @@ class Analysis:
         if not LOOKS.isdisjoint(code.co_names) or not LOOKS.isdisjoint(self.names):
             self.live = [fast] * (size + 1)
             return
-        reads, writes = [0] * size, [0] * size
+        # super() without arguments looks at the frame's first argument when it is called.
+        looked = fast & 1 if "super" in code.co_names else 0
+        reads, writes = [looked] * size, [0] * size
         for i, op in enumerate(ops):
             if op in _LOADS:
-                reads[i] = 1 << args[i] & fast
+                reads[i] |= 1 << args[i] & fast
             if op in _STORES:
                 writes[i] = 1 << args[i]
             elif op in _PAIRS:
                 high, low = 1 << (args[i] >> 4), 1 << (args[i] & 15)
                 name = NAME[op]
                 if name == "LOAD_FAST_LOAD_FAST":
-                    reads[i] = (high | low) & fast
+                    reads[i] |= (high | low) & fast
                 elif name == "STORE_FAST_STORE_FAST":
                     writes[i] = high | low
                 else:
                     writes[i] = high
-                    reads[i] = low & fast & ~high
+                    reads[i] |= low & fast & ~high
         again = True
         while again:
             again = False

@@ -6,9 +6,10 @@ import inspect
 import random
 import types
 
-from tcompile.bytecode import KEEP, NotResumable, analyse, build
+from tcompile.bytecode import KEEP, UNBOUND, NotResumable, analyse, build
 
-MODES = ("on", "same", "mixed")
+# What each region answers: go on; go on here with what was given; one of these; go on here, all other locals unbound.
+MODES = ("on", "same", "mixed", "forget")
 
 
 class Passing:
@@ -53,7 +54,9 @@ class Passing:
     def region(self, analysis, offset, host):
         point, cells = analysis.points[offset], len(analysis.cells)
         count = len(point.live) + sum(point.slots)
-        extras = (KEEP,) * len(analysis.extras)
+        extras = tuple(
+            UNBOUND if self.mode == "forget" and name not in point.live else KEEP for name in analysis.extras
+        )
         answers = None
 
         def region(*values):
@@ -67,7 +70,7 @@ class Passing:
                 return None
             if answers is None:
                 answers = host().route(offset)
-            given = extras if self.choose.random() < 0.5 else None
+            given = extras if self.mode == "forget" or self.choose.random() < 0.5 else None
             return (given, *answers, values[cells:])
 
         return region

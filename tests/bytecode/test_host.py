@@ -407,6 +407,16 @@ def test_frame_lookers_keep_all_locals():
     assert all(p.live == ("numexpr", "a", "b", "unused") for p in analyse(function.__code__).points.values())
 
 
+def test_the_first_argument_is_alive_for_super():
+    class A(list):
+        def method(self, x):
+            self, old = x, self
+            return super().__len__(), len(old)
+
+    analysis = analyse(A.method.__code__)
+    assert all("self" in point.live for point in analysis.points.values())
+
+
 def test_unknown_bytecode(monkeypatch):
     monkeypatch.setattr("tcompile.bytecode.analysis.VERSION", (3, 99))
     with pytest.raises(NotResumable, match="not known"):
