@@ -41,13 +41,14 @@ class Start:
 
     offset: of the instruction, in bytes. cells: the names of all cells, passed first, as cell objects. live: the local
     variables that may be read later. slots: for each stack item, deepest first, whether it is passed (the others are
-    the empty slots that CPython puts beside callables).
+    the empty slots that CPython puts beside callables). maybe: those of ``live`` that may have no value.
     """
 
     offset: int
     cells: tuple[str, ...]
     live: tuple[str, ...]
     slots: tuple[bool, ...] = ()
+    maybe: frozenset[str] = frozenset()
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -224,11 +224,12 @@ class Frame:
         self.tx.effects.pop(name, None)
         self.tx.effects[name] = Effect(name, value)
 
-    def rely_on_unbound(self, name: str) -> None:
-        """Called where it matters that a local variable has no value."""
+    def rely_on_binding(self, name: str) -> None:
+        """Called where it matters whether a local variable has a value."""
 
     def load_local(self, name: str) -> Value:
         """A local variable. Raises CannotCapture where plain Python would raise UnboundLocalError."""
+        self.rely_on_binding(name)
         value = self.locals.get(name)
         if value is not None:
             return value

@@ -246,8 +246,8 @@ def _local(builder: Rebuilder, frame: RootFrame, name: str) -> str:
     value = frame.locals.get(name)
     if value is not None:
         return builder.rebuild(value)
-    if name in frame.unbound and name not in frame.assigned:
-        return builder.load(frame.unbound[name])
+    if name in frame.uncertain and name not in frame.assigned:
+        return builder.load(frame.uncertain[name][0])
     return "UNBOUND"
 
 

@@ -48,13 +48,14 @@ class RootFrame(Frame):
         cells = {s.name: tx.cell(given[s], s, CellSource(s.name, s)) for s in sources[: len(start.cells)]}
         super().__init__(tx, FunctionValue(code, namespace, [cells[name] for name in code.co_freevars]), {})
         self.cells = cells
-        self.unbound: dict[str, Source] = {}  # locals that had no value at the start
+        self.uncertain: dict[str, tuple[Source, Value | None]] = {}  # locals that may lack a value at the start
         count = len(start.cells) + len(start.live)
         for source in sources[len(start.cells) : count]:
-            if given[source] is UNBOUND:
-                self.unbound[source.name] = source
-            else:
-                self.locals[source.name] = Unread(given[source], source)
+            found = None if given[source] is UNBOUND else Unread(given[source], source)
+            if found is not None:
+                self.locals[source.name] = found
+            if source.name in start.maybe:
+                self.uncertain[source.name] = source, found
         items = iter(sources[count:])
         self.stack = [Unread(given[source := next(items)], source) if full else NULL for full in start.slots]
         self.at = self.decoded.positions[start.offset]
@@ -104,11 +105,15 @@ class RootFrame(Frame):
             tx.builder.location = self.location(at)
             run(self, instructions[at])
 
-    def rely_on_unbound(self, name: str) -> None:
-        """A variable that had no value at the start has none: that becomes a guard."""
-        if name in self.unbound and name not in self.locals:
+    def rely_on_binding(self, name: str) -> None:
+        """A variable that may lack a value at the start is as it was there: that becomes a guard."""
+        source, value = self.uncertain.get(name, (None, None))
+        if source is not None and self.locals.get(name) is value:
             held = self.tx.prologue.constant(UNBOUND)
-            self.tx.prologue.guard(self.unbound[name], f"{{}} is {held}", f"{name} has no value", "no value")
+            if value is None:
+                self.tx.prologue.guard(source, f"{{}} is {held}", f"{name} has no value", "no value")
+            else:
+                self.tx.prologue.guard(source, f"{{}} is not {held}", f"{name} has a value", "a value")
 
     # -- where capture stopped -----------------------------------------------------------------------------------------
     @property

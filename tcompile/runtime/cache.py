@@ -133,7 +133,7 @@ class FunctionCache:
             assert self.host is not None
             analysis = self.host.analysis
             point = analysis.points[offset]
-            start = Start(offset, analysis.cells, point.live, point.slots)
+            start = Start(offset, analysis.cells, point.live, point.slots, point.maybe)
             found = self.regions[offset] = self.first if start == self.first.start else Region(start)
         return found
 

@@ -90,7 +90,7 @@ def _load_fast(f: Frame, i: dis.Instruction) -> None:
 @handler("LOAD_FAST_AND_CLEAR")
 def _load_fast_and_clear(f: Frame, i: dis.Instruction) -> None:
     f.assigned.add(i.argval)
-    f.rely_on_unbound(i.argval)
+    f.rely_on_binding(i.argval)
     found = f.locals.pop(i.argval, None)
     if found is None and i.argval in f.cells and i.argval in f.code.co_cellvars:
         found = CellReference(f.cells.pop(i.argval))

@@ -1,0 +1,46 @@
+"""Frames that go on in place after a break: what must hold across it."""
+
+from __future__ import annotations
+
+from differential import check
+
+import tcompile
+
+from .helpers import X
+
+
+@tcompile.disable
+def opaque(value):
+    """Hands back its argument; capture stops at its call."""
+    return value
+
+
+def same(f, *args):
+    """Checks a function on each of some tuples of arguments, given one after another to one compiled function."""
+    waiting = []
+
+    def make():
+        if not waiting:
+            waiting.extend([a for a in args for _ in (0, 1)])  # a plain call and a compiled one
+        return [a.copy() if a is X else a for a in waiting.pop(0)]
+
+    check(f, make, backends=("eager",), calls=2 * len(args))
+
+
+def test_a_variable_that_an_earlier_round_deleted():
+    def deletes(a, n):
+        for i in range(n):
+            opaque(i)
+            del a
+
+    def moves(a, n):
+        b = None
+        for i in range(n):
+            opaque(i)
+            b = [b, a]
+            if opaque(i):
+                del a
+        return b
+
+    for f in (deletes, moves):
+        same(f, (X, 1), (X, 2), (X, 3))
