@@ -33,6 +33,7 @@ from tcompile.capture.values.container import (
     SliceValue,
     constant_of,
 )
+from tcompile.capture.values.scalar import ScalarValue, negative, read
 from tcompile.capture.values.sets import SetValue, collection
 from tcompile.frontends.base import CannotCapture
 
@@ -369,6 +370,8 @@ def _abs(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Val
         return integer(value.size if value.size >= 0 else -value.size)
     if isinstance(value, FloatValue):
         return tx.compute("abs({})", [value], abs)
+    if isinstance(value, ScalarValue):
+        return negative(tx, "abs", value)
     return tx.fold(abs, args, kwargs)
 
 
@@ -376,8 +379,10 @@ def _abs(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Val
 def _int(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     if len(args) == 1 and isinstance(args[0], IntegerValue):
         return args[0]
-    if len(args) == 1 and isinstance(args[0], ArrayValue):
-        raise CannotCapture("array-conversion", f"int() is taken of {args[0].describe()}")
+    if len(args) == 1 and not kwargs and isinstance(args[0], ArrayValue):
+        return read(tx, args[0], int)
+    if len(args) == 1 and isinstance(args[0], ScalarValue) and args[0].cls is int:
+        return args[0]
     if len(args) == 1 and isinstance(args[0], FloatValue):
         raise CannotCapture("data-dependent-value", "int of a float that varies")
     return tx.fold(int, args, kwargs)
@@ -389,13 +394,19 @@ def _float(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> V
         return args[0]
     if len(args) == 1 and isinstance(args[0], IntegerValue):
         return tx.compute("float({})", args, float)
-    if len(args) == 1 and isinstance(args[0], ArrayValue):
-        raise CannotCapture("array-conversion", f"float() is taken of {args[0].describe()}")
+    if len(args) == 1 and not kwargs and isinstance(args[0], ArrayValue):
+        return read(tx, args[0], float)
+    if len(args) == 1 and isinstance(args[0], ScalarValue) and args[0].cls is float:
+        return args[0]
     return tx.fold(float, args, kwargs)
 
 
 @handles(bool)
 def _bool(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    if args and isinstance(args[0], ArrayValue) and not args[0].traced.type.ndim:
+        return read(tx, args[0], bool)
+    if args and isinstance(args[0], ScalarValue) and args[0].cls is bool:
+        return args[0]
     return Constant(args[0].truth(tx) if args else False)
 
 

@@ -13,6 +13,7 @@ import types
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tcompile.capture.values import scalar
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.callable import FunctionValue, IteratorValue
@@ -29,6 +30,7 @@ from tcompile.capture.values.container import (
     index_of,
 )
 from tcompile.capture.values.object import ObjectValue, OpaqueValue
+from tcompile.capture.values.scalar import ScalarValue
 from tcompile.capture.values.sets import SetValue, combine
 from tcompile.frontends.base import CannotCapture
 
@@ -66,8 +68,11 @@ def binary(tx: Capture, sign: str, left: Value, right: Value) -> Value:
     if isinstance(left, ArrayValue) or isinstance(right, ArrayValue):
         array = left if isinstance(left, ArrayValue) else right
         assert isinstance(array, ArrayValue)
-        result = array.frontend.binary(tx.builder, sign, left.export(tx), right.export(tx))
-        return tx.from_frontend(result, array)
+        operands = (side.beside(tx, sign, array) if isinstance(side, ScalarValue) else side.export(tx)
+                    for side in (left, right))  # fmt: skip
+        return tx.from_frontend(array.frontend.binary(tx.builder, sign, *operands), array)
+    if isinstance(left, ScalarValue) or isinstance(right, ScalarValue):
+        return scalar.combine(tx, sign, left, right)
     if isinstance(left, OpaqueValue) or isinstance(right, OpaqueValue):
         raise CannotCapture("unsupported-operands", f"{left.describe()} {sign} {right.describe()}")
     if isinstance(left, SetValue) or isinstance(right, SetValue):
@@ -292,6 +297,8 @@ def unary(tx: Capture, sign: str, value: Value) -> Value:
     """``sign value`` for - + ~."""
     if isinstance(value, ArrayValue):
         return tx.from_frontend(value.frontend.unary(tx.builder, sign, value.traced), value)
+    if isinstance(value, ScalarValue):
+        return scalar.negative(tx, sign, value)
     if isinstance(value, IntegerValue):
         result = {"-": -value.size, "+": value.size, "~": -value.size - 1}[sign]
         return integer(result)

@@ -18,6 +18,7 @@ from tcompile.errors import GraphError
 from tcompile.graph import Graph, Location, Node, Operand, TensorType
 from tcompile.graph.ops import apply
 from tcompile.graph.sizes import ShapeEnv
+from tcompile.graph.types import DType
 
 
 class CannotCapture(Exception):
@@ -44,9 +45,13 @@ class Traced:
 
 @dataclass(frozen=True, slots=True)
 class TracedNumber:
-    """A Python float known at run time only: an input node of ``ScalarType('float')``, weakly typed."""
+    """A Python float known at run time only, weakly typed: an input node of ``ScalarType('float')``.
+
+    A float that the graph itself computes is a float64 node of rank 0; ``at`` then gives its node in another dtype.
+    """
 
     node: Node
+    at: Callable[[DType], Node] | None = None
 
 
 @dataclass

@@ -19,6 +19,7 @@ from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.callable import Cell
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import DictValue, SequenceValue
+from tcompile.capture.values.scalar import ScalarValue
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Graph, Node, TensorType
 from tcompile.graph.graph import Type
@@ -179,7 +180,7 @@ def array_of(tx: Capture, node: Node, scalar: bool = False) -> Value:
 def flatten(tx: Capture, value: Value) -> tuple[list[Value], Any]:
     """The arrays and numbers in a tree of containers, in order, and the tree's structure."""
     value = settled(tx, value)
-    if isinstance(value, ArrayValue | IntegerValue | FloatValue):
+    if isinstance(value, ArrayValue | IntegerValue | FloatValue | ScalarValue):
         return [value], None
     if isinstance(value, Constant) and isinstance(value.value, _NUMBERS):
         return [value], None

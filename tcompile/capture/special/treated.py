@@ -109,7 +109,7 @@ def _allow(
 
     def template(value: Any) -> Any:
         """An argument as the operation keeps it, with what varies among the operands."""
-        if isinstance(value, Traced | TracedNumber):
+        if isinstance(value, Traced) or (isinstance(value, TracedNumber) and value.at is None):
             operands.append(value.node)
             if isinstance(value, Traced) and value.scalar:
                 scalars.append(len(operands) - 1)
@@ -121,7 +121,8 @@ def _allow(
             return tuple(template(item) for item in value)
         if type(value) in _LITERALS or isinstance(value, np.generic):
             return value
-        given = f"{type(value).__name__} {value!r}"
+        late = isinstance(value, TracedNumber)
+        given = "a number read from an array" if late else f"{type(value).__name__} {value!r}"
         raise CannotCapture("unsupported-argument", f"`{_name(function)}`, marked by allow_in_graph, with {given}")
 
     attrs: dict[str, Any] = {

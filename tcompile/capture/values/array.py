@@ -57,6 +57,10 @@ class ArrayValue(Value):
 
     def method(self, tx: Capture, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """``array.name(…)`` through the frontend."""
+        if name in ("item", "tolist") and not args and not kwargs and (name == "item" or not self.traced.type.ndim):
+            from tcompile.capture.values.scalar import read
+
+            return read(tx, self, None)
         plain = [a.export(tx) for a in args]
         named = {k: v.export(tx) for k, v in kwargs.items()}
         return tx.from_frontend(self.frontend.method(tx.builder, self.traced, name, plain, named), self)

@@ -99,6 +99,8 @@ def strong(b: Builder, value: Any) -> Traced:
         return value
     if isinstance(value, np.generic):
         return constant(b, value)
+    if isinstance(value, TracedNumber) and value.at is not None:
+        return Traced(value.node, scalar=True)
     if isinstance(value, TracedNumber):
         return call(b, "numpy.float64", [value], TensorType(FLOAT, ()), scalar=True)
     if isinstance(value, SymInt):
@@ -190,7 +192,7 @@ def weak_as(value: Weak, dtype: DType) -> Operand:
     if isinstance(value, TracedNumber):
         if dtype.kind != "f":
             raise CannotCapture("unsupported-argument", f"a Python float beside {dtype}")
-        return value.node
+        return value.node if value.at is None else value.at(dtype)
     if type(value) is bool:
         if dtype.kind == "b":
             return value
@@ -229,6 +231,8 @@ def call(
 
     Without a template the operands themselves are the arguments. A result of rank 0 is a scalar unless told.
     """
+    if target != "numpy.array" and any(isinstance(o, TracedNumber) and o.at is not None for o in operands):
+        raise CannotCapture("data-dependent-value", f"{target} takes a Python number that is read from an array.")
     args = template or tuple(Slot(i) for i in range(len(operands)))
     attrs = {"target": target, "args": args, "kwargs": tuple(sorted(kwargs.items()))}
     node = b.graph.append(

@@ -1,0 +1,139 @@
+"""Python numbers that the graph itself computes: ``x.item()``, ``float(x)``, ``int(x)``, ``bool(x)`` of one element.
+
+``ScalarValue`` stands for the Python number. It is combined with arrays inside the graph, where it is weakly typed like
+any Python number, and it leaves the function as a real Python number. Whatever needs the number itself (a branch, an
+index, a text) is a graph break, and so is arithmetic that Python does in another way than the graph: integers have no
+bounds, and a division by zero is an error.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcompile.capture.values.array import ArrayValue
+from tcompile.capture.values.base import Value
+from tcompile.capture.values.constant import Constant, FloatValue
+from tcompile.frontends.base import CannotCapture, Traced, TracedNumber
+from tcompile.graph import Node, TensorType
+from tcompile.graph.types import DType
+
+if TYPE_CHECKING:
+    from tcompile.capture.program import Rebuilder
+    from tcompile.capture.state import Capture
+
+_DTYPES = {float: "float64", int: "int64", bool: "bool"}
+_WITH_INTEGERS = ("+", "-", "*", "/", "<", "<=", "==", "!=", ">", ">=")
+_FLOATS = {"+": "add", "-": "subtract", "*": "multiply"}
+_EXACT = 1 << 53  # ints up to here are floats
+
+
+class ScalarValue(Value):
+    """A Python float, int or bool; ``array`` is the 0-d float64, int64 or bool value that the graph has for it."""
+
+    def __init__(self, array: ArrayValue, cls: type) -> None:
+        self.array = array
+        self.cls = cls
+
+    @property
+    def python_type(self) -> type:
+        """float, int or bool."""
+        return self.cls
+
+    def describe(self) -> str:
+        """The kind of number."""
+        return f"a Python {self.cls.__name__} that is read from an array"
+
+    def export(self, tx: Capture) -> Any:
+        """A float as a weakly typed number. What an int or bool does to an array depends on the array's dtype."""
+        if self.cls is not float:
+            raise CannotCapture("data-dependent-value", f"The value of {self.describe()} is needed.")
+        return _weak(tx, self.array.traced.node)
+
+    def beside(self, tx: Capture, sign: str, array: ArrayValue) -> Any:
+        """The number as the other operand of ``sign`` and an array."""
+        dtype = array.traced.type.dtype
+        if self.cls is int and dtype.kind == "f" and sign in _WITH_INTEGERS:
+            return _weak(tx, tx.builder.op("astype", self.array.traced.node, dtype="float64"))
+        if self.cls is int and dtype == np.dtype("int64") and sign in _WITH_INTEGERS:
+            return self.array.traced
+        return self.export(tx)
+
+    def truth(self, tx: Capture) -> bool:
+        """Known only when the graph has run."""
+        raise CannotCapture("data-dependent-branch", tx.current_text())
+
+    def rebuild(self, program: Rebuilder) -> str:
+        """The Python number."""
+        return f"{program.output(self.array)}.item()"
+
+
+def _weak(tx: Capture, node: Node) -> TracedNumber:
+    def at(dtype: DType) -> Node:
+        return node if dtype == node.tensor.dtype else tx.builder.op("astype", node, dtype=dtype.name)
+
+    return TracedNumber(node, at)
+
+
+def read(tx: Capture, array: ArrayValue, cls: type | None) -> Value:
+    """``array.item()`` (``cls`` None), ``float(array)``, ``int(array)`` or ``bool(array)``."""
+    type_ = array.traced.type
+    kind = "i" if type_.dtype.kind == "u" and type_.dtype.itemsize < 8 else type_.dtype.kind
+    wanted = cls or {"f": float, "i": int, "b": bool}.get(kind)
+    one = type_.ndim == 0 or (cls is None and isinstance(type_.size, int) and type_.size == 1)
+    exact = kind in ("fib" if wanted in (float, bool) else "ib") and type_.dtype.name in _SIMPLE
+    if wanted is None or not one or not exact:
+        name = "item()" if cls is None else f"{cls.__name__}()"
+        raise CannotCapture("array-conversion", f"{name} is taken of {array.describe()}")
+    op = tx.builder.op
+    node = op("reshape", array.traced.node, shape=()) if type_.ndim else array.traced.node
+    if wanted is bool and kind != "b":
+        node = op("not_equal", node, 0)
+    elif node.tensor.dtype.name != _DTYPES[wanted]:
+        node = op("astype", node, dtype=_DTYPES[wanted])
+    return _number(tx, node, wanted)
+
+
+_SIMPLE = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "float16", "float32", "float64")
+
+
+def _number(tx: Capture, node: Node, cls: type) -> ScalarValue:
+    assert isinstance(node.type, TensorType)
+    return ScalarValue(ArrayValue(Traced(node, scalar=True), tx.frontends[0]), cls)
+
+
+def combine(tx: Capture, sign: str, left: Value, right: Value) -> Value:
+    """``left sign right`` where one side at least is such a number and no side is an array."""
+    operands = [_float_operand(tx, side) for side in (left, right)]
+    divides = sign == "/" and isinstance(right, Constant) and bool(right.value)
+    if None in operands or not (sign in _FLOATS or divides):
+        what = f"{left.describe()} {sign} {right.describe()}"
+        raise CannotCapture("data-dependent-value", f"Python itself computes {what}.")
+    return _number(tx, tx.builder.op(_FLOATS.get(sign, "divide"), *operands), float)
+
+
+def negative(tx: Capture, sign: str, value: ScalarValue) -> Value:
+    """``-value``, ``+value`` and ``abs(value)``."""
+    if value.cls is not float or sign not in ("-", "+", "abs"):
+        raise CannotCapture("data-dependent-value", f"Python itself computes {sign} of {value.describe()}.")
+    if sign == "+":
+        return value
+    return _number(tx, tx.builder.op("abs" if sign == "abs" else "negative", value.array.traced.node), float)
+
+
+def _float_operand(tx: Capture, value: Value) -> Any:
+    """The operand of float arithmetic; None where the number may be no float."""
+    if isinstance(value, ScalarValue) and value.cls is float:
+        return value.array.traced.node
+    if isinstance(value, FloatValue):
+        return tx.number_input(value.source).node
+    if isinstance(value, Constant) and type(value.value) is float and math.isfinite(value.value):
+        return value.value
+    if isinstance(value, Constant) and type(value.value) is int and abs(value.value) <= _EXACT:
+        return float(value.value)
+    return None
+
+
+__all__ = ["ScalarValue", "combine", "negative", "read"]
