@@ -25,6 +25,14 @@ def test_every_graph_break_is_described(load_tool):
     assert text == tool.page(text), "run: python tools/write_graph_breaks.py"
 
 
+def test_every_numpy_name_is_listed(load_tool):
+    tool = load_tool("write_numpy_coverage")
+    text = tool.PAGE.read_text(encoding="utf-8")
+    if f"| NumPy {tool.version()} |" not in text:
+        pytest.skip("the page lists the names of another NumPy")
+    assert text == tool.page(), "run: python tools/write_numpy_coverage.py"
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/stances.md"])
 def test_every_stance_is_described(page):
     text = (ROOT / page).read_text(encoding="utf-8")

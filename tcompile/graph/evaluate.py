@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from tcompile.errors import GraphError
 from tcompile.graph.graph import Graph, Node, Operand
 from tcompile.graph.ops.table import OPS
 from tcompile.graph.sizes import SymInt
+from tcompile.graph.types import TensorType
 
 
 def bind_symbols(graph: Graph, args: Sequence[Any]) -> dict[str, int]:
@@ -56,9 +60,44 @@ def run(
         if node.regions:
             attrs["regions"] = [_callable(region, bound) for region in node.regions]
         values[node] = OPS[node.op].numpy(*map(value_of, node.operands), **attrs)
+        if node.op == "call":
+            _check_call(node, values[node], bound)
         if spy is not None:
             spy(node, values[node])
     return tuple(values[node] for node in graph.outputs)
+
+
+def conforms(value: Any, type: TensorType, shape: tuple[int, ...]) -> bool:
+    """Whether a library's result has the dtype, the shape and the memory order that its type says."""
+    if value.dtype != type.dtype or value.shape != shape:
+        return False
+    if value.flags.c_contiguous:
+        kept = [axis for axis in type.layout.order if shape[axis] != 1]
+        return kept == sorted(kept) or not value.size
+    if type.c_contiguous:
+        return False
+    order = type.layout.order
+    if type.layout.dense:
+        return bool(value.transpose(order).flags.c_contiguous)
+    steps = [abs(value.strides[axis]) for axis in order if shape[axis] != 1]
+    return steps == sorted(steps, reverse=True)
+
+
+def _check_call(node: Node, value: Any, symbols: Mapping[str, int]) -> None:
+    """Raises GraphError where a library call gave something else than its frontend stated."""
+    types = node.type if isinstance(node.type, tuple) else (node.type,)
+    values = value if isinstance(node.type, tuple) else (value,)
+    for part, type in zip(leaves(values), types, strict=True):
+        assert isinstance(type, TensorType)
+        if not conforms(np.asarray(part), type, concrete(type.shape, symbols)):
+            raise GraphError(f"{node.attrs['target']} gave another type than {type}")
+
+
+def leaves(values: Any) -> list[Any]:
+    """The arrays in nested tuples and lists, as ``get`` counts them."""
+    if isinstance(values, tuple | list):
+        return [leaf for value in values for leaf in leaves(value)]
+    return [values]
 
 
 def _callable(region: Graph, symbols: Mapping[str, int]) -> Callable[..., tuple[Any, ...]]:

@@ -151,6 +151,8 @@ def literal(value: Any) -> str:
         return f"slice({literal(value.start)}, {literal(value.stop)}, {literal(value.step)})"
     if isinstance(value, tuple):
         return f"({', '.join(map(literal, value))}{',' if len(value) == 1 else ''})"
+    if isinstance(value, list):
+        return f"[{', '.join(map(literal, value))}]"
     if isinstance(value, Slot):
         return f"xp.slot({value.index})"
     if value is Ellipsis:

@@ -193,7 +193,7 @@ CREATIONS = [
     "np.linspace(0, 1, 5, endpoint=False)", "np.linspace(1, 2, 4, dtype='f4')",
     "np.linspace(0, 10, 5, dtype='i4')", "np.linspace(0, 1, 1)", "np.linspace(0, 1, 0)",
     "np.linspace(0, 1, retstep=True)", "np.eye(3)", "np.eye(2, 4, 1, 'i4')", "np.identity(3)",
-    "np.identity(2, 'f4')", "np.empty(3)", "np.empty_like(x)", "np.array(3)", "np.array(3.5, 'f4')",
+    "np.identity(2, 'f4')", "np.empty(3).shape", "np.empty_like(x).dtype", "np.array(3)", "np.array(3.5, 'f4')",
     "np.array([1, 2, 3])", "np.array([[1.5, 2], [3, 4]], 'f4')", "np.asarray([1, 2])",
     "np.array([1, 'a'])", "np.array([[1], [2, 3]])", "np.array([], 'f4')", "np.array([300], 'u1')",
     "np.asarray(2.5)", "np.asarray(np.float32(2))", "np.zeros(-1)",

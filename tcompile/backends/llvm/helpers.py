@@ -17,8 +17,8 @@ import numpy as np
 
 from tcompile.backends.llvm.vectors import DIVIDE, INTEGER_OVERFLOW, INVALID, ONLY_NUMPY, OVERFLOW
 from tcompile.backends.replay import Replay
-from tcompile.graph import Graph
-from tcompile.graph.evaluate import run
+from tcompile.graph import Graph, TensorType
+from tcompile.graph.evaluate import conforms, run
 
 _CATEGORIES = ((DIVIDE, "divide"), (OVERFLOW, "over"), (INVALID, "invalid"), (INTEGER_OVERFLOW, "over"))
 
@@ -57,6 +57,12 @@ def library_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
             return function(*args, **kwargs)
     except Exception as error:
         raise Replay(f"{type(error).__name__}: {error}") from None
+
+
+def checked(value: Any, type: TensorType, shape: tuple[int, ...]) -> None:
+    """Raises Replay where a library call gave another dtype, shape or memory order than its frontend stated."""
+    if not conforms(np.asarray(value), type, shape):
+        raise Replay(f"a library call gave something else than {type}")
 
 
 def moment(function: Callable[..., Any], x: Any, *, axis: tuple[int, ...], **kwargs: Any) -> Any:

@@ -51,7 +51,7 @@ class Program:
         self.names.update(
             launch=native.launcher(), empty=native.empty, as_array=np.asarray,
             check_error_state=helpers.check_error_state, report=helpers.floating_point_report,
-            library_call=helpers.library_call, moment=helpers.moment, settle=helpers.settle,
+            library_call=helpers.library_call, moment=helpers.moment, settle=helpers.settle, checked=helpers.checked,
             discard_imaginary=helpers.discard_imaginary, interpret=helpers.interpret,
         )  # fmt: skip
         for node in graph.inputs:
@@ -287,6 +287,8 @@ class Program:
                 operands.append(self._text(operand) if isinstance(operand, int | SymInt) else self._number(operand))
         if node.op == "get":
             self.lines.append(f"{self.arrays[node]} = {operands[0]}[{node.attrs['index']}]")
+            if node.inputs[0].op == "call":
+                self._check(node)
             self._settle(node)
             return
         if node.op == "cond":
@@ -310,7 +312,15 @@ class Program:
             call = "discard_imaginary"
         text = f"{call}({', '.join([function, *operands, *attrs])})"
         self.lines.append(f"{self.arrays[node]} = {text}")
+        if node.op == "call" and not isinstance(node.type, tuple):
+            self._check(node)
         self._settle(node)
+
+    def _check(self, node: Node) -> None:
+        """Makes sure that a library gave what the frontend stated."""
+        name = self.arrays[node]
+        type = self._constant(self._fresh(f"{name}_type"), node.tensor)
+        self.lines.append(f"checked({name}, {type}, {self._shape(node.tensor.shape)})")
 
     def _region(self, node: Node, number: int) -> str:
         """A callable for a region: compiled, unless it reads sizes of this graph."""

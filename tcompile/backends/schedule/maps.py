@@ -81,6 +81,11 @@ def through(node: Node, map: Map) -> Map | None:
         return tuple(m.scaled(-1, shape[i] - 1) if i in axes else m for i, m in enumerate(map))
     if node.op == "index":
         return _index(node, map)
+    if node.op == "diagonal":
+        first, second, offset = (node.attrs[name] for name in ("axis1", "axis2", "offset"))
+        others = iter(map[:-1])
+        along = {first: map[-1].scaled(1, max(-offset, 0)), second: map[-1].scaled(1, max(offset, 0))}
+        return tuple(along[axis] if axis in along else next(others) for axis in range(source.ndim))
     if node.op == "reshape":
         return _reshape(shape, node.tensor.shape, map)
     return None

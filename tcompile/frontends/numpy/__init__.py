@@ -1,26 +1,33 @@
 """The NumPy frontend: what NumPy's functions, methods, attributes and operators mean in the graph.
 
 ``frontend`` is the object that capture asks; ``registry`` holds the tables; ``values`` reads arguments;
-``ufuncs`` and ``operators`` promote and compute; one file each for ``reductions``, ``shape``, ``indexing``,
-``joining``, ``creation``, ``elementwise``, ``linear``, ``opaque`` and ``plain`` (what is known without
-running). Importing this package fills the tables.
+``ufuncs``, ``ufunc_methods`` and ``operators`` promote and compute; one file each for ``reductions``, ``shape``,
+``indexing``, ``joining``, ``creation``, ``elementwise``, ``linear``, ``polynomials``, ``opaque`` and ``plain`` (what is
+known without running). ``library`` makes one call of everything else that has a shape rule: those of ``statistics``,
+``ordering``, ``arranging``, ``fourier`` and ``linear``. ``quiet`` holds calls that would warn in words, ``refusals``
+what is left. ``coverage`` says which is which. Importing this package fills the tables.
 """
 
 from tcompile.frontends.numpy import (
+    arranging,
     creation,
     elementwise,
+    fourier,
     indexing,
     joining,
     linear,
     opaque,
+    ordering,
     plain,
+    polynomials,
     reductions,
     shape,
+    statistics,
 )
-from tcompile.frontends.numpy.frontend import NumPyFrontend, coverage
+from tcompile.frontends.numpy.coverage import coverage
+from tcompile.frontends.numpy.frontend import NumPyFrontend
 
 __all__ = [
-    "NumPyFrontend", "coverage", "creation", "elementwise", "indexing", "joining", "linear", "opaque",
-    "plain",
-    "reductions", "shape",
+    "NumPyFrontend", "arranging", "coverage", "creation", "elementwise", "fourier", "indexing", "joining", "linear",
+    "opaque", "ordering", "plain", "polynomials", "reductions", "shape", "statistics",
 ]  # fmt: skip

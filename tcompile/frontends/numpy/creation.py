@@ -201,10 +201,21 @@ def full_like(
     return _filled(b, type, fill_value, into)
 
 
-@function("empty", "empty_like", "ndarray")
-def empty(b: Builder, *args: Any, **kwargs: Any) -> Traced:
-    """``np.empty``: what it holds is undefined."""
-    raise CannotCapture("undefined-contents", "an array whose contents are undefined")
+@function("empty")
+def empty(
+    b: Builder, shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None
+) -> Traced:
+    """``np.empty``: what it holds is undefined, and here it is zeros."""
+    return zeros(b, shape, dtype, order, device=device, like=like)
+
+
+@function("empty_like")
+def empty_like(
+    b: Builder, prototype: Any, dtype: Any = None, order: Any = "K", subok: Any = True, shape: Any = None, *,
+    device: Any = None,
+) -> Traced:  # fmt: skip
+    """``np.empty_like``: what it holds is undefined, and here it is zeros."""
+    return zeros_like(b, prototype, dtype, order, subok, shape, device=device)
 
 
 @function("arange")
@@ -301,6 +312,23 @@ def eye(
     rows, columns = new_shape((N, N if M is None else M))
     into = dtype_of(float if dtype is None else dtype)
     return Traced(b.op("eye", n_rows=rows, n_cols=columns, k=integer(k, "k"), dtype=into.name))
+
+
+@function("diag_indices")
+def diag_indices(b: Builder, n: Any, ndim: Any = 2) -> tuple[Traced, ...]:
+    """``np.diag_indices``: one array, as often as there are dimensions."""
+    if not isinstance(n, int | SymInt):
+        raise CannotCapture("unsupported-argument", "diag_indices of something else than an int")
+    return (arange(b, n),) * integer(ndim, "ndim")
+
+
+@function("diag_indices_from")
+def diag_indices_from(b: Builder, arr: Any) -> tuple[Traced, ...]:
+    """``np.diag_indices_from``."""
+    type = array(b, arr).type
+    if type.ndim < 2 or any(not n == type.shape[0] for n in type.shape):
+        raise CannotCapture("operation-raises", "All dimensions of input must be of equal length")
+    return diag_indices(b, type.shape[0], type.ndim)
 
 
 @function("identity")

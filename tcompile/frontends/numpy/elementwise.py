@@ -17,23 +17,18 @@ from tcompile.frontends.numpy.values import (
     Weak,
     array,
     axis_in,
-    broadcast,
-    call,
     cast,
     constant,
-    flag,
     integer,
     operand,
     require_c,
     same_order,
-    standin_dtype,
     strong,
     takes_dtype,
     weak_as,
 )
-from tcompile.graph import Layout, Operand, TensorType
+from tcompile.graph import Operand
 from tcompile.graph.ops import k_order
-from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.sizes import SymInt
 from tcompile.graph.types import DType
 
@@ -153,10 +148,7 @@ def round_(b: Builder, a: Any, decimals: Any = 0, out: Any = None) -> Traced:
             return x
         require_c("round", x)
         return Traced(b.op("copy_c", x.node), scalar=not x.type.ndim)
-    require_c("round", x)
-    return call(
-        b, "numpy.round", [x], TensorType(x.type.dtype, x.type.shape), decimals=places, scalar=x.scalar
-    )
+    raise CannotCapture("unsupported-argument", "round to this many decimals")
 
 
 @function("diff")
@@ -178,46 +170,6 @@ def diff(
     return x
 
 
-@function("nan_to_num", opaque=True)
-def nan_to_num(
-    b: Builder, x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
-) -> Traced:
-    """``np.nan_to_num``."""
-    refuse_unless("nan_to_num", copy=(copy, (True,)))
-    value = array(b, x)
-    if (
-        not all(v is None or type(v) in (int, float) for v in (nan, posinf, neginf))
-        or value.type.dtype.kind != "f"
-    ):
-        raise CannotCapture("unsupported-argument", "nan_to_num of these values")
-    require_c("nan_to_num", value)
-    for number in (nan, posinf, neginf):
-        if number is not None:
-            weak_as(number, value.type.dtype)
-    result = TensorType(value.type.dtype, value.type.shape)
-    return call(b, "numpy.nan_to_num", [value], result, nan=nan, posinf=posinf, neginf=neginf)
-
-
-@function("isclose", opaque=True)
-def isclose(
-    b: Builder, a: Any, b_: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False
-) -> Traced:
-    """``np.isclose``."""
-    operands = [operand(b, a), operand(b, b_)]
-    if not all(type(t) in (int, float) and np.isfinite(t) for t in (rtol, atol)):
-        raise CannotCapture("unsupported-argument", "isclose with tolerances that are not plain numbers")
-    traced = [o for o in operands if isinstance(o, Traced)]
-    if not traced or any(isinstance(o, TracedNumber | SymInt) for o in operands):
-        raise CannotCapture("unsupported-argument", "isclose of Python numbers")
-    require_c("isclose", *traced)
-    template = [Slot(traced.index(o)) if isinstance(o, Traced) else o for o in operands]
-    ones = [np.ones(1, o.type.dtype) if isinstance(o, Traced) else o for o in operands]
-    standin_dtype(np.isclose, *ones)
-    shape = broadcast([o.type.shape for o in traced])
-    kwargs = {"rtol": rtol, "atol": atol, "equal_nan": flag(equal_nan, "equal_nan")}
-    return call(b, "numpy.isclose", traced, TensorType(BOOL, shape), *template, **kwargs)
-
-
 @attribute("real")
 def real(b: Builder, x: Traced) -> Traced:
     """``x.real``: a real array itself."""
@@ -235,9 +187,7 @@ def imag(b: Builder, x: Traced) -> Traced:
 
 
 def _part(b: Builder, x: Traced, name: str) -> Traced:
-    dtype = np.zeros((), x.type.dtype).real.dtype
-    layout = Layout(x.type.layout.ranks, dense=False)
-    return call(b, f"numpy.{name}", [x], TensorType(dtype, x.type.shape, layout), scalar=x.scalar)
+    return Traced(b.op(name, x.node), scalar=x.scalar)
 
 
 @function("real")
@@ -290,37 +240,3 @@ def meshgrid(
         spread = b.op("broadcast_to", b.op("reshape", part.node, shape=lying), shape=shape)
         results.append(Traced(b.op("copy_c", spread)))
     return tuple(results)
-
-
-@function("broadcast_arrays")
-def broadcast_arrays(b: Builder, *args: Any, subok: Any = False) -> Any:
-    """``np.broadcast_arrays``: refused, for its results warn when they are written to."""
-    raise CannotCapture("unknown-function", "broadcast_arrays")
-
-
-def interpolated(x: Traced) -> bool:
-    """Whether ``x`` can be a coordinate of ``np.interp``."""
-    return x.type.dtype.kind in "iuf"
-
-
-@function("interp", opaque=True)
-def interp(
-    b: Builder, x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
-) -> Traced:
-    """``np.interp``."""
-    refuse_unless("interp", period=(period, (None,)))
-    if not all(v is None or type(v) in (int, float) for v in (left, right)):
-        raise CannotCapture("unsupported-argument", "interp with computed bounds")
-    at, xs, ys = array(b, x), array(b, xp), array(b, fp)
-    if xs.type.ndim != 1 or ys.type.ndim != 1 or not all(map(interpolated, (at, xs, ys))):
-        raise CannotCapture("unsupported-argument", "interp of these arrays")
-    if xs.type.shape[0] != ys.type.shape[0] or xs.type.shape[0] == 0:
-        raise CannotCapture("operation-raises", "fp and xp are not of the same length")
-    return call(
-        b,
-        "numpy.interp",
-        [at, xs, ys],
-        TensorType(np.dtype("float64"), at.type.shape),
-        left=left,
-        right=right,
-    )

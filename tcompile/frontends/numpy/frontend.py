@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from tcompile.frontends.base import Builder, CannotCapture, Check, Traced
-from tcompile.frontends.numpy import checks, indexing, operators, plain, reductions, ufuncs, values
+from tcompile.frontends.numpy import checks, indexing, operators, plain, refusals, ufunc_methods, ufuncs, values
 from tcompile.frontends.numpy.creation import scalar_type
-from tcompile.frontends.numpy.registry import ATTRIBUTES, FUNCTIONS, METHODS, OPAQUE, invoke
+from tcompile.frontends.numpy.library import METHOD_RULES, RULES, Rule, library_call
+from tcompile.frontends.numpy.registry import ATTRIBUTES, FUNCTIONS, METHODS, invoke
 from tcompile.graph import TensorType
 
 _FIXED = (
@@ -92,10 +92,17 @@ class NumPyFrontend:
         """The meaning of ``function(*args, **kwargs)``."""
         name = getattr(function, "__name__", type(function).__name__)
         handler = FUNCTIONS.get(function) if _hashed(function, FUNCTIONS) else None
+        rule = RULES.get(function) if _hashed(function, RULES) else None
         if handler is not None:
-            return invoke(handler, f"np.{name}", b, args, kwargs, function)
+            return _fused_or_called(
+                b, lambda: invoke(handler, f"np.{name}", b, args, kwargs, function), rule, args, kwargs
+            )
+        if rule is not None:
+            return library_call(b, rule, args, kwargs)
         if isinstance(function, np.ufunc):
-            return ufuncs.call_ufunc(b, function, args, kwargs)
+            return _fused_or_called(
+                b, lambda: ufuncs.call_ufunc(b, function, args, kwargs), ufuncs.rule_of(function), args, kwargs
+            )
         if _hashed(function, plain.OF_DTYPES):
             return plain.of_dtypes(function, args, kwargs)
         if isinstance(function, type) and issubclass(function, np.generic):
@@ -103,8 +110,10 @@ class NumPyFrontend:
                 raise CannotCapture("unsupported-argument", f"np.{name} with keywords")
             return scalar_type(b, function, args)
         owner = getattr(function, "__self__", None)
-        if isinstance(owner, np.ufunc) and name == "reduce":
-            return invoke(reductions.reduce_method, f"{owner.__name__}.reduce", b, [owner, *args], kwargs)
+        if isinstance(owner, np.ufunc):
+            return ufunc_methods.call_method(b, owner, name, args, kwargs)
+        if _hashed(function, refusals.FUNCTIONS):
+            raise CannotCapture(*refusals.FUNCTIONS[function])
         if "numpy.random" in _module_of(function) or type(owner).__module__.startswith("numpy.random"):
             raise CannotCapture("random-numbers", f"np.random.{name}")
         raise CannotCapture("unknown-function", f"{_module_of(function)}.{name}")
@@ -114,15 +123,21 @@ class NumPyFrontend:
         if name in _OPERATOR_METHODS:
             return operators.unary(b, _OPERATOR_METHODS[name], x)
         handler = METHODS.get(name)
-        if handler is None:
-            raise CannotCapture("unknown-function", f"ndarray.{name}")
-        return invoke(handler, f"ndarray.{name}", b, [x, *args], kwargs, getattr(np.ndarray, name, None))
+        rule = METHOD_RULES.get(name)
+        if handler is not None:
+            known = getattr(np.ndarray, name, None)
+            return _fused_or_called(
+                b, lambda: invoke(handler, f"ndarray.{name}", b, [x, *args], kwargs, known), rule, [x, *args], kwargs
+            )
+        if rule is not None:
+            return library_call(b, rule, [x, *args], kwargs)
+        raise CannotCapture(*refusals.METHODS.get(name, ("unknown-function", f"ndarray.{name}")))
 
     def attribute(self, b: Builder, x: Traced, name: str) -> Any:
         """The meaning of ``x.name`` for data attributes."""
         handler = ATTRIBUTES.get(name)
         if handler is None:
-            raise CannotCapture("unknown-function", f"ndarray.{name}")
+            raise CannotCapture(*refusals.ATTRIBUTES.get(name, ("unknown-function", f"ndarray.{name}")))
         return handler(b, x)
 
     def has_method(self, x: Traced, name: str) -> bool:
@@ -147,23 +162,18 @@ class NumPyFrontend:
         return indexing.getitem(b, x, key)
 
 
-@cache
-def coverage() -> dict[str, str]:
-    """For each public function of ``numpy``: "fused", "call" (one library call, fused around), or "break"."""
-    table: dict[str, str] = {}
-    refusals = {plain._writes, plain._files}
-    for name in dir(np):
-        function = getattr(np, name, None)
-        if name.startswith("_") or not callable(function):
-            continue
-        handler = FUNCTIONS.get(function) if _hashed(function, FUNCTIONS) else None
-        if isinstance(function, np.ufunc):
-            usable = function.nout == 1 and function.signature is None
-            table[name] = "fused" if function in ufuncs.ROWS else "call" if usable else "break"
-        elif handler is not None and handler not in refusals and handler.__doc__ is not None:
-            table[name] = "break" if handler.__doc__.startswith("Refused") else "fused"
-        else:
-            table[name] = "break"
-        if _hashed(function, OPAQUE):
-            table[name] = "call"
-    return table
+def _fused_or_called(
+    b: Builder, fused: Callable[[], Any], rule: Rule | None, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """What ``fused`` builds; where it refuses these arguments, one call of the library, if ``rule`` knows how."""
+    mark = len(b.graph.nodes)
+    try:
+        return fused()
+    except CannotCapture as refusal:
+        if rule is None or refusal.reason not in ufuncs.NOT_FUSED:
+            raise
+        del b.graph.nodes[mark:]
+        try:
+            return library_call(b, rule, args, kwargs)
+        except CannotCapture as second:
+            raise (refusal if second.reason in ufuncs.NOT_FUSED else second) from None

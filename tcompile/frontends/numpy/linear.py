@@ -1,6 +1,6 @@
-"""Linear algebra: products, and what stays one call of LAPACK or BLAS.
+"""Linear algebra: products, and the shape rules of what stays one call of BLAS or LAPACK.
 
-Enters: arrays. Leaves: ``matmul`` nodes and ``call`` nodes whose dtype, shape and memory order are certain.
+Enters: arrays. Leaves: ``matmul`` nodes, pointwise nodes for outer products, and shapes for ``library``.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from tcompile.frontends.base import Builder, CannotCapture, Traced
-from tcompile.frontends.numpy.registry import function, lookup, method, refuse_unless
-from tcompile.frontends.numpy.values import array, call, cast, integer, layout_of, require_c, sizes_equal, standin_dtype
+from tcompile.frontends.numpy import ufuncs
+from tcompile.frontends.numpy.library import Shape, library, refuse, shape_of, together, total, without
+from tcompile.frontends.numpy.registry import NO_VALUE, function, refuse_unless
+from tcompile.frontends.numpy.shape import ravel
+from tcompile.frontends.numpy.values import INT, array, axis_in, cast, sizes_equal, standin_dtype
 from tcompile.graph import TensorType
-from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.sizes import Size, is_one
 from tcompile.graph.types import DType
 
@@ -35,204 +37,404 @@ def matmul(b: Builder, left: Any, right: Any) -> Traced:
     return Traced(node, scalar=not node.tensor.ndim)
 
 
-@function("matmul")
+@function("matmul", opaque=True)
 def _matmul(b: Builder, x1: Any, x2: Any, out: Any = None, **kwargs: Any) -> Traced:
     refuse_unless("matmul", out=(out, (None,)), keyword=(tuple(kwargs), ((),)))
     return matmul(b, x1, x2)
 
 
-@function("linalg.matmul")
+@function("linalg.matmul", opaque=True)
 def _linalg_matmul(b: Builder, x1: Any, x2: Any, /) -> Traced:
     return matmul(b, x1, x2)
 
 
-@function("dot", opaque=True)
-@method("dot")
-def dot(b: Builder, a: Any, b_: Any, out: Any = None) -> Traced:
-    """``np.dot``."""
-    refuse_unless("dot", out=(out, (None,)))
-    x, y = array(b, a), array(b, b_)
-    dtype = _promote(np.dot, x, y)
-    p, q = x.type.shape, y.type.shape
+@library("matmul", "linalg.matmul")
+def _matmul_shape(x1: Any, x2: Any, /, out: Any = None, *, dtype: Any = None, casting: Any = None) -> Shape:
+    return _product(shape_of(x1), shape_of(x2))
+
+
+def _product(p: Shape, q: Shape) -> Shape:
+    """The shape of a product of stacks of matrices, in which a row or a column may stand for a matrix."""
     if not p or not q:
-        require_c("dot", x, y)
-        return call(b, "numpy.dot", [x, y], TensorType(dtype, p or q))
-    inner = q[-2] if len(q) > 1 else q[0]
-    if not sizes_equal(p[-1], inner):
-        raise CannotCapture("operation-raises", "dot: shapes are not aligned")
-    shape = (*p[:-1], *q[:-2], *q[-1:]) if len(q) > 1 else p[:-1]
-    return call(b, "numpy.dot", [x, y], TensorType(dtype, shape))
+        raise refuse("a matrix product of numbers", "operation-raises")
+    stack = together(_stack(p), _stack(q))
+    _agree(p[-1], q[-2] if len(q) > 1 else q[0])
+    return (*stack, *(p[-2:-1] if len(p) > 1 else ()), *(q[-1:] if len(q) > 1 else ()))
 
 
-@function("inner", opaque=True)
-def inner(b: Builder, a: Any, b_: Any, /) -> Traced:
-    """``np.inner``."""
-    x, y = array(b, a), array(b, b_)
-    dtype = _promote(np.inner, x, y)
-    p, q = x.type.shape, y.type.shape
+def _stack(shape: Shape) -> TensorType:
+    return TensorType(INT, shape[:-2])
+
+
+def _agree(a: Size, b: Size) -> None:
+    if not sizes_equal(a, b):
+        raise refuse(f"sizes {a} and {b} do not agree", "operation-raises")
+
+
+@library("dot", method=True)
+def dot(a: Any, b: Any, out: Any = None) -> Shape:
+    """The last axis of one with the last but one of the other."""
+    p, q = shape_of(a), shape_of(b)
     if not p or not q:
-        require_c("inner", x, y)
-        return call(b, "numpy.inner", [x, y], TensorType(dtype, p or q))
-    if not sizes_equal(p[-1], q[-1]):
-        raise CannotCapture("operation-raises", "inner: shapes are not aligned")
-    return call(b, "numpy.inner", [x, y], TensorType(dtype, (*p[:-1], *q[:-1])))
+        return p or q
+    _agree(p[-1], q[-2] if len(q) > 1 else q[0])
+    return (*p[:-1], *q[:-2], *q[-1:]) if len(q) > 1 else p[:-1]
 
 
-@function("vdot", opaque=True)
-def vdot(b: Builder, a: Any, b_: Any, /) -> Traced:
-    """``np.vdot``: of the flattened operands."""
-    x, y = array(b, a), array(b, b_)
-    dtype = _promote(np.vdot, x, y)
-    if not sizes_equal(x.type.size, y.type.size):
-        raise CannotCapture("operation-raises", "vdot: sizes differ")
-    return call(b, "numpy.vdot", [x, y], TensorType(dtype, ()))
+@library("inner")
+def inner(a: Any, b: Any, /) -> Shape:
+    """The last axes of both."""
+    p, q = shape_of(a), shape_of(b)
+    if not p or not q:
+        return p or q
+    _agree(p[-1], q[-1])
+    return (*p[:-1], *q[:-1])
 
 
-@function("outer", opaque=True)
+@library("vdot")
+def vdot(a: Any, b: Any, /) -> Shape:
+    """All elements of both."""
+    _agree(total(shape_of(a)), total(shape_of(b)))
+    return ()
+
+
+@library("vecdot")
+def vecdot(x1: Any, x2: Any, /, out: Any = None, *, axis: Any = -1) -> Shape:
+    """One axis of both."""
+    return _vecdot(shape_of(x1), shape_of(x2), axis)
+
+
+@library("linalg.vecdot")
+def _linalg_vecdot(x1: Any, x2: Any, /, *, axis: Any = -1) -> Shape:
+    return _vecdot(shape_of(x1), shape_of(x2), axis)
+
+
+def _vecdot(p: Shape, q: Shape, axis: Any) -> Shape:
+    if not p or not q or axis != -1:
+        raise refuse("vecdot along another axis than the last")
+    _agree(p[-1], q[-1])
+    return together(TensorType(INT, p[:-1]), TensorType(INT, q[:-1]))
+
+
+@library("matvec")
+def matvec(x1: Any, x2: Any, /) -> Shape:
+    """Matrices times columns."""
+    p, q = shape_of(x1), shape_of(x2)
+    _agree(p[-1], q[-1])
+    return (*together(_stack(p), TensorType(INT, q[:-1])), p[-2])
+
+
+@library("vecmat")
+def vecmat(x1: Any, x2: Any, /) -> Shape:
+    """Rows times matrices."""
+    p, q = shape_of(x1), shape_of(x2)
+    _agree(p[-1], q[-2])
+    return (*together(TensorType(INT, p[:-1]), _stack(q)), q[-1])
+
+
+@function("outer")
 def outer(b: Builder, a: Any, b_: Any, out: Any = None) -> Traced:
-    """``np.outer``: of the flattened operands."""
+    """``np.outer``: the product of a column and a row."""
     refuse_unless("outer", out=(out, (None,)))
-    x, y = array(b, a), array(b, b_)
-    dtype = _promote(np.outer, x, y)
-    return call(b, "numpy.outer", [x, y], TensorType(dtype, (x.type.size, y.type.size)))
+    column, row = (ravel(b, array(b, x)) for x in (a, b_))
+    left = Traced(b.op("index", column.node, key=(slice(None), None)))
+    right = Traced(b.op("index", row.node, key=(None, slice(None))))
+    return ufuncs.emit(b, np.multiply, [left, right])
 
 
-@function("tensordot", opaque=True)
-def tensordot(b: Builder, a: Any, b_: Any, axes: Any = 2) -> Traced:
-    """``np.tensordot``."""
-    x, y = array(b, a), array(b, b_)
-    p, q = x.type, y.type
+@library("outer", "linalg.outer")
+def _outer_shape(a: Any, b: Any, out: Any = None) -> Shape:
+    return (total(shape_of(a)), total(shape_of(b)))
+
+
+@library("kron")
+def kron(a: Any, b: Any) -> Shape:
+    """The products of the sizes."""
+    p, q = shape_of(a), shape_of(b)
+    ndim = max(len(p), len(q))
+    p, q = ((*(1,) * (ndim - len(s)), *s) for s in (p, q))
+    return tuple(n * m for n, m in zip(p, q, strict=True))
+
+
+@library("tensordot", "linalg.tensordot")
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Shape:
+    """The axes that are left of both."""
+    p, q = shape_of(a), shape_of(b)
     if isinstance(axes, tuple | list):
-        if len(axes) != 2:
-            raise CannotCapture("operation-raises", "tensordot: axes has two parts")
-        left, right = (
-            [integer(i, "axis") for i in (s if isinstance(s, tuple | list) else (s,))] for s in axes
-        )
-        spec: Any = (tuple(left), tuple(right))
+        first, second = axes
+        left = [axis_in(i, len(p)) for i in (first if isinstance(first, tuple | list) else (first,))]
+        right = [axis_in(i, len(q)) for i in (second if isinstance(second, tuple | list) else (second,))]
+    elif type(axes) is int and 0 <= axes <= min(len(p), len(q)):
+        left, right = list(range(len(p) - axes, len(p))), list(range(axes))
     else:
-        count = spec = integer(axes, "axes")
-        if count < 0:
-            raise CannotCapture("unsupported-argument", "tensordot with negative axes")
-        left, right = list(range(p.ndim - count, p.ndim)), list(range(count))
-    if len(left) != len(right) or any(not -p.ndim <= i < p.ndim for i in left):
-        raise CannotCapture("operation-raises", "tensordot: axes do not fit")
-    if any(not -q.ndim <= i < q.ndim for i in right):
-        raise CannotCapture("operation-raises", "tensordot: axes do not fit")
-    left, right = [i % p.ndim for i in left], [i % q.ndim for i in right]
-    if not all(sizes_equal(p.shape[i], q.shape[j]) for i, j in zip(left, right, strict=True)):
-        raise CannotCapture("operation-raises", "tensordot: sizes differ")
-    shape: tuple[Size, ...] = (
-        *(n for i, n in enumerate(p.shape) if i not in left),
-        *(n for i, n in enumerate(q.shape) if i not in right),
-    )
-    dtype = _promote(np.dot, x, y)
-    return call(b, "numpy.tensordot", [x, y], TensorType(dtype, shape), axes=spec, scalar=False)
+        raise refuse("tensordot over these axes")
+    if len(left) != len(right):
+        raise refuse("tensordot: axes do not fit", "operation-raises")
+    for i, j in zip(left, right, strict=True):
+        _agree(p[i], q[j])
+    return (*(n for i, n in enumerate(p) if i not in left), *(n for i, n in enumerate(q) if i not in right))
 
 
-def _matrix(name: str, x: Traced, square: bool = True) -> TensorType:
-    type = x.type
-    if type.ndim < 2 or (square and not sizes_equal(type.shape[-1], type.shape[-2])):
-        raise CannotCapture("operation-raises", f"{name} needs square matrices")
-    if type.dtype.kind not in "iuf" or type.dtype.name == "float16":
-        raise CannotCapture("unsupported-dtype", f"{name} of {type.dtype}")
-    require_c(name, x)
-    return type
+@library("linalg.multi_dot")
+def multi_dot(arrays: Any, *, out: Any = None) -> Shape:
+    """The product of all of them."""
+    shapes = [shape_of(a) for a in arrays]
+    result = shapes[0]
+    for shape in shapes[1:]:
+        result = _product(result, shape) if result else shape
+    return result
 
 
-def _square_function(name: str) -> None:
-    def handler(b: Builder, a: Any) -> Traced:
-        x = array(b, a)
-        type = _matrix(name, x)
-        dtype = standin_dtype(lookup(name), np.eye(1, dtype=type.dtype))
-        return call(b, f"numpy.{name}", [x], TensorType(dtype, type.shape))
-
-    function(name, opaque=True)(handler)
-
-
-for _name in ("linalg.inv", "linalg.cholesky"):
-    _square_function(_name)
-
-
-@function("linalg.det", opaque=True)
-def det(b: Builder, a: Any) -> Traced:
-    """``np.linalg.det``."""
-    x = array(b, a)
-    type = _matrix("det", x)
-    dtype = standin_dtype(np.linalg.det, np.eye(1, dtype=type.dtype))
-    return call(b, "numpy.linalg.det", [x], TensorType(dtype, type.shape[:-2]))
+@library("cross")
+def cross(a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axis: Any = None) -> Shape:
+    """Vectors of three numbers along one axis."""
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    parts = []
+    for value, place in ((a, axisa), (b, axisb)):
+        shape = shape_of(value)
+        at = axis_in(place, len(shape))
+        _agree(shape[at], 3)
+        parts.append(TensorType(INT, (*shape[:at], *shape[at + 1 :])))
+    rest = together(*parts)
+    at = axis_in(axisc, len(rest) + 1)
+    return (*rest[:at], 3, *rest[at:])
 
 
-@function("linalg.solve", opaque=True)
-def solve(b: Builder, a: Any, b_: Any) -> Traced:
-    """``np.linalg.solve`` of one matrix, or of equally many matrices and right-hand sides."""
-    x, y = array(b, a), array(b, b_)
-    type = _matrix("solve", x)
-    require_c("solve", y)
-    vector = y.type.ndim == 1
-    fits = y.type.ndim in (1, 2) and type.ndim == 2
-    if not fits or not sizes_equal(y.type.shape[0], type.shape[0]) or y.type.dtype.kind not in "iuf":
-        raise CannotCapture("unsupported-argument", "solve of stacks of matrices")
-    other = np.ones(1 if vector else (1, 1), y.type.dtype)
-    dtype = standin_dtype(np.linalg.solve, np.eye(1, dtype=type.dtype), other)
-    return call(b, "numpy.linalg.solve", [x, y], TensorType(dtype, y.type.shape))
+@library("linalg.cross")
+def _linalg_cross(x1: Any, x2: Any, /, *, axis: Any = -1) -> Shape:
+    return cross(x1, x2, axis=axis)
 
 
-@function("trace", opaque=True)
-@method("trace")
+@library("trace", method=True)
 def trace(
-    b: Builder, a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: Any = None
-) -> Traced:
-    """``np.trace`` of a matrix."""
-    refuse_unless(
-        "trace", axis1=(axis1, (0,)), axis2=(axis2, (1,)), dtype=(dtype, (None,)), out=(out, (None,))
-    )
-    x = array(b, a)
-    if x.type.ndim != 2:
-        raise CannotCapture("unsupported-argument", "trace of an array that is no matrix")
-    result = standin_dtype(np.trace, np.ones((1, 1), x.type.dtype))
-    return call(b, "numpy.trace", [x], TensorType(result, ()), offset=integer(offset, "offset"))
+    a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: Any = None
+) -> Shape:
+    """The shape without both axes."""
+    return without(shape_of(a), (axis1, axis2))
 
 
-@function("einsum", opaque=True)
-def einsum(b: Builder, subscripts: Any, /, *operands: Any, out: Any = None, optimize: Any = False) -> Traced:
-    """``np.einsum`` with named subscripts, each at most once an operand.
+@library("linalg.trace")
+def _linalg_trace(x: Any, /, *, offset: Any = 0, dtype: Any = None) -> Shape:
+    return shape_of(x)[:-2]
 
-    The order in which NumPy's iterator visits the axes decides the memory order of the result. It depends on
-    the orders of the operands and not on their sizes, so it is asked of NumPy on small stand-ins.
-    """
-    refuse_unless("einsum", out=(out, (None,)), optimize=(optimize, (False,)))
-    arrays = [array(b, x) for x in operands]
-    terms, result = _subscripts(subscripts, [x.type.ndim for x in arrays])
-    require_c("einsum", *arrays)
+
+# -- LAPACK --------------------------------------------------------------------------------------------------------
+
+MATRIX = {"a": "eye", "x": "eye"}
+
+
+def _square(a: Any) -> Shape:
+    shape = shape_of(a)
+    if len(shape) < 2:
+        raise refuse("a matrix is needed", "operation-raises")
+    _agree(shape[-1], shape[-2])
+    return shape
+
+
+@library("linalg.inv", values=MATRIX)
+def inv(a: Any) -> Shape:
+    """The same shape."""
+    return _square(a)
+
+
+@library("linalg.cholesky", values=MATRIX)
+def cholesky(a: Any, /, *, upper: Any = False) -> Shape:
+    """The same shape."""
+    return _square(a)
+
+
+@library("linalg.matrix_power", values=MATRIX)
+def matrix_power(a: Any, n: Any) -> Shape:
+    """The same shape."""
+    return _square(a)
+
+
+@library("linalg.pinv", values=MATRIX)
+def pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = NO_VALUE) -> Shape:
+    """Rows and columns exchanged."""
+    shape = shape_of(a)
+    return (*shape[:-2], shape[-1], shape[-2])
+
+
+@library("linalg.det", values=MATRIX)
+def det(a: Any) -> Shape:
+    """One number a matrix."""
+    return _square(a)[:-2]
+
+
+@library("linalg.slogdet", values=MATRIX)
+def slogdet(a: Any) -> list[Shape]:
+    """Two numbers a matrix."""
+    return [_square(a)[:-2]] * 2
+
+
+@library("linalg.solve", values=MATRIX)
+def solve(a: Any, b: Any) -> Shape:
+    """The shape of the right-hand sides, for each matrix."""
+    shape, right = _square(a), shape_of(b)
+    if len(right) == 1:
+        _agree(shape[-1], right[0])
+        return shape[:-1]
+    _agree(shape[-1], right[-2])
+    return (*together(_stack(shape), _stack(right)), *right[-2:])
+
+
+def _eigenvalues_are_complex(a: Any) -> None:
+    """Older NumPy gives real eigenvalues where none is complex, which only the values tell."""
+    if np.linalg.eigvals(np.eye(1)).dtype.kind != "c" and getattr(a, "dtype", INT).kind != "c":
+        raise refuse("the eigenvalues' dtype depends on the values", "data-dependent-value")
+
+
+@library("linalg.eig", values=MATRIX)
+def eig(a: Any) -> list[Shape]:
+    """Values and vectors."""
+    _eigenvalues_are_complex(a)
+    return [_square(a)[:-1], _square(a)]
+
+
+@library("linalg.eigvals", values=MATRIX)
+def eigvals(a: Any) -> Shape:
+    """Values."""
+    _eigenvalues_are_complex(a)
+    return _square(a)[:-1]
+
+
+@library("linalg.eigh", values=MATRIX)
+def eigh(a: Any, UPLO: Any = "L") -> list[Shape]:
+    """Values and vectors."""
+    return [_square(a)[:-1], _square(a)]
+
+
+@library("linalg.eigvalsh", values=MATRIX)
+def eigvalsh(a: Any, UPLO: Any = "L") -> Shape:
+    """Values."""
+    return _square(a)[:-1]
+
+
+def _smaller(shape: Shape) -> Size:
+    return shape[-1] if shape[-1] < shape[-2] else shape[-2]
+
+
+@library("linalg.svd", values=MATRIX)
+def svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: Any = False) -> Shape | list[Shape]:
+    """Left vectors, values, right vectors."""
+    shape = shape_of(a)
+    few = _smaller(shape)
+    stack, (rows, columns) = shape[:-2], shape[-2:]
+    if not compute_uv:
+        return (*stack, few)
+    left, right = (rows, columns) if full_matrices else (few, few)
+    return [(*stack, rows, left), (*stack, few), (*stack, right, columns)]
+
+
+@library("linalg.svdvals", values=MATRIX)
+def svdvals(x: Any, /) -> Shape:
+    """Values."""
+    return (*shape_of(x)[:-2], _smaller(shape_of(x)))
+
+
+@library("linalg.qr", values=MATRIX)
+def qr(a: Any, mode: Any = "reduced") -> Shape | list[Shape]:
+    """The factors that the mode asks for."""
+    shape = shape_of(a)
+    few = _smaller(shape)
+    stack, (rows, columns) = shape[:-2], shape[-2:]
+    if mode == "r":
+        return (*stack, few, columns)
+    if mode == "raw":
+        return [(*stack, columns, rows), (*stack, few)]
+    if mode not in ("reduced", "complete"):
+        raise refuse("qr in this mode", "operation-raises")
+    inside = few if mode == "reduced" else rows
+    return [(*stack, rows, inside), (*stack, inside, columns)]
+
+
+@library("linalg.matrix_rank", values={"A": "eye"})
+def matrix_rank(A: Any, tol: Any = None, hermitian: Any = False, *, rtol: Any = None) -> Shape:
+    """One number a matrix."""
+    return shape_of(A)[:-2]
+
+
+@library("linalg.cond", values=MATRIX)
+def cond(x: Any, p: Any = None) -> Shape:
+    """One number a matrix."""
+    return shape_of(x)[:-2]
+
+
+@library("linalg.norm", values=MATRIX)
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Shape:
+    """The shape without the axes of the vectors or matrices."""
+    return without(shape_of(x), axis, keepdims)
+
+
+@library("linalg.vector_norm")
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: Any = False, ord: Any = 2) -> Shape:
+    """The shape without the axes of the vectors."""
+    return without(shape_of(x), axis, keepdims)
+
+
+@library("linalg.matrix_norm", values=MATRIX)
+def matrix_norm(x: Any, /, *, keepdims: Any = False, ord: Any = "fro") -> Shape:
+    """One number a matrix."""
+    return without(shape_of(x), (-2, -1), keepdims)
+
+
+@library("linalg.tensorinv", values=MATRIX, real=True)
+def tensorinv(a: Any, ind: Any = 2) -> None:
+    """As NumPy finds."""
+
+
+@library("linalg.tensorsolve", values=MATRIX, real=True)
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> None:
+    """As NumPy finds."""
+
+
+# -- einsum --------------------------------------------------------------------------------------------------------
+
+
+@library("einsum")
+def einsum(
+    subscripts: Any, /, *operands: Any, out: Any = None, optimize: Any = False, dtype: Any = None, order: Any = "K",
+    casting: Any = "safe",
+) -> Shape:  # fmt: skip
+    """The sizes of the letters of the result."""
+    if not isinstance(subscripts, str) or optimize is not False:
+        raise refuse("einsum without a subscript string, or with optimize=")
+    shapes = [shape_of(x) for x in operands]
+    terms, result = _subscripts(subscripts, [len(s) for s in shapes])
     sizes: dict[str, Size] = {}
-    for term, x in zip(terms, arrays, strict=True):
-        for letter, size in zip(term, x.type.shape, strict=True):
-            if is_one(size) or not sizes_equal(sizes.setdefault(letter, size), size):
-                raise CannotCapture("unsupported-argument", "einsum of sizes that are one or do not agree")
-    if len(arrays) == 1 and len(result) == len(terms[0]):
-        raise CannotCapture("unsupported-argument", "einsum that only moves axes")
-    small = {letter: 2 + i for i, letter in enumerate(sizes)}
-    stand_ins = [
-        np.ones([small[c] for c in term], x.type.dtype) for term, x in zip(terms, arrays, strict=True)
-    ]
-    dtype = standin_dtype(np.einsum, subscripts, *stand_ins)
-    layout = layout_of(np.asarray(np.einsum(subscripts, *stand_ins)))
-    type = TensorType(dtype, tuple(sizes[c] for c in result), layout)
-    return call(b, "numpy.einsum", arrays, type, subscripts, *(Slot(i) for i in range(len(arrays))))
+    for term, shape in zip(terms, shapes, strict=True):
+        for letter, size in zip(term, shape, strict=True):
+            if is_one(sizes.get(letter, 1)):
+                sizes[letter] = size
+            elif not is_one(size):
+                _agree(sizes[letter], size)
+    return tuple(sizes[letter] for letter in result)
 
 
-def _subscripts(text: Any, ndims: list[int]) -> tuple[list[str], str]:
-    """The letters of each operand and of the result."""
-    if not isinstance(text, str):
-        raise CannotCapture("unsupported-argument", "einsum without a subscript string")
+def _subscripts(text: str, ndims: list[int]) -> tuple[list[list[str]], list[str]]:
+    """The labels of each operand and of the result; the axes of an ellipsis are numbered from the last."""
     given, arrow, result = text.replace(" ", "").partition("->")
     terms = given.split(",")
-    plain = all((t.isalpha() and t.isascii()) or not t for t in (*terms, result))
-    if not plain or any(len(set(t)) != len(t) for t in (*terms, result)) or [len(t) for t in terms] != ndims:
-        raise CannotCapture("unsupported-argument", f"einsum with the subscripts {text!r}")
-    letters = "".join(terms)
+    if len(terms) != len(ndims):
+        raise refuse("einsum: subscripts and operands do not fit", "operation-raises")
+    hidden = 0
+    labels: list[list[str]] = []
+    for term, ndim in zip(terms, ndims, strict=True):
+        before, dots, after = term.partition("...")
+        more = ndim - len(before) - len(after)
+        if more < 0 or (more and not dots):
+            raise refuse("einsum: subscripts and operands do not fit", "operation-raises")
+        hidden = max(hidden, more)
+        labels.append([*before, *(f"...{i}" for i in range(more, 0, -1)), *after])
+    spread = [f"...{i}" for i in range(hidden, 0, -1)]
     if not arrow:
-        result = "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
-    if not set(result) <= set(letters):
-        raise CannotCapture("operation-raises", f"einsum with the subscripts {text!r}")
-    return terms, result
+        letters = "".join(terms).replace(".", "")
+        return labels, [*(spread if "..." in given else []), *sorted(c for c in letters if letters.count(c) == 1)]
+    before, dots, after = result.partition("...")
+    wanted = [*before, *(spread if dots else []), *after]
+    if not set(wanted) <= {label for term in labels for label in term}:
+        raise refuse(f"einsum with the subscripts {text!r}", "operation-raises")
+    return labels, wanted
+

@@ -59,18 +59,6 @@ def device(b: Builder, x: Traced) -> str:
     return "cpu"
 
 
-@attribute("flags", "strides", "base", "data", "ctypes", "__array_interface__", "__array_struct__")
-def memory(b: Builder, x: Traced) -> None:
-    """Refused: where and how an array lies in memory is settled when the graph has run."""
-    raise CannotCapture("memory-order", "flags, strides and addresses are not part of a graph")
-
-
-@attribute("flat")
-def flat(b: Builder, x: Traced) -> None:
-    """Refused: an iterator over elements."""
-    raise CannotCapture("data-dependent-value", "x.flat iterates over elements")
-
-
 @function("shape")
 def _shape(b: Builder, a: Any) -> tuple[Size, ...]:
     return array(b, a).type.shape
@@ -150,44 +138,21 @@ OF_DTYPES = {
     np.isdtype,
 }
 
-_CONVERSIONS = (
-    "item", "tolist", "tobytes", "__int__", "__float__", "__bool__", "__complex__", "__index__", "__array__",
-    "is_integer",
-    "as_integer_ratio", "hex", "__iter__", "__contains__", "to_device",
-)  # fmt: skip
-_WRITES = (
-    "fill", "sort", "put", "resize", "partition", "setflags", "setfield", "byteswap", "__setitem__",
-    "__setstate__",
-)  # fmt: skip
+
+@function("iterable")
+def iterable(b: Builder, y: Any) -> bool:
+    """``np.iterable``."""
+    if isinstance(y, Traced):
+        return bool(y.type.ndim)
+    return not isinstance(y, SymInt | TracedNumber) and bool(np.iterable(y))
 
 
-@method(*_CONVERSIONS)
-def converts(b: Builder, x: Traced, *args: Any, **kwargs: Any) -> None:
-    """Refused: the values leave the graph."""
-    raise CannotCapture("array-conversion", "values of an array become Python objects")
-
-
-@method(*_WRITES)
-def writes(b: Builder, x: Traced, *args: Any, **kwargs: Any) -> None:
-    """Refused: a method that writes to its array."""
-    raise CannotCapture("writes-to-array", "a method that writes to its array")
-
-
-@method("tofile", "dump", "dumps")
-def outputs(b: Builder, x: Traced, *args: Any, **kwargs: Any) -> None:
-    """Refused: input or output."""
-    raise CannotCapture("input-output", "an array is written to a file")
-
-
-@function("copyto", "put", "place", "putmask", "fill_diagonal", "put_along_axis")
-def _writes(b: Builder, *args: Any, **kwargs: Any) -> None:
-    raise CannotCapture("writes-to-array", "a function that writes to its argument")
-
-
-@function(
-    "load", "save", "savez", "savez_compressed", "loadtxt", "savetxt", "genfromtxt", "fromfile", "memmap",
-    "fromregex",
-    "array2string", "array_repr", "array_str", "printoptions", "set_printoptions",
-)  # fmt: skip
-def _files(b: Builder, *args: Any, **kwargs: Any) -> None:
-    raise CannotCapture("input-output", "a function that reads, writes or prints")
+@function("common_type")
+def common_type(b: Builder, *arrays: Any) -> Any:
+    """``np.common_type``: the scalar type of floating computations with all of them."""
+    if not all(isinstance(a, Traced) for a in arrays):
+        raise CannotCapture("unsupported-argument", "common_type of something else than arrays")
+    try:
+        return np.common_type(*(np.ones(1, a.type.dtype) for a in arrays))
+    except TypeError as error:
+        raise CannotCapture("operation-raises", str(error)) from error

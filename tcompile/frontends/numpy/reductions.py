@@ -14,6 +14,7 @@ import numpy as np
 from tcompile.frontends.base import Builder, CannotCapture, Traced
 from tcompile.frontends.numpy import ufuncs
 from tcompile.frontends.numpy.registry import NO_VALUE, function, method, refuse_unless
+from tcompile.frontends.numpy.shape import diagonal
 from tcompile.frontends.numpy.shape import flat as ravelled
 from tcompile.frontends.numpy.values import (
     BOOL,
@@ -22,16 +23,12 @@ from tcompile.frontends.numpy.values import (
     array,
     axes_in,
     axis_in,
-    call,
     cast,
     dtype_of,
     flag,
-    require_c,
     same_order,
     standin_dtype,
 )
-from tcompile.graph import TensorType
-from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.ops.reduction import reduced_type
 from tcompile.graph.ops.table import k_order, like_order
 from tcompile.graph.sizes import product
@@ -317,52 +314,19 @@ def std(
     return _spread(b, "std", a, axis, dtype, ddof, keepdims, mean, correction)
 
 
-def _order_statistic(b: Builder, name: str, a: Any, q: tuple[Any, ...], axis: Any, keepdims: Any) -> Traced:
-    x = array(b, a)
-    if x.type.dtype.kind not in "iuf" or x.type.dtype.name == "float16" or not x.type.ndim:
-        raise CannotCapture("unsupported-dtype", f"{name} of {x.type}")
-    axes = axes_in(axis, x.type.ndim)
-    _nonempty(name, x, axes)
-    if not axes:
-        raise CannotCapture("operation-raises", f"{name} over no axes")
-    keep = _keep(keepdims)
-    target = getattr(np, name)
-    dtype = standin_dtype(target, np.ones(1, x.type.dtype), *q)
-    type = reduced_type(x.type, axes, keep, dtype)
-    if type.ndim > 1:
-        require_c(name, x)
-        type = TensorType(dtype, type.shape)
-    plain = None if axis is None else (axes if len(axes) > 1 else axes[0])
-    return call(b, f"numpy.{name}", [x], type, Slot(0), *q, axis=plain, keepdims=keep)
-
-
-@function("median", opaque=True)
-def median(
-    b: Builder, a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = False
+@function("trace")
+@method("trace")
+def trace(
+    b: Builder, a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: Any = None
 ) -> Traced:
-    """``np.median``."""
-    refuse_unless("median", out=(out, _NONE), overwrite_input=(overwrite_input, (False,)))
-    return _order_statistic(b, "median", a, (), axis, keepdims)
+    """``np.trace``: the sum of a diagonal."""
+    refuse_unless("trace", out=(out, _NONE))
+    return _sum(b, "sum", diagonal(b, a, offset, axis1, axis2), -1, dtype, False)
 
 
-def _quantile(name: str, high: float) -> None:
-    def handler(
-        b: Builder, a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False,
-        method: Any = "linear", keepdims: Any = False, *, weights: Any = None,
-    ) -> Traced:  # fmt: skip
-        refuse_unless(
-            name, out=(out, _NONE), overwrite_input=(overwrite_input, (False,)), method=(method, ("linear",)),
-            weights=(weights, (None,)),
-        )  # fmt: skip
-        if type(q) not in (int, float) or not 0 <= q <= high:
-            raise CannotCapture("unsupported-argument", f"{name} of several or unusual quantiles")
-        return _order_statistic(b, name, a, (q,), axis, keepdims)
-
-    function(name, opaque=True)(handler)
-
-
-_quantile("percentile", 100)
-_quantile("quantile", 1)
+@function("linalg.trace")
+def _matrix_trace(b: Builder, x: Any, /, *, offset: Any = 0, dtype: Any = None) -> Traced:
+    return trace(b, x, offset, -2, -1, dtype)
 
 
 _REDUCED_BY: dict[np.ufunc, str] = {

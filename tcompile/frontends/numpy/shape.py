@@ -62,37 +62,50 @@ def reshape(
     b: Builder, a: Any, /, shape: Any = None, order: Any = "C", *, newshape: Any = None, copy: Any = None
 ) -> Traced:
     """``np.reshape``."""
-    refuse_unless("reshape", order=(order, ("C",)), copy=(copy, (None,)), newshape=(newshape, (None,)))
+    refuse_unless("reshape", copy=(copy, (None,)), newshape=(newshape, (None,)))
     if shape is None:
         raise CannotCapture("operation-raises", "reshape without a shape")
-    return reshape_to(b, array(b, a), shape_in(shape))
+    return _reshaped(b, array(b, a), shape_in(shape), order)
+
+
+def _reshaped(b: Builder, x: Traced, shape: tuple[Size, ...], order: Any) -> Traced:
+    """``x.reshape(shape, order)``: in F order it is the reshape of the transposed array, transposed."""
+    if order == "F" and (x.type.ndim > 1 or len(shape) > 1):
+        return transpose(b, reshape_to(b, transpose(b, x), shape[::-1]))
+    refuse_unless("reshape", order=(order, ("C", "F")))
+    return reshape_to(b, x, shape)
 
 
 @method("reshape")
 def _reshape(b: Builder, x: Traced, /, *shape: Any, order: Any = "C", copy: Any = None) -> Traced:
-    refuse_unless("reshape", order=(order, ("C",)), copy=(copy, (None,)))
+    refuse_unless("reshape", copy=(copy, (None,)))
     if not shape or shape[0] is None:
         raise CannotCapture("operation-raises", "reshape without a shape")
-    return reshape_to(b, x, shape_in(shape[0] if len(shape) == 1 else shape))
+    return _reshaped(b, x, shape_in(shape[0] if len(shape) == 1 else shape), order)
 
 
 @function("ravel")
 @method("ravel")
 def ravel(b: Builder, a: Any, order: Any = "C") -> Traced:
     """``np.ravel``: a view of what is in C order, else a copy."""
-    refuse_unless("ravel", order=(order, ("C",)))
-    x = as_ndarray(b, array(b, a))
+    x = _in_order(b, "ravel", as_ndarray(b, array(b, a)), order)
     if x.type.c_contiguous:
         return reshape_to(b, x, (x.type.size,))
-    # NumPy looks at the strides, of which the type may know less.
-    return call(b, "numpy.ravel", [x], TensorType(x.type.dtype, (x.type.size,)))
+    return Traced(b.op("ravel", x.node))  # NumPy looks at the strides, of which the type may know less
+
+
+def _in_order(b: Builder, name: str, x: Traced, order: Any) -> Traced:
+    """The array whose elements in C order are those of ``x`` in ``order``."""
+    if x.type.c_contiguous and order in ("A", "K"):
+        order = "C"
+    refuse_unless(name, order=(order, ("C", "F")))
+    return transpose(b, x) if order == "F" else x
 
 
 @method("flatten")
 def flatten(b: Builder, x: Traced, order: Any = "C") -> Traced:
     """``x.flatten()``: always a copy."""
-    refuse_unless("flatten", order=(order, ("C",)))
-    return flat(b, x)
+    return flat(b, _in_order(b, "flatten", x, order))
 
 
 def _permuted(b: Builder, x: Traced, axes: tuple[int, ...]) -> Traced:
@@ -365,3 +378,96 @@ def vsplit(b: Builder, ary: Any, indices_or_sections: Any) -> list[Traced]:
     if x.type.ndim < 2:
         raise CannotCapture("operation-raises", "vsplit only works on arrays of 2 or more dimensions")
     return _split(b, x, indices_or_sections, 0, True)
+
+
+@function("dsplit")
+def dsplit(b: Builder, ary: Any, indices_or_sections: Any) -> list[Traced]:
+    """``np.dsplit``."""
+    x = array(b, ary)
+    if x.type.ndim < 3:
+        raise CannotCapture("operation-raises", "dsplit only works on arrays of 3 or more dimensions")
+    return _split(b, x, indices_or_sections, 2, True)
+
+
+@function("unstack")
+def unstack(b: Builder, x: Any, /, *, axis: Any = 0) -> tuple[Traced, ...]:
+    """``np.unstack``: a tuple of views."""
+    rows = moveaxis(b, array(b, x), axis, 0)
+    if not rows.type.ndim:
+        raise CannotCapture("operation-raises", "input array must be at least 1-d")
+    count = integer(rows.type.shape[0], "a size")
+    scalar = rows.type.ndim == 1
+    return tuple(Traced(b.op("index", rows.node, key=(i,)), scalar) for i in range(count))
+
+
+@function("rot90")
+def rot90(b: Builder, m: Any, k: Any = 1, axes: Any = (0, 1)) -> Traced:
+    """``np.rot90``: views, flipped and transposed."""
+    x = array(b, m)
+    if len(axes) != 2:
+        raise CannotCapture("operation-raises", "len(axes) must be 2")
+    ndim = x.type.ndim
+    first, second = (axis_in(a, ndim) for a in axes)
+    if first == second:
+        raise CannotCapture("operation-raises", "axes must be different")
+    turns = integer(k, "k") % 4
+    if turns == 0:
+        return view(b, x)
+    if turns == 2:
+        return flip(b, flip(b, x, first), second)
+    order = list(range(ndim))
+    order[first], order[second] = second, first
+    if turns == 1:
+        return transpose(b, flip(b, x, second), tuple(order))
+    return flip(b, transpose(b, x, tuple(order)), second)
+
+
+@function("diagonal")
+@method("diagonal")
+def diagonal(b: Builder, a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Traced:
+    """``np.diagonal``: a read-only view."""
+    x = array(b, a)
+    if x.type.ndim < 2:
+        raise CannotCapture("operation-raises", "diag requires an array of at least two dimensions")
+    first, second = axis_in(axis1, x.type.ndim), axis_in(axis2, x.type.ndim)
+    if first == second:
+        raise CannotCapture("operation-raises", "axis1 and axis2 cannot be the same")
+    try:
+        return Traced(b.op("diagonal", x.node, offset=integer(offset, "offset"), axis1=first, axis2=second))
+    except CannotCapture as error:
+        raise CannotCapture("memory-order", error.detail) from error
+
+
+@function("linalg.diagonal")
+def _matrix_diagonal(b: Builder, x: Any, /, *, offset: Any = 0) -> Traced:
+    return diagonal(b, x, offset, -2, -1)
+
+
+@function("diag")
+def diag(b: Builder, v: Any, k: Any = 0) -> Traced:
+    """``np.diag`` of a matrix: its diagonal."""
+    x = array(b, v)
+    if x.type.ndim != 2:
+        raise CannotCapture("unsupported-argument", "diag of a row makes a matrix")
+    return diagonal(b, x, k)
+
+
+@function("ix_")
+def ix_(b: Builder, *args: Any) -> tuple[Traced, ...]:
+    """``np.ix_`` of arrays of integers: each along an axis of its own."""
+    parts = [array(b, a) for a in args]
+    if any(p.type.ndim != 1 for p in parts):
+        raise CannotCapture("operation-raises", "Cross index must be 1 dimensional")
+    if any(p.type.dtype.kind == "b" for p in parts):
+        raise CannotCapture("data-dependent-shape", "np.ix_ of booleans")
+    if any(isinstance(a, list | tuple) or is_zero(p.type.shape[0]) for a, p in zip(args, parts, strict=True)):
+        raise CannotCapture("unsupported-argument", "np.ix_ of lists or of nothing")
+    count = len(parts)
+    return tuple(
+        reshape_to(b, p, (*(1,) * i, p.type.shape[0], *(1,) * (count - i - 1))) for i, p in enumerate(parts)
+    )
+
+
+def is_zero(size: Size) -> bool:
+    """Whether a size is the literal 0."""
+    return isinstance(size, int) and size == 0

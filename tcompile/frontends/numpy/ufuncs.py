@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from tcompile.frontends.base import Builder, CannotCapture, Traced, TracedNumber
-from tcompile.frontends.numpy.registry import refuse_unless
+from tcompile.frontends.numpy.library import Rule, Shape, together
+from tcompile.frontends.numpy.registry import lookup, refuse_unless
 from tcompile.frontends.numpy.values import (
     BOOL,
     Weak,
@@ -83,6 +84,29 @@ def loop_dtypes(
     return dtypes
 
 
+NOT_FUSED = ("unsupported-argument", "unsupported-dtype", "memory-order", "unknown-function")
+
+
+@lru_cache(maxsize=512)
+def rule_of(ufunc: np.ufunc) -> Rule | None:
+    """How a ufunc is called as one node; None for those that are not element by element, or not NumPy's own."""
+    if ufunc.signature is not None or lookup(ufunc.__name__) is not ufunc:
+        return None
+
+    def shapes(
+        *args: Any, out: Any = None, where: Any = True, casting: Any = None, order: Any = None, dtype: Any = None,
+        subok: Any = None,
+    ) -> Shape | list[Shape]:  # fmt: skip
+        if where is not True:
+            raise CannotCapture("undefined-contents", f"{ufunc.__name__} with where= and no out=")
+        if len(args) != ufunc.nin:
+            raise CannotCapture("writes-to-array", f"{ufunc.__name__} with an output among its arguments")
+        shape = together(*args)
+        return shape if ufunc.nout == 1 else [shape] * ufunc.nout
+
+    return Rule(shapes, f"numpy.{ufunc.__name__}")
+
+
 def call_ufunc(b: Builder, ufunc: np.ufunc, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """The meaning of ``ufunc(*args, **kwargs)``."""
     harmless = {
@@ -145,6 +169,7 @@ def emit(
         return _as_call(b, ufunc, operands, output, dtype)
     if ufunc in _COMPARISONS:
         _refuse_out_of_range(operands, inputs)
+    mark = len(b.graph.nodes)
     nodes: list[Operand] = [
         cast(b, o, d) if isinstance(o, Traced) else weak_as(o, d)
         for o, d in zip(operands, inputs, strict=True)
@@ -154,7 +179,9 @@ def emit(
     node = b.op(name, *nodes)
     types = [o.type for o in operands if isinstance(o, Traced)]
     if not same_order(node.tensor, k_order(types, node.tensor.shape)):
-        raise CannotCapture("memory-order", f"{ufunc.__name__} casts a broadcast operand")
+        # A cast of a broadcast operand lies in another order than the operand that NumPy looks at.
+        del b.graph.nodes[mark:]
+        return _as_call(b, ufunc, operands, output, dtype)
     return Traced(node, scalar=not node.tensor.ndim)
 
 
@@ -191,6 +218,8 @@ def _as_call(
     b: Builder, ufunc: np.ufunc, operands: Sequence[Traced | Weak], output: DType, dtype: DType | None
 ) -> Traced:
     """The ufunc as one library call on the operands as they are."""
+    if lookup(ufunc.__name__) is not ufunc:
+        raise CannotCapture("unknown-function", f"a ufunc {ufunc.__name__} that is not NumPy's own")
     slots: list[Traced | TracedNumber] = []
     template: list[Any] = []
     for o in operands:

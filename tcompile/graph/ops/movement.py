@@ -226,6 +226,35 @@ def slice_length(start: Size, stop: Size, step: int) -> Size:
     return distance if abs(step) == 1 else (distance - 1) // abs(step) + 1
 
 
+def _diagonal_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+    type = only("diagonal", types)
+    first, second, offset = attrs["axis1"], attrs["axis2"], attrs["offset"]
+    rows, columns = type.shape[first], type.shape[second]
+    rows, columns = (rows, columns - offset) if offset >= 0 else (rows + offset, columns)
+    size = rows if rows <= columns else columns
+    kept = [i for i in range(type.ndim) if i not in (first, second)]
+    ranks = [type.layout.ranks[i] for i in kept]
+    if kept and not (type.c_contiguous and all(n > 1 for n in type.shape)):
+        raise GraphError(f"the memory order of a diagonal of {type} is not known")
+    # A step along the diagonal is the sum of two: longer than either, shorter than any that was longer.
+    longest = max(type.layout.ranks[first], type.layout.ranks[second])
+    shape = (*(type.shape[i] for i in kept), size if size > 0 else 0)
+    return TensorType(type.dtype, shape, Layout((*ranks, longest), dense=False))
+
+
+def _part_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+    type = only("real and imag", types)
+    if type.dtype.kind != "c":
+        raise GraphError(f"real and imag take complex operands, got {type}")
+    dtype = np.dtype(f"float{type.dtype.itemsize * 4}")
+    return TensorType(dtype, type.shape, Layout(type.layout.ranks, dense=False))
+
+
+def _ravel_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+    type = only("ravel", types)
+    return TensorType(type.dtype, (type.size,))
+
+
 def _reshape(x: Any, shape: tuple[int, ...]) -> Any:
     return np.reshape(x, shape)
 
@@ -240,4 +269,8 @@ define(Op("broadcast_to", "movement", 1, _broadcast_rule, lambda x, shape: np.br
 define(Op("expand_dims", "movement", 1, _expand_rule, lambda x, axis: np.expand_dims(x, axis)))
 define(Op("squeeze", "movement", 1, _squeeze_rule, lambda x, axis: np.squeeze(x, axis)))
 define(Op("flip", "movement", 1, _flip_rule, lambda x, axis: np.flip(x, axis)))
+define(Op("diagonal", "movement", 1, _diagonal_rule, np.diagonal, "attributes ``offset``, ``axis1``, ``axis2``"))
+define(Op("real", "movement", 1, _part_rule, np.real, "of a complex operand"))
+define(Op("imag", "movement", 1, _part_rule, np.imag, "of a complex operand"))
+define(Op("ravel", "movement", 1, _ravel_rule, np.ravel, "all elements in C order: a view where NumPy gives one"))
 define(Op("index", "movement", 1, _index_rule, _index, "basic indexing with the attribute ``key``"))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -126,11 +127,12 @@ def fill(template: Any, operands: Sequence[Any]) -> Any:
     """The arguments of a call: a template with each ``Slot(i)`` in it replaced by operand ``i``."""
     if isinstance(template, Slot):
         return operands[template.index]
-    if isinstance(template, tuple):
-        return tuple(fill(item, operands) for item in template)
+    if isinstance(template, tuple | list):
+        return type(template)(fill(item, operands) for item in template)
     return template
 
 
+@cache
 def resolve(target: str) -> Any:
     """The object behind a dotted name."""
     module, _, name = target.rpartition(".")

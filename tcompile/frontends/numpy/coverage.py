@@ -1,0 +1,97 @@
+"""What becomes of every public name of NumPy.
+
+Enters: the tables of this package. Leaves: rows that say of each name whether it is *fused* (computed by kernels, or
+known without running), a *call* (one call of NumPy, fused around), or a *break* (plain Python), and why.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from tcompile.frontends.numpy import plain, refusals, ufuncs
+from tcompile.frontends.numpy.library import METHOD_RULES, RULES
+from tcompile.frontends.numpy.registry import ATTRIBUTES, FUNCTIONS, METHODS, OPAQUE, lookup
+from tcompile.frontends.numpy.values import takes_dtype
+
+State = Literal["fused", "call", "break"]
+
+SECTIONS = ("numpy", "numpy.linalg", "numpy.fft", "numpy.random", "numpy.ndarray")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One name. ``reason`` is the break's, from the catalogue, and ``detail`` says more."""
+
+    section: str
+    name: str
+    state: State
+    reason: str = ""
+    detail: str = ""
+
+
+def coverage() -> list[Row]:
+    """Every public function, class, method and attribute, section by section, in alphabetical order."""
+    return [row for section in SECTIONS for row in _section(section)]
+
+
+def _section(section: str) -> Iterator[Row]:
+    if section == "numpy.ndarray":
+        for name in sorted(n for n in dir(np.ndarray) if not n.startswith("_")):
+            yield _of_arrays(section, name)
+        return
+    prefix = section.partition(".")[2]
+    owner = lookup(prefix) if prefix else np
+    for name in sorted(n for n in dir(owner) if not n.startswith("_")):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # names on their way out say so
+            found = getattr(owner, name)
+        if callable(found):
+            if prefix == "random":
+                detail = "NumPy's generator advances in the order of the program"
+                yield Row(section, name, "break", "random-numbers", detail)
+            else:
+                yield _of_functions(section, name, found)
+
+
+def _of_functions(section: str, name: str, function: Any) -> Row:
+    fused = function in FUNCTIONS and function not in OPAQUE
+    if fused or function in plain.OF_DTYPES:
+        return Row(section, name, "fused")
+    if isinstance(function, type) and issubclass(function, np.generic) and _is_taken(function):
+        return Row(section, name, "fused")
+    if isinstance(function, np.ufunc) and function in ufuncs.ROWS:
+        return Row(section, name, "fused")
+    called = function in FUNCTIONS or function in RULES
+    if called or (isinstance(function, np.ufunc) and ufuncs.rule_of(function) is not None):
+        return Row(section, name, "call")
+    return Row(section, name, "break", *_why(refusals.FUNCTIONS.get(function)))
+
+
+def _is_taken(scalar: type[np.generic]) -> bool:
+    try:
+        dtype = np.dtype(scalar)
+    except TypeError:
+        return False
+    return takes_dtype(dtype) and dtype.type is scalar
+
+
+def _of_arrays(section: str, name: str) -> Row:
+    if name in ATTRIBUTES:
+        return Row(section, name, "fused")
+    if name in METHODS or name in METHOD_RULES:
+        function = lookup(name)
+        call = name not in METHODS or (function is not None and function in OPAQUE)
+        return Row(section, name, "call" if call else "fused")
+    return Row(section, name, "break", *_why(refusals.METHODS.get(name) or refusals.ATTRIBUTES.get(name)))
+
+
+def _why(refusal: refusals.Refusal | None) -> tuple[str, str]:
+    """The reason, and its detail without the name."""
+    if refusal is None:
+        return ("unknown-function", "not known")
+    return (refusal[0], refusal[1].partition(": ")[2])

@@ -1,0 +1,385 @@
+"""Functions that stay one call of NumPy: the compiler fuses around them.
+
+Enters: a NumPy function and its arguments, with traced values in them. Leaves: one ``call`` node of exact type, and a
+``get`` node for each of several results. Exists so that knowing one more function of NumPy is one shape rule.
+
+A *rule* has the function's own signature and gives the shape of its result (a list of shapes for several results), from
+arguments in which types stand for arrays. Everything else is asked of NumPy itself, on small stand-ins for the arrays:
+dtypes, memory order, scalar or array, one result or several, and whether the arguments fit at all. The stand-ins have
+the arrays' dtypes and memory layouts. Sizes from 4 on are replaced by 4, 5, … in their order; sizes below stay, because
+functions treat 0, 1, 2 and 3 in their own ways. The rule is then asked about the stand-ins too, and has to agree with
+NumPy. What a call gives at run time is compared with its type once more by whoever runs the graph.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+
+from tcompile.frontends.base import Builder, CannotCapture, Traced, TracedNumber
+from tcompile.frontends.numpy.registry import NO_VALUE, lookup
+from tcompile.frontends.numpy.values import (
+    axes_in,
+    axis_in,
+    broadcast,
+    certainly_not_c,
+    constant,
+    layout_of,
+    nested,
+    takes_dtype,
+)
+from tcompile.graph import TensorType
+from tcompile.graph.ops.opaque import Slot, resolve
+from tcompile.graph.sizes import Size, SymInt, hint
+
+Shape: TypeAlias = tuple[Size, ...]
+RuleFunction: TypeAlias = Callable[..., Any]
+R = TypeVar("R", bound=RuleFunction)
+
+_REAL_LIMIT = 1 << 18  # elements of a stand-in that keeps the sizes of its array
+_UNCHANGED_SIZES = 4  # sizes below this one are never replaced
+# Parameters that are sequences of arrays; other lists with computed numbers in them become arrays by themselves.
+_SEQUENCES = ("choices", "condlist", "choicelist", "keys", "arrays", "multi_index", "args")
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How one function is called as a node.
+
+    ``target`` is what runs; ``values`` fills the stand-ins of a parameter (``zeros``, ``eye``), others hold ones;
+    ``example`` replaces plain arguments for the stand-in run; ``real`` keeps the arrays' own sizes.
+    """
+
+    shapes: RuleFunction
+    target: str
+    values: Mapping[str, str] = field(default_factory=dict)
+    example: Mapping[str, Any] = field(default_factory=dict)
+    real: bool = False
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        """The rule's signature: the function's own."""
+        return inspect.signature(self.shapes)
+
+
+RULES: dict[Any, Rule] = {}
+METHOD_RULES: dict[str, Rule] = {}
+
+
+def library(
+    *names: str, target: str = "", values: Mapping[str, str] | None = None, example: Mapping[str, Any] | None = None,
+    real: bool = False, method: bool = False,
+) -> Callable[[R], R]:  # fmt: skip
+    """Registers a shape rule for the functions ``numpy.<name>``; names that this NumPy lacks are passed over.
+
+    ``method`` says that arrays have a method of that name, which is the function on the array.
+    """
+
+    def register(rule: R) -> R:
+        for name in names:
+            found = lookup(name)
+            if found is not None:
+                where = target.format(name=name) or f"numpy.{name}"
+                RULES[found] = Rule(rule, where, values or {}, example or {}, real)
+                if method:
+                    METHOD_RULES[name] = RULES[found]
+        return rule
+
+    return register
+
+
+def array_method(name: str) -> Callable[[R], R]:
+    """Registers a shape rule for the method ``x.name`` of arrays, which is no function of NumPy's on the array."""
+
+    def register(rule: R) -> R:
+        METHOD_RULES[name] = Rule(rule, f"numpy.ndarray.{name}")
+        return rule
+
+    return register
+
+
+# -- what rules are written with -----------------------------------------------------------------------------------
+
+
+def shape_of(value: Any) -> Shape:
+    """The shape of an argument: a type, a number, or nested lists."""
+    if isinstance(value, TensorType):
+        return value.shape
+    if isinstance(value, list | tuple):
+        return (len(value), *(shape_of(value[0]) if value else ()))
+    return ()
+
+
+def together(*values: Any) -> Shape:
+    """The shape to which arguments broadcast."""
+    return broadcast([shape_of(v) for v in values])
+
+
+def without(shape: Shape, axis: Any, keepdims: Any = False) -> Shape:
+    """A shape after a reduction over ``axis``."""
+    axes = axes_in(tuple(axis) if isinstance(axis, list) else axis, len(shape))
+    if keepdims is True:
+        return tuple(1 if i in axes else n for i, n in enumerate(shape))
+    return tuple(n for i, n in enumerate(shape) if i not in axes)
+
+
+def along(shape: Shape, axis: Any, size: Size) -> Shape:
+    """A shape with another size along one axis."""
+    place = axis_in(axis, len(shape))
+    return (*shape[:place], size, *shape[place + 1 :])
+
+
+def total(shape: Shape) -> Size:
+    """The number of elements."""
+    count: Size = 1
+    for n in shape:
+        count = count * n
+    return count
+
+
+def refuse(text: str, reason: str = "unsupported-argument") -> CannotCapture:
+    """What a rule raises where it cannot tell the shape."""
+    return CannotCapture(reason, text)
+
+
+# -- stand-ins -----------------------------------------------------------------------------------------------------
+
+
+class Sizes:
+    """The small sizes that stand for the sizes of one call's arrays."""
+
+    def __init__(self, types: Sequence[TensorType], real: bool) -> None:
+        seen = sorted({hint(n) for t in types for n in t.shape if hint(n) >= _UNCHANGED_SIZES})
+        self.small = {n: n if real else _UNCHANGED_SIZES + i for i, n in enumerate(seen)}
+
+    def shape(self, shape: Shape) -> tuple[int, ...]:
+        """The stand-in's shape."""
+        return tuple(self.small.get(hint(n), hint(n)) for n in shape)
+
+
+def stand_in(type: TensorType, shape: tuple[int, ...], fill: str = "") -> np.ndarray[Any, Any]:
+    """A small array of this type: ones unless told, in the type's memory order."""
+    order = type.layout.order
+    step = 1 if type.layout.dense else 2
+    spread = [1 if not type.layout.ranks[axis] else shape[axis] * step for axis in order]
+    base = np.zeros(spread, type.dtype) if fill == "zeros" else np.ones(spread, type.dtype)
+    array = base[tuple(slice(None, None, step) for _ in spread)]
+    array = array.transpose(np.argsort(order)) if order else array
+    if fill == "eye" and array.ndim > 1:
+        array[...] = np.eye(*array.shape[-2:], dtype=type.dtype)
+    return np.broadcast_to(array, shape) if array.shape != shape else array
+
+
+# -- the call ------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Arguments:
+    """The arguments of one call, seen three ways: by the graph, by the stand-in run, and by the rule."""
+
+    b: Builder
+    rule: Rule
+    operands: list[Traced | TracedNumber] = field(default_factory=list)
+    parameters: list[str] = field(default_factory=list)
+
+    def template(self, name: str, value: Any) -> Any:
+        """``value`` with ``Slot(i)`` for what is computed."""
+        if isinstance(value, np.generic):
+            value = constant(self.b, value)
+        if isinstance(value, Traced | TracedNumber):
+            self.operands.append(value)
+            self.parameters.append(name)
+            return Slot(len(self.operands) - 1)
+        if isinstance(value, SymInt):
+            return value.specialise()
+        if isinstance(value, list | tuple) and type(value) in (list, tuple):
+            if name not in _SEQUENCES and any(map(_is_computed_number, value)):
+                return self.template(name, nested(self.b, value))
+            return type(value)(self.template(name, v) for v in value)
+        if isinstance(value, np.dtype) or (isinstance(value, type) and value is not object):
+            return self._dtype(value)
+        if isinstance(value, slice):
+            return slice(*(self.template(name, v) for v in (value.start, value.stop, value.step)))
+        if type(value) not in _PLAIN:
+            raise refuse(f"an argument of type {type(value).__name__}")
+        return value
+
+    def _dtype(self, value: Any) -> str:
+        dtype = np.dtype(value)
+        if not takes_dtype(dtype):
+            raise CannotCapture("unsupported-dtype", f"dtype {dtype}")
+        name: str = dtype.name
+        return name
+
+    def filled(self, template: Any, values: Sequence[Any]) -> Any:
+        """A template with ``values`` in its slots."""
+        if isinstance(template, Slot):
+            return values[template.index]
+        if isinstance(template, list | tuple):
+            return type(template)(self.filled(item, values) for item in template)
+        return template
+
+    def stand_ins(self) -> list[Any]:
+        """What stands for each operand."""
+        types = [o.type for o in self.operands if isinstance(o, Traced)]
+        if self.rule.real:
+            types = [TensorType(t.dtype, tuple(n.specialise() if isinstance(n, SymInt) else n for n in t.shape))
+                     for t in types]  # fmt: skip
+            if any(total(t.shape) > _REAL_LIMIT for t in types):
+                raise refuse("an array too large to try the call on")
+        sizes = Sizes(types, self.rule.real)
+        found: list[Any] = []
+        for operand, name in zip(self.operands, self.parameters, strict=True):
+            if isinstance(operand, TracedNumber):
+                found.append(1.0)
+                continue
+            made = stand_in(operand.type, sizes.shape(operand.type.shape), self.rule.values.get(name, ""))
+            found.append(made[()] if operand.scalar else made)
+        return found
+
+
+def _is_computed_number(value: Any) -> bool:
+    return isinstance(value, TracedNumber) or (isinstance(value, Traced) and not value.type.ndim)
+
+
+def library_call(b: Builder, rule: Rule, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """The meaning of a call of the function that ``rule`` is about, as one node."""
+    kwargs = {name: value for name, value in kwargs.items() if value is not NO_VALUE}
+    try:
+        bound = rule.signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise refuse(str(error)) from error
+    names = _names(rule, bound, len(args))
+    _refuse_writes(dict(bound.arguments))
+    arguments = _Arguments(b, rule)
+    template = tuple(arguments.template(name, value) for name, value in zip(names, args, strict=True))
+    named = {key: arguments.template(key, value) for key, value in kwargs.items()}
+    for operand in arguments.operands:
+        if isinstance(operand, Traced):
+            _require_known_order(operand)
+    values = arguments.stand_ins()
+    results = _tried(rule, arguments, names, template, named, values)
+    types = [o.type if isinstance(o, Traced) else 0.0 for o in arguments.operands]
+    shapes = _shapes(rule, arguments, template, named, types)
+    small = _shapes(rule, arguments, template, named, [_small_type(v) for v in values])
+    leaves = list(_leaves(results))
+    if shapes is None:
+        shapes = [leaf.shape for leaf in leaves]
+    elif [tuple(s) for s in small or ()] != [leaf.shape for leaf in leaves]:
+        raise refuse(f"{rule.target} of these arguments: its result's shape is not certain")
+    _refuse_views(leaves, values)
+    found = [_result_type(leaf, tuple(shape)) for leaf, shape in zip(leaves, shapes, strict=True)]
+    attrs = {"target": rule.target, "args": template, "kwargs": tuple(sorted(named.items()))}
+    name = rule.target.rpartition(".")[2]
+    nodes = [o.node for o in arguments.operands]
+    if isinstance(results, np.ndarray | np.generic):
+        node = b.graph.append("call", nodes, attrs, found[0], name=name, location=b.location)
+        return Traced(node, isinstance(results, np.generic))
+    node = b.graph.append("call", nodes, attrs, tuple(found), name=name, location=b.location)
+    parts = iter(range(len(found)))
+
+    def take(result: Any) -> Any:
+        if isinstance(result, np.ndarray | np.generic):
+            index = next(parts)
+            get = b.graph.append("get", [node], {"index": index}, found[index], location=b.location)
+            return Traced(get, isinstance(result, np.generic))
+        return _container(result, [take(item) for item in result])
+
+    return take(results)
+
+
+def _container(like: Any, items: list[Any]) -> Any:
+    return type(like)(*items) if hasattr(like, "_fields") else type(like)(items)
+
+
+def _names(rule: Rule, bound: inspect.BoundArguments, count: int) -> list[str]:
+    """The parameter that each positional argument goes to."""
+    names: list[str] = []
+    for parameter in rule.signature.parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            names += [parameter.name] * len(bound.arguments.get(parameter.name, ()))
+        else:
+            names.append(parameter.name)
+    return names[:count]
+
+
+def _refuse_writes(arguments: Mapping[str, Any]) -> None:
+    if arguments.get("out") is not None:
+        raise CannotCapture("writes-to-array", "a call with out=")
+    if arguments.get("overwrite_input", False) is not False:
+        raise CannotCapture("writes-to-array", "a call with overwrite_input=")
+    if arguments.get("like") is not None:
+        raise refuse("a call with like=")
+
+
+def _require_known_order(x: Traced) -> None:
+    """Refuses values whose strides the type does not tell well enough to try a call on a stand-in."""
+    type = x.type
+    if type.ndim > 1 and not type.c_contiguous and not type.layout.dense and not certainly_not_c(x.node):
+        raise CannotCapture("memory-order", "a view whose strides are known at run time only")
+
+
+def _tried(
+    rule: Rule, arguments: _Arguments, names: list[str], template: tuple[Any, ...], named: dict[str, Any],
+    values: list[Any],
+) -> Any:  # fmt: skip
+    """What the function gives for the stand-ins. What it raises, or warns of in words, the user's call would."""
+    args = [rule.example.get(n, arguments.filled(t, values)) for n, t in zip(names, template, strict=True)]
+    kwargs = {n: rule.example.get(n, arguments.filled(t, values)) for n, t in named.items()}
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            return resolve(rule.target)(*args, **kwargs)
+    except Exception as error:
+        raise CannotCapture("operation-raises", f"{type(error).__name__}: {error}") from error
+
+
+def _shapes(
+    rule: Rule, arguments: _Arguments, template: tuple[Any, ...], named: dict[str, Any], types: list[Any]
+) -> list[Shape] | None:
+    """The shapes that the rule gives, one a result; None where the rule leaves them to the stand-in run."""
+    args = [arguments.filled(t, types) for t in template]
+    kwargs = {n: arguments.filled(t, types) for n, t in named.items()}
+    shapes = rule.shapes(*args, **kwargs)
+    if shapes is None:
+        if not rule.real:
+            raise AssertionError(f"the rule of {rule.target} gives no shape")
+        return None
+    return shapes if isinstance(shapes, list) else [shapes]
+
+
+def _small_type(value: Any) -> Any:
+    return TensorType(value.dtype, value.shape) if isinstance(value, np.ndarray | np.generic) else value
+
+
+def _leaves(results: Any) -> Iterator[Any]:
+    if isinstance(results, tuple | list):
+        for item in results:
+            yield from _leaves(item)
+    elif type(results) is np.ndarray or isinstance(results, np.generic):
+        if not takes_dtype(results.dtype):
+            raise CannotCapture("unsupported-dtype", f"a result of dtype {results.dtype}")
+        yield results
+    else:
+        raise CannotCapture("array-conversion", f"a result of type {type(results).__name__}")
+
+
+def _refuse_views(leaves: list[Any], values: list[Any]) -> None:
+    """Refuses results that show the memory of an argument or of each other, or that cannot be written to."""
+    arrays = [leaf for leaf in leaves if isinstance(leaf, np.ndarray)]
+    for i, leaf in enumerate(arrays):
+        others = [*(v for v in values if isinstance(v, np.ndarray)), *arrays[:i]]
+        if not leaf.flags.writeable or any(np.shares_memory(leaf, other) for other in others):
+            raise refuse("a result that is a view of another array")
+
+
+def _result_type(result: Any, shape: Shape) -> TensorType:
+    dtype = np.dtype(result.dtype.str)
+    return TensorType(dtype, shape, layout_of(np.asarray(result)))
