@@ -288,7 +288,7 @@ def _slices(graph: Graph, node: Node, types: Sequence[Type]) -> tuple[list[Type]
             raise _error(graph, node, f"goes along axes of sizes {length} and {type.shape[0]}")
         length = type.shape[0]
         rest = sorted(type.layout.ranks[1:])
-        outermost = all(type.layout.ranks[0] > rank for rank in rest)
+        outermost = type.c_contiguous or all(type.layout.ranks[0] > rank for rank in rest)
         parts.append(
             TensorType(
                 type.dtype, type.shape[1:], Layout(type.layout.ranks[1:], type.layout.dense and outermost)

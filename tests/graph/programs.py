@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tcompile.errors import GraphError
 from tcompile.graph import Graph, Layout, Location, ScalarType, TensorType
-from tcompile.graph.ops import apply
+from tcompile.graph.ops import apply, k_order
 from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.sizes import SymInt
 
@@ -121,9 +121,10 @@ def _grow(draw, g, n, name, regions):
         elif kind == "reshape":
             apply(g, "reshape", x, shape=(t.size,), **at)
         elif kind == "call":
+            slots = (Slot(0), Slot(0))
             g.append(
-                "call", [x], {"target": "numpy.clip", "args": (Slot(0), 0, 1), "kwargs": (("out", None),)}, t,
-                name=at["node_name"], location=at["location"],
+                "call", [x], {"target": "numpy.minimum", "args": slots, "kwargs": (("out", None),)},
+                TensorType(t.dtype, t.shape, k_order([t], t.shape)), name=at["node_name"], location=at["location"],
             )  # fmt: skip
         elif kind in ("cond", "fori", "map"):
             _region(draw, g, kind, x, n, at)

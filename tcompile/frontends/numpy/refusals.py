@@ -47,7 +47,7 @@ _functions(
 _functions(
     "input-output", "it reads, writes or prints",
     "load save savez savez_compressed loadtxt savetxt genfromtxt fromfile memmap fromregex array2string array_repr "
-    "array_str printoptions set_printoptions get_printoptions format_float_positional format_float_scientific "
+    "array_str set_printoptions get_printoptions format_float_positional format_float_scientific "
     "base_repr binary_repr info show_config show_runtime get_include test linalg.test fft.test random.test "
     "fromstring typename mintypecode einsum_path",
 )
@@ -58,7 +58,7 @@ _functions(
 )
 _functions(
     "side-effect", "NumPy's own settings are read or changed",
-    "errstate seterr geterr seterrcall geterrcall setbufsize getbufsize",
+    "seterr geterr seterrcall geterrcall setbufsize getbufsize",
 )
 _functions(
     "unsupported-dtype", "dates, times, text and structures stay in NumPy",
@@ -68,6 +68,9 @@ _functions(
 )
 _functions("unsupported-argument", "the arrays it gives warn when they are written to", "broadcast_arrays")
 _functions("unsupported-object", "it is an exception", "linalg.LinAlgError")
+_functions("with-statement", "NumPy's error state is changed", "errstate")
+_functions("with-statement", "NumPy's printing is changed", "printoptions")
+_functions("side-effect", "it warns that it is deprecated", "row_stack")
 _functions("unsupported-argument", "it asks for memory, not for values", "isfortran")
 _functions(
     "unsupported-argument", "it takes lists of lists, or lists of arrays in which lists say something", "block"
