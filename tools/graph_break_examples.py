@@ -154,11 +154,11 @@ def f(x):
     "unsupported-argument": Example(
         """\
 def f(x):
-    return np.add(x, 1, where=x > 0, out=np.zeros(4))  # here
+    return np.einsum("i,i->", x, x, optimize=True)  # here
 """,
         """\
 def f(x):
-    return np.where(x > 0, np.add(x, 1), 0)
+    return np.einsum("i,i->", x, x)
 """,
     ),
     "unsupported-dtype": Example(
@@ -292,9 +292,7 @@ def f(x):
     "undefined-contents": Example(
         """\
 def f(x):
-    y = np.empty(4)  # here
-    y[:] = x * 2
-    return y
+    return np.pad(x, 0, mode="empty") * 2  # here
 """,
         """\
 def f(x):

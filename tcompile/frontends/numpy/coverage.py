@@ -90,8 +90,5 @@ def _of_arrays(section: str, name: str) -> Row:
     return Row(section, name, "break", *_why(refusals.METHODS.get(name) or refusals.ATTRIBUTES.get(name)))
 
 
-def _why(refusal: refusals.Refusal | None) -> tuple[str, str]:
-    """The reason, and its detail without the name."""
-    if refusal is None:
-        return ("unknown-function", "not known")
-    return (refusal[0], refusal[1].partition(": ")[2])
+def _why(refusal: refusals.Refusal | None) -> refusals.Refusal:
+    return ("unknown-function", "not known") if refusal is None else refusal

@@ -21,11 +21,11 @@ def _functions(reason: str, detail: str, names: str, prefix: str = "") -> None:
     for name in names.split():
         found = lookup(prefix + name)
         if found is not None:
-            FUNCTIONS.setdefault(found, (reason, f"np.{prefix}{name}: {detail}"))
+            FUNCTIONS.setdefault(found, (reason, detail))
 
 
 def _methods(reason: str, detail: str, names: str) -> None:
-    METHODS.update({name: (reason, f"ndarray.{name}: {detail}") for name in names.split()})
+    METHODS.update(dict.fromkeys(names.split(), (reason, detail)))
 
 
 _functions(
@@ -90,5 +90,5 @@ _methods("data-dependent-shape", "the result's size depends on the values", "non
 _methods("unsupported-argument", "the same bytes seen as another dtype", "getfield")
 
 for _name in ("flags", "strides", "base", "data", "ctypes", "__array_interface__", "__array_struct__"):
-    ATTRIBUTES[_name] = ("memory-order", f"ndarray.{_name}: flags, strides and addresses are not part of a graph")
-ATTRIBUTES["flat"] = ("data-dependent-value", "ndarray.flat: an iterator over elements")
+    ATTRIBUTES[_name] = ("memory-order", "flags, strides and addresses are not part of a graph")
+ATTRIBUTES["flat"] = ("data-dependent-value", "an iterator over elements")
