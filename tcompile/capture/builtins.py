@@ -32,6 +32,7 @@ from tcompile.capture.values.container import (
     SequenceValue,
     SliceValue,
     constant_of,
+    finite,
 )
 from tcompile.capture.values.scalar import ScalarValue, negative, read
 from tcompile.capture.values.sets import SetValue, collection
@@ -180,7 +181,7 @@ def _collect(cls: type) -> Handler:
             return SequenceValue([], cls)
         if cls is tuple and isinstance(args[0], SequenceValue) and args[0].cls is tuple:
             return args[0]
-        return SequenceValue(list(args[0].iterate(tx)), cls)
+        return SequenceValue(list(finite(args[0].iterate(tx))), cls)
 
     return collect
 
@@ -358,7 +359,7 @@ def _all(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Val
 def _sorted(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     if not kwargs.keys() <= {"key", "reverse"}:
         raise CannotCapture("operation-raises", f"sorted() with {sorted(kwargs)}")
-    return SequenceValue(ordered(tx, list(args[0].iterate(tx)), kwargs.get("key"), kwargs.get("reverse")), list)
+    return SequenceValue(ordered(tx, list(finite(args[0].iterate(tx))), kwargs.get("key"), kwargs.get("reverse")), list)
 
 
 @handles(abs)

@@ -112,6 +112,14 @@ class Prologue:
             self._codes.add(filled)
             self.steps.append(Guard(source, filled, text, expected, kind, advice))
 
+    def loosen(self, source: Source, code: str, looser: str, text: str, expected: str, kind: str) -> None:
+        """Puts a looser check in the place of a check that asks for more than was used."""
+        variable = self.load(source)
+        filled = code.replace("{}", variable)
+        for position, step in enumerate(self.steps):
+            if isinstance(step, Guard) and step.code == filled:
+                self.steps[position] = Guard(source, looser.replace("{}", variable), text, expected, kind)
+
     def first_failure(self, parameters: Mapping[str, Any]) -> GuardFailure | None:
         """Runs the steps one by one on the values of a call; None where all guards hold."""
         variables: dict[str, Any] = dict(parameters)

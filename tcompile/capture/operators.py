@@ -20,6 +20,7 @@ from tcompile.capture.values.callable import FunctionValue, IteratorValue
 from tcompile.capture.values.classes import lookup
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
 from tcompile.capture.values.container import (
+    MAX_ITEMS,
     DictValue,
     DictViewValue,
     RangeValue,
@@ -236,6 +237,8 @@ def _sequences(tx: Capture, sign: str, left: Value, right: Value) -> Value:
         repeated = isinstance(sequence, SequenceValue) and sequence.cls in (list, tuple)
         if sign == "*" and repeated and isinstance(count, Constant | IntegerValue):
             assert isinstance(sequence, SequenceValue)
+            if len(sequence) * index_of(count) > MAX_ITEMS:
+                raise CannotCapture("too-long", f"A container of more than {MAX_ITEMS} items is made.")
             return SequenceValue(sequence.items * index_of(count), sequence.cls)
     other = right if isinstance(left, SequenceValue) else left
     known = isinstance(other, DictValue | IntegerValue | FloatValue | FunctionValue)

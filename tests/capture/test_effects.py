@@ -243,3 +243,62 @@ def test_iterators_cannot_be_made_again():
 
     compiled = tcompile.compile(f, backend="eager")
     assert next(compiled(X)) is X and compiled.breaks
+
+
+def test_a_list_that_is_only_appended_to_may_grow():
+    def f(a, history, names):
+        history.append(a + 1)
+        history.extend([1, 2])
+        names.insert(0, "n")
+        return a * 2
+
+    compiled = tcompile.compile(f, backend="eager", fullgraph=True)
+    history: list = []
+    for count in range(1, 6):
+        compiled(X, history, [])
+        assert len(history) == count * 3
+    assert len(compiled.entries) == 1
+    names = ["a"]
+    compiled(X, history, names)
+    assert names == ["n", "a"] and len(compiled.entries) == 2
+
+
+def test_counts_that_are_kept_become_symbolic():
+    class Model:
+        calls = 0
+
+    def f(m, a):
+        m.calls += 1
+        return a + m.calls
+
+    compiled, model = tcompile.compile(f, backend="eager", fullgraph=True), Model()
+    for count in range(1, 8):
+        np.testing.assert_array_equal(compiled(model, X), X + count)
+        assert model.calls == count and type(model.calls) is int
+    assert len(compiled.entries) <= 3
+
+
+def test_huge_containers_are_left_to_python():
+    def f(a, n):
+        return len([0] * n), len(list(range(n))), a + 1
+
+    compiled = tcompile.compile(f, backend="eager")
+    assert compiled(X, 50_000)[:2] == (50_000, 50_000)
+
+
+def test_names_that_hold_something_empty():
+    def f(a):
+        v, w = [], {}
+        p = [v + 1 for v in (1, 2)], {w: w for w in "ab"}
+
+        def inner():
+            yield 1
+            return []
+
+        def outer():
+            got = yield from inner()
+            yield got
+
+        return v, w, p, list(outer()), a + 1
+
+    whole(f)

@@ -27,6 +27,10 @@ class Value:
     source: Source | None = None
     filled_last = False  # whether it is always made empty and filled when all others are there
 
+    def __bool__(self) -> bool:
+        """Always true: whether there is a value is asked, never what it is (which ``truth`` says)."""
+        return True
+
     @property
     def is_none(self) -> bool:
         """Whether it is known to be None."""

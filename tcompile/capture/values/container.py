@@ -49,27 +49,36 @@ class SequenceValue(Value):
         self.source = source
         self._tx: Capture | None = None  # where items may be unread
         self._found: tuple[Value, ...] = ()
+        self._loosen: Callable[[], None] | None = None  # until anything depends on the length
 
     @staticmethod
-    def outside(tx: Capture, items: list[Value], cls: type, source: Source) -> SequenceValue:
-        """A container found at ``source``; ``items`` are read, and guarded, when they are asked for."""
+    def outside(
+        tx: Capture, items: list[Value], cls: type, source: Source, loosen: Callable[[], None]
+    ) -> SequenceValue:
+        """A container found at ``source``; ``items`` are read, and guarded, when they are asked for.
+
+        ``loosen`` gives up the guard on the length, where a list was only appended to.
+        """
         value = SequenceValue(items, cls, source)
-        value._tx, value._found = tx, tuple(items)
+        value._tx, value._found, value._loosen = tx, tuple(items), loosen
         return value
 
     @property
     def items(self) -> list[Value]:
         """All items."""
+        self._loosen = None
         if self._tx is not None:
             self._items[:] = [settled(self._tx, item) for item in self._items]
             self._tx = None
         return self._items
 
     def __len__(self) -> int:
+        self._loosen = None
         return len(self._items)
 
     def at(self, position: int) -> Value:
         """One item."""
+        self._loosen = None
         item = self._items[position]
         if type(item) is Unread:
             assert self._tx is not None
@@ -132,7 +141,7 @@ class SequenceValue(Value):
         return Constant(None)
 
     def _extend(self, tx: Capture, values: Value) -> Value:
-        more = list(values.items) if isinstance(values, SequenceValue) else values.iterate(tx)
+        more = list(values.items) if isinstance(values, SequenceValue) else finite(values.iterate(tx))
         tx.mutate(self)
         for value in more:  # one by one, as the iterator may look at the list
             self._items.append(value)
@@ -141,7 +150,7 @@ class SequenceValue(Value):
     def _insert(self, tx: Capture, position: Value, value: Value) -> Value:
         where = index_of(position)
         tx.mutate(self)
-        self._items.insert(where, value)
+        self.items.insert(where, value)
         return Constant(None)
 
     def _pop(self, tx: Capture, position: Value | None = None) -> Value:
@@ -162,12 +171,12 @@ class SequenceValue(Value):
 
     def _reverse(self, tx: Capture) -> Value:
         tx.mutate(self)
-        self._items.reverse()
+        self.items.reverse()
         return Constant(None)
 
     def _clear(self, tx: Capture) -> Value:
         tx.mutate(self)
-        self._items.clear()
+        self.items.clear()
         return Constant(None)
 
     def _copy(self, tx: Capture) -> Value:
@@ -203,7 +212,7 @@ class SequenceValue(Value):
             if where.step not in (None, 1) and len(range(*where.indices(len(self)))) != len(values):
                 raise CannotCapture("operation-raises", "attempt to assign a sequence of another size to a slice")
             tx.mutate(self)
-            self._items[where] = values
+            self.items[where] = values
             return
         position = index_of(key)
         if not -len(self) <= position < len(self):
@@ -219,7 +228,7 @@ class SequenceValue(Value):
         if isinstance(where, int) and not -len(self) <= where < len(self):
             raise CannotCapture("operation-raises", "list assignment index out of range")
         tx.mutate(self)
-        del self._items[where]
+        del self.items[where]
 
     def truth(self, tx: Capture) -> bool:
         """Whether it has items."""
@@ -232,7 +241,7 @@ class SequenceValue(Value):
     def iterate(self, tx: Capture) -> Iterator[Value]:
         """The items, as a list iterator sees them (items added meanwhile included)."""
         position = 0
-        while position < len(self._items):
+        while position < len(self):
             yield self.at(position)
             position += 1
 
@@ -258,6 +267,8 @@ class SequenceValue(Value):
     def commit(self, program: Rebuilder) -> list[str]:
         """As few changes as can be; the items that were not touched are not read."""
         assert self.source is not None
+        if self._loosen is not None:
+            self._loosen()
         name, old, new = program.load(self.source), self._found, self._items
         changed = [i for i, (a, b) in enumerate(zip(old, new, strict=False)) if not same_object(a, b)]
         if changed and len(old) != len(new):
@@ -275,6 +286,17 @@ _LIST_METHODS: dict[tuple[str, int], Callable[..., Value]] = {
     ("pop", 0): SequenceValue._pop, ("pop", 1): SequenceValue._pop, ("remove", 1): SequenceValue._remove,
     ("reverse", 0): SequenceValue._reverse, ("clear", 0): SequenceValue._clear, ("copy", 0): SequenceValue._copy,
 }  # fmt: skip
+
+
+MAX_ITEMS = 10_000
+
+
+def finite(values: Iterator[Value]) -> Iterator[Value]:
+    """The same values; more than can sensibly be followed end the capture."""
+    for count, value in enumerate(values):
+        if count >= MAX_ITEMS:
+            raise CannotCapture("too-long", f"A container of more than {MAX_ITEMS} items is made.")
+        yield value
 
 
 def same_object(found: Value, now: Value) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tcompile.capture.sources import Source
 from tcompile.capture.values.base import Unrebuildable, Value
 from tcompile.capture.values.constant import Constant
-from tcompile.capture.values.container import BuiltinMethod, DictViewValue, hashable
+from tcompile.capture.values.container import BuiltinMethod, DictViewValue, finite, hashable
 from tcompile.frontends.base import CannotCapture
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def collection(tx: Capture, value: Value) -> Any:
         return _copy(value._plain())
     if isinstance(value, Constant) and type(value.value) is frozenset:
         return value.value
-    return tuple(hashable(item, "an item of a set") for item in value.iterate(tx))
+    return tuple(hashable(item, "an item of a set") for item in finite(value.iterate(tx)))
 
 
 def combine(tx: Capture, sign: str, left: Value, right: Value) -> Value:

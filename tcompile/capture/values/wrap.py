@@ -169,11 +169,15 @@ def _sequence(tx: Capture, value: Any, source: Source) -> Value:
     if len(value) > _MAX_ITEMS:
         return _object(tx, value, source)
     held = tx.prologue.constant(cls)
-    tx.prologue.guard(
-        source, f"type({{}}) is {held} and len({{}}) == {len(value)}",
-        f"{source.text} is {sized(value)}", sized(value), "length",
-    )  # fmt: skip
-    return SequenceValue.outside(tx, [Unread(item, ItemSource(source, i)) for i, item in enumerate(value)], cls, source)
+    code, looser = f"type({{}}) is {held} and len({{}}) == {len(value)}", f"type({{}}) is {held}"
+    tx.prologue.guard(source, code, f"{source.text} is {sized(value)}", sized(value), "length")
+    items: list[Value] = [Unread(item, ItemSource(source, i)) for i, item in enumerate(value)]
+
+    def loosen() -> None:
+        text = f"type({source.text}) is {cls.__qualname__}"
+        tx.prologue.loosen(source, code, looser, text, cls.__qualname__, "class")
+
+    return SequenceValue.outside(tx, items, cls, source, loosen)
 
 
 def _dict(tx: Capture, value: dict[Any, Any], source: Source) -> Value:
