@@ -15,7 +15,7 @@ import types
 import weakref
 from dataclasses import dataclass
 
-from tcompile.capture.instructions import HANDLERS, CellReference, Handler, Returned, Yielded
+from tcompile.capture.instructions import HANDLERS, Handler, Returned, Yielded
 from tcompile.capture.sources import ConstantSource, GlobalSource
 from tcompile.capture.state import Capture, Effect
 from tcompile.capture.values.base import Unread, Value, settled
@@ -234,5 +234,5 @@ class Frame:
         if value is not None:
             return value
         if name in self.cells:
-            return CellReference(self.cells[name])
+            return self.cells[name]
         raise CannotCapture("operation-raises", f"local variable {name!r} is not set")

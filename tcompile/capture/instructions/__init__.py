@@ -5,9 +5,9 @@ handler is a graph break.
 """
 
 from tcompile.capture.instructions import building, calls, control, items, matching, names, operators
-from tcompile.capture.instructions.registry import HANDLERS, CellReference, Handler, Returned, Yielded
+from tcompile.capture.instructions.registry import HANDLERS, Handler, Returned, Yielded
 
 __all__ = [
-    "HANDLERS", "CellReference", "Handler", "Returned", "Yielded", "building", "calls", "control", "items", "matching",
+    "HANDLERS", "Handler", "Returned", "Yielded", "building", "calls", "control", "items", "matching",
     "names", "operators",
 ]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tcompile.capture.instructions.names import push_callable
-from tcompile.capture.instructions.registry import CellReference, handler
+from tcompile.capture.instructions.registry import handler
 from tcompile.capture.values.base import Null, Value, settled
 from tcompile.capture.values.callable import Cell, FunctionValue, MethodValue
 from tcompile.capture.values.container import DictValue, SequenceValue, constant_of
@@ -58,14 +58,16 @@ _MAKE_FUNCTION_FLAGS = "SET_FUNCTION_ATTRIBUTE" not in dis.opmap  # before 3.13
 
 def _closure(cells: Value) -> list[Cell]:
     assert isinstance(cells, SequenceValue)
-    return [cell.cell for cell in cells.items if isinstance(cell, CellReference)]
+    return [cell for cell in cells.items if isinstance(cell, Cell)]
 
 
 @handler("SET_FUNCTION_ATTRIBUTE")
 def _set_function_attribute(f: Frame, i: dis.Instruction) -> None:
     function = f.pop()
     value = f.pop()
-    assert isinstance(function, FunctionValue)
+    if not isinstance(function, FunctionValue) or function.function is not None:
+        raise CannotCapture("frame-step", f.tx.current_text())  # the frame itself is in the middle of making it
+    f.tx.touch()
     if i.arg == 8:
         function.closure = tuple(_closure(value))
     elif i.arg == 1 and isinstance(value, SequenceValue):

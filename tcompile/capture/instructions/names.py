@@ -8,7 +8,7 @@ from __future__ import annotations
 import dis
 from typing import TYPE_CHECKING, Any
 
-from tcompile.capture.instructions.registry import CellReference, Returned, Yielded, handler
+from tcompile.capture.instructions.registry import Returned, Yielded, handler
 from tcompile.capture.values.base import NULL, Null, Value
 from tcompile.capture.values.callable import Cell
 from tcompile.capture.values.constant import Constant
@@ -93,7 +93,7 @@ def _load_fast_and_clear(f: Frame, i: dis.Instruction) -> None:
     f.rely_on_binding(i.argval)
     found = f.locals.pop(i.argval, None)
     if found is None and i.argval in f.cells and i.argval in f.code.co_cellvars:
-        found = CellReference(f.cells.pop(i.argval))
+        found = f.cells.pop(i.argval)
     f.push(found or NULL)
 
 
@@ -109,8 +109,8 @@ def store_local(f: Frame, name: str, value: Value) -> None:
     if isinstance(value, Null):
         f.locals.pop(name, None)
         f.cells.pop(name, None)
-    elif isinstance(value, CellReference):
-        f.cells[name] = value.cell
+    elif isinstance(value, Cell) and name in f.code.co_cellvars:  # a comprehension gives a closure variable back
+        f.cells[name] = value
     else:
         f.locals[name] = value
 
@@ -144,7 +144,7 @@ def _delete_fast(f: Frame, i: dis.Instruction) -> None:
 
 @handler("LOAD_CLOSURE")
 def _load_closure(f: Frame, i: dis.Instruction) -> None:
-    f.push(CellReference(f.cells[i.argval]))
+    f.push(f.cells[i.argval])
 
 
 @handler("LOAD_DEREF", "LOAD_CLASSDEREF")

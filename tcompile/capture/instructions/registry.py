@@ -11,11 +11,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from tcompile.capture.values.base import Value
-from tcompile.capture.values.callable import Cell
 
 if TYPE_CHECKING:
     from tcompile.capture.interpreter import Frame
-    from tcompile.capture.program import Rebuilder
 
 Handler: TypeAlias = "Callable[[Frame, dis.Instruction], None]"
 HANDLERS: dict[str, Handler] = {}
@@ -44,14 +42,3 @@ class Yielded(Exception):
 
     def __init__(self, value: Value) -> None:
         self.value = value
-
-
-class CellReference(Value):
-    """A closure cell on the stack, on its way into a new function."""
-
-    def __init__(self, cell: Cell) -> None:
-        self.cell = cell
-
-    def rebuild(self, program: Rebuilder) -> str:
-        """The cell."""
-        return program.rebuild(self.cell)

@@ -100,7 +100,12 @@ class FunctionValue(Value):
 
     @staticmethod
     def of(tx: Capture, function: types.FunctionType, source: Source | None) -> FunctionValue:
-        """The value of an existing function; what it holds is read through ``source`` or the object itself."""
+        """The value of an existing function; what it holds is read through ``source`` or the object itself.
+
+        Raises CannotCapture for one that is still being made, without its closure variables.
+        """
+        if len(function.__closure__ or ()) != len(function.__code__.co_freevars):
+            raise CannotCapture("frame-step", function.__qualname__)
         home = source if source is not None else ConstantSource.of(function.__qualname__, function)
         held_cells = AttributeSource(home, "__closure__")
         cells = [
@@ -160,6 +165,8 @@ class FunctionValue(Value):
             return program.load(self.source)
         if self.function is not None:
             return program.constant(self.function)
+        if len(self.closure) != len(self.code.co_freevars):
+            raise CannotCapture("unsupported-object", "A function without its closure variables leaves capture.")
         names = program.constant(self.globals)
         cells = "".join(f"{program.rebuild(cell)}, " for cell in self.closure)
         defaults = "".join(f"{program.rebuild(value())}, " for value in self.defaults)

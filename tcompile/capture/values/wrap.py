@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tcompile.capture.guard_kinds import keys as keys_of
 from tcompile.capture.guard_kinds import shown, sized
 from tcompile.capture.marks import marks_of, not_dynamic
-from tcompile.capture.sources import AttributeSource, GlobalSource, ItemSource, Source
+from tcompile.capture.sources import AttributeSource, CellSource, GlobalSource, ItemSource, Source
 from tcompile.capture.values.base import Unread, Value
 from tcompile.capture.values.callable import FunctionValue, MethodValue, PartialValue
 from tcompile.capture.values.classes import plain_named_tuple
@@ -73,6 +73,8 @@ def wrap(tx: Capture, value: Any, source: Source) -> Value:
         return FunctionValue.of(tx, inner, None)
     if cls is types.MethodType:
         return _method(tx, value, source)
+    if cls is types.CellType:
+        return _cell(tx, value, source)
     if cls is functools.partial:
         return _partial(tx, value, source)
     # From here on nothing is asked of the object itself, which may answer in Python.
@@ -243,6 +245,11 @@ def _function(tx: Capture, value: types.FunctionType, source: Source) -> Value:
         "definition" if isinstance(source, GlobalSource) else "function",
     )  # fmt: skip
     return FunctionValue.of(tx, value, source)
+
+
+def _cell(tx: Capture, value: types.CellType, source: Source) -> Value:
+    tx.prologue.guard(source, f"type({{}}) is {tx.prologue.constant(types.CellType)}", f"{source.text} is a cell", "cell", "type")
+    return tx.cell(value, source, CellSource(source.text, source))
 
 
 def _method(tx: Capture, value: types.MethodType, source: Source) -> Value:
