@@ -88,9 +88,9 @@ def compile_region(
         _note_break(cache, about, broke)
     captured = outcome.captured
     whole = captured.exit is None and region is cache.first
-    if captured.does_nothing and not (whole and not _no_work(captured.graph, values)):
-        if not config.stress_capture or captured.exit == region.start.offset:
-            captured = captured.as_plain()
+    stressed = config.stress_capture and captured.exit != region.start.offset
+    if captured.does_nothing and not stressed and not (whole and not _no_work(captured.graph, values)):
+        captured = captured.as_plain()
     compiled: Callable[..., Any] | None = None
     if captured.graph is not None:
         try:
@@ -110,7 +110,8 @@ def compile_region(
     follow = functools.partial(compiler.follow, cache)
 
     def program(keep: Callable[[Guard], bool] = lambda guard: True) -> Callable[..., Any]:
-        return captured.entry(compiled, route, follow, keep)
+        made: Callable[..., Any] = captured.entry(compiled, route, follow, keep)
+        return made
 
     run = _timed(phases, "entry", program)
     milliseconds = (time.perf_counter() - started) * 1e3

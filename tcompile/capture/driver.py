@@ -25,7 +25,6 @@ from tcompile.capture.program import Captured, finish, finish_at, plain
 from tcompile.capture.root import RootFrame, Stopped
 from tcompile.capture.state import Capture, CaptureOptions
 from tcompile.capture.values.base import Unrebuildable
-from tcompile.errors import StanceError
 from tcompile.frontends.base import CannotCapture, Frontend
 from tcompile.graph import Graph
 
@@ -54,8 +53,8 @@ def capture(
 ) -> Outcome:
     """Captures the stretch of a function from ``start``, where its frame holds ``values`` (in the order of ``start``).
 
-    ``namespace`` holds the function's globals. ``host`` says where the frame can be resumed (None: nowhere). Raises StanceError where the function changes the
-    stance; everything else that stops capture is in the Outcome.
+    ``namespace`` holds the function's globals. ``host`` says where the frame can be resumed (None: nowhere). Raises
+    StanceError where the function changes the stance; everything else that stops capture is in the Outcome.
     """
     attempts = _Attempts(code, namespace, start, values, name, frontends, options, profile, host)
     outcome, used_floats = attempts.run()

@@ -10,7 +10,6 @@ import dis
 import types
 from dataclasses import dataclass
 
-
 _RESUME = dis.opmap["RESUME"]
 
 

@@ -1,9 +1,9 @@
 """The entry program: guards, graph call and residual effects as one generated Python function.
 
-Enters: a finished capture with the function's result, or one that stopped at a place where the frame goes on by itself.
-Leaves: ``Captured``, and from it, with a callable for the graph, the text and code of ``entry(*parameters)``: it returns
-``MISS`` where a guard fails, ``PLAIN`` where the frame runs on in plain Python, and else the function's result or, for a
-capture that stopped, where the frame goes on and with which locals and stack (``tcompile.bytecode.host`` says how).
+Enters: a finished capture with the function's result, or one that stopped where the frame goes on by itself. Leaves:
+``Captured``, and from it, with a callable for the graph, the text and code of ``entry(*parameters)``: it returns
+``MISS`` where a guard fails, ``PLAIN`` where the frame runs on in plain Python, and else the function's result or, for
+a capture that stopped, where the frame goes on and with which locals and stack (``tcompile.bytecode.host`` says how).
 Exists so that a call of compiled code runs nothing that was known before.
 """
 
@@ -126,8 +126,8 @@ class Captured:
     """What capture found out about one stretch of a function, for values of one kind.
 
     ``graph`` is None where the frame runs in plain Python (``plain_reason`` says why). ``prologue`` holds the guards.
-    ``exit`` is the offset of the instruction at which the frame goes on; None where the function returns. ``calls`` says
-    that this instruction is a call whose function may be compiled by itself.
+    ``exit`` is the offset of the instruction at which the frame goes on; None where the function returns. ``calls``
+    says that this instruction is a call whose function may be compiled by itself.
     """
 
     graph: Graph | None
@@ -202,7 +202,10 @@ class Captured:
         self, run: Callable[..., Any] | None, route: Sequence[bool] = (), follow: Callable[[Any], Any] | None = None,
         keep: Callable[[Guard], bool] = lambda guard: True,
     ) -> Entry:  # fmt: skip
-        """The entry program as a function. ``run`` is the compiled graph, ``follow`` gives a function compiled by itself."""
+        """The entry program as a function.
+
+        ``run`` is the compiled graph; ``follow`` gives a function compiled by itself in place of itself.
+        """
         names: dict[str, Any] = {
             **self.prologue.constants, "graph": run, "MISS": MISS, "PLAIN": PLAIN, "asarray": np.asarray,
             "follow": follow, "UNBOUND": UNBOUND, "KEEP": KEEP,
@@ -236,7 +239,8 @@ def finish_at(tx: Capture, frame: RootFrame, point: Point, arity: int) -> Captur
         if slot == callee and isinstance(value, FunctionValue | MethodValue | Unread):
             code, calls = f"follow({code})", True
         values.append(code)
-    captured = _program(tx, builder, f"({', '.join(values)}{',' if values else ''})", arity, _extras(builder, frame, point))
+    returns = f"({', '.join(values)}{',' if values else ''})"
+    captured = _program(tx, builder, returns, arity, _extras(builder, frame, point))
     captured.exit, captured.calls = point.offset, calls
     return captured
 

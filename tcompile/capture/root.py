@@ -1,9 +1,9 @@
 """The frame in which a stretch of captured code starts and ends.
 
-Enters: a function's code, the place in it where the stretch starts, and what its frame holds there. Leaves: the value that
-the function returns, or the place before which capture stopped, with the captured locals and stack there. Exists apart
-from the frames of followed calls because only this one is also a frame of the running program: it can be entered and
-left at any instruction.
+Enters: a function's code, the place in it where the stretch starts, and what its frame holds there. Leaves: the value
+that the function returns, or the place before which capture stopped, with the captured locals and stack there. Exists
+apart from the frames of followed calls because only this one is also a frame of the running program: it can be entered
+and left at any instruction.
 """
 
 from __future__ import annotations

@@ -123,7 +123,8 @@ class FunctionCache:
     @property
     def entries(self) -> tuple[Entry, ...]:
         """The entries of all regions: those at the function's start first, then the most recent first."""
-        later = [entry for region in list(self.regions.values()) if region is not self.first for entry in region.entries]
+        others = [region for region in list(self.regions.values()) if region is not self.first]
+        later = [entry for region in others for entry in region.entries]
         return (*self.first.entries, *sorted(later, key=lambda entry: -entry.index))
 
     def region(self, offset: int) -> Region:

@@ -218,7 +218,6 @@ class CompiledFunction:
         return list(self.cache.recompiles)
 
 
-@functools.cache
 def compiler_for(compile: CompileFunction) -> Compiler:
     """The compile function with what it needs of the runtime."""
     return Compiler(compile, functools.partial(_follow, compile))

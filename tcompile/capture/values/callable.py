@@ -135,7 +135,8 @@ class FunctionValue(Value):
     def builtins(self) -> dict[str, Any]:
         """Where names are looked up that are no globals."""
         if self.function is not None:
-            return self.function.__builtins__  # type: ignore[attr-defined, no-any-return]
+            held: dict[str, Any] = self.function.__builtins__  # type: ignore[attr-defined, unused-ignore]
+            return held
         found = self.globals.get("__builtins__", builtins)
         return found if isinstance(found, dict) else vars(found)
 

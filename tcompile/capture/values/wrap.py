@@ -248,7 +248,8 @@ def _function(tx: Capture, value: types.FunctionType, source: Source) -> Value:
 
 
 def _cell(tx: Capture, value: types.CellType, source: Source) -> Value:
-    tx.prologue.guard(source, f"type({{}}) is {tx.prologue.constant(types.CellType)}", f"{source.text} is a cell", "cell", "type")
+    cls = tx.prologue.constant(types.CellType)
+    tx.prologue.guard(source, f"type({{}}) is {cls}", f"{source.text} is a cell", "cell", "type")
     return tx.cell(value, source, CellSource(source.text, source))
 
 
