@@ -120,7 +120,7 @@ def _grow(draw, g, n, name, regions):
             apply(g, "arange", start=0, stop=n, step=1, dtype="int64", **at)
         elif kind == "reshape":
             apply(g, "reshape", x, shape=(t.size,), **at)
-        elif kind == "call":
+        elif kind == "call" and t.dtype.kind in "fc":  # with numbers, others may compute in another dtype than stated
             slots = (Slot(0), Slot(0))
             g.append(
                 "call", [x], {"target": "numpy.minimum", "args": slots, "kwargs": (("out", None),)},
