@@ -81,6 +81,7 @@ class Region:
     start: Start
     entries: tuple[Entry, ...] = ()
     limit_warned: bool = False
+    misses: int = 0  # since nothing more is compiled here
     unchecked: tuple[tuple[Entry, ...], tuple[Callable[..., Any], ...]] = ((), ())
 
 

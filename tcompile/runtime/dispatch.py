@@ -49,7 +49,7 @@ class CompiledFunction:
         self._count = code.co_argcount
         self._simple = not code.co_kwonlyargcount and not code.co_flags & 0x0C and not code.co_cellvars
         self._suspends = bool(code.co_flags & _SUSPENDS)
-        self._bind = binder(function)
+        self._bind: Callable[..., tuple[Any, ...]] | None = None  # made when a call first needs it
         self._cells = function.__closure__ or ()
         self._private = private  # a cache of its own, which shares nothing with other callables
         self._hosted: tuple[types.CodeType | None, types.FunctionType] = (None, function)
@@ -126,6 +126,8 @@ class CompiledFunction:
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
         """What an entry at the function's start takes, or None where the call does not fit the parameters."""
+        if self._bind is None:
+            self._bind = binder(self.function)
         try:
             bound = self._bind(*args, **kwargs)
         except TypeError:

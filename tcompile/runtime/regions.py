@@ -97,6 +97,9 @@ class Compiler:
         found = try_entries(cache, entries, values, _unchecked(region) if stance.skip_guard_eval_unsafe else None)
         if found is not None:
             return found
+        if len(region.entries) >= config.recompile_limit and stance.name != "fail_on_recompile":
+            _at_limit(cache, region, values)
+            return None
         with cache.lock:
             # Another thread may have compiled this stretch while we waited.
             if not hosted and cache.host is not None:
@@ -125,9 +128,6 @@ class Compiler:
             if region.entries and all(entry.graph is None for entry in region.entries):
                 return None
             raise RecompileError(_recompile_text(cache, reasons))
-        if len(region.entries) >= config.recompile_limit:
-            _at_limit(cache, region, reasons)
-            return None
         if bus.active():
             for entry in region.entries:
                 _tell_failure(cache, entry, values)
@@ -193,24 +193,30 @@ def _tell_failure(cache: FunctionCache, entry: Entry, values: Sequence[Any]) -> 
     )
 
 
-def _at_limit(cache: FunctionCache, region: Region, reasons: Sequence[str]) -> None:
-    if all(entry.graph is None for entry in region.entries):
+def _at_limit(cache: FunctionCache, region: Region, values: Sequence[Any]) -> None:
+    """What a miss means where no more is compiled: the first is told, and a place that is always missed is closed."""
+    region.misses += 1
+    if region.misses > _MISSES and cache.host is not None and region.misses > sum(e.hits for e in region.entries):
+        gate = cache.host.gates.get(region.start.offset)
+        if gate is not None:
+            gate.clear()
+    if region.limit_warned or all(entry.graph is None for entry in region.entries):
         return
+    reasons = miss_reasons(region, values)
     last = reasons[0] if reasons else "no entry fits"
     limit = config.recompile_limit
     if cache.settings.fullgraph:
         raise RecompileLimitError(
             f"{cache.name} reached config.recompile_limit ({limit}) with fullgraph=True. Last reason: {last}"
         )
-    if not region.limit_warned:
-        region.limit_warned = True
-        text = (
-            f"tcompile: {cache.name} was compiled {limit} times (config.recompile_limit). Calls that fit those entries "
-            f"stay compiled, all others run in plain Python. Last reason: {last}. "
-            "tcompile.set_logs(recompiles=True) shows every reason."
-        )
-        warnings.warn(text, stacklevel=6)
-        bus.emit(FellBack(function=cache.name, reason="recompile limit", detail=last, cell=bus.current_cell.get()))
+    region.limit_warned = True
+    text = (
+        f"tcompile: {cache.name} was compiled {limit} times (config.recompile_limit). Calls that fit those entries "
+        f"stay compiled, all others run in plain Python. Last reason: {last}. "
+        "tcompile.set_logs(recompiles=True) shows every reason."
+    )
+    warnings.warn(text, stacklevel=6)
+    bus.emit(FellBack(function=cache.name, reason="recompile limit", detail=last, cell=bus.current_cell.get()))
 
 
 def _unchecked(region: Region) -> tuple[Callable[..., Any], ...]:
@@ -227,6 +233,7 @@ def _unchecked(region: Region) -> tuple[Callable[..., Any], ...]:
 
 
 _MAX_GUARD_TEXT = 3
+_MISSES = 256  # so often a place is missed before it is closed
 
 
 def _recompile_text(cache: FunctionCache, reasons: Sequence[str]) -> str:
