@@ -200,7 +200,8 @@ def _at_limit(cache: FunctionCache, region: Region, values: Sequence[Any]) -> No
         gate = cache.host.gates.get(region.start.offset)
         if gate is not None:
             gate.clear()
-    if region.limit_warned or all(entry.graph is None for entry in region.entries):
+    told = region.limit_warned and not cache.settings.fullgraph
+    if told or all(entry.graph is None for entry in region.entries):
         return
     reasons = miss_reasons(region, values)
     last = reasons[0] if reasons else "no entry fits"
