@@ -20,6 +20,7 @@ from tcompile.backends import check_backend
 from tcompile.capture.control_flow import associative_scan, cond, map, scan, while_loop
 from tcompile.capture.intrinsics import graph_break, is_compiling
 from tcompile.capture.marks import mark_dynamic, mark_static, maybe_mark_dynamic
+from tcompile.capture.policy import error_on_graph_break
 from tcompile.capture.treatments import (
     allow_in_graph,
     assume_constant_result,
@@ -312,7 +313,7 @@ def explain(fn: F, *args: Any, **kwargs: Any) -> Any:
 
 __all__ = [
     "allow_in_graph", "associative_scan", "assume_constant_result", "bus", "compile", "compile_with", "cond", "disable",
-    "disallow_in_graph", "events", "explain", "graph_break", "is_compiling", "list_mode_options", "list_options", "map",
-    "mark_dynamic", "mark_static", "maybe_mark_dynamic", "nested_compile_region", "reset", "run", "run_cell", "scan",
-    "substitute_in_graph", "while_loop",
+    "disallow_in_graph", "error_on_graph_break", "events", "explain", "graph_break", "is_compiling",
+    "list_mode_options", "list_options", "map", "mark_dynamic", "mark_static", "maybe_mark_dynamic",
+    "nested_compile_region", "reset", "run", "run_cell", "scan", "substitute_in_graph", "while_loop",
 ]  # fmt: skip

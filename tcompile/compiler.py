@@ -83,7 +83,7 @@ def compile_region(
         outcome = _our_bug(cache.name, region, values, error)
     broke = outcome.graph_break
     if broke is not None and not broke.reason.silent:
-        if settings.fullgraph:
+        if settings.fullgraph or broke.is_error:
             raise Unsupported(broke.full_text())
         _note_break(cache, about, broke)
     captured = outcome.captured

@@ -188,14 +188,18 @@ CATALOGUE: dict[str, Reason] = {row.id: row for row in _ROWS}
 
 
 class GraphBreak(Exception):
-    """Capture of a frame stopped. Carries the catalogue row, its detail and the user's lines, outermost first."""
+    """Capture of a frame stopped. Carries the catalogue row, its detail and the user's lines, outermost first.
 
-    def __init__(self, reason: str, detail: str, stack: tuple[UserLine, ...]) -> None:
+    ``is_error`` says that it happened where the program wants an error (``error_on_graph_break``).
+    """
+
+    def __init__(self, reason: str, detail: str, stack: tuple[UserLine, ...], is_error: bool = False) -> None:
         row = CATALOGUE[reason]
         super().__init__(row.headline)
         self.reason = row
         self.detail = detail
         self.stack = stack
+        self.is_error = is_error
 
     def same_place(self, other: GraphBreak) -> bool:
         """Whether this is another report of one break."""

@@ -137,5 +137,5 @@ class _Attempts:
 
 def _graph_break(tx: Capture, error: CannotCapture | RecursionError) -> GraphBreak:
     if isinstance(error, CannotCapture):
-        return GraphBreak(error.reason, error.detail, tx.user_stack())
-    return GraphBreak("recursion", "Python's own limit was reached.", tx.user_stack()[:1])
+        return GraphBreak(error.reason, error.detail, tx.user_stack(), tx.break_is_error)
+    return GraphBreak("recursion", "Python's own limit was reached.", tx.user_stack()[:1], tx.break_is_error)

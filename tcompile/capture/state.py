@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tcompile.capture.dynamic import Profile
 from tcompile.capture.guards import Prologue
 from tcompile.capture.marks import Mark, not_dynamic
+from tcompile.capture.policy import breaks_are_errors
 from tcompile.capture.sources import (
     AttributeSource,
     ComputedSource,
@@ -120,6 +121,7 @@ class Capture:
 
     def __post_init__(self) -> None:
         self.builder = Builder(self.graph)
+        self.break_is_error = breaks_are_errors()  # changed where captured code enters or leaves such a block
 
     # -- values from outside -------------------------------------------------------------------------------------
     def wrap(self, value: Any, source: Source) -> Value:
@@ -352,7 +354,7 @@ class Capture:
     def _check_marked(self, guard: SizeGuard) -> None:
         """Raises InvalidArgument where an assumption leaves one size only to an axis that is marked as dynamic."""
         names = set(re.findall(r"\bs\d+\b", guard.text))
-        if not (guard.holds and "==" in guard.text and len(names) == 1 and self.frames):
+        if not (guard.holds and "==" in guard.text and len(names) == 1 and vars(self)):  # empty: capture is over
             return
         (name,) = names
         size = self.graph.env.hints[name]

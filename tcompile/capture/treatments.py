@@ -21,11 +21,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Treatment:
-    """How calls of a function are captured. ``replacement`` and ``fold`` belong to the kind ``substitute``."""
+    """How calls of a function are captured.
 
-    kind: Literal["allow", "disallow", "constant", "region", "substitute"]
-    replacement: types.FunctionType | None = None
-    fold: bool = False
+    ``replacement`` is the function that is followed instead, for ``substitute`` and ``policy``. ``flag`` says for the
+    first whether constants are folded, for the second whether breaks are errors.
+    """
+
+    kind: Literal["allow", "disallow", "constant", "region", "substitute", "policy"]
+    replacement: Callable[..., Any] | None = None
+    flag: bool = False
 
 
 _table: dict[int, tuple[Callable[[], Any], Treatment]] = {}
@@ -118,7 +122,7 @@ def substitute_in_graph(
         if not isinstance(function, types.FunctionType):
             raise InvalidType(f"substitute_in_graph decorates a Python function, got {_shown(function)}")
         _check_same_calls(original, function)
-        _put(original, Treatment("substitute", function, can_constant_fold_through))
+        set_treatment(original, Treatment("substitute", function, can_constant_fold_through))
         return function
 
     return substitute
@@ -135,11 +139,12 @@ def _treat(name: str, fn: Any, treatment: Treatment) -> Any:
     for function in functions:
         inner = getattr(type(function), "__tcompile_inline__", None)  # already compiled: the function behind it, too
         for one in (function, *((inner(function),) if inner is not None else ())):
-            _put(one, treatment)
+            set_treatment(one, treatment)
     return fn
 
 
-def _put(function: Any, treatment: Treatment) -> None:
+def set_treatment(function: Any, treatment: Treatment) -> None:
+    """Notes how calls of ``function`` are captured from now on."""
     key, table = id(function), _table  # by name here, for at exit the module's own names are gone first
 
     def forget(reference: Any) -> None:
@@ -187,5 +192,5 @@ def _shown(value: Any) -> str:
 
 __all__ = [
     "Treatment", "allow_in_graph", "assume_constant_result", "disallow_in_graph", "nested_compile_region",
-    "substitute_in_graph", "treatment_of",
+    "set_treatment", "substitute_in_graph", "treatment_of",
 ]  # fmt: skip

@@ -18,6 +18,8 @@ from types import CellType
 from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.entries import MISS, PLAIN, local_names
+from tcompile.capture.policy import error_on_graph_break
+from tcompile.capture.treatments import treatment_of
 from tcompile.observe import bus
 from tcompile.observe.events import CallTimed
 from tcompile.runtime import cache as caches
@@ -230,7 +232,12 @@ def _follow(compile: CompileFunction, cache: FunctionCache, function: Any) -> An
     if type(function) is types.MethodType:
         inner = _follow(compile, cache, function.__func__)
         return function if inner is function.__func__ else types.MethodType(inner, function.__self__)
-    if type(function) is not types.FunctionType or not _is_followed(function):
+    if type(function) is not types.FunctionType:
+        return function
+    treatment = treatment_of(function)
+    if treatment is not None and treatment.kind == "policy":
+        return error_on_graph_break(treatment.flag)(_follow(compile, cache, treatment.replacement))
+    if not _is_followed(function) or (treatment is not None and treatment.kind != "region"):
         return function
     private = None
     if cache.callees is not None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tcompile.capture.instructions.registry import handler
 from tcompile.capture.operators import identical
 from tcompile.capture.protocols import Exhausted, advance, iterator
+from tcompile.capture.special.policy import PolicyValue
 from tcompile.capture.values.callable import GeneratorValue
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.object import ObjectValue
@@ -85,6 +86,10 @@ def _raise(f: Frame, i: dis.Instruction) -> None:
 @handler("BEFORE_WITH")
 def _with(f: Frame, i: dis.Instruction) -> None:
     shown, manager = f.stack[-1].describe(), f.pop()
+    if isinstance(manager, PolicyValue):
+        for value in manager.enter(f.tx):
+            f.push(value)
+        return
     if not isinstance(manager, ObjectValue) or not manager.defines("__enter__", "__exit__"):
         raise CannotCapture("with-statement", shown)
     enter, leave = manager.special(f.tx, "__enter__"), manager.special(f.tx, "__exit__")

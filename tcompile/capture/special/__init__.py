@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tcompile.capture.special import control_flow, functions
+from tcompile.capture.special import control_flow, functions, policy
 from tcompile.capture.special.functions import is_marked, refuse_marked
 from tcompile.capture.special.registry import SPECIAL
 from tcompile.capture.special.treated import call_treated
@@ -31,4 +31,4 @@ def call_special(
     return call_treated(tx, function, args, kwargs)
 
 
-__all__ = ["SPECIAL", "call_special", "control_flow", "functions", "is_marked"]
+__all__ = ["SPECIAL", "call_special", "control_flow", "functions", "is_marked", "policy"]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcompile.capture.sources import ComputedSource, ConstantSource, SizeSource, Source
+from tcompile.capture.special.policy import call_under_policy
 from tcompile.capture.special.regions import Region, capture_region, control_node, is_new, lift, mismatch
 from tcompile.capture.treatments import Treatment, treatment_of
 from tcompile.capture.values.array import ArrayValue
@@ -89,7 +90,7 @@ def _substitute(
     tx: Capture, function: Constant, treatment: Treatment, args: Sequence[Value], kwargs: Mapping[str, Value]
 ) -> Value:
     values = [*args, *kwargs.values()]
-    if treatment.fold and all(isinstance(value, Constant) for value in values):
+    if treatment.flag and all(isinstance(value, Constant) for value in values):
         return tx.fold(function.value, args, kwargs)
     assert isinstance(treatment.replacement, types.FunctionType)
     return FunctionValue.of(tx, treatment.replacement, None).call(tx, args, kwargs)
@@ -358,5 +359,6 @@ def _replaced(value: Value, new: Mapping[int, Value], existing: Collection[int] 
 
 
 _HANDLERS: dict[str, Callable[..., Value]] = {
-    "allow": _allow, "disallow": _disallow, "constant": _constant, "region": _region, "substitute": _substitute,
+    "allow": _allow, "disallow": _disallow, "constant": _constant, "policy": call_under_policy, "region": _region,
+    "substitute": _substitute,
 }  # fmt: skip

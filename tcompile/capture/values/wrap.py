@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 from tcompile.capture.guard_kinds import keys as keys_of
 from tcompile.capture.guard_kinds import shown, sized
 from tcompile.capture.marks import marks_of, not_dynamic
+from tcompile.capture.policy import error_on_graph_break
 from tcompile.capture.sources import AttributeSource, CellSource, GlobalSource, ItemSource, Source
+from tcompile.capture.special.policy import PolicyValue
 from tcompile.capture.values.base import Unread, Value
 from tcompile.capture.values.callable import FunctionValue, MethodValue, PartialValue
 from tcompile.capture.values.classes import plain_named_tuple
@@ -80,6 +82,9 @@ def wrap(tx: Capture, value: Any, source: Source) -> Value:
     # From here on nothing is asked of the object itself, which may answer in Python.
     if issubclass(cls, _BY_IDENTITY) or (not _by_class_statement(cls) and tx.is_fixed(value)) or tx.is_special(value):
         return _identical(tx, value, source, shown(value))
+    if cls is error_on_graph_break:
+        _identical(tx, value, source, repr(value))
+        return PolicyValue(value.errors, source)
     return _object(tx, value, source)
 
 
