@@ -90,15 +90,22 @@ def f(x):
     ),
     "side-effect": Example(
         """\
-def f(x):
-    import math  # here
-    return x * math.pi
-""",
-        """\
-import math
+class Settings:
+    scale = 1.0
 
 def f(x):
-    return x * math.pi
+    Settings.scale = 2.0  # here
+    return x * Settings.scale
+""",
+        """\
+class Settings:
+    scale = 1.0
+
+settings = Settings()
+
+def f(x):
+    settings.scale = 2.0
+    return x * settings.scale
 """,
     ),
     "input-output": Example(

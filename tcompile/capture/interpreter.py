@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from tcompile.capture.instructions import HANDLERS, Handler, Returned, Yielded
 from tcompile.capture.sources import ConstantSource, GlobalSource
-from tcompile.capture.state import Capture, Effect
+from tcompile.capture.state import Capture
 from tcompile.capture.values.base import Unread, Value, settled
 from tcompile.capture.values.callable import Cell, FunctionValue
 from tcompile.frontends.base import CannotCapture
@@ -186,14 +186,12 @@ class Frame:
     # -- names -------------------------------------------------------------------------------------------------------
     def load_global(self, name: str) -> Value:
         """A global, or a built-in where there is none."""
-        effect = self.tx.effects.get(name) if self.globals_are_root else None
-        if effect is not None:
-            if effect.value is None:
-                raise CannotCapture("operation-raises", f"name {name!r} is not defined")
-            return effect.value
         names = self.function.globals
         if type(names) is not dict:
             raise CannotCapture("unsupported-object", f"The globals are of class {type(names).__qualname__}.")
+        stored = self.tx.stored_global(names, name)
+        if stored is not None:
+            return stored
         source = ConstantSource.of("globals()", names)
         if name in names:
             return Unread(names[name], GlobalSource(name, source))
@@ -211,18 +209,11 @@ class Frame:
             return self.tx.wrap_found(value)
         raise CannotCapture("operation-raises", f"name {name!r} is not defined")
 
-    @property
-    def globals_are_root(self) -> bool:
-        """Whether this frame's globals are those that effects are stored to."""
-        return self.function.globals is self.tx.namespace
-
     def store_global(self, name: str, value: Value | None) -> None:
-        """Remembers a store to a global of the compiled function's module, done after the graph."""
-        if not self.globals_are_root:
-            raise CannotCapture("side-effect", f"Assigning the global `{name}` of another module")
-        self.tx.touch()
-        self.tx.effects.pop(name, None)
-        self.tx.effects[name] = Effect(name, value)
+        """Stores to a global, or deletes it where ``value`` is None."""
+        if type(self.function.globals) is not dict:
+            raise CannotCapture("side-effect", f"Assigning the global `{name}`")
+        self.tx.store_global(self.function.globals, name, value)
 
     def rely_on_binding(self, name: str) -> None:
         """Called where it matters whether a local variable has a value."""

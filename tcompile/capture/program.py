@@ -282,8 +282,11 @@ def _program(tx: Capture, builder: Rebuilder, returns: str, arity: int, extras: 
     """The program that computes the graph, makes the effects, and returns."""
     effects = []
     for effect in tx.effects.values():
-        target = f"{builder.constant(tx.namespace)}[{effect.name!r}]"
-        effects.append(f"del {target}" if effect.value is None else f"{target} = {builder.rebuild(effect.value)}")
+        namespace = builder.constant(effect.namespace)
+        if effect.value is None:
+            effects.append(f"{namespace}.pop({effect.name!r}, None)")
+        else:
+            effects.append(f"{namespace}[{effect.name!r}] = {builder.rebuild(effect.value)}")
     for changed in tx.mutated.values():
         effects += changed.commit(builder)
     graph = tx.graph

@@ -57,6 +57,8 @@ def has_attribute(tx: Capture, value: Value, name: str) -> bool:
     if isinstance(value, ObjectValue):
         return value.has(tx, name)
     if isinstance(value, Constant):
+        if isinstance(value.value, types.ModuleType) and tx.stored_global(vars(value.value), name) is not None:
+            return True
         found = hasattr(value.value, name)
         if isinstance(value.value, type | types.ModuleType) and not tx.is_library_name(_module_name(value.value)):
             source = value.source or ConstantSource.of(value.describe(), value.value)

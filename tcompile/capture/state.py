@@ -82,6 +82,7 @@ def _is_fixed(source: Source) -> bool:
 class Effect:
     """A store to a global that happens after the graph: ``namespace[name] = value`` (value None: delete)."""
 
+    namespace: dict[str, Any]
     name: str
     value: Value | None
 
@@ -98,7 +99,7 @@ class Capture:
     namespace: dict[str, Any]  # its globals
     prologue: Prologue = field(default_factory=Prologue)
     frames: list[Frame] = field(default_factory=list)
-    effects: dict[str, Effect] = field(default_factory=dict)
+    effects: dict[tuple[int, str], Effect] = field(default_factory=dict)
     instructions: int = 0
     step: int = 0  # instructions of the compiled function itself that have been followed
     mutations: int = 0  # how often captured state was changed in place
@@ -209,10 +210,24 @@ class Capture:
         code = f"getattr({self.prologue.load(owner.source)}, '__dict__', None) is not {{}}"
         self.prologue.guard(held.source, code, text, "another dict")
 
-    def refuse_stored_global(self, module: types.ModuleType, name: str) -> None:
-        """Stops where a module's attribute is read that the captured code itself has stored as a global."""
-        if name in self.effects and self.frames and vars(module) is self.namespace:
-            raise CannotCapture("side-effect", f"Assigning the global `{name}`, also read as an attribute,")
+    def stored_global(self, namespace: dict[str, Any], name: str) -> Value | None:
+        """What the captured code has stored as a global; None where it has not. Breaks where it has deleted it."""
+        effect = self.effects.get((id(namespace), name))
+        if effect is not None and effect.value is None:
+            raise CannotCapture("operation-raises", f"name {name!r} is not defined")
+        return None if effect is None else effect.value
+
+    def store_global(self, namespace: dict[str, Any], name: str, value: Value | None) -> None:
+        """Remembers a store to a global (None: its deletion), done after the graph."""
+        key = id(namespace), name
+        if value is None and self.stored_global(namespace, name) is None:
+            if name not in namespace:
+                raise CannotCapture("operation-raises", f"name {name!r} is not defined")
+            source = ConstantSource.of("globals()", namespace)
+            self.prologue.guard(source, f"{name!r} in {{}}", f"a global named {name!r}", "a global")
+        self.touch()
+        self.effects.pop(key, None)
+        self.effects[key] = Effect(namespace, name, value)
 
     def wrap_found(self, found: Any) -> Value:
         """The value of an attribute of a guarded constant: itself constant."""

@@ -77,7 +77,7 @@ def asserts_on_values(a):
 
 
 def imports(a):
-    import math as m
+    import this_is_no_module as m
 
     return a * m.pi
 
@@ -141,7 +141,7 @@ def calls_one_left_alone(a):
     (raises, "raises", "raise ValueError"), (raises_where_wrong, "raises", "raise ValueError"), (catches, "raises", "raise KeyError"),
     (draws, "random-numbers", "np.random.rand"), (draws_from_a_generator, "random-numbers", "RNG.normal"),
     (globals()["asserts"], "raises", "assert a.ndim == 3"), (asserts_on_values, "data-dependent-branch", "assert (a < 100).all()"),
-    (imports, "side-effect", "import math as m"), (unknown_call, "unknown-function", "io.StringIO"),
+    (imports, "side-effect", "import this_is_no_module as m"), (unknown_call, "unknown-function", "io.StringIO"),
     (deletes_and_reads, "operation-raises", "return b"), (asked_for, "graph-break-call", "tcompile.graph_break"),
     (too_long, "too-long", ""), (reads_a_file, "input-output", "open(__file__)"),
     (calls_one_left_alone, "disabled-function", "left_alone(a)"),

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import sys
+import types
+
 import numpy as np
 import pytest
 
@@ -173,9 +176,79 @@ def test_globals_of_another_module():
     np.testing.assert_array_equal(compiled(X), X * 5 * 3)
     other["K"] = 7
     np.testing.assert_array_equal(compiled(X), X * 7 * 3)
-    plain = tcompile.compile(lambda a: writes(a) * K, backend="eager")
-    np.testing.assert_array_equal(plain(X), X * 9 * 3)
-    assert other["K"] == 9 and K == 3 and plain.breaks
+    stores = tcompile.compile(lambda a: (writes(a) * K, inner(a)), backend="eager", fullgraph=True)
+    for _ in range(2):
+        result = stores(X)
+        np.testing.assert_array_equal(result[0], X * 9 * 3)
+        np.testing.assert_array_equal(result[1], X * 9)
+        assert other.pop("K") == 9 and K == 3
+        other["K"] = 1
+
+
+def test_attributes_of_modules_are_stored():
+    settings = types.ModuleType("settings")
+
+    def f(a):
+        settings.rate = 2
+        settings.late = a * settings.rate
+        del settings.old
+        return a + settings.rate, hasattr(settings, "rate")
+
+    compiled = tcompile.compile(f, backend="eager", fullgraph=True)
+    for _ in range(2):
+        settings.old, settings.rate = 1, 0
+        np.testing.assert_array_equal(compiled(X)[0], X + 2)
+        assert settings.rate == 2 and not hasattr(settings, "old")
+        np.testing.assert_array_equal(settings.late, X * 2)
+    with pytest.raises(AttributeError, match="old"):
+        tcompile.compile(f, backend="eager")(X)
+
+
+def test_a_global_that_is_made_and_deleted():
+    space = {"np": np}
+    exec("def f(a, k):\n    global N\n    if k:\n        N = a\n    del N\n    return a + 1", space)
+    compiled = tcompile.compile(space["f"], backend="eager", fullgraph=True)
+    for _ in range(2):
+        compiled(X, True)
+        assert "N" not in space
+    space["N"] = 1
+    loose = tcompile.compile(space["f"], backend="eager")
+    loose(X, False)
+    assert "N" not in space
+    with pytest.raises(NameError):
+        loose(X, False)
+
+
+def test_imports_of_what_is_imported():
+    def f(a):
+        import math
+        import os.path
+        import xml as x
+        from math import pi as p
+        from math import tau
+
+        return a * math.pi * p, tau, os.path.sep, x.__name__
+
+    import xml  # noqa: F401
+
+    compiled = whole(f, x)
+    kept, sys.modules["math"] = sys.modules["math"], types.ModuleType("math")
+    try:
+        sys.modules["math"].pi, sys.modules["math"].tau = 3, 6
+        assert compiled(X)[1] == 6
+    finally:
+        sys.modules["math"] = kept
+    assert compiled(X)[1] == kept.tau
+
+
+def test_imports_of_what_is_not_there():
+    def f(a):
+        from math import nothing
+
+        return a + nothing
+
+    with pytest.raises(ImportError, match="nothing"):
+        tcompile.compile(f, backend="eager")(X)
 
 
 def test_one_code_object_in_two_modules():

@@ -5,14 +5,19 @@ Enters: a frame. Leaves: the frame with a value moved. A read of a global or a b
 
 from __future__ import annotations
 
+import builtins
 import dis
+import sys
+import types
 from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.instructions.registry import Returned, Yielded, handler
+from tcompile.capture.protocols import attribute, has_attribute
+from tcompile.capture.sources import AttributeSource, ConstantSource, ItemSource
 from tcompile.capture.values.base import NULL, Null, Value
 from tcompile.capture.values.callable import Cell
 from tcompile.capture.values.constant import Constant
-from tcompile.capture.values.container import SequenceValue
+from tcompile.capture.values.container import SequenceValue, constant_of
 from tcompile.frontends.base import CannotCapture
 
 if TYPE_CHECKING:
@@ -193,7 +198,6 @@ def _store_global(f: Frame, i: dis.Instruction) -> None:
 
 @handler("DELETE_GLOBAL", "DELETE_NAME")
 def _delete_global(f: Frame, i: dis.Instruction) -> None:
-    f.load_global(i.argval)
     f.store_global(i.argval, None)
 
 
@@ -202,6 +206,36 @@ def _class_statement(f: Frame, i: dis.Instruction) -> None:
     raise CannotCapture("unsupported-instruction", "a class statement or an annotation")
 
 
-@handler("IMPORT_NAME", "IMPORT_FROM")
+@handler("IMPORT_NAME")
 def _import(f: Frame, i: dis.Instruction) -> None:
-    raise CannotCapture("side-effect", f"Importing `{i.argval}`")
+    level, names = f.pop_many(2)
+    parts = i.argval.split(".")
+    paths = [".".join(parts[: n + 1]) for n in range(len(parts))]
+    importer = f.function.builtins.get("__import__")
+    if constant_of(level, "a level") or importer is not _IMPORT or not all(map(_is_imported, paths)):
+        raise CannotCapture("side-effect", f"Importing `{i.argval}`")
+    held, builtin = f.tx.prologue.constant(f.function.builtins), f.tx.prologue.constant(_IMPORT)
+    home, text = ConstantSource.of("sys", sys), "__import__ is the built-in"
+    f.tx.prologue.guard(home, f"{held}['__import__'] is {builtin}", text, "the built-in", "built-in")
+    modules = AttributeSource(home, "modules")
+    found = [f.tx.wrap(sys.modules[path], ItemSource(modules, path)) for path in paths]
+    if names.is_none:
+        f.push(found[0])
+        return
+    for name in names.iterate(f.tx):
+        if not has_attribute(f.tx, found[-1], constant_of(name, "a name")):  # a module that is not imported yet
+            raise CannotCapture("side-effect", f"Importing `{i.argval}`")
+    f.push(found[-1])
+
+
+_IMPORT = builtins.__import__
+
+
+def _is_imported(path: str) -> bool:
+    module = sys.modules.get(path)
+    return type(module) is types.ModuleType and not getattr(module.__spec__, "_initializing", False)
+
+
+@handler("IMPORT_FROM")
+def _import_from(f: Frame, i: dis.Instruction) -> None:
+    f.push(attribute(f.tx, f.peek(1), i.argval))

@@ -64,6 +64,9 @@ class Constant(Value):
         owner = self.value
         if isinstance(owner, type) and not tx.is_library_name(owner.__module__) and owner.__flags__ & (1 << 9):
             return attribute_of_class(tx, owner, name, self.source)
+        stored = tx.stored_global(vars(owner), name) if isinstance(owner, types.ModuleType) else None
+        if stored is not None:
+            return stored
         try:
             found = getattr(owner, name)
         except AttributeError as error:
@@ -71,7 +74,6 @@ class Constant(Value):
         if isinstance(owner, types.ModuleType):
             if tx.is_library_name(owner.__name__):
                 return tx.wrap_found(found)
-            tx.refuse_stored_global(owner, name)
             return tx.wrap(found, AttributeSource(self.source or ConstantSource.of(owner.__name__, owner), name))
         if isinstance(owner, enum.Enum):
             if name not in ("name", "value"):
@@ -81,6 +83,13 @@ class Constant(Value):
         if not fixed and name not in ("__name__", "__qualname__", "__module__", "__doc__"):
             raise CannotCapture("unsupported-object", f"The attribute `{name}` of {self.describe()} is read.")
         return tx.wrap_found(found)
+
+    def store_attribute(self, tx: Capture, name: str, value: Value | None) -> None:
+        """Stores a module's global."""
+        owner = self.value
+        if type(owner) is not types.ModuleType or tx.is_library_name(owner.__name__) or name.startswith("__"):
+            super().store_attribute(tx, name, value)
+        tx.store_global(vars(owner), name, value)
 
     def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """Calls a built-in, a class or a library function through the call table."""
