@@ -51,11 +51,12 @@ class Plan:
     backend: str = "eager"
     dynamic: bool | None = None
     stance: str = "default"
-    settings: tuple[tuple[str, int], ...] = ()
+    settings: tuple[tuple[str, Any], ...] = ()
 
     def simpler(self) -> Iterator[Plan]:
         """Plans with less in them, the plainest first."""
         yield Plan(self.seed)
+        yield Plan(self.seed, settings=(("stress_capture", True),))
         yield replace(self, settings=())
         for name in ("backend", "dynamic", "stance"):
             yield replace(self, **{name: getattr(Plan(self.seed), name)})
@@ -66,8 +67,12 @@ class Plan:
         backend = backend or random.choice(("eager",) * 8 + ("aot_eager", "llvm"))
         dynamic = random.choice((None,) * 8 + (True, False))
         stance = random.choice(("default",) * 12 + ("force_eager", "eager_on_recompile", "eager_then_compile"))
-        settings = (("stress_breaks", random.randint(1, 20)),) if stress else ()
-        return cls(random.randrange(1 << 30), backend, dynamic, stance, settings)
+        settings: list[tuple[str, Any]] = []
+        if random.random() < 0.6:
+            settings.append(("stress_capture", True))
+        if stress or random.random() < 0.25:
+            settings.append(("stress_breaks", random.randint(1, 20)))
+        return cls(random.randrange(1 << 30), backend, dynamic, stance, tuple(settings))
 
 
 def _consumed(function: Callable[..., Any], compiled: Callable[..., Any]) -> Callable[..., Any]:
