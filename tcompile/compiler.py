@@ -104,7 +104,7 @@ def compile_region(
             _note_break(cache, about, broke)
     route: tuple[bool, ...] = ()
     if captured.exit is not None and cache.host is not None:
-        open_gates(cache.host, captured, region)
+        open_gates(cache, captured, region)
         if captured.graph is not None:
             route = cache.host.route(captured.exit)
     follow = functools.partial(compiler.follow, cache)

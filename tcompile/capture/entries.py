@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dis
 import types
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 _RESUME = dis.opmap["RESUME"]
 
@@ -48,11 +48,15 @@ class Start:
     live: tuple[str, ...]
     slots: tuple[bool, ...] = ()
     maybe: frozenset[str] = frozenset()
+    top: str = field(default="", compare=False)  # the expression whose value lies on top of the stack, where known
 
     @property
     def names(self) -> tuple[str, ...]:
         """What the parameters are called in guards, in order."""
-        return (*self.cells, *self.live, *(f"<stack {i}>" for i, full in enumerate(self.slots) if full))
+        items = [f"<value {i}>" for i, full in enumerate(self.slots) if full]
+        if items and self.top and self.slots[-1]:
+            items[-1] = self.top
+        return (*self.cells, *self.live, *items)
 
     @property
     def arity(self) -> int:

@@ -71,6 +71,7 @@ class Prologue:
     _variables: dict[Source, str] = field(default_factory=dict)
     _constant_names: dict[int, str] = field(default_factory=dict)
     _codes: set[str] = field(default_factory=set)
+    _count: int = 0  # of variables
 
     @property
     def guards(self) -> list[Guard]:
@@ -82,7 +83,8 @@ class Prologue:
         variable = self._variables.get(source)
         if variable is None:
             code = source.expression(self.load, self.constant)
-            variable = f"v{len(self._variables)}"
+            variable = f"v{self._count}"
+            self._count += 1
             self._variables[source] = variable
             self.steps.append(LoadStep(variable, code, source))
         return variable
@@ -111,6 +113,15 @@ class Prologue:
         if filled not in self._codes:
             self._codes.add(filled)
             self.steps.append(Guard(source, filled, text, expected, kind, advice))
+
+    def shorten(self, count: int) -> None:
+        """Takes back all but the first ``count`` steps: what they were for has not been captured after all."""
+        for step in self.steps[count:]:
+            if isinstance(step, Guard):
+                self._codes.discard(step.code)
+            elif step.source is not None:
+                del self._variables[step.source]
+        del self.steps[count:]
 
     def loosen(self, source: Source, code: str, looser: str, text: str, expected: str, kind: str) -> None:
         """Puts a looser check in the place of a check that asks for more than was used."""

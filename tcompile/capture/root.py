@@ -49,7 +49,7 @@ class RootFrame(Frame):
         super().__init__(tx, FunctionValue(code, namespace, [cells[name] for name in code.co_freevars]), {})
         self.cells = cells
         self.uncertain: dict[str, tuple[Source, Value | None]] = {}  # locals that may lack a value at the start
-        count = len(start.cells) + len(start.live)
+        count = self._first_slot = len(start.cells) + len(start.live)
         for source in sources[len(start.cells) : count]:
             found = None if given[source] is UNBOUND else Unread(given[source], source)
             if found is not None:
@@ -62,7 +62,7 @@ class RootFrame(Frame):
         self.trail: list[int] = []
         self.before: list[Value] = []
         self._stop = stop
-        self._mark = (0, 0)
+        self._mark = self._place()
 
     def run(self) -> Value:
         """Runs until the function returns, or capture stops: the frame then says where."""
@@ -79,7 +79,7 @@ class RootFrame(Frame):
         vars(self).clear()
 
     def _steps(self) -> None:
-        tx, stop, trail, graph, every = self.tx, self._stop, self.trail, self.tx.graph, config.stress_breaks
+        tx, stop, trail, every = self.tx, self._stop, self.trail, config.stress_breaks
         instructions, handlers = self.decoded.instructions, self.decoded.handlers
         limit = tx.options.max_instructions
         while True:
@@ -88,7 +88,7 @@ class RootFrame(Frame):
                 self.before = self.stack
                 raise Stopped
             self.before = self.stack[:]
-            self._mark = (tx.mutations, len(graph.nodes))
+            self._mark = self._place()
             trail.append(at)
             tx.step = step
             self.at = at + 1
@@ -104,6 +104,12 @@ class RootFrame(Frame):
                 raise CannotCapture("unsupported-instruction", instructions[at].opname)
             tx.builder.location = self.location(at)
             run(self, instructions[at])
+
+    def _place(self) -> tuple[int, int, int, int, int]:
+        """How far everything is that only grows."""
+        tx = self.tx
+        graph, guards = tx.graph, tx.graph.env.guards
+        return tx.mutations, len(graph.nodes), len(graph.inputs), len(tx.prologue.steps), len(guards)
 
     def rely_on_binding(self, name: str) -> None:
         """A variable that may lack a value at the start is as it was there: that becomes a guard."""
@@ -130,16 +136,18 @@ class RootFrame(Frame):
         """Whether the instruction calls something that the running frame holds: how ``with`` ends a block."""
         slot = self.callee_slot()
         source = self.stack[slot].source if slot is not None else None
-        return isinstance(source, ParameterSource) and source.name.startswith("<")
+        return isinstance(source, ParameterSource) and source.index >= self._first_slot
 
     def undo(self) -> bool:
         """Takes the step back in the middle of which capture stopped; False where it has changed captured values."""
-        mutations, nodes = self._mark
-        if not self.trail or self.tx.mutations != mutations:
+        mutations, nodes, inputs, steps, sizes = self._mark
+        tx = self.tx
+        if not self.trail or tx.mutations != mutations:
             if self.trail:
                 self.trail.pop()
             return False
-        del self.tx.graph.nodes[nodes:]
+        del tx.graph.nodes[nodes:], tx.graph.inputs[inputs:], tx.input_sources[inputs:], tx.graph.env.guards[sizes:]
+        tx.prologue.shorten(steps)
         self.stack = self.before
         self.at = self.trail.pop()
         self.align()

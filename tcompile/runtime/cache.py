@@ -96,6 +96,7 @@ class FunctionCache:
     first: Region
     number: int = field(default_factory=itertools.count().__next__)  # its part of compile ids
     regions: dict[int, Region] = field(default_factory=dict)
+    tops: dict[int, str] = field(default_factory=dict)  # by offset, what is on top of the stack there
     host: Host | None = None
     resumable: bool = True
     profile: Profile = field(default_factory=Profile)
@@ -135,7 +136,9 @@ class FunctionCache:
             assert self.host is not None
             analysis = self.host.analysis
             point = analysis.points[offset]
-            start = Start(offset, analysis.cells, point.live, point.slots, point.maybe)
+            top = self.tops.get(offset, "")
+            top = self.tops.get(offset, "")
+            start = Start(offset, analysis.cells, point.live, point.slots, point.maybe, top)
             found = self.regions[offset] = self.first if start == self.first.start else Region(start)
         return found
 

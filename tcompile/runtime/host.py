@@ -6,6 +6,9 @@ Exists apart from ``bytecode`` because it knows regions, and apart from ``region
 
 from __future__ import annotations
 
+import dis
+import itertools
+import linecache
 import types
 from typing import TYPE_CHECKING
 
@@ -40,15 +43,40 @@ def host_of(cache: FunctionCache, code: types.CodeType, compiler: Compiler) -> H
         return cache.host
 
 
-def open_gates(host: Host, captured: Captured, region: Region) -> None:
+def open_gates(cache: FunctionCache, captured: Captured, region: Region) -> None:
     """Lets captured code start wherever a gate is met next, once the frame has gone on at the end of a stretch."""
-    assert captured.exit is not None
+    host = cache.host
+    assert captured.exit is not None and host is not None
+    top = _result_text(cache.code, captured.exit)
     for handler in host.analysis.points[captured.exit].handlers:
         _open(host, handler)
     for offset in host.following(captured.exit):
+        cache.tops.setdefault(offset, top)
         _open(host, offset)
     if captured.graph is None and captured.exit == region.start.offset and not captured.guards:
         host.gates[captured.exit].clear()  # whatever comes, nothing can be captured here
+
+
+_GIVES_A_VALUE = (
+    "CALL", "CALL_KW", "CALL_FUNCTION_EX", "PRECALL", "KW_NAMES", "LOAD_ATTR", "BINARY_OP", "BINARY_SUBSCR",
+    "COMPARE_OP", "GET_ITER", "FOR_ITER",
+)  # fmt: skip
+
+
+def _result_text(code: types.CodeType, offset: int) -> str:
+    """The expression that the instruction at ``offset`` gives the value of; empty where that cannot be said."""
+    name = dis.opname[code.co_code[offset]]
+    place = next(itertools.islice(code.co_positions(), offset // 2, None), (None,) * 4)
+    line, end_line, column, end_column = place
+    if name not in _GIVES_A_VALUE or line is None or line != end_line or column is None:
+        return ""
+    text = linecache.getline(code.co_filename, line).encode()[column:end_column].decode(errors="replace").strip()
+    if not text or len(text) > _LONGEST_TEXT:
+        return ""
+    return f"an item of {text}" if name == "FOR_ITER" else text
+
+
+_LONGEST_TEXT = 60
 
 
 def _open(host: Host, offset: int) -> None:

@@ -14,7 +14,7 @@ from tcompile.capture.protocols import Exhausted, advance, iterator
 from tcompile.capture.special.policy import PolicyValue
 from tcompile.capture.values.callable import GeneratorValue
 from tcompile.capture.values.constant import Constant
-from tcompile.capture.values.object import ObjectValue
+from tcompile.capture.values.object import ObjectValue, OpaqueValue
 from tcompile.frontends.base import CannotCapture
 
 if TYPE_CHECKING:
@@ -28,7 +28,10 @@ def _get_iter(f: Frame, i: dis.Instruction) -> None:
 
 @handler("FOR_ITER")
 def _for_iter(f: Frame, i: dis.Instruction) -> None:
-    value = advance(f.tx, f.peek(1))
+    items = f.peek(1)
+    if isinstance(items, OpaqueValue):  # the running frame's own, which only it can move on
+        raise CannotCapture("frame-step", f.tx.current_text())
+    value = advance(f.tx, items)
     if value is not None:
         f.push(value)
         return
