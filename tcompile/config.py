@@ -14,7 +14,7 @@ from typing import Any, Generic, NoReturn, TypeVar, overload
 
 from tcompile.errors import InvalidArgument, InvalidType
 
-T = TypeVar("T", bool, int)
+T = TypeVar("T", bool, int, set[Any])
 
 
 class Setting(Generic[T]):
@@ -41,6 +41,8 @@ class Setting(Generic[T]):
         if config is None:
             return self
         value: T = config.__dict__.get(self.key, self.default)
+        if isinstance(value, set) and value is self.default:  # what is added to it is no part of the default
+            value = config.__dict__[self.key] = set(value)
         return value
 
     def __set__(self, config: Config, value: T) -> None:
@@ -56,7 +58,7 @@ class Setting(Generic[T]):
             raise InvalidType(
                 f"config.{self.name} must be {self.type.__name__}, got {type(value).__name__} {value!r}"
             )
-        if self.minimum is not None and value < self.minimum:
+        if self.minimum is not None and isinstance(value, int) and value < self.minimum:
             raise InvalidArgument(f"config.{self.name} must be at least {self.minimum}, got {value}")
 
 
@@ -93,6 +95,11 @@ class Config:
         False,
         "Where tcompile itself would raise an error, warn and run the function in plain Python instead.",
     )
+    reorderable_functions: Setting[set[Any]] = Setting(
+        set(),
+        "Functions that only report something (print, warnings.warn, logging methods): a call of them does not break"
+        " the graph, but is made when the graph has run, in the order of the program.",
+    )
     verify = Setting(False, "Check types and dominance of graphs after capture and after each transform.")
     stress_capture = Setting(
         False,
@@ -106,7 +113,7 @@ class Config:
         minimum=0,
     )
 
-    def patch(self, **values: bool | int) -> Patch:
+    def patch(self, **values: bool | int | set[Any]) -> Patch:
         """Changes settings for the length of a ``with`` block, or of a decorated function's calls.
 
         Names and values are checked at once. The former values come back however the block ends.
@@ -154,7 +161,7 @@ class Config:
 class Patch(contextlib.ContextDecorator):
     """What ``config.patch`` returns: a context manager, also usable as a decorator and more than once."""
 
-    def __init__(self, config: Config, values: dict[str, bool | int]) -> None:
+    def __init__(self, config: Config, values: dict[str, bool | int | set[Any]]) -> None:
         self._config = config
         self._values = values
         self._saved: list[dict[str, Any]] = []

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import doctest
+import math
 import re
 from pathlib import Path
 
 import pytest
 
+from tcompile.capture import treatments
 from tcompile.stance import STANCES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,6 +34,15 @@ def test_every_numpy_name_is_listed(load_tool):
     if f"| NumPy {tool.version()} |" not in text:
         pytest.skip("the page lists the names of another NumPy")
     assert text == tool.page(), "run: python tools/write_numpy_coverage.py"
+
+
+def test_the_examples_of_the_control_page_run():
+    flags = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
+    try:
+        failed, ran = doctest.testfile(str(ROOT / "docs" / "control.md"), module_relative=False, optionflags=flags)
+    finally:
+        treatments._table.pop(id(math.dist), None)
+    assert not failed and ran > 40
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/stances.md"])

@@ -243,9 +243,9 @@ class Capture:
     @staticmethod
     def is_special(value: Any) -> bool:
         """Whether a call of ``value`` has a meaning of its own, or must not be followed."""
-        from tcompile.capture.special import SPECIAL, is_marked
+        from tcompile.capture.special import SPECIAL, is_marked, is_reorderable
 
-        return id(value) in SPECIAL or is_marked(value) or treatment_of(value) is not None
+        return id(value) in SPECIAL or is_marked(value) or treatment_of(value) is not None or is_reorderable(value)
 
     def inlined_function(self, value: Any) -> types.FunctionType | None:
         """The user's function behind an already compiled one."""

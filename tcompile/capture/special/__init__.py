@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from tcompile.capture.special import control_flow, functions, policy
 from tcompile.capture.special.functions import is_marked, refuse_marked
 from tcompile.capture.special.registry import SPECIAL
+from tcompile.capture.special.reordered import call_later, is_reorderable
 from tcompile.capture.special.treated import call_treated
 
 if TYPE_CHECKING:
@@ -28,7 +29,11 @@ def call_special(
     if handler is not None:
         return handler(tx, function, args, kwargs)
     refuse_marked(tx, function.value)
+    if is_reorderable(function.value):
+        later = call_later(tx, function, args, kwargs)
+        if later is not None:
+            return later
     return call_treated(tx, function, args, kwargs)
 
 
-__all__ = ["SPECIAL", "call_special", "control_flow", "functions", "is_marked", "policy"]
+__all__ = ["SPECIAL", "call_special", "control_flow", "functions", "is_marked", "is_reorderable", "policy"]
