@@ -103,10 +103,11 @@ def compile_region(
             assert broke is not None
             _note_break(cache, about, broke)
     route: tuple[bool, ...] = ()
-    if captured.exit is not None and cache.host is not None:
+    if captured.exit is not None and cache.built is not None:
+        cache.host = cache.built
         open_gates(cache, captured, region)
         if captured.graph is not None:
-            route = cache.host.route(captured.exit)
+            route = cache.built.route(captured.exit)
     follow = functools.partial(compiler.follow, cache)
 
     def program(keep: Callable[[Guard], bool] = lambda guard: True) -> Callable[..., Any]:
@@ -132,6 +133,8 @@ def compile_region(
 
 def _note_break(cache: FunctionCache, about: dict[str, Any], broke: GraphBreak) -> None:
     """Keeps a break, and tells it where it is new: a caller of this function may have met it already."""
+    if broke.reason.silent:
+        return
     if any(broke.same_place(other) for other in cache.breaks):
         return
     cache.breaks.append(broke)

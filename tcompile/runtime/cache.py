@@ -97,7 +97,8 @@ class FunctionCache:
     number: int = field(default_factory=itertools.count().__next__)  # its part of compile ids
     regions: dict[int, Region] = field(default_factory=dict)
     tops: dict[int, str] = field(default_factory=dict)  # by offset, what is on top of the stack there
-    host: Host | None = None
+    built: Host | None = None  # made as soon as capture asks where the frame can be resumed
+    host: Host | None = None  # the same, once calls run in it
     resumable: bool = True
     profile: Profile = field(default_factory=Profile)
     breaks: list[GraphBreak] = field(default_factory=list)

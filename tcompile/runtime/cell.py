@@ -17,7 +17,6 @@ from typing import Any
 from tcompile.capture.entries import PLAIN
 from tcompile.runtime.cache import FunctionCache, Settings
 from tcompile.runtime.dispatch import compiler_for
-from tcompile.runtime.host import host_of
 from tcompile.runtime.regions import CompileFunction
 from tcompile.stance import current
 
@@ -42,8 +41,7 @@ def run_statements(
         found = compiler.select(cache, cache.first, (), stance, hosted=False)
         if found is not None and found[1] is not PLAIN and cache.host is None:
             return
-    host = cache.host and host_of(cache, code, compiler)
-    exec(host.code if host else code, namespace)
+    exec(cache.host.code if cache.host is not None else code, namespace)
 
 
 def _cache(

@@ -108,7 +108,9 @@ class CompiledFunction:
             found = self._compiler.select(cache, cache.first, values, stance, hosted=False)
             if cache.host is None:
                 return function(*args, **kwargs) if found is None or found[1] is PLAIN else found[1]
-        host = host_of(cache, function.__code__, self._compiler)
+        if cache.host is None:  # a function that is suspended starts in its host
+            cache.host = host_of(cache, function.__code__, self._compiler)
+        host = cache.host
         if host is None:
             return function(*args, **kwargs)
         return self._function_of(host.code)(*args, **kwargs)

@@ -24,9 +24,12 @@ if TYPE_CHECKING:
 
 
 def host_of(cache: FunctionCache, code: types.CodeType, compiler: Compiler) -> Host | None:
-    """The function's host, its first gate open; None where the function cannot be resumed."""
+    """The function's host, its first gate open; None where the function cannot be resumed.
+
+    It is not used before ``cache.host`` is set to it.
+    """
     with cache.lock:
-        if cache.host is None and cache.resumable:
+        if cache.built is None and cache.resumable:
             from tcompile.bytecode import NotResumable, analyse, build
 
             try:
@@ -39,13 +42,13 @@ def host_of(cache: FunctionCache, code: types.CodeType, compiler: Compiler) -> H
                 bus.emit(FellBack(function=cache.name, reason="cannot be resumed", detail=str(error)))
                 return None
             _open(host, analysis.start)
-            cache.host = host
-        return cache.host
+            cache.built = host
+        return cache.built
 
 
 def open_gates(cache: FunctionCache, captured: Captured, region: Region) -> None:
     """Lets captured code start wherever a gate is met next, once the frame has gone on at the end of a stretch."""
-    host = cache.host
+    host = cache.built
     assert captured.exit is not None and host is not None
     top = _result_text(cache.code, captured.exit)
     for handler in host.analysis.points[captured.exit].handlers:
