@@ -31,7 +31,7 @@ class Recording(unittest.TestResult):
         super().__init__()
         self.out = out
         self.seen: collections.Counter[str] = collections.Counter()
-        self.buffer = False
+        self.name = ""  # of the test that runs
 
     def note(self, **what: Any) -> None:
         """One line, there even if the next instruction crashes."""
@@ -48,8 +48,9 @@ class Recording(unittest.TestResult):
 
     def stopTest(self, test: unittest.TestCase) -> None:
         super().stopTest(test)
-        if not isinstance(test, doctest.DocTestCase):  # whose examples are noted one by one
+        if self.name and not isinstance(test, doctest.DocTestCase):  # whose examples are noted one by one
             self.note(ended=self.name, outcome=self.outcome, detail=self.detail)
+        self.name = ""
 
     def _set(self, outcome: str, error: Any = None) -> None:
         if self.outcome == "pass":
@@ -65,16 +66,16 @@ class Recording(unittest.TestResult):
 
     def _outside(self, test: Any, error: Any, outcome: str) -> None:
         """An error of a class's or module's set-up belongs to no test: it gets a line of its own."""
-        if isinstance(test, unittest.TestCase):
+        if self.name:
             self._set(outcome, error)
             return
         detail = "".join(traceback.format_exception(*error))[-4000:]
         self.note(ended=str(test), outcome=outcome, detail=detail)
 
     def addSkip(self, test: Any, reason: str) -> None:
-        if isinstance(test, unittest.TestCase):
+        if self.name:
             self._set("skip")
-        else:
+        else:  # a class or module; Python 3.12.1 also says so of a test that has not begun
             self.note(ended=str(test), outcome="skip", detail=reason)
 
     def addExpectedFailure(self, test: Any, error: Any) -> None:
@@ -126,7 +127,7 @@ class Counting:
             if event.reason == "internal-error":
                 self.bugs.append(f"{event.function}: {event.explanation}")
             failing = next((line for line in event.stack if line.file == unittest.case.__file__), None)
-            if event.reason == "raises" and failing is not None:
+            if event.reason == "raises" and failing is not None and failing.function != "skipTest":
                 # Capture followed an assertion and saw it fail. Plain Python then ran the test, so the outcome is right
                 # either way; but what capture computed was not.
                 line = event.stack[event.stack.index(failing) - 1]
@@ -143,7 +144,7 @@ def main(name: str, how: str, path: str, options: dict[str, Any]) -> None:
         note_examples(result)
         try:
             module = importlib.import_module(f"test.{name}")
-        except unittest.SkipTest as skipped:
+        except (unittest.SkipTest, ModuleNotFoundError) as skipped:
             result.note(done={"skipped": str(skipped)})
             return
         if how == "compiled":

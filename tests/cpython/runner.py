@@ -30,8 +30,8 @@ MODULES = (
     "test_compare", "test_range", "test_slice", "test_builtin", "test_list", "test_dict", "test_set", "test_tuple",
     "test_generators", "test_genexps", "test_coroutines", "test_asyncgen", "test_raise", "test_except_star",
     "test_exception_group", "test_exception_variations", "test_decorators", "test_descr", "test_super", "test_class",
-    "test_property", "test_lambda", "test_named_expressions", "test_fstring", "test_string_literals", "test_int",
-    "test_float", "test_complex", "test_bool", "test_bytes", "test_str", "test_collections", "test_userdict",
+    "test_property", "test_named_expressions", "test_fstring", "test_string_literals", "test_int",
+    "test_float", "test_complex", "test_bool", "test_bytes", "test_str", "test_unicode", "test_collections", "test_userdict",
     "test_userlist", "test_heapq", "test_bisect", "test_random", "test_statistics", "test_fractions", "test_decimal",
     "test_math", "test_copy", "test_abc", "test_funcattrs", "test_call", "test_positional_only_arg", "test_defaultdict",
     "test_ordered_dict", "test_deque", "test_enumerate", "test_index", "test_richcmp", "test_binop", "test_contains",
@@ -142,6 +142,8 @@ def table_row(report: Report) -> str:
         report.tests, len(report.differences) - open_, open_, counts.get("functions", ""), counts.get("compiles", ""),
         counts.get("captured", ""), sum(counts.get("breaks", {}).values()) if counts else "",
     )  # fmt: skip
+    if "skipped" in counts:
+        return f"{report.module:28}  skipped: {counts['skipped']}"
     return f"{report.module:28}" + "".join(f"{cell:>11}" for cell in cells)
 
 
@@ -171,6 +173,8 @@ def main() -> int:
             breaks.update(report.counts.get("breaks", {}))
             print(table_row(report), flush=True)
             for difference in report.differences:
+                if report.trouble and difference.compiled == "not run":
+                    continue
                 print(f"    {difference.test}: {difference.plain}, compiled {difference.compiled}", end="")
                 print(f" (accepted: {difference.accepted})" if difference.accepted else "")
                 if not difference.accepted and chosen.detail:
