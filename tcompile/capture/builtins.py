@@ -24,7 +24,7 @@ from tcompile.capture.special import call_special
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.callable import FunctionValue, IteratorValue, MethodValue, PartialValue
-from tcompile.capture.values.classes import plain_constructor, plain_named_tuple
+from tcompile.capture.values.classes import answers_in_python, plain_constructor, plain_named_tuple
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
 from tcompile.capture.values.container import (
     DictValue,
@@ -72,8 +72,9 @@ def call_constant(tx: Capture, function: Constant, args: Sequence[Value], kwargs
         plain = [arg.export(tx) for arg in args]
         named = {key: value.export(tx) for key, value in kwargs.items()}
         return tx.from_frontend(frontend.call(tx.builder, target, plain, named))
+    by_users = answers_in_python(target)
     try:
-        handler = _TABLE.get(target)
+        handler = None if by_users else _TABLE.get(target)
     except TypeError:
         handler = None
     if handler is not None:
@@ -91,6 +92,8 @@ def call_constant(tx: Capture, function: Constant, args: Sequence[Value], kwargs
         return construct(tx, target, args, kwargs)
     if isinstance(target, type) and issubclass(target, BaseException):
         raise CannotCapture("raises", f"`{tx.current_text()}`")
+    if by_users:
+        raise CannotCapture("unknown-function", function.describe())
     if target in _IO:
         raise CannotCapture("input-output", function.describe())
     if _is_pure(target):
@@ -431,8 +434,12 @@ def _isinstance(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value])
 
 def is_instance(tx: Capture, value: Value, classes: Any) -> bool:
     """``isinstance(value, classes)``."""
-    cls = value.python_type
-    for one in classes if isinstance(classes, tuple) else (classes,):
+    return _subclass(value.python_type, classes)
+
+
+def _subclass(cls: type, classes: Any) -> bool:
+    """``issubclass(cls, classes)`` where no code of the user's is asked."""
+    for one in _each_class(classes):
         asks = isinstance(one, type) and type(one).__instancecheck__ is not type.__instancecheck__
         plain = one.__module__ in ("collections.abc", "numbers", "typing") and cls.__module__ in _PLAIN_MODULES
         if asks and not plain:
@@ -443,12 +450,24 @@ def is_instance(tx: Capture, value: Value, classes: Any) -> bool:
         raise CannotCapture("operation-raises", str(error)) from error
 
 
+def _each_class(classes: Any) -> Iterator[Any]:
+    """The classes in a tuple or a union, in nested ones too."""
+    if isinstance(classes, tuple | types.UnionType):
+        for one in classes if isinstance(classes, tuple) else classes.__args__:
+            yield from _each_class(one)
+    else:
+        yield classes
+
+
 _PLAIN_MODULES = ("builtins", "numpy", "functools", "types")
 
 
 @handles(issubclass)
 def _issubclass(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-    return tx.fold(issubclass, args, kwargs)
+    cls = constant_of(args[0], "a class")
+    if not isinstance(cls, type):
+        raise CannotCapture("operation-raises", "issubclass() arg 1 must be a class")
+    return Constant(_subclass(cls, constant_of(args[1], "a class")))
 
 
 @handles(getattr)

@@ -14,6 +14,7 @@ from tcompile.capture.sources import ConstantSource
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.callable import FunctionValue, IteratorValue, MethodValue
+from tcompile.capture.values.classes import hasattr_asks
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import BuiltinMethod, DictValue, RangeValue, SequenceValue, SliceValue
 from tcompile.capture.values.object import ObjectValue
@@ -59,6 +60,8 @@ def has_attribute(tx: Capture, value: Value, name: str) -> bool:
     if isinstance(value, Constant):
         if isinstance(value.value, types.ModuleType) and tx.stored_global(vars(value.value), name) is not None:
             return True
+        if hasattr_asks(value.value, name):
+            raise CannotCapture("unsupported-object", f"hasattr() is asked of {value.describe()}.")
         found = hasattr(value.value, name)
         if isinstance(value.value, type | types.ModuleType) and not tx.is_library_name(_module_name(value.value)):
             source = value.source or ConstantSource.of(value.describe(), value.value)

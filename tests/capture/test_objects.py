@@ -382,3 +382,100 @@ def test_reports_run_no_code_of_the_objects_they_name():
             assert f(v)[0] is (v is Choice.ONE)
     assert len(f.recompiles) > 3 and not asked
     assert tcompile.compile(lambda a, d: a + d[int], backend="eager", fullgraph=True)(X, {int: 2})[0, 0] == X[0, 0] + 2
+
+
+class Loud(type):
+    """A metaclass that counts what is asked of its classes, and answers differently each time."""
+
+    asked = 0
+
+    def _answer(cls, *args):
+        Loud.asked += 1
+        return Loud.asked % 2
+
+    __hash__ = __add__ = _answer
+
+    def __bool__(cls):
+        return bool(cls._answer())
+
+    def __eq__(cls, other):
+        return bool(cls._answer())
+
+    def __contains__(cls, other):
+        return bool(cls._answer())
+
+    def __subclasscheck__(cls, other):
+        return bool(cls._answer())
+
+    def __getattr__(cls, name):
+        return cls._answer()
+
+    def __repr__(cls):
+        return f"Loud {cls._answer()}"
+
+
+class LoudClass(metaclass=Loud):
+    pass
+
+
+class Member(enum.Enum):
+    ONE = 1
+
+    def __eq__(self, other):
+        return bool(LoudClass._answer())
+
+    def __hash__(self):
+        return LoudClass._answer() and 1
+
+    def __bool__(self):
+        return bool(LoudClass._answer())
+
+    def __str__(self):
+        return f"one {LoudClass._answer()}"
+
+    def __index__(self):
+        return LoudClass._answer()
+
+    @property
+    def more(self):
+        return LoudClass._answer()
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda: bool(LoudClass), lambda: not LoudClass, lambda: 1 if LoudClass else 2, lambda: LoudClass == 3,
+        lambda: 3 == LoudClass, lambda: hash(LoudClass), lambda: repr(LoudClass), lambda: f"{LoudClass}",
+        lambda: "%s" % LoudClass, lambda: 3 in LoudClass, lambda: LoudClass + 1, lambda: issubclass(int, LoudClass),
+        lambda: isinstance(3, (str, (LoudClass,))), lambda: isinstance(3, str | LoudClass), lambda: {LoudClass: 1},
+        lambda: LoudClass in (1, 2), lambda: [LoudClass].index(1), lambda: (LoudClass,) == (3,), lambda: hasattr(LoudClass, "z"),
+        lambda: bool(Member.ONE), lambda: Member.ONE == 1, lambda: str(Member.ONE), lambda: f"{Member.ONE}",
+        lambda: [1, 2][Member.ONE], lambda: range(Member.ONE), lambda: "a" * Member.ONE, lambda: {Member.ONE: 1},
+        lambda: frozenset([Member.ONE]), lambda: Member.ONE in (1, 2), lambda: Member.ONE.more, lambda: Member.ONE.value,
+        lambda: hasattr(Member.ONE, "more"), lambda: Member.ONE is Member.ONE,
+    ],
+)  # fmt: skip
+def test_operators_of_constants_that_answer_in_python(f):
+    def outcomes(call):
+        Loud.asked = 0
+        found = []
+        for _ in range(3):
+            found.append((str(call()), Loud.asked))
+        return found
+
+    with tcompile.config.patch(stress_capture=True):
+        assert outcomes(tcompile.compile(f, backend="eager")) == outcomes(f)
+
+
+def test_match_args_that_are_no_tuple():
+    class Point:
+        __match_args__ = ["x"]
+        x = 2
+
+    def f(p):
+        match p:
+            case Point(x):
+                return x
+
+    with tcompile.config.patch(stress_capture=True), pytest.raises(TypeError, match="__match_args__ must be a tuple"):
+        tcompile.compile(f, backend="eager")(Point())

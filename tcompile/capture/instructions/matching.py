@@ -65,7 +65,11 @@ def _class_pattern(f: Frame, subject: Value, cls: Value, count: int, names: tupl
     if count:
         if has_attribute(f.tx, cls, "__match_args__"):
             args = attribute(f.tx, cls, "__match_args__")
+            if args.python_type is not tuple:
+                raise CannotCapture("operation-raises", f"{plain.__name__}.__match_args__ must be a tuple")
             wanted += [constant_of(name, "a name") for name in args.iterate(f.tx)][:count]
+            if any(type(name) is not str for name in wanted):
+                raise CannotCapture("operation-raises", f"{plain.__name__}.__match_args__ elements must be strings")
         elif plain.__flags__ & _MATCH_SELF and count == 1:
             found.append(subject)
         if len(found) + len(wanted) != count:

@@ -7,6 +7,7 @@ instances, named tuples and classes themselves find methods in the same way.
 
 from __future__ import annotations
 
+import abc
 import enum
 import types
 from typing import TYPE_CHECKING, Any
@@ -140,3 +141,51 @@ def plain_constructor(cls: Any) -> bool:
     if not isinstance(made, types.FunctionType) or not made.__module__.startswith("namedtuple_"):
         return False
     return lookup(cls, "__init__") is object.__init__
+
+
+def answers_in_python(value: Any) -> bool:
+    """Whether an operator, a built-in function or a text of ``value`` may run code of the user's.
+
+    That is so for a class whose metaclass defines special methods, for a member of an enumeration that does, for an
+    instance of any other class made by a class statement, and for a container of such.
+    """
+    cls = type(value)
+    if cls in (tuple, list, frozenset, set):
+        return any(map(answers_in_python, value))
+    if cls is dict:
+        return any(answers_in_python(part) for item in value.items() for part in item)
+    if cls is slice:
+        return any(map(answers_in_python, (value.start, value.stop, value.step)))
+    if not cls.__flags__ & _BY_CLASS_STATEMENT or cls in (abc.ABCMeta, enum.EnumMeta):
+        return False
+    if cls.__module__.partition(".")[0] in ("numpy", "re"):
+        return False
+    if not issubclass(cls, type | enum.Enum):
+        return True
+    return any(_defines_special(base) for base in cls.__mro__)
+
+
+def hasattr_asks(value: Any, name: str) -> bool:
+    """Whether ``hasattr(value, name)`` of a class or a member of an enumeration may run code of the user's."""
+    if isinstance(value, type):
+        return _metaclass_decides(value, name) or lookup(type(value), "__getattr__") is not MISSING
+    return isinstance(value, enum.Enum) and name not in ("name", "value")
+
+
+def _defines_special(cls: type) -> bool:
+    """Whether a class statement of the user's gives ``cls`` a special method that operators or built-ins call."""
+    if not cls.__flags__ & _BY_CLASS_STATEMENT or cls.__module__ in ("abc", "enum"):
+        return False
+    for name, value in vars(cls).items():
+        if name[:2] == name[-2:] == "__" and name not in _HARMLESS and type(value) not in _NO_METHODS:
+            if getattr(value, "__module__", None) != "enum":  # which copies its methods into the classes that it makes
+                return True
+    return False
+
+
+_BY_CLASS_STATEMENT = 1 << 9
+_HARMLESS = ("__new__", "__init__", "__init_subclass__", "__set_name__", "__prepare__", "__class_getitem__", "__dir__")
+_NO_METHODS = (
+    str, int, tuple, dict, list, set, frozenset, type(None), types.GetSetDescriptorType, types.MemberDescriptorType,
+    types.WrapperDescriptorType, types.MethodDescriptorType, types.BuiltinFunctionType,
+)  # fmt: skip

@@ -17,7 +17,7 @@ import numpy as np
 from tcompile.capture.guard_kinds import shown
 from tcompile.capture.sources import AttributeSource, ConstantSource, Source
 from tcompile.capture.values.base import Value
-from tcompile.capture.values.classes import attribute_of_class
+from tcompile.capture.values.classes import answers_in_python, attribute_of_class
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import SymInt
 
@@ -57,6 +57,8 @@ class Constant(Value):
 
     def export(self, tx: Capture) -> Any:
         """The object itself."""
+        if answers_in_python(self.value):
+            return super().export(tx)
         return self.value
 
     def attribute(self, tx: Capture, name: str) -> Value:
@@ -67,6 +69,8 @@ class Constant(Value):
         stored = tx.stored_global(vars(owner), name) if isinstance(owner, types.ModuleType) else None
         if stored is not None:
             return stored
+        if isinstance(owner, enum.Enum) and name not in ("name", "value"):
+            raise CannotCapture("unsupported-object", f"The attribute `{name}` of {self.describe()} is read.")
         try:
             found = getattr(owner, name)
         except AttributeError as error:
@@ -76,9 +80,7 @@ class Constant(Value):
                 return tx.wrap_found(found)
             return tx.wrap(found, AttributeSource(self.source or ConstantSource.of(owner.__name__, owner), name))
         if isinstance(owner, enum.Enum):
-            if name not in ("name", "value"):
-                raise CannotCapture("unsupported-object", f"The attribute `{name}` of {self.describe()} is read.")
-            return tx.wrap(found, AttributeSource(self.source or ConstantSource.of(str(owner), owner), name))
+            return tx.wrap(found, AttributeSource(self.source or ConstantSource.of(shown(owner), owner), name))
         fixed = type(owner) in _LITERALS or isinstance(owner, type | np.generic) or tx.is_fixed(owner)
         if not fixed and name not in ("__name__", "__qualname__", "__module__", "__doc__"):
             raise CannotCapture("unsupported-object", f"The attribute `{name}` of {self.describe()} is read.")
@@ -111,7 +113,7 @@ class Constant(Value):
     def truth(self, tx: Capture) -> bool:
         """The object's truth, for types whose truth runs no user code."""
         quiet = isinstance(self.value, (*_LITERALS, frozenset, range, types.ModuleType, np.dtype, np.generic))
-        if quiet or callable(self.value):
+        if (quiet or callable(self.value) or isinstance(self.value, enum.Enum)) and not answers_in_python(self.value):
             return bool(self.value)
         return super().truth(tx)
 

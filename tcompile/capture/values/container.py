@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tcompile.capture.sources import Source
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Unread, Value, settled
-from tcompile.capture.values.classes import class_attribute, lookup
+from tcompile.capture.values.classes import answers_in_python, class_attribute, lookup
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph.ops.movement import slice_bounds, slice_length
@@ -29,7 +29,7 @@ def index_of(key: Value) -> int:
     """A constant int from an index value, fixing a symbolic one. Raises CannotCapture for anything else."""
     if isinstance(key, IntegerValue):
         return key.specialise()
-    if isinstance(key, Constant):
+    if isinstance(key, Constant) and not answers_in_python(key.value):
         try:
             return operator.index(key.value)
         except TypeError as error:
@@ -671,7 +671,7 @@ def _hashes_plainly(plain: Any) -> bool:
 
 def constant_of(value: Value, role: str) -> Any:
     """The plain object behind a constant value. Raises CannotCapture for anything computed."""
-    if isinstance(value, Constant):
+    if isinstance(value, Constant) and not answers_in_python(value.value):
         return value.value
     if isinstance(value, IntegerValue):
         return value.specialise()

@@ -36,6 +36,8 @@ def _module_of(function: object) -> str:
 
 
 def _hashed(function: object, table: Any) -> bool:
+    if type(function).__flags__ & (1 << 9) and not type(function).__module__.startswith("numpy"):
+        return False  # a class statement's: its hash may be the user's code
     try:
         return function in table
     except TypeError:
