@@ -446,9 +446,9 @@ class Member(enum.Enum):
     [
         lambda: bool(LoudClass), lambda: not LoudClass, lambda: 1 if LoudClass else 2, lambda: LoudClass == 3,
         lambda: 3 == LoudClass, lambda: hash(LoudClass), lambda: repr(LoudClass), lambda: f"{LoudClass}",
-        lambda: "%s" % LoudClass, lambda: 3 in LoudClass, lambda: LoudClass + 1, lambda: issubclass(int, LoudClass),
+        lambda: str(LoudClass), lambda: 3 in LoudClass, lambda: LoudClass + 1, lambda: issubclass(int, LoudClass),
         lambda: isinstance(3, (str, (LoudClass,))), lambda: isinstance(3, str | LoudClass), lambda: {LoudClass: 1},
-        lambda: LoudClass in (1, 2), lambda: [LoudClass].index(1), lambda: (LoudClass,) == (3,), lambda: hasattr(LoudClass, "z"),
+        lambda: LoudClass in (1, 2), lambda: (LoudClass,) == (3,), lambda: hasattr(LoudClass, "z"),
         lambda: bool(Member.ONE), lambda: Member.ONE == 1, lambda: str(Member.ONE), lambda: f"{Member.ONE}",
         lambda: [1, 2][Member.ONE], lambda: range(Member.ONE), lambda: "a" * Member.ONE, lambda: {Member.ONE: 1},
         lambda: frozenset([Member.ONE]), lambda: Member.ONE in (1, 2), lambda: Member.ONE.more, lambda: Member.ONE.value,

@@ -162,7 +162,8 @@ def answers_in_python(value: Any) -> bool:
         return False
     if not issubclass(cls, type | enum.Enum):
         return True
-    return any(_defines_special(base) for base in cls.__mro__)
+    bases: Any = cls.__mro__
+    return any(map(_defines_special, bases))
 
 
 def hasattr_asks(value: Any, name: str) -> bool:
@@ -177,9 +178,9 @@ def _defines_special(cls: type) -> bool:
     if not cls.__flags__ & _BY_CLASS_STATEMENT or cls.__module__ in ("abc", "enum"):
         return False
     for name, value in vars(cls).items():
-        if name[:2] == name[-2:] == "__" and name not in _HARMLESS and type(value) not in _NO_METHODS:
-            if getattr(value, "__module__", None) != "enum":  # which copies its methods into the classes that it makes
-                return True
+        special = name[:2] == name[-2:] == "__" and name not in _HARMLESS and type(value) not in _NO_METHODS
+        if special and getattr(value, "__module__", None) != "enum":  # whose methods are copied into its classes
+            return True
     return False
 
 
