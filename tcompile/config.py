@@ -109,7 +109,8 @@ class Config:
 
     stress_breaks = Setting(
         0,
-        "For tests of tcompile itself: break the graph after this many instructions, wherever that is; 0 does not.",
+        "For tests of tcompile itself: break the graph after this many instructions, wherever that is, and follow no"
+        " called function that is longer; 0 does not.",
         minimum=0,
     )
 

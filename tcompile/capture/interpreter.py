@@ -20,6 +20,7 @@ from tcompile.capture.sources import ConstantSource, GlobalSource
 from tcompile.capture.state import Capture
 from tcompile.capture.values.base import Unread, Value, settled
 from tcompile.capture.values.callable import Cell, FunctionValue
+from tcompile.config import config
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Location
 from tcompile.observe.events import UserLine
@@ -87,6 +88,7 @@ class Frame:
         self.keyword_names: tuple[str, ...] = ()
         self.decoded = decode(self.code)
         self.at = 0
+        self.steps = 0  # that were followed, where config.stress_breaks counts them
 
     # -- running -----------------------------------------------------------------------------------------------------
     def run(self) -> Value:
@@ -115,7 +117,7 @@ class Frame:
         raise AssertionError("a frame ends only by returning")
 
     def _steps(self) -> None:
-        tx, limit = self.tx, self.tx.options.max_instructions
+        tx, limit, every = self.tx, self.tx.options.max_instructions, config.stress_breaks
         instructions, handlers = self.decoded.instructions, self.decoded.handlers
         while True:
             at = self.at
@@ -123,6 +125,10 @@ class Frame:
             tx.instructions += 1
             if tx.instructions > limit:
                 raise CannotCapture("too-long", f"More than {limit} instructions were followed.")
+            if every:
+                if self.steps == every:
+                    raise CannotCapture("stress-break", f"config.stress_breaks is {every}.")
+                self.steps += 1
             run = handlers[at]
             if run is None:
                 raise CannotCapture("unsupported-instruction", instructions[at].opname)
