@@ -287,6 +287,7 @@ def _program(tx: Capture, builder: Rebuilder, returns: str, arity: int, extras: 
             effects.append(f"{namespace}.pop({effect.name!r}, None)")
         else:
             effects.append(f"{namespace}[{effect.name!r}] = {builder.rebuild(effect.value)}")
+    tx.keep_apart()
     for changed in tx.mutated.values():
         effects += changed.commit(builder)
     graph = tx.graph

@@ -6,6 +6,7 @@ entry. Exists as the one object that values, built-ins and the interpreter share
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import types
@@ -76,6 +77,12 @@ def _is_fixed(source: Source) -> bool:
             return False
         source = source.base
     return isinstance(source, ConstantSource)
+
+
+def _apart(changed: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Whether the changed objects are different ones, and none of the others."""
+    known = set(map(id, changed))
+    return len(known) == len(changed) and known.isdisjoint(map(id, others))
 
 
 @dataclass
@@ -149,7 +156,7 @@ class Capture:
     def _know(self, value: Any, found: Value) -> None:
         """Notes an object that can change, so that it is found again when it is met in a second place."""
         for changed in self.mutated.values():
-            self._guard_apart(changed, found)
+            self._check_apart(changed, found)
         self._outside.append(found)
         if not isinstance(found, ArrayValue):  # two names of one array share a graph until one of them is written
             self._known[id(value)] = found
@@ -182,33 +189,45 @@ class Capture:
         if id(value) in self.mutated:
             return
         for other in list(self._outside):
-            self._guard_apart(value, other)
+            self._check_apart(value, other)
         self.mutated[id(value)] = value
 
-    def _guard_apart(self, changed: Value, other: Value) -> None:
-        """Guards that a change of one object from outside is not seen through another."""
+    def _check_apart(self, changed: Value, other: Value) -> None:
+        """Stops where a change of one object from outside would be seen through another, which is no such value."""
         if changed is other or changed.source is None or other.source is None:
             return
-        if isinstance(changed, ObjectValue) and isinstance(other, DictValue):
-            self._guard_not_dict_of(changed, other)
-        elif isinstance(changed, DictValue) and isinstance(other, ObjectValue):
-            self._guard_not_dict_of(other, changed)
-        if changed.python_type is not other.python_type or (_is_fixed(changed.source) and _is_fixed(other.source)):
-            return
+        for owner, held in ((changed, other), (other, changed)):
+            own = getattr(owner.value, "__dict__", None) if isinstance(owner, ObjectValue) else None
+            if isinstance(held, DictValue) and held.source is not None and own is self.objects[held.source]:
+                text = f"Changing {owner.describe()}, whose attributes are {held.describe()},"
+                raise CannotCapture("side-effect", text)
         if self.objects[changed.source] is self.objects[other.source]:
             raise CannotCapture("writes-to-array", f"{changed.describe()}, which is {other.source.text} too,")
-        text = f"{changed.source.text} is not {other.source.text}"
-        code = f"{{}} is not {self.prologue.load(other.source)}"
-        self.prologue.guard(changed.source, code, text, "another object", "identity")
 
-    def _guard_not_dict_of(self, owner: ObjectValue, held: DictValue) -> None:
-        """Guards that a dict is not the one that holds an object's attributes, where either is changed."""
-        assert owner.source is not None and held.source is not None
-        if getattr(owner.value, "__dict__", None) is self.objects[held.source]:
-            raise CannotCapture("side-effect", f"Changing {owner.describe()}, whose attributes are {held.describe()},")
-        text = f"{held.source.text} is not {owner.source.text}.__dict__"
-        code = f"getattr({self.prologue.load(owner.source)}, '__dict__', None) is not {{}}"
-        self.prologue.guard(held.source, code, text, "another dict")
+    def keep_apart(self) -> None:
+        """Guards that no object from outside that was changed is another one that was met, or holds it."""
+        dicts = [value for value in self._outside if isinstance(value, DictValue)]
+        objects = [value for value in self._outside if isinstance(value, ObjectValue)]
+        for owner, held in itertools.product(objects, dicts):
+            if id(owner) in self.mutated or id(held) in self.mutated:
+                assert owner.source is not None and held.source is not None
+                text = f"{held.source.text} is not {owner.source.text}.__dict__"
+                code = f"getattr({self.prologue.load(owner.source)}, '__dict__', None) is not {{}}"
+                self.prologue.guard(held.source, code, text, "another dict", "identity")
+        alike: dict[type, list[Value]] = {}
+        for value in self._outside:
+            alike.setdefault(value.python_type, []).append(value)
+        for values in alike.values():
+            changed = [value for value in values if id(value) in self.mutated]
+            places = [value.source for value in values if value.source is not None]
+            if not changed or len(values) < 2 or all(map(_is_fixed, places)):
+                continue
+            others = [value for value in values if id(value) not in self.mutated]
+            lists = [", ".join(self.prologue.load(v.source) for v in part if v.source) for part in (changed, others)]
+            code = f"{self.prologue.constant(_apart)}([{lists[0]}], [{lists[1]}])"
+            shown = ", ".join([place.text for place in places[:4]] + ["…"] * (len(places) > 4))
+            text = f"{shown} are different objects"
+            self.prologue.guard(places[0], code, text, "different objects", "identity")
 
     def stored_global(self, namespace: dict[str, Any], name: str) -> Value | None:
         """What the captured code has stored as a global; None where it has not. Breaks where it has deleted it."""

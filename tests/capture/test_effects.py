@@ -302,3 +302,23 @@ def test_names_that_hold_something_empty():
         return v, w, p, list(outer()), a + 1
 
     whole(f)
+
+
+def test_many_objects_that_change():
+    class Particle:
+        def __init__(self, v):
+            self.v = v
+
+    def f(a, particles):
+        for p in particles:
+            p.v = p.v + 1
+        return a * particles[0].v
+
+    compiled = tcompile.compile(f, backend="eager", fullgraph=True)
+    many = [Particle(2) for _ in range(100)]
+    np.testing.assert_array_equal(compiled(X, many), X * 3)
+    assert {p.v for p in many} == {3} and len(compiled.entries[0].guards) < 500
+    same = [Particle(2) for _ in range(99)]
+    same.append(same[0])
+    np.testing.assert_array_equal(compiled(X, same), X * 4)
+    assert [same[0].v, same[1].v] == [4, 3]
