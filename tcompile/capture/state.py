@@ -222,12 +222,16 @@ class Capture:
             places = [value.source for value in values if value.source is not None]
             if not changed or len(values) < 2 or all(map(_is_fixed, places)):
                 continue
+            if len(places) == 2:
+                code, text = f"{{}} is not {self.prologue.load(places[1])}", f"{places[0].text} is not {places[1].text}"
+                self.prologue.guard(places[0], code, text, "another object", "identity")
+                continue
             others = [value for value in values if id(value) not in self.mutated]
             lists = [", ".join(self.prologue.load(v.source) for v in part if v.source) for part in (changed, others)]
             code = f"{self.prologue.constant(_apart)}([{lists[0]}], [{lists[1]}])"
             shown = ", ".join([place.text for place in places[:4]] + ["…"] * (len(places) > 4))
             text = f"{shown} are different objects"
-            self.prologue.guard(places[0], code, text, "different objects", "identity")
+            self.prologue.guard(places[0], code, text, "another object", "identity")
 
     def stored_global(self, namespace: dict[str, Any], name: str) -> Value | None:
         """What the captured code has stored as a global; None where it has not. Breaks where it has deleted it."""
