@@ -5,6 +5,7 @@ What a call gives is compared bit for bit; what is computed by kernels as well, 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 import warnings
@@ -14,7 +15,7 @@ import pytest
 
 from tcompile.frontends.numpy import coverage
 
-from .harness import check
+from .harness import check as harness_check
 from .test_ufuncs import LAYOUTS, sample
 
 # x is of shape (3, 4), y of the same shape in another dtype, z a square matrix well away from singular ones.
@@ -180,6 +181,8 @@ def arguments(dtype, other="f4", layout=None):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("text", PROGRAMS)
 def test_call(text):
+    # Which of two zeros is the larger depends in NumPy on where they stand.
+    check = functools.partial(harness_check, zeros=not re.search(r"nanm(ax|in)|m(ax|in)\(.*initial", text))
     assert (check(text, *arguments("f8", "f8")) is None) == (text in NOT_CAPTURED or plainly_refused(text))
     for dtype, other in itertools.product(DTYPES, ["f4", "i8"]):
         check(text, *arguments(dtype, other))

@@ -1,11 +1,11 @@
 """The NumPy frontend: what NumPy's functions, methods, attributes and operators mean in the graph.
 
-``frontend`` is the object that capture asks; ``registry`` holds the tables; ``values`` reads arguments;
-``ufuncs``, ``ufunc_methods`` and ``operators`` promote and compute; one file each for ``reductions``, ``shape``,
-``indexing``, ``joining``, ``creation``, ``elementwise``, ``linear``, ``polynomials``, ``opaque`` and ``plain`` (what is
-known without running). ``library`` makes one call of everything else that has a shape rule: those of ``statistics``,
-``ordering``, ``arranging``, ``fourier`` and ``linear``. ``quiet`` holds calls that would warn in words, ``refusals``
-what is left. ``coverage`` says which is which. Importing this package fills the tables.
+``frontend`` is the object that capture asks; ``registry`` holds the tables; ``values`` reads arguments; ``ufuncs``,
+``ufunc_methods`` and ``operators`` promote and compute; one file each for ``reductions``, ``nan_reductions``,
+``shape``, ``indexing``, ``joining``, ``creation``, ``elementwise``, ``linear``, ``polynomials``, ``opaque`` and
+``plain`` (what is known without running). ``library`` makes one call of everything else that has a shape rule: those
+of ``statistics``, ``ordering``, ``arranging``, ``fourier`` and ``linear``. ``quiet`` holds calls that would warn in
+words, ``refusals`` what is left. ``coverage`` says which is which. Importing this package fills the tables.
 """
 
 from tcompile.frontends.numpy import (
@@ -16,6 +16,7 @@ from tcompile.frontends.numpy import (
     indexing,
     joining,
     linear,
+    nan_reductions,
     opaque,
     ordering,
     plain,
@@ -29,5 +30,5 @@ from tcompile.frontends.numpy.frontend import NumPyFrontend
 
 __all__ = [
     "NumPyFrontend", "arranging", "coverage", "creation", "elementwise", "fourier", "indexing", "joining", "linear",
-    "opaque", "ordering", "plain", "polynomials", "reductions", "shape", "statistics",
+    "nan_reductions", "opaque", "ordering", "plain", "polynomials", "reductions", "shape", "statistics",
 ]  # fmt: skip

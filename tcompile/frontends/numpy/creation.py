@@ -12,7 +12,7 @@ import numpy as np
 
 from tcompile.frontends.base import Builder, CannotCapture, Traced, TracedNumber
 from tcompile.frontends.numpy.registry import function, method, refuse_unless
-from tcompile.frontends.numpy.shape import reshape_to
+from tcompile.frontends.numpy.shape import reshape_to, transpose
 from tcompile.frontends.numpy.values import (
     array,
     call,
@@ -426,6 +426,16 @@ def ascontiguousarray(b: Builder, a: Any, dtype: Any = None, *, like: Any = None
     if not certainly_not_c(x.node):
         raise CannotCapture("memory-order", "ascontiguousarray of a view whose strides are not known")
     return Traced(b.op("copy_c", x.node))
+
+
+@function("asfortranarray")
+def asfortranarray(b: Builder, a: Any, dtype: Any = None, *, like: Any = None) -> Traced:
+    """``np.asfortranarray``: the array itself where it is in F order."""
+    refuse_unless("asfortranarray", like=(like, (None,)))
+    same = isinstance(a, Traced) and not a.scalar and (dtype is None or dtype_of(dtype) == a.type.dtype)
+    if not same or not a.type.ndim or not transpose(b, a).type.c_contiguous:
+        raise CannotCapture("unsupported-argument", "asfortranarray makes a copy")
+    return a  # type: ignore[no-any-return]
 
 
 @function("copy")

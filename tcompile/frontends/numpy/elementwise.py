@@ -19,7 +19,9 @@ from tcompile.frontends.numpy.values import (
     axis_in,
     cast,
     constant,
+    flag,
     integer,
+    kept_order,
     operand,
     require_c,
     same_order,
@@ -27,7 +29,7 @@ from tcompile.frontends.numpy.values import (
     takes_dtype,
     weak_as,
 )
-from tcompile.graph import Operand
+from tcompile.graph import Node, Operand
 from tcompile.graph.ops import k_order
 from tcompile.graph.sizes import SymInt
 from tcompile.graph.types import DType
@@ -168,6 +170,81 @@ def diff(
         behind = Traced(b.op("index", x.node, key=(*lead, slice(None, -1))))
         x = ufuncs.emit(b, np.not_equal if x.type.dtype == BOOL else np.subtract, [ahead, behind])
     return x
+
+
+@function("nan_to_num")
+def nan_to_num(
+    b: Builder, x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Traced:
+    """``np.nan_to_num``: selections."""
+    value = array(b, x)
+    numbers = all(v is None or type(v) in (int, float) for v in (nan, posinf, neginf)) and nan is not None
+    if copy is not True or not numbers or value.type.dtype.name not in ("float32", "float64"):
+        raise CannotCapture("unsupported-argument", "nan_to_num of these values")
+    dtype = value.type.dtype
+    most = float(np.finfo(dtype).max)
+    high, low = (weak_as(v, dtype) for v in (most if posinf is None else posinf, -most if neginf is None else neginf))
+    node = b.op("where", b.op("equal", value.node, -np.inf), low, value.node)
+    node = b.op("where", b.op("equal", value.node, np.inf), high, node)
+    node = b.op("where", b.op("isnan", value.node), weak_as(nan, dtype), node)
+    if not same_order(node.tensor, kept_order(value.type)):
+        raise CannotCapture("memory-order", "nan_to_num of a broadcast array")
+    return Traced(node, scalar=not node.tensor.ndim)
+
+
+def _infinite(name: str, wanted: float) -> None:
+    @function(name)
+    def handler(b: Builder, x: Any, out: Any = None) -> Traced:
+        """A comparison with infinity."""
+        refuse_unless(name, out=(out, (None,)))
+        value = array(b, x)
+        if value.type.dtype.kind != "f":
+            raise CannotCapture("unsupported-dtype", f"{name} of {value.type.dtype}")
+        return ufuncs.emit(b, np.equal, [value, wanted])
+
+
+_infinite("isposinf", np.inf)
+_infinite("isneginf", -np.inf)
+
+
+@function("angle")
+def angle(b: Builder, z: Any, deg: Any = False) -> Traced:
+    """``np.angle``: the arctangent of both parts."""
+    x = array(b, z)
+    if x.type.dtype.kind == "c":
+        result = ufuncs.emit(b, np.arctan2, [imag(b, x), real(b, x)])
+    else:
+        result = ufuncs.emit(b, np.arctan2, [0, x])
+    return ufuncs.emit(b, np.multiply, [result, 180 / np.pi]) if flag(deg, "deg") else result
+
+
+@function("select")
+def select(b: Builder, condlist: Any, choicelist: Any, default: Any = 0) -> Traced:
+    """``np.select``: one selection inside the other, the first condition outermost."""
+    lists = all(isinstance(part, list | tuple) for part in (condlist, choicelist))
+    if not lists or not condlist or len(condlist) != len(choicelist):
+        raise CannotCapture("unsupported-argument", "select of these lists")
+    conditions = [array(b, c) for c in condlist]
+    if any(c.type.dtype != BOOL for c in conditions):
+        raise CannotCapture("operation-raises", "invalid entry in condlist: should be boolean ndarray")
+    choices: list[Any] = [
+        c if type(c) in (int, float) else array(b, c) for c in (*choicelist, default)
+    ]  # bools and lists become arrays, which is what decides the dtype
+    dtype = _result_dtype(choices)
+    if not all(np.can_cast(np.asarray(c).dtype, dtype, "same_kind") for c in choices[:-1] if not isinstance(c, Traced)):
+        raise CannotCapture("operation-raises", f"select cannot cast a choice to {dtype}")
+    if dtype.kind == "c" or any(isinstance(c, TracedNumber | SymInt) for c in choices):
+        raise CannotCapture("unsupported-dtype", f"select of {dtype}")
+    nodes: list[Operand] = [cast(b, c, dtype) if isinstance(c, Traced) else weak_as(c, dtype) for c in choices]
+    result = nodes[-1]
+    for condition, node in reversed(list(zip(conditions, nodes[:-1], strict=True))):
+        if not isinstance(result, Node) and not isinstance(node, Node):
+            result = constant(b, dtype.type(result)).node
+        result = b.op("where", condition.node, node, result)
+    assert isinstance(result, Node)
+    if not result.tensor.c_contiguous:
+        raise CannotCapture("memory-order", "select makes an array in C order")
+    return Traced(result)
 
 
 @attribute("real")

@@ -34,7 +34,7 @@ from tcompile.frontends.numpy.values import (
     nested,
     takes_dtype,
 )
-from tcompile.graph import TensorType
+from tcompile.graph import Layout, TensorType
 from tcompile.graph.ops.opaque import Slot, resolve
 from tcompile.graph.sizes import Size, SymInt, hint
 
@@ -226,8 +226,8 @@ class _Arguments:
             return type(template)(self.filled(item, values) for item in template)
         return template
 
-    def stand_ins(self) -> list[Any]:
-        """What stands for each operand."""
+    def stand_ins(self, dense: bool = False) -> list[Any]:
+        """What stands for each operand; ``dense`` makes all of them dense whose strides are not known."""
         types = [o.type for o in self.operands if isinstance(o, Traced)]
         if self.rule.real:
             types = [TensorType(t.dtype, tuple(n.specialise() if isinstance(n, SymInt) else n for n in t.shape))
@@ -240,7 +240,10 @@ class _Arguments:
             if isinstance(operand, TracedNumber):
                 found.append(1.0)
                 continue
-            made = stand_in(operand.type, sizes.shape(operand.type.shape), self.rule.values.get(name, ""))
+            type = operand.type
+            if dense and _may_be_dense(operand):
+                type = TensorType(type.dtype, type.shape, Layout(type.layout.ranks))
+            made = stand_in(type, sizes.shape(type.shape), self.rule.values.get(name, ""))
             found.append(made[()] if operand.scalar else made)
         return found
 
@@ -261,11 +264,12 @@ def library_call(b: Builder, rule: Rule, args: Sequence[Any], kwargs: Mapping[st
     arguments = _Arguments(b, rule)
     template = tuple(arguments.template(name, value) for name, value in zip(names, args, strict=True))
     named = {key: arguments.template(key, value) for key, value in kwargs.items()}
-    for operand in arguments.operands:
-        if isinstance(operand, Traced):
-            _require_known_order(operand)
     values = arguments.stand_ins()
     results = _tried(rule, arguments, names, template, named, values)
+    if any(isinstance(o, Traced) and _may_be_dense(o) for o in arguments.operands):
+        others = _tried(rule, arguments, names, template, named, arguments.stand_ins(dense=True))
+        if [layout_of(np.asarray(a)) for a in _leaves(results)] != [layout_of(np.asarray(a)) for a in _leaves(others)]:
+            raise CannotCapture("memory-order", "a view whose strides are known at run time only")
     types = [o.type if isinstance(o, Traced) else 0.0 for o in arguments.operands]
     shapes = _shapes(rule, arguments, template, named, types)
     small = _shapes(rule, arguments, template, named, [_small_type(v) for v in values])
@@ -319,11 +323,9 @@ def _refuse_writes(arguments: Mapping[str, Any]) -> None:
         raise refuse("a call with like=")
 
 
-def _require_known_order(x: Traced) -> None:
-    """Refuses values whose strides the type does not tell well enough to try a call on a stand-in."""
-    type = x.type
-    if type.ndim > 1 and not type.c_contiguous and not type.layout.dense and not certainly_not_c(x.node):
-        raise CannotCapture("memory-order", "a view whose strides are known at run time only")
+def _may_be_dense(x: Traced) -> bool:
+    """Whether the type calls a value strided that may turn out to be dense."""
+    return not x.type.layout.dense and not certainly_not_c(x.node)
 
 
 def _tried(

@@ -31,6 +31,13 @@ def _refuse_all_nan(a: Any, axis: Any, least: float = 0) -> None:
         raise Worded("a slice without numbers")
 
 
+def refuse_if_any(flags: Any) -> Any:
+    """Raises where a flag is set: graphs call it where NumPy would warn in words."""
+    if np.any(flags):
+        raise Worded("a slice without numbers")
+    return np.False_
+
+
 def nanmedian(a: Any, axis: Any = None, *rest: Any, **kwargs: Any) -> Any:
     """``np.nanmedian``."""
     _refuse_all_nan(a, axis)

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from tcompile.frontends.base import Builder, CannotCapture, Traced
-from tcompile.frontends.numpy import ufuncs
+from tcompile.frontends.numpy import operators, ufuncs
+from tcompile.frontends.numpy.elementwise import diff
 from tcompile.frontends.numpy.registry import NO_VALUE, function, method, refuse_unless
-from tcompile.frontends.numpy.shape import diagonal
+from tcompile.frontends.numpy.shape import diagonal, reshape_to
 from tcompile.frontends.numpy.shape import flat as ravelled
 from tcompile.frontends.numpy.values import (
     BOOL,
@@ -23,11 +24,13 @@ from tcompile.frontends.numpy.values import (
     array,
     axes_in,
     axis_in,
+    broadcast,
     cast,
     dtype_of,
     flag,
     same_order,
     standin_dtype,
+    weak_as,
 )
 from tcompile.graph.ops.reduction import reduced_type
 from tcompile.graph.ops.table import k_order, like_order
@@ -48,7 +51,8 @@ def _reduced(b: Builder, op: str, x: Traced, into: DType, axis: Any, keepdims: b
     return Traced(node, scalar=not node.tensor.ndim)
 
 
-def _keep(keepdims: Any) -> bool:
+def keep(keepdims: Any) -> bool:
+    """A ``keepdims`` argument."""
     return False if keepdims is NO_VALUE else flag(keepdims, "keepdims")
 
 
@@ -69,7 +73,20 @@ def _sum(b: Builder, op: str, a: Any, axis: Any, dtype: Any, keepdims: Any) -> T
         into = dtype_of(dtype)
         if into.kind == "c" or into == BOOL or (x.type.dtype.kind == "f" and into.kind != "f"):
             raise CannotCapture("unsupported-argument", f"{op} of {x.type.dtype} with dtype {into}")
-    return _reduced(b, op, x, into, axes, _keep(keepdims))
+    return _reduced(b, op, x, into, axes, keep(keepdims))
+
+
+def _where(b: Builder, name: str, a: Any, where: Any, otherwise: Any) -> Any:
+    """``a`` with ``otherwise`` in the places that ``where=`` leaves out."""
+    if where is NO_VALUE or where is True:
+        return a
+    x, mask = array(b, a), array(b, where)
+    if mask.type.dtype != BOOL or broadcast([x.type.shape, mask.type.shape]) != x.type.shape or not x.type.c_contiguous:
+        raise CannotCapture("unsupported-argument", f"{name} with this where=")
+    if x.type.dtype.kind == "c":
+        raise CannotCapture("unsupported-dtype", f"{name} of complex numbers with where=")
+    node = b.op("where", mask.node, x.node, bool(otherwise) if x.type.dtype == BOOL else otherwise)
+    return Traced(node, x.scalar)
 
 
 @function("sum")
@@ -79,8 +96,8 @@ def sum(
     initial: Any = NO_VALUE, where: Any = NO_VALUE,
 ) -> Traced:  # fmt: skip
     """``np.sum``."""
-    refuse_unless("sum", out=(out, _NONE), initial=(initial, (NO_VALUE,)), where=(where, _TRUE))
-    return _sum(b, "sum", a, axis, dtype, keepdims)
+    refuse_unless("sum", out=(out, _NONE), initial=(initial, (NO_VALUE,)))
+    return _sum(b, "sum", _where(b, "sum", a, where, 0), axis, dtype, keepdims)
 
 
 @function("prod")
@@ -90,8 +107,8 @@ def prod(
     initial: Any = NO_VALUE, where: Any = NO_VALUE,
 ) -> Traced:  # fmt: skip
     """``np.prod``."""
-    refuse_unless("prod", out=(out, _NONE), initial=(initial, (NO_VALUE,)), where=(where, _TRUE))
-    return _sum(b, "prod", a, axis, dtype, keepdims)
+    refuse_unless("prod", out=(out, _NONE), initial=(initial, (NO_VALUE,)))
+    return _sum(b, "prod", _where(b, "prod", a, where, 1), axis, dtype, keepdims)
 
 
 @function("nansum")
@@ -108,19 +125,34 @@ def nansum(
     return _sum(b, "sum", x, axis, dtype, keepdims)
 
 
-def _extremum(b: Builder, op: str, a: Any, axis: Any, keepdims: Any) -> Traced:
+def extremum(b: Builder, op: str, a: Any, axis: Any, keepdims: Any) -> Traced:
+    """The largest or smallest elements (``op`` is ``max`` or ``min``)."""
     x = array(b, a)
     _float_or_int(x, op)
     axes = axes_in(axis, x.type.ndim)
     _nonempty(op, x, axes)
     if x.type.dtype == BOOL:
         op = "any" if op == "max" else "all"
-    return _reduced(b, op, x, x.type.dtype, axes, _keep(keepdims))
+    return _reduced(b, op, x, x.type.dtype, axes, keep(keepdims))
 
 
 def _nonempty(name: str, x: Traced, axes: tuple[int, ...]) -> None:
     if any(x.type.shape[i] == 0 for i in axes):
         raise CannotCapture("operation-raises", f"{name} over an axis of size zero")
+
+
+def _with_initial(
+    b: Builder, op: str, ufunc: np.ufunc, a: Any, axis: Any, keepdims: Any, initial: Any, where: Any
+) -> Traced:
+    """The extremum of the elements and ``initial``, which stands for those that ``where=`` leaves out."""
+    x = array(b, a)
+    if type(initial) not in (int, float) or x.type.dtype.kind not in "iuf":
+        raise CannotCapture("unsupported-argument", f"{op} with initial=")
+    number = weak_as(initial, x.type.dtype)
+    if x.type.dtype.kind in "iu" and type(initial) is not int:
+        raise CannotCapture("unsupported-argument", f"{op} with initial=")
+    found = extremum(b, op, _where(b, op, x, where, number), axis, keepdims)
+    return ufuncs.emit(b, ufunc, [found, number])  # type: ignore[list-item]
 
 
 @function("max", "amax")
@@ -130,8 +162,11 @@ def max(
     where: Any = NO_VALUE,
 ) -> Traced:  # fmt: skip
     """``np.max``."""
-    refuse_unless("max", out=(out, _NONE), initial=(initial, (NO_VALUE,)), where=(where, _TRUE))
-    return _extremum(b, "max", a, axis, keepdims)
+    refuse_unless("max", out=(out, _NONE))
+    if initial is NO_VALUE:
+        refuse_unless("max", where=(where, _TRUE))
+        return extremum(b, "max", a, axis, keepdims)
+    return _with_initial(b, "max", np.maximum, a, axis, keepdims, initial, where)
 
 
 @function("min", "amin")
@@ -141,8 +176,11 @@ def min(
     where: Any = NO_VALUE,
 ) -> Traced:  # fmt: skip
     """``np.min``."""
-    refuse_unless("min", out=(out, _NONE), initial=(initial, (NO_VALUE,)), where=(where, _TRUE))
-    return _extremum(b, "min", a, axis, keepdims)
+    refuse_unless("min", out=(out, _NONE))
+    if initial is NO_VALUE:
+        refuse_unless("min", where=(where, _TRUE))
+        return extremum(b, "min", a, axis, keepdims)
+    return _with_initial(b, "min", np.minimum, a, axis, keepdims, initial, where)
 
 
 @function("ptp")
@@ -151,13 +189,13 @@ def ptp(b: Builder, a: Any, axis: Any = None, out: Any = None, keepdims: Any = N
     refuse_unless("ptp", out=(out, _NONE))
     if array(b, a).type.dtype == BOOL:
         raise CannotCapture("operation-raises", "ptp of booleans")
-    high, low = _extremum(b, "max", a, axis, keepdims), _extremum(b, "min", a, axis, keepdims)
+    high, low = extremum(b, "max", a, axis, keepdims), extremum(b, "min", a, axis, keepdims)
     return ufuncs.emit(b, np.subtract, [high, low])
 
 
 def _logical(b: Builder, op: str, a: Any, axis: Any, keepdims: Any) -> Traced:
     x = array(b, a)
-    return _reduced(b, op, x, BOOL, axes_in(axis, x.type.ndim), _keep(keepdims))
+    return _reduced(b, op, x, BOOL, axes_in(axis, x.type.ndim), keep(keepdims))
 
 
 @function("any")
@@ -166,8 +204,8 @@ def any_(
     b: Builder, a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE, *, where: Any = NO_VALUE
 ) -> Traced:
     """``np.any``."""
-    refuse_unless("any", out=(out, _NONE), where=(where, _TRUE))
-    return _logical(b, "any", a, axis, keepdims)
+    refuse_unless("any", out=(out, _NONE))
+    return _logical(b, "any", _where(b, "any", a, where, False), axis, keepdims)
 
 
 @function("all")
@@ -176,8 +214,8 @@ def all_(
     b: Builder, a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE, *, where: Any = NO_VALUE
 ) -> Traced:
     """``np.all``."""
-    refuse_unless("all", out=(out, _NONE), where=(where, _TRUE))
-    return _logical(b, "all", a, axis, keepdims)
+    refuse_unless("all", out=(out, _NONE))
+    return _logical(b, "all", _where(b, "all", a, where, True), axis, keepdims)
 
 
 _COUNT_IS_INT = isinstance(np.count_nonzero(np.ones(1)), int)  # a Python int before NumPy 2.4
@@ -186,16 +224,16 @@ _COUNT_IS_INT = isinstance(np.count_nonzero(np.ones(1)), int)  # a Python int be
 @function("count_nonzero")
 def count_nonzero(b: Builder, a: Any, axis: Any = None, *, keepdims: Any = False) -> Traced:
     """``np.count_nonzero``."""
-    if axis is None and not _keep(keepdims) and _COUNT_IS_INT:
+    if axis is None and not keep(keepdims) and _COUNT_IS_INT:
         raise CannotCapture("data-dependent-value", "count_nonzero returns a Python int")
     x = array(b, a)
-    return _reduced(b, "sum", Traced(cast(b, x, BOOL)), INT, axes_in(axis, x.type.ndim), _keep(keepdims))
+    return _reduced(b, "sum", Traced(cast(b, x, BOOL)), INT, axes_in(axis, x.type.ndim), keep(keepdims))
 
 
 def _arg(b: Builder, op: str, a: Any, axis: Any, keepdims: Any) -> Traced:
     x = array(b, a)
     _float_or_int(x, op)
-    keep = _keep(keepdims)
+    kept = keep(keepdims)
     if axis is None:
         if x.type.ndim != 1:
             flat = (
@@ -203,15 +241,15 @@ def _arg(b: Builder, op: str, a: Any, axis: Any, keepdims: Any) -> Traced:
             )
             _nonempty(op, Traced(flat), (0,))
             result = b.op(op, flat, axis=0, keepdims=False)
-            if keep and x.type.ndim:
+            if kept and x.type.ndim:
                 result = b.op("reshape", result, shape=(1,) * x.type.ndim)
-            return Traced(result, scalar=not keep or not x.type.ndim)
+            return Traced(result, scalar=not kept or not x.type.ndim)
         axis = 0
     if not x.type.ndim:
         raise CannotCapture("unsupported-argument", f"{op} of a rank-0 value along an axis")
     number = axis_in(axis, x.type.ndim)
     _nonempty(op, x, (number,))
-    return _reduced(b, op, x, x.type.dtype, number, keep)
+    return _reduced(b, op, x, x.type.dtype, number, kept)
 
 
 @function("argmax")
@@ -253,7 +291,7 @@ def mean(
     into = _accumulator(x, dtype, "mean")
     axes = axes_in(axis, x.type.ndim)
     _nonempty("mean", x, axes)
-    return _reduced(b, "mean", x, into, axes, _keep(keepdims))
+    return _reduced(b, "mean", x, into, axes, keep(keepdims))
 
 
 @function("average")
@@ -289,7 +327,7 @@ def _spread(
         raise CannotCapture("operation-raises", f"{op} warns of too few degrees of freedom")
     if x.type.dtype != into and op in ("var", "std") and into != FLOAT and x.type.dtype.kind != "f":
         raise CannotCapture("unsupported-argument", f"{op} of integers with a dtype")
-    return _reduced(b, op, x, into, axes, _keep(keepdims), correction=ddof)
+    return _reduced(b, op, x, into, axes, keep(keepdims), correction=ddof)
 
 
 @function("var")
@@ -329,6 +367,27 @@ def _matrix_trace(b: Builder, x: Any, /, *, offset: Any = 0, dtype: Any = None) 
     return trace(b, x, offset, -2, -1, dtype)
 
 
+@function("trapezoid")
+def trapezoid(b: Builder, y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Traced:
+    """``np.trapezoid``: the sum of the mean heights times the steps."""
+    heights = array(b, y)
+    place = axis_in(axis, heights.type.ndim)
+    step: Any = dx
+    if x is not None:
+        points = array(b, x)
+        if points.type.ndim != 1:
+            raise CannotCapture("unsupported-argument", "trapezoid along a grid of several dimensions")
+        step = diff(b, points)
+        step = reshape_to(b, step, tuple(-1 if i == place else 1 for i in range(heights.type.ndim)))
+    elif type(dx) not in (int, float):
+        raise CannotCapture("unsupported-argument", "trapezoid with a computed step")
+    lead = (slice(None),) * place
+    ahead = Traced(b.op("index", heights.node, key=(*lead, slice(1, None))))
+    behind = Traced(b.op("index", heights.node, key=(*lead, slice(None, -1))))
+    both = operators.binary(b, "*", step, operators.binary(b, "+", ahead, behind))
+    return sum(b, operators.binary(b, "/", both, 2.0), place)
+
+
 _REDUCED_BY: dict[np.ufunc, str] = {
     np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min", np.logical_or: "any",
     np.logical_and: "all",
@@ -355,4 +414,4 @@ def reduce_method(
         raise CannotCapture("unknown-function", f"{ufunc.__name__}.reduce")
     if name in ("sum", "prod"):
         return _sum(b, name, array_, axis, dtype, keepdims)
-    return (_extremum if name in ("max", "min") else _logical)(b, name, array_, axis, keepdims)
+    return (extremum if name in ("max", "min") else _logical)(b, name, array_, axis, keepdims)

@@ -380,6 +380,12 @@ def isin(
     return shape_of(element)
 
 
+@library("where")
+def where(condition: Any, x: Any, y: Any, /) -> Shape:
+    """The common shape."""
+    return together(condition, x, y)
+
+
 @library("clip", method=True)
 def clip(
     a: Any, a_min: Any = NO_VALUE, a_max: Any = NO_VALUE, out: Any = None, *, min: Any = NO_VALUE,

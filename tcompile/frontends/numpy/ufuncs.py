@@ -43,6 +43,7 @@ from tcompile.graph.types import DType
 ROWS: dict[np.ufunc, str] = {
     op.numpy: name for name, op in OPS.items() if op.kind == "pointwise" and isinstance(op.numpy, np.ufunc)
 }
+ROWS.update({np.fabs: "abs", np.conjugate: "positive"})  # of real floats
 # On booleans these ufuncs are other rows: the very same loops.
 _ON_BOOL = {"add": "logical_or", "multiply": "logical_and", "maximum": "logical_or", "minimum": "logical_and"}
 # Rows that are meant for floating operands; on others the ufunc stays a library call.
