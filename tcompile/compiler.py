@@ -82,10 +82,11 @@ def compile_region(
     except Exception as error:
         outcome = _our_bug(cache.name, region, values, error)
     broke = outcome.graph_break
-    if broke is not None and not broke.reason.silent:
-        if settings.fullgraph or broke.is_error:
+    if broke is not None:
+        if (settings.fullgraph and broke.reason.id != "compiled-by-itself") or broke.is_error:
             raise Unsupported(broke.full_text())
-        _note_break(cache, about, broke)
+        if not broke.reason.silent:
+            _note_break(cache, about, broke)
     captured = outcome.captured
     whole = captured.exit is None and region is cache.first
     stressed = config.stress_capture and captured.exit != region.start.offset

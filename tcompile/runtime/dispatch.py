@@ -262,7 +262,14 @@ def _is_followed(function: types.FunctionType) -> bool:
     name = function.__globals__.get("__name__")
     if type(name) is str and name.partition(".")[0] in ("tcompile", "tcompile_jupyter"):
         return False
-    return not function.__code__.co_filename.startswith(_LIBRARIES)
+    code = function.__code__
+    if code.co_filename.startswith(_LIBRARIES):
+        return False
+    # One that looks at its caller's frame must find it, and not ours.
+    return _LOOKS_AT_CALLERS.isdisjoint(code.co_names) and ("stacklevel",) not in code.co_consts
+
+
+_LOOKS_AT_CALLERS = frozenset(("_getframe", "currentframe", "stack", "getouterframes"))
 
 
 _rebuild_hook: list[Callable[[types.FunctionType, Settings], CompiledFunction]] = []
