@@ -65,7 +65,8 @@ def decode(code: types.CodeType) -> Decoded:
         [None] * len(instructions), any(i.opname == "PUSH_EXC_INFO" for i in instructions),
     )  # fmt: skip
     key = id(code)
-    _DECODED[key] = (weakref.ref(code, lambda _: _DECODED.pop(key, None)), decoded)
+    drop = _DECODED.pop  # by name here, for at exit the module's own names are gone first
+    _DECODED[key] = (weakref.ref(code, lambda _: drop(key, None)), decoded)
     return decoded
 
 

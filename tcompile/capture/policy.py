@@ -74,7 +74,7 @@ class error_on_graph_break:
             with self:
                 return function(*args, **kwargs)
 
-        set_treatment(inside, Treatment("policy", function, self.errors))
+        set_treatment(inside, Treatment("policy", flag=self.errors))
         return inside  # type: ignore[return-value]
 
     def __repr__(self) -> str:

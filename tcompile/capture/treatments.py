@@ -23,8 +23,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Treatment:
     """How calls of a function are captured.
 
-    ``replacement`` is the function that is followed instead, for ``substitute`` and ``policy``. ``flag`` says for the
-    first whether constants are folded, for the second whether breaks are errors.
+    ``replacement`` is the function that a ``substitute`` follows. ``flag`` says for that whether constants are folded,
+    and for a ``policy`` (a function that ``error_on_graph_break`` decorates) whether breaks are errors.
     """
 
     kind: Literal["allow", "disallow", "constant", "region", "substitute", "policy"]

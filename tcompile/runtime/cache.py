@@ -176,7 +176,8 @@ def function_cache(function: types.FunctionType, settings: Settings) -> Function
             _caches.move_to_end(key)
             return found[1]
         made = FunctionCache.of(function, settings)
-        _caches[key] = (weakref.ref(code, lambda _: _caches.pop(key, None)), made)
+        drop = _caches.pop  # by name here, for at exit the module's own names are gone first
+        _caches[key] = (weakref.ref(code, lambda _: drop(key, None)), made)
         if "<" not in function.__qualname__:
             name = (id(namespace), function.__qualname__, settings)
             if (old := _by_name.get(name)) not in (None, key):

@@ -238,7 +238,7 @@ def _follow(compile: CompileFunction, cache: FunctionCache, function: Any) -> An
         return function
     treatment = treatment_of(function)
     if treatment is not None and treatment.kind == "policy":
-        return error_on_graph_break(treatment.flag)(_follow(compile, cache, treatment.replacement))
+        return error_on_graph_break(treatment.flag)(_follow(compile, cache, vars(function)["__wrapped__"]))
     if not _is_followed(function) or (treatment is not None and treatment.kind != "region"):
         return function
     private = None

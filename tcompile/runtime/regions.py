@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from tcompile.backends.replay import Replay
 from tcompile.capture.entries import MISS, PLAIN
 from tcompile.config import config
-from tcompile.errors import BackendError, RecompileError, RecompileLimitError, StanceError
+from tcompile.errors import BackendError, InvalidArgument, RecompileError, RecompileLimitError, StanceError
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack, GuardFailed
 from tcompile.observe.userline import file_label
@@ -133,7 +133,7 @@ class Compiler:
                 _tell_failure(cache, entry, values)
         try:
             entry = self.compile(cache, region, values, reasons, self)
-        except (BackendError, StanceError) as error:
+        except (BackendError, InvalidArgument, StanceError) as error:
             if not config.suppress_errors:
                 raise
             warnings.warn(f"tcompile: {error}\n{cache.name} runs in plain Python.", stacklevel=5)

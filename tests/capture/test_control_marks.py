@@ -112,6 +112,9 @@ def test_a_marked_axis_that_is_fixed_is_an_error(f, line):
     assert line in str(caught.value) and "maybe_mark_dynamic" in str(caught.value)
     assert_same(compiled(marked(maybe_mark_dynamic, 5)), f(np.arange(5.0)))
     assert not compiled.breaks
+    tcompile.reset()
+    with tcompile.config.patch(suppress_errors=True), pytest.warns(UserWarning, match="mark_dynamic"):
+        assert_same(compiled(marked(mark_dynamic, 5)), f(np.arange(5.0)))
 
 
 @pytest.mark.parametrize("size", [0, 1])

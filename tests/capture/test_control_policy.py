@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 
 import pytest
 from differential import assert_same
 
 import tcompile
 from tcompile import error_on_graph_break
+from tcompile.capture import treatments
 from tcompile.capture.policy import breaks_are_errors
 from tcompile.errors import InvalidType, Unsupported
 
@@ -126,6 +129,20 @@ def test_an_error_inside_leaves_the_block():
         with pytest.raises((Unsupported, ValueError)):
             compiled(X)
         assert not breaks_are_errors()
+
+
+def test_decorated_functions_die():
+    def make():
+        @error_on_graph_break(True)
+        def again(v):
+            return again if v is None else v + 1
+
+        return again
+
+    before = len(treatments._table)
+    alive = weakref.ref(make())
+    gc.collect()
+    assert alive() is None and len(treatments._table) <= before
 
 
 def test_methods():

@@ -90,7 +90,7 @@ def call_under_policy(
     tx: Capture, function: Constant, treatment: Treatment, args: Sequence[Value], kwargs: Mapping[str, Value]
 ) -> Value:
     """A call of a decorated function."""
-    target = treatment.replacement
+    target = function.value.__wrapped__
     before, tx.break_is_error = tx.break_is_error, treatment.flag
     # Where the call breaks, what holds inside it is what counts: so it is not put back then.
     source = ConstantSource.of(getattr(target, "__qualname__", "function"), target)
