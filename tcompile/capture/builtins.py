@@ -22,6 +22,7 @@ from tcompile.capture.protocols import advance, attribute, has_attribute, iterat
 from tcompile.capture.sources import AttributeSource, ComputedSource, ConstantSource, ItemSource
 from tcompile.capture.special import call_special
 from tcompile.capture.values.array import ArrayValue
+from tcompile.capture.values.attributes import AttributesValue
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.callable import FunctionValue, IteratorValue, MethodValue, PartialValue
 from tcompile.capture.values.classes import answers_in_python, plain_constructor, plain_named_tuple
@@ -34,6 +35,7 @@ from tcompile.capture.values.container import (
     constant_of,
     finite,
 )
+from tcompile.capture.values.object import ObjectValue
 from tcompile.capture.values.scalar import ScalarValue, negative, read
 from tcompile.capture.values.sets import SetValue, collection
 from tcompile.frontends.base import CannotCapture
@@ -209,6 +211,8 @@ _TABLE[tuple] = _collect(tuple)
 def _dict(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     made = DictValue({})
     for arg in args:
+        if isinstance(arg, AttributesValue):
+            arg = arg.copy(tx)
         if isinstance(arg, DictValue):
             made.method(tx, "update", [arg], {})
             continue
@@ -483,6 +487,13 @@ def _hasattr(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) ->
     return Constant(has_attribute(tx, args[0], constant_of(args[1], "an attribute name")))
 
 
+@handles(vars)
+def _vars(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    if not isinstance(args[0], ObjectValue):
+        raise CannotCapture("unknown-function", "`vars`")
+    return attribute(tx, args[0], "__dict__")
+
+
 @handles(setattr, delattr)
 def _setattr(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     name = constant_of(args[1], "an attribute name")
@@ -543,7 +554,7 @@ _ARITY: dict[Any, tuple[int, int]] = {
     super: (0, 2), **{function: row[:2] for function, row in (OBJECT_FUNCTIONS | LIBRARY).items()},
     dict.fromkeys: (1, 2), tuple.__new__: (1, 2), callable: (1, 1),
     isinstance: (2, 2), types.MethodType: (2, 2),
-    issubclass: (2, 2), getattr: (2, 3), hasattr: (2, 2), setattr: (3, 3), delattr: (2, 2),
+    issubclass: (2, 2), getattr: (2, 3), hasattr: (2, 2), vars: (1, 1), setattr: (3, 3), delattr: (2, 2),
     functools.partial: (1, 9999), functools.reduce: (2, 3),
     **dict.fromkeys([*BINARY.values(), *COMPARE.values()], (2, 2)),
     **dict.fromkeys([operator.getitem, operator.is_, operator.contains], (2, 2)),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.values import scalar
 from tcompile.capture.values.array import ArrayValue
+from tcompile.capture.values.attributes import AttributesValue
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.callable import FunctionValue, IteratorValue
 from tcompile.capture.values.classes import lookup
@@ -367,6 +368,8 @@ def contains(tx: Capture, container: Value, item: Value) -> bool:
         return hashable(item, "a dict key") in container.keys
     if isinstance(container, SetValue):
         return container.holds(item)
+    if isinstance(container, AttributesValue):
+        return container.holds(tx, item)
     if isinstance(container, DictViewValue) and container.name == "keys":
         return contains(tx, container.owner, item)
     if isinstance(container, RangeValue):

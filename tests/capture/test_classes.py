@@ -602,3 +602,62 @@ def test_errors_of_attributes_are_python_s():
         assert str(got.value) == str(want.value)
 
 
+
+
+class Bag:
+    __slots__ = ("__dict__", "slot")
+
+    def __init__(self, **more):
+        self.slot = 1
+        self.__dict__.update(more)
+
+    @property
+    def p(self):
+        return 1
+
+
+def bags(a):
+    b = Bag(x=a, y=2)
+    d = b.__dict__
+    d["z"] = 3
+    b.w = a + 1
+    del d["y"]
+    return (
+        list(d), d["w"], "z" in d, len(d), d.get("q", 5), d.pop("z"), [*vars(b).items()],
+        dict(d), b.__dict__.copy(), sorted(vars(b)), b, bool(vars(Bag())), next(iter(d.values())), d.setdefault("n", 1), b.n,
+    )  # fmt: skip
+
+
+def test_the_dict_of_an_instance():
+    def f(a):
+        *found, b, empty, first, n, also = bags(a)
+        return found, vars(b), empty, first, n, also
+
+    whole(f)
+
+
+def test_the_dict_of_an_argument():
+    def f(o, a):
+        vars(o)["late"] = a
+        n = o.__dict__.get("n", 0)
+        o.__dict__["n"] = n + 1
+        return list(vars(o)), o.late + n, "gone" in o.__dict__
+
+    compiled = tcompile.compile(f, backend="eager", fullgraph=True)
+    got, want = Holder(), Holder()
+    for step in range(4):
+        if step == 2:
+            got.gone = want.gone = 1
+        a, b = compiled(got, X), f(want, X)
+        assert a[0] == b[0] and a[2] == b[2] and list(vars(got)) == list(vars(want)) and got.n == want.n
+        np.testing.assert_array_equal(a[1], b[1])
+
+
+def test_the_dict_past_descriptors_is_left_to_python():
+    def f(a):
+        b = Bag()
+        b.__dict__["p"] = 5
+        b.__dict__["slot"] = 6
+        return b.p, b.slot, vars(b), a + 1
+
+    assert tcompile.compile(f, backend="eager")(X)[:3] == (1, 1, {"p": 5, "slot": 6})

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.sources import AttributeSource, ConstantSource, ItemSource, Source
+from tcompile.capture.values.attributes import AttributesValue
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.callable import IteratorValue, MethodValue
 from tcompile.capture.values.classes import MISSING, bound, guard_definition, lookup
@@ -65,6 +66,8 @@ class ObjectValue(Value):
             return value
         if found is _CLASS:
             return tx.wrap_found(cls)
+        if name == "__dict__" and isinstance(found, types.GetSetDescriptorType) and self._has_dict:
+            return AttributesValue(self)
         if _is_data_descriptor(found) and not isinstance(found, types.MemberDescriptorType):
             get = self._descriptor_method(tx, name, found, "__get__")
             return get([self, tx.wrap_found(cls)])
@@ -208,6 +211,44 @@ class ObjectValue(Value):
         self.stored.pop(name, None)
         if self.value is not MISSING:
             self._deleted[name] = None
+
+    # The instance's dict, past the class. ``stored`` holds slots too, which are not in it.
+    def _in_dict(self, name: str) -> bool:
+        if _is_data_descriptor(lookup(self.cls, name)):
+            raise CannotCapture("unsupported-object", f"The attribute `{name}` of {self.describe()} is a descriptor.")
+        return self._holds(name, MISSING)
+
+    def own_names(self, tx: Capture) -> list[str]:
+        """The names in the instance's dict, in order, under a guard."""
+        found: list[str] = []
+        if self.source is not None:
+            found = list(vars(self.value))
+            held = tx.prologue.constant(tuple(found))
+            text = f"{self.source.text} has the attributes {found}"
+            tx.prologue.guard(self.source, f"tuple({{}}.__dict__) == {held}", text, "the same attributes")
+        names = [name for name in found if name not in self._deleted]
+        names += [name for name in self.stored if name not in names]
+        return [name for name in names if not isinstance(lookup(self.cls, name), types.MemberDescriptorType)]
+
+    def has_own(self, tx: Capture, name: str) -> bool:
+        """Whether the instance's dict has ``name``, under a guard."""
+        there = self._in_dict(name)
+        if self.source is not None and name not in self.stored and name not in self._deleted:
+            text = f"{name!r} in {self.source.text}.__dict__"
+            tx.decide(self.source, f"{name!r} in {{}}.__dict__", text, there)
+        return there
+
+    def own(self, tx: Capture, name: str) -> Value:
+        """What the instance's dict holds under ``name``, which is there."""
+        if name in self.stored:
+            return self.stored[name]
+        assert self.source is not None
+        return tx.wrap(vars(self.value)[name], ItemSource(AttributeSource(self.source, "__dict__"), name))
+
+    def store_own(self, tx: Capture, name: str, value: Value | None) -> None:
+        """Stores to the instance's dict; deletes where ``value`` is None."""
+        self._in_dict(name)
+        self.store_plainly(tx, name, value)
 
     def _put(self, tx: Capture, name: str, value: Value) -> None:
         tx.mutate(self)
