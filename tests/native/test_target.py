@@ -124,11 +124,11 @@ def test_code_that_is_dropped_gives_its_memory_back():
 
     if not Path("/proc/self/statm").exists():
         pytest.skip("the memory in use is read from /proc")
-    for count in (40, 320):  # the first ones fill caches
+    for count in (100, 480):  # the first ones fill caches
         before = resident()
         for i in range(count):
             native.load(f"define i32 @answer() {{ ret i32 {i} }}", ["answer"])
-    assert resident() - before < 1 << 20  # a linker that never goes keeps 3 MB
+    assert resident() - before < 5 << 19  # a linker that never goes keeps twice as much
 
 
 def test_code_outlives_its_linkers_turn():

@@ -8,6 +8,9 @@ No optimisation pipeline runs: the IR that codegen writes is already vectorised 
 would take longer than instruction selection. Only ``alwaysinline`` is obeyed. Symbols that the IR leaves
 open are bound when the code is linked (from ``symbols``, then from the process, the C library, libm and
 libmvec), so that the IR holds no addresses.
+
+llvmlite's objects free LLVM's memory and hold its locks in Python code, which a Ctrl-C would leave half-done. So the
+main thread, the only one that signals reach, lets another one do all that.
 """
 
 from __future__ import annotations
@@ -21,11 +24,12 @@ import sys
 import sysconfig
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from _thread import allocate_lock, start_new_thread
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, TypeVar
 
 from tcompile.errors import BackendError
 
@@ -61,6 +65,10 @@ _LIBRARIES_PER_LINKER = 16
 _lock = threading.Lock()
 _serial = itertools.count()
 _linker: Any = None
+_dropped: list[Any] = []  # trackers of code that is gone, to be closed where nothing interrupts
+_MANY = 64
+
+T = TypeVar("T")
 _live: weakref.WeakSet[Code] = weakref.WeakSet()
 
 
@@ -71,6 +79,33 @@ def _shared_library(name: str) -> ctypes.CDLL | None:
         return ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
     except OSError:
         return None
+
+
+def _uninterrupted(run: Callable[[], T]) -> T:
+    """What ``run`` returns or raises. Where the wait for it is interrupted, it ends all the same."""
+    if threading.current_thread() is not threading.main_thread():
+        return run()
+    done = allocate_lock()
+    values: list[T] = []
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            values.append(run())
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            done.release()
+
+    done.acquire()
+    try:
+        start_new_thread(work, ())
+    except RuntimeError:  # no thread to be had, as when the interpreter ends
+        return run()
+    done.acquire()
+    for error in errors:
+        raise error
+    return values[0]
 
 
 def immortal(value: Any) -> Any:
@@ -111,8 +146,14 @@ def _make_tools() -> _Tools:
 
 
 def _tools() -> _Tools:
-    with _lock:
+    if _make_tools.cache_info().currsize:
         return _make_tools()
+
+    def make() -> _Tools:
+        with _lock:
+            return _make_tools()
+
+    return _uninterrupted(make)
 
 
 def _next_library(tools: _Tools) -> tuple[Any, str]:
@@ -147,10 +188,15 @@ class Code:
     def __getitem__(self, name: str) -> int:
         return self.addresses[name]
 
+    def __del__(self) -> None:
+        _dropped.append(self._tracker)
+        if len(_dropped) >= _MANY:
+            _uninterrupted(_close_dropped)
+
     def assembly(self) -> str:
         """The assembly text of the module, made anew from the IR."""
         tools = _tools()
-        text: str = tools.machine_for(2).emit_assembly(_parse(tools, self.ir))
+        text: str = _uninterrupted(lambda: tools.machine_for(2).emit_assembly(_parse(tools, self.ir)))
         return text
 
     def __repr__(self) -> str:
@@ -183,11 +229,15 @@ def load(ir: str, exports: Sequence[str], symbols: Mapping[str, int] | None = No
     >>> ctypes.CFUNCTYPE(ctypes.c_int)(code["answer"])()
     42
     """
-    tools = _tools()
+    return _uninterrupted(lambda: _load(_tools(), ir, exports, symbols or {}, opt))
+
+
+def _load(tools: _Tools, ir: str, exports: Sequence[str], symbols: Mapping[str, int], opt: int) -> Code:
+    _close_dropped()
     try:
         image = tools.machine_for(opt).emit_object(_parse(tools, ir))
         builder = tools.llvm.JITLibraryBuilder().add_object_img(image).add_current_process()
-        for name, address in (symbols or {}).items():
+        for name, address in symbols.items():
             builder.import_symbol(name, address)
         for name in exports:
             builder.export_symbol(name)
@@ -197,6 +247,14 @@ def load(ir: str, exports: Sequence[str], symbols: Mapping[str, int] | None = No
     code = Code(ir, {name: tracker[name] for name in exports}, tracker)
     _live.add(code)
     return code
+
+
+def _close_dropped() -> None:
+    while _dropped:
+        try:
+            _dropped.pop().close()
+        except IndexError:  # another thread took it
+            break
 
 
 def keep_forever(code: Code) -> Code:
