@@ -343,7 +343,7 @@ def test_compiled(name, backend):
     len, np.sin, str.upper, X.sum, X.__add__, np.ndarray.__add__, operator.itemgetter(0), list[int],
     functools.lru_cache(base), np.frompyfunc(base, 1, 1), types.MethodType(np.sum, X), CallsBuiltin(),
     tcompile.disable(base),
-], ids=repr)  # fmt: skip
+], ids=lambda f: type(f).__name__)  # fmt: skip
 def test_passed_through(function):
     assert tcompile.compile(function) is function
 

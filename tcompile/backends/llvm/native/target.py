@@ -23,7 +23,6 @@ import re
 import sys
 import sysconfig
 import threading
-import weakref
 from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -64,12 +63,13 @@ _LIBRARIES_PER_LINKER = 16
 
 _lock = threading.Lock()
 _serial = itertools.count()
+_libraries = itertools.count()
 _linker: Any = None
-_dropped: list[Any] = []  # trackers of code that is gone, to be closed where nothing interrupts
-_MANY = 64
+# What keeps code loaded, by its number: here, where the cycle collector does not come upon it, until it is closed.
+_trackers: dict[int, Any] = {}
+_dropped: list[int] = []  # numbers of code that is gone, to be closed with the next load, where nothing interrupts
 
 T = TypeVar("T")
-_live: weakref.WeakSet[Code] = weakref.WeakSet()
 
 
 @cache
@@ -160,7 +160,7 @@ def _next_library(tools: _Tools) -> tuple[Any, str]:
     """A linker, and a name for a library in it. Libraries keep their linker."""
     global _linker
     with _lock:
-        serial = next(_serial)
+        serial = next(_libraries)
         if serial % _LIBRARIES_PER_LINKER == 0:
             _linker = tools.llvm.create_lljit_compiler(tools.machine_for(2), use_jit_link=True, suppress_errors=True)
         return _linker, f"tcompile.{serial}"
@@ -178,20 +178,19 @@ class Code:
     The addresses hold as long as this object lives; whoever calls one keeps the object.
     """
 
-    __slots__ = ("__weakref__", "_tracker", "addresses", "ir")
+    __slots__ = ("__weakref__", "_number", "addresses", "ir")
 
     def __init__(self, ir: str, addresses: Mapping[str, int], tracker: Any) -> None:
         self.ir = ir
         self.addresses = dict(addresses)
-        self._tracker = tracker
+        self._number = next(_serial)
+        _trackers[self._number] = tracker
 
     def __getitem__(self, name: str) -> int:
         return self.addresses[name]
 
-    def __del__(self) -> None:
-        _dropped.append(self._tracker)
-        if len(_dropped) >= _MANY:
-            _uninterrupted(_close_dropped)
+    def __del__(self, drop: Callable[[int], None] = _dropped.append) -> None:
+        drop(self._number)
 
     def assembly(self) -> str:
         """The assembly text of the module, made anew from the IR."""
@@ -244,17 +243,17 @@ def _load(tools: _Tools, ir: str, exports: Sequence[str], symbols: Mapping[str, 
         tracker = builder.link(*_next_library(tools))
     except RuntimeError as error:
         raise BackendError(f"LLVM does not take this module: {error}") from error
-    code = Code(ir, {name: tracker[name] for name in exports}, tracker)
-    _live.add(code)
-    return code
+    return Code(ir, {name: tracker[name] for name in exports}, tracker)
 
 
 def _close_dropped() -> None:
     while _dropped:
         try:
-            _dropped.pop().close()
+            tracker = _trackers.pop(_dropped.pop(), None)
         except IndexError:  # another thread took it
             break
+        if tracker is not None:
+            tracker.close()
 
 
 def keep_forever(code: Code) -> Code:
@@ -266,8 +265,8 @@ def keep_forever(code: Code) -> Code:
 @atexit.register
 def _keep_all() -> None:
     """A daemon thread may be inside any kernel while the interpreter ends, so none is unloaded then."""
-    for code in list(_live):
-        immortal(code)
+    immortal(dict(_trackers))
+    _trackers.clear()
 
 
 def machine() -> Machine:
