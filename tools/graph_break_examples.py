@@ -319,15 +319,23 @@ def f(x):
     ),
     "generator": Example(
         """\
-def f(x):  # here
-    for k in range(3):
-        yield x * k
+def steps(x):
+    try:
+        for k in range(3):
+            yield x * k
+    finally:
+        print("no more steps")
+
+def f(x):
+    return sum(steps(x))  # here
 """,
         """\
-def f(x):
+def steps(x):
     return [x * k for k in range(3)]
+
+def f(x):
+    return sum(steps(x))
 """,
-        call="list(f(x))",
     ),
     "recursion": Example(
         """\

@@ -180,7 +180,7 @@ _ROWS = [
     Reason("stress-break", "A break that config.stress_breaks asks for", "{detail}", (), silent=True),
     Reason(
         "internal-error", "Capture failed inside tcompile",
-        "{detail} This is a bug of tcompile's, and the function runs in plain Python.",
+        "{detail} This is a bug of tcompile's; the code runs in plain Python.",
         ("Please report it, with the function and this text.",),
     ),
 ]  # fmt: skip
@@ -223,6 +223,6 @@ class GraphBreak(Exception):
         lines = [f"{self.reason.headline} [{self.reason.id}]", f"  Why: {self.explanation}"]
         lines += [f"  Hint: {hint}" for hint in self.reason.hints]
         lines += ["", format_stack(self.stack), ""]
-        lines.append("tcompile.set_logs(graph_breaks=True) shows every graph break; without fullgraph=True")
-        lines.append("the function runs in plain Python instead of raising.")
+        lines.append("Without fullgraph=True this runs in plain Python, and capture goes on right after it;")
+        lines.append("tcompile.set_logs(graph_breaks=True) then shows every graph break.")
         return "\n".join(lines)

@@ -87,7 +87,10 @@ class _Attempts:
         stop: int | None = None
         for left in reversed(range(_MAX_ATTEMPTS)):
             tx = Capture(self.frontends, self.options, self.profile, Graph(self.name), self.code, self.namespace)
-            frame = RootFrame(tx, self.code, self.namespace, self.start, self.values, stop)
+            try:
+                frame = RootFrame(tx, self.code, self.namespace, self.start, self.values, stop)
+            except CannotCapture as error:  # bytecode that cannot be read
+                return Outcome(plain(tx, self.start, error.reason), _graph_break(tx, error)), False
             try:
                 try:
                     return Outcome(finish(tx, frame.run(), self.start.arity)), tx.used_floats
@@ -115,7 +118,7 @@ class _Attempts:
             if loop is not None or not clean:
                 return frame.step if loop is None else loop, broke
         assert broke is not None  # capture is told to stop only because of a break
-        if broke.reason.id == "unknown-function" and frame.leaves_a_block():
+        if broke.reason.id in ("unknown-function", "raises") and frame.goes_on():
             broke = GraphBreak("frame-step", broke.detail, broke.stack)
         return self._end(tx, frame, broke), broke
 

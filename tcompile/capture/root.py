@@ -132,9 +132,14 @@ class RootFrame(Frame):
         """The offset of the instruction that was not done."""
         return self.decoded.starts[self.at]
 
-    def leaves_a_block(self) -> bool:
-        """Whether the instruction calls something that the running frame holds: how ``with`` ends a block."""
-        slot = self.callee_slot()
+    def goes_on(self) -> bool:
+        """Whether the instruction only goes on with what the running frame holds.
+
+        The end of a ``with`` block calls what its start has left there; a loop takes the next item of its iterator; an
+        exception that was made is raised.
+        """
+        held = self.decoded.instructions[self.at].opname in ("FOR_ITER", "RAISE_VARARGS")
+        slot = self.callee_slot() if not held else len(self.stack) - 1 if self.stack else None
         source = self.stack[slot].source if slot is not None else None
         return isinstance(source, ParameterSource) and source.index >= self._first_slot
 

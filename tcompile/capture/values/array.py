@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.sources import Source
-from tcompile.capture.values.base import Value
+from tcompile.capture.values.base import Value, named
 from tcompile.capture.values.constant import Constant, integer
 from tcompile.frontends.base import CannotCapture, Frontend, Traced
 from tcompile.graph.ops import OPS
@@ -39,7 +39,7 @@ class ArrayValue(Value):
     def describe(self) -> str:
         """The type and, where there is one, the user's name."""
         kind = f"{'a scalar' if self.traced.scalar else 'an array'} of type {self.traced.type}"
-        return f"`{self.source.text}` ({kind})" if self.source is not None else kind
+        return named(self.source, kind)
 
     def export(self, tx: Capture) -> Any:
         """What it holds now."""

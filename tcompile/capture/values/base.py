@@ -18,6 +18,16 @@ if TYPE_CHECKING:
     from tcompile.capture.state import Capture
 
 
+def is_named(source: Source) -> bool:
+    """Whether a place has a name in the user's code: what lies on the frame's stack has none."""
+    return not source.text.startswith("<")
+
+
+def named(source: Source | None, kind: str) -> str:
+    """A value in a few words: its name, where it has one, and what it is."""
+    return f"`{source.text}` ({kind})" if source is not None and is_named(source) else kind
+
+
 class Value:
     """A Python object as capture sees it.
 
@@ -44,7 +54,7 @@ class Value:
     def describe(self) -> str:
         """The value in a few words, for break texts."""
         kind = type(self).__name__.removesuffix("Value").lower()
-        return f"`{self.source.text}`" if self.source is not None else f"a {kind}"
+        return f"`{self.source.text}`" if self.source is not None and is_named(self.source) else f"a {kind}"
 
     def export(self, tx: Capture) -> Any:
         """The value as a frontend takes it: plain Python with traced leaves."""

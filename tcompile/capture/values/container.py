@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.sources import Source
 from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import Unread, Value, settled
+from tcompile.capture.values.base import Unread, Value, named, settled
 from tcompile.capture.values.classes import answers_in_python, class_attribute, lookup
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
 from tcompile.frontends.base import CannotCapture
@@ -92,7 +92,7 @@ class SequenceValue(Value):
 
     def describe(self) -> str:
         """The kind and, where there is one, the user's name."""
-        return f"`{self.source.text}` (a {self.cls.__name__})" if self.source is not None else f"a {self.cls.__name__}"
+        return named(self.source, f"a {self.cls.__name__}")
 
     def export(self, tx: Capture) -> Any:
         """The same container of exported items."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.sources import AttributeSource, ConstantSource, ItemSource, Source
 from tcompile.capture.values.attributes import AttributesValue
-from tcompile.capture.values.base import Value
+from tcompile.capture.values.base import Value, named
 from tcompile.capture.values.callable import IteratorValue, MethodValue
 from tcompile.capture.values.classes import MISSING, bound, guard_definition, lookup
 from tcompile.capture.values.constant import Constant, IntegerValue
@@ -51,7 +51,7 @@ class ObjectValue(Value):
     def describe(self) -> str:
         """The class and, where there is one, the user's name."""
         kind = f"an object of class {self.cls.__qualname__}"
-        return f"`{self.source.text}` ({kind})" if self.source is not None else kind
+        return named(self.source, kind)
 
     # -- attributes ------------------------------------------------------------------------------------------------
     def attribute(self, tx: Capture, name: str) -> Value:
@@ -424,7 +424,7 @@ class OpaqueValue(Value):
 
     def describe(self) -> str:
         """The user's name and what it is."""
-        return f"`{self.source.text}` ({self.why})"
+        return named(self.source, self.why)
 
     def export(self, tx: Capture) -> Any:
         """Never goes into a graph."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.sources import Source
-from tcompile.capture.values.base import Unrebuildable, Value
+from tcompile.capture.values.base import Unrebuildable, Value, named
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import BuiltinMethod, DictViewValue, finite, hashable
 from tcompile.frontends.base import CannotCapture
@@ -54,7 +54,7 @@ class SetValue(Value):
 
     def describe(self) -> str:
         """The kind and, where there is one, the user's name."""
-        return f"`{self.source.text}` (a {self.cls.__name__})" if self.source is not None else f"a {self.cls.__name__}"
+        return named(self.source, f"a {self.cls.__name__}")
 
     def attribute(self, tx: Capture, name: str) -> Value:
         """A built-in method."""
