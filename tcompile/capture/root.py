@@ -135,10 +135,9 @@ class RootFrame(Frame):
     def goes_on(self) -> bool:
         """Whether the instruction only goes on with what the running frame holds.
 
-        The end of a ``with`` block calls what its start has left there; a loop takes the next item of its iterator; an
-        exception that was made is raised.
+        The end of a ``with`` block calls what its start has left there; an exception that was made is raised.
         """
-        held = self.decoded.instructions[self.at].opname in ("FOR_ITER", "RAISE_VARARGS")
+        held = self.decoded.instructions[self.at].opname == "RAISE_VARARGS"
         slot = self.callee_slot() if not held else len(self.stack) - 1 if self.stack else None
         source = self.stack[slot].source if slot is not None else None
         return isinstance(source, ParameterSource) and source.index >= self._first_slot

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import dis
 import itertools
-import linecache
+import sys
 import types
 from typing import TYPE_CHECKING
 
 from tcompile.config import config
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack
+from tcompile.observe.userline import file_line
 from tcompile.runtime.cache import FunctionCache, Region
 
 if TYPE_CHECKING:
@@ -71,9 +72,11 @@ def _result_text(code: types.CodeType, offset: int) -> str:
     name = dis.opname[code.co_code[offset]]
     place = next(itertools.islice(code.co_positions(), offset // 2, None), (None,) * 4)
     line, end_line, column, end_column = place
+    if name == "LOAD_ATTR" and code.co_code[offset + 1] & 1 and sys.version_info >= (3, 12):
+        return ""  # of a method, which is called before anything can start
     if name not in _GIVES_A_VALUE or line is None or line != end_line or column is None:
         return ""
-    text = linecache.getline(code.co_filename, line).encode()[column:end_column].decode(errors="replace").strip()
+    text = file_line(code.co_filename, line).encode()[column:end_column].decode(errors="replace").strip()
     if not text or len(text) > _LONGEST_TEXT:
         return ""
     return f"an item of {text}" if name == "FOR_ITER" else text
