@@ -88,7 +88,7 @@ class Config:
     max_instructions = Setting(
         10_000,
         "Bytecode instructions that one capture may follow, unrolled loops and called functions included;"
-        " beyond them the function runs in plain Python.",
+        " beyond them the graph ends, and a long loop is left to Python, its body compiled.",
         minimum=1,
     )
     suppress_errors = Setting(

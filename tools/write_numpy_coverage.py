@@ -30,7 +30,7 @@ Every public name of NumPy is one of three things in a compiled function.
   known without running anything (shapes, dtypes, views).
 - **call**: it stays one call of NumPy's own function inside the compiled code, and what is around it is fused. The
   results are NumPy's, bit for bit.
-- **break**: the function runs in plain Python from here on, for the reason that is stated
+- **break**: the graph ends here, for the reason that is stated, and the call runs in plain Python
   (see [graph breaks](graph_breaks.md)).
 
 A fused name whose arguments the kernels do not cover (complex numbers, `where=`, `initial=`, an unusual memory order)
