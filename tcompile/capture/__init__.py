@@ -5,7 +5,7 @@ whose graph is None where the frame runs in plain Python, and where capture stop
 ``GraphBreak`` that says where and why.
 
 ``driver`` is the way in; ``root`` is the frame in which a stretch starts and ends, and ``interpreter`` walks the
-bytecode, there and in the functions that it calls, over ``values``, each of which knows its place in ``sources``; checks collect
-in ``guards``; ``program`` turns the outcome into one generated function. This file imports nothing: the runtime needs
-only ``entries`` and ``dynamic`` until something is compiled.
+bytecode, there and in the functions that it calls, over ``values``, each of which knows its place in ``sources``;
+checks collect in ``guards``; ``program`` turns the outcome into one generated function. This file imports nothing: the
+runtime needs only ``entries`` and ``dynamic`` until something is compiled.
 """
