@@ -99,6 +99,7 @@ class FunctionCache:
     tops: dict[int, str] = field(default_factory=dict)  # by offset, what is on top of the stack there
     built: Host | None = None  # made as soon as capture asks where the frame can be resumed
     host: Host | None = None  # the same, once calls run in it
+    closed: set[int] = field(default_factory=set)  # offsets of gates where nothing can be captured any more
     resumable: bool = True
     profile: Profile = field(default_factory=Profile)
     breaks: list[GraphBreak] = field(default_factory=list)
@@ -142,6 +143,20 @@ class FunctionCache:
             start = Start(offset, analysis.cells, point.live, point.slots, point.maybe, top)
             found = self.regions[offset] = self.first if start == self.first.start else Region(start)
         return found
+
+    def open(self, offset: int) -> None:
+        """Lets captured code start at an instruction, unless nothing can be captured there any more."""
+        assert self.built is not None
+        gate = self.built.gates.get(offset)
+        if gate is not None and not gate and offset not in self.closed:
+            gate.append(offset)
+
+    def close(self, offset: int) -> None:
+        """Lets no captured code start at an instruction from now on."""
+        assert self.built is not None
+        self.closed.add(offset)
+        if offset in self.built.gates:
+            self.built.gates[offset].clear()
 
     def add(self, region: Region, entry: Entry) -> None:
         """Puts a new entry first."""

@@ -42,8 +42,8 @@ def host_of(cache: FunctionCache, code: types.CodeType, compiler: Compiler) -> H
                 cache.resumable = False
                 bus.emit(FellBack(function=cache.name, reason="cannot be resumed", detail=str(error)))
                 return None
-            _open(host, analysis.start)
             cache.built = host
+            cache.open(analysis.start)
         return cache.built
 
 
@@ -53,12 +53,12 @@ def open_gates(cache: FunctionCache, captured: Captured, region: Region) -> None
     assert captured.exit is not None and host is not None
     top = _result_text(cache.code, captured.exit)
     for handler in host.analysis.points[captured.exit].handlers:
-        _open(host, handler)
+        cache.open(handler)
     for offset in host.following(captured.exit):
         cache.tops.setdefault(offset, top)
-        _open(host, offset)
+        cache.open(offset)
     if captured.graph is None and captured.exit == region.start.offset and not captured.guards:
-        host.gates[captured.exit].clear()  # whatever comes, nothing can be captured here
+        cache.close(captured.exit)  # whatever comes, nothing can be captured here
 
 
 _GIVES_A_VALUE = (
@@ -83,9 +83,3 @@ def _result_text(code: types.CodeType, offset: int) -> str:
 
 
 _LONGEST_TEXT = 60
-
-
-def _open(host: Host, offset: int) -> None:
-    gate = host.gates.get(offset)
-    if gate is not None and not gate:
-        gate.append(offset)

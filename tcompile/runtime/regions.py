@@ -197,9 +197,7 @@ def _at_limit(cache: FunctionCache, region: Region, values: Sequence[Any]) -> No
     """What a miss means where no more is compiled: the first is told, and a place that is always missed is closed."""
     region.misses += 1
     if region.misses > _MISSES and cache.host is not None and region.misses > sum(e.hits for e in region.entries):
-        gate = cache.host.gates.get(region.start.offset)
-        if gate is not None:
-            gate.clear()
+        cache.close(region.start.offset)
     told = region.limit_warned and not cache.settings.fullgraph
     if told or all(entry.graph is None for entry in region.entries):
         return
