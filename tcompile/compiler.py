@@ -105,7 +105,7 @@ def compile_region(
             _note_break(cache, about, broke)
     route: tuple[bool, ...] = ()
     if captured.exit is not None and cache.built is not None:
-        cache.host = cache.built
+        cache.host = cache.host or cache.built
         open_gates(cache, captured, region)
         if captured.graph is not None:
             route = cache.built.route(captured.exit)

@@ -98,7 +98,8 @@ class FunctionCache:
     regions: dict[int, Region] = field(default_factory=dict)
     tops: dict[int, str] = field(default_factory=dict)  # by offset, what is on top of the stack there
     built: Host | None = None  # made as soon as capture asks where the frame can be resumed
-    host: Host | None = None  # the same, once calls run in it
+    host: Host | None = None  # the one that calls run in: ``built``, or one that has only the gates in use
+    quiet_calls: int = 0  # in the host, since a gate was last opened
     closed: set[int] = field(default_factory=set)  # offsets of gates where nothing can be captured any more
     resumable: bool = True
     profile: Profile = field(default_factory=Profile)
@@ -150,13 +151,16 @@ class FunctionCache:
         gate = self.built.gates.get(offset)
         if gate is not None and not gate and offset not in self.closed:
             gate.append(offset)
+            self.quiet_calls = 0
+            self.host = self.host and self.built
 
     def close(self, offset: int) -> None:
         """Lets no captured code start at an instruction from now on."""
         assert self.built is not None
         self.closed.add(offset)
-        if offset in self.built.gates:
-            self.built.gates[offset].clear()
+        for host in (self.built, self.host):
+            if host is not None and offset in host.gates:
+                host.gates[offset].clear()
 
     def add(self, region: Region, entry: Entry) -> None:
         """Puts a new entry first."""

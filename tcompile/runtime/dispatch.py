@@ -25,7 +25,7 @@ from tcompile.observe.events import CallTimed
 from tcompile.runtime import cache as caches
 from tcompile.runtime.binding import binder
 from tcompile.runtime.cache import Entry, FunctionCache, Settings, function_cache
-from tcompile.runtime.host import host_of
+from tcompile.runtime.host import host_of, settle
 from tcompile.runtime.regions import CompileFunction, Compiler, note_replay
 from tcompile.stance import DEFAULT, Stance, current
 
@@ -113,6 +113,7 @@ class CompiledFunction:
         host = cache.host
         if host is None:
             return function(*args, **kwargs)
+        settle(cache, self._compiler)
         return self._function_of(host.code)(*args, **kwargs)
 
     def _function_of(self, code: types.CodeType) -> types.FunctionType:

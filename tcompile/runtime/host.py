@@ -47,6 +47,26 @@ def host_of(cache: FunctionCache, code: types.CodeType, compiler: Compiler) -> H
         return cache.built
 
 
+def settle(cache: FunctionCache, compiler: Compiler) -> None:
+    """Counts a call in the host; after many without a new gate, calls run in a host that has only the open ones."""
+    cache.quiet_calls += 1
+    if cache.quiet_calls != _SETTLED or config.stress_breaks:
+        return
+    from tcompile.bytecode import build
+
+    with cache.lock:
+        full = cache.built
+        assert full is not None
+        used = [offset for offset, gate in full.gates.items() if gate]
+        host = build(full.analysis, lambda offset: compiler.enter(cache, offset), only=used)
+        for offset in used:
+            host.gates[offset].append(offset)
+        cache.host = host
+
+
+_SETTLED = 64
+
+
 def open_gates(cache: FunctionCache, captured: Captured, region: Region) -> None:
     """Lets captured code start wherever a gate is met next, once the frame has gone on at the end of a stretch."""
     host = cache.built

@@ -247,3 +247,20 @@ def test_effects_around_a_break_happen_once_and_in_order():
         events.clear()
         np.testing.assert_array_equal(compiled(X, got), value)
         assert events == told and got.total == want.total == 11
+
+
+def test_a_host_that_has_settled_opens_again():
+    def f(x, n):
+        print(end="")
+        y = x * 2
+        if n > 3:
+            print(end="")
+            y = y + 1
+            print(end="")
+        return y - n
+
+    compiled = tcompile.compile(f, backend="eager")
+    for n in [1] * 70 + [5] * 70 + [1, 5, 2]:
+        np.testing.assert_array_equal(compiled(X, n), f(X, n))
+    assert len(reasons(compiled)) == 3 and compiled.cache.host is not compiled.cache.built
+    assert set(compiled.cache.host.gates) < set(compiled.cache.built.gates)
