@@ -80,6 +80,9 @@ none:
 
 EXPRESSIONS = _table("""\
 vec:
+    np.roll(<vec>, <int>)  np.diff(<vec>, prepend=<int>)  np.flip(<vec>)  (<vec> * 1.0).clip(<int>)  (<vec> & <vec>)
+    (<vec> @ <vec>) * x  np.where(<bool>, <vec>, x)  <vec>.round()  np.add.reduce([<vec>, <vec>])  (<vec> != <vec>)
+    (<vec> / <vec>)  (1 / <vec>)  np.log(<vec>)  (<vec> // <vec>)  (<vec> % <vec>)  np.sqrt(<vec>)
     (<vec> + <vec>)  (<vec> - <vec>)  (<vec> * <int>)  (<vec> + <float>)  (<vec> * <float>)  (<vec> / 2)  (-<vec>)
     abs(<vec>)  np.maximum(<vec>, <vec>)  np.where(<vec> > <int>, <vec>, <vec>)  (<vec> + <sca>)  (<vec> > <vec>)
     (<vec> == <int>)  <vec>.astype(np.float32)  <vec>.astype('i8')  <vec>[::-1]  <vec>.copy()  <mat>[0]  <mat>[-1]
@@ -111,6 +114,7 @@ arr:
     np.outer(<vec>, <vec>)  np.arange(<int> % 4)  <vec>[<vec> > 0]  (<mat> @ <vec>)  <vec>[:, None]  <vec>[::2]
     np.sort(<vec>)  np.argmax(<mat>, axis=0)  np.tile(<vec>, 2)  <mat>.swapaxes(0, 1)  <vec>.view()
 int:
+    len(locals())  sys._getframe().f_lineno  sys.exc_info()[0] is None  sum(map(len, <vecs>))
     (<int> + <int>)  (<int> - <int>)  (<int> * 3 % 11)  (<int> // 2)  (<int> % 3)  (-<int>)  abs(<int>)  len(<ints>)
     len(<vecs>)  <arr>.ndim  <arr>.size  <vec>.shape[0]  min(<int>, <int>)  max(<int>, <int>)  int(<bool>)
     (<int> if <bool> else <int>)  pick(<bool>, <int>, <int>)  (<int> & 3)  ((<int> << 1) % 16)  sum(range(<int> % 4))
@@ -138,6 +142,7 @@ bool:
     <str>.startswith('a')  (<box.> is <box.>)  (<tab.> is table)  (<int> not in <ints>)  (type(<any>) is int)
     bool(<box>)  (<bool> is True)  (Colour(1) is Colour.RED)  (Frozen(<int>) == Frozen(1))
 str:
+    ','.join(sorted(locals()))  str(sys.exc_info()[1])[:9]  f"{<vec>.sum()}"[:5]
     (<str> + <str>)[:8]  f'{<int>}-{<str>!r:>4}'[:9]  f'{<float>:.2f}'  str(<int>)  '-'.join(['a', <str>])[:9]
     <str>.upper()  <str>[::-1]  <str>[:1]  (<str> if <bool> else <str>)  ('%s' % <int>)  '{}{}'.format(<int>, <bool>)
     repr(<int>)  type(<any>).__name__  f'{<box>}'[:3]  f'{<ints>}'[:9]  f'{<vec>.dtype}{<vec>.shape}'  (<str> * 2)[:4]
@@ -182,6 +187,8 @@ cond:
     <bool>  <bool>  <bool>  <int>  <ints>  <box>  <sca> > <int>  (<vec> > 0).any()  <vec>.sum() > <int>
     (<vec> == <vec>).all()  <str>  <vec> is not None  len(<vecs>) > 1
 any:
+    Watched(LOG, <int>)  Watched(LOG, <int>)  map(<fun>, <vecs>)  iter(<vecs>)  <fun>  zip(<ints>, <vecs>)
+    <gen>(<vec>, 2)
     <int>  <float>  <bool>  <str>  <vec>  <vec>  <vec>  <mat>  <sca>  <arr>  <ints>  <vecs>  <tab>  <set>  <tup>
     <box>  None  (<any>, <any>)  [<any>, <any>]  Slotted(<any>)  Data(<any>, <int>)  Frozen(<int>)  Colour.BLUE
     Point(<any>)  slice(<int>, None)  (<any>, [<any>])  <vec>.shape  <vec>.dtype  range(<int>)  1j  b'xy'  ...  flag
@@ -193,6 +200,7 @@ error:
     ValueError(<str>)  Oops(<int>)  Worse(<any>)  KeyError(<int>)  TypeError  IndexError('i')  ZeroDivisionError()
     StopIteration(<int>)
 caught:
+    RuntimeWarning  (FloatingPointError, RuntimeWarning)  UnboundLocalError
     ValueError  Oops  Worse  (KeyError, IndexError)  Exception  Exception  TypeError  ArithmeticError
     (ValueError, TypeError)  LookupError  (Oops, StopIteration)  NameError
 """)
@@ -226,6 +234,8 @@ box:
 
 STATEMENTS = _weighted("""\
 # names
+1 <any!a> = Watched(LOG, <int>)
+1 <any=> = None
 9 <vec!a> = <vec>
 3 <int!a> = <int>
 2 <float!a> = <float>
@@ -423,6 +433,14 @@ STATEMENTS = _weighted("""\
       case <str!a>:
           <block>
 # loops
+1 for <str!a> in <tab.>:
+      <loop>
+1 for <int!a> in <ints.>:
+      if len(<ints.>) > 5:
+          break
+      <loop>
+1 for <vec!a>, <vec!b> in itertools.pairwise(<vecs>[:4]):
+      <loop>
 3 for <int!a> in range(<int> % 4):
       <loop>
 1 for <int!a> in range(3):
@@ -546,6 +564,21 @@ STATEMENTS = _weighted("""\
 1 <any!a> = undefined
 1 <any!a> = table['nothing']
 # with
+2 with np.errstate(all='raise'):
+      <block>
+1 with np.errstate(divide='raise', invalid='warn'):
+      <vec!a> = <vec> / <vec>
+      <block>
+1 with warnings.catch_warnings():
+      warnings.simplefilter('error')
+      <block>
+1 try:
+      with np.errstate(all='raise'):
+          <block>
+          <vec!a> = <vec> / <vec>
+          <block>
+  except FloatingPointError as <e>:
+      LOG.append(str(<e>))
 2 with Scope(LOG, <str>):
       <block>
 2 with Scope(LOG, 'sw', <caught>) as <any!a>:

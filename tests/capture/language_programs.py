@@ -25,7 +25,7 @@ from .language_grammar import AWAITS, BREAKS, EXPRESSIONS, LEAVES, NUMBER_BREAKS
 from .language_world import WORLD
 
 KINDS = tuple(kind for kind in LEAVES if kind != "none")
-DTYPES = ("f8", "f8", "f8", "f4", "i8", "i8", "i4", "u1", "?")
+DTYPES = ("f8", "f8", "f8", "f4", "i8", "i8", "i4", "u1", "?", "f8", "f8", "i8", "f2", "c16")
 NAME = "<program>"  # the file name of programs
 GLOBALS = "G_INT, G_STATE, G_VEC"  # what every function may assign to
 

@@ -16,6 +16,8 @@ import functools
 import itertools
 import math
 import operator
+import sys
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -153,6 +155,17 @@ class Frozen:
 
     p: Any
     q: Any = 2
+
+
+class Watched:
+    """An object that tells when it goes."""
+
+    def __init__(self, log: list[Any], tag: Any) -> None:
+        self.log = log
+        self.tag = tag
+
+    def __del__(self) -> None:
+        self.log.append(("gone", self.tag))
 
 
 class Point(NamedTuple):
@@ -351,12 +364,13 @@ def call(function: Any, *args: Any) -> Any:
 
 WORLD: dict[str, Any] = {
     "np": np, "math": math, "operator": operator, "functools": functools, "itertools": itertools, "copy": copy,
-    "collections": collections, "contextlib": contextlib, "tcompile": tcompile,
+    "collections": collections, "sys": sys, "warnings": warnings, "contextlib": contextlib, "tcompile": tcompile,
     **{
         thing.__name__: thing
         for thing in (
-            Oops, Worse, Box, Deep, Slotted, Data, Frozen, Point, Colour, Scope, managed, logged, helper, pick, gather,
-            numbers, guarded, later, asynchronous, eventually, note, write, double, echo, raising, opaque, poke, call,
+            Oops, Worse, Box, Deep, Slotted, Data, Frozen, Watched, Point, Colour, Scope, managed, logged, helper, pick,
+            gather, numbers, guarded, later, asynchronous, eventually, note, write, double, echo, raising, opaque, poke,
+            call,
         )
     },
 }  # fmt: skip

@@ -24,7 +24,8 @@ def same(f, *args):
             waiting.extend([a for a in args for _ in (0, 1)])  # a plain call and a compiled one
         return [a.copy() if a is X else a for a in waiting.pop(0)]
 
-    check(f, make, backends=("eager",), calls=2 * len(args))
+    with tcompile.config.patch(stress_capture=True):
+        check(f, make, backends=("eager",), calls=2 * len(args))
 
 
 def test_a_variable_that_an_earlier_round_deleted():
@@ -44,3 +45,20 @@ def test_a_variable_that_an_earlier_round_deleted():
 
     for f in (deletes, moves):
         same(f, (X, 1), (X, 2), (X, 3))
+
+
+def test_a_closure_variable_that_an_earlier_round_deleted():
+    def f(a, n):
+        for i in range(n):
+            opaque(i)
+            del a
+        return lambda: a
+
+    def calls(a, n):
+        try:
+            return f(a, n)()
+        except NameError as error:
+            return str(error)
+
+    same(calls, (X, 0), (X, 1), (X, 2), (X, 3))
+    same(f, (X, 2), (X, 3))

@@ -164,8 +164,7 @@ def _store_deref(f: Frame, i: dis.Instruction) -> None:
 
 @handler("DELETE_DEREF")
 def _delete_deref(f: Frame, i: dis.Instruction) -> None:
-    f.cells[i.argval].get(i.argval)
-    f.cells[i.argval].set(None)
+    f.cells[i.argval].delete(i.argval)
 
 
 def push_callable(f: Frame, value: Value) -> None:

@@ -63,6 +63,13 @@ class Cell(Value):
         self.tx.mutate(self)
         self.value = value
 
+    def delete(self, name: str) -> None:
+        """Unbinds the variable. Raises CannotCapture where plain Python would raise NameError."""
+        self.get(name)
+        if self.source is not None and self.value is self._found:
+            self.tx.prologue.load(self._contents)  # an entry is missed where the variable has no value
+        self.set(None)
+
     def shell(self, program: Rebuilder) -> str:
         """An unbound variable."""
         return f"{program.constant(types.CellType)}()"
