@@ -187,7 +187,7 @@ cond:
     <bool>  <bool>  <bool>  <int>  <ints>  <box>  <sca> > <int>  (<vec> > 0).any()  <vec>.sum() > <int>
     (<vec> == <vec>).all()  <str>  <vec> is not None  len(<vecs>) > 1
 any:
-    Watched(LOG, <int>)  Watched(LOG, <int>)  map(<fun>, <vecs>)  iter(<vecs>)  <fun>  zip(<ints>, <vecs>)
+    map(<fun>, <vecs>)  iter(<vecs>)  <fun>  zip(<ints>, <vecs>)
     <gen>(<vec>, 2)
     <int>  <float>  <bool>  <str>  <vec>  <vec>  <vec>  <mat>  <sca>  <arr>  <ints>  <vecs>  <tab>  <set>  <tup>
     <box>  None  (<any>, <any>)  [<any>, <any>]  Slotted(<any>)  Data(<any>, <int>)  Frozen(<int>)  Colour.BLUE
@@ -234,7 +234,6 @@ box:
 
 STATEMENTS = _weighted("""\
 # names
-1 <any!a> = Watched(LOG, <int>)
 1 <any=> = None
 9 <vec!a> = <vec>
 3 <int!a> = <int>

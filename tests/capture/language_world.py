@@ -157,17 +157,6 @@ class Frozen:
     q: Any = 2
 
 
-class Watched:
-    """An object that tells when it goes."""
-
-    def __init__(self, log: list[Any], tag: Any) -> None:
-        self.log = log
-        self.tag = tag
-
-    def __del__(self) -> None:
-        self.log.append(("gone", self.tag))
-
-
 class Point(NamedTuple):
     """A named tuple."""
 
@@ -368,7 +357,7 @@ WORLD: dict[str, Any] = {
     **{
         thing.__name__: thing
         for thing in (
-            Oops, Worse, Box, Deep, Slotted, Data, Frozen, Watched, Point, Colour, Scope, managed, logged, helper, pick,
+            Oops, Worse, Box, Deep, Slotted, Data, Frozen, Point, Colour, Scope, managed, logged, helper, pick,
             gather, numbers, guarded, later, asynchronous, eventually, note, write, double, echo, raising, opaque, poke,
             call,
         )
