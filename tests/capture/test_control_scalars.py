@@ -37,12 +37,17 @@ def booleans(a):
     return bool(a[0, 0]), bool(a.any()), a.any().item()
 
 
+def comparisons(a):
+    s, k = a.mean().item(), int(a.argmax())
+    return s < 1, s >= 0.5, 2.0 > s, s == s, s != 0, k > 3, 11 == k, k != k, k <= 2**62, [s < a.max().item()]
+
+
 def in_arrays(a):
     s = a.sum().item()
     return np.array([s, 1.0, 2]), np.where(a > 0, s, a), np.clip(a, None, s), s
 
 
-@pytest.mark.parametrize("f", [arithmetic, item, returned, integers, booleans, in_arrays])
+@pytest.mark.parametrize("f", [arithmetic, item, returned, integers, booleans, comparisons, in_arrays])
 def test_captured_whole(f):
     whole(f)
 
@@ -124,6 +129,14 @@ def test_huge_ints_and_nans():
     lambda a: [1, 2] * int(a.argmin() + 1),
     lambda a: list(range(int(a.argmax() % 4))),
     lambda a: a.sum().item() is None,
+    lambda a: int(a.argmax()) < 2**70,
+    lambda a: int(a.argmax()) < 2.5,
+    lambda a: 0 < a.sum().item() < 30,
+    lambda a: bool(a[0, 0]) < True,
+    lambda a: a[:, int(a.argmax()) > 3],
+    lambda a: a * (a.sum().item() > 3),
+    lambda a: (a * np.nan).sum().item() == (a * np.nan).sum().item(),
+    lambda a: ((a * np.nan).sum().item() < 3, (a / 0).sum().item() > 1e308),
     lambda a: a.sum().item() == "text",
     lambda a: (a.sum().item() == 3, a.sum().item() < 1e9),
     lambda a: max(a.sum().item(), 3.0) + a,

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 _DTYPES = {float: "float64", int: "int64", bool: "bool"}
 _WITH_INTEGERS = ("+", "-", "*", "/", "<", "<=", "==", "!=", ">", ">=")
 _FLOATS = {"+": "add", "-": "subtract", "*": "multiply"}
+_COMPARE = {
+    "<": "less", "<=": "less_equal", "==": "equal", "!=": "not_equal", ">": "greater", ">=": "greater_equal",
+}  # fmt: skip
 _EXACT = 1 << 53  # ints up to here are floats
 
 
@@ -107,6 +110,11 @@ def _number(tx: Capture, node: Node, cls: type) -> ScalarValue:
 def combine(tx: Capture, sign: str, left: Value, right: Value) -> Value:
     """``left sign right`` where one side at least is such a number and no side is an array."""
     operands = [_float_operand(tx, side) for side in (left, right)]
+    if sign in _COMPARE:
+        if None in operands:
+            operands = [_int_operand(side) for side in (left, right)]
+        if None not in operands:
+            return _number(tx, tx.builder.op(_COMPARE[sign], *operands), bool)
     divides = sign == "/" and isinstance(right, Constant) and bool(right.value)
     if None in operands or not (sign in _FLOATS or divides):
         what = f"{left.describe()} {sign} {right.describe()}"
@@ -121,6 +129,15 @@ def negative(tx: Capture, sign: str, value: ScalarValue) -> Value:
     if sign == "+":
         return value
     return _number(tx, tx.builder.op("abs" if sign == "abs" else "negative", value.array.traced.node), float)
+
+
+def _int_operand(value: Value) -> Any:
+    """The operand of a comparison of integers; None where the number may be none, or too large."""
+    if isinstance(value, ScalarValue) and value.cls is int:
+        return value.array.traced.node
+    if isinstance(value, Constant) and type(value.value) is int and abs(value.value) < 1 << 63:
+        return value.value
+    return None
 
 
 def _float_operand(tx: Capture, value: Value) -> Any:
