@@ -92,17 +92,19 @@ class Host:
         gates: by original offset.
         targets: original offsets that a region may resume at.
         returned: the bits that lead to a return.
+        every: whether it was built with gates at every point.
     """
 
     def __init__(
         self, analysis: Analysis, code: types.CodeType, gates: dict[int, Gate], routes: dict[int, tuple[bool, ...]],
-        returned: tuple[bool, ...],
+        returned: tuple[bool, ...], every: bool,
     ) -> None:  # fmt: skip
         self.analysis = analysis
         self.code = code
         self.gates = gates
         self.targets = frozenset(routes)
         self.returned = returned
+        self.every = every
         self._routes = routes
 
     def route(self, offset: int) -> tuple[bool, ...]:
@@ -156,7 +158,7 @@ def build(
             ``extras`` is None, or has KEEP, UNBOUND or a value for each fast local that is no cell.
         every: gates at every point, and not only where a capture has a reason to start.
         only: of these gates, those at these offsets, for code that runs faster where nothing starts. Targets and
-            routes are the same as without it.
+            routes are the same as without it, for the same ``every``.
 
     What ``call`` gives lives as long as the code does, and code objects take no part in garbage collection: it should
     not itself keep the host's code alive.
@@ -174,6 +176,7 @@ class _Builder:
         self.analysis = analysis
         self.stream = analysis.stream
         self.call = call
+        self.every = every
         self.choose(every)
         points = analysis.points
         begin = self.stream.begin
@@ -612,7 +615,7 @@ class _Builder:
         routes = {
             point.offset: self.route(number) for number, point in enumerate(self.target_points, 1)
         }
-        return Host(analysis, changed, gates, routes, self.route(0))
+        return Host(analysis, changed, gates, routes, self.route(0), self.every)
 
     def route(self, leaf: int) -> tuple[bool, ...]:
         return tuple(bool(leaf >> bit & 1) for bit in range(self.bits - 1, -1, -1))

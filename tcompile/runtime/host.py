@@ -50,7 +50,7 @@ def host_of(cache: FunctionCache, code: types.CodeType, compiler: Compiler) -> H
 def settle(cache: FunctionCache, compiler: Compiler) -> None:
     """Counts a call in the host; after many without a new gate, calls run in a host that has only the open ones."""
     cache.quiet_calls += 1
-    if cache.quiet_calls != _SETTLED or config.stress_breaks:
+    if cache.quiet_calls != (_SETTLED_UNDER_STRESS if config.stress_breaks else _SETTLED):
         return
     from tcompile.bytecode import build
 
@@ -58,13 +58,14 @@ def settle(cache: FunctionCache, compiler: Compiler) -> None:
         full = cache.built
         assert full is not None
         used = [offset for offset, gate in full.gates.items() if gate]
-        host = build(full.analysis, lambda offset: compiler.enter(cache, offset), only=used)
+        host = build(full.analysis, lambda offset: compiler.enter(cache, offset), every=full.every, only=used)
         for offset in used:
             host.gates[offset].append(offset)
         cache.host = host
 
 
 _SETTLED = 64
+_SETTLED_UNDER_STRESS = 2
 
 
 def open_gates(cache: FunctionCache, captured: Captured, region: Region) -> None:

@@ -264,3 +264,18 @@ def test_a_host_that_has_settled_opens_again():
         np.testing.assert_array_equal(compiled(X, n), f(X, n))
     assert len(reasons(compiled)) == 3 and compiled.cache.host is not compiled.cache.built
     assert set(compiled.cache.host.gates) < set(compiled.cache.built.gates)
+
+
+def test_a_host_that_was_built_under_stress_settles_with_its_own_targets():
+    def f(x, n):
+        y = x * 2
+        for i in range(n):
+            y = (y + i) * x
+        return y - n
+
+    compiled = tcompile.compile(f, backend="eager")
+    with tcompile.config.patch(stress_breaks=3):
+        np.testing.assert_array_equal(compiled(X, 2), f(X, 2))
+    for n in [2] * 70 + [3]:
+        np.testing.assert_array_equal(compiled(X, n), f(X, n))
+    assert compiled.cache.host is not compiled.cache.built
