@@ -170,6 +170,9 @@ def build(
 
 
 class _Builder:
+    gated: list[int]
+    targets: list[int]
+
     def __init__(
         self, analysis: Analysis, call: Callable[[int], Callable[..., Any]], every: bool, only: Collection[int] | None
     ) -> None:

@@ -52,7 +52,7 @@ def test_a_closure_variable_that_an_earlier_round_deleted():
         for i in range(n):
             opaque(i)
             del a
-        return lambda: a
+        return lambda: a  # noqa: F821
 
     def calls(a, n):
         try:
