@@ -24,6 +24,7 @@ class Profile:
     open_axes: dict[str, set[int]] = field(default_factory=dict)
     open_numbers: set[str] = field(default_factory=set)
     floats_open: bool = True
+    results: dict[Any, tuple[Any, ...]] = field(default_factory=dict)  # of calls assumed constant, and what they hold
 
     def axes(
         self, place: str, shape: tuple[int, ...], dynamic: bool | None, marks: Mapping[int, Mark] = NO_MARKS

@@ -326,6 +326,23 @@ def test_constant_results_are_asked_for_once():
     broken_by(lambda a: a * SETTINGS.get(a.sum()), "data-dependent-value", "whose result is to be constant")
 
 
+def test_constant_results_are_kept_when_capture_stops_and_compiles_again():
+    def f(a):
+        k = SETTINGS.get("order")
+        b = a * k
+        tcompile.graph_break()
+        return b + SETTINGS.get("order") + SETTINGS.get("other", default=1)
+
+    SETTINGS.read = 0
+    compiled = tcompile.compile(f)
+    for a in (X, X[0], X.astype("f4")):
+        assert_same(compiled(a), a * 3 + 3 + 1)
+    assert SETTINGS.read == 2
+    tcompile.reset()
+    compiled(X)
+    assert SETTINGS.read == 4
+
+
 def test_constant_results_of_every_kind():
     table = np.arange(4.0)
 

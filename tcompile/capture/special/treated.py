@@ -66,11 +66,21 @@ def _constant(
 ) -> Value:
     plain = [_object(tx, arg, function) for arg in args]
     named = {key: _object(tx, value, function) for key, value in kwargs.items()}
-    try:
-        result = function.value(*plain, **named)
-    except Exception as error:
-        raise CannotCapture("operation-raises", f"{type(error).__name__}: {error}") from error
+    key = (id(function.value), *map(_same, plain), *((name, _same(value)) for name, value in named.items()))
+    held = tx.profile.results.get(key)  # capture may come here more than once
+    if held is None:
+        try:
+            result = function.value(*plain, **named)
+        except Exception as error:
+            raise CannotCapture("operation-raises", f"{type(error).__name__}: {error}") from error
+        held = tx.profile.results[key] = (result, function.value, plain, named)
+    result = held[0]
     return tx.wrap(result, ConstantSource.of(f"{_name(function)}()", result))
+
+
+def _same(value: Any) -> Any:
+    """What tells arguments apart: the text of a literal, the identity of everything else."""
+    return (type(value), repr(value)) if type(value) in _LITERALS else id(value)
 
 
 def _object(tx: Capture, value: Value, function: Constant) -> Any:
