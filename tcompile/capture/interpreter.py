@@ -23,6 +23,7 @@ from tcompile.capture.values.callable import Cell, FunctionValue
 from tcompile.config import config
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Location
+from tcompile.graph.verify import user_line
 from tcompile.observe.events import UserLine
 from tcompile.observe.userline import file_line
 
@@ -177,18 +178,15 @@ class Frame:
             line = (place.lineno if place else None) or self.code.co_firstlineno
             known = self.decoded.locations[at] = Location(
                 self.code.co_filename, line, place.col_offset if place else None,
-                place.end_col_offset if place and place.end_lineno == line else None, self.code.co_name,
+                place.end_col_offset if place else None, self.code.co_name,
                 file_line(self.code.co_filename, line).strip(),
+                place.end_lineno if place and place.end_lineno and place.end_lineno > line else 0,
             )  # fmt: skip
         return known
 
     def user_line(self) -> UserLine:
         """The line being executed."""
-        where = self.location(max(self.at - 1, 0))
-        return UserLine(
-            file=where.file, line=where.line, column=where.column, end_column=where.end_column,
-            function=where.function, text=where.text,
-        )  # fmt: skip
+        return user_line(self.location(max(self.at - 1, 0)))
 
     # -- names -------------------------------------------------------------------------------------------------------
     def load_global(self, name: str) -> Value:

@@ -40,7 +40,7 @@ from tcompile.graph import Graph, Node, ScalarType, SymInt, TensorType
 from tcompile.graph.ops import OPS
 from tcompile.graph.sizes import SizeGuard
 from tcompile.observe.events import UserLine
-from tcompile.observe.userline import file_line
+from tcompile.observe.userline import expression_text
 
 if TYPE_CHECKING:
     from tcompile.capture.interpreter import Frame
@@ -515,12 +515,7 @@ class Capture:
     # -- where we are ------------------------------------------------------------------------------------------------
     def current_text(self) -> str:
         """The source text of the expression being executed."""
-        where = self.frames[-1].user_line() if self.frames else UserLine()
-        text = where.text
-        if where.column is not None and where.end_column is not None:
-            raw = file_line(where.file, where.line)
-            text = raw.encode()[where.column : where.end_column].decode(errors="replace").strip() or text
-        return text or "this expression"
+        return (expression_text(self.frames[-1].user_line()) if self.frames else "") or "this expression"
 
     def user_stack(self) -> tuple[UserLine, ...]:
         """The user's lines, outermost first."""

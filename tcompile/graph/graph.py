@@ -21,7 +21,10 @@ from tcompile.graph.types import ScalarType, TensorType, Type
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where in the user's code a value was made: file, 1-based line, 0-based columns, function, source line."""
+    """Where in the user's code a value was made: file, 1-based line, 0-based columns, function, source line.
+
+    ``end_line`` is set, and is the one that ``end_column`` counts in, where the expression goes over several lines.
+    """
 
     file: str
     line: int
@@ -29,6 +32,7 @@ class Location:
     end_column: int | None = None
     function: str = ""
     text: str = ""
+    end_line: int = 0
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line} in {self.function}"

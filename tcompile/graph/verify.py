@@ -338,7 +338,7 @@ def user_line(location: Location) -> UserLine:
     """The place as events carry it."""
     return UserLine(
         file=location.file, line=location.line, column=location.column, end_column=location.end_column,
-        function=location.function, text=location.text,
+        function=location.function, text=location.text, end_line=location.end_line,
     )  # fmt: skip
 
 

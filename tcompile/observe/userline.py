@@ -19,6 +19,7 @@ from dataclasses import replace
 from tcompile.observe.events import UserLine
 
 _MAX_BLOCK = 6  # lines of one expression
+_MAX_TEXT = 100  # characters of one
 
 
 def format_stack(stack: Sequence[UserLine], *, title: str = "from user code:", caret: bool = True) -> str:
@@ -103,6 +104,25 @@ def _file_text(line: UserLine) -> str:
     return file_line(line.file, line.line) if line.file and line.line else ""
 
 
+def expression_text(line: UserLine) -> str:
+    """The expression that ``line`` marks, in one line; the whole line where it marks none.
+
+    >>> _ = linecache.cache.setdefault("b.py", (0, None, ["f(1)\\n"], "b.py"))
+    >>> expression_text(UserLine(file="b.py", line=1, column=2, end_column=3))
+    '1'
+    """
+    texts = [_file_text(replace(line, line=number)) for number in range(line.line, max(line.line, line.end_line) + 1)]
+    if line.column is None or line.end_column is None or not texts[0].strip():
+        return line.text
+    parts = []
+    for number, text in enumerate(texts):
+        last = number == len(texts) - 1
+        end = text.encode()[: line.end_column].decode(errors="ignore") if last else text[: _code_end(text)]
+        parts.append(end.encode()[0 if number else line.column :].decode(errors="ignore").strip())
+    found = " ".join(filter(None, parts))
+    return found if len(found) <= _MAX_TEXT else found[: _MAX_TEXT - 3] + "..."
+
+
 def caret_line(line: UserLine, text: str) -> str:
     """Spaces and carets that mark ``line``'s columns under ``text.strip()``; "" where they mark nothing."""
     if line.column is None:
@@ -162,4 +182,4 @@ def _width(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-__all__ = ["caret_line", "file_line", "format_line", "format_stack", "source_text"]
+__all__ = ["caret_line", "expression_text", "file_line", "format_line", "format_stack", "source_text"]

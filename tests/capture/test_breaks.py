@@ -340,6 +340,42 @@ def test_warnings_of_work_that_nobody_reads():
     check(f, x)
 
 
+LONG = """\
+def f(x):
+    y = x * 2
+    return y + max(  # a list
+        x.tolist(),  # of numbers
+        key=(
+            lambda value: value
+        ),
+    )
+
+def g(x):
+    if (x.sum()
+            > 100):
+        return x
+    return x * (x.sum() > 0 and
+                x.sum() > 1)
+"""
+
+
+@pytest.mark.parametrize(("name", "shown", "why"), [
+    ("f", ["        x.tolist(),  # of numbers", "        ^^^^^^^^^^"], "values of an array"),
+    ("g", ["    if (x.sum()", "        ^^^^^^^", "            > 100):", "            ^^^^^"], "`x.sum() > 100`"),
+])  # fmt: skip
+def test_carets_under_expressions_of_several_lines(name, shown, why):
+    file = f"<long {name}>"
+    linecache.cache[file] = (len(LONG), None, LONG.splitlines(True), file)
+    names = {}
+    exec(compile(LONG, file, "exec"), names)
+    with pytest.raises(Unsupported) as raised:
+        tcompile.compile(names[name], backend="eager", fullgraph=True)(np.arange(3.0))
+    text = str(raised.value)
+    indent = min(len(line) - len(line.lstrip()) for line in shown)
+    assert "".join(f"    {line[indent:]}\n" for line in shown) in text, text
+    assert why in text, text
+
+
 # -- the catalogue: each reason has an example that breaks, and a rewrite that does not
 
 PACKAGE = Path(tcompile.__file__).parent

@@ -19,8 +19,9 @@ from tcompile.backends.schedule.steps import Step
 from tcompile.graph import Graph, Location, Node, SymInt
 from tcompile.graph.ops import OPS
 from tcompile.graph.sizes import hint
+from tcompile.graph.verify import user_line
 from tcompile.observe import bus
-from tcompile.observe.events import KernelCompiled, UserLine
+from tcompile.observe.events import KernelCompiled
 
 NONTEMPORAL_BYTES = 32 << 20  # outputs this large leave the caches anyway, so they are written past them
 
@@ -141,13 +142,7 @@ def _report(graph: Graph, kernel: Kernel, code: native.Code, ms: float) -> Compi
     lines = tuple(dict.fromkeys(n.location for n in _all_nodes(kernel) if n.location is not None))
     made = CompiledKernel(kernel.name, kernel.nodes, lines, kernel.describe(), code)
     if bus.active():
-        where = tuple(
-            UserLine(
-                file=at.file, line=at.line, column=at.column, end_column=at.end_column, function=at.function,
-                text=at.text,
-            )
-            for at in lines
-        )  # fmt: skip
+        where = tuple(map(user_line, lines))
         bus.emit(
             KernelCompiled(
                 kernel=kernel.name, graph=graph.name, nodes=tuple(n.name for n in _all_nodes(kernel)), lines=where,
