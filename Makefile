@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab test test-cpython lint bench bench-quick clean
+.PHONY: help demo lab test test-cpython test-stress lint bench bench-quick clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
@@ -25,6 +25,9 @@ test: $(VENV)/test.stamp  ## every test; ruff, mypy and the import contract are 
 
 test-cpython: $(VENV)/test.stamp  ## CPython's own tests with every function compiled (a quarter of an hour)
 	$(BIN)/python -m tests.cpython.runner --jobs $(WORKERS) --json build/cpython.json
+
+test-stress: $(VENV)/test.stamp  ## the differential tests with a graph break after every k-th instruction (an hour)
+	$(BIN)/python tools/stress.py --out build/stress.json
 
 lint: $(VENV)/test.stamp  ## ruff, mypy and the import contract alone
 	$(BIN)/python -m pytest tests/test_style.py
