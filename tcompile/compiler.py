@@ -203,7 +203,7 @@ def _compile_graph(
         bus.emit(
             GraphCaptured(
                 **about, graph=graph.name, ops=graph.op_count, inputs=tuple(n.name for n in graph.inputs),
-                readable=graph.readable(), code=graph.code, guards=tuple(g.text for g in captured.guards),
+                guards=tuple(g.text for g in captured.guards),
                 get_graph=lambda: graph,
             )
         )

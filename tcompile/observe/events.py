@@ -75,16 +75,31 @@ class CompileStarted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphCaptured(Event):
-    """A graph came out of capture. ``get_graph`` gives the Graph itself to readers in this process."""
+    """A graph came out of capture. ``get_graph`` gives the Graph itself to readers in this process.
+
+    The texts ``readable`` and ``code`` are made when a reader asks for them: most compiles have none.
+    """
 
     kind: ClassVar[str] = "graph_captured"
     graph: str = ""
     ops: int = 0
     inputs: tuple[str, ...] = ()
-    readable: str = ""
-    code: str = ""
     guards: tuple[str, ...] = ()
     get_graph: Callable[[], Any] | None = None
+
+    @property
+    def readable(self) -> str:
+        """The graph as a person reads it."""
+        return self.get_graph().readable() if self.get_graph is not None else ""
+
+    @property
+    def code(self) -> str:
+        """The graph as a Python function."""
+        return self.get_graph().code if self.get_graph is not None else ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The record as JSON-able values, with both texts."""
+        return {**super(GraphCaptured, self).as_dict(), "readable": self.readable, "code": self.code}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

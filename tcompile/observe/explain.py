@@ -68,7 +68,7 @@ class ExplainOutput:
             if isinstance(event, GraphCaptured):
                 graph = event.get_graph() if event.get_graph is not None else None
                 graphs.append(graph)
-                listings.append(event.readable or (graph.readable() if graph is not None else ""))
+                listings.append(event.readable)
                 operations.append(tuple(_operations(graph)))
                 op_count += event.ops
                 guards.update(dict.fromkeys(event.guards))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html.parser
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -102,7 +103,8 @@ def test_all_text_of_the_user_is_escaped():
     evil = "<script>alert('x')</script>&`<b>`"
     record = Record()
     where = UserLine(file=evil, line=3, text=evil, function=evil)
-    record(GraphCaptured(function=evil, readable=evil, code=evil, guards=(evil,), ops=1))
+    graph = SimpleNamespace(readable=lambda: evil, code=evil)
+    record(GraphCaptured(function=evil, guards=(evil,), ops=1, get_graph=lambda: graph))
     record(GraphBroke(function=evil, reason=evil, headline=evil, hints=(evil,), where=where))
     record(RecompileStarted(function=evil, reasons=(evil,)))
     record(FellBack(function=evil + "2", reason=evil, detail=evil))

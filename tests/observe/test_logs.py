@@ -4,6 +4,7 @@ import logging
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -35,6 +36,7 @@ def _off():
 
 
 LINE = UserLine(file="cell", line=2, column=7, end_column=14, function="f", text="    if x.sum() < 0:")
+GRAPH = SimpleNamespace(readable=lambda: "graph graph_0: 1 op\n  x", code="def graph_0(x):\n    ...\n")
 OUTER = UserLine(file="cell", line=9, function="g", text="f(x)")
 ID = {"function": "f", "compile_id": "0/1"}
 EVENTS = [
@@ -45,9 +47,8 @@ EVENTS = [
         **ID,
         graph="graph_0",
         ops=1,
-        readable="graph graph_0: 1 op\n  x",
-        code="def graph_0(x):\n    ...\n",
         guards=("x.ndim == 1",),
+        get_graph=lambda: GRAPH,
     ),
     GraphBroke(
         **ID,

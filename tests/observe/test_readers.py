@@ -3,6 +3,7 @@
 import json
 import linecache
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -71,6 +72,9 @@ def test_a_failing_listener_never_reaches_the_user(capsys):
 # -- explain
 
 
+OTHER = SimpleNamespace(readable=lambda: "graph graph_1: <1> op", code="", nodes=())
+
+
 def example():
     g = Graph("graph_0")
     g.outputs = [apply(g, "add", apply(g, "sin", g.input("x", TensorType(np.dtype("float32"), (3,)))), 1)]
@@ -81,7 +85,6 @@ def example():
                 function="toy<T>",
                 graph="graph_0",
                 ops=2,
-                readable=g.readable(),
                 guards=("x.ndim == 1",),
                 get_graph=lambda: g,
             ),
@@ -91,8 +94,8 @@ def example():
                 function="toy<T>",
                 graph="graph_1",
                 ops=1,
-                readable="graph graph_1: <1> op",
                 guards=("x.ndim == 1", "b.ndim == 1"),
+                get_graph=lambda: OTHER,
             ),
             FellBack(reason="limit", detail="reached"),
             CompileFinished(ms=1.5, phases={"capture": 1.5}),
@@ -107,7 +110,7 @@ def test_explain_fields():
     out = ExplainOutput.of(events)
     assert out.function == "toy<T>"
     assert (out.graph_count, out.graph_break_count, out.op_count) == (2, 1, 3)
-    assert out.graphs == (g, None)
+    assert out.graphs == (g, OTHER)
     assert out.ops_per_graph == (("sin", "add"), ())
     assert out.break_reasons == (BreakReason("A <branch>", (line,), "Why.", ("Do & don't.",)),)
     assert out.out_guards == ("x.ndim == 1", "b.ndim == 1")
