@@ -64,3 +64,31 @@ def test_a_warning_in_words_comes_from_the_user_s_line(name):
             call(np.array([[1.0, 2, 3], [np.nan] * 3]))
         seen.append([(w.category, str(w.message), w.filename, w.lineno) for w in caught])
     assert seen[0] == seen[1] != []
+
+
+def adds_to_the_real_part(x):
+    y = x.real
+    y += 1
+    return y
+
+
+def adds_to_a_diagonal(x):
+    y = np.diagonal(x)
+    y += 1
+    return y
+
+
+def adds_to_a_row(x):
+    y = np.ravel(x.T, "F")
+    y *= 2
+    return y
+
+
+def views(x):
+    return x.imag, np.diagonal(x), np.diag(x, 1), x.ravel("F"), np.rot90(x), np.unstack(x), np.real(x) + 1, x
+
+
+@pytest.mark.parametrize("f", [adds_to_the_real_part, adds_to_a_diagonal, adds_to_a_row, views])
+def test_views_are_views(f):
+    for order in "CF":
+        check(f, lambda o=order: (np.array(np.arange(9).reshape(3, 3) * (1 + 2j), order=o),), calls=1)

@@ -27,11 +27,19 @@ UNARY = [
     "np.float32(2) * {0}", "{0}.ravel()", "{0}.flatten()", "np.flip({0})", "np.ascontiguousarray({0})",
     "np.clip({0}, 0, None)", "np.moveaxis({0}, 0, -1)", "{0}.astype(bool)", "np.repeat({0}, 2)",
     "np.take({0}, [0, 0], axis=0)",
+    "np.nanmax({0}, axis=0)", "np.nanmean({0})", "np.median({0}, axis=0)", "np.nan_to_num({0})",
+    "{0}.real", "np.tril({0})",
+    "np.rot90({0})", "np.diagonal({0})", "np.trace({0})", "np.append({0}, {0})", "np.pad({0}, 1)", "np.trapezoid({0})",
+    "np.linalg.norm({0}, axis=0)", "np.select([{0} > 1], [{0}], 2)", "{0}.ravel('F')", "np.gradient({0}, axis=0)",
+    "np.sum({0}, axis=0, where={0} > 0)", "np.max({0}, 0, initial=1)", "np.modf({0})[0]", "np.fft.fft({0}).real",
+    "np.fft.fft({0}, axis=0)", "np.where({0} > 0, {0}, 1j)", "np.add.accumulate({0})", "np.partition({0}, 0)",
+    "np.asfortranarray({0})", "np.unstack({0})[0]", "np.linspace({0}, 1, 3)", "np.average({0}, axis=0)",
 ]  # fmt: skip
 BINARY = [
     "{0} + {1}", "{0} - {1}", "{0} * {1}", "{0} / {1}", "np.maximum({0}, {1})",
     "np.where({0} > {1}, {0}, {1})", "{0} < {1}", "np.hypot({0}, {1})", "{0} @ {1}", "np.add({0}, {1}.T)",
     "np.outer({0}, {1})",
+    "np.kron({0}, {1})", "np.inner({0}, {1})", "np.append({0}, {1})", "np.isclose({0}, {1})",
     "np.clip({0}, {1}, 2)", "np.hstack([{0}, {1}])", "np.vstack([{0}, {1}])",
 ]  # fmt: skip
 

@@ -46,6 +46,7 @@ _REAL_LIMIT = 1 << 18  # elements of a stand-in that keeps the sizes of its arra
 _UNCHANGED_SIZES = 4  # sizes below this one are never replaced
 # Parameters that are sequences of arrays; other lists with computed numbers in them become arrays by themselves.
 _SEQUENCES = ("choices", "condlist", "choicelist", "keys", "arrays", "multi_index", "args")
+_LEAST = (_UNCHANGED_SIZES, 17)  # where the smallest stand-ins do not tell, somewhat larger ones may
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
 
 
@@ -53,8 +54,8 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
 class Rule:
     """How one function is called as a node.
 
-    ``target`` is what runs; ``values`` fills the stand-ins of a parameter (``zeros``, ``eye``), others hold ones;
-    ``example`` replaces plain arguments for the stand-in run; ``real`` keeps the arrays' own sizes.
+    ``target`` is what runs; ``values`` fills the stand-ins of a parameter (``zeros``, ``eye``, ``range``), others hold
+    ones; ``example`` replaces plain arguments for the stand-in run; ``real`` keeps the arrays' own sizes.
     """
 
     shapes: RuleFunction
@@ -153,11 +154,11 @@ def refuse(text: str, reason: str = "unsupported-argument") -> CannotCapture:
 
 
 class Sizes:
-    """The small sizes that stand for the sizes of one call's arrays."""
+    """The small sizes that stand for the sizes of one call's arrays: ``least``, and those that follow."""
 
-    def __init__(self, types: Sequence[TensorType], real: bool) -> None:
+    def __init__(self, types: Sequence[TensorType], real: bool, least: int) -> None:
         seen = sorted({hint(n) for t in types for n in t.shape if hint(n) >= _UNCHANGED_SIZES})
-        self.small = {n: n if real else _UNCHANGED_SIZES + i for i, n in enumerate(seen)}
+        self.small = {n: n if real else least + i for i, n in enumerate(seen)}
 
     def shape(self, shape: Shape) -> tuple[int, ...]:
         """The stand-in's shape."""
@@ -172,6 +173,8 @@ def stand_in(type: TensorType, shape: tuple[int, ...], fill: str = "") -> np.nda
     base = np.zeros(spread, type.dtype) if fill == "zeros" else np.ones(spread, type.dtype)
     array = base[tuple(slice(None, None, step) for _ in spread)]
     array = array.transpose(np.argsort(order)) if order else array
+    if fill == "range":
+        array[...] = np.arange(array.size).reshape(array.shape).astype(type.dtype)
     if fill == "eye" and array.ndim > 1:
         array[...] = np.eye(*array.shape[-2:], dtype=type.dtype)
     return np.broadcast_to(array, shape) if array.shape != shape else array
@@ -226,7 +229,7 @@ class _Arguments:
             return type(template)(self.filled(item, values) for item in template)
         return template
 
-    def stand_ins(self, dense: bool = False) -> list[Any]:
+    def stand_ins(self, dense: bool = False, least: int = _UNCHANGED_SIZES) -> list[Any]:
         """What stands for each operand; ``dense`` makes all of them dense whose strides are not known."""
         types = [o.type for o in self.operands if isinstance(o, Traced)]
         if self.rule.real:
@@ -234,7 +237,7 @@ class _Arguments:
                      for t in types]  # fmt: skip
             if any(total(t.shape) > _REAL_LIMIT for t in types):
                 raise refuse("an array too large to try the call on")
-        sizes = Sizes(types, self.rule.real)
+        sizes = Sizes(types, self.rule.real, least)
         found: list[Any] = []
         for operand, name in zip(self.operands, self.parameters, strict=True):
             if isinstance(operand, TracedNumber):
@@ -264,16 +267,21 @@ def library_call(b: Builder, rule: Rule, args: Sequence[Any], kwargs: Mapping[st
     arguments = _Arguments(b, rule)
     template = tuple(arguments.template(name, value) for name, value in zip(names, args, strict=True))
     named = {key: arguments.template(key, value) for key, value in kwargs.items()}
-    values = arguments.stand_ins()
-    results = _tried(rule, arguments, names, template, named, values)
-    if any(isinstance(o, Traced) and _may_be_dense(o) for o in arguments.operands):
-        others = _tried(rule, arguments, names, template, named, arguments.stand_ins(dense=True))
-        if [layout_of(np.asarray(a)) for a in _leaves(results)] != [layout_of(np.asarray(a)) for a in _leaves(others)]:
-            raise CannotCapture("memory-order", "a view whose strides are known at run time only")
     types = [o.type if isinstance(o, Traced) else 0.0 for o in arguments.operands]
     shapes = _shapes(rule, arguments, template, named, types)
+    for least in _LEAST:
+        values = arguments.stand_ins(least=least)
+        results = _tried(rule, arguments, names, template, named, values)
+        leaves = list(_leaves(results))
+        if shapes is None or not any(map(_hides_order, leaves, shapes)):
+            break
+    else:
+        raise CannotCapture("memory-order", "a result whose order small arrays do not show")
+    if any(isinstance(o, Traced) and _may_be_dense(o) for o in arguments.operands):
+        others = _tried(rule, arguments, names, template, named, arguments.stand_ins(dense=True, least=least))
+        if [layout_of(np.asarray(a)) for a in leaves] != [layout_of(np.asarray(a)) for a in _leaves(others)]:
+            raise CannotCapture("memory-order", "a view whose strides are known at run time only")
     small = _shapes(rule, arguments, template, named, [_small_type(v) for v in values])
-    leaves = list(_leaves(results))
     if shapes is None:
         shapes = [leaf.shape for leaf in leaves]
     elif [tuple(s) for s in small or ()] != [leaf.shape for leaf in leaves]:
@@ -323,6 +331,14 @@ def _refuse_writes(arguments: Mapping[str, Any]) -> None:
         raise refuse("a call with like=")
 
 
+def _hides_order(leaf: Any, shape: Shape) -> bool:
+    """Whether an axis of a stand-in's result has size 0 or 1, and the real one has not: then it has no place in
+    memory order.
+    """
+    pairs = zip(leaf.shape, shape, strict=False)
+    return leaf.ndim > 1 and any(n < 2 and not (isinstance(m, int) and m == n) for n, m in pairs)
+
+
 def _may_be_dense(x: Traced) -> bool:
     """Whether the type calls a value strided that may turn out to be dense."""
     return not x.type.layout.dense and not certainly_not_c(x.node)
@@ -349,7 +365,10 @@ def _shapes(
     """The shapes that the rule gives, one a result; None where the rule leaves them to the stand-in run."""
     args = [arguments.filled(t, types) for t in template]
     kwargs = {n: arguments.filled(t, types) for n, t in named.items()}
-    shapes = rule.shapes(*args, **kwargs)
+    try:
+        shapes = rule.shapes(*args, **kwargs)
+    except (ValueError, TypeError, LookupError, AttributeError) as error:  # arguments that NumPy refuses as well
+        raise CannotCapture("operation-raises", f"{rule.target} of these arguments") from error
     if shapes is None:
         if not rule.real:
             raise AssertionError(f"the rule of {rule.target} gives no shape")

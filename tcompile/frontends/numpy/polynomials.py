@@ -70,7 +70,7 @@ def polyint(p: Any, m: Any = 1, k: Any = None) -> Shape:
     return (_length(p) + m,)
 
 
-@library("polyfit", target=QUIET)
+@library("polyfit", target=QUIET, values={"x": "range"})
 def polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: Any = False, w: Any = None, cov: Any = False) -> Shape:
     """The coefficients, for each column of ``y``."""
     if full is not False or cov is not False or type(deg) is not int:
