@@ -365,7 +365,7 @@ def _is_singleton(value: Any) -> bool:
 def contains(tx: Capture, container: Value, item: Value) -> bool:
     """``item in container``."""
     if isinstance(container, DictValue):
-        return hashable(item, "a dict key") in container.keys
+        return container.has(hashable(item, "a dict key"))
     if isinstance(container, SetValue):
         return container.holds(item)
     if isinstance(container, AttributesValue):

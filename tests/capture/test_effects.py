@@ -322,3 +322,47 @@ def test_many_objects_that_change():
     same.append(same[0])
     np.testing.assert_array_equal(compiled(X, same), X * 4)
     assert [same[0].v, same[1].v] == [4, 3]
+
+
+def test_a_dict_that_is_changed_key_by_key_may_hold_others():
+    def f(a, table):
+        table["sum"] = a.sum()
+        table.setdefault("count", 0)
+        table["count"] += 1
+        if "stop" in table:
+            del table["stop"]
+        return a * 2
+
+    compiled = tcompile.compile(f, backend="eager", fullgraph=True)
+    for start in ({}, {"count": 0}, {"other": 5, "count": 0}, {"x": 1, "stop": 2}, {"count": 0, "x": 1}, {"stop": 1, "z{}": 3}):
+        got, want = dict(start), dict(start)
+        for _ in range(2):
+            compiled(X, got), f(X, want)
+            assert list(got.items()) == list(want.items())
+    assert len(compiled.entries) <= 5
+
+
+def test_the_order_of_new_keys():
+    def f(a, table):
+        table["p"] = 1
+        table["q"] = 2
+        table["p"] = 3
+        return a + 1
+
+    compiled = tcompile.compile(f, backend="eager", fullgraph=True)
+    for start in ({"q": 0}, {}, {"p": 0}, {"q": 0, "p": 0}, {"r": 1}, {1: 2, "q": 3}):
+        got, want = dict(start), dict(start)
+        compiled(X, got), f(X, want)
+        assert list(got.items()) == list(want.items())
+
+
+def test_a_dict_that_is_asked_for_all_its_keys():
+    def f(a, table):
+        table["n"] = len(table)
+        return a + sum(table.values())
+
+    compiled = tcompile.compile(f, backend="eager", fullgraph=True)
+    for start in ({}, {"a": 1}, {"n": 4}, {"a": 1, "b": 2}):
+        got, want = dict(start), dict(start)
+        np.testing.assert_array_equal(compiled(X, got), f(X, want))
+        assert got == want

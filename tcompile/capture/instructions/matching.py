@@ -44,7 +44,7 @@ def _match_keys(f: Frame, i: dis.Instruction) -> None:
     plain = [hashable(key, "a key") for key in keys.iterate(f.tx)]
     if len(set(plain)) != len(plain):
         raise CannotCapture("operation-raises", "mapping pattern checks duplicate key")
-    matches = all(key in subject.keys for key in plain)
+    matches = all(subject.has(key) for key in plain)
     f.push(SequenceValue([subject.at(key) for key in plain], tuple) if matches else Constant(None))
 
 

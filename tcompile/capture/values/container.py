@@ -314,17 +314,25 @@ class DictValue(Value):
         self._found: dict[Any, Value] = {}
         self._deleted: dict[Any, None] = {}  # keys from outside that were deleted at some time
         self._changes = 0  # how often keys came or went
+        self._asked: dict[Any, bool] = {}  # which keys of what came from outside were asked for, and were there
+        self._loosen: Callable[[Mapping[Any, bool]], None] | None = None  # until anything depends on all keys
 
     @staticmethod
-    def outside(tx: Capture, items: dict[Any, Value], source: Source) -> DictValue:
-        """A dict found at ``source``; values are read, and guarded, when they are asked for."""
+    def outside(
+        tx: Capture, items: dict[Any, Value], source: Source, loosen: Callable[[Mapping[Any, bool]], None]
+    ) -> DictValue:
+        """A dict found at ``source``; values are read, and guarded, when they are asked for.
+
+        ``loosen`` leaves of the guard on all keys what was asked for, where a dict is changed key by key.
+        """
         value = DictValue(items, source)
-        value._tx, value._found = tx, dict(items)
+        value._tx, value._found, value._loosen = tx, dict(items), loosen
         return value
 
     @property
     def items(self) -> dict[Any, Value]:
         """All keys and values."""
+        self._loosen = None
         if self._tx is not None:
             for key, value in self._items.items():
                 self._items[key] = settled(self._tx, value)
@@ -334,10 +342,17 @@ class DictValue(Value):
     @property
     def keys(self) -> Mapping[Any, Any]:
         """The keys, in order."""
+        self._loosen = None
         return self._items
+
+    def has(self, key: Any) -> bool:
+        """Whether there is a key."""
+        self._asked.setdefault(key, key in self._found)
+        return key in self._items
 
     def at(self, key: Any) -> Value:
         """The value under a key that is there."""
+        self._asked.setdefault(key, key in self._found)
         value = self._items[key]
         if type(value) is Unread:
             assert self._tx is not None
@@ -372,14 +387,14 @@ class DictValue(Value):
         if name == "clear" and not args:
             self._change(tx)
             self._deleted.update(dict.fromkeys(self._found))
-            self._items.clear()
+            self.items.clear()
             return Constant(None)
-        if name == "popitem" and not args and self._items:
+        if name == "popitem" and not args and self.keys:
             last = next(reversed(self._items))
             return SequenceValue([Constant(last), self._take(tx, last)], tuple)
         if name in ("get", "pop", "setdefault") and 1 <= len(args) <= 2:
             key = self._key(args[0])
-            if key in self._items:
+            if self.has(key):
                 return self._take(tx, key) if name == "pop" else self.at(key)
             if name == "pop" and len(args) == 1:
                 raise CannotCapture("operation-raises", f"KeyError: {key!r}")
@@ -411,7 +426,7 @@ class DictValue(Value):
         self._changes += 1
 
     def _put(self, tx: Capture, key: Any, value: Value) -> None:
-        if key in self._items:
+        if self.has(key):
             tx.mutate(self)
         else:
             self._change(tx)
@@ -428,7 +443,7 @@ class DictValue(Value):
     def item(self, tx: Capture, key: Value) -> Value:
         """The value under a constant key."""
         plain = self._key(key)
-        if plain not in self._items:
+        if not self.has(plain):
             raise CannotCapture("operation-raises", f"KeyError: {plain!r}")
         return self.at(plain)
 
@@ -443,22 +458,22 @@ class DictValue(Value):
     def delete_item(self, tx: Capture, key: Value) -> None:
         """Deletes an item."""
         plain = self._key(key)
-        if plain not in self._items:
+        if not self.has(plain):
             raise CannotCapture("operation-raises", f"KeyError: {plain!r}")
         self._take(tx, plain)
 
     def truth(self, tx: Capture) -> bool:
         """Whether it has items."""
-        return bool(self._items)
+        return bool(self.keys)
 
     def length(self, tx: Capture) -> Value:
         """The number of items."""
-        return Constant(len(self._items))
+        return Constant(len(self.keys))
 
     def iterate(self, tx: Capture) -> Iterator[Value]:
         """The keys."""
         changes = self._changes
-        for key in list(self._items):
+        for key in list(self.keys):
             yield Constant(key)
             if self._changes != changes:
                 raise CannotCapture("operation-raises", "dictionary changed during iteration")
@@ -483,6 +498,8 @@ class DictValue(Value):
     def commit(self, program: Rebuilder) -> list[str]:
         """Deletions, then what was set, in order."""
         assert self.source is not None
+        if self._loosen is not None:
+            self._loosen(self._asked)
         name = program.load(self.source)
         lines = [f"del {name}[{program.rebuild(Constant(key))}]" for key in self._deleted]
         for key, value in self._items.items():

@@ -12,6 +12,7 @@ import functools
 import math
 import operator
 import types
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.guard_kinds import keys as keys_of
@@ -200,7 +201,16 @@ def _dict(tx: Capture, value: dict[Any, Any], source: Source) -> Value:
     if any(type(key) is not str for key in keys):  # 1 and True are equal
         code += f" and tuple(map(type, {{}})) == {tx.prologue.constant(tuple(map(type, keys)))}"
     tx.prologue.guard(source, code, f"{source.text} is a dict with {keys_of(value)}", keys_of(value), "keys")
-    return DictValue.outside(tx, {key: Unread(item, ItemSource(source, key)) for key, item in found.items()}, source)
+    items: dict[Any, Value] = {key: Unread(item, ItemSource(source, key)) for key, item in found.items()}
+
+    def loosen(asked: Mapping[Any, bool]) -> None:
+        tx.prologue.loosen(source, code, f"type({{}}) is {dict_}", f"type({source.text}) is dict", "dict", "class")
+        for key, there in {"__builtins__": False, "__name__": False, **asked}.items():
+            plain = type(key) is int or (type(key) is str and key.isidentifier())
+            shown = repr(key) if plain else tx.prologue.constant(key)
+            tx.decide(source, f"{shown} in {{}}", f"{shown} in {source.text}", there)
+
+    return DictValue.outside(tx, items, source, loosen)
 
 
 def _set(tx: Capture, value: Any, source: Source) -> Value:
