@@ -42,7 +42,8 @@ from tcompile.runtime.cache import Entry, FunctionCache, Region
 from tcompile.runtime.host import host_of, open_gates
 from tcompile.runtime.regions import Compiler
 
-_FOR_THE_USER = (BackendError, InvalidArgument, InvalidType, StanceError)
+# Not ours to hide: errors for the user, and the recursion limit, near which the runtime goes on in plain Python.
+_PASSED_ON = (BackendError, InvalidArgument, InvalidType, StanceError, RecursionError)
 FRONTENDS: tuple[Frontend, ...] = (NumPyFrontend(),)
 
 
@@ -77,7 +78,7 @@ def compile_region(
 
     try:
         outcome = _timed(phases, "capture", capture_it)
-    except _FOR_THE_USER:
+    except _PASSED_ON:
         raise
     except Exception as error:
         outcome = _our_bug(cache.name, region, values, error)
@@ -96,7 +97,7 @@ def compile_region(
     if captured.graph is not None:
         try:
             compiled = _compile_graph(captured.graph, captured, values, backend, about, phases)
-        except _FOR_THE_USER:
+        except _PASSED_ON:
             raise
         except Exception as error:
             outcome = _our_bug(cache.name, region, values, error)

@@ -107,7 +107,10 @@ class Compiler:
             found = try_entries(cache, region.entries, values)
             if found is not None:
                 return found
-            entry = self._entry_for(cache, region, values, stance)
+            try:
+                entry = self._entry_for(cache, region, values, stance)
+            except RecursionError:  # the caller is near the limit, which plain Python may not reach
+                return None
         if entry is None or (not hosted and cache.host is not None):
             return None
         try:

@@ -135,6 +135,14 @@ class Counting:
                 self.bugs.append(f"{event.function}: assertion fails under capture: line {line.line}: {line.text}")
 
 
+def leave_out(tests: unittest.TestSuite, names: set[str]) -> None:
+    """Drops the tests that cannot be run compiled at all."""
+    tests._tests[:] = [test for test in tests if isinstance(test, unittest.TestSuite) or test.id() not in names]
+    for test in tests:
+        if isinstance(test, unittest.TestSuite):
+            leave_out(test, names)
+
+
 def main(name: str, how: str, path: str, options: dict[str, Any]) -> None:
     """Runs the tests of ``test.<name>``."""
     support.use_resources = ()  # no network, no large files, no tests that only take processor time
@@ -153,6 +161,7 @@ def main(name: str, how: str, path: str, options: dict[str, Any]) -> None:
             from tcompile.observe import bus
             from tcompile.runtime import regions
 
+            left_out = {f"test.{name}.{test}" for test in options.pop("left_out")}
             tcompile.config.stress_capture = True
             for setting, value in options.items():
                 setattr(tcompile.config, setting, value)
@@ -160,8 +169,10 @@ def main(name: str, how: str, path: str, options: dict[str, Any]) -> None:
             bus.subscribe(counting)
             compiling.module(module)
             compile_doctests(compiling)
-        loader = unittest.TestLoader()
-        loader.loadTestsFromModule(module).run(result)
+        tests = unittest.TestLoader().loadTestsFromModule(module)
+        if how == "compiled":
+            leave_out(tests, left_out)
+        tests.run(result)
         result.note(
             done={
                 "functions": compiling.count, "compiles": counting.compiles, "captured": counting.captured,
