@@ -55,7 +55,7 @@ def shown(value: Any) -> str:
     if cls is types.ModuleType:
         return f"the module {value.__name__}"
     if issubclass(cls, enum.Enum):
-        return f"{cls.__qualname__}.{value._name_}"
+        return f"{cls.__qualname__}.{value.__dict__.get('_name_', '?')}"  # none yet while it is being made
     if cls.__flags__ & (1 << 9):  # made by a class statement: it may answer in Python
         return f"{_article(cls.__qualname__)} object"
     dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
