@@ -260,7 +260,7 @@ class Capture:
             return FunctionValue.of(self, found, None)
         inner = self.inlined_function(found)
         if inner is not None:
-            return FunctionValue.of(self, inner, None)
+            return FunctionValue.compiled(self, found, inner, None)
         return Constant(found)
 
     @staticmethod

@@ -341,3 +341,29 @@ def test_star_recursion():
         return args[0] if len(args) == 1 else args[0] + f(*args[1:])
 
     whole(lambda a: f(a, a, 2.0, 1), x, ops=2)
+
+
+@tcompile.compile(backend="eager")
+def compiled_itself(v=1):
+    return v
+
+
+class WithCompiled:
+    @tcompile.compile(backend="eager")
+    def method(self):
+        return 3
+
+
+def test_compiled_callables_leave_as_themselves():
+    def f(c):
+        g = compiled_itself
+        return g, [g], type(g), c.method, WithCompiled.method, functools.partial(g, 2), g(4), c.method(), g.__name__
+
+    c = WithCompiled()
+    with tcompile.config.patch(stress_capture=True):
+        made = tcompile.compile(f, backend="eager")
+        for _ in range(2):
+            got, want = made(c), f(c)
+            assert got[:5] == want[:5] and got[0] is compiled_itself and got[4] is WithCompiled.method
+            assert got[5].func is compiled_itself and got[6:] == want[6:]
+    assert not made.breaks

@@ -89,7 +89,7 @@ def _object(tx: Capture, value: Value, function: Constant) -> Any:
         if value.source is not None and value.source in tx.objects and not tx.mutated.get(id(value)):
             return tx.objects[value.source]
     elif isinstance(value, FunctionValue) and value.function is not None:
-        return value.function
+        return value.function if value.outer is None else value.outer
     return constant_of(value, f"an argument of `{_name(function)}`, whose result is to be constant")
 
 

@@ -104,6 +104,7 @@ class FunctionValue(Value):
         self.function = function
         self.source = source
         self.annotations = annotations  # of a function that the captured code has made
+        self.outer: Any = None  # the compiled callable that stands for the function, where there is one
 
     @staticmethod
     def of(tx: Capture, function: types.FunctionType, source: Source | None) -> FunctionValue:
@@ -138,6 +139,14 @@ class FunctionValue(Value):
             {name: functools.partial(keyword_default, name) for name in named}, function, source,
         )  # fmt: skip
 
+    @staticmethod
+    def compiled(tx: Capture, outer: Any, function: types.FunctionType, source: Source | None) -> FunctionValue:
+        """The value of ``outer``, found at ``source``: a call follows ``function``, all else is the callable's own."""
+        value = FunctionValue.of(tx, function, None)
+        value.outer, value.source = outer, source or ConstantSource.of(function.__qualname__, outer)
+        tx.objects[value.source] = outer
+        return value
+
     @property
     def builtins(self) -> dict[str, Any]:
         """Where names are looked up that are no globals."""
@@ -149,8 +158,8 @@ class FunctionValue(Value):
 
     @property
     def python_type(self) -> type:
-        """Always function."""
-        return types.FunctionType
+        """Function, or the class of the compiled callable."""
+        return types.FunctionType if self.outer is None else type(self.outer)
 
     def describe(self) -> str:
         """The function's name."""
@@ -160,7 +169,8 @@ class FunctionValue(Value):
         """Metadata of an existing function."""
         if self.function is not None and name in ("__name__", "__qualname__", "__module__", "__doc__"):
             source = self.source or ConstantSource.of(self.function.__qualname__, self.function)
-            return tx.wrap(getattr(self.function, name), AttributeSource(source, name))
+            found = self.function if self.outer is None else self.outer
+            return tx.wrap(getattr(found, name), AttributeSource(source, name))
         return super().attribute(tx, name)
 
     def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:

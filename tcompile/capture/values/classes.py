@@ -70,7 +70,7 @@ def bound(tx: Capture, owner: Value, cls: type, name: str, found: Any) -> Value 
     inner = tx.inlined_function(found) if hasattr(type(found), "__get__") else None
     if inner is not None:
         guard_definition(tx, cls, name, found)
-        return MethodValue(owner, FunctionValue.of(tx, inner, None))
+        return MethodValue(owner, FunctionValue.compiled(tx, found, inner, None))
     return None
 
 

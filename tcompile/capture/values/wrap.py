@@ -73,7 +73,7 @@ def wrap(tx: Capture, value: Any, source: Source) -> Value:
     inner = tx.inlined_function(value)
     if inner is not None:
         _identical(tx, value, source, inner.__qualname__)
-        return FunctionValue.of(tx, inner, None)
+        return FunctionValue.compiled(tx, value, inner, source)
     if cls is types.MethodType:
         return _method(tx, value, source)
     if cls is types.CellType:
