@@ -7,6 +7,8 @@ import dataclasses
 import enum
 import math
 import types
+import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -479,3 +481,27 @@ def test_match_args_that_are_no_tuple():
 
     with tcompile.config.patch(stress_capture=True), pytest.raises(TypeError, match="__match_args__ must be a tuple"):
         tcompile.compile(f, backend="eager")(Point())
+
+
+def test_objects_that_claim_another_class():
+    asked = []
+
+    class Liar:
+        @property
+        def __class__(self):
+            asked.append(1)
+            return np.float64
+
+    def gone():
+        return weakref.proxy(Base())
+
+    def f(a, o):
+        return a + 1, o
+
+    made = tcompile.compile(f, backend="eager", fullgraph=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for o in (Liar(), gone(), Liar(), gone()):
+            np.testing.assert_equal(made(X, o)[0], X + 1)
+            assert type(tcompile.compile(lambda o: [o, o], backend="eager")(o)) is list
+    assert not asked

@@ -78,7 +78,7 @@ class NumPyFrontend:
 
     def is_fixed(self, value: object) -> bool:
         """Functions, ufuncs, dtypes and classes of NumPy; random generators, whose every use is refused."""
-        if isinstance(value, _FIXED):
+        if issubclass(type(value), _FIXED):
             return self.knows(value)
         return type(value).__module__.startswith("numpy.random")
 

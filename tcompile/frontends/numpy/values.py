@@ -68,7 +68,11 @@ def type_of(value: object) -> TensorType | None:
         if not takes_dtype(dtype) or np.dtype(dtype.str) is not dtype:
             return None
         return TensorType(dtype, value.shape, layout_of(value))
-    if isinstance(value, np.generic) and type(value) is value.dtype.type and takes_dtype(value.dtype):
+    # Of the type itself: isinstance would ask the object, which may claim any class, or be a proxy of nothing.
+    if not issubclass(type(value), np.generic):
+        return None
+    assert isinstance(value, np.generic)
+    if type(value) is value.dtype.type and takes_dtype(value.dtype):
         return TensorType(np.dtype(value.dtype.str), ())
     return None
 
