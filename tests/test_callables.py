@@ -428,3 +428,44 @@ def test_a_built_in_that_is_replaced(monkeypatch):
     assert_same(compiled(X), X * 100)
     monkeypatch.undo()
     assert_same(compiled(X), np.abs(X))
+
+
+@pytest.mark.parametrize("broken", [False, True])
+@pytest.mark.parametrize("backend", ["eager", "llvm"])
+def test_a_function_that_is_given_new_code_and_new_defaults(backend, broken):
+    def f(x, k=2, *, m=1):
+        if broken:
+            tcompile.graph_break()
+        return x * k + m
+
+    def g(x, k=2, *, m=1):
+        y = x + k
+        if broken:
+            tcompile.graph_break()
+        return y * 100 - m
+
+    def h(x, *args, k=4):
+        return x * len(args) + k + broken
+
+    compiled = tcompile.compile(f, backend=backend)
+
+    def same(*args, **kwargs):
+        for _ in range(3):
+            assert_same(compiled(*args, **kwargs), f(*args, **kwargs))
+
+    same(X)
+    f.__defaults__ = (5,)
+    same(X)
+    f.__kwdefaults__ = {"m": 7}
+    same(X)
+    f.__kwdefaults__["m"] = 8
+    same(X)
+    f.__code__ = g.__code__
+    same(X)
+    same(X, 3, m=2)
+    f.__code__, f.__kwdefaults__ = h.__code__, {"k": 9}
+    same(X, 1, 2)
+    f.__defaults__ = f.__kwdefaults__ = None
+    same(X, 1, k=3)
+    with pytest.raises(TypeError, match="missing 1 required keyword-only argument: 'k'"):
+        compiled(X)

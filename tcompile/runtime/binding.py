@@ -8,14 +8,13 @@ errors are exactly those of the function.
 from __future__ import annotations
 
 import types
-from collections.abc import Callable
 from keyword import iskeyword
 from typing import Any
 
 from tcompile.capture.entries import local_names
 
 
-def binder(function: types.FunctionType) -> Callable[..., tuple[Any, ...]]:
+def binder(function: types.FunctionType) -> types.FunctionType:
     """A function with the parameters of ``function`` that returns their values.
 
     >>> def f(a, b=2, *c, d=4, **e): ...

@@ -44,16 +44,11 @@ class CompiledFunction:
         private: FunctionCache | None = None,
     ) -> None:
         functools.update_wrapper(self, function)
-        code = function.__code__
         self.function = function
         self.settings = settings
         self._compiler = compiler_for(compile)
-        self._count = code.co_argcount
-        self._simple = not code.co_kwonlyargcount and not code.co_flags & 0x0C and not code.co_cellvars
-        self._suspends = bool(code.co_flags & _SUSPENDS)
-        self._bind: Callable[..., tuple[Any, ...]] | None = None  # made when a call first needs it
-        self._cells = function.__closure__ or ()
         self._private = private  # a cache of its own, which shares nothing with other callables
+        self._bind: types.FunctionType | None = None  # made when a call first needs it
         self._hosted: tuple[types.CodeType | None, types.FunctionType] = (None, function)
         self._refresh()
 
@@ -63,7 +58,7 @@ class CompiledFunction:
         stance = current()
         if stance is not DEFAULT:
             return self._call_under(stance, args, kwargs)
-        if self._generation != caches.generation:
+        if self._generation != caches.generation or self.function.__code__ is not self._code:
             self._refresh()
         cache = self._cache
         started = perf_counter() if bus.active() else 0.0
@@ -121,18 +116,17 @@ class CompiledFunction:
         known, made = self._hosted
         function = self.function
         if known is not code:
-            made = types.FunctionType(
-                code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
-            )
-            made.__kwdefaults__ = function.__kwdefaults__
+            made = types.FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
             made.__qualname__ = function.__qualname__
             self._hosted = (code, made)
+        _take_defaults(made, function)
         return made
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
         """What an entry at the function's start takes, or None where the call does not fit the parameters."""
         if self._bind is None:
             self._bind = binder(self.function)
+        _take_defaults(self._bind, self.function)
         try:
             bound = self._bind(*args, **kwargs)
         except TypeError:
@@ -145,7 +139,18 @@ class CompiledFunction:
         return (*own, *self._cells, *named.values())
 
     def _refresh(self) -> None:
-        self._cache = self._private or function_cache(self.function, self.settings)
+        """Takes the function as it is now: reloading a module gives a function that is in use new code."""
+        function = self.function
+        code = self._code = function.__code__
+        self._count = code.co_argcount
+        self._simple = not code.co_kwonlyargcount and not code.co_flags & 0x0C and not code.co_cellvars
+        self._suspends = bool(code.co_flags & _SUSPENDS)
+        self._bind = None
+        self._cells = function.__closure__ or ()
+        self._hosted = (None, function)
+        if self._private is not None and self._private.held() is not code:
+            self._private = FunctionCache.of(function, self.settings)
+        self._cache = self._private or function_cache(function, self.settings)
         self._generation = caches.generation
 
     def _call_under(self, stance: Stance, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -199,7 +204,7 @@ class CompiledFunction:
     @property
     def cache(self) -> FunctionCache:
         """What has been compiled for this function under its own settings."""
-        if self._generation != caches.generation:
+        if self._generation != caches.generation or self.function.__code__ is not self._code:
             self._refresh()
         return self._cache
 
@@ -223,6 +228,14 @@ class CompiledFunction:
     def recompiles(self) -> list[tuple[str, ...]]:
         """For each recompile, why no entry fitted."""
         return list(self.cache.recompiles)
+
+
+def _take_defaults(made: types.FunctionType, function: types.FunctionType) -> None:
+    """Gives ``made`` the defaults that ``function`` has now."""
+    if made.__defaults__ is not function.__defaults__:
+        made.__defaults__ = function.__defaults__
+    if made.__kwdefaults__ is not function.__kwdefaults__:
+        made.__kwdefaults__ = function.__kwdefaults__
 
 
 def compiler_for(compile: CompileFunction) -> Compiler:
