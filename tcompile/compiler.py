@@ -84,7 +84,8 @@ def compile_region(
         outcome = _our_bug(cache.name, region, values, error)
     broke = outcome.graph_break
     if broke is not None:
-        if (settings.fullgraph and broke.reason.id != "compiled-by-itself") or broke.is_error:
+        refused = broke.is_error or (settings.fullgraph and broke.reason.id != "compiled-by-itself")
+        if refused and broke.reason.id != "stress-break":
             raise Unsupported(broke.full_text())
         if not broke.reason.silent:
             _note_break(cache, about, broke)

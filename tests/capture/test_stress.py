@@ -54,6 +54,13 @@ def test_called_functions_that_are_longer_are_compiled_by_themselves():
     assert "helper" in started
 
 
+def test_a_break_that_was_asked_for_is_no_error():
+    with tcompile.config.patch(stress_breaks=1):
+        (f,) = check(lambda a: a * 2 + 1, x, backends=("eager",), fullgraph=True)
+        with tcompile.error_on_graph_break(True):
+            assert_same(f(X), X * 2 + 1)
+
+
 def test_wrong_answers_and_crashes_are_told(load_tool, tmp_path, monkeypatch):
     stress = load_tool("stress")
     file = tmp_path / "test_it.py"
