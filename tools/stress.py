@@ -36,8 +36,8 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 FILES = (
     *(f"tests/capture/test_{name}.py" for name in (
         "arrays", "breaks", "classes", "cond", "containers", "control_flow", "control_functions", "control_marks",
-        "control_policy", "control_reordered", "control_scalars", "effects", "functions", "globals", "library", "numbers", "objects", "opcodes", "resumed",
-        "sets", "statements",
+        "control_policy", "control_reordered", "control_scalars", "effects", "functions", "globals", "library",
+        "numbers", "objects", "opcodes", "resumed", "sets", "statements",
     )),
     "tests/runtime/test_cell.py", "tests/runtime/test_dispatch.py", "tests/runtime/test_follow.py",
     "tests/runtime/test_regions.py", "tests/test_callables.py", "tests/test_inputs.py",
