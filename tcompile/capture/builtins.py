@@ -316,7 +316,7 @@ def _next(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Va
 def _sum(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     total: Value = args[1] if len(args) > 1 else kwargs.get("start", Constant(0))
     values = list(args[0].iterate(tx))
-    if isinstance(total, Constant) and isinstance(total.value, str | bytes | bytearray):
+    if issubclass(total.python_type, str | bytes | bytearray):
         raise CannotCapture("operation-raises", "sum() can't sum strings")
     constants = [v.value for v in [*values, total] if isinstance(v, Constant)]
     floats = any(isinstance(c, float | complex) for c in constants)
@@ -444,9 +444,10 @@ def is_instance(tx: Capture, value: Value, classes: Any) -> bool:
 def _subclass(cls: type, classes: Any) -> bool:
     """``issubclass(cls, classes)`` where no code of the user's is asked."""
     for one in _each_class(classes):
-        asks = isinstance(one, type) and type(one).__instancecheck__ is not type.__instancecheck__
+        if not isinstance(one, type) or type(one).__instancecheck__ is type.__instancecheck__:
+            continue
         plain = one.__module__ in ("collections.abc", "numbers", "typing") and cls.__module__ in _PLAIN_MODULES
-        if asks and not plain:
+        if not plain:
             raise CannotCapture("unknown-function", f"isinstance with `{one.__qualname__}`")
     try:
         return issubclass(cls, classes)

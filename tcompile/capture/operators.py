@@ -229,6 +229,8 @@ def _size_of(value: Value) -> Any:
 def _sequences(tx: Capture, sign: str, left: Value, right: Value) -> Value:
     if isinstance(left, SequenceValue) and isinstance(right, SequenceValue):
         if sign == "+" and left.cls is right.cls and left.cls in (list, tuple):
+            if left.cls is tuple and not (len(left) and len(right)):
+                return left if len(left) else right  # no new tuple
             return SequenceValue([*left.items, *right.items], left.cls)
         if sign in ("==", "!="):
             return Constant(equal(tx, left, right) == (sign == "=="))
@@ -238,6 +240,8 @@ def _sequences(tx: Capture, sign: str, left: Value, right: Value) -> Value:
         repeated = isinstance(sequence, SequenceValue) and sequence.cls in (list, tuple)
         if sign == "*" and repeated and isinstance(count, Constant | IntegerValue):
             assert isinstance(sequence, SequenceValue)
+            if sequence.cls is tuple and (index_of(count) == 1 or not len(sequence)):
+                return sequence  # no new tuple
             if len(sequence) * index_of(count) > MAX_ITEMS:
                 raise CannotCapture("too-long", f"A container of more than {MAX_ITEMS} items is made.")
             return SequenceValue(sequence.items * index_of(count), sequence.cls)

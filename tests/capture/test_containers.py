@@ -307,3 +307,34 @@ def test_unpacking_of_the_wrong_length():
         return p
 
     broken(f, x, "operation-raises", "p, q = a")
+
+
+class HugeLength:
+    def __len__(self):
+        return 1 << 70
+
+
+def test_what_python_does_not_copy():
+    def f(t, s):
+        return t * 1 is t, 1 * t is t, t + () is t, () + t is t, t[:] is t, t[0:] is t, s.copy() is s, tuple(t) is t, t[::1] is t
+
+    with tcompile.config.patch(stress_capture=True):
+        made = tcompile.compile(f, backend="eager")
+        for args in [((1, 2), frozenset("ab")), ((), frozenset())]:
+            assert made(*args) == f(*args) == (True,) * 9
+            assert tcompile.compile(lambda t: [t[:]], backend="eager")(args[0])[0] is args[0]
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda: len(range(1 << 70)), lambda: len(range(0, 1 << 70, 3)), lambda: sum([], bytearray()),
+        lambda: len(HugeLength()), lambda: bool(HugeLength()), lambda: isinstance(3, "int"), lambda: issubclass(int, ["x"]),
+    ],
+)  # fmt: skip
+def test_what_python_refuses(f):
+    with tcompile.config.patch(stress_capture=True, verify=True), pytest.raises((TypeError, OverflowError)) as want:
+        f()
+    with tcompile.config.patch(stress_capture=True, verify=True), pytest.raises(want.type) as got:
+        tcompile.compile(f, backend="eager")()
+    assert str(got.value) == str(want.value)

@@ -197,7 +197,10 @@ class SequenceValue(Value):
     def item(self, tx: Capture, key: Value) -> Value:
         """One item, or a new container for a slice."""
         if isinstance(key, SliceValue):
-            return SequenceValue(self.items[key.constant()], list if self.cls is list else tuple)
+            items = self.items[key.constant()]
+            if self.cls is tuple and len(items) == len(self) and key.constant().step in (None, 1):
+                return self  # no new tuple
+            return SequenceValue(items, list if self.cls is list else tuple)
         position = index_of(key)
         if not -len(self) <= position < len(self):
             raise CannotCapture("operation-raises", f"{self.cls.__name__} index out of range")
@@ -627,8 +630,13 @@ class RangeValue(Value):
         if isinstance(self.step, int) and self.step:
             bounds = slice(self.start, self.stop, self.step)
             if self.step == 1 and isinstance(self.start, int) and self.start >= 0:
-                return integer(slice_length(*slice_bounds(bounds, self.stop)))
-        return Constant(len(self.fixed()))
+                count = slice_length(*slice_bounds(bounds, self.stop))
+                if not isinstance(count, int):
+                    return integer(count)
+        try:
+            return Constant(len(self.fixed()))
+        except OverflowError as error:
+            raise CannotCapture("operation-raises", str(error)) from error
 
     def iterate(self, tx: Capture) -> Iterator[Value]:
         """The numbers."""

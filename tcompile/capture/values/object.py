@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import keyword
+import sys
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -340,8 +341,9 @@ class ObjectValue(Value):
         result = self.call_method(tx, "__len__", [])
         if not isinstance(result, IntegerValue) and not (isinstance(result, Constant) and type(result.value) is int):
             raise CannotCapture("unsupported-object", f"The length of {self.describe()} is {result.describe()}.")
-        if (result.size if isinstance(result, IntegerValue) else result.value) < 0:
-            raise CannotCapture("operation-raises", "__len__() should return >= 0")
+        size = result.size if isinstance(result, IntegerValue) else result.value
+        if size < 0 or size > sys.maxsize:
+            raise CannotCapture("operation-raises", f"__len__() returns {result.describe()}")
         return result
 
     def iterate(self, tx: Capture) -> Iterator[Value]:

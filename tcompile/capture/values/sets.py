@@ -75,6 +75,8 @@ class SetValue(Value):
             return Constant(None)
         if name == "pop" and self.source is None and self.cls is set and not args and self.model:
             return Constant(self.change(tx, "pop", ()))
+        if name == "copy" and self.cls is frozenset and not args:
+            return self
         if name in _NEW or name in _TESTS:
             found = getattr(self._plain(), name)(*[collection(tx, arg) for arg in args])
             return Constant(found) if name in _TESTS else SetValue(tx, found, self.cls)
