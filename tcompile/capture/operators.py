@@ -90,7 +90,7 @@ def binary(tx: Capture, sign: str, left: Value, right: Value) -> Value:
             return Constant(_equal_dicts(tx, left, right) == (sign == "=="))
     if sign in ("==", "!=") and not (isinstance(left, Constant) and isinstance(right, Constant)):
         return Constant(_equal_plain(tx, left, right) == (sign == "=="))
-    return tx.fold(BINARY.get(sign) or COMPARE[sign], [left, right], {})
+    return _fold_operator(tx, sign, left, right)
 
 
 _KINDS = (
@@ -191,8 +191,21 @@ def inplace_object(tx: Capture, sign: str, left: ObjectValue, right: Value) -> V
     return found if found is not None else binary(tx, sign, left, right)
 
 
+def _fold_operator(tx: Capture, sign: str, left: Value, right: Value) -> Value:
+    """An operator of constants, done now; one that an enumeration of the user's defines is not."""
+    for side in (left, right):
+        if isinstance(side, Constant) and isinstance(side.value, enum.Enum):
+            for name in (f"__{_NAMES[sign]}__", f"__r{_NAMES[sign]}__"):
+                found = lookup(type(side.value), name)
+                if isinstance(found, types.FunctionType) and found.__module__ != "enum":
+                    raise CannotCapture("unsupported-operands", f"`{sign}` of {left.describe()} and {right.describe()}")
+    return tx.fold(BINARY.get(sign) or COMPARE[sign], [left, right], {})
+
+
 def _numbers(tx: Capture, sign: str, left: Value, right: Value) -> Value:
     """Arithmetic of Python numbers of which at least one is known at run time only."""
+    if any(isinstance(side, Constant) and isinstance(side.value, enum.Enum) for side in (left, right)):
+        return _fold_operator(tx, sign, left, right)  # whose classes say what comes out
     for side in (left, right):
         if isinstance(side, Constant) and not isinstance(side.value, _NUMBERS):
             if sign in ("==", "!=") and type(side.value) in _NEVER_NUMBERS:

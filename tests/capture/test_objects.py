@@ -505,3 +505,36 @@ def test_objects_that_claim_another_class():
             np.testing.assert_equal(made(X, o)[0], X + 1)
             assert type(tcompile.compile(lambda o: [o, o], backend="eager")(o)) is list
     assert not asked
+
+
+class Bits(enum.IntFlag):
+    R = 4
+    W = 2
+
+
+class Loud(enum.IntEnum):
+    ONE = 1
+
+    def __add__(self, other):
+        TOLD.append(other)
+        return int(self) + other
+
+
+TOLD: list = []
+
+
+def test_operators_of_enumerations():
+    def f(a, k):
+        return Bits.R | k, k & Bits.R, Bits.R == k, Level.HIGH + k, Bits.R ^ Bits.W, a + k
+
+    compiled = tcompile.compile(f, backend="eager", fullgraph=True)
+    for k in (1, 2, 3, 4, 4):
+        got, want = compiled(X, k)[:5], f(X, k)[:5]
+        assert got == want and [type(v) for v in got] == [type(v) for v in want]
+
+    def g(a):
+        return Loud.ONE + 1, a + 1
+
+    compiled = tcompile.compile(g, backend="eager")
+    for count in range(1, 4):
+        assert compiled(X)[0] == 2 and len(TOLD) == count

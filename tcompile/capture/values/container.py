@@ -678,7 +678,7 @@ def hashable(value: Value, role: str) -> Any:
         raise CannotCapture("unsupported-object", f"{value.describe()} is used as {role}.")
     try:
         hash(plain)
-    except TypeError as error:
+    except Exception as error:
         raise CannotCapture("operation-raises", str(error)) from error
     return plain
 
