@@ -286,7 +286,12 @@ def equal(tx: Capture, left: Value, right: Value) -> bool:
     if isinstance(left, SequenceValue) and isinstance(right, SequenceValue):
         if issubclass(left.cls, tuple) != issubclass(right.cls, tuple) or len(left.items) != len(right.items):
             return False
-        return all(equal(tx, a, b) for a, b in zip(left.items, right.items, strict=True))
+        position = 0
+        while position < min(len(left.items), len(right.items)):  # an item's __eq__ may change either list
+            if not equal(tx, left.items[position], right.items[position]):
+                break
+            position += 1
+        return position >= min(len(left.items), len(right.items)) and len(left.items) == len(right.items)
     if isinstance(left, Constant) and isinstance(right, Constant) and left.value is right.value:
         return True
     if any(isinstance(side, FloatValue) and math.isnan(side.hint) for side in (left, right)):

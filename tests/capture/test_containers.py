@@ -338,3 +338,23 @@ def test_what_python_refuses(f):
     with tcompile.config.patch(stress_capture=True, verify=True), pytest.raises(want.type) as got:
         tcompile.compile(f, backend="eager")()
     assert str(got.value) == str(want.value)
+
+
+def test_lists_that_change_while_they_are_compared():
+    class Clears:
+        def __init__(self):
+            self.target = []
+
+        def __eq__(self, other):
+            self.target.clear()
+            return NotImplemented
+
+        __hash__ = None
+
+    def f(p, q):
+        first, second = [p], [q]
+        p.target, q.target = second, first
+        return first == second, len(first), len(second), [p] == [1]
+
+    with tcompile.config.patch(stress_capture=True, verify=True):
+        assert tcompile.compile(f, backend="eager")(Clears(), Clears()) == f(Clears(), Clears())
