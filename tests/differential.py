@@ -223,10 +223,10 @@ class Picture:
         name = kind.__qualname__
         if isinstance(value, list):
             self.rows.append((where, name, len(value)))
-            self._items(where, value)
+            self._items(where, list(value))
         elif isinstance(value, dict):
             self.rows.append((where, name, len(value)))
-            for i, (key, item) in enumerate(value.items()):
+            for i, (key, item) in enumerate(list(value.items())):  # what is met may change it
                 self._add(f"{where}.key{i}", key)
                 self._add(f"{where}[{key!r:.20}]", item)
         elif isinstance(value, types.FunctionType):

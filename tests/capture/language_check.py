@@ -11,6 +11,7 @@ import ast
 import contextlib
 import copy
 import inspect
+import io
 import itertools
 import re
 import signal
@@ -108,7 +109,10 @@ def calls(source: str, plan: Plan, compiled: bool) -> list[tuple[Run, Picture, l
         args, more, names = arguments(seed)
         space.update(names)
         got = Run(lambda args=args, more=more: run(*args, **more), ())
-        done.append((got, Picture([got.value, got.error, args, more, state(space)]), [args, more]))
+        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():  # generators are run
+            warnings.simplefilter("ignore")
+            picture = Picture([got.value, got.error, args, more, state(space)])
+        done.append((got, picture, [args, more]))
     done[-1] = (*done[-1][:2], [done[-1][2], [one[0].value for one in done], state(space)])
     if compiled and isinstance(function, types.FunctionType):
         for broke in getattr(run, "breaks", ()):

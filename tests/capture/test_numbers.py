@@ -290,3 +290,14 @@ def test_fill_values_that_do_not_fit():
 
 def test_inverting_a_bool_warns():
     same(lambda a, v: (a + 1, ~v), [(X, True), (X, False), (X, 3)])
+
+
+def test_ranges_of_ints_that_vary():
+    def f(a, n):
+        found = len(range(n)), len(range(-2, n)), len(range(n, 3)), [0][len(range(n)) :]
+        match range(n):
+            case [first, *_]:
+                return a + first, found
+        return a, found
+
+    same(f, [(X.copy(), n) for n in (7, 3, 2, 0, -1, -4)])

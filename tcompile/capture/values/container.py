@@ -18,7 +18,6 @@ from tcompile.capture.values.base import Unread, Value, named, settled
 from tcompile.capture.values.classes import answers_in_python, class_attribute, lookup
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
 from tcompile.frontends.base import CannotCapture
-from tcompile.graph.ops.movement import slice_bounds, slice_length
 
 if TYPE_CHECKING:
     from tcompile.capture.program import Rebuilder
@@ -627,12 +626,8 @@ class RangeValue(Value):
 
     def length(self, tx: Capture) -> Value:
         """The number of steps, symbolic where it can be."""
-        if isinstance(self.step, int) and self.step:
-            bounds = slice(self.start, self.stop, self.step)
-            if self.step == 1 and isinstance(self.start, int) and self.start >= 0:
-                count = slice_length(*slice_bounds(bounds, self.stop))
-                if not isinstance(count, int):
-                    return integer(count)
+        if self.step == 1 and not (isinstance(self.start, int) and isinstance(self.stop, int)):
+            return integer(self.stop - self.start if self.stop > self.start else 0)
         try:
             return Constant(len(self.fixed()))
         except OverflowError as error:
