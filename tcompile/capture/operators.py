@@ -70,6 +70,9 @@ def binary(tx: Capture, sign: str, left: Value, right: Value) -> Value:
     if isinstance(left, ArrayValue) or isinstance(right, ArrayValue):
         array = left if isinstance(left, ArrayValue) else right
         assert isinstance(array, ArrayValue)
+        other = right if array is left else left
+        if sign == "*" and array.traced.scalar and isinstance(other, SequenceValue):  # NumPy's scalars repeat sequences
+            raise CannotCapture("unsupported-operands", f"{left.describe()} {sign} {right.describe()}")
         operands = (side.beside(tx, sign, array) if isinstance(side, ScalarValue) else side.export(tx)
                     for side in (left, right))  # fmt: skip
         return tx.from_frontend(array.frontend.binary(tx.builder, sign, *operands), array)

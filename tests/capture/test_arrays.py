@@ -305,3 +305,14 @@ def test_views_of_broadcasts_are_read_only():
         return np.broadcast_to(a, a.shape).T, np.broadcast_to(a, a.shape)[None]
 
     whole(f, x)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda a: a.sum() * (1, 2), lambda a: [a] * a.astype("int64").max(), lambda a: a.astype("int64").max() * a.shape,
+        lambda a: np.array(2) * (1, 2), lambda a: a.sum() + (1, 2),
+    ],
+)  # fmt: skip
+def test_scalars_of_numpy_repeat_sequences(f):
+    check(f, lambda: (np.abs(X),), backends=("eager",))
