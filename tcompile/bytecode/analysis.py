@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dis
 import types
+import weakref
 from collections.abc import Iterator
 from inspect import CO_OPTIMIZED
 
@@ -127,14 +128,20 @@ class Analysis:
             RESUME, a delegation loop), the offset at which the unit starts.
     """
 
-    code: types.CodeType
     cells: tuple[str, ...]
     start: int
     points: dict[int, Point]
     units: dict[int, int]
 
+    @property
+    def code(self) -> types.CodeType:
+        """The code object, which whoever analyses or builds holds."""
+        code = self._held()
+        assert code is not None
+        return code
+
     def __init__(self, code: types.CodeType) -> None:
-        self.code = code
+        self._held = weakref.ref(code)  # a host lives in a cache that must not keep its function's code alive
         if VERSION > (3, 13):
             raise NotResumable("the bytecode of this Python is not known")
         if not code.co_flags & CO_OPTIMIZED and code.co_nlocals:

@@ -52,10 +52,9 @@ class Stream:
         index: instruction by the byte offset of its first unit.
     """
 
-    __slots__ = ("args", "begin", "code", "end", "index", "ops", "raw", "size", "target")
+    __slots__ = ("args", "begin", "end", "index", "ops", "raw", "size", "target")
 
     def __init__(self, code: types.CodeType) -> None:
-        self.code = code
         raw = self.raw = code.co_code
         ops: list[int] = []
         args: list[int] = []
