@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
+from collections import OrderedDict, deque, namedtuple
 from typing import NamedTuple
 
 import numpy as np
@@ -358,3 +358,28 @@ def test_lists_that_change_while_they_are_compared():
 
     with tcompile.config.patch(stress_capture=True, verify=True):
         assert tcompile.compile(f, backend="eager")(Clears(), Clears()) == f(Clears(), Clears())
+
+
+def test_containers_that_only_grow_explain_another_class():
+    class Own(dict):
+        pass
+
+    def add(d, k):
+        d["key"] = k
+        return len(d)
+
+    def append(d, k):
+        d.append(k)
+        return len(d)
+
+    for f, makes in [(add, (dict, Own, OrderedDict)), (append, (list, deque))]:
+        with tcompile.config.patch(stress_capture=True, verify=True):
+            made = tcompile.compile(f, backend="eager")
+            for make in (makes[0], *makes):
+                assert made(make(), 3) == 1
+
+
+@pytest.mark.parametrize("f", [lambda d: dict(**d), lambda d: dict(a=1, **d), lambda d: (lambda **k: k)(**d)])
+def test_keywords_must_be_strings(f):
+    with tcompile.config.patch(stress_capture=True, verify=True), pytest.raises(TypeError, match="keywords must be str"):
+        tcompile.compile(f, backend="eager")({1: 2})

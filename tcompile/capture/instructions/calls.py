@@ -130,6 +130,8 @@ def _call_function_ex(f: Frame, i: dis.Instruction) -> None:
     function = second if isinstance(first, Null) else first
     if not isinstance(keywords, DictValue):
         raise CannotCapture("unsupported-object", f"{keywords.describe()} is unpacked into keyword arguments.")
+    if any(type(name) is not str for name in keywords.keys):
+        raise CannotCapture("operation-raises", "keywords must be strings")
     f.push(function.call(f.tx, args, keywords.items))
 
 

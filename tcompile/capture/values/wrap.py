@@ -183,7 +183,7 @@ def _sequence(tx: Capture, value: Any, source: Source) -> Value:
 
     def loosen() -> None:
         text = f"type({source.text}) is {cls.__qualname__}"
-        tx.prologue.loosen(source, code, looser, text, cls.__qualname__, "class")
+        tx.prologue.loosen(source, code, looser, text, cls.__qualname__, "type")
 
     return SequenceValue.outside(tx, items, cls, source, loosen)
 
@@ -204,7 +204,7 @@ def _dict(tx: Capture, value: dict[Any, Any], source: Source) -> Value:
     items: dict[Any, Value] = {key: Unread(item, ItemSource(source, key)) for key, item in found.items()}
 
     def loosen(asked: Mapping[Any, bool]) -> None:
-        tx.prologue.loosen(source, code, f"type({{}}) is {dict_}", f"type({source.text}) is dict", "dict", "class")
+        tx.prologue.loosen(source, code, f"type({{}}) is {dict_}", f"type({source.text}) is dict", "dict", "type")
         for key, there in {"__builtins__": False, "__name__": False, **asked}.items():
             plain = type(key) is int or (type(key) is str and key.isidentifier())
             shown = repr(key) if plain else tx.prologue.constant(key)
