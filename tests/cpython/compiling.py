@@ -79,8 +79,9 @@ class Compiling:
             made = self._attribute(value.__func__, file)
             return value if made is value.__func__ else type(value)(made)
         if type(value) is property:
-            parts = [part and self._attribute(part, file) for part in (value.fget, value.fset, value.fdel)]
-            return property(*parts, doc=value.__doc__)
+            held = (value.fget, value.fset, value.fdel)
+            parts = tuple(part and self._attribute(part, file) for part in held)
+            return value if parts == held else property(*parts, doc=value.__doc__)
         return value
 
     def _compiled(self, function: types.FunctionType) -> Any:
