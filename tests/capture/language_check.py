@@ -18,7 +18,6 @@ import signal
 import sys
 import time
 import traceback
-import types
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -98,10 +97,10 @@ def calls(source: str, plan: Plan, compiled: bool) -> list[tuple[Run, Picture, l
     """Runs a program's ``f`` several times; what each call did, and all that it left."""
     restore()
     space = namespace(source)
-    function = run = space["f"]
+    function = made = space["f"]
     if compiled:
-        run = tcompile.compile(function, backend=plan.backend, dynamic=plan.dynamic)
-    run = _consumed(function, run)
+        made = tcompile.compile(function, backend=plan.backend, dynamic=plan.dynamic)
+    run = _consumed(function, made)
     random = Random(plan.seed)
     a, b = random.randrange(1 << 30), random.randrange(1 << 30)
     done: list[tuple[Run, Picture, list[Any]]] = []
@@ -114,8 +113,8 @@ def calls(source: str, plan: Plan, compiled: bool) -> list[tuple[Run, Picture, l
             picture = Picture([got.value, got.error, args, more, state(space)])
         done.append((got, picture, [args, more]))
     done[-1] = (*done[-1][:2], [done[-1][2], [one[0].value for one in done], state(space)])
-    if compiled and isinstance(function, types.FunctionType):
-        for broke in getattr(run, "breaks", ()):
+    if compiled:
+        for broke in getattr(made, "breaks", ()):
             assert broke.reason.id != "internal-error", broke.detail
     return done
 
