@@ -252,6 +252,8 @@ def _callable(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -
 def _enumerate(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     first = args[1] if len(args) > 1 else kwargs.get("start", Constant(0))
     start = constant_of(first, "enumerate's start")
+    if not isinstance(start, int):
+        raise CannotCapture("unsupported-operands", f"enumerate from {first.describe()}")
     values = args[0].iterate(tx)
     return IteratorValue(tx, (SequenceValue([Constant(i), v], tuple) for i, v in enumerate(values, start)))
 

@@ -170,7 +170,9 @@ def compare(source: str, plan: Plan) -> bool:
             warned = [one for one in got.warned if not one[1].startswith("tcompile: ")]  # a limit was reached
             assert warned == want.warned, f"{about}warned {warned} instead of {want.warned}"
             where = raised_at(got.error), raised_at(want.error)
-            assert where[0] == where[1], f"{about}raised at {where[0]} instead of {where[1]}"
+            # 3.11 runs pairs of instructions as one in warm code, and then names the first one's line.
+            warm = sys.version_info < (3, 12) and isinstance(want.error, UnboundLocalError)
+            assert where[0] == where[1] or warm, f"{about}raised at {where[0]} instead of {where[1]}"
             assert_same_picture(after, expected, about)
             last = number == len(found) - 1
             if last:

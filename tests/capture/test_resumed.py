@@ -62,3 +62,21 @@ def test_a_closure_variable_that_an_earlier_round_deleted():
 
     same(calls, (X, 0), (X, 1), (X, 2), (X, 3))
     same(f, (X, 2), (X, 3))
+
+
+def test_an_enumeration_from_what_is_no_int_raises_in_the_program():
+    def f(a, start):
+        for i, row in enumerate(a, start):
+            a = a + i + row
+        return a
+
+    same(f, (X, 1), (X, "a"))
+    try:
+        tcompile.compile(f, backend="eager")(X, "a")
+    except TypeError as error:
+        frames = []
+        trace = error.__traceback__
+        while trace is not None:
+            frames.append(trace.tb_frame.f_code.co_name)
+            trace = trace.tb_next
+        assert frames[-1] == "f"
