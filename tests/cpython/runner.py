@@ -159,7 +159,7 @@ def main() -> int:
     parser.add_argument("--verify", action="store_true", help="bugs of tcompile's raise where they happen")
     parser.add_argument("--json", type=Path, help="write everything found to this file")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--timeout", type=float, default=300, help="seconds for a module's run")
+    parser.add_argument("--timeout", type=float, default=900, help="seconds for a module's run")
     parser.add_argument("--detail", type=int, default=1200, help="characters shown of a difference's traceback")
     chosen = parser.parse_args()
     options = {"verify": chosen.verify}
