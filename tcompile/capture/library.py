@@ -166,20 +166,22 @@ def _product(tx: Capture, *columns: Value, repeat: Value = _ONE) -> Iterator[Val
     return map(_tuple, itertools.product(*[list(column.iterate(tx)) for column in columns], repeat=count))
 
 
-def _choices(function: Callable[..., Any], fewest: int) -> None:
+def _choices(function: Callable[..., Any], needs_count: bool) -> None:
     def make(tx: Capture, values: Value, r: Value = _NONE) -> Iterator[Value]:
+        if r.is_none and needs_count:
+            raise CannotCapture("operation-raises", "r is missing")
         pool = list(values.iterate(tx))
         count = len(pool) if r.is_none else index_of(r)
         if count < 0:
             raise CannotCapture("operation-raises", "r must be non-negative")
         return map(_tuple, function(pool, count))
 
-    _iterates(function, fewest, 2, "r")(make)
+    _iterates(function, 1, 2, "r")(make)
 
 
-_choices(itertools.combinations, 1)
-_choices(itertools.combinations_with_replacement, 1)
-_choices(itertools.permutations, 1)
+_choices(itertools.combinations, True)
+_choices(itertools.combinations_with_replacement, True)
+_choices(itertools.permutations, False)
 if sys.version_info >= (3, 12):
 
     @_iterates(itertools.batched, 2, 2)

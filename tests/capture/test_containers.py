@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict, deque, namedtuple
 from typing import NamedTuple
 
@@ -330,6 +331,7 @@ def test_what_python_does_not_copy():
     [
         lambda: len(range(1 << 70)), lambda: len(range(0, 1 << 70, 3)), lambda: sum([], bytearray()),
         lambda: len(HugeLength()), lambda: bool(HugeLength()), lambda: isinstance(3, "int"), lambda: issubclass(int, ["x"]),
+        lambda: list(itertools.combinations("abc", None)), lambda: list(itertools.combinations_with_replacement("abc")),
     ],
 )  # fmt: skip
 def test_what_python_refuses(f):
