@@ -18,7 +18,6 @@ import json
 import platform
 import sys
 import time
-import tracemalloc
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -54,7 +53,8 @@ def f(x):
 """
 EXTRA = {"whole": "pass", "broken": "tcompile.graph_break()"}
 SAMPLES = 20
-FLAT = 100.0  # bytes a cycle that count as none: the allocator's own grain, spread over the cycles
+BLOCK = 64  # bytes that stand for one block of Python's: tracing them would keep the name of each cell's file
+FLAT = 32.0  # bytes a cycle that count as none: the grain of the allocators, spread over the cycles
 
 
 def cycle(name: str, backend: str, kind: str) -> Callable[[int], None]:
@@ -96,15 +96,13 @@ def measure(name: str, backend: str, kind: str, cycles: int, warm_up: int) -> di
     for number in range(1, 1 + warm_up):
         run(number)
     gc.collect()
-    tracemalloc.start()
     samples, started = [], time.perf_counter()
     for number in range(cycles + 1):
         if number % max(1, cycles // SAMPLES) == 0:
             gc.collect()
-            samples.append((number, resident(), tracemalloc.get_traced_memory()[0], sys.getallocatedblocks()))
+            samples.append((number, resident(), sys.getallocatedblocks() * BLOCK))
         run(1 + warm_up + number)
     milliseconds = (time.perf_counter() - started) * 1e3 / cycles
-    tracemalloc.stop()
     late = np.array(samples[len(samples) // 2 :], float)
     growth = {
         what: float(np.polyfit(late[:, 0], late[:, column], 1)[0])
