@@ -186,7 +186,7 @@ def _by_types(start: Start, values: Sequence[Any]) -> Captured:
             ParameterSource(position, name), f"type({{}}) is {prologue.constant(cls)}",
             f"type({name}) is {cls.__qualname__}", cls.__qualname__, "type",
         )
-    return Captured(None, prologue, start.arity, plain_reason="internal-error")
+    return Captured(None, prologue, start.arity)
 
 
 def _compile_graph(

@@ -90,14 +90,14 @@ class _Attempts:
             try:
                 frame = RootFrame(tx, self.code, self.namespace, self.start, self.values, stop)
             except CannotCapture as error:  # bytecode that cannot be read
-                return Outcome(plain(tx, self.start, error.reason), _graph_break(tx, error)), False
+                return Outcome(plain(tx, self.start), _graph_break(tx, error)), False
             try:
                 try:
                     return Outcome(finish(tx, frame.run(), self.start.arity)), tx.used_floats
                 except (Stopped, CannotCapture, RecursionError) as reason:
                     ended, broke = self._stopped(tx, frame, reason, broke)
                 if isinstance(ended, int) and (ended < 0 or not left):
-                    ended = Outcome(plain(tx, self.start, broke.reason.id), broke)
+                    ended = Outcome(plain(tx, self.start), broke)
                 if isinstance(ended, Outcome):
                     return ended, tx.used_floats
                 stop = ended

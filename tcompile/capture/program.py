@@ -125,7 +125,7 @@ class Rebuilder:
 class Captured:
     """What capture found out about one stretch of a function, for values of one kind.
 
-    ``graph`` is None where the frame runs in plain Python (``plain_reason`` says why). ``prologue`` holds the guards.
+    ``graph`` is None where the frame runs in plain Python. ``prologue`` holds the guards.
     ``exit`` is the offset of the instruction at which the frame goes on; None where the function returns. ``calls``
     says that this instruction is a call whose function may be compiled by itself.
     """
@@ -137,7 +137,6 @@ class Captured:
     lines: Sequence[str] = ()
     returns: str = "None"
     effects: Sequence[str] = ()
-    plain_reason: str = ""
     symbol_texts: dict[str, str] = field(default_factory=dict)
     exit: int | None = None
     extras: str = "None"
@@ -307,11 +306,11 @@ def _program(tx: Capture, builder: Rebuilder, returns: str, arity: int, extras: 
     )  # fmt: skip
 
 
-def plain(tx: Capture, start: Start, reason: str) -> Captured:
+def plain(tx: Capture, start: Start) -> Captured:
     """The program of a frame that runs on in plain Python whenever the guards collected so far hold."""
     _guard_sizes(tx)
     return Captured(
-        None, tx.prologue, start.arity, plain_reason=reason, symbol_texts=tx.symbol_texts, exit=start.offset
+        None, tx.prologue, start.arity, symbol_texts=tx.symbol_texts, exit=start.offset
     )
 
 
