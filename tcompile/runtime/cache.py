@@ -91,7 +91,7 @@ class FunctionCache:
 
     name: str
     held: weakref.ref[types.CodeType]  # weakly: the code's end is the end of what was compiled for it
-    namespace: dict[str, Any]
+    namespace: dict[str, Any] = field(repr=False)
     settings: Settings
     first: Region
     number: int = field(default_factory=itertools.count().__next__)  # its part of compile ids
