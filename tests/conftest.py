@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(autouse=True)
+def _no_last_value() -> Iterator[None]:
+    """Takes away ``builtins._``, which doctests and display hooks leave behind, and which turns IPython's own off."""
+    yield
+    vars(builtins).pop("_", None)
 
 
 @pytest.fixture
