@@ -48,17 +48,17 @@ class Run:
         self.warned = sorted(warning for warning in told if "config.recompile_limit" not in warning[1])
 
 
-def assert_same(got: Any, want: Any, where: str = "result", exact: bool = False) -> None:
-    """Raises AssertionError where two values can be told apart."""
+def assert_same(got: Any, want: Any, where: str = "result", exact: bool = False, ulp: float = ULP) -> None:
+    """Raises AssertionError where two values can be told apart; floats by more than ``ulp`` units, or at all."""
     assert type(got) is type(want), f"{where}: {type(got)} instead of {type(want)}: {got!r} / {want!r}"
     if isinstance(want, tuple | list):
         assert len(got) == len(want), f"{where}: length {len(got)} instead of {len(want)}"
         for i, (a, b) in enumerate(zip(got, want, strict=True)):
-            assert_same(a, b, f"{where}[{i}]", exact)
+            assert_same(a, b, f"{where}[{i}]", exact, ulp)
     elif isinstance(want, dict):
         assert list(got) == list(want), f"{where}: keys {list(got)} instead of {list(want)}"
         for key in want:
-            assert_same(got[key], want[key], f"{where}[{key!r}]", exact)
+            assert_same(got[key], want[key], f"{where}[{key!r}]", exact, ulp)
     elif isinstance(want, np.ndarray | np.generic):
         assert got.dtype == want.dtype, f"{where}: dtype {got.dtype} instead of {want.dtype}"
         assert got.shape == want.shape, f"{where}: shape {got.shape} instead of {want.shape}"
@@ -71,14 +71,14 @@ def assert_same(got: Any, want: Any, where: str = "result", exact: bool = False)
                 keep = [i for i, n in enumerate(want.shape) if n != 1]
                 a, b = [got.strides[i] for i in keep], [want.strides[i] for i in keep]
                 assert a == b, f"{where}: strides {got.strides} instead of {want.strides}"
-        _assert_values(np.asarray(got), np.asarray(want), where, exact)
+        _assert_values(np.asarray(got), np.asarray(want), where, exact, ulp)
     elif isinstance(want, float) and want != want:
         assert got != got, f"{where}: {got} instead of nan"
     else:
         assert got == want or got is want, f"{where}: {got!r} instead of {want!r}"
 
 
-def _assert_values(got: np.ndarray, want: np.ndarray, where: str, exact: bool) -> None:
+def _assert_values(got: np.ndarray, want: np.ndarray, where: str, exact: bool, ulp: float = ULP) -> None:
     if want.dtype.kind not in "fc" or exact:
         np.testing.assert_array_equal(got, want, err_msg=where, strict=True)
         return
@@ -86,14 +86,14 @@ def _assert_values(got: np.ndarray, want: np.ndarray, where: str, exact: bool) -
     with np.errstate(all="ignore"):
         scale = np.maximum(np.abs(want), np.finfo(want.dtype).tiny)
         largest = np.max(scale, initial=0, where=np.isfinite(scale))
-        limit = ULP * np.finfo(want.dtype).eps * np.maximum(scale, largest * 1e-3)
+        limit = ulp * np.finfo(want.dtype).eps * np.maximum(scale, largest * 1e-3)
         same = (got == want) | np.isnan(want) | (np.abs(got - want) <= limit)
         if want.dtype.kind == "f":
             same &= (got != 0) | (want != 0) | (np.signbit(got) == np.signbit(want))
     assert same.all(), f"{where}: {got[~same][:5]} instead of {want[~same][:5]}"
 
 
-def assert_same_run(got: Run, want: Run, exact: bool = False) -> None:
+def assert_same_run(got: Run, want: Run, exact: bool = False, ulp: float = ULP) -> None:
     """Raises AssertionError where two runs can be told apart."""
     if want.error is not None:
         assert got.error is not None, f"returned {got.value!r} instead of raising {want.error!r}"
@@ -101,7 +101,7 @@ def assert_same_run(got: Run, want: Run, exact: bool = False) -> None:
         assert str(got.error) == str(want.error)
     else:
         assert got.error is None, f"raised {got.error!r} instead of returning {want.value!r}"
-        assert_same(got.value, want.value, exact=exact)
+        assert_same(got.value, want.value, exact=exact, ulp=ulp)
     assert got.printed == want.printed
     assert got.warned == want.warned, f"warned {got.warned} instead of {want.warned}"
     for i, (a, b) in enumerate(zip(got.args, want.args, strict=True)):
@@ -125,6 +125,7 @@ def check(
     calls: int = 2,
     exact: bool = False,
     fullgraph: bool = False,
+    ulp: float = ULP,
     **settings: Any,
 ) -> list[Any]:
     """Compares ``function`` plain and compiled; returns the compiled callables, one a backend."""
@@ -138,7 +139,7 @@ def check(
                 with tcompile.set_stance(stance):
                     got = Run(made, make_args())
                 try:
-                    assert_same_run(got, want, exact)
+                    assert_same_run(got, want, exact, ulp)
                 except AssertionError as error:
                     raise AssertionError(f"backend {backend}, stance {stance}: {error}") from error
         compiled.append(made)
