@@ -30,11 +30,13 @@ from tcompile.frontends.numpy import NumPyFrontend
 from tcompile.graph import Graph
 from tcompile.graph.verify import verify
 from tcompile.observe import bus
+from tcompile.observe.context import compiling
 from tcompile.observe.events import (
     CompileFinished,
     CompileStarted,
     GraphBroke,
     GraphCaptured,
+    Lazy,
     RecompileStarted,
     UserLine,
 )
@@ -55,19 +57,25 @@ def compile_region(
     Raises Unsupported for a graph break under ``fullgraph``, BackendError where the backend fails, and StanceError
     where the function changes the stance. An interrupt leaves the cache as it was.
     """
+    with compiling(cache.name, f"{cache.number}/{cache.compiles}", cache.code.co_filename):
+        return _compile_region(cache, region, values, reasons, compiler)
+
+
+def _compile_region(
+    cache: FunctionCache, region: Region, values: Sequence[Any], reasons: Sequence[str], compiler: Compiler
+) -> Entry:
+    """The column. Its events belong to the compile that the caller has named."""
     settings = cache.settings
     index = cache.compiles
-    compile_id = f"{cache.number}/{index}"
     started = time.perf_counter()
     phases: dict[str, float] = {}
     # Before any work: a backend that is gone is refused, and the first use of LLVM in a process loads it here.
     backend = _timed(phases, "load", lambda: find_backend(settings.backend))
-    about: dict[str, Any] = {"function": cache.name, "compile_id": compile_id, "cell": bus.current_cell.get()}
     code = cache.code
     again = bool(region.entries)
-    bus.emit(CompileStarted(**about, reason="; ".join(reasons) or "first call", where=_where(code, region)))
+    bus.emit(CompileStarted(reason="; ".join(reasons) or "first call", where=_where(code, region)))
     if again and reasons:
-        bus.emit(RecompileStarted(**about, number=index, reasons=tuple(reasons)))
+        bus.emit(RecompileStarted(number=index, reasons=tuple(reasons)))
 
     def capture_it() -> Outcome:
         return capture(
@@ -88,7 +96,7 @@ def compile_region(
         if refused and broke.reason.id != "stress-break":
             raise Unsupported(broke.full_text())
         if not broke.reason.silent:
-            _note_break(cache, about, broke)
+            _note_break(cache, broke)
     captured = outcome.captured
     whole = captured.exit is None and region is cache.first
     stressed = config.stress_capture and captured.exit != region.start.offset
@@ -97,14 +105,14 @@ def compile_region(
     compiled: Callable[..., Any] | None = None
     if captured.graph is not None:
         try:
-            compiled = _compile_graph(captured.graph, captured, values, backend, about, phases)
+            compiled = _compile_graph(captured.graph, captured, values, backend, phases)
         except _PASSED_ON:
             raise
         except Exception as error:
             outcome = _our_bug(cache.name, region, values, error)
             captured, broke = outcome.captured, outcome.graph_break
             assert broke is not None
-            _note_break(cache, about, broke)
+            _note_break(cache, broke)
     route: tuple[bool, ...] = ()
     if captured.exit is not None and cache.built is not None:
         cache.host = cache.host or cache.built
@@ -127,14 +135,16 @@ def compile_region(
     graph = captured.graph
     bus.emit(
         CompileFinished(
-            **about, outcome="plain" if graph is None else "compiled", backend=settings.backend_name,
+            outcome="plain" if graph is None else "compiled", backend=settings.backend_name,
             graphs=int(bool(graph is not None and graph.nodes)), kernels=len(kernels), ms=milliseconds, phases=phases,
+            get_entry_code=Lazy(captured, Captured.source),
+            get_graph_code=Lazy(compiled, lambda made: getattr(made, "source", "")) if compiled is not None else None,
         )
     )
     return entry
 
 
-def _note_break(cache: FunctionCache, about: dict[str, Any], broke: GraphBreak) -> None:
+def _note_break(cache: FunctionCache, broke: GraphBreak) -> None:
     """Keeps a break, and tells it where it is new: a caller of this function may have met it already."""
     if broke.reason.silent:
         return
@@ -142,7 +152,7 @@ def _note_break(cache: FunctionCache, about: dict[str, Any], broke: GraphBreak) 
         return
     cache.breaks.append(broke)
     if not any(broke.same_place(other) for other in cache.callers_breaks):
-        _tell_break(about, broke)
+        _tell_break(broke)
 
 
 def _where(code: types.CodeType, region: Region) -> UserLine:
@@ -194,7 +204,6 @@ def _compile_graph(
     captured: Captured,
     values: Sequence[Any],
     backend: Backend,
-    about: dict[str, Any],
     phases: dict[str, float],
 ) -> Callable[..., Any]:
     """Transforms and backend."""
@@ -204,9 +213,8 @@ def _compile_graph(
     if graph.nodes:
         bus.emit(
             GraphCaptured(
-                **about, graph=graph.name, ops=graph.op_count, inputs=tuple(n.name for n in graph.inputs),
-                guards=tuple(g.text for g in captured.guards),
-                get_graph=lambda: graph,
+                graph=graph.name, ops=graph.op_count, inputs=tuple(n.name for n in graph.inputs),
+                guards=tuple(g.text for g in captured.guards), get_graph=Lazy(graph),
             )
         )
     if not graph.nodes:
@@ -236,10 +244,10 @@ def _example_inputs(captured: Captured, values: Sequence[Any]) -> list[Any]:
     return [variables[name] for name in captured.inputs]
 
 
-def _tell_break(about: dict[str, Any], broke: GraphBreak) -> None:
+def _tell_break(broke: GraphBreak) -> None:
     bus.emit(
         GraphBroke(
-            **about, reason=broke.reason.id, headline=broke.reason.headline, explanation=broke.explanation,
+            reason=broke.reason.id, headline=broke.reason.headline, explanation=broke.explanation,
             hints=broke.reason.hints, where=broke.where, stack=broke.stack,
         )
     )

@@ -6,7 +6,8 @@ everything here reads the event stream and calls the public API.
 
 The files, in the order in which a cell goes through them: ``magics`` (options), ``cells`` (running the text
 as a plain cell would run), ``record`` (the events of that run), ``report`` (what stands under the cell), and
-beside them ``compare`` with ``differences`` (the same work in plain Python and compiled).
+beside them ``identity`` (which cell is which) and ``compare`` with ``differences`` (the same work in plain
+Python and compiled).
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from typing import TYPE_CHECKING
 
 from tcompile.observe.userline import label_files
 from tcompile_jupyter.compare import Comparison, Comparisons, compare
+from tcompile_jupyter.identity import follow_cells
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-_undo: list[Callable[[], None]] = []  # what takes the names of cells out of tcompile's texts again
+_undo: list[Callable[[], None]] = []  # what takes the names of cells out of tcompile's texts and events again
 
 __all__ = ["Comparison", "Comparisons", "compare", "load_ipython_extension", "unload_ipython_extension"]
 
@@ -37,6 +39,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
 
     _forget_labels()
     _undo.append(label_files(label))
+    _undo.append(follow_cells(shell))
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:

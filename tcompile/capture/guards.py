@@ -49,12 +49,14 @@ class GuardFailure:
     seen: str
 
     def __str__(self) -> str:
+        advice = self.guard.advice if self.guard is not None else ""
+        return f"{self.text}\n  Hint: {advice}" if advice else self.text
+
+    @property
+    def text(self) -> str:
+        """The failure without the advice."""
         if self.guard is None:
             return self.seen
-        return f"{self._what()}\n  Hint: {self.guard.advice}" if self.guard.advice else self._what()
-
-    def _what(self) -> str:
-        assert self.guard is not None
         if self.guard.expected in self.guard.text:
             return f"{self.guard.text}, got {self.seen}"
         if self.guard.kind in ("question", "identity"):

@@ -8,23 +8,56 @@ test.
 from __future__ import annotations
 
 import contextlib
-import contextvars
 import sys
 import traceback
 from collections.abc import Callable, Iterator
 
-from tcompile.observe.events import Event
+from tcompile.observe.context import current_cell
+from tcompile.observe.events import CallTimed, Event
 
 Listener = Callable[[Event], None]
 
 _listeners: tuple[Listener, ...] = ()
 _background: tuple[Listener, ...] = ()
-current_cell: contextvars.ContextVar[str | None] = contextvars.ContextVar("tcompile_cell", default=None)
 
 
 def active() -> bool:
     """Whether anybody listens. Callers on the call path ask before they build an event."""
     return bool(_listeners)
+
+
+_STEADY = 64  # calls that are all timed, from when a listener comes
+_SHORT_MS = 0.5  # of shorter ones, later, one of so many
+_OF_SHORT = 64
+_left = 1  # calls until one is timed
+_timed = 0
+
+
+def times_call() -> int:
+    """For how many calls the one that now starts is to stand if it is timed; 0: it is not to be timed.
+
+    Every call is timed at first, later every long one and a sample of the short ones, so that who listens does not
+    slow a loop down.
+    """
+    global _left
+    if not _listeners:
+        return 0
+    _left -= 1
+    if _left > 0:
+        return 0
+    _left = _stride
+    return _stride
+
+
+_stride = 1
+
+
+def tell_call(function: str, cell: str | None, ms: float, calls: int) -> None:
+    """Emits the time of a call for which ``times_call`` gave ``calls``."""
+    global _timed, _stride
+    _timed += 1
+    _stride = _OF_SHORT if _timed > _STEADY and ms < _SHORT_MS else 1
+    emit(CallTimed(function=function, defined_in=cell, ms=ms, calls=calls))
 
 
 def emit(event: Event) -> None:
@@ -43,11 +76,12 @@ def subscribe(listener: Listener, *, background: bool = False) -> Callable[[], N
     A ``background`` listener hears what is emitted anyway: it does not make ``active()`` true, so that
     keeping a history costs nothing on the call path.
     """
-    global _listeners, _background
+    global _listeners, _background, _left, _stride, _timed
     if background:
         _background = (*_background, listener)
     else:
         _listeners = (*_listeners, listener)
+        _left, _stride, _timed = 1, 1, 0
 
     def unsubscribe() -> None:
         global _listeners, _background
@@ -65,3 +99,6 @@ def listening(listener: Listener) -> Iterator[None]:
         yield
     finally:
         unsubscribe()
+
+
+__all__ = ["Listener", "active", "current_cell", "emit", "listening", "subscribe", "tell_call", "times_call"]

@@ -3,21 +3,57 @@
 Enters: what a stage knows when something happens. Leaves: frozen records that become JSON. Exists so that
 logs, ``explain``, profilers, notebook displays and the JupyterLab panel read one stream and nothing else.
 
-Every record has a time (seconds since the epoch), a thread id, the qualified name of the function it speaks
-of, the notebook cell where known, and the id of the compile it belongs to (``"3/1"``: the fourth function
-seen, its second entry).
+Every record has an id that grows within the process, a time (seconds since the epoch), a thread id, the qualified
+name of the function it speaks of, the id of the compile it belongs to (``"3/1"``: the fourth function seen, its second
+entry), the notebook cell that was running and the one that defined the function, where known.
+
+Fields named ``get_…`` make something large when a reader in this process asks for it (``Lazy``); they are no part of
+the JSON.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
-SCHEMA_VERSION = 1
+from tcompile.observe import context
+
+SCHEMA_VERSION = 2
+
+E = TypeVar("E", bound="Event")
+
+
+class Lazy:
+    """A function without arguments: ``read(owner)``, or ``owner`` itself. What it reads can be let go of.
+
+    >>> Lazy("abc", len)()
+    3
+    """
+
+    def __init__(self, owner: Any, read: Callable[[Any], Any] | None = None) -> None:
+        self._held: Callable[[], Any] = lambda: owner
+        self._read = read
+
+    def __call__(self) -> Any:
+        """What the owner gives; None where it is gone."""
+        owner = self._held()
+        return owner if owner is None or self._read is None else self._read(owner)
+
+    def weak(self) -> Lazy | None:
+        """The same without keeping the owner alive; None where the owner cannot be referred to weakly."""
+        try:
+            reference = weakref.ref(self._held())
+        except TypeError:
+            return None
+        made = Lazy(None, self._read)
+        made._held = reference
+        return made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,20 +74,28 @@ class Event:
     """What every event carries."""
 
     kind: ClassVar[str] = "event"
-    function: str = ""
-    compile_id: str = ""
-    cell: str | None = None
+    texts: ClassVar[tuple[str, ...]] = ()  # properties that are made when asked for, and are part of the JSON
+    id: int = field(default_factory=itertools.count().__next__)
     time: float = field(default_factory=time.time)
     thread: int = field(default_factory=threading.get_ident)
+    function: str = field(default_factory=context.function)
+    compile_id: str = field(default_factory=context.compile_id)
+    cell: str | None = field(default_factory=context.current_cell.get)
+    defined_in: str | None = field(default_factory=context.defined_in)
 
     def as_dict(self) -> dict[str, Any]:
-        """The record as JSON-able values, with ``kind`` and ``schema``; get_ fields are left out."""
-        fields = {
-            f.name: _plain(getattr(self, f.name))
-            for f in dataclasses.fields(self)
-            if not f.name.startswith("get_")
-        }
-        return {"kind": self.kind, "schema": SCHEMA_VERSION, **fields}
+        """The record as JSON-able values, with ``kind`` and ``schema``, in the form that ``schema.schema()`` states."""
+        names = [f.name for f in dataclasses.fields(self) if not f.name.startswith("get_")]
+        values = {name: _plain(getattr(self, name)) for name in (*names, *self.texts)}
+        return {"kind": self.kind, "schema": SCHEMA_VERSION, **values}
+
+    def light(self: E) -> E:
+        """The same record, keeping nothing large alive: what its ``get_`` fields read is held weakly, or not at all."""
+        held = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name.startswith("get_")}
+        if not any(held.values()):
+            return self
+        weak: Any = {name: get.weak() if isinstance(get, Lazy) else None for name, get in held.items()}
+        return dataclasses.replace(self, **weak)
 
 
 def _plain(value: Any) -> Any:
@@ -77,10 +121,11 @@ class CompileStarted(Event):
 class GraphCaptured(Event):
     """A graph came out of capture. ``get_graph`` gives the Graph itself to readers in this process.
 
-    The texts ``readable`` and ``code`` are made when a reader asks for them: most compiles have none.
+    The texts ``readable`` and ``code`` are made when a reader asks for them, and are empty once the graph is gone.
     """
 
     kind: ClassVar[str] = "graph_captured"
+    texts: ClassVar[tuple[str, ...]] = ("readable", "code")
     graph: str = ""
     ops: int = 0
     inputs: tuple[str, ...] = ()
@@ -90,16 +135,14 @@ class GraphCaptured(Event):
     @property
     def readable(self) -> str:
         """The graph as a person reads it."""
-        return self.get_graph().readable() if self.get_graph is not None else ""
+        graph = self.get_graph() if self.get_graph is not None else None
+        return graph.readable() if graph is not None else ""
 
     @property
     def code(self) -> str:
         """The graph as a Python function."""
-        return self.get_graph().code if self.get_graph is not None else ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """The record as JSON-able values, with both texts."""
-        return {**super(GraphCaptured, self).as_dict(), "readable": self.readable, "code": self.code}
+        graph = self.get_graph() if self.get_graph is not None else None
+        return graph.code if graph is not None else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,13 +182,14 @@ class RecompileStarted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassFinished(Event):
-    """One transform ran. ``before`` and ``after`` count operations."""
+    """One transform ran. ``before`` and ``after`` count operations; ``get_graph`` gives the graph after it."""
 
     kind: ClassVar[str] = "pass_finished"
     name: str = ""
     ms: float = 0.0
     before: int = 0
     after: int = 0
+    get_graph: Callable[[], Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +209,11 @@ class KernelCompiled(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompileFinished(Event):
-    """A compile ended. ``phases`` maps phase names to milliseconds; ``outcome`` is "compiled" or "plain"."""
+    """A compile ended. ``phases`` maps phase names to milliseconds; ``outcome`` is "compiled" or "plain".
+
+    ``get_entry_code`` gives the text of the program that checks the guards and runs the graph, ``get_graph_code`` that
+    of the program around the graph's kernels, "" where there is none.
+    """
 
     kind: ClassVar[str] = "compile_finished"
     outcome: str = "compiled"
@@ -174,6 +222,26 @@ class CompileFinished(Event):
     kernels: int = 0
     ms: float = 0.0
     phases: dict[str, float] = field(default_factory=dict)
+    get_entry_code: Callable[[], str] | None = None
+    get_graph_code: Callable[[], str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheHit(Event):
+    """Machine code was found in the disk cache. ``key`` names it."""
+
+    kind: ClassVar[str] = "cache_hit"
+    key: str = ""
+    ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheMiss(Event):
+    """Machine code was not in the disk cache, or could not be used; ``reason`` says which."""
+
+    kind: ClassVar[str] = "cache_miss"
+    key: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,11 +255,12 @@ class FellBack(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTimed(Event):
-    """One call was timed (only while somebody listens)."""
+    """One call was timed (only while somebody listens). Of many short calls it is one that stands for ``calls``."""
 
     kind: ClassVar[str] = "call_timed"
     path: str = "compiled"
     ms: float = 0.0
+    calls: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,5 +275,5 @@ class StanceChanged(Event):
 
 EVENTS: tuple[type[Event], ...] = (
     CompileStarted, GraphCaptured, GraphBroke, GuardFailed, RecompileStarted, PassFinished, KernelCompiled,
-    CompileFinished, FellBack, CallTimed, StanceChanged,
+    CompileFinished, CacheHit, CacheMiss, FellBack, CallTimed, StanceChanged,
 )  # fmt: skip

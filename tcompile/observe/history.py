@@ -2,7 +2,8 @@
 
 Enters: every event but the timings of calls. Leaves: ``history``, a ``Recorder`` of the last 512. Exists so
 that a report asked for afterwards (why was this slow? what was recompiled?) has something to look back on,
-without anybody having listened. It costs nothing on the call path, where no event is emitted for it.
+without anybody having listened. It costs nothing on the call path, where no event is emitted for it, and it keeps no
+graph alive: what is gone from the caches can be read about here, not looked at.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ history = Recorder(LIMIT)
 
 def _keep(event: Event) -> None:
     if not isinstance(event, CallTimed):
-        history(event)
+        history(event.light())
 
 
 bus.subscribe(_keep, background=True)

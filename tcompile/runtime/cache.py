@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.dynamic import Profile
 from tcompile.capture.entries import Start, start_of
+from tcompile.observe.context import cell_of
 
 if TYPE_CHECKING:
     from tcompile.bytecode import Host
@@ -124,6 +125,12 @@ class FunctionCache:
         code = self.held()
         assert code is not None
         return code
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What an event says of this function where no compile is going on."""
+        code = self.held()
+        return {"function": self.name, "defined_in": cell_of(code.co_filename) if code is not None else None}
 
     @property
     def entries(self) -> tuple[Entry, ...]:

@@ -21,7 +21,7 @@ from tcompile.capture.entries import MISS, PLAIN, local_names
 from tcompile.capture.policy import error_on_graph_break
 from tcompile.capture.treatments import treatment_of
 from tcompile.observe import bus
-from tcompile.observe.events import CallTimed
+from tcompile.observe.context import cell_of
 from tcompile.runtime import cache as caches
 from tcompile.runtime.binding import binder
 from tcompile.runtime.cache import Entry, FunctionCache, Settings, function_cache
@@ -61,7 +61,8 @@ class CompiledFunction:
         if self._generation != caches.generation or self.function.__code__ is not self._code:
             self._refresh()
         cache = self._cache
-        started = perf_counter() if bus.active() else 0.0
+        timed = bus.times_call()
+        started = perf_counter() if timed else 0.0
         region = cache.first
         entries = region.entries  # before the host is looked for: only a host can run those that end inside
         if cache.host is None and not self._suspends:
@@ -86,11 +87,11 @@ class CompiledFunction:
                 if result is PLAIN:
                     return self.function(*args, **kwargs)
                 if started:
-                    self._tell_call(started)
+                    self._tell_call(started, timed)
                 return result
         result = self._through(cache, stance, args, kwargs)
         if started and cache.host is not None:
-            self._tell_call(started)
+            self._tell_call(started, timed)
         return result
 
     def _through(self, cache: FunctionCache, stance: Stance, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -171,9 +172,9 @@ class CompiledFunction:
                 return self._through(first, DEFAULT, args, kwargs)
         return self._through(cache, stance, args, kwargs)
 
-    def _tell_call(self, started: float) -> None:
+    def _tell_call(self, started: float, calls: int) -> None:
         milliseconds = (perf_counter() - started) * 1e3
-        bus.emit(CallTimed(function=self.function.__qualname__, cell=bus.current_cell.get(), ms=milliseconds))
+        bus.tell_call(self.function.__qualname__, cell_of(self._code.co_filename), milliseconds, calls)
 
     # -- being a function ----------------------------------------------------------------------------------------------
     def __get__(self, instance: Any, owner: type | None = None) -> Any:

@@ -40,7 +40,7 @@ def host_of(cache: FunctionCache, code: types.CodeType, compiler: Compiler) -> H
                 )  # fmt: skip
             except NotResumable as error:
                 cache.resumable = False
-                bus.emit(FellBack(function=cache.name, reason="cannot be resumed", detail=str(error)))
+                bus.emit(FellBack(**cache.about, reason="cannot be resumed", detail=str(error)))
                 return None
             cache.built = host
             cache.open(analysis.start)

@@ -140,7 +140,7 @@ class Compiler:
             if not config.suppress_errors:
                 raise
             warnings.warn(f"tcompile: {error}\n{cache.name} runs in plain Python.", stacklevel=5)
-            bus.emit(FellBack(function=cache.name, reason="error suppressed", detail=str(error)))
+            bus.emit(FellBack(**cache.about, reason="error suppressed", detail=str(error)))
             return None
         cache.add(region, entry)
         return entry
@@ -167,9 +167,15 @@ def try_entries(
 
 
 def miss_reasons(region: Region, values: Sequence[Any]) -> tuple[str, ...]:
-    """For each entry, the first guard that does not hold for these parameters."""
-    failures = ((entry.index, entry.captured.first_failure(values)) for entry in region.entries)
-    return tuple(f"entry {index}: {failure}" for index, failure in failures if failure is not None)
+    """For each entry, the first guard that does not hold for these parameters; the same advice is given once."""
+    reasons, advice = [], {""}
+    for entry in region.entries:
+        failure = entry.captured.first_failure(values)
+        if failure is not None:
+            hint = failure.guard.advice if failure.guard is not None else ""
+            reasons.append(f"entry {entry.index}: {failure.text if hint in advice else failure}")
+            advice.add(hint)
+    return tuple(reasons)
 
 
 def note_replay(cache: FunctionCache, entry: Entry, error: Exception) -> None:
@@ -178,8 +184,7 @@ def note_replay(cache: FunctionCache, entry: Entry, error: Exception) -> None:
     if entry.replays > 1:
         return
     detail = str(error) if isinstance(error, Replay) else f"{type(error).__name__}: {error}"
-    cell = bus.current_cell.get()
-    bus.emit(FellBack(function=cache.name, reason="replayed in plain Python", detail=detail, cell=cell))
+    bus.emit(FellBack(**cache.about, reason="replayed in plain Python", detail=detail))
 
 
 def _tell_failure(cache: FunctionCache, entry: Entry, values: Sequence[Any]) -> None:
@@ -189,7 +194,7 @@ def _tell_failure(cache: FunctionCache, entry: Entry, values: Sequence[Any]) -> 
     guard = failure.guard
     bus.emit(
         GuardFailed(
-            function=cache.name, entry=entry.index, cell=bus.current_cell.get(),
+            **cache.about, entry=entry.index,
             source=guard.source.text if guard else "", guard=guard.text if guard else "",
             expected=guard.expected if guard else "", seen=failure.seen, hint=guard.advice if guard else "",
         )
@@ -218,7 +223,7 @@ def _at_limit(cache: FunctionCache, region: Region, values: Sequence[Any]) -> No
         "tcompile.set_logs(recompiles=True) shows every reason."
     )
     warnings.warn(text, stacklevel=6)
-    bus.emit(FellBack(function=cache.name, reason="recompile limit", detail=last, cell=bus.current_cell.get()))
+    bus.emit(FellBack(**cache.about, reason="recompile limit", detail=last))
 
 
 def _unchecked(region: Region) -> tuple[Callable[..., Any], ...]:

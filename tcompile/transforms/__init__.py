@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from tcompile.graph import Graph
 from tcompile.observe import bus
-from tcompile.observe.events import PassFinished
+from tcompile.observe.events import Lazy, PassFinished
 from tcompile.transforms.cse import merge_common
 from tcompile.transforms.dce import drop_dead
 from tcompile.transforms.decompose import decompose
@@ -44,7 +44,7 @@ def run(
         if bus.active():
             bus.emit(
                 PassFinished(
-                    function=graph.name, name=name, ms=milliseconds, before=before, after=graph.op_count
+                    name=name, ms=milliseconds, before=before, after=graph.op_count, get_graph=Lazy(graph)
                 )
             )
         if verify is not None:

@@ -163,6 +163,15 @@ def test_events_of_a_recompile_and_of_calls():
     assert not bus.active()
 
 
+def test_advice_is_given_once_however_many_entries_fail():
+    compiled = tcompile.compile(chain, dynamic=False)
+    for size in (3, 4, 5, 6):
+        compiled(np.ones(size))
+    last = compiled.recompiles[-1]
+    assert len(last) == 3 and [reason.count("Hint:") for reason in last] == [1, 0, 0]
+    assert all("x.shape" in reason for reason in last)
+
+
 def test_generator_and_coroutine_functions_run_plainly():
     @tcompile.compile
     def count(x):

@@ -21,7 +21,7 @@ from tcompile.graph.ops import OPS
 from tcompile.graph.sizes import hint
 from tcompile.graph.verify import user_line
 from tcompile.observe import bus
-from tcompile.observe.events import KernelCompiled
+from tcompile.observe.events import KernelCompiled, Lazy
 
 NONTEMPORAL_BYTES = 32 << 20  # outputs this large leave the caches anyway, so they are written past them
 
@@ -146,7 +146,8 @@ def _report(graph: Graph, kernel: Kernel, code: native.Code, ms: float) -> Compi
         bus.emit(
             KernelCompiled(
                 kernel=kernel.name, graph=graph.name, nodes=tuple(n.name for n in _all_nodes(kernel)), lines=where,
-                ms=ms, description=made.description, get_ir=lambda: made.ir, get_assembly=made.assembly,
+                ms=ms, description=made.description, get_ir=Lazy(made, lambda kernel: kernel.ir),
+                get_assembly=Lazy(made, CompiledKernel.assembly),
             )
         )  # fmt: skip
     return made

@@ -1,0 +1,72 @@
+"""The events as a JSON Schema, for readers that are not Python.
+
+Enters: the event classes. Leaves: a schema (draft 2020-12) of which every ``Event.as_dict()`` is an instance, with one
+definition for each kind. Exists so that the front end's types, and files of events, are checked against the classes
+themselves: ``tools/write_event_schema.py`` writes it to ``events.schema.json`` beside this file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import types
+import typing
+from pathlib import Path
+from typing import Any
+
+from tcompile.observe.events import EVENTS, SCHEMA_VERSION, Event, UserLine
+
+PATH = Path(__file__).with_name("events.schema.json")
+_PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of one event.
+
+    >>> schema()["$defs"]["FellBack"]["properties"]["kind"]
+    {'const': 'fell_back'}
+    """
+    definitions = {UserLine.__name__: _record(UserLine, {})}
+    for kind in EVENTS:
+        fixed = {"kind": {"const": kind.kind}, "schema": {"const": SCHEMA_VERSION}}
+        definitions[kind.__name__] = _record(kind, fixed)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "An event of tcompile",
+        "version": SCHEMA_VERSION,
+        "oneOf": [{"$ref": f"#/$defs/{kind.__name__}"} for kind in EVENTS],
+        "$defs": definitions,
+    }
+
+
+def _record(cls: type[Any], fixed: dict[str, Any]) -> dict[str, Any]:
+    hints = typing.get_type_hints(cls)
+    names = [f.name for f in dataclasses.fields(cls) if not f.name.startswith("get_")]
+    properties = {**fixed, **{name: _type(hints[name]) for name in names}}
+    if issubclass(cls, Event):
+        properties |= {name: {"type": "string"} for name in cls.texts}
+    return {
+        "type": "object",
+        "description": inspect.cleandoc(cls.__doc__ or "").partition("\n")[0],
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _type(hint: Any) -> dict[str, Any]:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if hint is UserLine:
+        return {"$ref": f"#/$defs/{UserLine.__name__}"}
+    if hint in _PLAIN:
+        return {"type": _PLAIN[hint]}
+    if origin in (types.UnionType, typing.Union):
+        return {"type": [_PLAIN[part] for part in arguments]}
+    if origin is tuple and arguments[1:] == (...,):
+        return {"type": "array", "items": _type(arguments[0])}
+    if origin is dict and arguments[0] is str:
+        return {"type": "object", "additionalProperties": _type(arguments[1])}
+    raise TypeError(f"an event's field has a type that JSON does not have: {hint}")
+
+
+__all__ = ["PATH", "schema"]
