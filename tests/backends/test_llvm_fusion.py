@@ -350,3 +350,27 @@ def test_long_chains_are_cut():
         return x
 
     check(build, sample("float64", 100), rtol=1e-12)
+
+
+@pytest.mark.parametrize(("steps", "most"), [(1, 1), (2, 2), (12, 12)])
+def test_a_chain_of_stencils_is_not_computed_from_its_start_at_every_place(steps, most):
+    def around(op, x, key):
+        return op("index", x, key=key)
+
+    def build(op, x):
+        for _ in range(steps):
+            a, b, c = (around(op, x, (slice(i, x.tensor.shape[0] - 2 + i),)) for i in range(3))
+            x = op("subtract", op("add", a, c), op("multiply", b, 2.0))
+        return x
+
+    kernels = check(build, sample("float64", 200)).schedule.kernels
+    assert len(kernels) <= most
+    assert max(len(kernel.values) for kernel in kernels) < 40
+
+
+def test_a_cheap_value_is_computed_at_both_places_that_read_it():
+    def build(op, x):
+        y = op("add", x, 1.0)
+        return op("subtract", op("index", y, key=(slice(1, None),)), op("index", y, key=(slice(0, -1),)))
+
+    check(build, sample("float64", 200), kernels=1)

@@ -138,6 +138,7 @@ class _Planner:
             elif self.kind[node] == "reshape":
                 self._need_array(node)
         self._cut_long_chains()
+        self._store_what_many_places_read()
         last_call: Step | None = None
         for node in self.graph.nodes:
             if node not in self.live:
@@ -167,6 +168,35 @@ class _Planner:
                 depth[node] = 1 + max((depth.get(o, 0) for o in node.inputs if not self.is_leaf(o)), default=0)
                 if depth[node] > DEEPEST and self.kind[node] == "map":
                     self.stored.add(node)
+
+    def _store_what_many_places_read(self) -> None:
+        """Stores a value that is read at several places (of a stencil, say), unless computing it at each is cheap.
+
+        Without this, a chain of stencils would be computed from its start at a number of places that grows with
+        every step.
+        """
+        places: dict[Node, set[tuple[object, ...]]] = {}
+        for node in self.graph.nodes:
+            if node in self.live and self.kind[node] in ("map", "reduce"):
+                frame = node.inputs[0].tensor.ndim if self.kind[node] == "reduce" else node.tensor.ndim
+                reads = self._operands(node, identity(frame))
+                while reads:
+                    operand, map = reads.pop()
+                    if self.is_leaf(operand):
+                        continue
+                    if self.kind[operand] == "move":
+                        reads += self._operands(operand, map)
+                    else:
+                        places.setdefault(operand, set()).add(map_key(map))
+        costs: dict[Node, float] = {}
+        for node in self.graph.nodes:  # from the start: what is stored makes what follows cheaper
+            if node not in self.live or self.is_leaf(node):
+                continue
+            own = cost_of(node) if self.kind[node] == "map" else 0.0
+            costs[node] = own + sum(costs.get(operand, 0.0) for operand in dict.fromkeys(node.inputs))
+            if self.kind[node] == "map" and costs[node] * (len(places.get(node, ())) - 1) > STORE_ABOVE:
+                self.stored.add(node)
+                costs[node] = 0.0
 
     def _place(self, step: Step, node: Node) -> None:
         self.steps.append(step)
