@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
 from tcompile import stance
-from tcompile.backends import check_backend
+from tcompile.backends import check_backend, is_exact
 from tcompile.capture.control_flow import associative_scan, cond, map, scan, while_loop
 from tcompile.capture.intrinsics import graph_break, is_compiling
 from tcompile.capture.marks import mark_dynamic, mark_static, maybe_mark_dynamic
@@ -42,7 +42,7 @@ from tcompile.runtime.regions import Compiler
 F = Callable[..., Any]
 _MODES: dict[str, dict[str, Any]] = {"default": {}}
 _LATER_MODES = ("reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-_OPTIONS: dict[str, Any] = {}
+_OPTIONS: dict[str, Any] = {"exact": False}  # names and defaults; docs/numerics.md says what it does
 _AROUND_METHODS = (property, functools.cached_property, functools.partialmethod)
 _OLD_NAMES = {"nopython": "fullgraph", "model": "fn", "cache_size_limit": "tcompile.config.recompile_limit"}
 
@@ -107,6 +107,8 @@ def compile(
         raise InvalidArgument("give mode or options, not both: a mode is a named set of options")
     _check_mode(mode)
     settings = Settings(fullgraph, dynamic, backend, _check_options({**_MODES[mode or "default"], **(options or {})}))
+    if settings.exact and not is_exact(backend):
+        raise InvalidArgument(f"option 'exact' is for tcompile's own backends, not for {settings.backend_name!r}")
     if fn is None:
         return lambda function: compile_with(function, settings, disable)
     return compile_with(fn, settings, disable)
@@ -200,7 +202,13 @@ def list_mode_options(mode: str | None = None) -> dict[str, Any]:
 
 
 def list_options() -> list[str]:
-    """The names that ``options=`` takes."""
+    """The names that ``options=`` takes.
+
+    ``exact``: results have NumPy's very bits; vector functions and sums of floats then run in NumPy.
+
+    >>> list_options()
+    ['exact']
+    """
     return sorted(_OPTIONS)
 
 

@@ -80,7 +80,9 @@ def _compile_region(
     def capture_it() -> Outcome:
         return capture(
             code, cache.namespace, region.start, values, name=f"graph_{cache.number}_{index}", frontends=FRONTENDS,
-            options=CaptureOptions(settings.dynamic, config.max_instructions, settings.enter_compiled),
+            options=CaptureOptions(
+                settings.dynamic, config.max_instructions, settings.enter_compiled, settings.exact
+            ),
             profile=cache.profile, host=lambda: host_of(cache, code, compiler),
         )  # fmt: skip
 
@@ -105,7 +107,7 @@ def _compile_region(
     compiled: Callable[..., Any] | None = None
     if captured.graph is not None:
         try:
-            compiled = _compile_graph(captured.graph, captured, values, backend, phases)
+            compiled = _compile_graph(captured.graph, captured, values, backend, settings.exact, phases)
         except _PASSED_ON:
             raise
         except Exception as error:
@@ -204,6 +206,7 @@ def _compile_graph(
     captured: Captured,
     values: Sequence[Any],
     backend: Backend,
+    exact: bool,
     phases: dict[str, float],
 ) -> Callable[..., Any]:
     """Transforms and backend."""
@@ -223,8 +226,12 @@ def _compile_graph(
     if backend.transformed:
         final = _timed(phases, "transforms", lambda: transforms.run(graph, check))
     examples = _example_inputs(captured, values)
+    compile = backend.compile
+    if exact:
+        assert backend.exact is not None  # api refuses the option for other backends
+        compile = backend.exact
     try:
-        compiled = _timed(phases, "backend", lambda: backend.compile(final, examples))
+        compiled = _timed(phases, "backend", lambda: compile(final, examples))
     except Exception as error:
         if backend.builtin:
             raise

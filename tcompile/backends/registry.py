@@ -28,13 +28,17 @@ _DEBUG_TAGS = ("debug", "experimental")
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """One backend. ``transformed``: it takes graphs after the transforms. ``builtin``: it is tcompile's own."""
+    """One backend. ``transformed``: it takes graphs after the transforms. ``builtin``: it is tcompile's own.
+
+    ``exact`` compiles so that results have NumPy's very bits; None: the backend does not promise that.
+    """
 
     name: str
     compile: Compile
     transformed: bool = False
     tags: tuple[str, ...] = ()
     builtin: bool = False
+    exact: Compile | None = None
 
 
 def _eager(graph: Graph, example_inputs: Sequence[Any]) -> Compiled:
@@ -53,12 +57,19 @@ def _llvm(graph: Graph, example_inputs: Sequence[Any]) -> Compiled:
     return compile_graph(graph, example_inputs)
 
 
+def _exact_llvm(graph: Graph, example_inputs: Sequence[Any]) -> Compiled:
+    from tcompile.backends.llvm import compile_graph
+
+    return compile_graph(graph, example_inputs, exact=True)
+
+
 _BACKENDS: dict[str, Backend] = {
     b.name: b
     for b in (
-        Backend("llvm", _llvm, transformed=True, builtin=True),  # fused machine code for the CPU
-        Backend("eager", _eager, tags=("debug",), builtin=True),  # the captured graph, run in NumPy
-        Backend("aot_eager", _eager, transformed=True, tags=("debug",), builtin=True),  # the same after the transforms
+        Backend("llvm", _llvm, transformed=True, builtin=True, exact=_exact_llvm),  # fused machine code for the CPU
+        Backend("eager", _eager, tags=("debug",), builtin=True, exact=_eager),  # the captured graph, run in NumPy
+        # The same after the transforms.
+        Backend("aot_eager", _eager, transformed=True, tags=("debug",), builtin=True, exact=_eager),
     )
 }
 
@@ -105,6 +116,11 @@ def check_backend(backend: str | Compile) -> None:
             raise InvalidArgument(f"there is no backend {backend!r}.{hint} Backends: {', '.join(names)}")
     elif not callable(backend):
         raise InvalidType(f"backend must be a name or a callable, got {type(backend).__name__} {backend!r}")
+
+
+def is_exact(backend: str | Compile) -> bool:
+    """Whether ``backend`` can promise NumPy's very bits: tcompile's own backends can."""
+    return isinstance(backend, str) and (backend == "auto" or _BACKENDS[backend].exact is not None)
 
 
 @functools.cache

@@ -55,12 +55,13 @@ _OURS = ("tcompile", "tcompile_jupyter")  # our own functions are called, never 
 @dataclass(frozen=True, slots=True)
 class CaptureOptions:
     """What the caller decided: ``dynamic`` as in ``compile``, how many instructions are followed at most, and whether
-    functions that are already compiled are followed too.
+    functions that are already compiled are followed too, and whether results must have NumPy's very bits.
     """
 
     dynamic: bool | None = None
     max_instructions: int = 10_000
     enter_compiled: bool = True
+    exact: bool = False
 
 
 def _is_scalar(value: Value) -> bool:
@@ -128,7 +129,7 @@ class Capture:
     _numbers: dict[Source, TracedNumber] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.builder = Builder(self.graph)
+        self.builder = Builder(self.graph, exact=self.options.exact)
         self.break_is_error = breaks_are_errors()  # changed where captured code enters or leaves such a block
 
     # -- values from outside -------------------------------------------------------------------------------------

@@ -56,10 +56,14 @@ class TracedNumber:
 
 @dataclass
 class Builder:
-    """The graph under construction and the user's line that is being executed."""
+    """The graph under construction and the user's line that is being executed.
+
+    ``exact`` asks for the library's very bits: a sum may then not be expressed as a sum in another order.
+    """
 
     graph: Graph = field(default_factory=Graph)
     location: Location | None = None
+    exact: bool = False
 
     @property
     def env(self) -> ShapeEnv:

@@ -40,6 +40,11 @@ class Settings:
     enter_compiled: bool = True  # whether functions that are compiled already are followed too
 
     @property
+    def exact(self) -> bool:
+        """Whether results must have NumPy's very bits."""
+        return bool(dict(self.options).get("exact", False))
+
+    @property
     def backend_name(self) -> str:
         """The backend's name, or the callable's."""
         return self.backend if isinstance(self.backend, str) else getattr(self.backend, "__name__", "custom")

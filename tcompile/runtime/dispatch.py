@@ -17,6 +17,7 @@ from time import perf_counter
 from types import CellType
 from typing import TYPE_CHECKING, Any
 
+from tcompile.backends import is_exact
 from tcompile.capture.entries import MISS, PLAIN, local_names
 from tcompile.capture.policy import error_on_graph_break
 from tcompile.capture.treatments import treatment_of
@@ -160,7 +161,8 @@ class CompiledFunction:
             return self.function(*args, **kwargs)
         cache = self.cache
         if stance.force_backend is not None:
-            cache = function_cache(self.function, replace(self.settings, backend=stance.force_backend, options=()))
+            options = self.settings.options if is_exact(stance.force_backend) else ()
+            cache = function_cache(self.function, replace(self.settings, backend=stance.force_backend, options=options))
         if stance.name in ("eager_then_compile", "aot_eager_then_compile") and not cache.compiles:
             cache.eager_calls += 1
             values = self._bound(args, kwargs)

@@ -7,12 +7,14 @@ IR with explicit vectors, ``native`` makes it code, and ``host`` writes the Pyth
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tcompile.backends.llvm import host, native, nests, pointwise, reductions
+from tcompile.backends.llvm.exactness import is_exact
 from tcompile.backends.llvm.text import SUPPORTED, Module
 from tcompile.backends.schedule import Kernel, Schedule, Store, schedule
 from tcompile.backends.schedule.steps import Step
@@ -66,11 +68,14 @@ class CompiledGraph:
         return self.program(*inputs)
 
 
-def compile_graph(graph: Graph, example_inputs: Sequence[object] | None = None) -> CompiledGraph:
+def compile_graph(
+    graph: Graph, example_inputs: Sequence[object] | None = None, *, exact: bool = False
+) -> CompiledGraph:
     """Compiles ``graph``. ``example_inputs`` are not needed: the graph's types say everything.
 
     The result takes the graph's inputs by position, arrays of exactly the graph's types, and returns a tuple
-    of arrays (rank-0 results may be arrays or NumPy scalars). It raises ``Replay`` where only plain Python
+    of arrays (rank-0 results may be arrays or NumPy scalars). ``exact`` leaves to NumPy whatever kernels may
+    compute with other last bits. The result raises ``Replay`` where only plain Python
     can go on. Raises BackendError where the machine has no native code or LLVM refuses.
 
     >>> import numpy as np
@@ -82,7 +87,7 @@ def compile_graph(graph: Graph, example_inputs: Sequence[object] | None = None) 
     >>> compile_graph(g)(np.arange(3, dtype="float32"))
     (array([2., 4., 6.], dtype=float32),)
     """
-    plan = schedule(graph, supports)
+    plan = schedule(graph, _supports_exactly if exact else supports)
     started = time.perf_counter()
     module = Module()
     written: list[tuple[Step, nests.Code]] = []
@@ -100,7 +105,8 @@ def compile_graph(graph: Graph, example_inputs: Sequence[object] | None = None) 
         for step, code in written:
             codes[step] = code, {f.name: loaded[f.name] for f in code.functions}
             kernels.append(_report(graph, code.kernel, loaded, ms))
-    source, program = host.Program(plan, codes, compile_graph).build()
+    regions = functools.partial(compile_graph, exact=exact)
+    source, program = host.Program(plan, codes, regions).build()
     return CompiledGraph(program, source, kernels, plan)
 
 
@@ -112,6 +118,10 @@ def supports(node: Node) -> bool:
     if kind == "pointwise":
         return pointwise.supports(node)
     return _supports_creation(node)
+
+
+def _supports_exactly(node: Node) -> bool:
+    return supports(node) and is_exact(node)
 
 
 def _supports_creation(node: Node) -> bool:

@@ -85,6 +85,9 @@ def _where(b: Builder, name: str, a: Any, where: Any, otherwise: Any) -> Any:
         raise CannotCapture("unsupported-argument", f"{name} with this where=")
     if x.type.dtype.kind == "c":
         raise CannotCapture("unsupported-dtype", f"{name} of complex numbers with where=")
+    if b.exact and name in ("sum", "prod") and x.type.dtype.kind == "f":
+        # NumPy adds each run of selected elements by itself: another order than that of the whole row.
+        raise CannotCapture("unsupported-argument", f"{name} with where= under the option exact")
     node = b.op("where", mask.node, x.node, bool(otherwise) if x.type.dtype == BOOL else otherwise)
     return Traced(node, x.scalar)
 

@@ -1,0 +1,31 @@
+"""Which rows give NumPy's very bits in a kernel, whatever the operands.
+
+Enters: a node that kernels can compute. Leaves: whether its results have NumPy's bits. The others are within the bounds
+of docs/numerics.md; under the option ``exact`` they are NumPy calls. Exists so that this promise is one list.
+"""
+
+from __future__ import annotations
+
+from tcompile.graph import Node, TensorType
+from tcompile.graph.ops import OPS
+
+# Correctly rounded, or nothing to round, on floats. Not here: vector functions; ``maximum`` and its relatives, where
+# the sign of a zero depends in NumPy on the position of the element.
+_FLOATS = frozenset({
+    "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "fmod", "negative", "positive", "square",
+    "reciprocal", "sqrt", "abs", "sign", "floor", "ceil", "trunc", "round", "copysign", "nextafter", "isnan", "isinf",
+    "isfinite", "signbit", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and",
+    "logical_or", "logical_xor", "logical_not", "where", "astype",
+})  # fmt: skip
+_SCALARS = frozenset(f"scalar_{name}" for name in _FLOATS)
+
+
+def is_exact(node: Node) -> bool:
+    """Whether a kernel computes ``node`` with NumPy's bits."""
+    if OPS[node.op].kind == "creation":
+        return True
+    types = [operand.type for operand in node.inputs]
+    kinds = {t.dtype.kind for t in (*types, node.type) if isinstance(t, TensorType)}
+    if kinds <= set("biu"):
+        return True
+    return OPS[node.op].kind == "pointwise" and node.op in _FLOATS | _SCALARS
