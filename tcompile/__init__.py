@@ -13,10 +13,12 @@ In a notebook: ``%load_ext tcompile``, then ``%%tcompile`` on a cell.
 from typing import Any
 
 from tcompile.api import (
+    CompileProfiler,
     allow_in_graph,
     associative_scan,
     assume_constant_result,
     compile,
+    compile_times,
     cond,
     disable,
     disallow_in_graph,
@@ -60,7 +62,8 @@ def unload_ipython_extension(shell: Any) -> None:
 
 
 __all__ = [
-    "allow_in_graph", "associative_scan", "assume_constant_result", "compile", "cond", "config", "disable",
+    "CompileProfiler", "allow_in_graph", "associative_scan", "assume_constant_result", "compile", "compile_times",
+    "cond", "config", "disable",
     "disallow_in_graph", "error_on_graph_break", "explain", "graph_break", "is_compiling", "list_backends",
     "list_mode_options", "list_options", "load_ipython_extension", "map", "mark_dynamic", "mark_static",
     "maybe_mark_dynamic", "nested_compile_region", "register_backend", "reset", "run", "scan", "set_logs", "set_stance",

@@ -10,9 +10,9 @@ import ast
 import difflib
 import functools
 import inspect
-import threading
 import types
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, overload
 
 from tcompile import stance
@@ -29,9 +29,11 @@ from tcompile.capture.treatments import (
     substitute_in_graph,
 )
 from tcompile.errors import InvalidArgument, InvalidType
-from tcompile.observe import bus, events
+from tcompile.observe import bus, events, times
 from tcompile.observe.explain import ExplainOutput, Recorder
 from tcompile.observe.history import history
+from tcompile.observe.profiler import CompileProfiler
+from tcompile.observe.times import compile_times
 from tcompile.runtime import cache as caches
 from tcompile.runtime import cell
 from tcompile.runtime.cache import Entry, FunctionCache, Region, Settings
@@ -213,9 +215,10 @@ def list_options() -> list[str]:
 
 
 def reset() -> None:
-    """Forgets everything compiled, every profile of sizes, every count and the history of events."""
+    """Forgets everything compiled, every profile of sizes, every count, the history of events and the compile times."""
     caches.reset()
     history.clear()
+    times.clear()
     cell.reset()
 
 
@@ -292,7 +295,8 @@ def run_cell(
 def explain(fn: F, *args: Any, **kwargs: Any) -> Any:
     """``explain(fn)(*args)`` runs ``fn`` on these arguments and returns an ExplainOutput of graphs, breaks, guards.
 
-    Nothing that was compiled before is used, changed or forgotten. ``explain(fn, *args)`` does the same.
+    Nothing that was compiled before is used, changed or forgotten. ``explain(fn, *args)`` does the same. A break of a
+    function under ``fullgraph`` is explained like any other.
     """
     if args or kwargs:
         return explain(fn)(*args, **kwargs)
@@ -301,27 +305,39 @@ def explain(fn: F, *args: Any, **kwargs: Any) -> Any:
 
     @functools.wraps(fn)
     def explained(*args: Any, **kwargs: Any) -> ExplainOutput:
-        target = fn if isinstance(fn, CompiledFunction) else compile(fn)
-        function, bound = target, args
-        if isinstance(target, types.MethodType):
-            function, bound = target.__func__, (target.__self__, *args)
-        if not isinstance(function, CompiledFunction):
-            raise InvalidType(f"explain takes a function with Python code, got {fn!r}")
-        plain = function.function
-        private = FunctionCache.of(plain, function.settings)
-        private.callees = {}
-        alone = CompiledFunction(plain, function.settings, compile_region, private)
-        me = threading.get_ident()
-        with Recorder() as recorder, stance.set_stance("default"):
-            alone(*bound, **kwargs)
-        return ExplainOutput.of([event for event in recorder.events if event.thread == me])
+        alone, bound, named = by_itself("explain", fn, args, kwargs, fullgraph=False)
+        with Recorder(this_thread=True) as recorder, stance.set_stance("default"):
+            alone(*bound, **named)
+        return ExplainOutput.of(recorder.events)
 
     return explained
 
 
+def by_itself(
+    who: str, fn: F, args: tuple[Any, ...], kwargs: dict[str, Any], **settings: Any
+) -> tuple[CompiledFunction, tuple[Any, ...], dict[str, Any]]:
+    """``fn`` with a cache that nothing else uses, and the arguments with which that is called as ``fn`` would be.
+
+    ``settings`` take the place of the function's own. Raises InvalidType, which names ``who`` asked.
+    """
+    target: Any = fn if isinstance(fn, CompiledFunction) else compile(fn)
+    while not isinstance(target, CompiledFunction):
+        if isinstance(target, types.MethodType):
+            target, args = target.__func__, (target.__self__, *args)
+        elif isinstance(target, functools.partial):
+            target, args, kwargs = target.func, (*target.args, *args), {**target.keywords, **kwargs}
+        else:
+            raise InvalidType(f"{who} takes a function with Python code, got {_shown(fn)}")
+    plain = target.function
+    private = FunctionCache.of(plain, replace(target.settings, **settings))
+    private.callees = {}
+    return CompiledFunction(plain, private.settings, compile_region, private), args, kwargs
+
+
 __all__ = [
-    "allow_in_graph", "associative_scan", "assume_constant_result", "bus", "compile", "compile_with", "cond", "disable",
-    "disallow_in_graph", "error_on_graph_break", "events", "explain", "graph_break", "is_compiling",
-    "list_mode_options", "list_options", "map", "mark_dynamic", "mark_static", "maybe_mark_dynamic",
-    "nested_compile_region", "reset", "run", "run_cell", "scan", "substitute_in_graph", "while_loop",
+    "CompileProfiler", "allow_in_graph", "associative_scan", "assume_constant_result", "bus", "by_itself", "compile",
+    "compile_times", "compile_with", "cond", "disable", "disallow_in_graph", "error_on_graph_break", "events",
+    "explain", "graph_break", "is_compiling", "list_mode_options", "list_options", "map", "mark_dynamic",
+    "mark_static", "maybe_mark_dynamic", "nested_compile_region", "reset", "run", "run_cell", "scan",
+    "substitute_in_graph", "while_loop",
 ]  # fmt: skip

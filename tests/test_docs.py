@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tcompile.capture import treatments
+from tcompile.observe.logs import ARTIFACTS
 from tcompile.stance import STANCES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,13 +37,20 @@ def test_every_numpy_name_is_listed(load_tool):
     assert text == tool.page(), "run: python tools/write_numpy_coverage.py"
 
 
-def test_the_examples_of_the_control_page_run():
+@pytest.mark.parametrize("page, least", [("control.md", 40), ("debugging.md", 12)])
+def test_the_examples_of_a_page_run(page, least):
     flags = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
     try:
-        failed, ran = doctest.testfile(str(ROOT / "docs" / "control.md"), module_relative=False, optionflags=flags)
+        failed, ran = doctest.testfile(str(ROOT / "docs" / page), module_relative=False, optionflags=flags)
     finally:
         treatments._table.pop(id(math.dist), None)
-    assert not failed and ran > 40
+    assert not failed and ran >= least
+
+
+def test_every_log_is_described():
+    text = (ROOT / "docs" / "debugging.md").read_text(encoding="utf-8")
+    for name, what in ARTIFACTS.items():
+        assert f"| `{name}` | {what} |" in text, name
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/stances.md"])

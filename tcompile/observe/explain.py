@@ -19,13 +19,17 @@ from tcompile.observe.userline import format_stack
 
 @dataclass(frozen=True, slots=True)
 class BreakReason:
-    """One graph break: ``reason`` in a line, the user's lines outermost first, why, what to do, and the reason's id."""
+    """One graph break: ``reason`` in a line, the user's lines outermost first, why, what to do, and the reason's id.
+
+    ``graph_break`` is always true here: that a function returns is no reason why a graph ended.
+    """
 
     reason: str
     user_stack: tuple[UserLine, ...]
     explanation: str = ""
     hints: tuple[str, ...] = ()
     id: str = ""
+    graph_break: bool = True
 
     def __str__(self) -> str:
         parts = [f"{self.reason} [{self.id}]" if self.id else self.reason, format_stack(self.user_stack, title="")]

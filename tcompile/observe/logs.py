@@ -17,6 +17,8 @@ from typing import Any, Literal, TextIO, TypeAlias
 from tcompile.errors import InvalidArgument, InvalidType
 from tcompile.observe import bus
 from tcompile.observe.events import (
+    CacheHit,
+    CacheMiss,
     CallTimed,
     CompileFinished,
     CompileStarted,
@@ -41,14 +43,24 @@ ARTIFACTS = {
     "guards": "the checks under which compiled code is used again",
     "recompiles": "why a function is compiled again; + adds every guard that failed",
     "compiles": "begin and end of each compile, with times",
-    "passes": "each transform, with time and number of operations",
+    "passes": "each transform, with time and number of operations; + adds the graph after it",
     "schedule": "which operations and which of the user's lines each kernel holds",
     "kernel_code": "each kernel's intermediate code; + adds its assembly",
+    "output_code": "the program that runs a graph's kernels, and the one that checks guards and calls it",
+    "cache": "what was found in the disk cache, and what was not",
     "perf_hints": "calls that run in plain Python, and why",
     "stances": "changes of the stance",
     "calls": "the time of each call",
 }
 VARIABLE = "TCOMPILE_LOGS"
+# Names that torch.compile's users type, and the log here that tells the same or comes nearest.
+_KNOWN_ELSEWHERE = {
+    "aot": "passes", "aot_graphs": "passes", "post_grad_graphs": "passes", "pre_grad_graphs": "passes",
+    "bytecode": "output_code", "caching": "cache", "compilation_metrics": "compiles", "dynamic": "guards",
+    "dynamo": "compiles", "fusion": "schedule", "graph_sizes": "graph", "inductor": "kernel_code",
+    "ir_post_fusion": "schedule", "ir_pre_fusion": "passes", "recompiles_verbose": "recompiles",
+    "sym_node": "guards", "trace_source": "graph", "verbose_guards": "guards",
+}  # fmt: skip
 
 _on: dict[str, bool] = {}  # artefact: whether in detail
 _unsubscribe: Callable[[], None] | None = None
@@ -68,6 +80,8 @@ def set_logs(
     passes: Switch = None,
     schedule: Switch = None,
     kernel_code: Switch = None,
+    output_code: Switch = None,
+    cache: Switch = None,
     perf_hints: Switch = None,
     stances: Switch = None,
     calls: Switch = None,
@@ -85,7 +99,8 @@ def set_logs(
     given: dict[str, Switch] = {
         "all": all, "graph": graph, "graph_code": graph_code, "graph_breaks": graph_breaks, "guards": guards,
         "recompiles": recompiles, "compiles": compiles, "passes": passes, "schedule": schedule,
-        "kernel_code": kernel_code, "perf_hints": perf_hints, "stances": stances, "calls": calls, **unknown,
+        "kernel_code": kernel_code, "output_code": output_code, "cache": cache, "perf_hints": perf_hints,
+        "stances": stances, "calls": calls, **unknown,
     }  # fmt: skip
     switches = list(_parsed(artifacts)) if artifacts is not None else []
     switches += [(name, _checked(name, value)) for name, value in given.items() if value is not None]
@@ -110,8 +125,9 @@ def _parsed(text: str) -> Iterator[tuple[str, Switch]]:
 
 def _checked(name: str, value: Any) -> Switch:
     if name not in ARTIFACTS and name != "all":
-        near = difflib.get_close_matches(name, [*ARTIFACTS, "all"], n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        near = [_KNOWN_ELSEWHERE.get(name, ""), *difflib.get_close_matches(name, [*ARTIFACTS, "all"], n=1)]
+        best = next(filter(None, near), "")
+        hint = f" Did you mean {best!r}?" if best else ""
         raise InvalidArgument(f"there is no log {name!r}.{hint} Logs: {', '.join(ARTIFACTS)}, all")
     if not isinstance(value, bool) and value != "+":
         raise InvalidType(f"{name} must be True, False or '+', got {value!r}")
@@ -212,7 +228,23 @@ def _finished(event: CompileFinished, detail: bool) -> str:
 
 
 def _pass(event: PassFinished, detail: bool) -> str:
-    return f"pass {event.name}: {event.before} to {event.after} ops in {event.ms:.2f} ms"
+    head = f"pass {event.name}: {event.before} to {event.after} ops in {event.ms:.2f} ms"
+    graph = event.get_graph() if detail and event.get_graph is not None else None
+    return f"{head}\n{_indent(graph.readable())}" if graph is not None else head
+
+
+def _output_code(event: CompileFinished, detail: bool) -> str:
+    programs = (("around the kernels", event.get_graph_code), ("of the entry", event.get_entry_code))
+    texts = [(title, get() or "") for title, get in programs if get is not None]
+    return "\n".join(f"program {title}\n{_indent(text)}" for title, text in texts if text)
+
+
+def _cache_hit(event: CacheHit, detail: bool) -> str:
+    return f"found {event.key} in the disk cache in {event.ms:.2f} ms"
+
+
+def _cache_miss(event: CacheMiss, detail: bool) -> str:
+    return f"{event.key} is not in the disk cache" + (f": {event.reason}" if event.reason else "")
 
 
 def _schedule(event: KernelCompiled, detail: bool) -> str:
@@ -253,7 +285,10 @@ _WRITERS: list[tuple[str, type[Event], Callable[[Any, bool], str]]] = [
     ("passes", PassFinished, _pass),
     ("schedule", KernelCompiled, _schedule),
     ("kernel_code", KernelCompiled, _kernel_code),
+    ("cache", CacheHit, _cache_hit),
+    ("cache", CacheMiss, _cache_miss),
     ("perf_hints", FellBack, _fell_back),
+    ("output_code", CompileFinished, _output_code),
     ("compiles", CompileFinished, _finished),
     ("stances", StanceChanged, _stance),
     ("calls", CallTimed, _call),

@@ -11,6 +11,8 @@ import pytest
 from tcompile.errors import InvalidArgument, InvalidType
 from tcompile.observe import bus, logs
 from tcompile.observe.events import (
+    CacheHit,
+    CacheMiss,
     CallTimed,
     CompileFinished,
     CompileStarted,
@@ -59,7 +61,9 @@ EVENTS = [
         where=LINE,
         stack=(OUTER, LINE),
     ),
-    PassFinished(**ID, name="cse", ms=0.25, before=4, after=3),
+    PassFinished(**ID, name="cse", ms=0.25, before=4, after=3, get_graph=lambda: GRAPH),
+    CacheHit(**ID, key="1a2b", ms=0.125),
+    CacheMiss(**ID, key="3c4d", reason="another version wrote it"),
     KernelCompiled(
         **ID,
         kernel="k0",
@@ -71,7 +75,16 @@ EVENTS = [
         get_assembly=lambda: "vaddps",
     ),
     FellBack(**ID, reason="recompile limit", detail="8 entries"),
-    CompileFinished(**ID, backend="llvm", graphs=1, kernels=2, ms=3.5, phases={"capture": 1.0, "llvm": 2.5}),
+    CompileFinished(
+        **ID,
+        backend="llvm",
+        graphs=1,
+        kernels=2,
+        ms=3.5,
+        phases={"capture": 1.0, "llvm": 2.5},
+        get_entry_code=lambda: "def entry(p0):\n    ...\n",
+        get_graph_code=lambda: "",
+    ),
     StanceChanged(stance="force_eager", previous="default", scope="block"),
     CallTimed(**ID, ms=0.5),
 ]
@@ -94,11 +107,17 @@ TEXTS = {
         '[0/1] f: kernel k0: pointwise\n    2 ops: add, max\n  File "cell", line 2, in f\n    if x.sum() < 0:\n'
     ],
     "kernel_code": ["[0/1] f: kernel k0, compiled in 5.00 ms\n    define void\n"],
+    "output_code": ["[0/1] f: program of the entry\n    def entry(p0):\n        ...\n"],
+    "cache": [
+        "[0/1] f: found 1a2b in the disk cache in 0.12 ms\n",
+        "[0/1] f: 3c4d is not in the disk cache: another version wrote it\n",
+    ],
     "perf_hints": ["[0/1] f: runs in plain Python: recompile limit\n    8 entries\n"],
     "stances": ["stance default to force_eager (block)\n"],
     "calls": ["[0/1] f: compiled call, 0.500 ms\n"],
 }
 DETAILS = {
+    "passes": TEXTS["passes"][0] + "    graph graph_0: 1 op\n      x\n",
     "recompiles": "[0/1] f: guard of entry 0 failed: x.shape[0] == 3: expected 3, seen 4\n"
     "    Hint: mark_dynamic(x, 0)\n" + TEXTS["recompiles"][0],
     "kernel_code": TEXTS["kernel_code"][0] + "assembly\n    vaddps\n",
@@ -186,6 +205,13 @@ def test_unknown_name(call):
         call()
     assert "Did you mean 'graph'?" in str(error.value) and all(name in str(error.value) for name in ARTIFACTS)
     assert not logs._on
+
+
+@pytest.mark.parametrize("name, ours", [("verbose_guards", "guards"), ("fusion", "schedule"), ("dynamo", "compiles")])
+def test_names_of_torch_compile_lead_to_ours(name, ours):
+    with pytest.raises(InvalidArgument, match=f"Did you mean '{ours}'"):
+        set_logs(name)
+    assert set(logs._KNOWN_ELSEWHERE.values()) <= set(ARTIFACTS)
 
 
 def test_wrong_type():

@@ -1,5 +1,6 @@
 """What the page of the compile function promises: caching by code object, limits, dynamic sizes, bad arguments."""
 
+import functools
 import pickle
 import types
 import warnings
@@ -241,6 +242,24 @@ def test_explain_leaves_other_caches_alone():
     assert output.graph_count == 1 and output.graph_break_count == 1
     assert "print" in str(output)
     assert tcompile.explain(double, np.ones(3)).graph_count == 1
+    (reason,) = tcompile.explain(tcompile.compile(broken, fullgraph=True), np.ones(3)).break_reasons
+    assert reason.graph_break and reason.user_stack[-1].function == "broken"
+
+
+def test_explain_takes_whatever_compile_takes():
+    class Scale:
+        def __init__(self, by):
+            self.by = by
+
+        def times(self, x, *, plus=0):
+            return x * self.by + plus
+
+    for call in (Scale(2).times, functools.partial(Scale(2).times, plus=1), tcompile.compile(Scale(2).times)):
+        assert tcompile.explain(call)(np.ones(3)).graph_count == 1
+    partial = functools.partial(double, np.ones(3))
+    assert tcompile.explain(partial)().op_count == 1
+    with pytest.raises(InvalidType, match="explain takes a function with Python code"):
+        tcompile.explain(abs)(np.ones(3))
 
 
 def test_disable_excludes_a_function():

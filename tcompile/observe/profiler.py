@@ -1,0 +1,199 @@
+"""Statistics over a stretch of a program: what was compiled, how often again and why, what ran in plain Python.
+
+Enters: the events emitted in a ``with`` block. Leaves: ``CompileProfiler.report()``, a text with a table of functions
+and, under it, each graph break, guard failure and fallback with how often it happened. Exists for the question "why is
+this slow?" asked of a program that runs on for a while; ``explain`` answers it for one call.
+"""
+
+from __future__ import annotations
+
+import html
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tcompile.observe import bus
+from tcompile.observe.events import (
+    CallTimed,
+    CompileFinished,
+    Event,
+    FellBack,
+    GraphBroke,
+    GraphCaptured,
+    GuardFailed,
+)
+from tcompile.observe.tables import table
+from tcompile.observe.userline import file_label
+
+
+@dataclass
+class FunctionProfile:
+    """What happened to one function. Times are milliseconds.
+
+    ``calls`` and ``call_ms`` count calls that were answered by compiled code; of many short calls they are estimates
+    from a sample.
+    """
+
+    name: str
+    compiles: int = 0
+    compile_ms: float = 0.0
+    graphs: int = 0
+    ops: int = 0
+    kernels: int = 0
+    calls: int = 0
+    call_ms: float = 0.0
+    breaks: Counter[str] = field(default_factory=Counter)
+    guard_failures: Counter[str] = field(default_factory=Counter)
+    fallbacks: Counter[str] = field(default_factory=Counter)
+    hints: dict[str, str] = field(default_factory=dict)  # for a break or a guard failure, what to do
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to tell."""
+        return not (self.compiles or self.calls or self.breaks or self.guard_failures or self.fallbacks)
+
+
+class CompileProfiler:
+    """Collects statistics while its ``with`` block runs, of all compiled functions of the process.
+
+    Given as a backend, it only observes: it runs the captured graphs in NumPy, so that what is captured and recompiled
+    shows without code being generated.
+
+    >>> import numpy as np, tcompile
+    >>> with CompileProfiler() as prof:
+    ...     f = tcompile.compile(lambda x: x + 1, backend=prof)
+    ...     for size in (2, 3):
+    ...         _ = f(np.ones(size))
+    >>> prof.functions["<lambda>"].guard_failures
+    Counter({'x.shape == (2,): seen (3,)': 1})
+    >>> prof.report().splitlines()[0]  # doctest: +ELLIPSIS
+    '1 function, 2 compiles in ... ms, 1 guard failure'
+    """
+
+    __name__ = "CompileProfiler"  # as which a backend is shown
+
+    def __init__(self) -> None:
+        self.functions: dict[str, FunctionProfile] = {}
+        self._lock = threading.Lock()
+        self._stops: list[Callable[[], None]] = []
+
+    def __enter__(self) -> CompileProfiler:
+        self._stops.append(bus.subscribe(self._take) if not self._stops else lambda: None)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stops.pop()()
+
+    def __call__(self, graph: Any, example_inputs: Sequence[Any]) -> Any:
+        """The backend that only observes: the graph itself, which runs in NumPy."""
+        return graph
+
+    def _take(self, event: Event) -> None:
+        with self._lock:
+            about = self.functions.setdefault(event.function, FunctionProfile(event.function))
+            match event:
+                case CompileFinished():
+                    about.compiles += 1
+                    about.compile_ms += event.ms
+                    about.graphs += event.graphs
+                    about.kernels += event.kernels
+                case GraphCaptured():
+                    about.ops += event.ops
+                case CallTimed():
+                    about.calls += event.calls
+                    about.call_ms += event.ms * event.calls
+                case GraphBroke():
+                    line = event.where
+                    place = f" ({file_label(line.file)}, line {line.line})" if line.file else ""
+                    self._count(about, about.breaks, f"{event.headline} [{event.reason}]{place}", *event.hints)
+                case GuardFailed():
+                    text = f"{event.guard or event.source}: seen {event.seen}"
+                    self._count(about, about.guard_failures, text, event.hint)
+                case FellBack():
+                    about.fallbacks[f"{event.reason}: {event.detail}" if event.detail else event.reason] += 1
+
+    @staticmethod
+    def _count(about: FunctionProfile, counter: Counter[str], text: str, *hints: str) -> None:
+        counter[text] += 1
+        if any(hints):
+            about.hints[text] = "\n".join(filter(None, hints))
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        with self._lock:
+            self.functions.clear()
+
+    def report(self) -> str:
+        """The statistics as text, functions that took longest to compile first."""
+        told = self._told()
+        if not told:
+            return "nothing was compiled"
+        parts = [self._headline(told), table(_HEAD, [_row(about) for about in told])]
+        parts += [_details(about) for about in told]
+        return "\n\n".join(filter(None, parts))
+
+    def _told(self) -> list[FunctionProfile]:
+        with self._lock:
+            told = [about for about in self.functions.values() if not about.empty]
+        return sorted(told, key=lambda about: (-about.compile_ms, about.name))
+
+    @staticmethod
+    def _headline(told: list[FunctionProfile]) -> str:
+        compiles = sum(about.compiles for about in told)
+        parts = [
+            f"{_number(len(told), 'function')}, {_number(compiles, 'compile')} in "
+            f"{sum(about.compile_ms for about in told):.1f} ms"
+        ]
+        for noun, counts in (
+            ("graph break", [about.breaks for about in told]),
+            ("guard failure", [about.guard_failures for about in told]),
+            ("fallback", [about.fallbacks for about in told]),
+        ):
+            total = sum(counter.total() for counter in counts)
+            parts += [_number(total, noun)] if total else []
+        return ", ".join(parts)
+
+    def __str__(self) -> str:
+        return self.report()
+
+    def __repr__(self) -> str:
+        return f"<CompileProfiler: {self._headline(self._told())}>"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        text = self.report()
+        return {"text/plain": text, "text/html": f"<pre>{html.escape(text)}</pre>"}
+
+
+_HEAD = ("function", "compiles", "ms", "graphs", "ops", "kernels", "calls", "µs a call")
+
+
+def _row(about: FunctionProfile) -> tuple[str, ...]:
+    each = f"{about.call_ms / about.calls * 1e3:.1f}" if about.calls else ""
+    return (
+        about.name or "(no function)", str(about.compiles), f"{about.compile_ms:.1f}", str(about.graphs),
+        str(about.ops), str(about.kernels), str(about.calls), each,
+    )  # fmt: skip
+
+
+def _details(about: FunctionProfile) -> str:
+    rows = []
+    for title, counter in (
+        ("graph breaks", about.breaks), ("guard failures", about.guard_failures),
+        ("ran in plain Python", about.fallbacks),
+    ):  # fmt: skip
+        rows += [f"{about.name or '(no function)'}: {title}"] if counter else []
+        advice: dict[str, None] = {}
+        for text, count in counter.most_common():
+            rows.append(f"    {count} × {text}".replace("\n", "\n        "))
+            advice.update(dict.fromkeys(about.hints.get(text, "").splitlines()))
+        rows += [f"    Hint: {hint}" for hint in advice]
+    return "\n".join(rows)
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+__all__ = ["CompileProfiler", "FunctionProfile"]
