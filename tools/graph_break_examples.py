@@ -78,14 +78,21 @@ def f(x):
     ),
     "writes-to-array": Example(
         """\
+buffer = np.zeros(6)
+inner = buffer[1:-1]
+
 def f(x):
-    y = x * 2
-    y[0] = 0  # here
-    return y
+    doubled = buffer * 2
+    inner[:] = x  # here
+    return doubled
 """,
         """\
+buffer = np.zeros(6)
+
 def f(x):
-    return np.where(np.arange(len(x)) == 0, 0, x * 2)
+    doubled = buffer * 2
+    buffer[1:-1] = x
+    return doubled
 """,
     ),
     "side-effect": Example(

@@ -48,9 +48,10 @@ _ROWS = [
          "Return the array, and convert it outside the compiled function."),
     ),
     Reason(
-        "writes-to-array", "An array is written in place",
-        "{detail} changes memory that other names may see.",
-        ("Build a new array instead: y = x + 1, np.where, np.concatenate.",),
+        "writes-to-array", "A write that other arrays may see",
+        "{detail} may change what another array of the graph shows.",
+        ("Write through the array itself, a[1:-1] = …, rather than through a view that was made outside the function.",
+         "Pass arrays that share no memory: a copy of what is only read."),
     ),
     Reason(
         "side-effect", "Something outside the function is changed",

@@ -188,6 +188,11 @@ KINDS = {
     ),
     "built-in": Kind(lambda found: "another function", _always("the built-in function was replaced")),
     "question": Kind(shown, _always("the code asks about this, so each answer is compiled by itself")),
+    "memory": Kind(
+        lambda found: "shared memory",
+        _always("arrays that share memory with one that is written run in plain Python: pass a copy of `{place}`"),
+    ),
+    "writeable": Kind(lambda found: "read-only", _always("a write to a read-only array raises ValueError")),
     "identity": Kind(shown, _always("which of these are one object is compiled in: keep it the same")),
 }
 

@@ -25,7 +25,7 @@ from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Null, Unread, Value
 from tcompile.capture.values.callable import FunctionValue, MethodValue
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
-from tcompile.frontends.base import CannotCapture
+from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Graph, Node, ScalarType, TensorType
 from tcompile.graph.sizes import SymInt
 
@@ -45,7 +45,7 @@ class Rebuilder:
     def __init__(self, prologue: Prologue) -> None:
         self.prologue = prologue
         self.lines: list[str] = []
-        self.outputs: list[ArrayValue] = []
+        self.outputs: list[tuple[object, Traced]] = []
         self._made: dict[int, tuple[Value, str]] = {}
         self._open: set[int] = set()
         self._unfilled: list[tuple[Value, str]] = []
@@ -112,12 +112,12 @@ class Rebuilder:
         self.lines.append(f"t{self._count} = {code}")
         return f"t{self._count}"
 
-    def output(self, array: ArrayValue) -> str:
-        """The variable of a graph output."""
-        for position, known in enumerate(self.outputs):
-            if known is array:
+    def output(self, held: object, traced: Traced) -> str:
+        """The variable of the graph output that is ``held`` (an array object, or elements in memory)."""
+        for position, (known, _) in enumerate(self.outputs):
+            if known is held:
                 return f"o{position}"
-        self.outputs.append(array)
+        self.outputs.append((held, traced))
         return f"o{len(self.outputs) - 1}"
 
 
@@ -207,7 +207,7 @@ class Captured:
         """
         names: dict[str, Any] = {
             **self.prologue.constants, "graph": run, "MISS": MISS, "PLAIN": PLAIN, "asarray": np.asarray,
-            "follow": follow, "UNBOUND": UNBOUND, "KEEP": KEEP,
+            "follow": follow, "UNBOUND": UNBOUND, "KEEP": KEEP, "copyto": np.copyto,
         }  # fmt: skip
         exec(compile(self.source(route, keep), "<tcompile entry>", "exec"), names)
         made: Entry = names["entry"]
@@ -290,14 +290,14 @@ def _program(tx: Capture, builder: Rebuilder, returns: str, arity: int, extras: 
     for changed in tx.mutated.values():
         effects += changed.commit(builder)
     graph = tx.graph
-    graph.outputs = [array.traced.node for array in builder.outputs]
+    graph.outputs = [traced.node for _, traced in builder.outputs]
     _bind_numbers(tx)
     inputs = _prune_inputs(graph, tx.input_sources)
     fixes = []
-    for position, array in enumerate(builder.outputs):
-        if array.traced.scalar:
+    for position, (_, traced) in enumerate(builder.outputs):
+        if traced.scalar:
             fixes.append(f"o{position} = o{position}[()]")
-        elif not array.traced.type.ndim:
+        elif not traced.type.ndim:
             fixes.append(f"o{position} = asarray(o{position})")
     _guard_sizes(tx)
     return Captured(

@@ -33,17 +33,18 @@ from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.callable import Cell, FunctionValue, GeneratorValue
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import DictValue, SequenceValue, constant_of
+from tcompile.capture.values.memory import Memory, is_fresh, origin
 from tcompile.capture.values.object import ObjectValue
 from tcompile.capture.values.sets import SetValue
 from tcompile.frontends.base import Builder, CannotCapture, Frontend, Traced, TracedNumber
 from tcompile.graph import Graph, Node, ScalarType, SymInt, TensorType
-from tcompile.graph.ops import OPS
 from tcompile.graph.sizes import SizeGuard
 from tcompile.observe.events import UserLine
 from tcompile.observe.userline import expression_text
 
 if TYPE_CHECKING:
     from tcompile.capture.interpreter import Frame
+    from tcompile.graph.ops.writing import Path
 
 MAX_DEPTH = 64
 _CHANGEABLE = (ArrayValue, SequenceValue, DictValue, SetValue, ObjectValue)
@@ -125,7 +126,7 @@ class Capture:
     _known: dict[int, Value] = field(default_factory=dict)  # the same by identity, but for arrays
     _wrapped: dict[Source, Value] = field(default_factory=dict)
     _arrays: dict[int, tuple[Traced, ArrayValue]] = field(default_factory=dict)
-    _by_node: dict[Node, list[ArrayValue]] = field(default_factory=dict)
+    _memories: dict[Node, Memory] = field(default_factory=dict)  # by the node that makes the elements, or made them
     _numbers: dict[Source, TracedNumber] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -191,6 +192,10 @@ class Capture:
             return
         for other in list(self._outside):
             self._check_apart(value, other)
+        if isinstance(value, ArrayValue):
+            found = value.frontend.write_checks(self.objects[value.source], value.source.text, self.prologue.constant)
+            for check in found:
+                self.prologue.guard(value.source, check.code, check.text, check.expected, check.kind)
         self.mutated[id(value)] = value
 
     def _check_apart(self, changed: Value, other: Value) -> None:
@@ -202,8 +207,13 @@ class Capture:
             if isinstance(held, DictValue) and held.source is not None and own is self.objects[held.source]:
                 text = f"Changing {owner.describe()}, whose attributes are {held.describe()},"
                 raise CannotCapture("side-effect", text)
-        if self.objects[changed.source] is self.objects[other.source]:
-            raise CannotCapture("writes-to-array", f"{changed.describe()}, which is {other.source.text} too,")
+        one, two = self.objects[changed.source], self.objects[other.source]
+        if one is two:
+            text = f"Writing to {changed.describe()}, which is {other.source.text} too,"
+            raise CannotCapture("writes-to-array", text)
+        if isinstance(changed, ArrayValue) and isinstance(other, ArrayValue) and changed.frontend.overlap(one, two):
+            text = f"Writing to {changed.describe()}, which shares memory with {other.source.text},"
+            raise CannotCapture("writes-to-array", text)
 
     def keep_apart(self) -> None:
         """Guards that no object from outside that was changed is another one that was met, or holds it."""
@@ -223,6 +233,9 @@ class Capture:
             places = [value.source for value in values if value.source is not None]
             if not changed or len(values) < 2 or all(map(_is_fixed, places)):
                 continue
+            if isinstance(changed[0], ArrayValue):
+                self._keep_memory_apart(changed, values)
+                continue
             if len(places) == 2:
                 code, text = f"{{}} is not {self.prologue.load(places[1])}", f"{places[0].text} is not {places[1].text}"
                 self.prologue.guard(places[0], code, text, "another object", "identity")
@@ -233,6 +246,19 @@ class Capture:
             shown = ", ".join([place.text for place in places[:4]] + ["…"] * (len(places) > 4))
             text = f"{shown} are different objects"
             self.prologue.guard(places[0], code, text, "another object", "identity")
+
+    def _keep_memory_apart(self, changed: Sequence[Value], values: Sequence[Value]) -> None:
+        """Guards that no written array shares memory with another array that was met."""
+        for position, one in enumerate(changed):
+            assert isinstance(one, ArrayValue) and one.source is not None
+            for two in values:
+                if two is one or two in changed[:position]:
+                    continue
+                assert two.source is not None
+                overlap = self.prologue.constant(one.frontend.overlap)
+                text = f"{one.source.text} and {two.source.text} share no memory"
+                code = f"not {overlap}({{}}, {self.prologue.load(two.source)})"
+                self.prologue.guard(one.source, code, text, "memory of its own", "memory")
 
     def stored_global(self, namespace: dict[str, Any], name: str) -> Value | None:
         """What the captured code has stored as a global; None where it has not. Breaks where it has deleted it."""
@@ -295,10 +321,7 @@ class Capture:
     # -- arrays ----------------------------------------------------------------------------------------------------
     def array_input(self, type: TensorType, scalar: bool, frontend: Frontend, source: Source) -> ArrayValue:
         """A graph input for an array found at ``source``."""
-        node = self.graph_input(type, source)
-        array = ArrayValue(Traced(node, scalar), frontend, source)
-        self.remember(array)
-        return array
+        return self.new_array(Traced(self.graph_input(type, source), scalar), frontend, source)
 
     def number_input(self, source: Source) -> TracedNumber:
         """A graph input for a Python float computed from ``source``."""
@@ -313,22 +336,64 @@ class Capture:
         self.input_sources.append(source)
         return self.graph.input(name if not name[0].isdigit() else f"_{name}", type)
 
+    def new_array(self, traced: Traced, frontend: Frontend, source: Source | None = None, kept: str = "") -> ArrayValue:
+        """The array object that shows ``traced``. ``kept`` says in words why its elements cannot be written."""
+        array = ArrayValue(traced, frontend, source)
+        if not traced.scalar:
+            array.memory, array.path = self.memory_of(traced.node)
+            array.memory.kept = array.memory.kept or kept
+            if source is not None:
+                array.memory.owner = array
+            array.become(traced)
+        self.remember(array)
+        return array
+
     def remember(self, array: ArrayValue) -> None:
-        """Notes which array object holds a traced value, so that frontends can return the same object."""
-        self._arrays[id(array.traced)] = (array.traced, array)
-        self._by_node.setdefault(array.traced.node, []).append(array)
+        """Notes which array object shows a traced value, so that frontends can return the same object."""
+        traced = array.traced
+        self._arrays[id(traced)] = (traced, array)
+
+    def memory_of(self, node: Node) -> tuple[Memory, Path]:
+        """The memory whose elements ``node`` shows, and the movements that lead to it."""
+        root, path, certain = origin(node)
+        memory = self._memories.get(root)
+        if memory is None:
+            graph = self.graph if root.op == "input" and root in self.graph.inputs else self.builder.graph
+            memory = self._memories[root] = Memory(root, root, graph, self.builder, self._arrays)
+        if not certain:  # neither may be written: the other might have to change with it
+            memory.kept = self.memory_of(root.inputs[0])[0].kept = "of which a reshape may be a view or a copy,"
+        return memory, path
+
+    def write(self) -> None:
+        """Does the writes that a frontend has asked for: the memory they go to holds something else from now on."""
+        writes = list(self.builder.writes)
+        self.builder.writes.clear()
+        for target, contents in writes:
+            memory, path = self.memory_of(target.node)
+            if memory.kept:
+                raise CannotCapture("writes-to-array", f"Writing to an array {memory.kept}")
+            if memory.graph is not self.builder.graph:
+                raise CannotCapture("writes-to-array", "Writing to an array from inside a control-flow function")
+            if memory.owner is None:
+                self.touch()
+            else:
+                self.mutate(memory.owner)
+            old = memory.node.tensor
+            if path or contents.type != old or contents in self._memories or not is_fresh(contents):
+                contents = self.builder.op("assign", memory.node, contents, path=path)
+            memory.node = contents
+            memory.version += 1
+            self._memories[contents] = memory
 
     def from_frontend(self, result: Any, owner: Value | None = None) -> Value:
         """The captured value of a frontend's result."""
+        if self.builder.writes:
+            self.write()
         if isinstance(result, Traced):
             known = self._arrays.get(id(result))
             if known is not None and known[0] is result:
                 return known[1]
-            frontend = owner.frontend if isinstance(owner, ArrayValue) else self.frontends[0]
-            array = ArrayValue(result, frontend)
-            self.remember(array)
-            self._note_shared_memory(array)
-            return array
+            return self.new_array(result, owner.frontend if isinstance(owner, ArrayValue) else self.frontends[0])
         if isinstance(result, SymInt):
             return IntegerValue(result)
         if isinstance(result, tuple | list):
@@ -336,17 +401,6 @@ class Capture:
         if isinstance(result, dict):
             return DictValue({key: self.from_frontend(item, owner) for key, item in result.items()})
         return Constant(result)
-
-    def _note_shared_memory(self, array: ArrayValue) -> None:
-        """Marks the arrays whose memory a new one shows: from now on a write to one would be seen through the other."""
-        nodes = {array.traced.node}
-        node = array.traced.node
-        while node.op != "input" and OPS[node.op].kind == "movement":
-            node = node.inputs[0]
-            nodes.add(node)
-        for other in [other for node in nodes for other in self._by_node.get(node, ())]:
-            if other is not array and not other.traced.scalar:
-                other.shared = array.shared = True
 
     # -- numbers -----------------------------------------------------------------------------------------------------
     def size_symbol(self, size: int, source: Source, axis: int, mark: Mark | None = None) -> SymInt:

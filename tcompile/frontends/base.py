@@ -56,7 +56,7 @@ class TracedNumber:
 
 @dataclass
 class Builder:
-    """The graph under construction and the user's line that is being executed.
+    """The graph under construction, the user's line that is being executed, and the writes that a call makes.
 
     ``exact`` asks for the library's very bits: a sum may then not be expressed as a sum in another order.
     """
@@ -64,6 +64,7 @@ class Builder:
     graph: Graph = field(default_factory=Graph)
     location: Location | None = None
     exact: bool = False
+    writes: list[tuple[Traced, Node]] = field(default_factory=list)
 
     @property
     def env(self) -> ShapeEnv:
@@ -76,6 +77,14 @@ class Builder:
             return apply(self.graph, name, *operands, location=self.location, **attrs)
         except GraphError as error:
             raise CannotCapture("operation-raises", str(error)) from error
+
+    def write(self, target: Traced, contents: Node) -> Traced:
+        """Asks for ``contents`` (of the target's dtype, broadcast to its shape) to be written to an array or view.
+
+        Returns the target, which is the same object with other contents once the call is done.
+        """
+        self.writes.append((target, contents))
+        return target
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +149,22 @@ class Frontend(Protocol):
         """``left sign right`` for the signs + - * / // % ** @ & | ^ << >> < <= == != > >= ; one side is traced."""
 
     def inplace(self, b: Builder, sign: str, left: Traced, right: Any) -> Traced:
-        """The new contents of ``left`` after ``left sign= right`` (same dtype, shape and layout as ``left``)."""
+        """The new contents of ``left`` after ``left sign= right`` (of the dtype and shape of ``left``)."""
 
     def unary(self, b: Builder, sign: str, x: Traced) -> Any:
         """``sign x`` for the signs + - ~."""
 
     def getitem(self, b: Builder, x: Traced, key: Any) -> Any:
         """``x[key]``."""
+
+    def setitem(self, b: Builder, x: Traced, key: Any, value: Any) -> None:
+        """``x[key] = value``, as a write that the builder notes."""
+
+    def write_checks(self, value: Any, name: str, constant: Callable[[Any], str]) -> list[Check]:
+        """How an entry recognises that the array ``value``, called ``name`` by the user, can be written to.
+
+        Raises CannotCapture where this one cannot. ``constant`` is that of ``checks``.
+        """
+
+    def overlap(self, a: Any, b: Any) -> bool:
+        """Whether two arrays share memory (or may do: finding out must not take long)."""

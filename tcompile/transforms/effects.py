@@ -22,7 +22,7 @@ _QUIET_ON_INTEGERS = frozenset({
     "add", "subtract", "multiply", "square", "sum", "prod", "matmul", "cumulative_sum", "cumulative_prod",
 })  # fmt: skip
 _QUIET_REDUCTIONS = frozenset({"max", "min", "any", "all", "argmax", "argmin"})
-_QUIET_OPAQUE = frozenset({"concat", "copy", "copy_c", "sort", "argsort"})
+_QUIET_OPAQUE = frozenset({"assign", "concat", "copy", "copy_c", "sort", "argsort"})
 
 
 def may_signal(node: Node) -> bool:

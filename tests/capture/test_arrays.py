@@ -9,7 +9,7 @@ from differential import check
 
 import tcompile
 
-from .helpers import X, broken, whole, x, xy
+from .helpers import X, whole, x, xy
 
 
 def aliases(a, b):
@@ -140,81 +140,6 @@ def test_writes_by_methods(write, line):
     compiled = tcompile.compile(lambda a: write(a) * 2, backend="eager")
     np.testing.assert_array_equal(compiled(got), write(want) * 2)
     np.testing.assert_array_equal(got, want)
-
-
-def writes_in_place(a):
-    a += 1
-    return a * 2
-
-
-def writes_an_item(a):
-    a[0] = 5
-    return a * 2
-
-
-def writes_a_slice(a):
-    a[1:] = a[:-1] * 2
-    return a
-
-
-def writes_through_a_view(a):
-    v = a[1:]
-    v *= 2
-    return a + 1
-
-
-def writes_with_out(a):
-    np.add(a, 1, out=a)
-    return a
-
-
-def writes_to_a_row_in_a_loop(a):
-    for row in a:
-        row -= 1
-    return a
-
-
-def writes_to_a_made_array(a):
-    c = a + 1
-    c[0] = 0
-    return c
-
-
-def writes_to_a_made_array_s_view(a):
-    c = a + 1
-    v = c[1:]
-    v += 1
-    return c
-
-
-def writes_to_a_viewed_array(a):
-    c = a + 1
-    v = c[1:]
-    c += 1
-    return v
-
-
-def sorts_in_place(a):
-    a.sort(axis=0)
-    return a * 2
-
-
-@pytest.mark.parametrize("f, line", [
-    (writes_in_place, "a += 1"), (writes_an_item, "a[0] = 5"), (writes_a_slice, "a[1:] = a[:-1] * 2"),
-    (writes_through_a_view, "v *= 2"), (writes_to_a_row_in_a_loop, "row -= 1"), (writes_to_a_made_array, "c[0] = 0"),
-    (writes_to_a_made_array_s_view, "v += 1"), (writes_to_a_viewed_array, "c += 1"),
-], ids=lambda v: getattr(v, "__name__", ""))  # fmt: skip
-def test_writes_break(f, line):
-    broken(f, x, "writes-to-array", line)
-
-
-@pytest.mark.parametrize("f", [writes_with_out, sorts_in_place])
-def test_other_writes_stay_right(f):
-    compiled = tcompile.compile(f, backend="eager")
-    got, want = X.copy(), X.copy()
-    np.testing.assert_array_equal(compiled(got), f(want))
-    np.testing.assert_array_equal(got, want)
-    assert compiled.breaks
 
 
 @pytest.mark.parametrize("value", [

@@ -218,11 +218,14 @@ def _names(section):
     return {row.name for row in coverage() if row.section == section and row.state == "call"}
 
 
+WRITES = {"sort"}  # those that write are in tests/capture/test_writes.py
+
+
 @pytest.mark.parametrize("section", ["numpy", "numpy.linalg", "numpy.fft", "numpy.ndarray"])
 def test_the_table_has_every_call(section):
     prefix = {"numpy": r"np\.", "numpy.ndarray": r"\)?\b[xyz)](?:\[0\])?\)*\."}.get(section, rf"np\.{section[6:]}\.")
     named = set(re.findall(rf"{prefix}(\w+)", "\n".join(PROGRAMS)))
-    assert _names(section) - named == set()
+    assert _names(section) - named <= WRITES
 
 
 def test_no_name_is_unknown():

@@ -92,7 +92,7 @@ def _branch(
     def call(inside: list[Value]) -> Value:
         for value, array in zip(inside, arrays, strict=True):
             assert isinstance(value, ArrayValue)
-            value.traced = Traced(value.traced.node, array.traced.scalar)
+            value.become(Traced(value.traced.node, array.traced.scalar))
         new = {id(array): value for array, value in zip(arrays, inside, strict=True)}
         return function.call(tx, [new.get(id(value), value) for value in operands], {})
 

@@ -19,6 +19,7 @@ from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.callable import Cell
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import DictValue, SequenceValue
+from tcompile.capture.values.memory import Memory
 from tcompile.capture.values.scalar import ScalarValue
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Graph, Node, TensorType
@@ -66,9 +67,8 @@ def capture_region(
     graph = Graph(name, tx.graph.env)
     inside: list[Value] = []
     for position, type in enumerate(types):
-        array = ArrayValue(Traced(graph.input(f"x{position}", type)), tx.frontends[0])
-        array.shared = True  # whoever calls the region still has it
-        tx.remember(array)
+        given = Traced(graph.input(f"x{position}", type))
+        array = tx.new_array(given, tx.frontends[0], kept="an operand of a control-flow function,")
         inside.append(array)
     before = _state(tx)
     outside, tx.builder.graph = tx.builder.graph, graph
@@ -231,8 +231,10 @@ def _state(tx: Capture) -> tuple[dict[int, Any], list[Any], list[Any]]:
     return seen, [*tx.effects, tx.outside_mutations], alive
 
 
-_STATE = (Value, Cell, Effect)
-_NOT_STATE = ("shared", "frontend", "source", "globals", "home", "code")
+_STATE = (Value, Cell, Effect, Memory)
+_NOT_STATE = (
+    "_shown", "_place", "_version", "known", "builder", "frontend", "source", "globals", "home", "code",
+)  # fmt: skip
 
 
 def _shallow(part: Any) -> Any:

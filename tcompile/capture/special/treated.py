@@ -160,9 +160,7 @@ def _allow(
     values: list[Value] = []
     for index, (type_, scalar) in enumerate(traced):
         got = graph.append("get", [node], {"index": index}, type_, location=location)
-        array = ArrayValue(Traced(got, scalar), tx.frontends[0])
-        array.shared = True  # the function may keep it
-        tx.remember(array)
+        array = tx.new_array(Traced(got, scalar), tx.frontends[0], kept="which a called function may have kept,")
         values.append(array)
     return SequenceValue(values, type(result)) if several else values[0]
 
@@ -292,7 +290,7 @@ def _captured(
         new: dict[int, Value] = {}
         for number, (value, array) in enumerate(zip(inside, arrays, strict=True)):
             assert isinstance(value, ArrayValue)
-            value.traced = Traced(value.traced.node, array.traced.scalar)
+            value.become(Traced(value.traced.node, array.traced.scalar))
             tx.remember(value)
             new[id(array)] = value
             passed[id(value)] = number

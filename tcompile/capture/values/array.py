@@ -1,7 +1,8 @@
 """Arrays and array scalars of a library.
 
-``ArrayValue`` is a Python object that holds an array: two names for one array are one ``ArrayValue``. Operations ask
-the library's frontend. In-place operators on an array made inside the function replace its contents for all names.
+``ArrayValue`` is a Python object that shows elements in memory: two names for one array are one ``ArrayValue``, and a
+view of it is another that shows the same ``Memory`` through movements. Operations ask the library's frontend. A write
+changes the memory, and with it what every array shows that has a part in it.
 """
 
 from __future__ import annotations
@@ -12,24 +13,53 @@ from typing import TYPE_CHECKING, Any
 from tcompile.capture.sources import Source
 from tcompile.capture.values.base import Value, named
 from tcompile.capture.values.constant import Constant, integer
+from tcompile.capture.values.memory import Memory
 from tcompile.frontends.base import CannotCapture, Frontend, Traced
-from tcompile.graph.ops import OPS
 
 if TYPE_CHECKING:
     from tcompile.capture.program import Rebuilder
     from tcompile.capture.state import Capture
+    from tcompile.graph.ops.writing import Path
 
 
 class ArrayValue(Value):
-    """One array object; ``traced`` is what it holds now."""
+    """One array object; ``traced`` is what it shows now.
 
-    def __init__(self, traced: Traced, frontend: Frontend, source: Source | None = None) -> None:
-        self.traced = traced
+    ``path`` leads from ``memory`` to it. A scalar object, and an array as it was at one time, have no memory.
+    """
+
+    def __init__(
+        self, traced: Traced, frontend: Frontend, source: Source | None = None, memory: Memory | None = None,
+        path: Path = (),
+    ) -> None:  # fmt: skip
         self.frontend = frontend
         self.source = source
-        op = OPS.get(traced.node.op)
-        # Memory seen through other names too: an argument's, or a view's. Never written in place.
-        self.shared = source is not None or (op is not None and op.kind == "movement")
+        self.memory = memory
+        self.path = path
+        self.become(traced)
+
+    def become(self, traced: Traced) -> None:
+        """Shows ``traced``; a scalar object never changes."""
+        self._shown = traced
+        self._place = -1
+        if traced.scalar:
+            self.memory = None
+        self._version = 0 if self.memory is None else self.memory.version
+
+    @property
+    def traced(self) -> Traced:
+        """What it shows now."""
+        memory = self.memory
+        if memory is None or not memory.version:
+            return self._shown
+        nodes, place = memory.graph.nodes, self._place
+        if self._version != memory.version or (
+            place >= 0 and (place >= len(nodes) or nodes[place] is not self._shown.node)  # its step was undone
+        ):
+            node, self._place = memory.seen_through(self.path)
+            self._shown, self._version = Traced(node), memory.version
+            memory.known[id(self._shown)] = self._shown, self
+        return self._shown
 
     @property
     def python_type(self) -> type:
@@ -70,19 +100,16 @@ class ArrayValue(Value):
         return tx.from_frontend(self.frontend.getitem(tx.builder, self.traced, key.export(tx)), self)
 
     def store_item(self, tx: Capture, key: Value, value: Value) -> None:
-        """Assignment to elements is not captured by this version."""
-        raise CannotCapture("writes-to-array", f"Assigning an item of {self.describe()}")
+        """``self[key] = value`` through the frontend."""
+        self.frontend.setitem(tx.builder, self.traced, key.export(tx), value.export(tx))
+        tx.write()
 
     def update(self, tx: Capture, sign: str, right: Value) -> Value:
         """``self sign= right``: the object itself with new contents, or a new object for scalars."""
         if self.traced.scalar:
             return tx.from_frontend(self.frontend.binary(tx.builder, sign, self.traced, right.export(tx)))
-        if self.shared:
-            raise CannotCapture("writes-to-array", f"The operator {sign}= on {self.describe()}")
-        replaced = self.frontend.inplace(tx.builder, sign, self.traced, right.export(tx))
-        tx.touch()
-        self.traced = replaced
-        tx.remember(self)
+        tx.builder.write(self.traced, self.frontend.inplace(tx.builder, sign, self.traced, right.export(tx)).node)
+        tx.write()
         return self
 
     def truth(self, tx: Capture) -> bool:
@@ -108,7 +135,17 @@ class ArrayValue(Value):
         """The argument itself where it is one, else an output of the graph."""
         if self.source is not None:
             return program.load(self.source)
-        return program.output(self)
+        memory = self.memory
+        if memory is None or memory.owner is None or not memory.version:
+            return program.output(self, self.traced)
+        node, _ = memory.seen_through(self.path, first=True)  # a view of the argument, which is brought up to date
+        return program.output(self, Traced(node))
+
+    def commit(self, program: Rebuilder) -> list[str]:
+        """Writes what the graph computed into the argument's memory, unless it is there already."""
+        assert self.source is not None and self.memory is not None
+        held, new = program.load(self.source), program.output(self.memory, Traced(self.memory.node))
+        return [f"if {new} is not {held}: copyto({held}, {new})"]
 
 
 class ArrayMethod(Value):

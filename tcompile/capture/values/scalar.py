@@ -70,7 +70,7 @@ class ScalarValue(Value):
 
     def rebuild(self, program: Rebuilder) -> str:
         """The Python number."""
-        return f"{program.output(self.array)}.item()"
+        return f"{program.output(self.array, self.array.traced)}.item()"
 
 
 def _weak(tx: Capture, node: Node) -> TracedNumber:

@@ -3,9 +3,10 @@
 ``frontend`` is the object that capture asks; ``registry`` holds the tables; ``values`` reads arguments; ``ufuncs``,
 ``ufunc_methods`` and ``operators`` promote and compute; one file each for ``reductions``, ``nan_reductions``,
 ``shape``, ``indexing``, ``joining``, ``creation``, ``elementwise``, ``linear``, ``polynomials``, ``opaque`` and
-``plain`` (what is known without running). ``library`` makes one call of everything else that has a shape rule: those
-of ``statistics``, ``ordering``, ``arranging``, ``fourier`` and ``linear``. ``quiet`` holds calls that would warn in
-words, ``refusals`` what is left. ``coverage`` says which is which. Importing this package fills the tables.
+``plain`` (what is known without running); ``writing`` for what stores into arrays. ``library`` makes one call of
+everything else that has a shape rule: those of ``statistics``, ``ordering``, ``arranging``, ``fourier`` and ``linear``.
+``quiet`` holds calls that would warn in words, ``refusals`` what is left. ``coverage`` says which is which. Importing
+this package fills the tables.
 """
 
 from tcompile.frontends.numpy import (
@@ -24,6 +25,7 @@ from tcompile.frontends.numpy import (
     reductions,
     shape,
     statistics,
+    writing,
 )
 from tcompile.frontends.numpy.coverage import coverage
 from tcompile.frontends.numpy.frontend import NumPyFrontend
@@ -31,4 +33,5 @@ from tcompile.frontends.numpy.frontend import NumPyFrontend
 __all__ = [
     "NumPyFrontend", "arranging", "coverage", "creation", "elementwise", "fourier", "indexing", "joining", "linear",
     "nan_reductions", "opaque", "ordering", "plain", "polynomials", "reductions", "shape", "statistics",
+    "writing",
 ]  # fmt: skip

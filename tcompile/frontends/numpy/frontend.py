@@ -13,7 +13,17 @@ from typing import Any
 import numpy as np
 
 from tcompile.frontends.base import Builder, CannotCapture, Check, Traced
-from tcompile.frontends.numpy import checks, indexing, operators, plain, refusals, ufunc_methods, ufuncs, values
+from tcompile.frontends.numpy import (
+    checks,
+    indexing,
+    operators,
+    plain,
+    refusals,
+    ufunc_methods,
+    ufuncs,
+    values,
+    writing,
+)
 from tcompile.frontends.numpy.creation import scalar_type
 from tcompile.frontends.numpy.library import METHOD_RULES, RULES, Rule, library_call
 from tcompile.frontends.numpy.registry import ATTRIBUTES, FUNCTIONS, METHODS, invoke
@@ -163,6 +173,18 @@ class NumPyFrontend:
         """``x[key]``."""
         return indexing.getitem(b, x, key)
 
+    def setitem(self, b: Builder, x: Traced, key: Any, value: Any) -> None:
+        """``x[key] = value``."""
+        writing.setitem(b, x, key, value)
+
+    def write_checks(self, value: Any, name: str, constant: Callable[[Any], str]) -> list[Check]:
+        """The array is writeable, and each of its elements lies in a place of its own."""
+        return writing.write_checks(value, name, constant)
+
+    def overlap(self, a: Any, b: Any) -> bool:
+        """Whether two arrays share memory."""
+        return writing.overlap(a, b)
+
 
 def _fused_or_called(
     b: Builder, fused: Callable[[], Any], rule: Rule | None, args: Sequence[Any], kwargs: Mapping[str, Any]
@@ -174,7 +196,7 @@ def _fused_or_called(
     except CannotCapture as refusal:
         if rule is None or refusal.reason not in ufuncs.NOT_FUSED:
             raise
-        del b.graph.nodes[mark:]
+        del b.graph.nodes[mark:], b.writes[:]
         try:
             return library_call(b, rule, args, kwargs)
         except CannotCapture as second:

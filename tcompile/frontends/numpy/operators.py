@@ -65,10 +65,6 @@ def inplace(b: Builder, sign: str, left: Traced, right: Any) -> Traced:
         result = _inplace_ufunc(b, sign, left, operand)
     if not same_shape(result.type.shape, left.type.shape):
         raise CannotCapture("operation-raises", f"the result of {sign}= has another shape")
-    same_order = (result.type.c_contiguous and left.type.c_contiguous) or result.type.layout == left.type.layout
-    if not same_order:
-        # Written in place, the array keeps its memory order; a new one takes it from both operands.
-        raise CannotCapture("memory-order", f"{sign}= of arrays in different memory orders")
     return result
 
 

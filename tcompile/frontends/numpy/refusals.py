@@ -42,7 +42,7 @@ _functions(
     "apply_along_axis apply_over_axes vectorize frompyfunc piecewise fromfunction fromiter",
 )
 _functions(
-    "writes-to-array", "it writes to its argument", "copyto put place putmask fill_diagonal put_along_axis",
+    "writes-to-array", "it writes to its argument", "put place putmask fill_diagonal put_along_axis",
 )
 _functions(
     "input-output", "it reads, writes or prints",
@@ -83,7 +83,7 @@ _methods(
 )
 _methods(
     "writes-to-array", "it writes to its array",
-    "fill sort put resize partition setflags setfield byteswap __setitem__ __setstate__",
+    "put resize partition setflags setfield byteswap __setstate__",
 )
 _methods("input-output", "the array is written to a file", "tofile dump dumps")
 _methods("data-dependent-shape", "the result's size depends on the values", "nonzero compress")

@@ -49,6 +49,22 @@ def _may_view(type: TensorType, shape: tuple[Size, ...]) -> bool:
     return True
 
 
+def shows_operand(op: str, source: TensorType, result: TensorType) -> bool | None:
+    """Whether a movement shows its operand's elements (True) or copies of them (False); None: as strides turn out."""
+    if op not in ("reshape", "ravel") or source.c_contiguous:
+        return True
+    if op == "ravel":
+        return False if source.layout.dense else None
+    kept = [[n for n in shape if not is_one(n)] for shape in (source.shape, result.shape)]
+    if len(kept[0]) == len(kept[1]) and all(same(a, b) for a, b in zip(*kept, strict=True)):
+        return True
+    if not source.layout.dense:
+        return None
+    if not all(isinstance(n, int) for n in (*source.shape, *result.shape)):
+        return None
+    return _may_view(source, result.shape)
+
+
 def _permute_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
     type = only("permute_dims", types)
     axes = attrs["axes"]

@@ -1,0 +1,69 @@
+"""The memory that an array object and its views share.
+
+Enters: nodes of the graph under construction. Leaves: for each, the node that made its elements and the movements that
+lead from there to it. Exists because graphs are pure while arrays are written to: a write gives the memory a new node,
+and every array object that shows the memory is then made anew from it by its own movements.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tcompile.frontends.base import Builder, Traced
+from tcompile.graph import Graph, Node
+from tcompile.graph.ops import OPS, apply
+from tcompile.graph.ops.movement import shows_operand
+from tcompile.graph.ops.writing import Path
+
+if TYPE_CHECKING:
+    from tcompile.capture.values.array import ArrayValue
+
+
+@dataclass(eq=False)
+class Memory:
+    """Elements in memory. ``root`` is the node that made them, ``node`` what they are now.
+
+    ``owner`` is the array from outside whose elements they are; ``kept`` says in words why they cannot be written,
+    where that is so. ``version`` counts the writes. ``graph`` is the graph that has the nodes.
+    """
+
+    root: Node
+    node: Node
+    graph: Graph
+    builder: Builder
+    known: dict[int, tuple[Traced, ArrayValue]]
+    owner: ArrayValue | None = None
+    kept: str = ""
+    version: int = 0
+
+    def seen_through(self, path: Path, first: bool = False) -> tuple[Node, int]:
+        """The node that shows the elements through ``path``, as they are now or were at ``first``.
+
+        The second item is the node's place in the graph; -1 where no node was added.
+        """
+        node, place = self.root if first else self.node, -1
+        for op, attrs in path:
+            node = apply(self.graph, op, node, location=self.builder.location, **dict(attrs))
+            place = len(self.graph.nodes) - 1
+        return node, place
+
+
+def origin(node: Node) -> tuple[Node, Path, bool]:
+    """The node whose memory ``node`` shows, the movements between, and whether that is certain.
+
+    Where it is not (a reshape that is a view or a copy, as strides turn out), the origin is the movement itself.
+    """
+    path: list[tuple[str, tuple[tuple[str, Any], ...]]] = []
+    while node.op != "input" and OPS[node.op].kind == "movement":
+        shows = shows_operand(node.op, node.inputs[0].tensor, node.tensor)
+        if not shows:
+            return node, tuple(reversed(path)), shows is not None
+        path.append((node.op, tuple(node.attrs.items())))
+        node = node.inputs[0]
+    return node, tuple(reversed(path)), True
+
+
+def is_fresh(node: Node) -> bool:
+    """Whether an operation always makes new elements of its own."""
+    return node.op != "input" and OPS[node.op].kind in ("pointwise", "reduction", "creation")

@@ -1,0 +1,187 @@
+"""Writes to arrays: items, slices, and functions that store into their arguments.
+
+Enters: an array or view, and what is written to it. Leaves: writes noted with the builder; capture does them. What
+NumPy would refuse to write, or would warn of, is refused here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tcompile.errors import GraphError
+from tcompile.frontends.base import Builder, CannotCapture, Check, Traced, TracedNumber
+from tcompile.frontends.numpy.indexing import getitem
+from tcompile.frontends.numpy.registry import function, method, refuse_unless
+from tcompile.frontends.numpy.values import Weak, as_ndarray, cast, constant, is_weak, nested, strong
+from tcompile.graph import Node
+from tcompile.graph.ops import broadcast_shapes
+from tcompile.graph.sizes import SymInt
+from tcompile.graph.types import DType
+
+_EFFORT = 1000  # how long NumPy may look for an element that two arrays share
+
+
+def setitem(b: Builder, x: Traced, key: Any, value: Any) -> None:
+    """``x[key] = value`` with a basic key."""
+    view = getitem(b, x, key)
+    store(b, Traced(view.node), value, "unsafe")
+
+
+def store(b: Builder, target: Traced, value: Any, casting: str) -> Traced:
+    """Asks for ``value``, cast and broadcast, to be written to the array or view ``target``."""
+    return b.write(target, fitted(b, target, value, casting))
+
+
+def fitted(b: Builder, target: Traced, value: Any, casting: str) -> Node:
+    """``value`` as the contents of ``target``: of its dtype, of a shape that broadcasts to its shape."""
+    dtype = target.type.dtype
+    item = written(b, value, dtype, casting)
+    shape = item.type.shape
+    extra = len(shape) - target.type.ndim
+    if extra > 0 and all(isinstance(n, int) and n == 1 for n in shape[:extra]):
+        item = Traced(b.op("squeeze", item.node, axis=tuple(range(extra))))
+    try:
+        fits = len(broadcast_shapes([item.type.shape, target.type.shape])) == target.type.ndim
+    except GraphError as error:
+        raise CannotCapture("operation-raises", str(error)) from error
+    whole = broadcast_shapes([item.type.shape, target.type.shape])
+    if not fits or any(n != m for n, m in zip(whole, target.type.shape, strict=True)):
+        raise CannotCapture("operation-raises", f"{item.type} does not fit into {target.type}")
+    return item.node
+
+
+def written(b: Builder, value: Any, dtype: DType, casting: str) -> Traced:
+    """A value on its way into an array of ``dtype``."""
+    if isinstance(value, np.generic):
+        value = constant(b, value)
+    elif isinstance(value, list | tuple):
+        value = nested(b, value)
+    if isinstance(value, Traced):
+        item = as_ndarray(b, value)
+        if not np.can_cast(item.type.dtype, dtype, casting):  # type: ignore[arg-type]
+            raise CannotCapture("operation-raises", f"{item.type.dtype} is not cast to {dtype}")
+        if item.type.dtype.kind == "c" and dtype.kind not in "cb":
+            raise CannotCapture("operation-raises", "a cast discards imaginary parts")
+        return Traced(cast(b, item, dtype))
+    if not is_weak(value):
+        raise CannotCapture("unsupported-argument", f"a {type(value).__name__} is written to an array")
+    return Traced(_number(b, value, dtype))
+
+
+def _number(b: Builder, value: Weak, dtype: DType) -> Node:
+    """A Python number as NumPy stores it."""
+    if isinstance(value, SymInt | TracedNumber):
+        if dtype.kind not in ("fc" if isinstance(value, TracedNumber) else "fci"):
+            raise CannotCapture("unsupported-argument", f"a number that varies is written to elements of {dtype}")
+        if isinstance(value, SymInt) and dtype.kind == "i" and dtype.itemsize < 8:
+            raise CannotCapture("unsupported-argument", f"an int that varies is written to elements of {dtype}")
+        return cast(b, strong(b, value), dtype)
+    if isinstance(value, complex) and dtype.kind != "c":
+        raise CannotCapture("operation-raises", f"a complex number is written to elements of {dtype}")
+    if type(value) is float and dtype.kind in "iu":
+        if not math.isfinite(value):
+            raise CannotCapture("operation-raises", f"{value} is written to elements of {dtype}")
+        value = int(value)
+    if type(value) is int and dtype.kind in "iu" and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
+        raise CannotCapture("operation-raises", f"{value} does not fit into {dtype}")
+    if dtype.kind == "b":
+        value = bool(value)
+    with np.errstate(all="ignore"):
+        item = dtype.type(value)
+    if dtype.kind in "fc" and not np.isfinite(item) and np.isfinite(value):
+        raise CannotCapture("operation-raises", f"{value} overflows in {dtype}")
+    return constant(b, item).node
+
+
+def write_checks(value: Any, name: str, constant: Callable[[Any], str]) -> list[Check]:
+    """The conditions on an array that is written to."""
+    if not value.flags.writeable:
+        raise CannotCapture("operation-raises", f"{name} is read-only")
+    if overlaps_itself(value):
+        raise CannotCapture("writes-to-array", f"Writing to `{name}`, some of whose elements lie in one place,")
+    checks = [Check("{}.flags.writeable", f"{name} is writeable", "writeable", "writeable")]
+    if not value.flags.forc:
+        code, text = f"not {constant(overlaps_itself)}({{}})", f"each element of {name} has its own place"
+        checks.append(Check(code, text, "no two elements in one place", "memory"))
+    return checks
+
+
+def overlaps_itself(array: np.ndarray[Any, Any]) -> bool:
+    """Whether two elements may lie in one place.
+
+    >>> a = np.arange(5)
+    >>> overlaps_itself(a[::2]), overlaps_itself(np.lib.stride_tricks.sliding_window_view(a, 2))
+    (False, True)
+    """
+    if array.flags.forc or array.size < 2:
+        return False
+    reach = array.itemsize
+    for stride, size in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n != 1):
+        if stride < reach:
+            return True
+        reach = stride * (size - 1) + reach
+    return False
+
+
+def overlap(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
+    """Whether two arrays share an element; True also where that is hard to find out."""
+    if not np.may_share_memory(a, b):
+        return False
+    try:
+        return np.shares_memory(a, b, max_work=_EFFORT)  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:
+        return True
+
+
+@function("copyto")
+def copyto(b: Builder, dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
+    """``np.copyto``."""
+    refuse_unless("copyto", casting=(casting, ("same_kind", "unsafe", "safe", "equiv", "no")))
+    target = _target(dst)
+    contents = fitted(b, target, src, casting)
+    b.write(target, contents if where is True else chosen(b, target, where, contents))
+
+
+def chosen(b: Builder, target: Traced, where: Any, contents: Node) -> Node:
+    """``contents`` where a mask holds, else what ``target`` has there."""
+    mask = written(b, where, np.dtype("bool"), "no").node
+    node = b.op("where", mask, contents, target.node)
+    if len(node.tensor.shape) != target.type.ndim or any(
+        n != m for n, m in zip(node.tensor.shape, target.type.shape, strict=True)
+    ):
+        raise CannotCapture("operation-raises", f"a mask of shape {mask.tensor.shape} does not fit {target.type}")
+    return node
+
+
+def _target(x: Any) -> Traced:
+    if not isinstance(x, Traced) or x.scalar:
+        raise CannotCapture("operation-raises", "what is written to is no array")
+    return x
+
+
+@method("fill")
+def fill(b: Builder, x: Traced, value: Any) -> None:
+    """``x.fill(value)``."""
+    if (isinstance(value, Traced) and value.type.ndim) or isinstance(value, list | tuple):
+        raise CannotCapture("unsupported-argument", "fill with an array")
+    store(b, _target(x), value, "unsafe")
+
+
+@method("__setitem__")
+def _setitem(b: Builder, x: Traced, key: Any, value: Any) -> None:
+    setitem(b, x, key, value)
+
+
+@method("sort")
+def sort(b: Builder, x: Traced, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
+    """``x.sort()``: in place."""
+    from tcompile.frontends.numpy.opaque import sort as sorted_copy
+
+    if axis is None:
+        raise CannotCapture("operation-raises", "sort in place along no axis")
+    result = sorted_copy(b, _target(x), axis, kind, order, stable=stable)
+    b.write(x, result.node)

@@ -1,0 +1,60 @@
+"""Writes to parts of arrays, as pure operations: rows of the op table.
+
+``assign(base, value, path=…)`` is ``base`` with other elements where a view of it lies: those that the movements of
+``path``, one after the other, show are ``value``, broadcast. The code generators make that a store into ``base``'s own
+memory wherever nobody needs its old elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tcompile.errors import GraphError
+from tcompile.graph.ops.movement import shows_operand
+from tcompile.graph.ops.table import OPS, Op, broadcast_shapes, define
+from tcompile.graph.types import TensorType
+
+Path: TypeAlias = tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]
+_READ_ONLY = ("broadcast_to", "diagonal")  # several elements in one place, or a view that NumPy protects
+
+
+def path_types(base: TensorType, path: Path) -> list[TensorType]:
+    """The types along a path, ``base`` first. Raises GraphError where a step is no movement that can be written to."""
+    types = [base]
+    for op, attrs in path:
+        row = OPS.get(op)
+        if row is None or row.kind != "movement" or op in _READ_ONLY:
+            raise GraphError(f"assign: {op} shows no elements that can be written to")
+        types.append(row.type_rule([types[-1]], dict(attrs)))
+        if not shows_operand(op, types[-2], types[-1]):
+            raise GraphError(f"assign: {op} of {types[-2]} may be a copy")
+    return types
+
+
+def _assign_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+    base, value = types
+    if base is None or value is None:
+        raise GraphError("assign needs two tensor operands")
+    part = path_types(base, attrs["path"])[-1]
+    if value.dtype != part.dtype:
+        raise GraphError(f"assign: {value} goes to elements of {part.dtype}")
+    if len(broadcast_shapes([value.shape, part.shape])) != part.ndim:
+        raise GraphError(f"assign: {value} does not fit into {part}")
+    return base
+
+
+def _assign(base: Any, value: Any, path: Path) -> Any:
+    new = np.copy(base, order="K") if path else np.empty_like(base)
+    part = new
+    for op, attrs in path:
+        part = OPS[op].numpy(part, **dict(attrs))
+    part[...] = value
+    return new
+
+
+define(Op("assign", "opaque", 2, _assign_rule, _assign, "``base`` with the elements that ``path`` shows replaced"))
+
+__all__ = ["Path", "path_types"]

@@ -1,0 +1,331 @@
+"""Writes to arrays are captured: to arguments, to arrays made inside, through views and views of views."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import tcompile
+
+
+class State:
+    def __init__(self):
+        self.u, self.v = ramp(5), 2 * ramp(5)
+
+
+def arrays_in(value):
+    """Every array that a result or an argument holds."""
+    if isinstance(value, np.ndarray):
+        return [value]
+    if isinstance(value, State):
+        return arrays_in(list(vars(value).values()))
+    if isinstance(value, dict):
+        return arrays_in(list(value.values()))
+    if isinstance(value, list | tuple):
+        return [array for item in value for array in arrays_in(item)]
+    return []
+
+
+def same(f, make, *, backend, breaks=0, calls=3):
+    """Asserts that plain and compiled calls leave equal arguments and results, that share memory alike."""
+    compiled = tcompile.compile(f, backend=backend)
+    for _ in range(calls):
+        want, got = make(), make()
+        try:
+            expected = f(*want)
+        except Exception as error:
+            with pytest.raises(type(error)):
+                compiled(*got)
+            expected = found = None
+        else:
+            found = compiled(*got)
+        one, two = arrays_in([want, expected]), arrays_in([got, found])
+        assert len(one) == len(two)
+        for a, b in zip(one, two, strict=True):
+            np.testing.assert_array_equal(b, a)
+            assert (a.dtype, a.shape, a.strides, a.flags.writeable) == (b.dtype, b.shape, b.strides, b.flags.writeable)
+        pairs = list(itertools.combinations(range(len(one)), 2))
+        assert [np.shares_memory(one[i], one[j]) for i, j in pairs] == [
+            np.shares_memory(two[i], two[j]) for i, j in pairs
+        ]
+        if not isinstance(expected, np.ndarray | list | tuple | dict | None):
+            assert type(found) is type(expected) and found == expected
+    assert len(compiled.breaks) == breaks, [str(b) for b in compiled.breaks]
+
+
+def ramp(*shape, dtype="f8"):
+    return np.arange(1, 1 + np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
+
+
+def writes_in_place(a):
+    a += 1
+    return a * 2
+
+
+def writes_an_item(a):
+    a[0] = 5
+    return a * 2
+
+
+def writes_an_element(a):
+    before = a[1, 2]
+    a[1, 2] = 50
+    return before, a[1, 2]
+
+
+def writes_a_slice(a):
+    a[1:] = a[:-1] * 2
+    return a
+
+
+def writes_a_slice_of_itself(a):
+    a[1:, 1:] = a[:-1, :-1]
+    a[:, ::-1] = a.copy()
+
+
+def writes_through_a_view(a):
+    v = a[1:]
+    v *= 2
+    return a + 1
+
+
+def returns_the_view(a):
+    v = a[1:, ::2]
+    w = v.T
+    w -= 3
+    return w, v
+
+
+def writes_through_reshape(a):
+    v = a.reshape(-1)
+    v[3:5] = -1
+    return v[1:]
+
+
+def writes_to_a_copy(a):
+    v = a.T.reshape(-1)
+    v += 1
+    return v, a * 2
+
+
+def writes_to_rows(a):
+    for row in a:
+        row -= row.mean()
+    return a
+
+
+def writes_to_a_made_array(a):
+    c = a + 1
+    c[0] = 0
+    v = c[1:]
+    v += 1
+    c *= 2
+    return c, v
+
+
+def writes_to_zeros(a):
+    out = np.zeros_like(a)
+    out[1:-1] = a[:-2] + a[2:]
+    out[0] = a[0]
+    out[-1] = a[-1]
+    return out
+
+
+def fills(a):
+    before = a[0].copy()
+    a.fill(7)
+    a[0] = before
+    np.copyto(a[1], 2, where=before > 1)
+
+
+def sorts(a):
+    b = a[:, ::-1]
+    b.sort(axis=0)
+    a.sort()
+
+
+def casts(a):
+    i = np.zeros(a.shape, "i4")
+    i[:] = a * 1.5
+    i[0] = True
+    i += i[1]
+    a[:] = i
+
+
+def steps(u):
+    for _ in range(4):
+        u[1:-1, 1:-1] += 0.25 * (u[:-2, 1:-1] + u[2:, 1:-1] - 2 * u[1:-1, 1:-1])
+    return u.sum()
+
+
+def broadcasts(a):
+    a[...] = a[0]
+    a[:, 0] = [9]
+    a[0] = np.arange(a.shape[1])
+    a[1:2] = np.ones((1, 1, a.shape[1]))
+
+
+ON_MATRICES = (
+    writes_in_place, writes_an_item, writes_an_element, writes_a_slice, writes_a_slice_of_itself, writes_through_a_view,
+    returns_the_view, writes_to_a_copy, writes_to_rows, writes_to_a_made_array, writes_to_zeros, fills, sorts, casts,
+    steps, broadcasts,
+)  # fmt: skip
+LAYOUTS = {
+    "c": lambda: ramp(4, 5), "fortran": lambda: np.asfortranarray(ramp(4, 5)), "cut": lambda: ramp(8, 15)[1::2, ::3],
+    "reversed": lambda: ramp(4, 5)[::-1, ::-1], "f4": lambda: ramp(4, 5, dtype="f4"), "large": lambda: ramp(90, 101),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("backend", ["eager", "llvm"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("f", ON_MATRICES, ids=lambda f: f.__name__)
+def test_writes(f, layout, backend):
+    unsure = f is writes_to_a_copy and layout in ("cut", "reversed")  # a reshape that may be a view or a copy
+    same(f, lambda: (LAYOUTS[layout](),), backend=backend, breaks=int(unsure))
+
+
+@pytest.mark.parametrize("backend", ["eager", "llvm"])
+def test_reshape_of_c_order_is_a_view(backend):
+    same(writes_through_reshape, lambda: (ramp(4, 5),), backend=backend)
+
+
+def shifts(a, b):
+    a[1:] = b[:-1]
+    b[0] = 3.0
+    return a.copy(), b
+
+
+def overlapping():
+    base = ramp(7)
+    return base[1:], base[:-1]
+
+
+def one_twice():
+    base = ramp(6)
+    return base, base
+
+
+def columns():
+    base = ramp(6, 2)
+    return base[:, 0], base[:, 1]
+
+
+@pytest.mark.parametrize("backend", ["eager", "llvm"])
+@pytest.mark.parametrize("make", [overlapping, one_twice])
+def test_arrays_that_share_memory_are_written_by_plain_python(make, backend):
+    same(shifts, make, backend=backend, breaks=2)
+
+
+@pytest.mark.parametrize("backend", ["eager", "llvm"])
+def test_columns_of_one_array_share_none(backend):
+    same(shifts, columns, backend=backend)
+
+
+def test_an_entry_for_arrays_apart_is_not_used_for_others():
+    compiled = tcompile.compile(shifts, backend="eager")
+    for make in (columns, lambda: (ramp(6), ramp(6)), overlapping, columns, one_twice):
+        want, got = make(), make()
+        shifts(*want)
+        compiled(*got)
+        np.testing.assert_array_equal(got, want)
+
+
+def test_read_only_arrays_raise():
+    def f(a):
+        a[0] = 1
+        return a
+
+    def frozen():
+        a = ramp(4)
+        a.flags.writeable = False
+        return (a,)
+
+    compiled = tcompile.compile(f, backend="eager")
+    compiled(ramp(4))
+    with pytest.raises(ValueError, match="read-only"):
+        compiled(*frozen())
+    same(f, frozen, backend="eager", breaks=1)
+
+
+def test_elements_that_share_a_place():
+    def f(a):
+        a += 1
+        return a
+
+    def windows():
+        return (np.lib.stride_tricks.as_strided(ramp(6), (4, 3), (8, 8)),)
+
+    compiled = tcompile.compile(f, backend="eager")
+    compiled(ramp(12)[::1].reshape(4, 3))
+    want, got = windows(), windows()
+    np.testing.assert_array_equal(compiled(*got), f(*want))
+
+
+def test_effects_before_an_error_stand():
+    def f(a, n):
+        a[0] = 10
+        a[1:] += 1
+        return a / n
+
+    same(f, lambda: (ramp(4), "x"), backend="llvm", breaks=1)
+
+    def g(a, b):
+        a[0] = 10
+        a[:3] = b
+        a[1] = 7
+
+    same(g, lambda: (ramp(4), ramp(2)), backend="llvm", breaks=1)
+
+
+def test_warnings_come_once_and_writes_happen_once():
+    def f(a):
+        a[1:] = np.log(a[:-1])
+        a += 1
+        return a
+
+    with pytest.warns(RuntimeWarning, match="divide by zero") as seen:
+        same(f, lambda: (np.array([0.0, 1.0, 2.0]),), backend="llvm", calls=1)
+    assert len(seen) == 2  # one of the plain call, one of the compiled
+
+
+def test_attributes_and_containers():
+    def f(state, parts):
+        state.u[1:] += state.v[1:]
+        state.v[...] = state.u
+        parts["a"][0] = state.u[-1]
+        state.w = state.u[::2]
+        parts["b"] = state.w
+        state.w -= 1
+
+    def make():
+        return State(), {"a": ramp(3)}
+
+    for backend in ("eager", "llvm"):
+        same(f, make, backend=backend)
+
+
+def test_a_break_between_writes(capsys):
+    def f(a):
+        a[0] = 1
+        v = a[1:]
+        v += 1
+        print(a)
+        v *= 2
+        return v
+
+    same(f, lambda: (ramp(4),), backend="llvm", breaks=1)
+    plain, compiled = capsys.readouterr().out.splitlines()[:2]
+    assert plain == compiled
+
+
+def test_what_was_read_before_a_write_stays():
+    def f(a):
+        first, copy, item = a[0], a.copy(), a[1:2]
+        number = float(a[2])
+        a[:] = 0
+        return first, copy, item, number
+
+    for backend in ("eager", "llvm"):
+        same(f, lambda: (ramp(4),), backend=backend)
