@@ -22,6 +22,10 @@ from tcompile.backends.llvm.text import Module, Writer
 from tcompile.backends.llvm.vectors import Vectors
 from tcompile.backends.schedule import Access, Kernel, Store, Value
 from tcompile.graph import Size
+from tcompile.graph.sizes import hint
+
+SIDE_BY_SIDE = 4  # vectors that a reduction adds up at once, where its elements are cheap: a power of two
+FEW_VALUES, CHEAP = 8, 6.0
 
 
 @dataclass
@@ -194,6 +198,10 @@ class Nest:
         last = axes[-1]
         end = stop if stop is not None else self.size(last)
         whole = self.whole(self.kernel.axes[last].size)
+        several = (
+            bool(kinds) and not stores and len(wanted) <= FEW_VALUES and all(x.cost <= CHEAP for x in wanted)
+            and hint(self.kernel.axes[last].size) >= 2 * SIDE_BY_SIDE * self.lanes
+        )  # fmt: skip
 
         def level(depth: int, inner: dict[int, str], held: list[str]) -> list[str]:
             if depth < len(axes) - 1:
@@ -203,11 +211,10 @@ class Nest:
                     lambda i, now: level(depth + 1, {**inner, axes[depth]: i}, now),
                 )  # fmt: skip
 
-            def vector(i: str, now: list[str]) -> list[str]:
-                place = Place(
-                    self.further(address, inner), {**counters, **inner}, last, i,
-                    w.get(f"sub i64 {end}, {i}"), whole,
-                )  # fmt: skip
+            reach = self.further(address, inner)
+
+            def one(i: str, rest: str, whole: bool, now: list[str]) -> list[str]:
+                place = Place(reach, {**counters, **inner}, last, i, rest, whole)
                 registers, mask = self.elements.write(place, wanted, known, stores, reread, keep)
                 following: list[str] = []
                 at = 0
@@ -217,13 +224,53 @@ class Nest:
                     following += self.elements.accumulate(reduce, registers, mask, parts)
                 return following
 
-            return w.loop(
-                start if depth == 0 else "0", end, str(self.lanes),
-                [(type, value) for (type, _), value in zip(carried, held, strict=True)], vector,
-            )  # fmt: skip
+            def vector(i: str, now: list[str]) -> list[str]:
+                return one(i, w.get(f"sub i64 {end}, {i}"), whole, now)
+
+            begin = start if depth == 0 else "0"
+            types = [type for type, _ in carried]
+            if several:
+                begin, held = self._side_by_side(begin, end, types, [f for _, f in carried], held, kinds, one)
+            return w.loop(begin, end, str(self.lanes), list(zip(types, held, strict=True)), vector)
 
         results = level(0, {}, [first for _, first in carried])
         totals: dict[Value, list[str]] = {}
         for reduce, kind in zip(reductions, kinds, strict=True):
             totals[reduce], results = results[: len(kind.parts)], results[len(kind.parts) :]
         return totals
+
+    def _side_by_side(
+        self, start: str, stop: str, types: Sequence[str], first: Sequence[str], held: Sequence[str],
+        kinds: Sequence[Reduction], one: Callable[[str, str, bool, list[str]], list[str]],
+    ) -> tuple[str, list[str]]:  # fmt: skip
+        """Walks [start, stop) several vectors at a time, each with accumulators of its own; leaves less than that.
+
+        One accumulator would make every vector wait for the one before. Returns where the rest starts, and the
+        merged accumulators.
+        """
+        w, lanes, count = self.w, self.lanes, len(types)
+        stride = lanes * SIDE_BY_SIDE
+        length = w.get(f"sub i64 {stop}, {start}")
+        covered = w.get(f"and i64 {length}, {-stride}")
+        until = w.get(f"add i64 {start}, {covered}")
+
+        def vectors(i: str, now: list[str]) -> list[str]:
+            following = []
+            for number in range(SIDE_BY_SIDE):
+                at = w.get(f"add i64 {i}, {number * lanes}") if number else i
+                following += one(at, str(lanes), True, now[number * count : (number + 1) * count])
+            return following
+
+        carried = [*zip(types, held, strict=True), *list(zip(types, first, strict=True)) * (SIDE_BY_SIDE - 1)]
+        parts = w.loop(start, until, str(stride), carried, vectors)
+        sets = [parts[number * count : (number + 1) * count] for number in range(SIDE_BY_SIDE)]
+        while len(sets) > 1:
+            sets = [self._merged(kinds, a, b) for a, b in zip(sets[::2], sets[1::2], strict=True)]
+        return until, sets[0]
+
+    def _merged(self, kinds: Sequence[Reduction], a: list[str], b: list[str]) -> list[str]:
+        merged: list[str] = []
+        for kind in kinds:
+            at = len(merged)
+            merged += kind.merge(self.v, a[at : at + len(kind.parts)], b[at : at + len(kind.parts)])
+        return merged
