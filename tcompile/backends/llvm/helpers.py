@@ -23,8 +23,10 @@ from tcompile.graph.evaluate import conforms, run
 _CATEGORIES = ((DIVIDE, "divide"), (OVERFLOW, "over"), (INVALID, "invalid"), (INTEGER_OVERFLOW, "over"))
 
 # NumPy's error state is an opaque object in a context variable: where it is the same object, the state is the same.
-_state: Callable[[], object] = np._core.umath._extobj_contextvar.get  # type: ignore[attr-defined]
+_variable = np._core.umath._extobj_contextvar  # type: ignore[attr-defined]
+_state: Callable[[], object] = _variable.get
 _harmless: object = None
+_strict: tuple[object, object] = (None, None)  # a state, and the same with flags raising
 
 
 def check_error_state() -> None:
@@ -52,15 +54,28 @@ def library_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
 
     Functions that warn by themselves, not through floating-point flags, must not become nodes of a graph.
     """
+    global _strict
+    state, raising = _strict
+    if _state() is not state:  # np.errstate makes such an object at every entry, which takes as long as ten calls
+        state = _state()
+        raising = np._core.umath._make_extobj(  # type: ignore[attr-defined]
+            divide="raise", over="raise", invalid="raise"
+        )
+        _strict = state, raising
+    token = _variable.set(raising)
     try:
-        with np.errstate(divide="raise", over="raise", invalid="raise"):
-            return function(*args, **kwargs)
+        return function(*args, **kwargs)
     except Exception as error:
         raise Replay(f"{type(error).__name__}: {error}") from None
+    finally:
+        _variable.reset(token)
 
 
 def checked(value: Any, type: TensorType, shape: tuple[int, ...]) -> None:
     """Raises Replay where a library call gave another dtype, shape or memory order than its frontend stated."""
+    usual = value.__class__ is np.ndarray and type.c_contiguous and value.dtype is type.dtype  # what most calls give
+    if usual and value.shape == shape and value.flags.c_contiguous:
+        return
     if not conforms(np.asarray(value), type, shape):
         raise Replay(f"a library call gave something else than {type}")
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from tcompile.backends.schedule import Schedule, Store, Value
 from tcompile.backends.schedule.steps import Step
 from tcompile.graph import Graph, Node, Size, SymInt, TensorType
 from tcompile.graph.ops import OPS
+from tcompile.graph.ops.opaque import Slot, resolve
 from tcompile.graph.sizes import hint, product
 
 _numbers = count()
@@ -300,6 +302,9 @@ class Program:
             self.lines.append("else:")
             self.lines.append(f"    {self.arrays[node]} = {no}({given})")
             return
+        if node.op == "call":
+            self._library_call(node, operands)
+            return
         attrs = [f"{key}={self._attribute(node, key)}" for key in node.attrs]
         if node.regions:
             attrs.append(f"regions=[{', '.join(self._region(node, i) for i in range(len(node.regions)))}]")
@@ -312,9 +317,29 @@ class Program:
             call = "discard_imaginary"
         text = f"{call}({', '.join([function, *operands, *attrs])})"
         self.lines.append(f"{self.arrays[node]} = {text}")
-        if node.op == "call" and not isinstance(node.type, tuple):
+        self._settle(node)
+
+    def _library_call(self, node: Node, operands: Sequence[str]) -> None:
+        """A call with its arguments written out."""
+        target = node.attrs["target"]
+        arguments = [self._constant(self._fresh(f"numpy_{target.rpartition('.')[2]}"), resolve(target))]
+        arguments += [self._argument(item, operands) for item in node.attrs["args"]]
+        arguments += [f"{key}={self._argument(item, operands)}" for key, item in node.attrs["kwargs"]]
+        self.lines.append(f"{self.arrays[node]} = library_call({', '.join(arguments)})")
+        if not isinstance(node.type, tuple):
             self._check(node)
         self._settle(node)
+
+    def _argument(self, template: Any, operands: Sequence[str]) -> str:
+        """An argument of a call: ``Slot(i)`` in it, or in a tuple or list in it, is operand ``i``."""
+        if isinstance(template, Slot):
+            return operands[template.index]
+        if type(template) in (tuple, list):
+            inside = ", ".join(self._argument(item, operands) for item in template)
+            return f"[{inside}]" if type(template) is list else f"({inside},)" if len(template) == 1 else f"({inside})"
+        if _symbolic(template):
+            return self._text(template)
+        return repr(template) if type(template) in (bool, int, str, NoneType) else self._number(template)
 
     def _check(self, node: Node) -> None:
         """Makes sure that a library gave what the frontend stated."""
