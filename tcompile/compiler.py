@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import time
 import types
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -40,6 +39,7 @@ from tcompile.observe.events import (
     RecompileStarted,
     UserLine,
 )
+from tcompile.observe.warn import warn
 from tcompile.runtime.cache import Entry, FunctionCache, Region
 from tcompile.runtime.host import host_of, open_gates
 from tcompile.runtime.regions import Compiler
@@ -171,10 +171,10 @@ def _our_bug(name: str, region: Region, values: Sequence[Any], error: Exception)
     if config.verify:
         raise error
     what = f"{type(error).__name__}: {error}"[:300]
-    warnings.warn(
+    warn(
         f"tcompile failed on {name}, which runs in plain Python for such calls. This is a bug of "
         f"tcompile's; please report it with the function and this text: {what}",
-        stacklevel=7,
+        7,
     )
     broke = GraphBreak("internal-error", f"{what}.", ())
     return Outcome(_by_types(region.start, values), broke)

@@ -10,7 +10,7 @@ frame runs the same stretch in plain Python: error, traceback and NumPy's warnin
 
 from __future__ import annotations
 
-import warnings
+import sys
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -22,6 +22,7 @@ from tcompile.errors import BackendError, InvalidArgument, RecompileError, Recom
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack, GuardFailed
 from tcompile.observe.userline import file_label
+from tcompile.observe.warn import warn
 from tcompile.runtime.cache import Entry, FunctionCache, Region
 from tcompile.stance import DEFAULT, Stance, current
 
@@ -100,6 +101,8 @@ class Compiler:
         if len(region.entries) >= config.recompile_limit and stance.name != "fail_on_recompile":
             _at_limit(cache, region, values)
             return None
+        if sys.is_finalizing():  # a generator is closed as Python ends: nothing can be imported any more
+            return None
         with cache.lock:
             # Another thread may have compiled this stretch while we waited.
             if not hosted and cache.host is not None:
@@ -139,7 +142,7 @@ class Compiler:
         except (BackendError, InvalidArgument, StanceError) as error:
             if not config.suppress_errors:
                 raise
-            warnings.warn(f"tcompile: {error}\n{cache.name} runs in plain Python.", stacklevel=5)
+            warn(f"tcompile: {error}\n{cache.name} runs in plain Python.", 5)
             bus.emit(FellBack(**cache.about, reason="error suppressed", detail=str(error)))
             return None
         cache.add(region, entry)
@@ -222,7 +225,7 @@ def _at_limit(cache: FunctionCache, region: Region, values: Sequence[Any]) -> No
         f"stay compiled, all others run in plain Python. Last reason: {last}. "
         "tcompile.set_logs(recompiles=True) shows every reason."
     )
-    warnings.warn(text, stacklevel=6)
+    warn(text, 6)
     bus.emit(FellBack(**cache.about, reason="recompile limit", detail=last))
 
 

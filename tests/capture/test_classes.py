@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from differential import check
 
 import tcompile
 
-from .helpers import X, whole
+from .helpers import X, whole, x
 
 
 class Vector:
@@ -661,3 +662,13 @@ def test_the_dict_past_descriptors_is_left_to_python():
         return b.p, b.slot, vars(b), a + 1
 
     assert tcompile.compile(f, backend="eager")(X)[:3] == (1, 1, {"p": 5, "slot": 6})
+
+
+def test_a_class_method_is_a_new_object_at_each_access():
+    def f(x):
+        first = Vector.of
+        return [Vector.of, first, first], Vector.of(x).parts[0] + 1
+
+    for compiled in (f, *check(f, x)):
+        (a, b, c), _ = compiled(X.copy())
+        assert a == b and a is not b and b is c

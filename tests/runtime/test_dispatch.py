@@ -1,6 +1,8 @@
 """Calls: threads, interrupts, errors, replays, recursion, caches and what dispatch leaves behind."""
 
 import gc
+import subprocess
+import sys
 import threading
 import warnings
 import weakref
@@ -261,6 +263,49 @@ def test_a_bug_of_ours_runs_the_function_plainly_and_says_so(monkeypatch):
     tcompile.reset()
     with tcompile.config.patch(verify=True), pytest.raises(KeyError, match="planted"):
         compiled(x)
+
+
+def test_warnings_of_ours_are_never_raised(monkeypatch, capsys):
+    def f(x):
+        warnings.simplefilter("error")  # the program's own wish
+        tcompile.graph_break()
+        return x + 1
+
+    compiled = tcompile.compile(f, dynamic=False, backend="eager")
+    with warnings.catch_warnings():
+        for size in range(2, 14):
+            assert_same(compiled(np.ones(size)), np.ones(size) + 1)
+    assert capsys.readouterr().err.count("f was compiled 8 times") == 1
+    monkeypatch.setattr(sys, "stderr", None)
+    tcompile.reset()
+    with warnings.catch_warnings():
+        for size in range(2, 14):
+            assert_same(compiled(np.ones(size)), np.ones(size) + 1)
+
+
+ENDS_LATE = """\
+import gc, sys, tcompile
+gc.disable()
+
+@tcompile.compile
+def steps(show):
+    try:
+        for i in range(3):
+            yield i + 1
+    finally:
+        show("done")
+
+held = steps(sys.stderr.write)
+next(held), next(held)
+cycle = [held]
+cycle.append(cycle)
+del held, cycle
+"""
+
+
+def test_a_generator_that_is_closed_as_python_ends_runs_plainly():
+    ended = subprocess.run([sys.executable, "-c", ENDS_LATE], capture_output=True, text=True, timeout=120, check=True)
+    assert ended.stderr == "done"
 
 
 def test_auto_is_eager_where_there_is_no_native_code(monkeypatch):

@@ -107,7 +107,10 @@ def attribute_of_class(tx: Capture, cls: type, name: str, source: Source | None)
     if found is MISSING:
         raise CannotCapture("operation-raises", f"type object {cls.__qualname__!r} has no attribute {name!r}")
     where = AttributeSource(source or ConstantSource.of(cls.__qualname__, cls), name)
-    if isinstance(found, types.FunctionType | staticmethod | classmethod) or not hasattr(type(found), "__get__"):
+    if isinstance(found, classmethod) and isinstance(found.__func__, types.FunctionType):
+        guard_definition(tx, cls, name, found)
+        return MethodValue(tx.wrap_found(cls), tx.wrap_found(found.__func__))  # another one at each access
+    if isinstance(found, types.FunctionType | staticmethod) or not hasattr(type(found), "__get__"):
         return tx.wrap(getattr(cls, name), where)
     if tx.inlined_function(found) is not None:
         return tx.wrap(found, where)
