@@ -5,6 +5,7 @@ terminal; a JSON summary with the seed, the versions, and the differences. Exist
 generator for some seconds.
 
     python tools/fuzz.py --programs 100000 --seed 1 --jobs 2 --out build/fuzz.json
+    python tools/fuzz.py --kind numpy         programs of NumPy instead of all of the language
     python tools/fuzz.py --only 4711          one program: shows it, and its difference if it has one
 """
 
@@ -24,57 +25,63 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
-CHUNK = 1000
+CHUNK = 100
+
+
+def of_kind(kind: str) -> Any:
+    """The module that makes and checks programs of this kind."""
+    if kind == "numpy":
+        from frontends import numpy_check
+
+        return numpy_check
+    from capture import language_check
+
+    return language_check
 
 
 def run_chunk(seeds: range, options: argparse.Namespace, pipe: Any, current: Any) -> None:
     """Runs the programs of some seeds; sends what differs."""
-    from capture.language_check import Difference, check
-
+    programs = of_kind(options.kind)
     skipped, found = 0, []
     for seed in seeds:
         current.value = seed
         try:
-            skipped += not check(seed, options.backend, options.stress)
-        except Difference as error:
+            skipped += not programs.check(seed, options.backend, options.stress)
+        except programs.Difference as error:
             found.append(report(seed, error, options))
     pipe.send((len(seeds), skipped, found))
 
 
 def report(seed: int, error: BaseException, options: argparse.Namespace) -> dict[str, Any]:
     """What is told of a difference: its seed, its text, and the shortest program found that shows it."""
-    from capture.language_check import Plan, difference, shrink
-    from capture.language_programs import program
-
+    programs = of_kind(options.kind)
     random = Random(seed)
-    source = program(random)
-    plan = Plan.random(random, options.backend, options.stress)
+    source = programs.program(random)
+    plan = programs.Plan.random(random, options.backend, options.stress)
     texts = {source: str(error)}
 
     def fails(text: str) -> bool:
-        found = difference(text, plan)
+        found = programs.difference(text, plan)
         if found is not None:
             texts[text] = found
         return found is not None
 
     for simpler in plan.simpler():
-        if simpler != plan and difference(source, simpler) is not None:
+        if simpler != plan and programs.difference(source, simpler) is not None:
             plan = simpler
             break
 
-    small = shrink(source, fails, options.shrink) if options.shrink and fails(source) else source
+    small = programs.shrink(source, fails, options.shrink) if options.shrink and fails(source) else source
     return {"seed": seed, "plan": str(plan), "difference": texts.get(small, str(error)), "program": small}
 
 
 def run_one(seed: int, options: argparse.Namespace) -> int:
     """Shows one program, and its difference with the traceback."""
-    from capture.language_check import Difference, check
-    from capture.language_programs import program
-
-    print(program(Random(seed)))
+    programs = of_kind(options.kind)
+    print(programs.program(Random(seed)))
     try:
-        check(seed, options.backend, options.stress)
-    except Difference as error:
+        programs.check(seed, options.backend, options.stress)
+    except programs.Difference as error:
         traceback.print_exception(error.__cause__)
         print(json.dumps(report(seed, error, options), indent=1).replace("\\n", "\n"))
         return 1
@@ -85,6 +92,7 @@ def run_one(seed: int, options: argparse.Namespace) -> int:
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--kind", choices=("language", "numpy"), default="language", help="what programs are about")
     parser.add_argument("--programs", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0, help="of the first program; the others follow")
     parser.add_argument("--jobs", type=int, default=1)
@@ -131,7 +139,8 @@ def main() -> int:
         print(f"{done} programs, {len(differences)} differences, {rate:.0f} a second", file=sys.stderr, flush=True)
 
     summary = {
-        "programs": done, "passed over": skipped, "seed": options.seed, "backend": options.backend or "mixed",
+        "kind": options.kind, "programs": done, "passed over": skipped, "seed": options.seed,
+        "backend": options.backend or "mixed",
         "stress": options.stress, "seconds": round(time.monotonic() - started, 1), "versions": versions(),
         "differences": differences,
     }  # fmt: skip

@@ -324,4 +324,4 @@ def _smaller(value: ast.expr) -> Iterator[ast.expr]:
     yield ast.Name("x", ast.Load())
 
 
-__all__ = ["Difference", "Plan", "check", "compare", "difference", "shrink"]
+__all__ = ["Difference", "Plan", "check", "compare", "difference", "program", "shrink"]

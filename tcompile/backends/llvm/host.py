@@ -256,7 +256,7 @@ class Program:
                 return ":".join([*parts, *([] if k.step is None else [str(k.step)])])
             return "..." if k is Ellipsis else str(k)
 
-        return "(" + ", ".join(item(k) for k in key) + ",)" if not key else ", ".join(item(k) for k in key) + ","
+        return ", ".join(item(k) for k in key) + "," if key else "()"
 
     def _attribute(self, node: Node, key: str) -> str:
         value = node.attrs[key]

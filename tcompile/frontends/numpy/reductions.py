@@ -245,7 +245,7 @@ def _arg(b: Builder, op: str, a: Any, axis: Any, keepdims: Any) -> Traced:
             _nonempty(op, Traced(flat), (0,))
             result = b.op(op, flat, axis=0, keepdims=False)
             if kept and x.type.ndim:
-                result = b.op("reshape", result, shape=(1,) * x.type.ndim)
+                result = b.op("copy", b.op("reshape", result, shape=(1,) * x.type.ndim))
             return Traced(result, scalar=not kept or not x.type.ndim)
         axis = 0
     if not x.type.ndim:

@@ -1,0 +1,406 @@
+"""Generated programs of NumPy, run plainly and compiled.
+
+Enters: a program's text and a ``Plan`` (backend, settings). Leaves: nothing, or ``Difference``. Compared are values,
+dtypes, shapes, scalar or array, strides and flags, what shares memory with what, the arguments after the call, errors
+with their texts and lines, and warnings.
+
+Results are to be equal bit for bit, or to within what ``docs/numerics.md`` allows. How far an allowed error of a
+function in the middle of a program may carry is measured, not guessed: where results differ, the program runs plainly
+several times more, with every result of such a function moved by some units in the last place. What then moves may
+differ; what does not, may not. A program that takes another way then, or warns otherwise, is passed over.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
+
+import numpy as np
+from capture import language_check
+from capture.language_check import Difference, TooLong, time_limit
+from differential import Picture
+
+import tcompile
+
+from .numpy_programs import NAME, namespace, program
+
+SECONDS, LONGEST = 5, 60  # for a plain run, and for a compiled one
+CALLS = (0, 0, 1, 2, 0)  # the inputs of the calls
+MOVES = (8, 40)  # plain runs with moved results, and those before a difference is told
+ULP = 8  # by which a result is moved, at most
+
+# Functions whose results may differ in the last places, and those of which the sign of a zero may.
+MATH = {
+    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "atan2",
+    "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "arcsin", "arccos", "arctan", "arctan2", "arcsinh", "arccosh", "arctanh",
+    "cbrt", "hypot", "pow", "power", "logaddexp", "logaddexp2", "float_power", "sinc", "angle", "i0", "reduce", "prod",
+    "nanprod",
+}  # fmt: skip
+SUMS = {
+    "sum", "mean", "var", "std", "nansum", "nanmean", "nanvar", "nanstd", "trace", "trapezoid", "average", "norm",
+    "vector_norm", "reduce", "matrix_norm",
+}  # fmt: skip
+ZEROS = {
+    "maximum",
+    "minimum",
+    "fmax",
+    "fmin",
+    "max",
+    "min",
+    "nanmax",
+    "nanmin",
+    "clip",
+    "ptp",
+    "reduce",
+    "amax",
+    "amin",
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a program is run."""
+
+    seed: int
+    backend: str = "llvm"
+    dynamic: bool | None = None
+    settings: tuple[tuple[str, Any], ...] = ()
+
+    def simpler(self) -> Iterator[Plan]:
+        """Plans with less in them, the plainest first."""
+        yield Plan(self.seed, "eager")
+        yield Plan(self.seed)
+        yield replace(self, settings=())
+        yield replace(self, dynamic=None)
+
+    @classmethod
+    def random(cls, random: Random, backend: str | None = None, stress: bool = False) -> Plan:
+        """A plan: mostly the llvm backend and default settings."""
+        backend = backend or random.choice(("llvm",) * 6 + ("eager",) * 3 + ("aot_eager",))
+        dynamic = random.choice((None,) * 8 + (True, False))
+        settings: list[tuple[str, Any]] = []
+        if random.random() < 0.2:
+            settings.append(("stress_capture", True))
+        if stress or random.random() < 0.1:
+            settings.append(("stress_breaks", random.randint(1, 30)))
+        return cls(random.randrange(1 << 30), backend, dynamic, tuple(settings))
+
+
+class Told:
+    """All that can be told of the calls of a program: rows for each call, and for what is left in the end."""
+
+    def __init__(self, space: dict[str, Any], function: Callable[..., Any]) -> None:
+        self.rows: list[list[tuple[Any, ...]]] = []
+        kept = []
+        for k in CALLS:
+            with np.errstate(all="ignore"):
+                args = space["inputs"](k)
+            value: Any = None
+            raised: BaseException | None = None
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                try:
+                    value = function(*args)
+                except Exception as error:
+                    raised = error
+            about = {
+                (w.category.__name__, str(w.message), w.lineno if w.filename == NAME else w.filename.rpartition("/")[2])
+                for w in caught if not str(w.message).startswith("tcompile: ")
+            }  # fmt: skip
+            rows: list[tuple[Any, ...]] = [("error", type(raised).__name__, str(raised), tuple(_lines(raised)))]
+            rows += [("warnings", *sorted(about, key=repr))]
+            rows += Picture([value, args]).rows
+            self.rows.append(rows)
+            kept.append([value, args])
+            self.error = raised
+        self.rows.append(Picture(kept).rows)
+
+
+def _lines(error: BaseException | None) -> Iterator[int]:
+    """The lines of the program through which an error went."""
+    trace = error.__traceback__ if error is not None else None
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == NAME:
+            yield trace.tb_lineno
+        trace = trace.tb_next
+
+
+def compare(source: str, plan: Plan) -> bool:
+    """Runs a program both ways; False where nothing can be said of it. Raises Difference."""
+    tcompile.reset()
+    try:
+        with time_limit(SECONDS):
+            space = namespace(source)
+            want = Told(space, space["f"])
+    except TooLong:
+        return False
+    try:
+        with time_limit(LONGEST), tcompile.config.patch(verify=True, **dict(plan.settings)):
+            space = namespace(source)
+            made = tcompile.compile(space["f"], backend=plan.backend, dynamic=plan.dynamic)
+            got = Told(space, made)
+            for broke in getattr(made, "breaks", ()):
+                if broke.reason.id == "internal-error":
+                    raise Difference(f"internal error: {broke.detail}"[:600])
+    except TooLong as error:
+        raise Difference(f"took more than {LONGEST} seconds") from error
+    except Difference:
+        raise
+    except Exception as error:
+        raise Difference(f"{type(error).__name__}: {error}"[:600]) from error
+    moved: list[Told] = []
+    for count in (0, *MOVES):
+        while len(moved) < count:
+            moved.append(told_moved(source, len(moved)))
+        about = first_difference(got, want, moved)
+        if about is None:
+            return True
+        if any(steps(one) != steps(want) for one in moved):
+            return False
+    raise Difference(about) from got.error
+
+
+def steps(told: Told) -> list[list[tuple[Any, ...]]]:
+    """What is told but the values: which way a program took."""
+    values = (np.ndarray, np.generic, bool, int, float, complex)
+    return [[row[:-1] if isinstance(row[-1], values) else row for row in rows] for rows in told.rows]
+
+
+def first_difference(got: Told, want: Told, moved: list[Told]) -> str | None:
+    """What tells two runs apart, where the runs of ``moved`` do not excuse it."""
+    for number, (ours, theirs) in enumerate(zip(got.rows, want.rows, strict=True)):
+        about = f"call {number}: " if number < len(CALLS) else "in the end: "
+        others = [one.rows[number] for one in moved if len(one.rows[number]) == len(theirs)]
+        for i, (a, b) in enumerate(zip(ours, theirs, strict=False)):
+            if not isinstance(b[-1], np.ndarray | np.generic | float | complex):
+                if not _same(a, b):
+                    return f"{about}{a} instead of {b}"
+                continue
+            if a[:-1] != b[:-1] or type(a[-1]) is not type(b[-1]):
+                return f"{about}{a} instead of {b}"
+            text = unequal(np.asarray(a[-1]), np.asarray(b[-1]), [np.asarray(other[i][-1]) for other in others])
+            if text:
+                return f"{about}{a[0]}: {text}"
+        if len(ours) != len(theirs):
+            return f"{about}{len(ours)} values instead of {len(theirs)}"
+    return None
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Equality of rows, with NaN equal to itself."""
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(map(_same, a, b))
+    if isinstance(b, float | complex) and type(a) is type(b):
+        return repr(a) == repr(b)
+    return bool(a == b)
+
+
+def _bits(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The array's parts as floats whose NaNs and zeros' signs can be told: value and sign."""
+    flat = np.ascontiguousarray(array).reshape(-1)
+    parts = flat.view(flat.real.dtype) if flat.dtype.kind == "c" else flat
+    return parts, np.signbit(parts) & ~np.isnan(parts)
+
+
+def unequal(got: np.ndarray, want: np.ndarray, moved: list[np.ndarray]) -> str:
+    """How two arrays of one dtype and shape differ, beyond what moves between runs; nothing where they do not."""
+    moved = [one for one in moved if one.shape == want.shape and one.dtype == want.dtype]
+    with np.errstate(all="ignore"):
+        if want.dtype.kind not in "fc":
+            bad = (got != want).reshape(-1)
+            for one in moved:
+                bad &= (one == want).reshape(-1)
+            return _told(got, want, bad)
+        a, sign_a = _bits(got)
+        b, sign_b = _bits(want)
+        same = ((a == b) & (sign_a == sign_b)) | (np.isnan(a) & np.isnan(b))
+        if same.all() or not moved:
+            return _told(a, b, ~same)
+        deviation, excused = np.zeros(a.shape, np.longdouble), np.zeros(a.shape, bool)
+        anything = False
+        for one in moved:
+            c, sign_c = _bits(one)
+            far = np.abs(c.astype(np.longdouble) - b.astype(np.longdouble))
+            odd = (np.isfinite(c) != np.isfinite(b)) | (np.isnan(c) != np.isnan(b)) | (sign_c != sign_b)
+            excused |= odd | (~np.isfinite(far) & (c != b) & ~(np.isnan(c) & np.isnan(b)))
+            deviation = np.fmax(deviation, np.where(np.isfinite(far), far, 0))
+            anything |= bool(((c != b) & ~(np.isnan(c) & np.isnan(b))).any())
+        room = 16 * deviation
+        if anything:
+            room = room + 8 * np.finfo(want.dtype).eps * np.abs(np.where(np.isfinite(b), b, 0)).astype(np.longdouble)
+        near = np.abs(a.astype(np.longdouble) - b.astype(np.longdouble)) <= room
+        near &= (b != 0) | (a != 0) | (sign_a == sign_b)
+        return _told(a, b, ~(same | near | excused))
+
+
+def _told(got: np.ndarray, want: np.ndarray, bad: np.ndarray) -> str:
+    if not bad.any():
+        return ""
+    got, want = np.asarray(got).reshape(-1), np.asarray(want).reshape(-1)
+    where = np.flatnonzero(bad)
+    return f"at {where[:4]} of {want.size}: {got[bad][:4]!r} instead of {want[bad][:4]!r}"
+
+
+# -- moved results -----------------------------------------------------------------------------------------------------
+class _Moving(ast.NodeTransformer):
+    """Has results of inexact functions pass through ``_move``, and the arguments of sums, too."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if name in SUMS:
+            node.args = [_through("_moved_copy", arg) for arg in node.args]
+            if isinstance(node.func, ast.Attribute):
+                node.func.value = _through("_moved_copy", node.func.value)
+        if name in MATH | SUMS:
+            return _through("_move", node)
+        if name in ("abs", "absolute"):
+            return _through("_move_of_complex", node, *node.args)
+        if name in ZEROS:
+            return _through("_turn_zeros", node)
+        return node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        return _through("_move", node) if isinstance(node.op, ast.Pow) else node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Pow):
+            return node
+        target = ast.parse(ast.unparse(node.target), mode="eval").body
+        return [node, ast.Expr(_through("_move", target))]
+
+
+def _through(name: str, *values: ast.expr) -> ast.Call:
+    made = ast.Call(
+        ast.Name(name, ast.Load()), [ast.Starred(v.value) if isinstance(v, ast.Starred) else v for v in values], []
+    )
+    return made
+
+
+class _Mover:
+    """Moves floats by some units in the last place."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = np.random.default_rng(seed)
+
+    def _factor(self, shape: Any, dtype: np.dtype) -> Any:
+        eps = np.finfo(dtype).eps
+        most = 2 if dtype == np.float16 else ULP
+        return 1 + self.random.integers(-most, most + 1, shape) * eps / 2
+
+    def move(self, value: Any) -> Any:
+        """Arrays change in place, for they may be the program's own ``out``."""
+        if isinstance(value, tuple):
+            return tuple(self.move(item) for item in value)
+        if type(value) in (float, complex):
+            return type(value)(value * (1 + int(self.random.integers(-ULP, ULP + 1)) * 1e-16))
+        if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind not in "fc":
+            return value
+        with np.errstate(all="ignore"):
+            if value.dtype.kind == "c":
+                made = np.array(value)
+                scale = np.abs(made)
+                for part in (made.real, made.imag):  # a part's error is one of the whole number
+                    part += (self._factor(value.shape, value.dtype) - 1) * np.where(np.isfinite(scale), scale, 0)
+            else:
+                made = np.asarray(value * self._factor(value.shape, value.dtype)).astype(value.dtype)
+        if isinstance(value, np.generic):
+            return made[()]
+        if value.flags.writeable:
+            value[...] = made
+        return value
+
+    def moved_copy(self, value: Any) -> Any:
+        """For what a sum is taken of: its error is one of its parts."""
+        if isinstance(value, np.ndarray) and value.dtype.kind in "fc":
+            return self.move(value.copy(order="K")) if value.size else value
+        return value
+
+    def move_of_complex(self, value: Any, of: Any) -> Any:
+        """The absolute value of a complex number is computed like ``hypot``."""
+        return self.move(value) if getattr(of, "dtype", np.dtype(float)).kind == "c" or type(of) is complex else value
+
+    def turn_zeros(self, value: Any) -> Any:
+        """Zeros get any sign."""
+        if isinstance(value, np.generic) and value.dtype.kind == "f" and value == 0:
+            return value.dtype.type(self.random.choice([0.0, -0.0]))
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.flags.writeable:
+            zeros = value == 0
+            value[zeros] = self.random.choice(np.array([0.0, -0.0], value.dtype), int(zeros.sum()))
+        return value
+
+
+def told_moved(source: str, seed: int) -> Told:
+    """A plain run with moved results."""
+    tree = ast.parse(source)
+    tree.body = [_Moving().visit(part) if getattr(part, "name", "") == "f" else part for part in tree.body]
+    space = namespace(source)
+    mover = _Mover(seed)
+    space |= {
+        "_move": mover.move, "_moved_copy": mover.moved_copy, "_move_of_complex": mover.move_of_complex,
+        "_turn_zeros": mover.turn_zeros,
+    }  # fmt: skip
+    exec(compile(ast.fix_missing_locations(tree), NAME, "exec"), space)
+    return Told(space, space["f"])
+
+
+# -- one program -------------------------------------------------------------------------------------------------------
+def check(seed: int, backend: str | None = None, stress: bool = False) -> bool:
+    """One random program under a random plan. Raises Difference with the program."""
+    random = Random(seed)
+    source = program(random)
+    plan = Plan.random(random, backend, stress)
+    try:
+        return compare(source, plan)
+    except Difference as error:
+        error.add_note(f"{plan}\n{source}")
+        raise
+
+
+def difference(source: str, plan: Plan) -> str | None:
+    """What tells the runs of a program apart; None where nothing does, and where the text is no program."""
+    try:
+        compare(source, plan)
+    except Difference as error:
+        return str(error)
+    except Exception:  # the module itself fails, or has no f
+        pass
+    return None
+
+
+def shrink(source: str, fails: Callable[[str], bool], seconds: float = 60.0) -> str:
+    """A shorter program on which ``fails`` is still true: ever smaller runs of statements go, then parts of them."""
+    end = time.monotonic() + seconds
+    tree = ast.parse(source)
+    length = len(_body(tree)) // 2
+    while length and time.monotonic() < end:
+        start = max(0, len(_body(tree)) - length)
+        while time.monotonic() < end:
+            smaller = copy.deepcopy(tree)
+            del _body(smaller)[start : start + length]
+            if fails(text := ast.unparse(smaller) + "\n"):
+                tree = ast.parse(text)
+            if not start:
+                break
+            start = max(0, start - length)
+        length //= 2
+    return language_check.shrink(ast.unparse(tree) + "\n", fails, max(0.0, end - time.monotonic()))
+
+
+def _body(tree: ast.Module) -> list[ast.stmt]:
+    """The statements of f, but for its return statement's."""
+    function = next(part for part in tree.body if isinstance(part, ast.FunctionDef) and part.name == "f")
+    while len(function.body) == 1 and isinstance(function.body[0], ast.With):
+        function = function.body[0]  # type: ignore[assignment]
+    return function.body
+
+
+__all__ = ["Difference", "Plan", "check", "compare", "difference", "program", "shrink"]
