@@ -38,7 +38,8 @@ ULP = 8  # by which a result is moved, at most
 # Functions whose results may differ in the last places, and those of which the sign of a zero may.
 MATH = {
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "atan2",
-    "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "arcsin", "arccos", "arctan", "arctan2", "arcsinh", "arccosh", "arctanh",
+    "sinh",
+    "cosh", "tanh", "asinh", "acosh", "atanh", "arcsin", "arccos", "arctan", "arctan2", "arcsinh", "arccosh", "arctanh",
     "cbrt", "hypot", "pow", "power", "logaddexp", "logaddexp2", "float_power", "sinc", "angle", "i0", "reduce", "prod",
     "nanprod",
 }  # fmt: skip

@@ -109,7 +109,8 @@ BINARY = (
 SIGNS = ("+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<<", ">>", "<", "<=", "==", "!=", ">", ">=", "@")
 REDUCTIONS = (
     "sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "argmax", "argmin", "ptp", "median",
-    "count_nonzero", "nansum", "nanprod", "nanmax", "nanmin", "nanmean", "nanvar", "nanstd", "nanmedian", "nanargmax", "nanargmin",
+    "count_nonzero",
+    "nansum", "nanprod", "nanmax", "nanmin", "nanmean", "nanvar", "nanstd", "nanmedian", "nanargmax", "nanargmin",
     "cumsum", "cumprod", "nancumsum", "nancumprod", "average", "trapezoid",
 )  # fmt: skip
 METHOD_REDUCTIONS = (
