@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tcompile.errors import GraphError
 from tcompile.frontends.base import Builder, CannotCapture, Check, Traced, TracedNumber
-from tcompile.frontends.numpy.indexing import getitem
+from tcompile.frontends.numpy.indexing import arrangement, getitem, items_of, spread
 from tcompile.frontends.numpy.registry import function, method, refuse_unless
-from tcompile.frontends.numpy.values import Weak, as_ndarray, cast, constant, is_weak, nested, strong
-from tcompile.graph import Node
+from tcompile.frontends.numpy.values import Weak, as_ndarray, broadcast, cast, constant, is_weak, nested, strong
+from tcompile.graph import Node, TensorType
 from tcompile.graph.ops import broadcast_shapes
 from tcompile.graph.sizes import SymInt
 from tcompile.graph.types import DType
@@ -26,31 +27,73 @@ _EFFORT = 1000  # how long NumPy may look for an element that two arrays share
 
 
 def setitem(b: Builder, x: Traced, key: Any, value: Any) -> None:
-    """``x[key] = value`` with a basic key."""
-    view = getitem(b, x, key)
-    store(b, Traced(view.node), value, "unsafe")
+    """``x[key] = value``."""
+    items = items_of(b, x, key)
+    if any(isinstance(item, Traced) for item in items):
+        scattered(b, x, items, value)
+    else:
+        store(b, Traced(getitem(b, x, key).node), value, "unsafe")
+
+
+def scattered(b: Builder, x: Traced, items: tuple[Any, ...], value: Any) -> None:
+    """``x[items] = value`` where arrays are among the items."""
+    places = Places.of(b, x, items)
+    contents = places.value(b, fitted(b, places.type, value, "unsafe"))
+    b.write(places.view, b.op("scatter", places.view.node, contents, *places.indices, axes=places.axes))
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The places that a key with arrays in it names: those of ``view`` that ``indices`` index along ``axes``.
+
+    ``type`` is that of what the key gives.
+    """
+
+    view: Traced
+    axes: tuple[int, ...]
+    indices: list[Node]
+    type: TensorType
+    order: tuple[int, ...] | None
+
+    @staticmethod
+    def of(b: Builder, x: Traced, items: tuple[Any, ...]) -> Places:
+        """The places that the items of a key name in ``x``."""
+        view, axes, indices = spread(b, x, items)
+        shape = broadcast([index.tensor.shape for index in indices])
+        shape = (*shape, *(n for axis, n in enumerate(view.tensor.shape) if axis not in axes))
+        order = arrangement(axes, indices, len(shape))
+        if order is not None:
+            shape = tuple(shape[axis] for axis in order)
+        return Places(Traced(view), axes, indices, TensorType(x.type.dtype, shape), order)
+
+    def value(self, b: Builder, value: Node) -> Node:
+        """What fits to what the key gives, with the axes of the indices in front."""
+        if self.order is None or not value.tensor.ndim:
+            return value
+        missing = len(self.order) - value.tensor.ndim
+        whole = b.op("index", value, key=(*(None,) * missing, Ellipsis)) if missing else value
+        back = sorted(range(len(self.order)), key=self.order.__getitem__)
+        return b.op("permute_dims", whole, axes=tuple(back))
 
 
 def store(b: Builder, target: Traced, value: Any, casting: str) -> Traced:
     """Asks for ``value``, cast and broadcast, to be written to the array or view ``target``."""
-    return b.write(target, fitted(b, target, value, casting))
+    return b.write(target, fitted(b, target.type, value, casting))
 
 
-def fitted(b: Builder, target: Traced, value: Any, casting: str) -> Node:
-    """``value`` as the contents of ``target``: of its dtype, of a shape that broadcasts to its shape."""
-    dtype = target.type.dtype
-    item = written(b, value, dtype, casting)
+def fitted(b: Builder, target: TensorType, value: Any, casting: str) -> Node:
+    """``value`` as contents of the type ``target``: of its dtype, of a shape that broadcasts to its shape."""
+    item = written(b, value, target.dtype, casting)
     shape = item.type.shape
-    extra = len(shape) - target.type.ndim
+    extra = len(shape) - target.ndim
     if extra > 0 and all(isinstance(n, int) and n == 1 for n in shape[:extra]):
         item = Traced(b.op("squeeze", item.node, axis=tuple(range(extra))))
     try:
-        fits = len(broadcast_shapes([item.type.shape, target.type.shape])) == target.type.ndim
+        whole = broadcast_shapes([item.type.shape, target.shape])
     except GraphError as error:
         raise CannotCapture("operation-raises", str(error)) from error
-    whole = broadcast_shapes([item.type.shape, target.type.shape])
-    if not fits or any(n != m for n, m in zip(whole, target.type.shape, strict=True)):
-        raise CannotCapture("operation-raises", f"{item.type} does not fit into {target.type}")
+    if len(whole) != target.ndim or any(n != m for n, m in zip(whole, target.shape, strict=True)):
+        raise CannotCapture("operation-raises", f"{item.type} does not fit into {target}")
     return item.node
 
 
@@ -142,7 +185,7 @@ def copyto(b: Builder, dst: Any, src: Any, casting: Any = "same_kind", where: An
     """``np.copyto``."""
     refuse_unless("copyto", casting=(casting, ("same_kind", "unsafe", "safe", "equiv", "no")))
     target = _target(dst)
-    contents = fitted(b, target, src, casting)
+    contents = fitted(b, target.type, src, casting)
     b.write(target, contents if where is True else chosen(b, target, where, contents))
 
 

@@ -1,0 +1,109 @@
+"""Elements at computed places, read and written: rows of the op table.
+
+``gather(x, *indices, axes=…)`` is ``x`` indexed by integer arrays along ``axes``: the axes of the indices, broadcast
+together, come first, and the other axes of ``x`` follow. Negative indices count from the end; those out of range raise
+IndexError. ``scatter(x, value, *indices, axes=…)`` is ``x`` with ``value``, broadcast, where ``gather`` reads; the
+last of several values for one place stays. ``combine`` (with ``ufunc``, the name of one of NumPy's) combines each value
+with what is in its place by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tcompile.errors import GraphError
+from tcompile.graph.ops.table import Op, broadcast_shapes, define, like_order, tensors
+from tcompile.graph.sizes import Size, hint
+from tcompile.graph.types import Layout, TensorType
+
+_KEPT_SIZES = 3  # sizes below this one are never replaced by small ones
+
+
+def _gathered_shape(x: TensorType, indices: Sequence[TensorType | None], axes: tuple[int, ...]) -> tuple[Size, ...]:
+    """The shape of what the indices name. Raises GraphError where they do not fit."""
+    if len(indices) != len(axes) or not axes:
+        raise GraphError(f"the axes {axes} take {len(axes)} arrays of indices")
+    if len(set(axes)) != len(axes) or not all(0 <= axis < x.ndim for axis in axes):
+        raise GraphError(f"the axes {axes} do not fit {x}")
+    if not all(index is not None and index.dtype.kind in "iu" for index in indices):
+        raise GraphError("indices are arrays of integers")
+    shape = broadcast_shapes([index.shape for index in tensors(indices)])
+    return (*shape, *(n for axis, n in enumerate(x.shape) if axis not in axes))
+
+
+def _gather_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+    x, *indices = tensors(types)
+    axes = attrs["axes"]
+    result = _gathered_shape(x, types[1:], axes)
+    small = _small([x, *indices])
+    return TensorType(x.dtype, result, _layout(small[0], tuple(small[1:]), tuple(axes)))
+
+
+def _small(types: Sequence[TensorType]) -> list[TensorType]:
+    """The same types with small sizes, which are equal where the sizes are."""
+    seen = sorted({hint(n) for t in types for n in t.shape if hint(n) >= _KEPT_SIZES})
+    sizes = {n: _KEPT_SIZES + i for i, n in enumerate(seen)}
+    return [
+        TensorType(t.dtype, tuple(sizes.get(hint(n), hint(n)) for n in t.shape), t.layout) for t in types
+    ]  # fmt: skip
+
+
+@lru_cache(maxsize=1024)
+def _layout(x: TensorType, indices: tuple[TensorType, ...], axes: tuple[int, ...]) -> Layout:
+    """The memory order that NumPy gives the result, asked of NumPy itself."""
+    base = _stand_in(x)
+    if not base.size:
+        base = np.ones_like(base, shape=tuple(max(n, 1) for n in base.shape))
+    result = np.asarray(_gather(base, *map(_stand_in, indices), axes=axes))
+    return Layout.of_order(tuple(sorted(range(result.ndim), key=lambda axis: -result.strides[axis])))
+
+
+def _stand_in(type: TensorType) -> np.ndarray[Any, Any]:
+    """A small array of zeros of this type, in its memory order."""
+    order = type.layout.order
+    step = 1 if type.layout.dense else 2
+    sizes = [int(hint(type.shape[axis])) if type.layout.ranks[axis] else 1 for axis in order]
+    array = np.zeros([n * step for n in sizes], type.dtype)[tuple(slice(None, None, step) for _ in sizes)]
+    array = array.transpose(np.argsort(order)) if order else array
+    return np.broadcast_to(array, tuple(hint(n) for n in type.shape))
+
+
+def _scatter_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+    x, value, *indices = types
+    if x is None or value is None or x.dtype != value.dtype:
+        raise GraphError(f"{value} is scattered over {x}")
+    shape = _gathered_shape(x, indices, attrs["axes"])
+    if len(broadcast_shapes([value.shape, shape])) != len(shape):
+        raise GraphError(f"{value} does not fit into {shape}")
+    return TensorType(x.dtype, x.shape, like_order(x))
+
+
+def _turned(x: Any, axes: tuple[int, ...]) -> Any:
+    """A view of ``x`` with ``axes`` in front."""
+    rest = [axis for axis in range(np.ndim(x)) if axis not in axes]
+    return np.transpose(x, (*axes, *rest))
+
+
+def _gather(x: Any, *indices: Any, axes: tuple[int, ...]) -> Any:
+    return _turned(x, axes)[indices]
+
+
+def _scatter(x: Any, value: Any, *indices: Any, axes: tuple[int, ...]) -> Any:
+    new = np.copy(x, order="K")
+    _turned(new, axes)[indices] = value
+    return new
+
+
+def _combine(x: Any, value: Any, *indices: Any, axes: tuple[int, ...], ufunc: str) -> Any:
+    new = np.copy(x, order="K")
+    getattr(np, ufunc).at(_turned(new, axes), indices, value)
+    return new
+
+
+define(Op("gather", "opaque", None, _gather_rule, _gather, "``x`` at the places that arrays of indices name"))
+define(Op("scatter", "opaque", None, _scatter_rule, _scatter, "``x`` with other elements at places that arrays name"))
+define(Op("combine", "opaque", None, _scatter_rule, _combine, "``x`` with values combined, one by one, with elements"))
