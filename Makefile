@@ -9,10 +9,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab test test-cpython test-stress lint bench bench-quick clean
+.PHONY: help demo lab test test-cpython test-stress lint bench bench-programs bench-small bench-quick clean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
 
 demo: $(VENV)/demo.stamp  ## run the quickstart without a screen, write build/quickstart.html, print its table
 	$(BIN)/python tools/run_notebook.py notebooks/quickstart.ipynb build
@@ -56,8 +56,14 @@ $(BIN)/python:
 # torch.compile is measured too with BENCH_TORCH=1; torch is large, and needs a C++ compiler to compile.
 BENCH := $(VENV)/bench.stamp $(if $(filter 1,$(BENCH_TORCH)),$(VENV)/bench-torch.stamp)
 
-bench: $(BENCH)  ## measure tcompile beside its peers, write benchmarks/results (BENCH_TORCH=1: torch.compile too)
+bench: $(BENCH) bench-programs bench-small  ## measure tcompile beside its peers, write benchmarks/results (BENCH_TORCH=1: torch.compile too)
 	$(BIN)/python -m benchmarks.run
+
+bench-programs: $(VENV)/bench.stamp  ## whole programs, tcompile beside NumPy alone (two minutes)
+	$(BIN)/python -m benchmarks.against_numpy programs
+
+bench-small: $(VENV)/bench.stamp  ## small functions at 1 to 10^7 elements: is any slower compiled? (three minutes)
+	$(BIN)/python -m benchmarks.against_numpy small
 
 bench-quick: $(BENCH)  ## the same on smaller arrays in a minute, rough figures in build/bench
 	$(BIN)/python -m benchmarks.run --quick --out build/bench

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import harness, report, run
+from benchmarks import against_numpy, against_report, harness, report, run
 from benchmarks.harness import Plan, Row
 from benchmarks.kernels import KERNELS
 from benchmarks.peers import PEERS, Contestant, NumPy, Peer, TCompile, fresh
@@ -226,6 +226,51 @@ def test_the_picture(tmp_path):
 )  # fmt: skip
 def test_figures(value, text):
     assert report.figure(value) == text
+
+
+# -- beside NumPy alone ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("suite", "names", "said"),
+    [("programs", "blur;monte_carlo", "Geometric mean"), ("small", "add;max", "Allowed: NumPy's time, 5% more")],
+)
+def test_the_command_beside_numpy(suite, names, said, tmp_path):
+    command = f"-m benchmarks.against_numpy {suite} --quick --rounds 1 --names {names} --out"
+    done = subprocess.run(
+        [sys.executable, *command.split(), str(tmp_path)], cwd=ROOT, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    (path,) = tmp_path.glob("*.json")
+    rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
+    assert {row["name"] for row in rows} == set(names.split(";"))
+    assert all(row["status"] == "ok" and row["speedup"] > 0 and row["compile_ms"] > 0 for row in rows)
+    page = path.with_suffix(".md").read_text(encoding="utf-8")
+    assert said in page
+    assert said in done.stdout
+    assert path.with_suffix(".png").exists() == ("the picture is skipped" not in done.stdout)
+
+
+def test_losers_are_flagged():
+    def row(size, ours, low, **more):
+        times = {"numpy_ms": [1.0, 0.9, 1.1], "tcompile_ms": [ours, low, ours], "speedup": 1 / ours}
+        return {"name": "f", "size": size, "status": "ok", "loses": ours > 1.06, "within_noise": low < 1.16} | times
+
+    rows = [row(1, 1.0, 1), row(10, 2, 1), row(100, 2, 2)]
+    data = {"suite": "small", "allowed": 1.05, "overhead_ms": 0.01, "rows": rows}
+    assert against_report.table(data)[1] == [["f", "1.0", "2.0 ~", "2.0 <"]]
+    assert "Losers: 1 of 3.\n- f, 100: 2000 µs instead of 1000 µs" in against_report.closing(data)[-1]
+
+
+@pytest.mark.parametrize(
+    ("got", "said"),
+    [
+        (np.float64(1), "float64 instead of ndarray"), (np.ones(2, "f4"), "float32[2] instead of float64[2]"),
+        (np.ones(3), "float64[3] instead of float64[2]"), (np.array([1, 1 + 1e-12]), "by up to 1e-12"),
+        (np.array([1, 1 + 1e-16]), ""), (np.array([1, np.nan]), "by up to nan"),
+    ],
+)  # fmt: skip
+def test_what_counts_as_a_difference(got, said):
+    assert against_numpy.differs(got, np.ones(2), 8) == said
 
 
 def test_the_page_of_the_benchmarks_names_every_kernel_peer_and_file():

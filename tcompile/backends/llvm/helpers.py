@@ -54,6 +54,17 @@ def library_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
 
     Functions that warn by themselves, not through floating-point flags, must not become nodes of a graph.
     """
+    token = raise_on_flags()
+    try:
+        return function(*args, **kwargs)
+    except Exception as error:
+        raise replay(error) from None
+    finally:
+        reset(token)
+
+
+def raise_on_flags() -> Any:
+    """Makes NumPy raise at floating-point flags; ``reset`` takes the result and ends that."""
     global _strict
     state, raising = _strict
     if _state() is not state:  # np.errstate makes such an object at every entry, which takes as long as ten calls
@@ -62,36 +73,39 @@ def library_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
             divide="raise", over="raise", invalid="raise"
         )
         _strict = state, raising
-    token = _variable.set(raising)
-    try:
-        return function(*args, **kwargs)
-    except Exception as error:
-        raise Replay(f"{type(error).__name__}: {error}") from None
-    finally:
-        _variable.reset(token)
+    return _variable.set(raising)
 
 
-def checked(value: Any, type: TensorType, shape: tuple[int, ...]) -> None:
-    """Raises Replay where a library call gave another dtype, shape or memory order than its frontend stated."""
-    usual = value.__class__ is np.ndarray and type.c_contiguous and value.dtype is type.dtype  # what most calls give
-    if usual and value.shape == shape and value.flags.c_contiguous:
+reset: Callable[[Any], None] = _variable.reset
+
+
+def replay(error: Exception) -> Replay:
+    """What to raise where a library call raised ``error``."""
+    return error if isinstance(error, Replay) else Replay(f"{type(error).__name__}: {error}")
+
+
+def checked(value: Any, type: TensorType, shape: tuple[int, ...], in_c_order: bool) -> None:
+    """Raises Replay where a library call gave another dtype, shape or memory order than its frontend stated.
+
+    ``in_c_order`` says whether the type is contiguous in C order, which takes a while to find out.
+    """
+    usual = in_c_order and getattr(value, "dtype", None) is type.dtype and value.shape == shape
+    if usual and (not shape or value.flags.c_contiguous):
         return
     if not conforms(np.asarray(value), type, shape):
         raise Replay(f"a library call gave something else than {type}")
 
 
-def moment(function: Callable[..., Any], x: Any, *, axis: tuple[int, ...], **kwargs: Any) -> Any:
-    """A mean or variance. NumPy warns in words where there are too few elements, so these cases are replayed.
+def enough(x: Any, axis: tuple[int, ...], correction: float) -> None:
+    """Raises Replay where there are too few elements for a mean or variance, of which NumPy warns in words.
 
     (Catching warnings would change the process' warning filters under other threads' feet.)
     """
-    count = math.prod(np.shape(x)[a] for a in axis)
-    if count <= max(0, kwargs.get("correction", 0)):
+    if math.prod(np.shape(x)[a] for a in axis) <= max(0, correction):
         raise Replay("too few elements for a mean or variance")
-    return library_call(function, x, axis=axis, **kwargs)
 
 
-def discard_imaginary(function: Callable[..., Any], x: Any, **kwargs: Any) -> Any:
+def discard_imaginary(x: Any) -> None:
     """A cast from complex to real numbers, of which NumPy warns in words."""
     raise Replay("a cast discards imaginary parts")
 
@@ -101,14 +115,20 @@ def interpret(region: Graph, symbols: Mapping[str, int]) -> Callable[..., tuple[
     return lambda *args: library_call(run, region, args, symbols)
 
 
-def settle(x: Any, dtype: np.dtype[Any], shape: tuple[int, ...], order: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """A library's result as the dense array, axes in this memory order, that kernels were made for.
+def settle(
+    x: Any, dtype: np.dtype[Any], shape: tuple[int, ...], order: tuple[int, ...] | None
+) -> np.ndarray[Any, Any]:
+    """A library's result as the dense array, axes in this memory order (None: C), that kernels were made for.
 
     A copy is made only where the library chose another layout. Raises Replay where it is another kind of array.
     """
+    usual = order is None and x.__class__ is np.ndarray and x.dtype is dtype and x.shape == shape
+    if usual and x.flags.c_contiguous:
+        return x  # type: ignore[no-any-return]
     array = np.asarray(x)
     if array.dtype != dtype or array.shape != shape:
         raise Replay(f"a library call gave {array.dtype}{list(array.shape)} where {dtype}{list(shape)} was expected")
+    order = tuple(range(len(shape))) if order is None else order
     turned = array.transpose(order)
     if turned.flags.c_contiguous:
         return array

@@ -45,6 +45,7 @@ class Program:
     names: dict[str, Any] = field(default_factory=dict)
     arrays: dict[Node, str] = field(default_factory=dict)
     for_kernels: dict[Node, str] = field(default_factory=dict)  # where kernels read it, if not there
+    guarded: bool = False  # whether library calls raise at floating-point flags since the program sees to it
     regions: dict[Graph, Callable[..., Any]] = field(default_factory=dict)  # those compiled: nodes may share one
 
     def build(self) -> tuple[str, Callable[..., tuple[Any, ...]]]:
@@ -53,8 +54,9 @@ class Program:
         self.names.update(
             launch=native.launcher(), empty=native.empty, as_array=np.asarray,
             check_error_state=helpers.check_error_state, report=helpers.floating_point_report,
-            library_call=helpers.library_call, moment=helpers.moment, settle=helpers.settle, checked=helpers.checked,
+            library_call=helpers.library_call, enough=helpers.enough, settle=helpers.settle, checked=helpers.checked,
             discard_imaginary=helpers.discard_imaginary, interpret=helpers.interpret,
+            raise_on_flags=helpers.raise_on_flags, reset=helpers.reset, replay=helpers.replay,
         )  # fmt: skip
         for node in graph.inputs:
             self.arrays[node] = self._name(node)
@@ -65,6 +67,10 @@ class Program:
             self.lines.append("check_error_state()")
             self.lines.append("status = 0")
         self._rank_zero_inputs()
+        calls = [step.node for step in self.schedule.steps if step.kind == "call" and step.node is not None]
+        # Regions report by themselves what NumPy would, by the error state that they find.
+        self.guarded = bool(calls) and not any(node.regions for node in calls)
+        start = len(self.lines)
         last = self._last_uses()
         for position, step in enumerate(self.schedule.steps):
             if step.kind == "kernel":
@@ -77,6 +83,11 @@ class Program:
             dead += [self.for_kernels[node] for node in last.get(position, ()) if node in self.for_kernels]
             if dead:
                 self.lines.append(f"del {', '.join(dead)}")
+        if self.guarded:
+            self.lines[start:] = [
+                "token = raise_on_flags()", "try:", *("    " + line for line in self.lines[start:]),
+                "except Exception as error:", "    raise replay(error) from None", "finally:", "    reset(token)",
+            ]  # fmt: skip
         if launches:
             self.lines.append("if status:")
             self.lines.append("    report(status)")
@@ -108,7 +119,7 @@ class Program:
 
     @cached_property
     def _taken(self) -> set[str]:
-        return {*self.names, *self.schedule.graph.symbol_inputs(), *SUPPORTED, "status", "int64"}
+        return {*self.names, *self.schedule.graph.symbol_inputs(), *SUPPORTED, "status", "int64", "token", "error"}
 
     def _constant(self, name: str, value: Any) -> str:
         self.names[name] = value
@@ -148,8 +159,9 @@ class Program:
         type = node.type
         name = self.for_kernels[node] = self._fresh(f"{self.arrays[node]}_dense")
         dtype = self._constant(type.dtype.name, type.dtype)
+        order = None if type.c_contiguous else type.layout.order
         self.lines.append(
-            f"{name} = settle({self.arrays[node]}, {dtype}, {self._shape(type.shape)}, {type.layout.order})"
+            f"{name} = settle({self.arrays[node]}, {dtype}, {self._shape(type.shape)}, {order})"
         )
 
     def _last_uses(self) -> dict[int, list[Node]]:
@@ -312,23 +324,28 @@ class Program:
         if node.regions:  # its regions report what NumPy would, each by itself
             self.lines.append(f"{self.arrays[node]} = {function}({', '.join([*operands, *attrs])})")
             return
-        call = "moment" if node.op in ("mean", "var", "std") else "library_call"
+        if node.op in ("mean", "var", "std"):
+            self.lines.append(f"enough({operands[0]}, {node.attrs['axis']}, {node.attrs.get('correction', 0)})")
         if node.op == "astype" and node.inputs[0].tensor.dtype.kind == "c" and node.tensor.dtype.kind not in "cb":
-            call = "discard_imaginary"
-        text = f"{call}({', '.join([function, *operands, *attrs])})"
-        self.lines.append(f"{self.arrays[node]} = {text}")
+            self.lines.append(f"discard_imaginary({operands[0]})")
+        self.lines.append(f"{self.arrays[node]} = {self._guarded_call(function, [*operands, *attrs])}")
         self._settle(node)
 
     def _library_call(self, node: Node, operands: Sequence[str]) -> None:
         """A call with its arguments written out."""
         target = node.attrs["target"]
-        arguments = [self._constant(self._fresh(f"numpy_{target.rpartition('.')[2]}"), resolve(target))]
-        arguments += [self._argument(item, operands) for item in node.attrs["args"]]
+        function = self._constant(self._fresh(f"numpy_{target.rpartition('.')[2]}"), resolve(target))
+        arguments = [self._argument(item, operands) for item in node.attrs["args"]]
         arguments += [f"{key}={self._argument(item, operands)}" for key, item in node.attrs["kwargs"]]
-        self.lines.append(f"{self.arrays[node]} = library_call({', '.join(arguments)})")
+        self.lines.append(f"{self.arrays[node]} = {self._guarded_call(function, arguments)}")
         if not isinstance(node.type, tuple):
             self._check(node)
         self._settle(node)
+
+    def _guarded_call(self, function: str, arguments: Sequence[str]) -> str:
+        if self.guarded:
+            return f"{function}({', '.join(arguments)})"
+        return f"library_call({', '.join([function, *arguments])})"
 
     def _argument(self, template: Any, operands: Sequence[str]) -> str:
         """An argument of a call: ``Slot(i)`` in it, or in a tuple or list in it, is operand ``i``."""
@@ -345,7 +362,8 @@ class Program:
         """Makes sure that a library gave what the frontend stated."""
         name = self.arrays[node]
         type = self._constant(self._fresh(f"{name}_type"), node.tensor)
-        self.lines.append(f"checked({name}, {type}, {self._shape(node.tensor.shape)})")
+        shape, in_c_order = self._shape(node.tensor.shape), node.tensor.c_contiguous
+        self.lines.append(f"checked({name}, {type}, {shape}, {in_c_order})")
 
     def _region(self, node: Node, number: int) -> str:
         """A callable for a region: compiled, unless it reads sizes of this graph."""

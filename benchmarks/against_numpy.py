@@ -1,0 +1,228 @@
+"""The command ``python -m benchmarks.against_numpy programs|small``: tcompile beside NumPy, and nobody else.
+
+Enters: the command line. Leaves: a table on the terminal; JSON, Markdown and a picture in a folder. ``programs`` runs
+the whole programs of ``programs.py``; ``small`` runs the functions of ``small.py`` at 1 to 10^7 elements, and flags
+what is slower compiled. Both run NumPy and tcompile in turn, in one process, on equal inputs, results checked first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib
+import math
+import os
+import shlex
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.run import HERE, limit, machine, tell
+
+Data = dict[str, Any]
+SIZES = tuple(10**power for power in range(8))
+ALLOWED = 1.05  # a small function may take NumPy's time, this much more, and the overhead of one call
+TURN_S = 0.002  # a turn repeats a short call until it takes this long
+ROUNDS, SECONDS = {"programs": 9, "small": 7}, {"programs": 6.0, "small": 0.8}  # of timing; a row gets three rounds
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit status: 1 where a compiled result differs from NumPy's."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    options = _parser().parse_args(arguments)
+    limit(options.threads)
+
+    import numpy as np
+
+    from benchmarks import against_report
+    from benchmarks.harness import load_average
+
+    load = load_average()
+    about = {
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "command": "python -m benchmarks.against_numpy " + shlex.join(arguments),
+        "machine": machine(),
+        "threads": options.threads,
+        "versions": {"numpy": np.__version__, "tcompile": importlib.import_module("tcompile").__version__},
+        "load average before": load,
+    }
+    if load is not None and load > 0.5:
+        about["noise"] = f"Other programs were running (load average {load} before the start): expect noise."
+        tell(about["noise"])
+    rounds = options.rounds or (3 if options.quick else ROUNDS[options.suite])
+    measure = programs if options.suite == "programs" else small
+    data = {"suite": options.suite, "about": about, "rounds": rounds, **measure(options, rounds)}
+    about["load average after"] = load_average()
+    print(against_report.terminal(data))
+    name = f"{about['date'][:10]}-{options.suite}" + ("-quick" if options.quick else "")
+    print("\n" + "\n".join(against_report.write(data, options.out, name)))
+    return int(any(row["status"] != "ok" for row in data["rows"]))
+
+
+# -- the suites --------------------------------------------------------------------------------------------------------
+def programs(options: argparse.Namespace, rounds: int) -> Data:
+    """Times whole programs; ``geometric_mean`` is of how many times faster they are compiled."""
+    from benchmarks.programs import PROGRAMS
+
+    rows = []
+    for program in _chosen(options.names, PROGRAMS):
+        size = program.small if options.quick else program.large
+        tell(f"{program.name}, {size}")
+        row = {"name": program.name, "about": program.about, "size": size}
+        rows.append(row | _measure(program, size, rounds, SECONDS["programs"], options))
+    gains = [row["speedup"] for row in rows if row["status"] == "ok"]
+    return {"rows": rows, "geometric_mean": math.exp(sum(map(math.log, gains)) / len(gains)) if gains else None}
+
+
+def small(options: argparse.Namespace, rounds: int) -> Data:
+    """Times small functions at all sizes. A row ``loses`` where its time is not allowed, ``within_noise`` where the
+    quartiles leave it open."""
+    from benchmarks.small import SMALL
+
+    overhead = _overhead(options)
+    rows = []
+    for function in _chosen(options.names, SMALL):
+        tell(function.name)
+        for size in SIZES[:5] if options.quick else SIZES:
+            row = {"name": function.name, "size": size}
+            row |= _measure(function, size, rounds, SECONDS["small"], options)
+            if row["status"] == "ok":
+                row["loses"] = row["tcompile_ms"][0] > row["numpy_ms"][0] * ALLOWED + overhead
+                row["within_noise"] = row["tcompile_ms"][1] <= row["numpy_ms"][2] * ALLOWED + overhead
+            rows.append(row)
+    return {"rows": rows, "overhead_ms": overhead, "allowed": ALLOWED}
+
+
+def _overhead(options: argparse.Namespace) -> float:
+    """What a compiled call costs beyond a plain one, in ms: of a function that returns an attribute of its argument."""
+    import numpy as np
+
+    def shape(x):
+        return x.shape
+
+    compiled = _compile(shape, options)
+    run = [_repeated(f, lambda: (np.ones(3),), 2000) for f in (shape, compiled)]
+    times = [[turn() for turn in run] for _ in range(15)]
+    plain, ours = (sorted(column)[len(column) // 2] for column in zip(*times, strict=True))
+    return max(0.0, ours - plain) * 1e3
+
+
+def _compile(function: Callable[..., Any], options: argparse.Namespace) -> Any:
+    from benchmarks.peers import fresh
+
+    library = importlib.import_module("tcompile")
+    return library.compile(fresh(function), backend=options.backend, dynamic=options.dynamic)
+
+
+def _measure(what: Any, size: int, rounds: int, seconds: float, options: argparse.Namespace) -> Data:
+    """Compiles, checks and times one function. Times in ms: median, first and third quartile."""
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        compiled = _compile(what.function, options)
+        started = time.perf_counter()
+        compiled(*what.inputs(size))
+        first = (time.perf_counter() - started) * 1e3
+        for _ in range(2):  # what resumes after a graph break may compile more at the second call
+            got = compiled(*what.inputs(size))
+        wrong = differs(got, what.function(*what.inputs(size)), what.ulp)
+        row: Data = {"status": "differs" if wrong else "ok", "detail": wrong, "first_call_ms": first}
+        row["compile_ms"] = sum(entry.compile_ms for entry in compiled.entries)
+        row["breaks"] = sorted({broke.reason.id for broke in compiled.breaks})
+        if wrong:
+            tell(f"    {what.name}, {size}: {wrong}")
+            return row
+        return row | _time(what.function, compiled, lambda: what.inputs(size), rounds, seconds)
+
+
+def _time(
+    plain: Callable[..., Any], compiled: Any, inputs: Callable[[], Any], rounds: int, seconds: float
+) -> Data:
+    once = _repeated(plain, inputs, 1)
+    estimate = min(once(), once())
+    calls = max(1, int(TURN_S / max(estimate, 1e-7)))
+    turns = [_repeated(plain, inputs, calls), _repeated(compiled, inputs, calls)]
+    rounds = max(3, min(rounds, int(seconds / (2 * estimate * calls))))
+    times: list[list[float]] = [[], []]
+    for number in range(rounds):
+        for which in (0, 1) if number % 2 else (1, 0):
+            times[which].append(turns[which]() * 1e3)
+    numpy_ms, ours = (_quartiles(column) for column in times)
+    return {"numpy_ms": numpy_ms, "tcompile_ms": ours, "speedup": numpy_ms[0] / ours[0], "rounds": rounds}
+
+
+def _repeated(function: Callable[..., Any], inputs: Callable[[], Any], calls: int) -> Callable[[], float]:
+    """A turn: the seconds of one call, of so many in a row. A single call gets new inputs each time, made outside."""
+    arguments = inputs() if calls > 1 else None
+
+    def turn() -> float:
+        given = arguments if arguments is not None else inputs()
+        clock = time.perf_counter
+        start = clock()
+        for _ in range(calls):
+            function(*given)
+        return (clock() - start) / calls
+
+    return turn
+
+
+def _quartiles(values: list[float]) -> list[float]:
+    import numpy as np
+
+    return [float(v) for v in np.percentile(values, [50, 25, 75])]
+
+
+# -- checking ----------------------------------------------------------------------------------------------------------
+def differs(got: Any, want: Any, ulp: float) -> str:
+    """How ``got`` differs from NumPy's result: in kind, type, dtype, shape, or by more than ``ulp`` units; or ""."""
+    import numpy as np
+
+    if type(got) is not type(want):
+        return f"{type(got).__name__} instead of {type(want).__name__}"
+    if isinstance(want, tuple | list):
+        if len(got) != len(want):
+            return f"{len(got)} results instead of {len(want)}"
+        return next(filter(None, (differs(a, b, ulp) for a, b in zip(got, want, strict=True))), "")
+    if not isinstance(want, np.ndarray | np.generic):
+        return "" if got == want else f"{got!r} instead of {want!r}"
+    if got.dtype != want.dtype or got.shape != want.shape:
+        return f"{got.dtype}{list(got.shape)} instead of {want.dtype}{list(want.shape)}"
+    if want.dtype.kind not in "fc":
+        return "" if np.array_equal(got, want) else "other values"
+    size = np.abs(want)
+    largest = np.max(size, initial=0, where=np.isfinite(size))
+    allowed = ulp * np.finfo(want.dtype).eps * np.maximum(size, largest * 1e-3)
+    distance = np.abs(got - want)
+    same = (got == want) | (np.isnan(got) & np.isnan(want)) | (distance <= allowed)
+    return "" if same.all() else f"by up to {np.max(distance[~same]):.3g}"
+
+
+# -- the command line --------------------------------------------------------------------------------------------------
+def _chosen(given: str | None, table: dict[str, Any]) -> list[Any]:
+    names = list(table) if given is None else [name.strip() for name in given.split(";") if name.strip()]
+    unknown = [name for name in names if name not in table]
+    if unknown:
+        sys.exit(f"there is no {unknown[0]!r}; valid: {'; '.join(table)}")
+    return [table[name] for name in names]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.against_numpy", description="Measure tcompile beside NumPy alone."
+    )
+    add = parser.add_argument
+    add("suite", choices=("programs", "small"), help="whole programs, or small functions at 1 to 10^7 elements")
+    add("--quick", action="store_true", help="small inputs and few rounds: rough figures")
+    add("--names", help="some of the rows, separated by semicolons (default: all)")
+    add("--rounds", type=int, help="turns of each (default: 9 for programs, 7 for small; fewer where a call is long)")
+    add("--threads", type=int, default=min(2, os.cpu_count() or 1), help="for both (default: 2)")
+    add("--backend", default="auto", help="tcompile's backend (default: auto)")
+    add("--dynamic", action="store_const", const=True, default=None, help="compile for all sizes at once")
+    add("--out", type=Path, default=HERE / "results", help="folder for the files (default: benchmarks/results)")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
