@@ -71,7 +71,8 @@ _ROWS = [
     Reason(
         "unknown-function", "A function that cannot be looked into is called",
         "{detail} is not Python code that capture can follow, and it has no meaning in a graph.",
-        ("Call it before or after the array work, and pass its result in.",),
+        ("Call it before or after the array work, and pass its result in.",
+         "If what it returns depends on its arguments alone, tcompile.allow_in_graph makes it part of the graph."),
     ),
     Reason(
         "unsupported-argument", "A NumPy function is called with arguments that are not captured",
