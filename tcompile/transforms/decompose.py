@@ -19,6 +19,7 @@ from tcompile.graph.types import DType
 from tcompile.transforms.rewrite import rewrite, same_type
 
 _EXACT_IN_FLOAT32 = 1 << 24
+_MEANS = ("float32", "float64", "complex64", "complex128")
 _STATISTICS = ("mean", "var", "std")
 
 
@@ -31,7 +32,7 @@ def _rule(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | No
     build: Callable[[_Parts, Node, Node, tuple[Operand, ...]], Node | None]
     if node.op in _STATISTICS:
         # Half precision accumulates in other dtypes, and complex numbers have squares of their own.
-        if node.tensor.dtype.name not in ("float32", "float64"):
+        if node.tensor.dtype.name not in (_MEANS if node.op == "mean" else ("float32", "float64")):
             return None
         build = _statistic
     elif node.op == "clip":
@@ -85,15 +86,15 @@ def _freedom(count: Size, correction: float) -> Size | float:
 
 
 def _divided(op: _Parts, total: Node, count: Size | float, dtype: DType) -> Node:
-    """``total / count``, which NumPy computes in float64 for a float32 total.
+    """``total / count``, which NumPy computes in float64 for a float32 total, complex ones likewise.
 
     For a count that float32 holds exactly the quotient rounded twice is the quotient rounded once (float64
-    has more than twice the digits), so it is computed in float32 there.
+    has more than twice the digits), so it is computed in float32 there. Complex division rounds several times.
     """
-    whole = isinstance(count, int) and 0 < count <= _EXACT_IN_FLOAT32
-    if dtype.name == "float64" or whole:
+    whole = isinstance(count, int) and 0 < count <= _EXACT_IN_FLOAT32 and dtype.kind == "f"
+    if dtype.itemsize * (1 if dtype.kind == "f" else 0.5) == 8 or whole:
         return op("divide", total, float(count) if not isinstance(count, SymInt) else count)
-    wide = op("astype", total, dtype="float64")
+    wide = op("astype", total, dtype="float64" if dtype.kind == "f" else "complex128")
     quotient = op("divide", wide, count if isinstance(count, SymInt) else float(count))
     return op("astype", quotient, dtype=dtype.name)
 

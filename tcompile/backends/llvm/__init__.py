@@ -16,9 +16,10 @@ from typing import Any
 from tcompile.backends.llvm import host, native, nests, pointwise, reductions
 from tcompile.backends.llvm.exactness import is_exact
 from tcompile.backends.llvm.text import SUPPORTED, Module
+from tcompile.backends.llvm.vectors import FLOAT16
 from tcompile.backends.schedule import Kernel, Schedule, Store, schedule
 from tcompile.backends.schedule.steps import Step
-from tcompile.graph import Graph, Location, Node, SymInt
+from tcompile.graph import Graph, Location, Node, SymInt, TensorType
 from tcompile.graph.ops import OPS
 from tcompile.graph.sizes import hint
 from tcompile.graph.verify import user_line
@@ -113,6 +114,9 @@ def compile_graph(
 def supports(node: Node) -> bool:
     """Whether kernels can compute this pointwise, creation or reduction node."""
     kind = OPS[node.op].kind
+    types = [o.type for o in (*node.inputs, node)]
+    if any(isinstance(t, TensorType) and t.dtype == FLOAT16 for t in types) and not native.has_half():
+        return False
     if kind == "reduction":
         return reductions.supports(node)
     if kind == "pointwise":
@@ -130,7 +134,7 @@ def _supports_creation(node: Node) -> bool:
         return False
     if node.op == "full":
         fill = node.attrs["fill_value"]
-        return not isinstance(fill, complex) and pointwise.number_fits(fill, dtype)
+        return pointwise.number_fits(fill, dtype)
     if node.op == "arange":
         ends = [node.attrs[key] for key in ("start", "stop", "step")]
         return dtype.kind in "iu" and dtype.itemsize >= 4 and all(isinstance(n, int | SymInt) for n in ends)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from tcompile.backends.llvm import pointwise, vmath
 from tcompile.backends.llvm.parameters import Parameters
 from tcompile.backends.llvm.reductions import Reduction
-from tcompile.backends.llvm.text import Writer, memory_type, splat, suffix
+from tcompile.backends.llvm.text import Writer, cells, element_type, memory_type, scalar_type, splat, suffix
 from tcompile.backends.llvm.vectors import BOOL, FLOAT32, FLOAT64, INT64, Vectors
 from tcompile.backends.schedule import Access, Store, Value
 from tcompile.backends.schedule.costs import small_power
@@ -89,7 +89,40 @@ class Elements:
         return 0 if place.axis is None else static_elements(access.steps[place.axis])
 
     def _at(self, base: str, index: str, dtype: DType) -> str:
-        return self.w.get(f"getelementptr {memory_type(dtype)}, ptr {base}, i64 {index}")
+        return self.w.get(f"getelementptr {element_type(dtype)}, ptr {base}, i64 {index}")
+
+    # -- lanes and cells: a complex element has two cells in a vector of twice as many --------------------------------
+    def _each_cell(self, type: str, lanes: str, dtype: DType) -> str:
+        """A vector with one ``type`` a lane as one with the same for every cell of the lane."""
+        if cells(dtype) == 1:
+            return lanes
+        return self.v.shuffle(type, lanes, [i // cells(dtype) for i in range(self.v.lanes * cells(dtype))])
+
+    def _one_for_all(self, dtype: DType, address: str) -> str:
+        """The element at ``address`` in every lane."""
+        cell, count = memory_type(dtype), cells(dtype)
+        if count == 1:
+            return self.v.spread(cell, self.w.get(f"load {cell}, ptr {address}, align 1"))
+        element = self.w.get(f"load <{count} x {cell}>, ptr {address}, align 1")
+        return self.v.shuffle(cell, element, [i % count for i in range(self.v.lanes * count)], count=count)
+
+    def _pointers(self, dtype: DType, start: str, step: str, lanes: str) -> str:
+        """The address of every cell of the elements ``step`` bytes apart."""
+        w, n, count = self.w, self.v.lanes, cells(dtype)
+        distances = w.get(f"mul <{n} x i64> {lanes}, {self._spread_size(step)}")
+        if count > 1:
+            inside = ", ".join(f"i64 {i % count * dtype.itemsize // count}" for i in range(n * count))
+            distances = w.get(f"add <{n * count} x i64> {self._each_cell('i64', distances, dtype)}, <{inside}>")
+        return w.get(f"getelementptr i8, ptr {start}, <{n * count} x i64> {distances}")
+
+    def _cells_of(self, value: Value, operands: Sequence[str]) -> str:
+        """A part of a complex value, or the complex value of two parts."""
+        n = self.v.lanes
+        if value.op == "pair":
+            order = [i // 2 + i % 2 * n for i in range(2 * n)]
+            return self.v.shuffle(scalar_type(value.dtype), operands[0], order, operands[1])
+        first = value.attrs["index"]
+        return self.v.shuffle(scalar_type(value.dtype), operands[0], list(range(first, 2 * n, 2)), count=2 * n)
 
     # -- loads ----------------------------------------------------------------------------------------------------
     def _load_straight(
@@ -135,7 +168,7 @@ class Elements:
         return mask, lanes
 
     def _memory(self, dtype: DType) -> str:
-        return f"<{self.v.lanes} x {memory_type(dtype)}>"
+        return f"<{self.v.lanes * cells(dtype)} x {memory_type(dtype)}>"
 
     def _truth(self, dtype: DType, register: str) -> str:
         if dtype != BOOL:
@@ -143,22 +176,20 @@ class Elements:
         return self.w.get(f"icmp ne {self._memory(dtype)} {register}, zeroinitializer")
 
     def _masked_load(self, dtype: DType, address: str, mask: str) -> str:
-        type, scalar = self._memory(dtype), memory_type(dtype)
-        first = self.v.spread(scalar, self.w.get(f"load {scalar}, ptr {address}, align 1"))
-        name = f"@llvm.masked.load.{suffix(self.v.lanes, scalar)}.p0"
-        self.w.module.declare(name, f"declare {type} {name}(ptr, i32, <{self.v.lanes} x i1>, {type})")
-        return self.w.get(
-            f"call {type} {name}(ptr {address}, i32 1, <{self.v.lanes} x i1> {mask}, {type} {first})"
-        )
+        type, n = self._memory(dtype), self.v.lanes * cells(dtype)
+        first = self._one_for_all(dtype, address)
+        name = f"@llvm.masked.load.{suffix(n, memory_type(dtype))}.p0"
+        self.w.module.declare(name, f"declare {type} {name}(ptr, i32, <{n} x i1>, {type})")
+        inside = self._each_cell("i1", mask, dtype)
+        return self.w.get(f"call {type} {name}(ptr {address}, i32 1, <{n} x i1> {inside}, {type} {first})")
 
     def _load(self, value: Value, place: Place, lanes: str) -> str:
         """A load that is not contiguous: the same element in all lanes, or elements far apart."""
         w, v, access = self.w, self.v, value.access
         assert access is not None
-        scalar = memory_type(value.dtype)
         base = place.address(access)
         if place.axis is None or not access.steps[place.axis]:
-            return self._truth(value.dtype, v.spread(scalar, w.get(f"load {scalar}, ptr {base}, align 1")))
+            return self._truth(value.dtype, self._one_for_all(value.dtype, base))
         step = self.parameters.bytes(w, access.steps[place.axis], access.buffer)
         start = w.get(f"getelementptr i8, ptr {base}, i64 {w.get(f'mul i64 {place.index}, {step}')}")
         if static_elements(access.steps[place.axis]) is not None:
@@ -183,11 +214,10 @@ class Elements:
         return self._truth(value.dtype, joined)
 
     def _gather(self, dtype: DType, start: str, step: str, lanes: str) -> str:
-        w, n = self.w, self.v.lanes
-        type, scalar = self._memory(dtype), memory_type(dtype)
-        distances = w.get(f"mul <{n} x i64> {lanes}, {self._spread_size(step)}")
-        pointers = w.get(f"getelementptr i8, ptr {start}, <{n} x i64> {distances}")
-        name = f"@llvm.masked.gather.{suffix(n, scalar)}.v{n}p0"
+        w, n = self.w, self.v.lanes * cells(dtype)
+        type = self._memory(dtype)
+        pointers = self._pointers(dtype, start, step, lanes)
+        name = f"@llvm.masked.gather.{suffix(n, memory_type(dtype))}.v{n}p0"
         w.module.declare(name, f"declare {type} {name}(<{n} x ptr>, i32, <{n} x i1>, {type})")
         all_lanes = splat(n, "i1", "true")
         return w.get(
@@ -216,6 +246,8 @@ class Elements:
             return pointwise.cast(v, FLOAT64, value.dtype, double)
         if value.op == "iota":
             return self._iota(value, place, lanes)
+        if value.op == "part":
+            return self._cells_of(value, [registers[x] for x in value.values])
         operand: DType = value.attrs["operand_dtype"]
         power = small_power(value.operands[1]) if value.op == "pow" and operand.kind == "f" else None
         if power is not None and isinstance(value.operands[0], Value):
@@ -223,6 +255,8 @@ class Elements:
         operands = [
             registers[o] if isinstance(o, Value) else v.constant(operand, o) for o in value.operands
         ]
+        if value.op == "pair":
+            return self._cells_of(value, operands)
         return pointwise.emit(v, value.op, operand, value.dtype, operands, self.has_symbol)
 
     def _iota(self, value: Value, place: Place, lanes: str) -> str:
@@ -254,9 +288,9 @@ class Elements:
                 register = w.get(f"zext <{v.lanes} x i1> {register} to {self._memory(dtype)}")
             base = place.address(store.access)
             if place.axis is None or not store.access.steps[place.axis]:
-                scalar = memory_type(dtype)
-                one = w.get(f"extractelement {self._memory(dtype)} {register}, i64 0")
-                w.do(f"store {scalar} {one}, ptr {base}, align 1")
+                count = cells(dtype)
+                one = v.shuffle(memory_type(dtype), register, list(range(count)), count=v.lanes * count)
+                w.do(f"store <{count} x {memory_type(dtype)}> {one}, ptr {base}, align 1")
             elif static_elements(store.access.steps[place.axis]) == 1:
                 straight.append((store, register, self._at(base, place.index, dtype)))
             else:
@@ -276,10 +310,12 @@ class Elements:
         w.jump(on)
         w.place(part)
         for store, register, address in straight:
-            type, scalar = self._memory(store.value.dtype), memory_type(store.value.dtype)
-            name = f"@llvm.masked.store.{suffix(v.lanes, scalar)}.p0"
-            w.module.declare(name, f"declare void {name}({type}, ptr, i32, <{v.lanes} x i1>)")
-            w.do(f"call void {name}({type} {register}, ptr {address}, i32 1, <{v.lanes} x i1> {mask})")
+            dtype = store.value.dtype
+            type, n = self._memory(dtype), v.lanes * cells(dtype)
+            name = f"@llvm.masked.store.{suffix(n, memory_type(dtype))}.p0"
+            w.module.declare(name, f"declare void {name}({type}, ptr, i32, <{n} x i1>)")
+            inside = self._each_cell("i1", mask, dtype)
+            w.do(f"call void {name}({type} {register}, ptr {address}, i32 1, <{n} x i1> {inside})")
         w.jump(on)
         w.place(on)
 
@@ -300,17 +336,17 @@ class Elements:
         w.place(on)
 
     def _scatter(self, store: Store, register: str, base: str, place: Place, mask: str | None) -> None:
-        w, n = self.w, self.v.lanes
+        w, dtype = self.w, store.value.dtype
+        n = self.v.lanes * cells(dtype)
         assert place.axis is not None
-        type, scalar = self._memory(store.value.dtype), memory_type(store.value.dtype)
+        type = self._memory(dtype)
         step = self.parameters.bytes(w, store.access.steps[place.axis], store.access.buffer)
         start = w.get(f"getelementptr i8, ptr {base}, i64 {w.get(f'mul i64 {place.index}, {step}')}")
-        offsets = "<" + ", ".join(f"i64 {i}" for i in range(n)) + ">"
-        distances = w.get(f"mul <{n} x i64> {offsets}, {self._spread_size(step)}")
-        pointers = w.get(f"getelementptr i8, ptr {start}, <{n} x i64> {distances}")
-        name = f"@llvm.masked.scatter.{suffix(n, scalar)}.v{n}p0"
+        offsets = "<" + ", ".join(f"i64 {i}" for i in range(self.v.lanes)) + ">"
+        pointers = self._pointers(dtype, start, step, offsets)
+        name = f"@llvm.masked.scatter.{suffix(n, memory_type(dtype))}.v{n}p0"
         w.module.declare(name, f"declare void {name}({type}, <{n} x ptr>, i32, <{n} x i1>)")
-        lanes = mask or splat(n, "i1", "true")
+        lanes = self._each_cell("i1", mask, dtype) if mask else splat(n, "i1", "true")
         w.do(f"call void {name}({type} {register}, <{n} x ptr> {pointers}, i32 1, <{n} x i1> {lanes})")
 
     # -- reductions -----------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from tcompile.backends.llvm.elements import Elements, Place
 from tcompile.backends.llvm.parameters import Parameters
 from tcompile.backends.llvm.reductions import Reduction
 from tcompile.backends.llvm.stages import Stages
-from tcompile.backends.llvm.text import Module, Writer
+from tcompile.backends.llvm.text import Module, Writer, cells
 from tcompile.backends.llvm.vectors import Vectors
 from tcompile.backends.schedule import Access, Kernel, Store, Value
 from tcompile.graph import Size
@@ -44,10 +44,10 @@ class Function:
 
 
 def lanes_of(kernel: Kernel) -> int:
-    """The vector width: 8 lanes where 8-byte elements take part, else 16."""
+    """The vector width: 8 lanes where cells of 8 bytes take part, else 16."""
     dtypes = {v.dtype for v in kernel.values}
     dtypes |= {v.attrs["operand_dtype"] for v in kernel.values if "operand_dtype" in v.attrs}
-    return 8 if any(d.itemsize == 8 for d in dtypes) else 16
+    return 8 if any(d.itemsize // cells(d) == 8 for d in dtypes) else 16
 
 
 class Nest:
@@ -158,7 +158,7 @@ class Nest:
     def prepare_nontemporal(self, address: Callable[[Access], str]) -> None:
         """Finds out, once a row, whether whole cache lines can be written past the cache."""
         for store in self.nontemporal:
-            if store.value.dtype.itemsize * self.lanes != 64:
+            if store.value.dtype.itemsize * self.lanes % 64:
                 continue
             number = self.w.get(f"ptrtoint ptr {address(store.access)} to i64")
             low = self.w.get(f"and i64 {number}, 63")

@@ -15,7 +15,8 @@ import numpy as np
 from tcompile.backends.llvm import exponential, vmath
 from tcompile.backends.llvm.division import float_divmod, integer_divide, integer_power
 from tcompile.backends.llvm.text import SUPPORTED, scalar_type
-from tcompile.backends.llvm.vectors import BOOL, DIVIDE, INTEGER_OVERFLOW, ONLY_NUMPY, Vectors
+from tcompile.backends.llvm.vectors import BOOL, DIVIDE, FLOAT16, FLOAT32, INTEGER_OVERFLOW, ONLY_NUMPY, Vectors
+from tcompile.backends.schedule.parts import COMPLEX, PARTS
 from tcompile.graph import Node, Operand, ScalarType, SymInt, TensorType
 from tcompile.graph.types import DType
 
@@ -191,6 +192,11 @@ _FLOATS: dict[str, Emit] = {
     "divide": lambda v, d, o: v.op("fdiv", d, o[0], o[1]),
     "reciprocal": lambda v, d, o: v.op("fdiv", d, v.constant(d, 1), o[0]),
     "sqrt": lambda v, d, o: v.sqrt(d, o[0]),
+    "fma": lambda v, d, o: v.fma(d, *o),
+    **{
+        f"signalling_{name}": lambda v, d, o, sign=sign: v.signalling("o" + sign, d, o[0], o[1])  # type: ignore[misc]
+        for name, sign in _COMPARE.items()
+    },
     "copysign": lambda v, d, o: v.call("copysign", d, o[0], o[1]),
     "isnan": lambda v, d, o: v.is_nan(d, o[0]),
     "isinf": lambda v, d, o: _magnitude_against_infinity(v, d, o[0], "eq"),
@@ -218,7 +224,7 @@ def supports(node: Node) -> bool:
     if not dtypes or any(d.name not in SUPPORTED or not d.isnative for d in [*dtypes, result]):
         return False
     if node.op == "astype":
-        return True
+        return _casts(dtypes[0], result)
     operand = dtypes[-1] if node.op == "where" else dtypes[0]
     if node.op == "where" and not isinstance(node.operands[1], Node) and not isinstance(node.operands[2], Node):
         return False
@@ -229,8 +235,18 @@ def supports(node: Node) -> bool:
     return node.op == "where" or has_lowering(node.op, operand)
 
 
+def _casts(source: DType, target: DType) -> bool:
+    if source.kind == "c":  # NumPy tells in words that it discards imaginary parts
+        return target.kind in "cb"
+    return target != FLOAT16 or source.kind != "f" or source.itemsize <= 4  # not rounded twice
+
+
 def has_lowering(name: str, dtype: DType) -> bool:
     """Whether operation ``name`` is lowered for operands of ``dtype``."""
+    if dtype.kind == "c":
+        return name in COMPLEX
+    if dtype == FLOAT16:  # nextafter is a step of another size
+        return name != "nextafter" and has_lowering(name, FLOAT32)
     if name in _ANY:
         return True
     name = _ROUND.get(name, name)
@@ -247,6 +263,11 @@ def has_lowering(name: str, dtype: DType) -> bool:
 
 def number_fits(operand: Operand, dtype: DType) -> bool:
     """Whether a bare number takes part in ``dtype`` exactly as NumPy converts it."""
+    if dtype in PARTS:
+        parts = (operand.real, operand.imag) if isinstance(operand, complex) else (operand,)
+        return all(number_fits(part, PARTS[dtype]) for part in parts)
+    if dtype == FLOAT16 and isinstance(operand, Node | SymInt):  # they would be rounded twice
+        return False
     if isinstance(operand, Node):
         return isinstance(operand.type, ScalarType) and operand.type.kind == "float" and dtype.kind == "f"
     if isinstance(operand, complex):
@@ -308,11 +329,18 @@ def small_power(v: Vectors, d: DType, a: str, exponent: int) -> str:
 
 
 def cast(v: Vectors, source: DType, target: DType, a: str) -> str:
-    """NumPy's astype. Floats that the integer target cannot hold are left to NumPy (the replay bit is set)."""
+    """NumPy's astype; half precision meets float32 only.
+
+    Floats that the integer target cannot hold are left to NumPy (the replay bit is set).
+    """
     if source == target:
         return a
-    if target == BOOL:
+    if target == BOOL and source != FLOAT16:
         return _truth(v, source, a)
+    if source == FLOAT16:
+        return v.from_half(a)
+    if target == FLOAT16:
+        return v.to_half(a)
     if source == BOOL:
         return v.convert("uitofp" if target.kind == "f" else "zext", a, source, target)
     if source.kind == "f" and target.kind == "f":

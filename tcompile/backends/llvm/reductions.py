@@ -139,6 +139,10 @@ def supports(node: Node) -> bool:
         return False
     if type.dtype.kind == "b" and node.op in ("sum", "prod"):
         return False
+    if type.dtype.kind == "c" and node.op != "sum":
+        return False
+    if type.dtype.name == "float16" and node.op in ("sum", "prod"):  # NumPy's rounding of every step is far from exact
+        return False
     if not node.attrs["axis"]:
         return False
     if node.op in ("max", "min"):  # NumPy raises where there is no element, and wraps at none otherwise

@@ -87,7 +87,7 @@ class Stages:
                     again.add(value)
                 else:
                     first[value] = number
-        dear = {v for v in again if v.op not in ("load", "iota") and v.cost >= KEEP_ABOVE}
+        dear = {v for v in again if v.op not in ("load", "iota", "pair", "part") and v.cost >= KEEP_ABOVE}
         covered = {o for v in dear for o in _below(v)}
         tops = dear - covered
         return {v: first[v] for v in self.kernel.values if v in tops}

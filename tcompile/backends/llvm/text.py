@@ -3,7 +3,8 @@
 Enters: instructions as text. Leaves: text that LLVM parses. Exists because building the same text through an object
 model costs more time than compiling it.
 
-In registers a bool is an ``i1`` lane; in memory it is a byte.
+In registers a bool is an ``i1`` lane; in memory it is a byte. A complex number is two cells beside one another, in
+registers as in memory; half precision is its bits.
 """
 
 from __future__ import annotations
@@ -17,19 +18,31 @@ from tcompile.graph.types import DType
 
 _TYPES = {
     "bool": "i1", "int8": "i8", "uint8": "i8", "int16": "i16", "uint16": "i16", "int32": "i32", "uint32": "i32",
-    "int64": "i64", "uint64": "i64", "float32": "float", "float64": "double",
+    "int64": "i64", "uint64": "i64", "float32": "float", "float64": "double", "float16": "i16",
+    "complex64": "float", "complex128": "double",
 }  # fmt: skip
 SUPPORTED = frozenset(_TYPES)
 
 
 def scalar_type(dtype: DType) -> str:
-    """The type of one lane."""
+    """The type of one cell in registers."""
     return _TYPES[dtype.name]
 
 
 def memory_type(dtype: DType) -> str:
-    """The type of one element in memory."""
+    """The type of one cell in memory."""
     return "i8" if dtype.name == "bool" else _TYPES[dtype.name]
+
+
+def cells(dtype: DType) -> int:
+    """How many cells one element has."""
+    return 2 if dtype.kind == "c" else 1
+
+
+def element_type(dtype: DType) -> str:
+    """The type of one element in memory."""
+    cell = memory_type(dtype)
+    return cell if cells(dtype) == 1 else f"[{cells(dtype)} x {cell}]"
 
 
 def suffix(lanes: int, type: str) -> str:
@@ -40,6 +53,9 @@ def suffix(lanes: int, type: str) -> str:
 
 def literal(dtype: DType, value: bool | int | float) -> str:
     """A constant of one lane."""
+    if dtype.name == "float16":
+        with np.errstate(all="ignore"):
+            return str(int(np.float16(value).view(np.uint16)))
     if dtype.kind == "f":
         with np.errstate(all="ignore"):
             exact = float(dtype.type(value))

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from tcompile.backends.llvm.text import Writer, literal, scalar_type, splat, suffix
+from tcompile.backends.llvm.text import Writer, cells, literal, scalar_type, splat, suffix
 from tcompile.graph.types import DType
 
 BOOL = np.dtype("bool")
 INT32 = np.dtype("int32")
 INT64 = np.dtype("int64")
+FLOAT16 = np.dtype("float16")
 FLOAT32 = np.dtype("float32")
 FLOAT64 = np.dtype("float64")
 
@@ -34,7 +35,7 @@ class Vectors:
     # -- types and constants --------------------------------------------------------------------------------------
     def type(self, dtype: DType) -> str:
         """The vector type of a dtype."""
-        return f"<{self.lanes} x {scalar_type(dtype)}>"
+        return f"<{self.lanes * cells(dtype)} x {scalar_type(dtype)}>"
 
     def constant(self, dtype: DType, value: bool | int | float) -> str:
         """A constant in every lane."""
@@ -77,9 +78,16 @@ class Vectors:
 
     def quiet(self, predicate: str, dtype: DType, a: str, b: str) -> str:
         """A float comparison with one of LLVM's predicates (``olt``, ``ugt``, …) that raises no flag for NaN."""
+        return self._compare_floats("fcmp", predicate, dtype, a, b)
+
+    def signalling(self, predicate: str, dtype: DType, a: str, b: str) -> str:
+        """A float comparison that raises the invalid flag for NaN, as C's ``<`` does."""
+        return self._compare_floats("fcmps", predicate, dtype, a, b)
+
+    def _compare_floats(self, intrinsic: str, predicate: str, dtype: DType, a: str, b: str) -> str:
         type = self.type(dtype)
         mask = f"<{self.lanes} x i1>"
-        name = f"@llvm.experimental.constrained.fcmp.{suffix(self.lanes, scalar_type(dtype))}"
+        name = f"@llvm.experimental.constrained.{intrinsic}.{suffix(self.lanes, scalar_type(dtype))}"
         self.w.module.declare(name, f"declare {mask} {name}({type}, {type}, metadata, metadata)")
         return self.w.get(
             f'call {mask} {name}({type} {a}, {type} {b}, metadata !"{predicate}", '
@@ -122,6 +130,32 @@ class Vectors:
     def sqrt(self, dtype: DType, a: str) -> str:
         """The square root, with the invalid flag where it is raised."""
         return self._strict("sqrt", dtype, dtype, a)
+
+    def fma(self, dtype: DType, a: str, b: str, c: str) -> str:
+        """``a * b + c``, rounded once, with its flags."""
+        return self._strict("fma", dtype, dtype, a, b, c)
+
+    def from_half(self, a: str) -> str:
+        """Half precision as float32."""
+        half = self.w.get(f"bitcast <{self.lanes} x i16> {a} to <{self.lanes} x half>")
+        return self.w.get(f"fpext <{self.lanes} x half> {half} to {self.type(FLOAT32)}")
+
+    def to_half(self, a: str) -> str:
+        """float32 rounded to half precision, with its flags."""
+        n = self.lanes
+        name = f"@llvm.experimental.constrained.fptrunc.v{n}f16.v{n}f32"
+        self.w.module.declare(name, f"declare <{n} x half> {name}({self.type(FLOAT32)}, metadata, metadata)")
+        half = self.w.get(
+            f'call <{n} x half> {name}({self.type(FLOAT32)} {a}, metadata !"round.tonearest", '
+            'metadata !"fpexcept.strict") strictfp'
+        )
+        return self.w.get(f"bitcast <{n} x half> {half} to <{n} x i16>")
+
+    def shuffle(self, cell: str, a: str, wanted: list[int], b: str | None = None, count: int | None = None) -> str:
+        """The cells of ``a``, then those of ``b``, that ``wanted`` numbers; each vector has ``count`` cells."""
+        type = f"<{count or self.lanes} x {cell}>"
+        mask = ", ".join(f"i32 {i}" for i in wanted)
+        return self.w.get(f"shufflevector {type} {a}, {type} {b or 'poison'}, <{len(wanted)} x i32> <{mask}>")
 
     def convert(self, name: str, a: str, source: DType, target: DType) -> str:
         """A conversion instruction, such as ``sitofp``."""

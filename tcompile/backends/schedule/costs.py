@@ -17,6 +17,8 @@ _COSTS: dict[str, float] = {
     "atanh": 20, "atan2": 25, "hypot": 25, "logaddexp": 30, "nextafter": 10,
 }  # fmt: skip
 
+_FREE = frozenset({"load", "size", "number", "constant", "iota", "reduce", "pair", "part"})
+
 STORE_ABOVE = 9.0  # a value dearer than this is stored, rather than computed twice
 
 
@@ -27,8 +29,11 @@ def small_power(exponent: object) -> int | None:
     return None
 
 
-def cost_of(node: Node) -> float:
-    """The cost of one element of ``node`` without its operands."""
-    if node.op == "pow" and small_power(node.operands[1]) is not None:
+def cost_of(node: Node, op: str | None = None) -> float:
+    """The cost of one element of ``node`` without its operands; of the operation ``op``, where ``node`` has several."""
+    op = op or node.op
+    if op in _FREE:
+        return 0.0
+    if op == "pow" and small_power(node.operands[1]) is not None:
         return 3.0
-    return _COSTS.get(node.op, 1.0)
+    return _COSTS.get(op, 1.0)

@@ -25,6 +25,7 @@ from tcompile.backends.schedule.kernel import (
     static_elements,
 )  # fmt: skip
 from tcompile.backends.schedule.maps import Affine, Map, broadcast, identity, map_key, through
+from tcompile.backends.schedule.parts import PARTS, Parts, machine_dtype
 from tcompile.graph import Node, Operand, ScalarType, Size, SymInt, TensorType
 from tcompile.graph.ops import OPS
 from tcompile.graph.sizes import hint, is_one, same, same_shape
@@ -116,13 +117,14 @@ class Lowering:
         self.computed: dict[Node, Value] = {}
         self.used: set[Node] = set()
         self.reduced = frozenset(group.reduced)
+        self.parts = Parts(self._add)
 
     def member(self, node: Node) -> Value:
         """Computes a node that belongs to the group."""
         if OPS[node.op].kind == "reduction":
             operand = self.read(node.operands[0], identity(len(self.group.shape)), node.tensor.dtype)
             axes = frozenset(i for i in range(len(self.group.shape)) if i not in self.reduced)
-            value = self._add(Value("reduce", (operand,), node.tensor.dtype, axes, node, {"op": node.op}))
+            value = self.parts.reduce(node, operand, axes)
         else:
             map = self.group.map_of(node)
             assert map is not None
@@ -166,7 +168,7 @@ class Lowering:
             for operand in v.values:
                 visit(operand)
 
-        value.attrs["own_cost"] = cost_of(value.node) if value.node is not None and value.op == value.node.op else 0.0
+        value.attrs["own_cost"] = cost_of(value.node, value.op) if value.node is not None else 0.0
         visit(value)
         value.cost = cost
         self.values.append(value)
@@ -181,8 +183,18 @@ class Lowering:
             inner = through(node, map)
             if inner is None:
                 raise NotAffine(node)
-            return self.read(node.operands[0], inner, node.tensor.dtype)
+            value = self.read(node.operands[0], inner, node.tensor.dtype)
+            if node.op in ("real", "imag"):
+                part = self.parts.part(value, int(node.op == "imag"))
+                return part if isinstance(part, Value) else self._number(node, part)
+            return value
         return self._compute(node, map)
+
+    def _number(self, node: Node, number: bool | int | float | complex) -> Value:
+        if node.tensor.dtype in PARTS:
+            return self.parts.pair(node, complex(number).real, complex(number).imag, node.tensor.dtype)
+        assert not isinstance(number, complex)
+        return self._add(Value("constant", (number,), node.tensor.dtype, frozenset(), node))
 
     def _compute(self, node: Node, map: Map) -> Value:
         dtype = node.tensor.dtype
@@ -190,25 +202,23 @@ class Lowering:
             fill = node.attrs["fill_value"]
             if isinstance(fill, SymInt):
                 return self.read(fill, (), dtype)
-            return self._add(Value("constant", (fill,), dtype, frozenset(), node))
+            return self._number(node, fill)
         if node.op == "arange":
             start, step = node.attrs["start"], node.attrs["step"]
             index = map[0].scaled(step, start)
             axes = frozenset(axis for axis, _ in index.terms)
             return self._add(Value("iota", (), dtype, axes, node, {"index": index}))
         weak = operand_dtype(node)
-        operands: list[Value | bool | int | float] = []
+        operands: list[Value | bool | int | float | complex] = []
         for operand in node.operands:
             if isinstance(operand, Node) and isinstance(operand.type, TensorType):
                 inner = broadcast(map, operand.tensor.shape, node.tensor.shape)
                 operands.append(self.read(operand, inner, operand.tensor.dtype))
             elif isinstance(operand, Node | SymInt):
-                operands.append(self.read(operand, (), weak))
+                operands.append(self.read(operand, (), machine_dtype(weak)))
             else:
-                assert not isinstance(operand, complex)
                 operands.append(operand)
-        axes = frozenset().union(*(v.axes for v in operands if isinstance(v, Value)))
-        return self._add(Value(node.op, tuple(operands), dtype, axes, node, {"operand_dtype": weak}))
+        return self.parts.apply(node, node.op, operands, dtype, weak)
 
     def _load(self, node: Node, map: Map) -> Value:
         access = access_of(self.buffer(node), map, len(self.group.shape))

@@ -67,6 +67,8 @@ def through(node: Node, map: Map) -> Map | None:
         for position, axis in enumerate(node.attrs["axes"]):
             result[axis] = map[position]
         return tuple(result)
+    if node.op in ("real", "imag"):
+        return map
     if node.op == "broadcast_to":
         return broadcast(map, shape, node.tensor.shape)
     if node.op == "expand_dims":

@@ -66,8 +66,6 @@ def where(b: Builder, condition: Any, x: Any = NO_VALUE, y: Any = NO_VALUE, /) -
     c = array(b, condition)
     branches = [operand(b, x), operand(b, y)]
     dtype = _result_dtype(branches)
-    if dtype.kind == "c":
-        raise CannotCapture("unsupported-dtype", "np.where of complex numbers")
     nodes: list[Operand] = [
         cast(b, o, dtype) if isinstance(o, Traced) else weak_as(o, dtype) for o in branches
     ]

@@ -63,7 +63,8 @@ def _float_or_int(x: Traced, name: str) -> None:
 
 def _sum(b: Builder, op: str, a: Any, axis: Any, dtype: Any, keepdims: Any) -> Traced:
     x = array(b, a)
-    _float_or_int(x, op)
+    if op != "sum":
+        _float_or_int(x, op)
     axes = axes_in(axis, x.type.ndim)
     if dtype is None or dtype is NO_VALUE:
         # NumPy widens integers to the platform's int before it adds or multiplies them.
@@ -71,7 +72,7 @@ def _sum(b: Builder, op: str, a: Any, axis: Any, dtype: Any, keepdims: Any) -> T
         into = standin_dtype(np.sum if op == "sum" else np.prod, stand_in)
     else:
         into = dtype_of(dtype)
-        if into.kind == "c" or into == BOOL or (x.type.dtype.kind == "f" and into.kind != "f"):
+        if "c" in (into.kind, x.type.dtype.kind) or into == BOOL or (x.type.dtype.kind == "f" and into.kind != "f"):
             raise CannotCapture("unsupported-argument", f"{op} of {x.type.dtype} with dtype {into}")
     return _reduced(b, op, x, into, axes, keep(keepdims))
 
@@ -83,9 +84,7 @@ def _where(b: Builder, name: str, a: Any, where: Any, otherwise: Any) -> Any:
     x, mask = array(b, a), array(b, where)
     if mask.type.dtype != BOOL or broadcast([x.type.shape, mask.type.shape]) != x.type.shape or not x.type.c_contiguous:
         raise CannotCapture("unsupported-argument", f"{name} with this where=")
-    if x.type.dtype.kind == "c":
-        raise CannotCapture("unsupported-dtype", f"{name} of complex numbers with where=")
-    if b.exact and name in ("sum", "prod") and x.type.dtype.kind == "f":
+    if b.exact and name in ("sum", "prod") and x.type.dtype.kind in "fc":
         # NumPy adds each run of selected elements by itself: another order than that of the whole row.
         raise CannotCapture("unsupported-argument", f"{name} with where= under the option exact")
     node = b.op("where", mask.node, x.node, bool(otherwise) if x.type.dtype == BOOL else otherwise)
@@ -121,7 +120,7 @@ def nansum(
     """``np.nansum``: NaNs count as zero."""
     refuse_unless("nansum", out=(out, _NONE))
     x = array(b, a)
-    if x.type.dtype.kind == "f":
+    if x.type.dtype.kind in "fc":
         if k_order([x.type], x.type.shape) != like_order(x.type):
             raise CannotCapture("memory-order", "nansum of a broadcast array")
         x = Traced(b.op("where", b.op("isnan", x.node), 0.0, x.node))
@@ -273,9 +272,10 @@ def argmin(b: Builder, a: Any, axis: Any = None, out: Any = None, *, keepdims: A
 
 def _accumulator(x: Traced, dtype: Any, name: str) -> DType:
     """The floating dtype in which a mean or variance is computed."""
-    _float_or_int(x, name)
+    if x.type.dtype.kind == "c" and (name != "mean" or dtype not in _NONE):
+        raise CannotCapture("unsupported-dtype", f"{name} of complex numbers")
     if dtype is None or dtype is NO_VALUE:
-        return x.type.dtype if x.type.dtype.kind == "f" else FLOAT
+        return x.type.dtype if x.type.dtype.kind in "fc" else FLOAT
     into = dtype_of(dtype)
     if into.kind != "f" or into.name == "float16" or not np.can_cast(x.type.dtype, into, "safe"):
         raise CannotCapture("unsupported-argument", f"{name} of {x.type.dtype} with dtype {into}")

@@ -48,6 +48,12 @@ ROWS.update({np.fabs: "abs", np.conjugate: "positive"})  # of real floats
 _ON_BOOL = {"add": "logical_or", "multiply": "logical_and", "maximum": "logical_or", "minimum": "logical_and"}
 # Rows that are meant for floating operands; on others the ufunc stays a library call.
 _FLOATING = {"floor", "ceil", "trunc", "round", "isnan", "isinf", "isfinite", "signbit"}
+# Rows that are meant for complex operands too; on them other ufuncs stay library calls.
+_COMPLEX = {
+    "add", "subtract", "multiply", "divide", "negative", "positive", "square", "reciprocal", "abs", "conj", "equal",
+    "not_equal", "less", "less_equal", "greater", "greater_equal", "maximum", "minimum", "fmax", "fmin", "isnan",
+    "isinf", "isfinite", "logical_and", "logical_or", "logical_xor", "logical_not",
+}  # fmt: skip
 _COMPARISONS = {np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal}
 
 
@@ -190,11 +196,13 @@ def _row(ufunc: np.ufunc, inputs: Sequence[DType], output: DType) -> str | None:
     """The row of the op table that is this loop, or None."""
     name = ROWS.get(ufunc)
     first = inputs[0]
-    if name is None or len(set(inputs)) != 1 or first.kind == "c":
+    if ufunc is np.conjugate and first.kind == "c":
+        name = "conj"
+    if name is None or len(set(inputs)) != 1 or (first.kind == "c" and name not in _COMPLEX):
         return None
     if first == BOOL:
         name = _ON_BOOL.get(name, name)
-    if first.kind != "f" and (name in _FLOATING or (first == BOOL and name in ("abs", "sign", "positive"))):
+    if first.kind not in "fc" and (name in _FLOATING or (first == BOOL and name in ("abs", "sign", "positive"))):
         return None
     probe = OPS[name].type_rule([TensorType(d, ()) for d in inputs], {})
     return name if probe.dtype == output else None

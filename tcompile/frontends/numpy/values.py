@@ -194,7 +194,7 @@ def cast(b: Builder, x: Traced, dtype: DType) -> Node:
 def weak_as(value: Weak, dtype: DType) -> Operand:
     """A Python number as the bare operand of an operation in ``dtype``; refused where NumPy would raise or warn."""
     if isinstance(value, TracedNumber):
-        if dtype.kind != "f":
+        if dtype.kind != "f" and (dtype.kind != "c" or value.at is not None):
             raise CannotCapture("unsupported-argument", f"a Python float beside {dtype}")
         return value.node if value.at is None else value.at(dtype)
     if type(value) is bool:
@@ -221,6 +221,11 @@ def weak_as(value: Weak, dtype: DType) -> Operand:
             if overflows:
                 raise CannotCapture("operation-raises", f"{value} overflows {dtype}")
             return number
+    if dtype.kind == "c" and isinstance(value, int | float | complex):
+        part = np.dtype(f"float{dtype.itemsize * 4}")
+        real, imag = (weak_as(x, part) for x in (value.real, value.imag))
+        assert isinstance(real, int | float) and isinstance(imag, int | float)
+        return complex(real, imag)
     raise CannotCapture("unsupported-argument", f"the Python number {value} beside {dtype}")
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from tcompile.errors import GraphError
 from tcompile.graph.ops.table import (
+    OPS,
     Op,
     TypeRule,
     broadcast_shapes,
@@ -51,8 +52,14 @@ def _astype_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> T
     return TensorType(np.dtype(attrs["dtype"]), type.shape, like_order(type))
 
 
+def _abs_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+    type = only("abs", types)
+    dtype = np.dtype(f"float{type.dtype.itemsize * 4}") if type.dtype.kind == "c" else type.dtype
+    return TensorType(dtype, type.shape, k_order([type], type.shape))
+
+
 _SAME = {
-    "abs": np.absolute, "negative": np.negative, "positive": np.positive, "sqrt": np.sqrt, "square": np.square,
+    "negative": np.negative, "positive": np.positive, "sqrt": np.sqrt, "square": np.square,
     "reciprocal": np.reciprocal, "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log1p": np.log1p,
     "log2": np.log2, "log10": np.log10, "cbrt": np.cbrt, "sin": np.sin, "cos": np.cos, "tan": np.tan,
     "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh,
@@ -87,6 +94,8 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
 for _names, _result in ((_SAME, "same"), (_PREDICATES, "bool")):
     for _name, _ufunc in _names.items():
         define(Op(_name, "pointwise", _ufunc.nin, _rule(_name, _result), _ufunc))
+define(Op("abs", "pointwise", 1, _abs_rule, np.absolute))
+define(Op("conj", "pointwise", 1, _rule("conj", "same"), np.conjugate))
 # Arithmetic of NumPy *scalars* reports integer overflow where array arithmetic wraps silently, and has its
 # own ``**``.
 _SCALAR: dict[str, Callable[..., Any]] = {
@@ -95,7 +104,7 @@ _SCALAR: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 for _name, _function in _SCALAR.items():
     define(
-        Op(f"scalar_{_name}", "pointwise", _SAME[_name].nin, _rule(f"scalar_{_name}", "same"), _checked(_function),
+        Op(f"scalar_{_name}", "pointwise", OPS[_name].arity, _rule(f"scalar_{_name}", "same"), _checked(_function),
            "rank-0 operands; integer overflow is reported, as NumPy scalars do")
     )  # fmt: skip
 define(Op("clip", "pointwise", 3, _rule("clip", "same"), np._core.umath.clip,  # type: ignore[attr-defined]

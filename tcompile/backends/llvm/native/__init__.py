@@ -17,7 +17,7 @@ from tcompile.backends.llvm.native.launch import (
     unavailable,
 )
 from tcompile.backends.llvm.native.memory import empty, scratch, set_limit, stats, trim
-from tcompile.backends.llvm.native.target import Code, Machine, has_symbol, load, machine
+from tcompile.backends.llvm.native.target import Code, Machine, has_half, has_symbol, load, machine
 from tcompile.backends.llvm.native.threads import num_threads, set_num_threads
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "available",
     "empty",
     "flags_ir",
+    "has_half",
     "has_symbol",
     "launcher",
     "load",

@@ -274,6 +274,11 @@ def machine() -> Machine:
     return _tools().machine
 
 
+def has_half() -> bool:
+    """Whether this processor converts between half precision and float32."""
+    return platform.machine() in ("aarch64", "arm64") or "f16c" in machine().features
+
+
 def has_symbol(name: str) -> bool:
     """Whether the vector math function ``name`` of glibc's libmvec can be called on this machine.
 
