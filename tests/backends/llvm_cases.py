@@ -64,6 +64,10 @@ def same(got: Any, expected: Any, ulp: float = 0, rtol: float = 0.0, node: Node 
             (a, b) for a, b, n in zip(got.strides, expected.strides, got.shape, strict=True) if n > 1
         ]
         assert all(a == b for a, b in strides), (got.strides, expected.strides)
+    if got.dtype.kind == "c":
+        same(got.real, expected.real, ulp, rtol)
+        same(got.imag, expected.imag, ulp, rtol)
+        return
     if got.dtype.kind != "f" or not (ulp or rtol):
         np.testing.assert_array_equal(got, expected)
         if got.dtype.kind == "f":
