@@ -29,7 +29,7 @@ from tcompile.capture.treatments import (
     substitute_in_graph,
 )
 from tcompile.errors import InvalidArgument, InvalidType
-from tcompile.observe import bus, events, times
+from tcompile.observe import bus, events, times, variables
 from tcompile.observe.explain import ExplainOutput, Recorder
 from tcompile.observe.history import history
 from tcompile.observe.profiler import CompileProfiler
@@ -333,6 +333,8 @@ def by_itself(
     private.callees = {}
     return CompiledFunction(plain, private.settings, compile_region, private), args, kwargs
 
+
+variables.follow()
 
 __all__ = [
     "CompileProfiler", "allow_in_graph", "associative_scan", "assume_constant_result", "bus", "by_itself", "compile",

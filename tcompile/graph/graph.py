@@ -199,11 +199,17 @@ class Graph:
 
         return readable(self)
 
-    def svg(self) -> str:
-        """The drawing, as SVG text."""
+    def script(self, about: str = "", inputs: Sequence[Any] | None = None) -> str:
+        """The text of a file that runs the graph and compares the backends on it; ``about`` stands at its top."""
+        from tcompile.graph.script import script
+
+        return script(self, about, inputs)
+
+    def svg(self, groups: Mapping[str, Sequence[str]] | None = None) -> str:
+        """The drawing, as SVG text; ``groups`` maps names, say of kernels, to the names of the nodes in them."""
         from tcompile.graph.draw import svg
 
-        return svg(self)
+        return svg(self, groups)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         from tcompile.graph.draw import html

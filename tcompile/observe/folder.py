@@ -1,0 +1,236 @@
+"""The debug folder: everything about each compile, as files to read and run.
+
+Enters: events, while ``writing(folder)`` is on, or all of a process under ``TCOMPILE_DEBUG``. Leaves: one folder for
+each compile, and an ``index.html`` over all of them. Files are written as soon as what they hold is there, so that a
+crash leaves all that led to it.
+
+In the folder of a compile: ``graph.py`` (the captured graph as a script that runs, and compares the backends on it),
+``graph.txt``, ``graph.svg``, ``pass_<n>_<name>.txt`` (the graph after each transform), ``kernels.txt``, ``kernels.ll``
+and ``kernels.s`` (which operations are in which kernel, their LLVM IR and their assembly), ``kernels.py`` (the program
+around them), ``entry.py`` (the program that checks the guards and calls it), ``guards.txt``, ``breaks.txt``,
+``times.json``, ``events.jsonl`` and ``index.html``.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import inspect
+import json
+import linecache
+import os
+import re
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tcompile.observe import bus, page
+from tcompile.observe.events import (
+    CompileFinished,
+    CompileStarted,
+    Event,
+    FellBack,
+    GraphBroke,
+    GraphCaptured,
+    KernelCompiled,
+    PassFinished,
+    RecompileStarted,
+    UserLine,
+)
+from tcompile.observe.userline import format_line, format_stack
+
+FOLDER = "tcompile_debug"  # where TCOMPILE_DEBUG=1 writes
+_REST = 0.5  # seconds between two versions of the index, at least
+
+
+class DebugFolder:
+    """A listener that writes the folders of a process. A forked child gets a folder of its own."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self._parent = Path(folder)
+        self._lock = threading.Lock()
+        self._open()
+
+    def _open(self) -> None:
+        self._process = os.getpid()
+        name = f"{time.strftime('%Y%m%d-%H%M%S')}-{self._process}"
+        taken = len(list(self._parent.glob(f"{name}*"))) if self._parent.exists() else 0
+        self.folder = self._parent / (f"{name}-{taken}" if taken else name)
+        self.folder.mkdir(parents=True)
+        self._running: dict[str, Compile] = {}
+        self._rows: list[page.Row] = []
+        self._fallbacks: list[FellBack] = []
+        self._written = 0.0
+        self.write_index()
+
+    def __call__(self, event: Event) -> None:
+        """Writes what ``event`` brings."""
+        with self._lock:
+            if os.getpid() != self._process:
+                self._open()
+            if isinstance(event, CompileStarted):
+                number = len(self._rows)
+                row = page.Row(f"{number:03}_{_file_name(event.function)}", event)
+                self._rows.append(row)
+                self._running[event.compile_id] = Compile(self.folder / row.name, row)
+            elif isinstance(event, FellBack):
+                self._fallbacks.append(event)
+            compile = self._running.get(event.compile_id)
+            if compile is not None:
+                compile.take(event)
+            if isinstance(event, CompileFinished):
+                self._running.pop(event.compile_id, None)
+                if time.monotonic() - self._written > _REST:
+                    self.write_index()
+
+    def write_index(self) -> None:
+        """Writes the page over all compiles, which it otherwise lags half a second behind."""
+        text = page.index(self.folder.name, self._rows, self._fallbacks)
+        _write(self.folder / "index.html", text)
+        self._written = time.monotonic()
+
+
+class Compile:
+    """One compile, and its folder."""
+
+    def __init__(self, folder: Path, row: page.Row) -> None:
+        self.folder = folder
+        self.row = row
+        self.page = page.CompilePage(row)
+        folder.mkdir()
+
+    def take(self, event: Event) -> None:
+        """Writes what one event brings."""
+        with (self.folder / "events.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(event.as_dict()) + "\n")
+        match event:
+            case CompileStarted():
+                self.page.source = _source(event.where)
+            case RecompileStarted():
+                self._text("recompile.txt", "\n".join(event.reasons))
+                self.page.add("Why it was compiled again", "\n".join(event.reasons), "recompile.txt")
+            case GraphCaptured():
+                self._captured(event)
+            case GraphBroke():
+                self._broke(event)
+            case PassFinished():
+                self._passed(event)
+            case KernelCompiled():
+                self._kernel(event)
+            case FellBack():
+                self.page.add("Ran in plain Python", f"{event.reason}: {event.detail}")
+            case CompileFinished():
+                self._finished(event)
+                _write(self.folder / "index.html", self.page.html())
+
+    def _captured(self, event: GraphCaptured) -> None:
+        self.row.ops += event.ops
+        self._text("guards.txt", "\n".join(event.guards))
+        graph = event.get_graph() if event.get_graph is not None else None
+        if graph is None:
+            return
+        line = self.row.started.where
+        about = f"The graph {event.graph} of {event.function}, as captured.\n{line.file}, line {line.line}"
+        self._text("graph.txt", graph.readable())
+        self._text("graph.py", graph.script(about))
+        self._text("graph.svg", graph.svg())
+        self.page.captured = graph
+        self.page.last = graph.readable()
+
+    def _broke(self, event: GraphBroke) -> None:
+        self.row.breaks += 1
+        rows = [f"{event.headline} [{event.reason}]", format_stack(event.stack or (event.where,), title="")]
+        rows += [event.explanation, *(f"Hint: {hint}" for hint in event.hints)]
+        text = "\n".join(row for row in rows if row)
+        self._text("breaks.txt", text + "\n")
+        self.page.breaks.append(event.where)
+        self.page.add("Graph break", text, "breaks.txt", opened=True)
+
+    def _passed(self, event: PassFinished) -> None:
+        graph = event.get_graph() if event.get_graph is not None else None
+        if graph is not None:
+            text = graph.readable()
+            self._text(f"pass_{len(self.page.passes)}_{event.name}.txt", text)
+            self.page.passes.append((event, "" if text == self.page.last else text))
+            self.page.last = text
+            self.page.final = graph
+
+    def _kernel(self, event: KernelCompiled) -> None:
+        self.row.kernels += 1
+        rows = [f"{event.kernel}: {event.description}", f"    {', '.join(event.nodes)}"]
+        rows += dict.fromkeys(format_line(line, caret=False) for line in event.lines)
+        self._append("kernels.txt", "\n".join(rows) + "\n")
+        self.page.kernels.append(event)
+        # The kernels of a graph share a module, so that the texts of the first are those of all.
+        for name, get, texts in (
+            ("kernels.ll", event.get_ir, self.page.ir), ("kernels.s", event.get_assembly, self.page.assembly)
+        ):  # fmt: skip
+            text = get() if get is not None else ""
+            if text and text not in texts:
+                texts.append(text)
+                self._append(name, text)
+
+    def _finished(self, event: CompileFinished) -> None:
+        self.row.finished = event
+        for name, title, get in (
+            ("kernels.py", "The program around the kernels", event.get_graph_code),
+            ("entry.py", "The entry: guards, then the graph", event.get_entry_code),
+        ):
+            text = (get() or "") if get is not None else ""
+            if text:
+                self._text(name, text)
+                self.page.programs.append((title, text, name))
+        self._text("times.json", json.dumps({**event.phases, "total": event.ms}, indent=1))
+
+    def _text(self, name: str, text: str) -> None:
+        _write(self.folder / name, text)
+
+    def _append(self, name: str, text: str) -> None:
+        with (self.folder / name).open("a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8", errors="backslashreplace")
+
+
+def _file_name(text: str) -> str:
+    """A function's name as a part of a path."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", text).strip("._")[-40:] or "function"
+
+
+def _source(where: UserLine) -> list[tuple[int, str]]:
+    """The lines of the function that begins at ``where``, with their numbers; none where its file cannot be read."""
+    try:
+        lines = linecache.getlines(where.file)[where.line - 1 :]
+        block = inspect.getblock(lines) if lines else []
+    except Exception:
+        block = []
+    return [(where.line + n, line.rstrip("\n")) for n, line in enumerate(block)]
+
+
+@contextlib.contextmanager
+def writing(folder: str | os.PathLike[str]) -> Iterator[DebugFolder]:
+    """Writes the compiles of the block's length into a new folder inside ``folder``; yields the writer.
+
+    ``writer.folder`` is that folder, in which ``index.html`` is the page to open.
+    """
+    made = DebugFolder(folder)
+    try:
+        with bus.listening(made):
+            yield made
+    finally:
+        made.write_index()
+
+
+def follow(value: str) -> None:
+    """Writes for the whole process; ``value`` is that of TCOMPILE_DEBUG: a folder, or 1. Raises OSError."""
+    made = DebugFolder(FOLDER if value == "1" else value)
+    bus.subscribe(made)
+    atexit.register(made.write_index)
+    print(f"tcompile: see {made.folder / 'index.html'}", file=sys.stderr)
+
+
+__all__ = ["FOLDER", "DebugFolder", "follow", "writing"]

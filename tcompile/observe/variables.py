@@ -1,0 +1,31 @@
+"""The environment variables that make a whole process write files about itself.
+
+Enters: the environment, when tcompile is imported. Leaves: the readers that it asks for, listening. Exists so that a
+program need not be changed to be looked at, and that nothing of the readers is loaded where nobody asks.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+READERS = {
+    "TCOMPILE_TRACE": "tcompile.observe.trace",
+    "TCOMPILE_DEBUG": "tcompile.observe.folder",
+}
+
+
+def follow() -> None:
+    """Starts the readers. A folder that cannot be written is told once, and keeps nobody from working."""
+    for variable, reader in READERS.items():
+        value = os.environ.get(variable, "")
+        if value in ("", "0"):
+            continue
+        try:
+            importlib.import_module(reader).follow(value)
+        except OSError as error:
+            print(f"tcompile: {variable}={value!r} is ignored: {error}", file=sys.stderr)
+
+
+__all__ = ["READERS", "follow"]
