@@ -130,7 +130,8 @@ def _compile_region(
     run = _timed(phases, "entry", program)
     milliseconds = (time.perf_counter() - started) * 1e3
     kernels = tuple(getattr(compiled, "kernels", ()))
-    entry = Entry(index, captured, run, program, compiled, captured.graph, broke, kernels, milliseconds)
+    rest = functools.partial(captured.rest, compiled, route, follow)
+    entry = Entry(index, captured, run, program, compiled, captured.graph, broke, kernels, milliseconds, rest)
     cache.compiles += 1
     if again and reasons:
         cache.recompiles.append(tuple(reasons))

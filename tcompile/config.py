@@ -7,6 +7,7 @@ it means. A misspelt name or a wrong type is refused where it is written, not me
 
 from __future__ import annotations
 
+import array
 import contextlib
 import difflib
 import html
@@ -62,6 +63,22 @@ class Setting(Generic[T]):
             raise InvalidArgument(f"config.{self.name} must be at least {self.minimum}, got {value}")
 
 
+class Switch(Setting[bool]):
+    """A setting that machine code reads as well: ``off[0]`` is 0 while it is True."""
+
+    def __init__(self, default: bool, doc: str) -> None:
+        super().__init__(default, doc)
+        self.off = array.array("q", [not default])
+
+    def __set__(self, config: Config, value: bool) -> None:
+        super().__set__(config, value)
+        self.off[0] = not value
+
+    def __delete__(self, config: Config) -> None:
+        super().__delete__(config)
+        self.off[0] = not self.default
+
+
 class Config:
     """The settings as attributes. Assign to change one, ``del`` for its default, ``patch`` for a while.
 
@@ -99,6 +116,11 @@ class Config:
         set(),
         "Functions that only report something (print, warnings.warn, logging methods): a call of them does not break"
         " the graph, but is made when the graph has run, in the order of the program.",
+    )
+    native_calls = Switch(
+        True,
+        "Answer calls of compiled functions in machine code, where they fit what was compiled; otherwise each call runs"
+        " a Python function that does the same.",
     )
     verify = Setting(False, "Check types and dominance of graphs after capture and after each transform.")
     stress_capture = Setting(

@@ -12,6 +12,7 @@ thread has again what it had before, and the rest of the process keeps what the 
 
 from __future__ import annotations
 
+import array
 import difflib
 import functools
 import inspect
@@ -79,14 +80,15 @@ class _Block:
 
 DEFAULT = Stance()
 _process = DEFAULT
+departed = array.array("q", [0])  # 1 while the process has another stance: machine code reads it
 _epoch = 0  # counts the statements
 _lock = threading.Lock()
-_block: ContextVar[_Block | None] = ContextVar("tcompile_stance", default=None)
+blocks: ContextVar[_Block | None] = ContextVar("tcompile_stance", default=None)
 
 
 def current() -> Stance:
     """The stance that a call made here and now has to follow."""
-    block = _block.get()
+    block = blocks.get()
     if block is not None and block.until >= _epoch:
         return block.stance
     return _process
@@ -145,13 +147,13 @@ class set_stance:
     def __enter__(self) -> set_stance:
         self._take_back()
         before = current()
-        _block.set(_Block(self, self.stance, before, _live()))
+        blocks.set(_Block(self, self.stance, before, _live()))
         _tell(self.stance, before, "block")
         return self
 
     def __exit__(self, *error: object) -> None:
         before = current()
-        _block.set(_without(_live(), self))
+        blocks.set(_without(_live(), self))
         _tell(current(), before, "block")
 
     # -- as a decorator ----------------------------------------------------------------------------
@@ -217,13 +219,14 @@ def _state(stance: Stance) -> _Undo:
     before = current()
     with _lock:
         process_before, _process = _process, stance
+        departed[0] = _process is not DEFAULT
         _epoch += 1
         epoch = _epoch
     block_before = _live()
     block = None
     if block_before is not None and block_before.owner is not None:
         block = replace(block_before, stance=stance, statement=epoch)
-    _block.set(block)
+    blocks.set(block)
     _tell(stance, before, "process")
 
     def undo() -> None:
@@ -232,9 +235,10 @@ def _state(stance: Stance) -> _Undo:
         with _lock:
             if _epoch == epoch:
                 _process = process_before
+                departed[0] = _process is not DEFAULT
                 _epoch += 1
-        if block is not None and _block.get() is block:
-            _block.set(block_before)
+        if block is not None and blocks.get() is block:
+            blocks.set(block_before)
         _tell(current(), seen, "process")
 
     return undo
@@ -242,7 +246,7 @@ def _state(stance: Stance) -> _Undo:
 
 def _live() -> _Block | None:
     """The innermost block, or what an ended one left, that holds; None where the process's stance does."""
-    block = _block.get()
+    block = blocks.get()
     return None if block is None or block.until < _epoch else block
 
 

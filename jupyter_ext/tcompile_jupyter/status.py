@@ -12,13 +12,16 @@ from html import escape
 from typing import Any
 
 import tcompile
+from tcompile.runtime import native
+from tcompile.runtime.dispatch import CompiledFunction
 
 
 @dataclass(frozen=True)
 class Status:
-    """The stance, the backends, and one row for each compiled function: its name and ``HEADS``' counts."""
+    """The stance, how calls are answered, the backends, and a row for each compiled function: name, ``HEADS``' counts."""
 
     stance: str
+    calls: str
     backends: tuple[str, ...]
     functions: tuple[tuple[str, int, int, int, int], ...]
 
@@ -31,10 +34,10 @@ class Status:
         for name, value in namespace.items():
             if is_compiled(value) and not name.startswith("_"):
                 rows.append((name, len(value.entries), len(value.graphs), len(value.breaks), len(value.recompiles)))
-        return cls(current_stance(), tuple(tcompile.list_backends()), tuple(rows))
+        return cls(current_stance(), calls_are(), tuple(tcompile.list_backends()), tuple(rows))
 
     def __str__(self) -> str:
-        lines = [f"stance {self.stance}; backends {', '.join(self.backends)}"]
+        lines = [f"stance {self.stance}; calls {self.calls}; backends {', '.join(self.backends)}"]
         if not self.functions:
             return f"{lines[0]}\nno compiled functions here"
         table = [self.HEADS, *(tuple(map(str, row)) for row in self.functions)]
@@ -46,7 +49,7 @@ class Status:
 
     def html(self) -> str:
         """The status as HTML."""
-        head = f"<div>stance <b>{escape(self.stance)}</b> · backends {escape(', '.join(self.backends))}</div>"
+        head = f"<div>stance <b>{escape(self.stance)}</b> · calls {escape(self.calls)} · backends {escape(', '.join(self.backends))}</div>"
         if not self.functions:
             return f"{head}<div>no compiled functions here</div>"
         heads = "".join(f"<th>{name}</th>" for name in self.HEADS)
@@ -62,6 +65,14 @@ class Status:
 def is_compiled(value: Any) -> bool:
     """Whether ``value`` is a function that tcompile compiled."""
     return all(hasattr(type(value), name) for name in ("entries", "graphs", "breaks", "recompiles"))
+
+
+def calls_are() -> str:
+    """How calls that fit what was compiled are answered: ``in machine code``, or ``in Python`` and why."""
+    if not tcompile.config.native_calls:
+        return "in Python: config.native_calls is False"
+    reason = native.unavailable(CompiledFunction)
+    return "in machine code" if reason is None else f"in Python: {reason}"
 
 
 def current_stance() -> str:

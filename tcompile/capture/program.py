@@ -167,7 +167,7 @@ class Captured:
         """
         parameters = ", ".join(f"p{i}" for i in range(self.arity))
         body: list[str] = []
-        needed = None if self.graph is not None else self._loads_for_guards()
+        needed = None if self.graph is not None else self.loads_for_guards()
         for step in self.prologue.steps:
             if isinstance(step, LoadStep):
                 if needed is None or step.variable in needed:
@@ -179,17 +179,23 @@ class Captured:
             text += ["    try:", *(f"        {line}" for line in body), "    except Exception:", "        return MISS"]
         if self.graph is None:
             return "\n".join([*text, "    return PLAIN", ""])
+        return "\n".join([*text, *self._behind_guards(route), ""])
+
+    def _behind_guards(self, route: Sequence[bool], computed: bool = False) -> list[str]:
+        """The statements from the graph on; behind it, where it is ``computed``."""
+        assert self.graph is not None
+        text = []
         outputs = "".join(f"o{i}, " for i in range(len(self.graph.outputs)))
-        if outputs or self.graph.nodes:  # a graph without outputs may still warn or raise
+        if (outputs or self.graph.nodes) and not computed:  # a graph without outputs may still warn or raise
             text.append(f"    {outputs and outputs + '= '}graph({', '.join(self.inputs)})")
         text += [f"    {line}" for line in self.lines]
         text += [f"    {line}" for line in self.effects]
         returns = self.returns
         if self.exit is not None:
             returns = f"({', '.join([self.extras, *map(str, route), returns])})"
-        return "\n".join([*text, f"    return {returns}", ""])
+        return [*text, f"    return {returns}"]
 
-    def _loads_for_guards(self) -> set[str]:
+    def loads_for_guards(self) -> set[str]:
         """The variables that guards read, directly or through other loads."""
         needed: set[str] = set()
         for step in reversed(self.prologue.steps):
@@ -205,12 +211,32 @@ class Captured:
 
         ``run`` is the compiled graph; ``follow`` gives a function compiled by itself in place of itself.
         """
-        names: dict[str, Any] = {
+        names = self._names(run, follow)
+        exec(compile(self.source(route, keep), "<tcompile entry>", "exec"), names)
+        made: Entry = names["entry"]
+        return made
+
+    def _names(self, run: Callable[..., Any] | None, follow: Callable[[Any], Any] | None) -> dict[str, Any]:
+        return {
             **self.prologue.constants, "graph": run, "MISS": MISS, "PLAIN": PLAIN, "asarray": np.asarray,
             "follow": follow, "UNBOUND": UNBOUND, "KEEP": KEEP, "copyto": np.copyto,
         }  # fmt: skip
-        exec(compile(self.source(route, keep), "<tcompile entry>", "exec"), names)
-        made: Entry = names["entry"]
+
+    def rest_source(self, parameters: Sequence[str], computed: bool, route: Sequence[bool] = ()) -> str:
+        """The text of the program behind the guards as a function of these variables.
+
+        ``computed``: also behind the graph, whose outputs are then among the variables.
+        """
+        return "\n".join([f"def rest({', '.join(parameters)}):", *self._behind_guards(route, computed), ""])
+
+    def rest(
+        self, run: Callable[..., Any] | None, route: Sequence[bool], follow: Callable[[Any], Any] | None,
+        parameters: Sequence[str], computed: bool,
+    ) -> Entry:  # fmt: skip
+        """The program behind the guards as a function."""
+        names = self._names(run, follow)
+        exec(compile(self.rest_source(parameters, computed, route), "<tcompile entry>", "exec"), names)
+        made: Entry = names["rest"]
         return made
 
 

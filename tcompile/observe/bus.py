@@ -7,6 +7,7 @@ test.
 
 from __future__ import annotations
 
+import array
 import contextlib
 import sys
 import traceback
@@ -19,6 +20,7 @@ Listener = Callable[[Event], None]
 
 _listeners: tuple[Listener, ...] = ()
 _background: tuple[Listener, ...] = ()
+listened = array.array("q", [0])  # 1 while anybody listens: machine code reads it
 
 
 def active() -> bool:
@@ -82,11 +84,13 @@ def subscribe(listener: Listener, *, background: bool = False) -> Callable[[], N
     else:
         _listeners = (*_listeners, listener)
         _left, _stride, _timed = 1, 1, 0
+    listened[0] = bool(_listeners)
 
     def unsubscribe() -> None:
         global _listeners, _background
         _listeners = tuple(other for other in _listeners if other is not listener)
         _background = tuple(other for other in _background if other is not listener)
+        listened[0] = bool(_listeners)
 
     return unsubscribe
 

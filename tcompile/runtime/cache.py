@@ -8,12 +8,13 @@ entries.
 
 from __future__ import annotations
 
+import array
 import itertools
 import threading
 import types
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from tcompile.capture.guards import Guard
     from tcompile.capture.program import Captured
     from tcompile.graph import Graph
+    from tcompile.runtime.native.words import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +69,16 @@ class Entry:
     broke: GraphBreak | None = None
     kernels: tuple[Any, ...] = ()
     compile_ms: float = 0.0
-    hits: int = 0
+    rest: Callable[[Sequence[str], bool], Callable[..., Any]] | None = None  # the program behind its guards
+    plan: Plan | None = None
+    planned: bool = False  # whether it was looked for a plan
+    calls: int = 0  # that fitted, those that the plan has answered apart
     replays: int = 0
+
+    @property
+    def hits(self) -> int:
+        """How many calls fitted."""
+        return self.calls + (self.plan.hits if self.plan is not None else 0)
 
     @property
     def guards(self) -> list[str]:
@@ -190,7 +200,8 @@ _Key = tuple[int, int, Settings]
 _caches: OrderedDict[_Key, tuple[weakref.ref[types.CodeType], FunctionCache]] = OrderedDict()
 _by_name: dict[tuple[int, str, Settings], _Key] = {}
 _lock = threading.Lock()
-generation = 0  # grows with every reset, so that callables look their cache up again
+# Grows with every reset, so that callables look their cache up again; machine code reads it.
+generation = array.array("q", [0])
 
 
 def function_cache(function: types.FunctionType, settings: Settings) -> FunctionCache:
@@ -221,8 +232,7 @@ def function_cache(function: types.FunctionType, settings: Settings) -> Function
 
 def reset() -> None:
     """Forgets everything compiled, every profile of sizes, and every count."""
-    global generation
     with _lock:
         _caches.clear()
         _by_name.clear()
-        generation += 1
+        generation[0] += 1

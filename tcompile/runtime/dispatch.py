@@ -21,9 +21,11 @@ from tcompile.backends import is_exact
 from tcompile.capture.entries import MISS, PLAIN, local_names
 from tcompile.capture.policy import error_on_graph_break
 from tcompile.capture.treatments import treatment_of
+from tcompile.config import config
 from tcompile.observe import bus
 from tcompile.observe.context import cell_of
 from tcompile.runtime import cache as caches
+from tcompile.runtime import native
 from tcompile.runtime.binding import binder
 from tcompile.runtime.cache import Entry, FunctionCache, Settings, function_cache
 from tcompile.runtime.host import host_of, settle
@@ -37,8 +39,10 @@ if TYPE_CHECKING:
 _SUSPENDS = 0x2A0  # code flags of generators, coroutines and asynchronous generators
 
 
-class CompiledFunction:
+class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that is depends on the machine
     """A function whose array work runs as compiled graphs. Called, bound and shown like the function itself."""
+
+    __slots__ = ("__dict__", "__weakref__", "_tables")  # the machine code knows where the last one is
 
     def __init__(
         self, function: types.FunctionType, settings: Settings, compile: CompileFunction,
@@ -51,6 +55,7 @@ class CompiledFunction:
         self._private = private  # a cache of its own, which shares nothing with other callables
         self._bind: types.FunctionType | None = None  # made when a call first needs it
         self._hosted: tuple[types.CodeType | None, types.FunctionType] = (None, function)
+        self._attached: tuple[Entry, ...] = ()  # the entries whose plans the machine code has
         self._refresh()
 
     # -- calling -------------------------------------------------------------------------------------------------------
@@ -59,7 +64,7 @@ class CompiledFunction:
         stance = current()
         if stance is not DEFAULT:
             return self._call_under(stance, args, kwargs)
-        if self._generation != caches.generation or self.function.__code__ is not self._code:
+        if self._generation != caches.generation[0] or self.function.__code__ is not self._code:
             self._refresh()
         cache = self._cache
         timed = bus.times_call()
@@ -79,12 +84,16 @@ class CompiledFunction:
                     result = entry.run(*values)
                 except Exception as error:
                     note_replay(cache, entry, error)
+                    if entry.replays == native.REPLAYS:
+                        self._attached = ()
                     result = PLAIN  # called below, where no exception is being handled
                 if result is MISS:
                     continue
-                entry.hits += 1
+                entry.calls += 1
                 if entry is not entries[0]:
                     cache.promote(region, entry)
+                if self._attached is not entries:
+                    self._attach(entries)
                 if result is PLAIN:
                     return self.function(*args, **kwargs)
                 if started:
@@ -104,6 +113,8 @@ class CompiledFunction:
                 return function(*args, **kwargs)
             found = self._compiler.select(cache, cache.first, values, stance, hosted=False)
             if cache.host is None:
+                if found is not None and config.verify:
+                    self._attach(cache.first.entries)
                 return function(*args, **kwargs) if found is None or found[1] is PLAIN else found[1]
         if cache.host is None:  # a function that is suspended starts in its host
             cache.host = host_of(cache, function.__code__, self._compiler)
@@ -112,6 +123,12 @@ class CompiledFunction:
             return function(*args, **kwargs)
         settle(cache, self._compiler)
         return self._function_of(host.code)(*args, **kwargs)
+
+    def _attach(self, entries: tuple[Entry, ...]) -> None:
+        """Lets the next calls that fit these entries be answered in machine code."""
+        if set(entries) != set(self._attached):
+            native.attach(self, _TABLES, self.function, entries)
+        self._attached = entries
 
     def _function_of(self, code: types.CodeType) -> types.FunctionType:
         """The function with the host's code in place of its own."""
@@ -153,7 +170,8 @@ class CompiledFunction:
         if self._private is not None and self._private.held() is not code:
             self._private = FunctionCache.of(function, self.settings)
         self._cache = self._private or function_cache(function, self.settings)
-        self._generation = caches.generation
+        self._generation = caches.generation[0]
+        self._attached = ()
 
     def _call_under(self, stance: Stance, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call under a stance that is not the default one."""
@@ -207,7 +225,7 @@ class CompiledFunction:
     @property
     def cache(self) -> FunctionCache:
         """What has been compiled for this function under its own settings."""
-        if self._generation != caches.generation or self.function.__code__ is not self._code:
+        if self._generation != caches.generation[0] or self.function.__code__ is not self._code:
             self._refresh()
         return self._cache
 
@@ -231,6 +249,9 @@ class CompiledFunction:
     def recompiles(self) -> list[tuple[str, ...]]:
         """For each recompile, why no entry fitted."""
         return list(self.cache.recompiles)
+
+
+_TABLES = native.complete(CompiledFunction, "_tables")
 
 
 def _take_defaults(made: types.FunctionType, function: types.FunctionType) -> None:

@@ -63,7 +63,7 @@ class Compiler:
                         note_replay(cache, entry, error)
                         result = PLAIN
                     if result is not MISS:
-                        entry.hits += 1
+                        entry.calls += 1
                         if entry is not region.entries[0]:
                             cache.promote(region, entry)
                         found = entry, result
@@ -164,7 +164,7 @@ def try_entries(
             note_replay(cache, entry, error)
             result = PLAIN
         if result is not MISS:
-            entry.hits += 1
+            entry.calls += 1
             return entry, result
     return None
 

@@ -98,7 +98,7 @@ def test_status(notebook):
     notebook(f"%%tcompile\n{F}f(np.ones(3))")
     for cell in ("%tcompile", "%tcompile status"):
         status = notebook(cell).value
-        assert status.stance == "default"
+        assert status.stance == "default" and status.calls == "in machine code"
         assert "llvm" in status.backends
         assert status.functions == (("f", 1, 1, 0, 0),)
         assert "f" in str(status) and "<td>f</td>" in status.html()

@@ -52,13 +52,16 @@ class CompiledKernel:
 class CompiledGraph:
     """A compiled graph: call it with the graph's inputs.
 
-    ``source`` is the host program's text, ``kernels`` the compiled kernels.
+    ``source`` is the host program's text, ``kernels`` the compiled kernels, ``recipe`` the same without Python, where
+    kernels are all there is.
     """
 
     def __init__(
-        self, program: Callable[..., tuple[Any, ...]], source: str, kernels: list[CompiledKernel], plan: Schedule
-    ) -> None:
+        self, program: Callable[..., tuple[Any, ...]], source: str, kernels: list[CompiledKernel], plan: Schedule,
+        recipe: host.Recipe | None = None,
+    ) -> None:  # fmt: skip
         self.program = program
+        self.recipe = recipe
         self.source = source
         program.__dict__["code"] = [kernel.code for kernel in kernels]  # the program holds bare addresses
         self.kernels = kernels
@@ -107,8 +110,9 @@ def compile_graph(
             codes[step] = code, {f.name: loaded[f.name] for f in code.functions}
             kernels.append(_report(graph, code.kernel, loaded, ms))
     regions = functools.partial(compile_graph, exact=exact)
-    source, program = host.Program(plan, codes, regions).build()
-    return CompiledGraph(program, source, kernels, plan)
+    written_host = host.Program(plan, codes, regions)
+    source, program = written_host.build()
+    return CompiledGraph(program, source, kernels, plan, written_host.recipe())
 
 
 def supports(node: Node) -> bool:

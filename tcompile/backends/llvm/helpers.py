@@ -9,7 +9,9 @@ not raise it as NumPy's do, so a program refuses to run at all where underflow i
 
 from __future__ import annotations
 
+import array
 import math
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -27,6 +29,8 @@ _variable = np._core.umath._extobj_contextvar  # type: ignore[attr-defined]
 _state: Callable[[], object] = _variable.get
 _harmless: object = None
 _strict: tuple[object, object] = (None, None)  # a state, and the same with flags raising
+harmless = array.array("q", [0])  # its address, which machine code reads
+_lock = threading.Lock()
 
 
 def check_error_state() -> None:
@@ -36,7 +40,10 @@ def check_error_state() -> None:
     if state is not _harmless:
         if np.geterr()["under"] != "ignore":
             raise Replay("underflow is reported, which vector functions do not do as NumPy does")
-        _harmless = state
+        with _lock:  # another state may take the place of one that is gone: its address must go first
+            harmless[0] = 0
+            _harmless = state
+            harmless[0] = id(state)
 
 
 def floating_point_report(status: int) -> None:

@@ -31,7 +31,51 @@ from tcompile.graph.sizes import hint, product
 
 _numbers = count()
 CHUNK_NS = 120_000.0  # work that one chunk should be worth: less is not worth a second thread
+_SMALL_BYTES = 1 << 14
 _RESERVED_STARTS = ("kernel_", "numpy_", "constant_")
+
+
+@dataclass(frozen=True)
+class Allocate:
+    """A new array, called ``key``; ``order`` lists its axes, outermost first. Sizes are expressions over symbols."""
+
+    key: Node | str
+    dtype: np.dtype[Any]
+    shape: tuple[str, ...]
+    order: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel, by its address, and what ``native.launch`` takes. Numbers are expressions over symbols."""
+
+    kernel: int
+    spec: str
+    items: str
+    grain: str
+    arguments: tuple[Node | SymInt | str, ...]
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number with a name, which later expressions use."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A host program that only allocates and launches kernels, for those who can do so without Python.
+
+    ``symbols`` says which input, or which of its sizes, gives each symbol. Behind the last kernel the bits that they
+    have returned go to ``helpers.floating_point_report``, and before the first ``helpers.check_error_state`` is asked.
+    """
+
+    inputs: tuple[Node, ...]
+    symbols: dict[str, tuple[int, int | None]]
+    steps: tuple[Allocate | Launch | Number, ...]
+    outputs: tuple[Node, ...]
 
 
 @dataclass
@@ -47,6 +91,7 @@ class Program:
     for_kernels: dict[Node, str] = field(default_factory=dict)  # where kernels read it, if not there
     guarded: bool = False  # whether library calls raise at floating-point flags since the program sees to it
     regions: dict[Graph, Callable[..., Any]] = field(default_factory=dict)  # those compiled: nodes may share one
+    steps: list[Allocate | Launch | Number] = field(default_factory=list)  # the same without Python
 
     def build(self) -> tuple[str, Callable[..., tuple[Any, ...]]]:
         """Writes the program and executes its definition."""
@@ -99,6 +144,23 @@ class Program:
         linecache.cache[file] = (len(source), None, source.splitlines(True), file)
         program: Callable[..., tuple[Any, ...]] = self.names["program"]
         return source, program
+
+    def recipe(self) -> Recipe | None:
+        """The program that has been built without Python; None where it does more, or has large temporary arrays."""
+        graph = self.schedule.graph
+        if any(step.kind != "kernel" for step in self.schedule.steps):
+            return None
+        made = [step for step in self.steps if isinstance(step, Allocate) and isinstance(step.key, Node)]
+        if any(step.key not in graph.outputs and self._is_large(step) for step in made):
+            return None
+        symbols = dict(graph.symbol_inputs())
+        return Recipe(tuple(graph.inputs), symbols, tuple(self.steps), tuple(graph.outputs))
+
+    def _is_large(self, step: Allocate) -> bool:
+        """Whether a temporary array must go as soon as it is not needed any more, or may be of any size."""
+        if not all(size.isdecimal() for size in step.shape):
+            return True
+        return product([int(size) for size in step.shape]) * step.dtype.itemsize > _SMALL_BYTES
 
     # -- names ----------------------------------------------------------------------------------------------------
     def _name(self, node: Node) -> str:
@@ -191,6 +253,9 @@ class Program:
                 self._constant("int64", np.dtype("int64"))
                 self.lines.append(f"{partial}_count = {items}")
                 self.lines.append(f"{partial} = empty(({partial}_count * {function.partial_words},), int64)")
+                count = f"{partial}_count * {function.partial_words}"
+                self.steps.append(Number(f"{partial}_count", items))
+                self.steps.append(Allocate(partial, np.dtype("int64"), (count,), (0,)))
                 items = f"{partial}_count"
             elif partial and function is code.functions[-1]:
                 items = f"{partial}_count"
@@ -202,6 +267,9 @@ class Program:
                     arguments.append(partial if isinstance(argument, str) else self._size(argument))
             kernel = self._constant(function.name, addresses[function.name])
             grain = items if function is code.functions[-1] and partial else self._grain(step, function)
+            given = tuple(partial if isinstance(a, str) else a for a in function.parameters.arguments)
+            address = addresses[function.name]
+            self.steps.append(Launch(address, function.parameters.spec, items, str(grain), given))
             spec = repr(function.parameters.spec.encode())
             self.lines.append(f"status |= launch({', '.join([kernel, spec, items, grain, *arguments])})")
         if partial:
@@ -213,6 +281,7 @@ class Program:
         order = type.layout.order
         extra = "" if order == tuple(range(type.ndim)) else f", {order}"
         self.lines.append(f"{self.arrays[node]} = empty({self._shape(type.shape)}, {dtype}{extra})")
+        self.steps.append(Allocate(node, type.dtype, tuple(map(self._size, type.shape)), order))
 
     def _items(self, function: Function) -> str:
         *outer, last = function.items

@@ -32,7 +32,12 @@ OFFSETS = {
 }
 
 # Slots of NumPy's C API table, fixed by its ABI.
-_NUMPY_SLOTS = {"PyDataMem_SetHandler": 304, "PyDataMem_GetHandler": 305}
+_NUMPY_SLOTS = {
+    "PyArray_Scalar": 60,
+    "PyArray_NewFromDescr": 94,
+    "PyDataMem_SetHandler": 304,
+    "PyDataMem_GetHandler": 305,
+}
 
 
 def symbols(ir: str) -> dict[str, int]:

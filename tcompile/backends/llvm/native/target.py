@@ -166,9 +166,9 @@ def _next_library(tools: _Tools) -> tuple[Any, str]:
         return _linker, f"tcompile.{serial}"
 
 
-def source(name: str, values: Mapping[str, object] | None = None) -> str:
-    """The text of the IR file ``name`` beside this module, with each ``$KEY`` replaced by its value."""
-    text = resources.files(__package__).joinpath(name).read_text("ascii")
+def source(name: str, values: Mapping[str, object] | None = None, package: str | None = None) -> str:
+    """The text of an IR file, each ``$KEY`` replaced by its value; it lies in ``package``, else beside this module."""
+    text = resources.files(package or __package__).joinpath(name).read_text("ascii")
     return re.sub(r"\$([A-Z][A-Z_0-9]*)", lambda match: str((values or {})[match[1]]), text)
 
 

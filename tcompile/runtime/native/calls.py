@@ -1,0 +1,153 @@
+"""The machine code of calls, and the table from which it works for one compiled function.
+
+Enters: a compiled function, and plans of its entries. Leaves: an object that CPython calls through machine code
+(``call.ll``): it compares a few words that say that calls may be machine code at all, binds the arguments, and tries
+one plan after the other, the one that was hit last first. Where anything is out of the ordinary it calls the object's
+``__call__``. Exists so that a call costs a tenth of a microsecond, and so that Python decides everything but hits.
+"""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import types
+from collections.abc import Hashable, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tcompile import stance
+from tcompile.backends.llvm import helpers
+from tcompile.backends.llvm.native import abi, memory, target, threads
+from tcompile.config import Config, config
+from tcompile.errors import BackendError
+from tcompile.observe import bus
+from tcompile.runtime import cache as caches
+from tcompile.runtime.cache import Entry
+from tcompile.runtime.native import layout
+from tcompile.runtime.native.plan import plan_of
+from tcompile.runtime.native.words import FRAME, MOST_WORDS, OPERATIONS, OUTCOMES, PLAN_CODE, Plan
+
+_SPREAD = 0x0C  # code flags of *args and **kwargs
+_SUSPENDS = 0x2A0  # of generators, coroutines and asynchronous generators
+_MOST_PARAMETERS = 64
+REPLAYS = 8  # an entry that was replayed so often is left to Python, which would run it again each time
+
+# The words of a table, in order; behind them the closure's cells, the parameters' names, and the plans.
+_TABLE = ("GENERATION", "FUNCTION", "CODE", "FRAME", "OWNED", "WORDS", "CELLS", "COUNT", "POSITIONAL", "ONLY", "PLANS")
+
+
+class _Machine(NamedTuple):
+    """The loaded code: where a call enters, and the operations of plans by name."""
+
+    code: target.Code
+    call: int
+
+
+@cache
+def _machine(cls: Hashable) -> _Machine | str:
+    """The machine code of calls, made at the first use; or the reason why there is none."""
+    assert isinstance(cls, type)
+    reason = abi.unsupported() or layout.unsupported(cls)
+    if reason is not None:
+        return reason
+    values: dict[str, object] = {**layout.OFFSETS, **layout.function_fields(), **FRAME, **OUTCOMES, **PLAN_CODE}
+    values |= {f"T_{name}": i for i, name in enumerate(_TABLE)} | {"T_LISTS": len(_TABLE), "POOLED": memory.THRESHOLD}
+    words = {
+        "generation": caches.generation, "departed": stance.departed, "listening": bus.listened,
+        "switched_off": vars(Config)["native_calls"].off, "harmless": helpers.harmless,
+    }  # fmt: skip
+    objects = {
+        "stance_block": stance.blocks, "none": None, "report": helpers.floating_point_report,
+        "check_errors": helpers.check_error_state, "empty": memory.empty,
+        "error_state": np._core.umath._extobj_contextvar,  # type: ignore[attr-defined]
+    }  # fmt: skip
+    try:
+        ir = target.source("call.ll", values, __package__)
+        symbols = {name: target.immortal(held).buffer_info()[0] for name, held in words.items()}
+        symbols |= {name: id(target.immortal(held)) for name, held in objects.items()}
+        make_call = ctypes.pythonapi["_PyObject_MakeTpCall"]
+        symbols["_PyObject_MakeTpCall"] = ctypes.cast(make_call, ctypes.c_void_p).value or 0
+        symbols["tc_parallel"] = threads.code()["tc_parallel"]
+        code = target.keep_forever(target.load(ir, ["call", *OPERATIONS], {**abi.symbols(ir), **symbols}))
+    except (BackendError, OSError, ValueError, AttributeError) as error:
+        return f"the machine code of calls could not be made: {error}"
+    return _Machine(code, code["call"])
+
+
+def unavailable(cls: type) -> str | None:
+    """Why calls of ``cls``'s objects are not machine code in this process, in one sentence; None where they can be."""
+    machine = _machine(cls)
+    return machine if isinstance(machine, str) else None
+
+
+def suits(function: types.FunctionType) -> bool:
+    """Whether the machine code can bind arguments to the function's parameters."""
+    code = function.__code__
+    return (
+        not code.co_flags & (_SPREAD | _SUSPENDS)
+        and not code.co_cellvars
+        and code.co_argcount + code.co_kwonlyargcount <= _MOST_PARAMETERS
+    )
+
+
+def attach(called: Any, tables: Any, function: types.FunctionType, entries: Sequence[Entry]) -> None:
+    """Lets ``called`` answer calls that fit one of the entries in machine code; where none has a plan, it answers none.
+
+    tables: the descriptor of the slot that the machine code reads. ``function`` is what is called where an entry says
+    so. Calls that are in progress go on with the table that they have, which they keep alive.
+    """
+    plans = []
+    cls: type = type(called)
+    machine = _machine(cls) if config.native_calls and suits(function) else ""
+    if not isinstance(machine, str):
+        plans = [plan for entry in entries if (plan := _plan(entry, machine)) is not None]
+    if isinstance(machine, str) or not plans:
+        if attached(called, tables):
+            tables.__delete__(called)
+        return
+    code = function.__code__
+    cells = function.__closure__ or ()
+    count = code.co_argcount + code.co_kwonlyargcount
+    names = code.co_varnames[:count]
+    registers, owned, words = (max(getattr(p, size) for p in plans) for size in ("registers", "owned", "words_needed"))
+    # Defaults are owned as well, one a parameter.
+    first = FRAME["F_REGISTERS"] + registers
+    sizes = {"FRAME": first + owned + count + words, "OWNED": first, "WORDS": first + owned + count}
+    head = {
+        **sizes, "GENERATION": caches.generation[0], "FUNCTION": id(function), "CODE": id(code), "CELLS": len(cells),
+        "COUNT": count, "POSITIONAL": code.co_argcount, "ONLY": code.co_posonlyargcount, "PLANS": len(plans),
+    }  # fmt: skip
+    table = array.array("Q", [head[name] for name in _TABLE])
+    table.extend(map(id, (*cells, *names)))
+    table.extend(plan.address for plan in plans)
+    tables.__set__(called, (table, function, code, cells, names, *plans))
+    layout.point(called, machine.call)
+
+
+def _plan(entry: Entry, machine: _Machine) -> Plan | None:
+    """The plan of an entry that runs to the function's end; looked for once."""
+    if not entry.planned:
+        entry.planned = True
+        if entry.captured.exit is None and entry.rest is not None:
+            try:
+                plan = plan_of(entry.captured, entry.compiled_graph, entry.rest, machine.code.addresses)
+            except Exception:  # a bug of ours, which is no reason to refuse the call
+                if config.verify:
+                    raise
+                plan = None
+            entry.plan = plan if plan is not None and plan.size <= MOST_WORDS else None
+    return entry.plan if entry.replays < REPLAYS else None
+
+
+def attached(called: Any, tables: Any) -> bool:
+    """Whether some calls of ``called`` are answered in machine code."""
+    try:
+        tables.__get__(called)
+    except AttributeError:
+        return False
+    return True
+
+
+__all__ = ["REPLAYS", "attach", "attached", "suits", "unavailable"]

@@ -1,0 +1,202 @@
+"""Guards as operations: the text of the entry program's conditions, read as far as operations can check it.
+
+Enters: Python expressions, as ``capture`` writes them. Leaves: operations that go on where they hold. An expression of
+another form is left to Python, one call for it alone; so nothing depends on every form being known here.
+"""
+
+from __future__ import annotations
+
+import ast
+import struct
+import types
+from typing import Any
+
+import numpy as np
+
+from tcompile.frontends.numpy.values import layout_of
+from tcompile.graph import Layout
+from tcompile.runtime.native import layout
+from tcompile.runtime.native.words import LEAST, MOST, Words
+
+# For each comparison of integers: the operation where it must hold, the one where it must not, and whether each
+# takes its operands the other way round.
+_COMPARISONS: dict[type[ast.cmpop], tuple[tuple[str, bool], tuple[str, bool]]] = {
+    ast.Lt: (("less", False), ("less_equal", True)), ast.LtE: (("less_equal", False), ("less", True)),
+    ast.Gt: (("less", True), ("less_equal", False)), ast.GtE: (("less_equal", True), ("less", False)),
+    ast.Eq: (("equal", False), ("not_equal", False)), ast.NotEq: (("not_equal", False), ("equal", False)),
+}  # fmt: skip
+_BY_EQUALITY = (str, bytes, bool)  # exact classes whose == runs no user's code
+
+
+class Guards(Words):
+    """What goes on only where conditions hold."""
+
+    def guard(self, node: ast.expr) -> None:
+        """Goes on only where the condition holds."""
+        if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
+            for value in node.values:
+                self.guard(value)
+        elif not self.known_guard(node):
+            answer = self.python(node)
+            self.emit("true", self.at(answer))
+
+    def known_guard(self, node: ast.expr) -> bool:
+        """Writes a condition that operations can check; False where it is another."""
+        match node:
+            case ast.Compare(left=left, ops=[op], comparators=[right]):
+                return self.comparison(left, op, right)
+            case ast.Compare(left=least, ops=[ast.Lt(), ast.Lt()], comparators=[ast.Name() as middle, most]):
+                return self.between(least, middle, most)
+            case ast.Attribute(value=ast.Attribute(value=ast.Name() as base, attr="flags"), attr="c_contiguous"):
+                array = self.array(base)
+                if array is not None:
+                    self.emit("flags", self.at(array), layout.C_CONTIGUOUS)
+                return array is not None
+        return False
+
+    def between(self, least: ast.expr, middle: ast.Name, most: ast.expr) -> bool:
+        """``least < middle < most`` of an int."""
+        register = self.objects.get(middle.id)
+        if register is None or self.of(register).type is not int:
+            return False
+        try:
+            low, high = (int(eval(compile(ast.Expression(end), "", "eval"), {})) for end in (least, most))
+        except (NameError, TypeError, ValueError):
+            return False
+        if not LEAST <= low < high <= MOST:
+            return False
+        self.integer(register, low + 1, high - 1)
+        return True
+
+    def comparison(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> bool:
+        """A comparison, by what stands on its left."""
+        match left, op:
+            case ast.Call(func=ast.Name(id="type"), args=[ast.Name() as base]), ast.Is() if self.is_fixed(right):
+                wanted, where = self.fixed(right), self.object(base)
+                self.emit("type_is", self.at(where), self.address(wanted))
+                self.of(where).type = wanted
+                return True
+            case ast.Call(func=ast.Name(id="len"), args=[ast.Name() as base]), ast.Eq() if self.is_fixed(right):
+                where = self.object(base)
+                if self.of(where).type in (list, tuple):
+                    self.emit("length_is", self.at(where), self.fixed(right))
+                    return True
+            case ast.Call(func=ast.Name(id=function), args=[ast.Name() as base]), ast.Eq() if (
+                self.constants.get(function) is layout_of and self.is_fixed(right)
+            ):
+                return self.layout(base, self.fixed(right))
+            case ast.Name() as base, ast.Is() | ast.IsNot() if self.is_fixed(right):
+                wanted, where = self.fixed(right), self.object(base)
+                self.emit("is" if isinstance(op, ast.Is) else "is_not", self.at(where), self.address(wanted))
+                if isinstance(op, ast.Is):
+                    self.of(where).type = type(wanted)
+                return True
+            case ast.Name() as base, ast.Eq() if base.id in self.objects and self.is_fixed(right):
+                return self.equality(self.objects[base.id], self.fixed(right))
+            case ast.Attribute(value=ast.Name() as base, attr=name), ast.Is() | ast.Eq() if self.is_fixed(right):
+                return self.field(base, name, op, self.fixed(right))
+            case ast.Attribute(value=ast.Name() as base, attr="shape"), ast.Eq() if isinstance(right, ast.Tuple):
+                return self.shape(base, right)
+            case ast.Subscript(value=ast.Attribute(value=ast.Name() as base, attr="shape")), ast.Eq() if (
+                isinstance(left, ast.Subscript) and self.is_fixed(right)
+            ):
+                return self.axis(base, self.fixed(left.slice), self.fixed(right))
+            case (ast.Compare(left=first, ops=[inner], comparators=[second]), ast.Is()) if (
+                isinstance(right, ast.Constant) and type(right.value) is bool and type(inner) in _COMPARISONS
+            ):
+                return self.sizes(first, inner, second, right.value)
+        return type(op) in _COMPARISONS and self.sizes(left, op, right, True)
+
+    def sizes(self, left: ast.expr, op: ast.cmpop, right: ast.expr, holds: bool) -> bool:
+        """A comparison of sizes, which must hold or must not."""
+        mark = self.mark()
+        first = self.number(left)
+        second = None if first is None else self.number(right)
+        if first is None or second is None:
+            self.back_to(mark)
+            return False
+        operation, turned = _COMPARISONS[type(op)][0 if holds else 1]
+        if turned:
+            first, second = second, first
+        self.emit(operation, self.at(first), self.at(second))
+        return True
+
+    def equality(self, where: int, wanted: Any) -> bool:
+        """``==`` between an object of a known class and a constant of the same class."""
+        kind = self.of(where).type
+        if kind is not type(wanted):
+            return False
+        if isinstance(wanted, int) and kind is int and LEAST <= wanted <= MOST:
+            self.integer(where, wanted, wanted)
+        elif kind is float:
+            self.emit("float_is", self.at(where), struct.unpack("<Q", struct.pack("<d", wanted))[0])
+        elif kind in _BY_EQUALITY or (issubclass(kind, np.generic) and layout.scalar_holds_value(kind)):
+            self.emit("equals", self.at(where), self.address(wanted))
+        else:
+            return False
+        return True
+
+    def field(self, base: ast.Name, name: str, op: ast.cmpop, wanted: Any) -> bool:
+        """What an array or a function holds in a field of its own."""
+        where = self.object(base)
+        facts = self.of(where)
+        if facts.type is np.ndarray and name == "dtype" and isinstance(op, ast.Is):
+            self.emit("field_is", self.at(where), self.address(wanted), layout.OFFSETS["ARRAY_DTYPE"])
+            facts.dtype = wanted
+        elif facts.type is np.ndarray and name == "ndim" and type(wanted) is int and isinstance(op, ast.Eq):
+            self.emit("axes", self.at(where), wanted)
+            facts.ndim = wanted
+        elif facts.type is types.FunctionType and name in ("__code__", "__globals__") and isinstance(op, ast.Is):
+            offset = layout.function_fields()["FUNCTION_CODE" if name == "__code__" else "FUNCTION_GLOBALS"]
+            self.emit("field_is", self.at(where), self.address(wanted), offset)
+        else:
+            return False
+        return True
+
+    def shape(self, base: ast.Name, wanted: ast.Tuple) -> bool:
+        """All sizes of an array."""
+        array = self.array(base)
+        if array is None or not all(isinstance(n, ast.Constant) and type(n.value) is int for n in wanted.elts):
+            return False
+        self.emit("axes", self.at(array), len(wanted.elts))
+        self.of(array).ndim = len(wanted.elts)
+        return all(self.axis(base, axis, self.fixed(size)) for axis, size in enumerate(wanted.elts))
+
+    def axis(self, base: ast.Name, axis: Any, size: Any) -> bool:
+        """One size of an array."""
+        array = self.array(base)
+        if array is None or type(axis) is not int or type(size) is not int or size > MOST:
+            return False
+        facts = self.of(array)
+        if not 0 <= axis < (facts.ndim or 0):
+            return False
+        self.emit("axis_is", self.at(array), axis, size)
+        facts.shape[axis] = size
+        return True
+
+    def layout(self, base: ast.Name, wanted: Layout) -> bool:
+        """Dense memory in a known order: then each stride follows from the sizes."""
+        array = self.array(base)
+        if array is None or not wanted.dense:
+            return False
+        facts = self.of(array)
+        if facts.ndim != len(wanted.ranks) or facts.dtype is None or 0 in facts.shape.values():
+            return False
+        step = self.literal(facts.dtype.itemsize)
+        for axis in reversed(wanted.order):
+            if facts.shape.get(axis) == 1:
+                continue
+            stride = self.new()
+            self.emit("stride", self.at(stride), self.at(array), axis)
+            self.emit("equal", self.at(stride), self.at(step))
+            if axis in facts.shape:
+                size = self.literal(facts.shape[axis])
+            else:  # open sizes are at least two
+                size = self.new()
+                self.emit("dimension", self.at(size), self.at(array), axis)
+                self.emit("less", self.at(self.literal(1)), self.at(size))
+            step = self.arithmetic("multiply", step, size)
+        return True
+
+
+__all__ = ["Guards"]

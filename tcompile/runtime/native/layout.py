@@ -1,0 +1,252 @@
+"""What the machine code of calls must know of CPython's and NumPy's objects, and the proof that it is so.
+
+Enters: nothing. Leaves: offsets of fields in objects, found by looking at objects whose contents are known, and the
+class from which compiled functions inherit. Exists beside ``backends.llvm.native.abi`` because calls look into more
+kinds of objects than kernels do: where one of these assumptions fails, calls stay in Python and kernels do not.
+"""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import struct
+import sys
+import sysconfig
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+_WORD = 8
+_END_OF_FIELDS = 128  # of a function object, in bytes
+_TYPE_VECTORCALL, _TYPE_FLAGS = 56, 168  # in a PyTypeObject
+_HAVE_VECTORCALL, _METHOD_DESCRIPTOR = 1 << 11, 1 << 17
+_BASE_FLAGS = 1 << 18 | 1 << 10 | _HAVE_VECTORCALL  # default, may be inherited from, and the one that it is for
+_VECTORCALL = 16  # behind the object's head, in a compiled function
+TABLES = 24  # its slot behind that
+
+# The fields of objects whose places have not changed for many versions; ``unsupported`` looks at each of them.
+OFFSETS = {
+    "OB_TYPE": 8,
+    "OB_SIZE": 16,
+    "FLOAT_VALUE": 16,
+    "SCALAR_VALUE": 16,
+    "TUPLE_ITEMS": 24,
+    "LIST_ITEMS": 24,
+    "ARRAY_ITEMS": 24,  # of array.array
+    "ARRAY_DATA": 16,
+    "ARRAY_NDIM": 24,
+    "ARRAY_DIMS": 32,
+    "ARRAY_STRIDES": 40,
+    "ARRAY_DTYPE": 56,
+    "ARRAY_FLAGS": 64,
+    "SELF_TABLES": TABLES,
+}
+C_CONTIGUOUS = 1
+_SCALARS = (
+    np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64, np.float16, np.float32,
+    np.float64, np.complex64, np.complex128,
+)  # fmt: skip
+
+
+def _word(address: int) -> int:
+    return ctypes.c_uint64.from_address(address).value
+
+
+class _Member(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p), ("type", ctypes.c_int), ("offset", ctypes.c_ssize_t), ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )  # fmt: skip
+
+
+class _Slot(ctypes.Structure):
+    _fields_ = (("slot", ctypes.c_int), ("value", ctypes.c_void_p))
+
+
+class _Spec(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p), ("basicsize", ctypes.c_int), ("itemsize", ctypes.c_int), ("flags", ctypes.c_uint),
+        ("slots", ctypes.c_void_p),
+    )  # fmt: skip
+
+
+_members = (_Member * 2)(_Member(b"__vectorcalloffset__", 19, _VECTORCALL, 1, None))  # a Py_ssize_t, read-only
+_slots = (_Slot * 2)(_Slot(72, ctypes.addressof(_members)))  # Py_tp_members
+_spec = _Spec(b"tcompile.runtime.native.Called", _VECTORCALL + _WORD, 0, _BASE_FLAGS, ctypes.addressof(_slots))
+
+
+def _refusal() -> str | None:
+    """Why there can be no class of our own in this process; None where there can."""
+    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != _WORD or sys.byteorder != "little":
+        return "calls in machine code need CPython on a 64-bit little-endian machine"
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return "calls in machine code do not support the free-threaded build of CPython"
+    if hasattr(sys, "gettotalrefcount") or object.__basicsize__ != 2 * _WORD:
+        return "calls in machine code do not support debug builds of CPython"
+    if not (3, 11) <= sys.version_info[:2] <= (3, 13):
+        return f"calls in machine code do not know CPython {sys.version_info[0]}.{sys.version_info[1]}"
+    api = ctypes.pythonapi
+    api.PyInterpreterState_Get.restype = api.PyInterpreterState_Main.restype = ctypes.c_void_p
+    if api.PyInterpreterState_Get() != api.PyInterpreterState_Main():
+        return "calls in machine code do not support subinterpreters"
+    return None
+
+
+def _make_base() -> type:
+    """A class whose objects have a place for the address of the machine code that calls them, zero at first."""
+    if _refusal() is not None:
+        return object
+    make = ctypes.pythonapi["PyType_FromSpec"]  # not the attribute, which other code may have given other types
+    make.restype = ctypes.py_object
+    try:
+        made: type = make(ctypes.byref(_spec))
+    except SystemError:  # a CPython that does not take the spec
+        return object
+    return made
+
+
+Base: Any = _make_base()  # what compiled functions inherit from
+
+
+def complete(cls: Any, slot: str) -> Any:
+    """Lets calls and bound calls of ``cls``'s objects find their machine code. For each class once, right behind it.
+
+    CPython lets no class made by a class statement inherit these flags. The class must define ``__call__``, which is
+    called for objects without machine code, ``__get__`` as functions do, and ``slot``, from which the machine code
+    reads: its descriptor is returned, and taken away from the class, so that nobody else writes there.
+    """
+    descriptor = cls.__dict__[slot]
+    delattr(cls, slot)
+    _complete(cls, descriptor)
+    return descriptor
+
+
+def _complete(cls: Any, descriptor: Any) -> None:
+    if Base is object or _word(id(cls) + _TYPE_FLAGS) != cls.__flags__:
+        return
+    if _word(id(cls) + _TYPE_VECTORCALL) != _VECTORCALL:
+        return
+    sample, held = cls.__new__(cls), ("held",)
+    before = ctypes.string_at(id(sample) + _VECTORCALL, 2 * _WORD)
+    descriptor.__set__(sample, held)
+    if any(before) or _word(id(sample) + TABLES) != id(held) or _word(id(sample) + _VECTORCALL):
+        return
+    flags = ctypes.c_uint64.from_address(id(cls) + _TYPE_FLAGS)
+    flags.value |= _HAVE_VECTORCALL | _METHOD_DESCRIPTOR
+
+
+def point(called: object, address: int) -> None:
+    """Sets the machine code that calls the object."""
+    ctypes.c_uint64.from_address(id(called) + _VECTORCALL).value = address
+
+
+def function_fields() -> dict[str, int]:
+    """The offsets of a function object's code, globals, defaults and keyword defaults. LookupError: not found."""
+    namespace: dict[str, Any] = {}
+    exec("def f(a=1.5, *, b=2.5): pass\ndef g(a=3.5, *, b=4.5): pass", namespace)
+    found = {}
+    for name, read in (
+        ("FUNCTION_CODE", "__code__"), ("FUNCTION_GLOBALS", "__globals__"), ("FUNCTION_DEFAULTS", "__defaults__"),
+        ("FUNCTION_KWDEFAULTS", "__kwdefaults__"),
+    ):  # fmt: skip
+        places = [
+            {at for at in range(16, _END_OF_FIELDS, _WORD) if _word(id(function) + at) == id(getattr(function, read))}
+            for function in (namespace["f"], namespace["g"])
+        ]
+        (found[name],) = set.intersection(*places) or (0,)
+        if not found[name]:
+            raise LookupError(name)
+    namespace["f"].__defaults__ = namespace["f"].__kwdefaults__ = None
+    if any(_word(id(namespace["f"]) + found[name]) for name in ("FUNCTION_DEFAULTS", "FUNCTION_KWDEFAULTS")):
+        raise LookupError("defaults")
+    return found
+
+
+def unsupported(cls: type) -> str | None:
+    """Why calls of ``cls``'s objects cannot be machine code in this process; None where all assumptions hold."""
+    refusal = _refusal()
+    if refusal is not None:
+        return refusal
+    wrong = _wrong_layout(cls)
+    return f"this CPython or NumPy has other objects than the machine code of calls knows: {wrong}" if wrong else None
+
+
+def _wrong_layout(cls: type) -> str | None:
+    if sys.getsizeof(1.5) != 24 or not cls.__flags__ & _HAVE_VECTORCALL or not cls.__flags__ & _METHOD_DESCRIPTOR:
+        return "classes"
+    checks: tuple[tuple[str, Callable[[], bool]], ...] = (
+        ("tuples", _tuples), ("floats", _floats), ("array.array", _words), ("arrays", _arrays), ("scalars", _scalars),
+    )  # fmt: skip
+    for what, right in checks:
+        if not right():
+            return what
+    try:
+        function_fields()
+    except (LookupError, ValueError):
+        return "functions"
+    return None
+
+
+def _tuples() -> bool:
+    items = ("a", 2.5, None)
+    listed = list(items)
+    at = _word(id(listed) + OFFSETS["LIST_ITEMS"])
+    return (
+        _word(id(items) + OFFSETS["OB_TYPE"]) == id(tuple)
+        and _word(id(items) + OFFSETS["OB_SIZE"]) == _word(id(listed) + OFFSETS["OB_SIZE"]) == len(items)
+        and [_word(id(items) + OFFSETS["TUPLE_ITEMS"] + _WORD * i) for i in range(3)] == list(map(id, items))
+        and [_word(at + _WORD * i) for i in range(3)] == list(map(id, listed))
+    )
+
+
+def _floats() -> bool:
+    values = (1.5, -0.0, 1e300)
+    return all(
+        struct.pack("<Q", _word(id(value) + OFFSETS["FLOAT_VALUE"])) == struct.pack("<d", value) for value in values
+    )
+
+
+def _words() -> bool:
+    words = array.array("Q", [1, 2, 3])
+    return words.itemsize == _WORD and _word(id(words) + OFFSETS["ARRAY_ITEMS"]) == words.buffer_info()[0]
+
+
+def _arrays() -> bool:
+    whole = np.zeros((3, 5, 7), np.int16)
+    for sample in (whole, whole[1:, ::2, ::-3].T, np.asfortranarray(whole), np.zeros((), np.complex128)):
+        at, ndim = id(sample), sample.ndim
+        flags = ctypes.c_int.from_address(at + OFFSETS["ARRAY_FLAGS"]).value
+        if (
+            ctypes.c_int.from_address(at + OFFSETS["ARRAY_NDIM"]).value != ndim
+            or _word(at + OFFSETS["ARRAY_DATA"]) != sample.__array_interface__["data"][0]
+            or _word(at + OFFSETS["ARRAY_DTYPE"]) != id(sample.dtype)
+            or bool(flags & C_CONTIGUOUS) != sample.flags.c_contiguous
+            or bool(flags & 2) != sample.flags.f_contiguous
+            or bool(flags & 1024) != sample.flags.writeable
+        ):
+            return False
+        if not ndim:
+            continue
+        for offset, expected in (("ARRAY_DIMS", sample.shape), ("ARRAY_STRIDES", sample.strides)):
+            if tuple((ctypes.c_int64 * ndim).from_address(_word(at + OFFSETS[offset]))) != expected:
+                return False
+    return True
+
+
+def _scalars() -> bool:
+    return all(
+        ctypes.string_at(id(value) + OFFSETS["SCALAR_VALUE"], value.nbytes) == value.tobytes()
+        for value in (kind(1) for kind in _SCALARS)
+    )
+
+
+def scalar_holds_value(kind: type) -> bool:
+    """Whether the value of a NumPy scalar of this class lies where ``unsupported`` has looked."""
+    return kind in _SCALARS
+
+
+__all__ = [
+    "C_CONTIGUOUS", "OFFSETS", "TABLES", "Base", "complete", "function_fields", "point", "scalar_holds_value",
+    "unsupported",
+]  # fmt: skip

@@ -1,0 +1,238 @@
+"""A plan: one entry as operations of machine code, from its guards to its result.
+
+Enters: a captured stretch of a function, its compiled graph, and the Python function for what only Python can do.
+Leaves: a ``Plan``, an array of words that ``call.ll`` walks through, or None. The guards are those of the entry
+program, read from the same text; where an expression has no operation of its own, the plan calls Python for this
+expression alone. So a plan checks what the entry program checks, in the same order, and gives what it gives.
+"""
+
+from __future__ import annotations
+
+import array
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tcompile.backends.llvm.host import Allocate, Launch, Number, Recipe
+from tcompile.capture.guards import LoadStep
+from tcompile.capture.program import Captured
+from tcompile.graph import Node, ScalarType
+from tcompile.runtime.native import layout
+from tcompile.runtime.native.guards import Guards
+from tcompile.runtime.native.words import PLAN_CODE, Facts, NoPlan, Plan
+
+
+def plan_of(
+    captured: Captured, compiled: Any, rest: Callable[[Sequence[str], bool], Callable[..., Any]],
+    operations: Mapping[str, int],
+) -> Plan | None:  # fmt: skip
+    """The plan of an entry; None where there can be none.
+
+    ``compiled`` is the compiled graph; where it has a ``recipe``, kernels are all there is to it. ``rest(names,
+    computed)`` gives the rest of the entry program as a function of these variables; ``computed``: behind the graph,
+    whose outputs are then among them.
+    """
+    try:
+        return _Writer(captured, operations, compiled).write(getattr(compiled, "recipe", None), rest)
+    except NoPlan:
+        return None
+
+
+class _Writer(Guards):
+    """Writes a plan from its first guard to its end."""
+
+    def write(self, recipe: Recipe | None, rest: Callable[[Sequence[str], bool], Callable[..., Any]]) -> Plan:
+        captured = self.captured
+        needed = None if captured.graph is not None else captured.loads_for_guards()
+        for step in captured.prologue.steps:
+            node = ast.parse(step.code, mode="eval").body
+            if not isinstance(step, LoadStep):
+                self.guard(node)
+            elif needed is None or step.variable in needed:
+                self.load(step.variable, node)
+        if captured.graph is None:
+            self.emit("plain")
+        else:
+            self.result(recipe, rest)
+        words = array.array("Q", [0] * PLAN_CODE["P_CODE"] + self.code)
+        return Plan(words, tuple(self.keep), self.registers, self.owned, self.most_words)
+
+    def result(self, recipe: Recipe | None, rest: Callable[[Sequence[str], bool], Callable[..., Any]]) -> None:
+        """What stands behind the guards, as much of it as possible without Python."""
+        mark = self.mark()
+        computed = False
+        nodes = self.captured.graph is not None and self.captured.graph.nodes
+        nodes = self.captured.graph is not None and self.captured.graph.nodes
+        if recipe is not None:
+            try:
+                self.graph(recipe)
+                computed = True
+            except NoPlan:
+                self.back_to(mark)
+        if computed or not nodes:
+            mark = self.mark()
+            try:
+                if self.captured.exit is not None or self.captured.effects:
+                    raise NoPlan
+                for statement in ast.parse("\n".join(self.captured.lines)).body:
+                    self.statement(statement)
+                self.emit("give_back", self.at(self.made(ast.parse(self.captured.returns, mode="eval").body)))
+                return
+            except NoPlan:
+                self.back_to(mark)
+        text = ast.parse(self.captured.rest_source((), computed))
+        used = {node.id for node in ast.walk(text) if isinstance(node, ast.Name)}
+        names = sorted(used & self.variables())
+        given = [self.object(ast.Name(name)) for name in names]
+        self.emit("body", self.address(rest(names, computed)), *self.gathered(given))
+
+    def statement(self, statement: ast.stmt) -> None:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=target)], value=value):
+                self.objects[target] = self.assigned(value)
+            case _:
+                raise NoPlan
+
+    def assigned(self, value: ast.expr) -> int:
+        match value:
+            case ast.Subscript(value=ast.Name(id=name), slice=ast.Tuple(elts=[])) if self.is_output(name):
+                made = self.own()
+                self.emit("scalar", self.at(made), self.at(self.objects[name]))
+                return made
+            case ast.Call(func=ast.Name(id="asarray"), args=[ast.Name(id=name)]) if self.is_output(name):
+                return self.objects[name]
+        return self.made(value)
+
+    def is_output(self, name: str) -> bool:
+        """Whether a variable holds an output of the graph, which is an array."""
+        return name.startswith("o") and name in self.objects
+
+    def made(self, node: ast.expr) -> int:
+        """The register of a value that is built of variables, constants and displays."""
+        match node:
+            case ast.Name(id=name) if name in self.objects or name in self.constants or name in self.numbers:
+                return self.object(node)
+            case ast.Constant():
+                return self.object(node)
+            case ast.Tuple(elts=elts) | ast.List(elts=elts):
+                items = [self.made(item) for item in elts]
+                register = self.own()
+                kind = "tuple" if isinstance(node, ast.Tuple) else "list"
+                self.emit(kind, self.at(register), len(items), *map(self.at, items))
+                return register
+            case ast.Dict(keys=keys, values=values):
+                pairs: list[int] = []
+                for key, value in zip(keys, values, strict=True):
+                    if key is None or not self.is_fixed(key):
+                        raise NoPlan
+                    pairs += [self.made(key), self.made(value)]
+                register = self.own()
+                self.emit("dict", self.at(register), len(values), *map(self.at, pairs))
+                return register
+        number = self.number(node)
+        if number is None:
+            raise NoPlan
+        register = self.own()
+        self.emit("boxed", self.at(register), self.at(number))
+        return register
+
+    def graph(self, recipe: Recipe) -> None:
+        """The kernels of a graph; its outputs become the variables ``o0``, ``o1``, …"""
+        arrays: dict[Node | str, int] = {}
+        symbols: dict[str, int] = {}
+        for node, variable in zip(recipe.inputs, self.captured.inputs, strict=True):
+            if variable in self.numbers:
+                register = self.numbers[variable]
+            elif isinstance(node.type, ScalarType) and node.type.kind == "int":
+                found = self.number(ast.Name(variable))
+                if found is None:
+                    raise NoPlan
+                register = found
+            else:
+                register = self.object(ast.Name(variable))
+                self.check_input(node, self.of(register))
+            arrays[node] = register
+        for name, (position, axis) in recipe.symbols.items():
+            symbols[name] = register = arrays[recipe.inputs[position]]
+            if axis is not None:
+                symbols[name] = self.new()
+                self.emit("dimension", self.at(symbols[name]), self.at(register), axis)
+        outer, self.numbers = self.numbers, symbols
+        try:
+            if any(isinstance(step, Launch) for step in recipe.steps):
+                self.emit("errors")
+            for step in recipe.steps:
+                if isinstance(step, Number):
+                    self.numbers[step.name] = self.size(step.value)
+                elif isinstance(step, Allocate):
+                    arrays[step.key] = self.allocate(step)
+                else:
+                    self.launch(step, arrays)
+            if any(isinstance(step, Launch) for step in recipe.steps):
+                self.emit("told")
+        finally:
+            self.numbers = outer
+        for position, node in enumerate(recipe.outputs):
+            if node not in arrays or isinstance(node.type, ScalarType):
+                raise NoPlan
+            self.objects[f"o{position}"] = arrays[node]
+
+    def check_input(self, node: Node, facts: Facts) -> None:
+        """Refuses an input of which the guards have not said enough to read it."""
+        if isinstance(node.type, ScalarType):
+            known = node.type.kind == "float" and facts.type is float
+        elif facts.type is np.ndarray:
+            known = facts.dtype is node.tensor.dtype and facts.ndim == node.tensor.ndim
+        else:
+            known = facts.type is not None and layout.scalar_holds_value(facts.type)
+            known = known and not node.tensor.ndim and np.dtype(facts.type) == node.tensor.dtype
+        if not known:
+            raise NoPlan
+
+    def size(self, text: str) -> int:
+        register = self.number(ast.parse(text, mode="eval").body)
+        if register is None:
+            raise NoPlan
+        return register
+
+    def allocate(self, step: Allocate) -> int:
+        """A new array."""
+        registers = [self.size(size) for size in step.shape]
+        axes = tuple(range(len(registers)))
+        flags = 0 if step.order == axes else 1 if step.order == axes[::-1] else 2
+        made = self.own()
+        order = None if step.order == axes else step.order
+        dtype = self.address(step.dtype), step.dtype.itemsize
+        self.emit("allocate", self.at(made), *dtype, flags, self.address(order), *self.gathered(registers))
+        self.of(made).type = np.ndarray
+        return made
+
+    def launch(self, step: Launch, arrays: Mapping[Node | str, int]) -> None:
+        words = 0
+        items, grain = self.size(step.items), self.size(step.grain)
+        for letter, argument in zip(step.spec, step.arguments, strict=True):
+            if letter == "i":
+                self.emit("give", self.at(self.size(str(argument))))
+                words += 1
+                continue
+            assert not isinstance(argument, str) or argument in arrays
+            where = self.at(arrays[argument])  # type: ignore[index]
+            kind = self.of(arrays[argument]).type  # type: ignore[index]
+            if letter == "f":
+                self.emit("give_value", where)
+                words += 1
+            elif kind is not None and kind is not np.ndarray:
+                self.emit("give_inside", where, layout.OFFSETS["SCALAR_VALUE"])
+                words += 1
+            else:
+                assert isinstance(argument, Node | str)
+                strides = argument.tensor.ndim if letter == "s" and isinstance(argument, Node) else 0
+                self.emit("give_data", where, strides)
+                words += 1 + strides
+        self.most_words = max(self.most_words, words)
+        self.emit("launch", step.kernel, self.at(items), self.at(grain))
+
+
+__all__ = ["plan_of"]
