@@ -18,7 +18,10 @@ from tcompile.runtime.dispatch import CompiledFunction
 
 @dataclass(frozen=True)
 class Status:
-    """The stance, how calls are answered, the backends, and a row for each compiled function: name, ``HEADS``' counts."""
+    """The stance, how calls are answered, the backends, and one row for each compiled function.
+
+    A row is the function's name and the counts that ``HEADS`` names.
+    """
 
     stance: str
     calls: str
@@ -49,7 +52,9 @@ class Status:
 
     def html(self) -> str:
         """The status as HTML."""
-        head = f"<div>stance <b>{escape(self.stance)}</b> · calls {escape(self.calls)} · backends {escape(', '.join(self.backends))}</div>"
+        backends = ", ".join(self.backends)
+        parts = f"stance <b>{escape(self.stance)}</b>", f"calls {escape(self.calls)}", f"backends {escape(backends)}"
+        head = f"<div>{' · '.join(parts)}</div>"
         if not self.functions:
             return f"{head}<div>no compiled functions here</div>"
         heads = "".join(f"<th>{name}</th>" for name in self.HEADS)

@@ -9,9 +9,7 @@ not raise it as NumPy's do, so a program refuses to run at all where underflow i
 
 from __future__ import annotations
 
-import array
 import math
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -27,23 +25,17 @@ _CATEGORIES = ((DIVIDE, "divide"), (OVERFLOW, "over"), (INVALID, "invalid"), (IN
 # NumPy's error state is an opaque object in a context variable: where it is the same object, the state is the same.
 _variable = np._core.umath._extobj_contextvar  # type: ignore[attr-defined]
 _state: Callable[[], object] = _variable.get
-_harmless: object = None
 _strict: tuple[object, object] = (None, None)  # a state, and the same with flags raising
-harmless = array.array("q", [0])  # its address, which machine code reads
-_lock = threading.Lock()
+harmless: list[object] = [None]  # the state that was looked at last; machine code reads it, too
 
 
 def check_error_state() -> None:
     """Raises Replay where NumPy reports underflow."""
-    global _harmless
     state = _state()
-    if state is not _harmless:
+    if state is not harmless[0]:
         if np.geterr()["under"] != "ignore":
             raise Replay("underflow is reported, which vector functions do not do as NumPy does")
-        with _lock:  # another state may take the place of one that is gone: its address must go first
-            harmless[0] = 0
-            _harmless = state
-            harmless[0] = id(state)
+        harmless[0] = state
 
 
 def floating_point_report(status: int) -> None:

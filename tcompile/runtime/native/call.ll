@@ -42,7 +42,7 @@ declare { i64, i1 } @llvm.smul.with.overflow.i64(i64, i64)
 @departed = external global i64
 @listening = external global i64
 @switched_off = external global i64
-@harmless = external global ptr
+@harmless = external global i8
 @stance_block = external global i8
 @error_state = external global i8
 @none = external global i8
@@ -534,7 +534,8 @@ look:
   %there = icmp ne ptr %found, null
   br i1 %there, label %compare, label %ask
 compare:
-  %known = load ptr, ptr @harmless
+  %items = call ptr @field(ptr @harmless, i64 $LIST_ITEMS)
+  %known = load ptr, ptr %items
   %same = icmp eq ptr %found, %known
   call void @Py_DecRef(ptr %found)
   br i1 %same, label %on, label %ask

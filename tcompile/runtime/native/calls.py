@@ -56,11 +56,11 @@ def _machine(cls: Hashable) -> _Machine | str:
     values |= {f"T_{name}": i for i, name in enumerate(_TABLE)} | {"T_LISTS": len(_TABLE), "POOLED": memory.THRESHOLD}
     words = {
         "generation": caches.generation, "departed": stance.departed, "listening": bus.listened,
-        "switched_off": vars(Config)["native_calls"].off, "harmless": helpers.harmless,
+        "switched_off": vars(Config)["native_calls"].off,
     }  # fmt: skip
     objects = {
         "stance_block": stance.blocks, "none": None, "report": helpers.floating_point_report,
-        "check_errors": helpers.check_error_state, "empty": memory.empty,
+        "check_errors": helpers.check_error_state, "empty": memory.empty, "harmless": helpers.harmless,
         "error_state": np._core.umath._extobj_contextvar,  # type: ignore[attr-defined]
     }  # fmt: skip
     try:
