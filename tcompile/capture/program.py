@@ -25,6 +25,7 @@ from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Null, Unread, Value
 from tcompile.capture.values.callable import FunctionValue, MethodValue
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
+from tcompile.capture.values.memory import Memory
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Graph, Node, ScalarType, TensorType
 from tcompile.graph.sizes import SymInt
@@ -316,9 +317,13 @@ def _program(tx: Capture, builder: Rebuilder, returns: str, arity: int, extras: 
     for changed in tx.mutated.values():
         effects += changed.commit(builder)
     graph = tx.graph
-    graph.outputs = [traced.node for _, traced in builder.outputs]
+    graph.outputs = [_as_it_was(tx, held, traced.node) for held, traced in builder.outputs]
     _bind_numbers(tx)
     inputs = _prune_inputs(graph, tx.input_sources)
+    places = {node: position for position, node in enumerate(graph.inputs)}
+    for position, (held, _) in enumerate(builder.outputs):
+        if isinstance(held, Memory) and held.root in places:
+            graph.updates[position] = places[held.root]
     fixes = []
     for position, (_, traced) in enumerate(builder.outputs):
         if traced.scalar:
@@ -330,6 +335,15 @@ def _program(tx: Capture, builder: Rebuilder, returns: str, arity: int, extras: 
         graph, tx.prologue, arity, [tx.prologue.load(source) for source in inputs], [*fixes, *builder.lines],
         returns, effects, symbol_texts=tx.symbol_texts, extras=extras,
     )  # fmt: skip
+
+
+def _as_it_was(tx: Capture, held: object, node: Node) -> Node:
+    """An output; what shows elements of an argument that is written, but not as they are in the end, is copied."""
+    if isinstance(held, ArrayValue) and held.memory is None:
+        memory, _ = tx.memory_of(node)
+        if memory.owner is not None and memory.version:
+            return tx.builder.op("copy", node)
+    return node
 
 
 def plain(tx: Capture, start: Start) -> Captured:

@@ -378,9 +378,19 @@ class Capture:
                 self.touch()
             else:
                 self.mutate(memory.owner)
-            old = memory.node.tensor
-            if path or contents.type != old or contents in self._memories or not is_fresh(contents):
-                contents = self.builder.op("assign", memory.node, contents, path=path)
+            if memory.version and origin(contents)[:2] == (memory.node, path):
+                continue  # x[1:] += 1 stores the view, which has been written to, once more
+            base, old = memory.node, memory.node.tensor
+            whole = not path
+            if whole and memory.owner is not None:
+                base = memory.root
+            elif whole and old.c_contiguous:  # nothing of what it was is left
+                base = self.builder.op("full", shape=old.shape, fill_value=0, dtype=old.dtype.name)
+            elif whole:
+                path = (("index", (("key", (...,)),)),)
+            direct = whole and memory.owner is None and contents.type == old and is_fresh(contents)
+            if not direct or contents in self._memories:
+                contents = self.builder.op("assign", base, contents, path=path)
             memory.node = contents
             memory.version += 1
             self._memories[contents] = memory

@@ -77,7 +77,8 @@ class Graph:
     """A function over arrays, as a list of nodes.
 
     ``inputs`` are ``input`` nodes, ``outputs`` any nodes (the same one may be returned twice). ``env`` holds the
-    symbols that occur in shapes.
+    symbols that occur in shapes. ``updates`` tells, by their numbers, of outputs that the caller will write into the
+    memory of an input: a backend may do that itself, and return the input.
 
     >>> import numpy as np
     >>> from tcompile.graph import ops
@@ -93,6 +94,7 @@ class Graph:
     inputs: list[Node] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     outputs: list[Node] = field(default_factory=list)
+    updates: dict[int, int] = field(default_factory=dict)
     _names: dict[str, int] = field(default_factory=dict)
 
     # -- building --------------------------------------------------------------------------------------------
@@ -158,6 +160,7 @@ class Graph:
                 )  # fmt: skip
             new[node] = made
         result.outputs = [new[node] for node in self.outputs]
+        result.updates = self.updates
         return result
 
     @property

@@ -1,8 +1,8 @@
 """The transforms: Graph to Graph, one pass a file, run as one column.
 
 Enters: a captured graph. Leaves: an equivalent graph of fewer and simpler operations. No pass edits a graph
-in place, and each keeps every bit, every floating-point condition and which results share memory. ``effects``
-says what may signal; ``rewrite`` is how a pass is written.
+in place, and each keeps every bit, every floating-point condition and which results share memory. ``rewrite`` is how
+a pass is written.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ plain NumPy would have told the user of the division by zero, though the quotien
 from __future__ import annotations
 
 from tcompile.graph import Graph, Node
-from tcompile.transforms.effects import may_signal
+from tcompile.graph.signals import may_signal
 from tcompile.transforms.rewrite import keep
 
 
@@ -32,4 +32,5 @@ def drop_dead(graph: Graph) -> Graph:
                     regions[region] = drop_dead(region)
             new[node] = keep(result, node, operands, tuple(regions[region] for region in node.regions))
     result.outputs = [new[node] for node in graph.outputs]
+    result.updates = graph.updates
     return result

@@ -16,7 +16,7 @@ from tcompile.errors import GraphError
 from tcompile.graph import Graph, Node, Operand, SymInt, TensorType
 from tcompile.graph.ops import OPS, apply
 from tcompile.graph.ops.table import operand_type
-from tcompile.transforms.effects import exact_cast
+from tcompile.graph.signals import exact_cast
 from tcompile.transforms.rewrite import keep, rewrite, same_type
 
 

@@ -18,7 +18,7 @@ from tcompile.backends.llvm.exactness import is_exact
 from tcompile.backends.llvm.text import SUPPORTED, Module
 from tcompile.backends.llvm.vectors import FLOAT16
 from tcompile.backends.schedule import Kernel, Schedule, Store, schedule
-from tcompile.backends.schedule.steps import Step
+from tcompile.backends.schedule.plan import Step
 from tcompile.graph import Graph, Location, Node, SymInt, TensorType
 from tcompile.graph.ops import OPS
 from tcompile.graph.sizes import hint
@@ -118,6 +118,8 @@ def compile_graph(
 def supports(node: Node) -> bool:
     """Whether kernels can compute this pointwise, creation or reduction node."""
     kind = OPS[node.op].kind
+    if node.op == "assign":
+        return node.tensor.dtype.name in SUPPORTED
     types = [o.type for o in (*node.inputs, node)]
     if any(isinstance(t, TensorType) and t.dtype == FLOAT16 for t in types) and not native.has_half():
         return False

@@ -10,6 +10,7 @@ not raise it as NumPy's do, so a program refuses to run at all where underflow i
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -36,6 +37,19 @@ def check_error_state() -> None:
         if np.geterr()["under"] != "ignore":
             raise Replay("underflow is reported, which vector functions do not do as NumPy does")
         harmless[0] = state
+
+
+def check_rewriting() -> None:
+    """Raises Replay where plain Python may end before it has written again what kernels write: by an exception."""
+    if any(how not in ("ignore", "warn") for how in np.geterr().values()):
+        raise Replay("the error state asks for more than warnings")
+    if any(action[0] == "error" for action in warnings.filters):
+        raise Replay("warnings may be errors")
+
+
+def copy(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A copy in the same memory order."""
+    return np.copy(x, order="K")
 
 
 def floating_point_report(status: int) -> None:

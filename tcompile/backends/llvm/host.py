@@ -23,7 +23,7 @@ from tcompile.backends.llvm.nest import Function
 from tcompile.backends.llvm.nests import Code
 from tcompile.backends.llvm.text import SUPPORTED
 from tcompile.backends.schedule import Schedule, Store, Value
-from tcompile.backends.schedule.steps import Step
+from tcompile.backends.schedule.plan import Step
 from tcompile.graph import Graph, Node, Size, SymInt, TensorType
 from tcompile.graph.ops import OPS
 from tcompile.graph.ops.opaque import Slot, resolve
@@ -100,6 +100,7 @@ class Program:
             launch=native.launcher(), empty=native.empty, as_array=np.asarray,
             check_error_state=helpers.check_error_state, report=helpers.floating_point_report,
             library_call=helpers.library_call, enough=helpers.enough, settle=helpers.settle, checked=helpers.checked,
+            check_rewriting=helpers.check_rewriting, copy=helpers.copy,
             discard_imaginary=helpers.discard_imaginary, interpret=helpers.interpret,
             raise_on_flags=helpers.raise_on_flags, reset=helpers.reset, replay=helpers.replay,
         )  # fmt: skip
@@ -110,32 +111,13 @@ class Program:
         launches = any(step.kernel is not None for step in self.schedule.steps)
         if launches:
             self.lines.append("check_error_state()")
+            if self.schedule.rewritten:
+                self.lines.append("check_rewriting()")
             self.lines.append("status = 0")
         self._rank_zero_inputs()
-        calls = [step.node for step in self.schedule.steps if step.kind == "call" and step.node is not None]
-        # Regions report by themselves what NumPy would, by the error state that they find.
-        self.guarded = bool(calls) and not any(node.regions for node in calls)
-        start = len(self.lines)
-        last = self._last_uses()
-        for position, step in enumerate(self.schedule.steps):
-            if step.kind == "kernel":
-                self._launch(step)
-            elif step.kind == "view":
-                self._view(step)
-            else:
-                self._call(step)
-            dead = [self.arrays[node] for node in last.get(position, ())]
-            dead += [self.for_kernels[node] for node in last.get(position, ()) if node in self.for_kernels]
-            if dead:
-                self.lines.append(f"del {', '.join(dead)}")
-        if self.guarded:
-            self.lines[start:] = [
-                "token = raise_on_flags()", "try:", *("    " + line for line in self.lines[start:]),
-                "except Exception as error:", "    raise replay(error) from None", "finally:", "    reset(token)",
-            ]  # fmt: skip
-        if launches:
-            self.lines.append("if status:")
-            self.lines.append("    report(status)")
+        steps, last = self.schedule.steps, self.schedule.last
+        self._write(steps[:last], 0)
+        self._write(steps[last:], last)  # arrays of the caller are written from here on
         results = "".join(self.arrays[node] + ", " for node in graph.outputs)
         self.lines.append(f"return ({results.rstrip() if len(graph.outputs) == 1 else results.rstrip(', ')})")
         source = "\n".join([f"def program({arguments}):", *("    " + line for line in self.lines)]) + "\n"
@@ -148,7 +130,7 @@ class Program:
     def recipe(self) -> Recipe | None:
         """The program that has been built without Python; None where it does more, or has large temporary arrays."""
         graph = self.schedule.graph
-        if any(step.kind != "kernel" for step in self.schedule.steps):
+        if any(step.kind != "kernel" or step.onto for step in self.schedule.steps):
             return None
         made = [step for step in self.steps if isinstance(step, Allocate) and isinstance(step.key, Node)]
         if any(step.key not in graph.outputs and self._is_large(step) for step in made):
@@ -161,6 +143,31 @@ class Program:
         if not all(size.isdecimal() for size in step.shape):
             return True
         return product([int(size) for size in step.shape]) * step.dtype.itemsize > _SMALL_BYTES
+
+    def _write(self, steps: Sequence[Step], first: int) -> None:
+        """Some steps, of which ``first`` is the number of the first one, and the report of their flags."""
+        calls = [step.node for step in steps if step.kind == "call" and step.node is not None]
+        # Regions report by themselves what NumPy would, by the error state that they find.
+        self.guarded = bool(calls) and not any(node.regions for node in calls)
+        start = len(self.lines)
+        for position, step in enumerate(steps, first):
+            if step.kind == "kernel":
+                self._launch(step)
+            elif step.kind == "view":
+                self._view(step)
+            else:
+                self._call(step)
+            dead = [self.arrays[node] for node in self._last_uses.get(position, ())]
+            dead += [self.for_kernels[node] for node in self._last_uses.get(position, ()) if node in self.for_kernels]
+            if dead:
+                self.lines.append(f"del {', '.join(dead)}")
+        if self.guarded:
+            self.lines[start:] = [
+                "token = raise_on_flags()", "try:", *("    " + line for line in self.lines[start:]),
+                "except Exception as error:", "    raise replay(error) from None", "finally:", "    reset(token)",
+            ]  # fmt: skip
+        if any(step.kernel is not None for step in steps):
+            self.lines += ["if status:", "    report(status)"]
 
     # -- names ----------------------------------------------------------------------------------------------------
     def _name(self, node: Node) -> str:
@@ -226,6 +233,7 @@ class Program:
             f"{name} = settle({self.arrays[node]}, {dtype}, {self._shape(type.shape)}, {order})"
         )
 
+    @cached_property
     def _last_uses(self) -> dict[int, list[Node]]:
         outputs = set(self.schedule.graph.outputs)
         last: dict[Node, int] = {}
@@ -243,8 +251,13 @@ class Program:
         code, addresses = self.codes[step]
         assert step.kernel is not None
         for node in step.writes:
+            target = step.onto.get(node)
+            base = None if target is None else self.for_kernels.get(node.inputs[0], self.arrays[node.inputs[0]])
             self.arrays[node] = self._name(node)
-            self._allocate(node)
+            if target is None:
+                self._allocate(node)
+            else:
+                self.lines.append(f"{self.arrays[node]} = {base if target == 'base' else f'copy({base})'}")
         partial = ""
         for function in code.functions:
             items = self._items(function)

@@ -5,6 +5,7 @@ values: loop nests over an affine iteration space. Knows nothing of LLVM or of a
 """
 
 from tcompile.backends.schedule.kernel import Access, Axis, Buffer, Kernel, Store, Value
-from tcompile.backends.schedule.steps import Schedule, schedule
+from tcompile.backends.schedule.plan import Schedule
+from tcompile.backends.schedule.steps import schedule
 
 __all__ = ["Access", "Axis", "Buffer", "Kernel", "Schedule", "Store", "Value", "schedule"]

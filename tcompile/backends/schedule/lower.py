@@ -24,10 +24,11 @@ from tcompile.backends.schedule.kernel import (
     scale_distance,
     static_elements,
 )  # fmt: skip
-from tcompile.backends.schedule.maps import Affine, Map, broadcast, identity, map_key, through
+from tcompile.backends.schedule.maps import Affine, Map, broadcast, identity, map_key, through, through_path
 from tcompile.backends.schedule.parts import PARTS, Parts, machine_dtype
 from tcompile.graph import Node, Operand, ScalarType, Size, SymInt, TensorType
 from tcompile.graph.ops import OPS
+from tcompile.graph.ops.writing import part_of
 from tcompile.graph.sizes import hint, is_one, same, same_shape
 from tcompile.graph.types import DType
 
@@ -58,9 +59,8 @@ class Group:
             total = total * n
         return hint(total) > SERIAL_FULL
 
-    def row_map(self, node: Node) -> Map | None:
+    def row_map(self, type: TensorType) -> Map | None:
         """The map from this space to the axes of a value with one element a row; None where it does not fit."""
-        type = node.tensor
         if not self.reduced:
             return None
         kept = [i for i in range(len(self.shape)) if i not in self.reduced]
@@ -75,17 +75,31 @@ class Group:
     def map_of(self, node: Node) -> Map | None:
         """The map from this space to the axes of a member's value."""
         if OPS[node.op].kind == "reduction":
-            return self.row_map(node)
-        if same_shape(node.tensor.shape, self.shape):
-            return identity(len(self.shape))
-        return self.row_map(node)
+            return self.row_map(node.tensor)
+        type = computed_type(node)
+        return identity(len(self.shape)) if same_shape(type.shape, self.shape) else self.row_map(type)
 
     def fits(self, member: Node, map: Map) -> bool:
         """Whether reading ``member`` through ``map`` reads just the element computed at this point of the space."""
-        own = self.map_of(member)
+        own = None if replaces_part(member) else self.map_of(member)
         return own is not None and all(
             is_one(size) or a.key() == b.key() for size, a, b in zip(member.tensor.shape, own, map, strict=True)
         )
+
+
+def replaces_part(node: Node) -> bool:
+    """Whether a node is an ``assign`` to a part of its base: a kernel stores that part into the base's memory."""
+    return node.op == "assign" and bool(node.attrs["path"])
+
+
+def computed_type(node: Node) -> TensorType:
+    """The type of what a kernel computes for a node: of an ``assign``, the part that it replaces."""
+    return part_of(node) if replaces_part(node) else node.tensor
+
+
+def computed_from(node: Node) -> tuple[Node, ...]:
+    """The nodes whose elements a kernel reads to compute a node: of an ``assign``, not the base."""
+    return node.inputs[1:] if node.op == "assign" else node.inputs
 
 
 class NotAffine(Exception):
@@ -129,7 +143,8 @@ class Lowering:
             map = self.group.map_of(node)
             assert map is not None
             value = self._compute(node, map)
-        self.computed[node] = value
+        if not replaces_part(node):
+            self.computed[node] = value
         return value
 
     def read(self, operand: Operand, map: Map, dtype: DType) -> Value:
@@ -208,6 +223,9 @@ class Lowering:
             index = map[0].scaled(step, start)
             axes = frozenset(axis for axis, _ in index.terms)
             return self._add(Value("iota", (), dtype, axes, node, {"index": index}))
+        if node.op == "assign":
+            (item,) = computed_from(node)
+            return self.read(item, broadcast(map, item.tensor.shape, computed_type(node).shape), dtype)
         weak = operand_dtype(node)
         operands: list[Value | bool | int | float | complex] = []
         for operand in node.operands:
@@ -258,6 +276,8 @@ def lower(
         value = lowering.member(node)
         if node in outputs:
             map = group.map_of(node)
+            if replaces_part(node) and map is not None:
+                map = through_path(node, map)
             assert map is not None
             stores.append(Store(value, access_of(buffer(node), map, len(group.shape))))
     axes = [Axis(size, i in group.reduced) for i, size in enumerate(group.shape)]

@@ -7,12 +7,13 @@ flips and broadcasts cost nothing inside a kernel.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from tcompile.graph import Node, Size, SymInt
+from tcompile.graph import Node, Size, SymInt, TensorType
 from tcompile.graph.ops.movement import expand_key, normalise_index, slice_bounds
+from tcompile.graph.ops.writing import path_types
 from tcompile.graph.sizes import is_one, same
 
 
@@ -60,44 +61,57 @@ def broadcast(map: Map, source: Sequence[Size], target: Sequence[Size]) -> Map:
 
 def through(node: Node, map: Map) -> Map | None:
     """The map into the operand of the movement ``node``; None where it is not affine."""
-    source = node.inputs[0].tensor
+    return _step(node.op, node.attrs, node.inputs[0].tensor, node.tensor, map)
+
+
+def through_path(node: Node, map: Map) -> Map | None:
+    """The map into the whole of what ``assign`` gives, from one into the part that it replaces."""
+    path = node.attrs["path"]
+    types = path_types(node.inputs[0].tensor, path)
+    result: Map | None = map
+    for (op, attrs), source, target in reversed(list(zip(path, types, types[1:], strict=False))):
+        if result is not None:
+            result = _step(op, dict(attrs), source, target, result)
+    return result
+
+
+def _step(op: str, attrs: Mapping[str, Any], source: TensorType, target: TensorType, map: Map) -> Map | None:
     shape = source.shape
-    if node.op == "permute_dims":
+    if op == "permute_dims":
         result: list[Affine] = [ZERO] * source.ndim
-        for position, axis in enumerate(node.attrs["axes"]):
+        for position, axis in enumerate(attrs["axes"]):
             result[axis] = map[position]
         return tuple(result)
-    if node.op in ("real", "imag"):
+    if op in ("real", "imag"):
         return map
-    if node.op == "broadcast_to":
-        return broadcast(map, shape, node.tensor.shape)
-    if node.op == "expand_dims":
-        axis = node.attrs["axis"]
+    if op == "broadcast_to":
+        return broadcast(map, shape, target.shape)
+    if op == "expand_dims":
+        axis = attrs["axis"]
         return (*map[:axis], *map[axis + 1 :])
-    if node.op == "squeeze":
+    if op == "squeeze":
         kept = iter(map)
-        return tuple(ZERO if axis in node.attrs["axis"] else next(kept) for axis in range(source.ndim))
-    if node.op == "flip":
-        axes = node.attrs["axis"]
+        return tuple(ZERO if axis in attrs["axis"] else next(kept) for axis in range(source.ndim))
+    if op == "flip":
+        axes = attrs["axis"]
         axes = range(source.ndim) if axes is None else (axes,) if isinstance(axes, int) else axes
         return tuple(m.scaled(-1, shape[i] - 1) if i in axes else m for i, m in enumerate(map))
-    if node.op == "index":
-        return _index(node, map)
-    if node.op == "diagonal":
-        first, second, offset = (node.attrs[name] for name in ("axis1", "axis2", "offset"))
+    if op == "index":
+        return _index(attrs["key"], source, map)
+    if op == "diagonal":
+        first, second, offset = (attrs[name] for name in ("axis1", "axis2", "offset"))
         others = iter(map[:-1])
         along = {first: map[-1].scaled(1, max(-offset, 0)), second: map[-1].scaled(1, max(offset, 0))}
         return tuple(along[axis] if axis in along else next(others) for axis in range(source.ndim))
-    if node.op == "reshape":
-        return _reshape(shape, node.tensor.shape, map)
+    if op == "reshape":
+        return _reshape(shape, target.shape, map)
     return None
 
 
-def _index(node: Node, map: Map) -> Map:
-    source = node.inputs[0].tensor
+def _index(key: Sequence[Any], source: TensorType, map: Map) -> Map:
     result: list[Affine] = []
     out = iter(map)
-    for item in expand_key(node.attrs["key"], source.ndim):
+    for item in expand_key(key, source.ndim):
         if item is None:
             next(out)
             continue

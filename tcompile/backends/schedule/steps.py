@@ -14,49 +14,21 @@ step would then lead back into the group.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Literal
 
 from tcompile.backends.schedule.costs import STORE_ABOVE, cost_of
-from tcompile.backends.schedule.kernel import Buffer, Kernel, Value
-from tcompile.backends.schedule.lower import Group, NotAffine, lower
-from tcompile.backends.schedule.maps import Map, broadcast, identity, map_key, through
+from tcompile.backends.schedule.kernel import Buffer, Value
+from tcompile.backends.schedule.lower import Group, NotAffine, computed_from, computed_type, lower, replaces_part
+from tcompile.backends.schedule.maps import Map, broadcast, identity, map_key, through, through_path
+from tcompile.backends.schedule.placement import Separate, place
+from tcompile.backends.schedule.plan import Schedule, Step, in_order, leads_to
 from tcompile.graph import Graph, Node, TensorType
 from tcompile.graph.ops import OPS, k_order
+from tcompile.graph.ops.writing import part_of
 from tcompile.graph.sizes import UnprovableSizeError, hint, is_one, product, same_shape
 
 SMALL = 1 << 15  # elements below which unrelated work is fused just to save a launch
 MOST_MEMBERS = 24
 DEEPEST = 64  # operations in a row that one kernel computes without storing anything
-
-
-@dataclass(eq=False)
-class Step:
-    """One step: a ``kernel``, a library ``call`` of ``node``, or a ``view`` of another array (``node``, a
-    movement).
-    """
-
-    kind: Literal["kernel", "call", "view"]
-    node: Node | None = None
-    kernel: Kernel | None = None
-    group: Group | None = None
-    after: set[Step] = field(default_factory=set)
-    reads: list[Node] = field(default_factory=list)
-    writes: list[Node] = field(default_factory=list)
-
-
-@dataclass
-class Schedule:
-    """The steps in order, and the arrays: graph inputs, and what the steps write."""
-
-    graph: Graph
-    steps: list[Step]
-    buffers: dict[Node, Buffer]
-
-    @property
-    def kernels(self) -> list[Kernel]:
-        """The fused kernels, in order."""
-        return [step.kernel for step in self.steps if step.kernel is not None]
 
 
 def schedule(graph: Graph, supports: Callable[[Node], bool]) -> Schedule:
@@ -65,11 +37,14 @@ def schedule(graph: Graph, supports: Callable[[Node], bool]) -> Schedule:
     """
     stored: set[Node] = set()
     arrays: set[Node] = set()
+    alone: set[Node] = set()
     for _ in range(8):
-        planner = _Planner(graph, supports, stored, arrays)
+        planner = _Planner(graph, supports, stored, arrays, alone)
         try:
             planner.plan()
             return planner.finish()
+        except Separate as wish:
+            alone.update(wish.nodes)
         except NotAffine as refusal:
             arrays.add(refusal.node)
         except _StoreThese as wish:
@@ -87,7 +62,7 @@ class _StoreThese(Exception):
 
 class _Planner:
     def __init__(
-        self, graph: Graph, supports: Callable[[Node], bool], stored: set[Node], arrays: set[Node]
+        self, graph: Graph, supports: Callable[[Node], bool], stored: set[Node], arrays: set[Node], alone: set[Node]
     ) -> None:
         self.graph = graph
         self.final = False
@@ -103,10 +78,13 @@ class _Planner:
         self.buffers: dict[Node, Buffer] = {node: Buffer(node, node.name) for node in graph.inputs}
         self.extra = stored
         self.arrays = arrays
+        self.alone = alone
         self.memo: dict[tuple[object, ...], dict[tuple[object, ...], tuple[Node, Map]]] = {}
 
     def _kind(self, node: Node, supports: Callable[[Node], bool]) -> str:
         kind = OPS[node.op].kind
+        if node.op == "assign" and supports(node):
+            return _kind_of_assignment(node)
         if kind in ("opaque", "control"):
             return "opaque"
         if kind == "movement":
@@ -137,6 +115,10 @@ class _Planner:
                     self._need_array(operand)
             elif self.kind[node] == "reshape":
                 self._need_array(node)
+            elif self.kind[node] == "part":
+                self._need_array(node.inputs[0])
+        for node in self.alone & self.live:
+            self._need_array(node.inputs[1])
         self._cut_long_chains()
         self._store_what_many_places_read()
         last_call: Step | None = None
@@ -156,8 +138,8 @@ class _Planner:
                 self._place(
                     Step("view", node, after=self._steps_of([source]), reads=[source], writes=[node]), node
                 )
-            elif kind == "reduce" or node in self.stored:
-                self._assign(node)
+            elif kind in ("reduce", "part") or node in self.stored:
+                self._join(node)
         if not self.final:
             self._store_what_is_dear()
 
@@ -165,7 +147,7 @@ class _Planner:
         depth: dict[Node, int] = {}
         for node in self.graph.nodes:
             if node in self.live:
-                depth[node] = 1 + max((depth.get(o, 0) for o in node.inputs if not self.is_leaf(o)), default=0)
+                depth[node] = 1 + max((depth.get(o, 0) for o in computed_from(node) if not self.is_leaf(o)), default=0)
                 if depth[node] > DEEPEST and self.kind[node] == "map":
                     self.stored.add(node)
 
@@ -177,8 +159,8 @@ class _Planner:
         """
         places: dict[Node, set[tuple[object, ...]]] = {}
         for node in self.graph.nodes:
-            if node in self.live and self.kind[node] in ("map", "reduce"):
-                frame = node.inputs[0].tensor.ndim if self.kind[node] == "reduce" else node.tensor.ndim
+            if node in self.live and self.kind[node] in ("map", "part", "reduce"):
+                frame = node.inputs[0].tensor.ndim if self.kind[node] == "reduce" else computed_type(node).ndim
                 reads = self._operands(node, identity(frame))
                 while reads:
                     operand, map = reads.pop()
@@ -193,7 +175,7 @@ class _Planner:
             if node not in self.live or self.is_leaf(node):
                 continue
             own = cost_of(node) if self.kind[node] == "map" else 0.0
-            costs[node] = own + sum(costs.get(operand, 0.0) for operand in dict.fromkeys(node.inputs))
+            costs[node] = own + sum(costs.get(operand, 0.0) for operand in dict.fromkeys(computed_from(node)))
             if self.kind[node] == "map" and costs[node] * (len(places.get(node, ())) - 1) > STORE_ABOVE:
                 self.stored.add(node)
                 costs[node] = 0.0
@@ -210,7 +192,7 @@ class _Planner:
     def is_leaf(self, node: Node) -> bool:
         """Whether kernels read ``node`` from memory (or have it as a member)."""
         kind = self.kind[node]
-        return kind in ("input", "opaque", "reduce", "reshape") or node in self.stored or node in self.arrays
+        return kind in ("input", "opaque", "part", "reduce", "reshape") or node in self.stored or node in self.arrays
 
     def leaves(self, node: Node, map: Map) -> list[tuple[Node, Map]]:
         """What ``node``, read at ``map``, is computed from: leaves and the places where they are read."""
@@ -240,19 +222,21 @@ class _Planner:
             return [(node.inputs[0], inner)]
         if self.kind[node] == "reduce":
             return [(node.inputs[0], map)]
+        shape = computed_type(node).shape
         return [
-            (o, broadcast(map, o.type.shape, node.tensor.shape) if isinstance(o.type, TensorType) else ())
-            for o in node.inputs
+            (o, broadcast(map, o.type.shape, shape) if isinstance(o.type, TensorType) else ())
+            for o in computed_from(node)
         ]
 
-    def _assign(self, node: Node) -> None:
+    def _join(self, node: Node) -> None:
         """Puts a stored node or a reduction into a group."""
         reduce = self.kind[node] == "reduce"
         for step in reversed(self.groups):
             if self._joins(node, step, reduce):
                 break
         else:
-            step = Step("kernel", group=Group(node.tensor.shape), after=set())
+            type = computed_type(node)
+            step = Step("kernel", group=Group(type.shape), after=set(), alone=node in self.alone)
             group = step.group
             assert group is not None
             if reduce:
@@ -261,16 +245,17 @@ class _Planner:
                 group.shape, group.reduced = operand.shape, axis if isinstance(axis, tuple) else (axis,)
                 group.order = k_order([operand], operand.shape).order
             else:
-                group.order = node.tensor.layout.order
+                group.order = type.layout.order
             self.groups.append(step)
             self.steps.append(step)
         assert step.group is not None
         step.group.members.append(node)
         self.step_of[node] = step
         self.buffers[node] = Buffer(node, node.name)
-        for leaf, _ in self._leaves_in(node, step.group):
-            if leaf in self.step_of and self.step_of[leaf] is not step:
-                step.after.add(self.step_of[leaf])
+        waits = [leaf for leaf, _ in self._leaves_in(node, step.group)]
+        if replaces_part(node):
+            waits.append(node.inputs[0])
+        step.after |= {other for other in self._steps_of(waits) if other is not step}
 
     def _leaves_in(self, node: Node, group: Group) -> list[tuple[Node, Map]]:
         if self.kind[node] == "reduce":
@@ -282,8 +267,9 @@ class _Planner:
     def _joins(self, node: Node, step: Step, reduce: bool) -> bool:
         group = step.group
         assert group is not None
-        if len(group.members) >= MOST_MEMBERS:
+        if len(group.members) >= MOST_MEMBERS or step.alone or node in self.alone:
             return False
+        type = computed_type(node)
         row_level = False
         trial = Group(group.shape, group.reduced, group.members, group.order)
         if reduce:
@@ -296,13 +282,16 @@ class _Planner:
                     return False
                 trial.reduced = reduced
                 trial.order = k_order([node.inputs[0].tensor], group.shape).order
-        elif same_shape(node.tensor.shape, group.shape):
-            order = [a for a in node.tensor.layout.order if not is_one(group.shape[a])]
+        elif same_shape(type.shape, group.shape):
+            order = [a for a in type.layout.order if not is_one(group.shape[a])]
             if not group.reduced and order != [a for a in group.order if not is_one(group.shape[a])]:
                 return False
-        elif group.row_map(node) is not None:
+        elif group.row_map(type) is not None:
             row_level = True
         else:
+            return False
+        base = self.step_of.get(node.inputs[0]) if replaces_part(node) else None
+        if base is not None and (base is step or leads_to(base, step)):
             return False
         leaves = self._leaves_in(node, trial)
         related = False
@@ -315,7 +304,7 @@ class _Planner:
                     return False
                 if trial.is_full and not row_level and self._row_level(leaf, trial):
                     return False
-            elif leaf in self.step_of and _leads_to(self.step_of[leaf], step):
+            elif leaf in self.step_of and leads_to(self.step_of[leaf], step):
                 return False
         if row_level and not any(leaf in group.members for leaf, _ in leaves):
             return False
@@ -339,7 +328,7 @@ class _Planner:
                 costs[node] = 0.0
                 if not self.is_leaf(node):
                     own = cost_of(node) if self.kind[node] == "map" else 0.0
-                    costs[node] = own + sum(cost(o) for o in dict.fromkeys(node.inputs))
+                    costs[node] = own + sum(cost(o) for o in dict.fromkeys(computed_from(node)))
             return costs[node]
 
         for step in self.groups:
@@ -357,11 +346,11 @@ class _Planner:
                     if len(where[node]) > 1 or (points >= 2 * size > 2 and self._varies_inside(node, step)):
                         wish.add(node)
                         return
-                for operand in node.inputs:
+                for operand in computed_from(node):
                     visit(operand, points, step, visited)
 
             for member in step.group.members:
-                for operand in member.inputs:
+                for operand in computed_from(member):
                     visit(operand, points, step, visited)
         if wish:
             raise _StoreThese(wish)
@@ -375,8 +364,7 @@ class _Planner:
 
     # -- the result -----------------------------------------------------------------------------------------------
     def finish(self) -> Schedule:
-        """Orders the steps and lowers the groups."""
-        ordered = _in_order(self.steps)
+        """Lowers the groups, decides what is written where, and orders the steps."""
         outside: set[Node] = set(_roots(self.graph))
         for step in self.steps:
             if step.group is None:
@@ -388,8 +376,10 @@ class _Planner:
                     for leaf, _ in self._leaves_in(member, step.group)
                     if self.step_of.get(leaf) is not step
                 )
+                if replaces_part(member):
+                    outside.update((member, member.inputs[0]))
         number = 0
-        for step in ordered:
+        for step in in_order(self.steps):
             if step.group is None:
                 continue
             members = step.group.members
@@ -400,9 +390,25 @@ class _Planner:
             step.reads = [
                 b.node for b in step.kernel.buffers if b.node not in members and b.node not in outputs
             ]
+            step.reads += [n.inputs[0] for n in outputs if replaces_part(n) and n.inputs[0] not in step.reads]
             step.writes = outputs
-        kept = [step for step in ordered if step.group is None or step.writes]
-        return Schedule(self.graph, kept, self.buffers)
+        kept = [step for step in self.steps if step.group is None or step.writes]
+        late, rewritten = place(self.graph, kept, set(self.alone), self.final)
+        first = in_order([step for step in kept if step not in late])
+        last = [step for step in in_order(kept) if step in late]
+        return Schedule(self.graph, first + last, self.buffers, len(first), rewritten)
+
+
+def _kind_of_assignment(node: Node) -> str:
+    """How an ``assign`` that kernels could do is done: all of it computed, a part stored, or by the library."""
+    try:
+        if not node.attrs["path"]:
+            return "map"
+        if any(op in ("real", "imag") for op, _ in node.attrs["path"]):
+            return "opaque"
+        return "opaque" if through_path(node, identity(part_of(node).ndim)) is None else "part"
+    except UnprovableSizeError:
+        return "opaque"
 
 
 def _summary(group: Group, members: list[Node]) -> list[str]:
@@ -435,39 +441,6 @@ def _live(graph: Graph) -> set[Node]:
             live.add(node)
             stack.extend(node.inputs)
     return live
-
-
-def _leads_to(step: Step, goal: Step) -> bool:
-    """Whether ``step`` has to run after ``goal`` (or is it only where a path leaves and comes back)."""
-    if step is goal:
-        return False
-    seen: set[Step] = set()
-    stack = [step]
-    while stack:
-        current = stack.pop()
-        if current is goal:
-            return True
-        if current not in seen:
-            seen.add(current)
-            stack.extend(current.after)
-    return False
-
-
-def _in_order(steps: list[Step]) -> list[Step]:
-    """The steps, each after those it depends on, otherwise in the order in which they were made."""
-    ordered: dict[Step, None] = {}
-
-    def place(step: Step) -> None:
-        if step in ordered:
-            return
-        for other in steps:
-            if other in step.after:
-                place(other)
-        ordered[step] = None
-
-    for step in steps:
-        place(step)
-    return list(ordered)
 
 
 __all__ = ["Schedule", "Step", "Value", "schedule"]

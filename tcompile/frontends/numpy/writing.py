@@ -17,7 +17,7 @@ from tcompile.errors import GraphError
 from tcompile.frontends.base import Builder, CannotCapture, Check, Traced, TracedNumber
 from tcompile.frontends.numpy.indexing import arrangement, getitem, items_of, spread
 from tcompile.frontends.numpy.registry import function, method, refuse_unless
-from tcompile.frontends.numpy.values import Weak, as_ndarray, broadcast, cast, constant, is_weak, nested, strong
+from tcompile.frontends.numpy.values import Weak, broadcast, cast, constant, is_weak, nested, strong
 from tcompile.graph import Node, TensorType
 from tcompile.graph.ops import broadcast_shapes
 from tcompile.graph.sizes import SymInt
@@ -104,7 +104,7 @@ def written(b: Builder, value: Any, dtype: DType, casting: str) -> Traced:
     elif isinstance(value, list | tuple):
         value = nested(b, value)
     if isinstance(value, Traced):
-        item = as_ndarray(b, value)
+        item = Traced(value.node)
         if not np.can_cast(item.type.dtype, dtype, casting):  # type: ignore[arg-type]
             raise CannotCapture("operation-raises", f"{item.type.dtype} is not cast to {dtype}")
         if item.type.dtype.kind == "c" and dtype.kind not in "cb":

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tcompile.errors import GraphError
+from tcompile.graph.graph import Node
 from tcompile.graph.ops.movement import shows_operand
 from tcompile.graph.ops.table import OPS, Op, broadcast_shapes, define
 from tcompile.graph.types import TensorType
@@ -32,6 +33,11 @@ def path_types(base: TensorType, path: Path) -> list[TensorType]:
         if not shows_operand(op, types[-2], types[-1]):
             raise GraphError(f"assign: {op} of {types[-2]} may be a copy")
     return types
+
+
+def part_of(node: Node) -> TensorType:
+    """The type of the elements that an ``assign`` node replaces."""
+    return path_types(node.inputs[0].tensor, node.attrs["path"])[-1]
 
 
 def _assign_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
@@ -57,4 +63,4 @@ def _assign(base: Any, value: Any, path: Path) -> Any:
 
 define(Op("assign", "opaque", 2, _assign_rule, _assign, "``base`` with the elements that ``path`` shows replaced"))
 
-__all__ = ["Path", "path_types"]
+__all__ = ["Path", "part_of", "path_types"]

@@ -1,0 +1,175 @@
+"""Where assignments are stored: into the memory of their base, or into a copy of it.
+
+Enters: the steps of a schedule, lowered. Leaves: for each ``assign`` its place, new waits between steps, and the steps
+that write arrays of the caller. Exists because the graph is pure: an array that is written is another value there, and
+whether the two can lie in one place depends on who still reads the first.
+
+An array of the caller is written only when nothing can go wrong any more. Once it is written, plain Python could not
+take over (to warn, or to raise) unless it writes the same elements again before it reads any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tcompile.backends.schedule.kernel import Store, same_distance
+from tcompile.backends.schedule.lower import replaces_part
+from tcompile.backends.schedule.plan import Step, leads_to
+from tcompile.graph import Graph, Node
+from tcompile.graph.ops import OPS
+from tcompile.graph.signals import may_signal
+
+
+class Separate(Exception):
+    """The values of these assignments have to be stored first: computing them reads what is written, or may signal."""
+
+    def __init__(self, nodes: set[Node]) -> None:
+        super().__init__("values that are stored before they are assigned")
+        self.nodes = nodes
+
+
+def place(graph: Graph, steps: Sequence[Step], alone: set[Node], final: bool) -> tuple[set[Step], bool]:
+    """Decides where each assignment goes.
+
+    Returns the steps that write arrays of the caller or come after one that does, and whether plain Python would write
+    the same elements again. ``alone`` are the assignments that already have a kernel of their own. Raises Separate
+    where others should have one, unless this is the ``final`` try.
+    """
+    return _Placement(graph, steps, alone, final).run()
+
+
+class _Placement:
+    def __init__(self, graph: Graph, steps: Sequence[Step], alone: set[Node], final: bool) -> None:
+        self.graph = graph
+        self.steps = steps
+        self.alone = alone
+        self.final = final
+        self.step_of = {node: step for step in steps for node in step.writes}
+        self._shown: dict[Node, frozenset[Node]] = {}
+        self.ends = self._memories(graph.outputs)
+        self.chains: list[list[Node]] = []
+
+    def run(self) -> tuple[set[Step], bool]:
+        for output, number in self.graph.updates.items():
+            chain = self._chain(self.graph.outputs[output], self.graph.inputs[number])
+            if chain and self._update(chain):
+                self.chains.append(chain)
+        given = {node for chain in self.chains for node in chain}
+        for step in self.steps:
+            for node in step.writes:
+                if step.kernel is not None and replaces_part(node):
+                    base = node.inputs[0]
+                    kept = node in given or (self._own(base) and self._fits(node, step))
+                    step.onto[node] = "base" if kept else "copy"
+                elif node in given:
+                    step.onto[node] = "base"
+        late = self._late(self.chains)
+        return set(late), any(map(_signals, late))
+
+    def _chain(self, last: Node, base: Node) -> list[Node]:
+        """The assignments that lead from an input to what it is updated to, first one first; none if others do."""
+        chain = []
+        node = last
+        while node is not base:
+            if node.op != "assign" or node not in self.step_of or self.step_of[node].kernel is None:
+                return []
+            chain.append(node)
+            node = node.inputs[0]
+        return chain[::-1]
+
+    def _late(self, chains: Sequence[Sequence[Node]]) -> list[Step]:
+        """The steps that write arrays of the caller, and those that have to wait for one that does."""
+        writers = {self.step_of[node] for chain in chains for node in chain}
+        return [step for step in self.steps if step in writers or any(leads_to(step, w) for w in writers)]
+
+    def _update(self, chain: list[Node]) -> bool:
+        """Whether assignments can go to the caller's array itself."""
+        before = {step: set(step.after) for step in self.steps}
+        allowed = not self._memories(chain[:-1]) & self.ends
+        allowed = allowed and all(self._fits(node, self.step_of[node]) for node in chain)
+        chains = [*self.chains, chain]
+        late = self._late(chains)
+        if allowed and any(map(_signals, late)) and not all(map(self._is_written_first, chains)):
+            writers = {self.step_of[node] for node in chain}
+            wish = {node for node in chain if _signals(self.step_of[node])} - self.alone
+            if wish and not self.final and not any(_signals(step) for step in late if step not in writers):
+                raise Separate(wish)
+            allowed = False
+        if not allowed:
+            for step, after in before.items():
+                step.after = after
+        return allowed
+
+    def _is_written_first(self, chain: Sequence[Node]) -> bool:
+        """Whether nothing reads the caller's array before all of the assignments are done."""
+        held = {chain[0].inputs[0], *chain[:-1]}
+        return not any(step.kind != "view" and self._read_by(step) & held for step in self.steps)
+
+    def _own(self, base: Node) -> bool:
+        """Whether a kernel has made the array, and no result of the graph is a view of it."""
+        step = self.step_of.get(base)
+        return step is not None and step.kernel is not None and base not in self.ends
+
+    def _fits(self, node: Node, step: Step) -> bool:
+        """Whether all that reads the base's old elements can do so before they are overwritten. Adds the waits.
+
+        Raises Separate where the kernel itself reads others than it writes.
+        """
+        base = node.inputs[0]
+        assert step.kernel is not None
+        (store,) = (s for s in step.kernel.stores if s.access.buffer.node is node)
+        if not self._reads_in_place(step, base, store):
+            if node not in self.alone and not self.final:
+                raise Separate({node})
+            return False
+        readers = [other for other in self.steps if other is not step and base in self._memories(other.reads)]
+        if any(leads_to(other, step) for other in readers):
+            return False
+        step.after.update(readers)
+        return True
+
+    def _reads_in_place(self, step: Step, base: Node, store: Store) -> bool:
+        """Whether a kernel reads of the base only the element that it is about to replace."""
+        assert step.kernel is not None
+        for value in step.kernel.values:
+            access = value.access
+            if access is None or base not in self._memories([access.buffer.node]):
+                continue
+            if access.buffer.node is not base or step.kernel.reduced:
+                return False
+            pairs = zip((*access.steps, access.offset), (*store.access.steps, store.access.offset), strict=True)
+            if not all(same_distance(one, two) for one, two in pairs):
+                return False
+        return True
+
+    def _read_by(self, step: Step) -> frozenset[Node]:
+        """The memories of which a step reads elements; that an assignment leaves some as they are is no reading."""
+        if step.kernel is None:
+            return self._memories(step.reads)
+        return self._memories([value.access.buffer.node for value in step.kernel.values if value.access is not None])
+
+    def _memories(self, nodes: Sequence[Node]) -> frozenset[Node]:
+        """The nodes whose memory any of these may show."""
+        return frozenset().union(*map(self._memory, nodes))
+
+    def _memory(self, node: Node) -> frozenset[Node]:
+        found = self._shown.get(node)
+        if found is None:
+            kind = "input" if node.op == "input" else OPS[node.op].kind
+            found = frozenset() if kind == "movement" else frozenset((node,))
+            if kind in ("movement", "control") or node.op in ("call", "python_call"):
+                found |= self._memories(node.inputs)
+            self._shown[node] = found
+        return found
+
+
+def _signals(step: Step) -> bool:
+    """Whether a step may turn out to need plain Python."""
+    if step.kernel is None:
+        return step.kind == "call"
+    computed = {v.node for v in step.kernel.values if v.node is not None and v.op not in ("load", "number")}
+    return any(may_signal(node) for node in computed)
+
+
+
+__all__ = ["Separate", "place"]

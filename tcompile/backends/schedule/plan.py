@@ -1,0 +1,89 @@
+"""What a schedule is: steps in order, and which of them have to wait for which.
+
+Enters: nothing; these are the records that ``steps`` fills in. Leaves: ``Step`` and ``Schedule``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from tcompile.backends.schedule.kernel import Buffer, Kernel
+from tcompile.backends.schedule.lower import Group
+from tcompile.graph import Graph, Node
+
+Target: TypeAlias = Literal["base", "copy"]
+
+
+@dataclass(eq=False)
+class Step:
+    """One step: a ``kernel``, a library ``call`` of ``node``, or a ``view`` of another array (``node``, a
+    movement).
+
+    ``onto`` says where an ``assign`` node goes: into the memory of its base, or of a copy. No other node joins a kernel
+    that runs ``alone``.
+    """
+
+    kind: Literal["kernel", "call", "view"]
+    node: Node | None = None
+    kernel: Kernel | None = None
+    group: Group | None = None
+    after: set[Step] = field(default_factory=set)
+    reads: list[Node] = field(default_factory=list)
+    writes: list[Node] = field(default_factory=list)
+    onto: dict[Node, Target] = field(default_factory=dict)
+    alone: bool = False
+
+
+@dataclass
+class Schedule:
+    """The steps in order, and the arrays: graph inputs, and what the steps write.
+
+    From step number ``last`` on, arrays of the caller are written: nothing may be found out any more for which these
+    would have to be as they were. Where ``rewritten`` holds, plain Python writes the same elements again before it
+    reads them, so that it may still take over as long as it runs to the end.
+    """
+
+    graph: Graph
+    steps: list[Step]
+    buffers: dict[Node, Buffer]
+    last: int
+    rewritten: bool = False
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        """The fused kernels, in order."""
+        return [step.kernel for step in self.steps if step.kernel is not None]
+
+
+def leads_to(step: Step, goal: Step) -> bool:
+    """Whether ``step`` has to run after ``goal`` (or is it only where a path leaves and comes back)."""
+    if step is goal:
+        return False
+    seen: set[Step] = set()
+    stack = [step]
+    while stack:
+        current = stack.pop()
+        if current is goal:
+            return True
+        if current not in seen:
+            seen.add(current)
+            stack.extend(current.after)
+    return False
+
+
+def in_order(steps: list[Step]) -> list[Step]:
+    """The steps, each after those it depends on, otherwise in the order in which they were made."""
+    ordered: dict[Step, None] = {}
+
+    def place(step: Step) -> None:
+        if step in ordered:
+            return
+        for other in steps:
+            if other in step.after:
+                place(other)
+        ordered[step] = None
+
+    for step in steps:
+        place(step)
+    return list(ordered)
