@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from tcompile.backends.schedule.kernel import Store, same_distance
 from tcompile.backends.schedule.lower import replaces_part
-from tcompile.backends.schedule.plan import Step, leads_to
+from tcompile.backends.schedule.plan import Step, in_order, leads_to
 from tcompile.graph import Graph, Node
 from tcompile.graph.ops import OPS
 from tcompile.graph.signals import may_signal
@@ -48,6 +48,7 @@ class _Placement:
         self._shown: dict[Node, frozenset[Node]] = {}
         self.ends = self._memories(graph.outputs)
         self.chains: list[list[Node]] = []
+        self.wish: set[Node] = set()
 
     def run(self) -> tuple[set[Step], bool]:
         for output, number in self.graph.updates.items():
@@ -63,6 +64,8 @@ class _Placement:
                     step.onto[node] = "base" if kept else "copy"
                 elif node in given:
                     step.onto[node] = "base"
+        if self.wish and not self.final:
+            raise Separate(self.wish)
         late = self._late(self.chains)
         return set(late), any(map(_signals, late))
 
@@ -79,8 +82,11 @@ class _Placement:
 
     def _late(self, chains: Sequence[Sequence[Node]]) -> list[Step]:
         """The steps that write arrays of the caller, and those that have to wait for one that does."""
-        writers = {self.step_of[node] for chain in chains for node in chain}
-        return [step for step in self.steps if step in writers or any(leads_to(step, w) for w in writers)]
+        found = dict.fromkeys(self.step_of[node] for chain in chains for node in chain)
+        for step in in_order(self.steps) if found else ():
+            if not found.keys().isdisjoint(step.after):
+                found[step] = None
+        return list(found)
 
     def _update(self, chain: list[Node]) -> bool:
         """Whether assignments can go to the caller's array itself."""
@@ -92,8 +98,8 @@ class _Placement:
         if allowed and any(map(_signals, late)) and not all(map(self._is_written_first, chains)):
             writers = {self.step_of[node] for node in chain}
             wish = {node for node in chain if _signals(self.step_of[node])} - self.alone
-            if wish and not self.final and not any(_signals(step) for step in late if step not in writers):
-                raise Separate(wish)
+            if not any(_signals(step) for step in late if step not in writers):
+                self.wish |= wish
             allowed = False
         if not allowed:
             for step, after in before.items():
@@ -111,16 +117,12 @@ class _Placement:
         return step is not None and step.kernel is not None and base not in self.ends
 
     def _fits(self, node: Node, step: Step) -> bool:
-        """Whether all that reads the base's old elements can do so before they are overwritten. Adds the waits.
-
-        Raises Separate where the kernel itself reads others than it writes.
-        """
+        """Whether all that reads the base's old elements can do so before they are overwritten. Adds the waits."""
         base = node.inputs[0]
         assert step.kernel is not None
         (store,) = (s for s in step.kernel.stores if s.access.buffer.node is node)
         if not self._reads_in_place(step, base, store):
-            if node not in self.alone and not self.final:
-                raise Separate({node})
+            self.wish |= {node} - self.alone
             return False
         readers = [other for other in self.steps if other is not step and base in self._memories(other.reads)]
         if any(leads_to(other, step) for other in readers):

@@ -5,6 +5,7 @@ Enters: nothing; these are the records that ``steps`` fills in. Leaves: ``Step``
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -72,16 +73,16 @@ def leads_to(step: Step, goal: Step) -> bool:
     return False
 
 
-def in_order(steps: list[Step]) -> list[Step]:
+def in_order(steps: Sequence[Step]) -> list[Step]:
     """The steps, each after those it depends on, otherwise in the order in which they were made."""
+    numbers = {step: number for number, step in enumerate(steps)}
     ordered: dict[Step, None] = {}
 
     def place(step: Step) -> None:
         if step in ordered:
             return
-        for other in steps:
-            if other in step.after:
-                place(other)
+        for other in sorted((s for s in step.after if s in numbers), key=numbers.__getitem__):
+            place(other)
         ordered[step] = None
 
     for step in steps:

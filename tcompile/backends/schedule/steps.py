@@ -38,8 +38,8 @@ def schedule(graph: Graph, supports: Callable[[Node], bool]) -> Schedule:
     stored: set[Node] = set()
     arrays: set[Node] = set()
     alone: set[Node] = set()
-    for _ in range(8):
-        planner = _Planner(graph, supports, stored, arrays, alone)
+    for tries in range(9):
+        planner = _Planner(graph, supports, stored, arrays, alone, final=tries == 8)
         try:
             planner.plan()
             return planner.finish()
@@ -49,9 +49,7 @@ def schedule(graph: Graph, supports: Callable[[Node], bool]) -> Schedule:
             arrays.add(refusal.node)
         except _StoreThese as wish:
             stored.update(wish.nodes)
-    planner.final = True
-    planner.plan()
-    return planner.finish()
+    raise AssertionError("the last try takes what there is")
 
 
 class _StoreThese(Exception):
@@ -62,10 +60,11 @@ class _StoreThese(Exception):
 
 class _Planner:
     def __init__(
-        self, graph: Graph, supports: Callable[[Node], bool], stored: set[Node], arrays: set[Node], alone: set[Node]
-    ) -> None:
+        self, graph: Graph, supports: Callable[[Node], bool], stored: set[Node], arrays: set[Node], alone: set[Node],
+        final: bool,
+    ) -> None:  # fmt: skip
         self.graph = graph
-        self.final = False
+        self.final = final
         self.live = _live(graph)
         self.kind: dict[Node, str] = dict.fromkeys(graph.inputs, "input")
         for node in graph.nodes:
