@@ -118,11 +118,11 @@ def compile_graph(
 def supports(node: Node) -> bool:
     """Whether kernels can compute this pointwise, creation or reduction node."""
     kind = OPS[node.op].kind
-    if node.op == "assign":
-        return node.tensor.dtype.name in SUPPORTED
     types = [o.type for o in (*node.inputs, node)]
     if any(isinstance(t, TensorType) and t.dtype == FLOAT16 for t in types) and not native.has_half():
         return False
+    if node.op == "assign":
+        return node.tensor.dtype.name in SUPPORTED
     if kind == "reduction":
         return reductions.supports(node)
     if kind == "pointwise":
