@@ -39,7 +39,8 @@ _ROWS = [
     Reason(
         "data-dependent-shape", "A result's shape depends on an array's values",
         "How large the result is, is known only when the graph runs: {detail}.",
-        ("np.where(mask, value, other) keeps the shape.",),
+        ("Elements under a mask are captured where they are reduced, or go back to places under the same mask.",
+         "np.where(mask, value, other) keeps the shape."),
     ),
     Reason(
         "array-conversion", "An array and Python objects are turned into each other",
@@ -115,9 +116,9 @@ _ROWS = [
         ("Ask for shapes, keys and types with `if` before the operation.",),
     ),
     Reason(
-        "advanced-indexing", "Indexing with arrays or lists",
-        "Elements are picked by a list or an array: {detail}.",
-        ("Slices are captured, and np.where(mask, value, other) keeps the shape.",),
+        "advanced-indexing", "Indexing with booleans beside other indices",
+        "Elements are picked by {detail}.",
+        ("A mask is captured as the first index: x.T[mask] in place of x[:, mask].",),
     ),
     Reason(
         "undefined-contents", "An array with undefined contents",

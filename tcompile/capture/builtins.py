@@ -37,6 +37,7 @@ from tcompile.capture.values.container import (
 )
 from tcompile.capture.values.object import ObjectValue
 from tcompile.capture.values.scalar import ScalarValue, negative, read
+from tcompile.capture.values.selected import SelectedValue
 from tcompile.capture.values.sets import SetValue, collection
 from tcompile.frontends.base import CannotCapture
 
@@ -374,8 +375,8 @@ def _sorted(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> 
 @handles(abs)
 def _abs(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     (value,) = args
-    if isinstance(value, ArrayValue):
-        return tx.from_frontend(value.frontend.unary(tx.builder, "abs", value.traced), value)
+    if isinstance(value, ArrayValue | SelectedValue):
+        return tx.from_frontend(value.frontend.unary(tx.builder, "abs", value.export(tx)), value)
     if isinstance(value, IntegerValue):
         return integer(value.size if value.size >= 0 else -value.size)
     if isinstance(value, FloatValue):

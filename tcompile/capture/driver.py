@@ -120,25 +120,27 @@ class _Attempts:
         assert broke is not None  # capture is told to stop only because of a break
         if broke.reason.id in ("unknown-function", "raises") and frame.goes_on():
             broke = GraphBreak("frame-step", broke.detail, broke.stack)
-        return self._end(tx, frame, broke), broke
+        return self._end(tx, frame, broke)
 
-    def _end(self, tx: Capture, frame: RootFrame, broke: GraphBreak) -> Outcome | int:
+    def _end(self, tx: Capture, frame: RootFrame, broke: GraphBreak) -> tuple[Outcome | int, GraphBreak]:
         """The outcome of a stretch that ends here, or the step (-1: none) before which capture is to stop instead."""
         host = self.host()
         if host is None:
-            return -1
+            return -1, broke
         if frame.offset not in host.targets:
             starts, steps = frame.decoded.starts, range(frame.step - 1, 0, -1)
-            return next((step for step in steps if starts[frame.trail[step]] in host.targets), -1)
+            return next((step for step in steps if starts[frame.trail[step]] in host.targets), -1), broke
         try:
-            return Outcome(finish_at(tx, frame, host.analysis.points[frame.offset], self.start.arity), broke)
+            return Outcome(finish_at(tx, frame, host.analysis.points[frame.offset], self.start.arity), broke), broke
         except Unrebuildable as lost:
-            return min(lost.born, frame.step - 1)
+            return min(lost.born, frame.step - 1), _graph_break(tx, lost) if lost.where else broke
         except CannotCapture:
-            return frame.step - 1
+            return frame.step - 1, broke
 
 
 def _graph_break(tx: Capture, error: CannotCapture | RecursionError) -> GraphBreak:
+    if isinstance(error, Unrebuildable) and error.where:
+        return GraphBreak(error.reason, error.detail, error.where, tx.break_is_error)
     if isinstance(error, CannotCapture):
         return GraphBreak(error.reason, error.detail, tx.user_stack(), tx.break_is_error)
     return GraphBreak("recursion", "Python's own limit was reached.", tx.user_stack()[:1], tx.break_is_error)

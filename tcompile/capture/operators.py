@@ -33,6 +33,7 @@ from tcompile.capture.values.container import (
 )
 from tcompile.capture.values.object import ObjectValue, OpaqueValue
 from tcompile.capture.values.scalar import ScalarValue
+from tcompile.capture.values.selected import SelectedValue
 from tcompile.capture.values.sets import SetValue, combine
 from tcompile.frontends.base import CannotCapture
 
@@ -67,6 +68,11 @@ def binary(tx: Capture, sign: str, left: Value, right: Value) -> Value:
         if found is None:
             raise CannotCapture("operation-raises", f"unsupported operands for {sign}")
         return found
+    if isinstance(left, SelectedValue) or isinstance(right, SelectedValue):
+        array_like = left if isinstance(left, SelectedValue) else right
+        assert isinstance(array_like, SelectedValue)
+        found = array_like.frontend.binary(tx.builder, sign, left.export(tx), right.export(tx))
+        return tx.from_frontend(found, array_like)
     if isinstance(left, ArrayValue) or isinstance(right, ArrayValue):
         array = left if isinstance(left, ArrayValue) else right
         assert isinstance(array, ArrayValue)
@@ -324,8 +330,8 @@ def ordered(tx: Capture, values: Sequence[Value], key: Value | None, reverse: Va
 
 def unary(tx: Capture, sign: str, value: Value) -> Value:
     """``sign value`` for - + ~."""
-    if isinstance(value, ArrayValue):
-        return tx.from_frontend(value.frontend.unary(tx.builder, sign, value.traced), value)
+    if isinstance(value, ArrayValue | SelectedValue):
+        return tx.from_frontend(value.frontend.unary(tx.builder, sign, value.export(tx)), value)
     if isinstance(value, ScalarValue):
         return scalar.negative(tx, sign, value)
     if isinstance(value, IntegerValue):

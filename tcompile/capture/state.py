@@ -35,8 +35,9 @@ from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import DictValue, SequenceValue, constant_of
 from tcompile.capture.values.memory import Memory, is_fresh, origin
 from tcompile.capture.values.object import ObjectValue
+from tcompile.capture.values.selected import SelectedValue
 from tcompile.capture.values.sets import SetValue
-from tcompile.frontends.base import Builder, CannotCapture, Frontend, Traced, TracedNumber
+from tcompile.frontends.base import Builder, CannotCapture, Frontend, Selected, Traced, TracedNumber
 from tcompile.graph import Graph, Node, ScalarType, SymInt, TensorType
 from tcompile.graph.sizes import SizeGuard
 from tcompile.observe.events import UserLine
@@ -404,6 +405,8 @@ class Capture:
             if known is not None and known[0] is result:
                 return known[1]
             return self.new_array(result, owner.frontend if isinstance(owner, ArrayValue) else self.frontends[0])
+        if isinstance(result, Selected):
+            return SelectedValue(self, result, self.frontends[0])
         if isinstance(result, SymInt):
             return IntegerValue(result)
         if isinstance(result, tuple | list):

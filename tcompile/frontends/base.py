@@ -43,6 +43,19 @@ class Traced:
         return self.node.tensor
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Selected:
+    """The elements of an array where a mask holds, one after the other: an array whose size is not known.
+
+    ``whole`` has them in their places, and anything in the others: ``outside``, where that is one number that is known.
+    The axes of ``mask`` are the first ones of ``whole``.
+    """
+
+    whole: Node
+    mask: Node
+    outside: Any = None
+
+
 @dataclass(frozen=True, slots=True)
 class TracedNumber:
     """A Python float known at run time only, weakly typed: an input node of ``ScalarType('float')``.
@@ -136,25 +149,30 @@ class Frontend(Protocol):
     def call(self, b: Builder, function: object, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """The meaning of calling a function that ``knows`` accepts."""
 
-    def method(self, b: Builder, x: Traced, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def method(
+        self, b: Builder, x: Traced | Selected, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
         """The meaning of ``x.name(*args, **kwargs)``."""
 
-    def attribute(self, b: Builder, x: Traced, name: str) -> Any:
+    def attribute(self, b: Builder, x: Traced | Selected, name: str) -> Any:
         """The meaning of ``x.name`` for data attributes (``shape``, ``T``, ``dtype``); methods are ``has_method``."""
 
-    def has_method(self, x: Traced, name: str) -> bool:
+    def has_method(self, x: Traced | Selected, name: str) -> bool:
         """Whether ``name`` is a method of such values."""
+
+    def count(self, b: Builder, x: Selected) -> Traced:
+        """How many elements a mask selects, as a scalar of the library."""
 
     def binary(self, b: Builder, sign: str, left: Any, right: Any) -> Any:
         """``left sign right`` for the signs + - * / // % ** @ & | ^ << >> < <= == != > >= ; one side is traced."""
 
-    def inplace(self, b: Builder, sign: str, left: Traced, right: Any) -> Traced:
+    def inplace(self, b: Builder, sign: str, left: Traced | Selected, right: Any) -> Any:
         """The new contents of ``left`` after ``left sign= right`` (of the dtype and shape of ``left``)."""
 
-    def unary(self, b: Builder, sign: str, x: Traced) -> Any:
+    def unary(self, b: Builder, sign: str, x: Traced | Selected) -> Any:
         """``sign x`` for the signs + - ~."""
 
-    def getitem(self, b: Builder, x: Traced, key: Any) -> Any:
+    def getitem(self, b: Builder, x: Traced | Selected, key: Any) -> Any:
         """``x[key]``."""
 
     def setitem(self, b: Builder, x: Traced, key: Any, value: Any) -> None:

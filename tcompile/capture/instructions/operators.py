@@ -16,6 +16,7 @@ from tcompile.capture.values.base import Value
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import DictValue, SequenceValue
 from tcompile.capture.values.object import ObjectValue
+from tcompile.capture.values.selected import SelectedValue
 from tcompile.capture.values.sets import SetValue, collection
 from tcompile.frontends.base import CannotCapture
 
@@ -34,7 +35,7 @@ def _binary_op(f: Frame, i: dis.Instruction) -> None:
 
 
 def _inplace(f: Frame, sign: str, left: Value, right: Value) -> Value:
-    if isinstance(left, ArrayValue):
+    if isinstance(left, ArrayValue | SelectedValue):
         return left.update(f.tx, sign, right)
     if isinstance(left, SequenceValue) and left.cls is list and not isinstance(right, ArrayValue):
         if sign == "+":

@@ -151,7 +151,7 @@ class ArrayValue(Value):
 class ArrayMethod(Value):
     """``array.name``, waiting to be called."""
 
-    def __init__(self, array: ArrayValue, name: str) -> None:
+    def __init__(self, array: Value, name: str) -> None:
         self.array = array
         self.name = name
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.sources import Source
 from tcompile.frontends.base import CannotCapture
+from tcompile.observe.events import UserLine
 
 if TYPE_CHECKING:
     from tcompile.capture.program import Rebuilder
@@ -122,13 +123,18 @@ class Value:
 class Unrebuildable(CannotCapture):
     """``value`` cannot be made again where capture stops in its middle, like an iterator that has moved on.
 
-    ``value.born`` says at which step of the compiled function it came to be: before that, there is nothing to make.
+    ``born`` says at which step of the compiled function it came to be: before that, there is nothing to make. Where
+    that step is itself what cannot be captured, ``reason`` says why, and ``where`` has its lines.
     """
 
-    def __init__(self, value: Value, born: int) -> None:
-        super().__init__("unsupported-object", f"{value.describe()} leaves the captured function.")
+    def __init__(
+        self, value: Value, born: int, reason: CannotCapture | None = None, where: tuple[UserLine, ...] = ()
+    ) -> None:
+        text = f"{value.describe()} leaves the captured function."
+        super().__init__(*(("unsupported-object", text) if reason is None else (reason.reason, reason.detail)))
         self.value = value
         self.born = born
+        self.where = where
 
 
 class Unread(Value):

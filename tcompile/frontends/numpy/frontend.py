@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from tcompile.frontends.base import Builder, CannotCapture, Check, Traced
+from tcompile.frontends.base import Builder, CannotCapture, Check, Selected, Traced
 from tcompile.frontends.numpy import (
     checks,
     indexing,
+    masks,
     operators,
     plain,
     refusals,
@@ -102,6 +103,8 @@ class NumPyFrontend:
 
     def call(self, b: Builder, function: object, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """The meaning of ``function(*args, **kwargs)``."""
+        if masks.holds_selected(args, kwargs):
+            return self._under_mask(b, function, args, kwargs)
         name = getattr(function, "__name__", type(function).__name__)
         handler = FUNCTIONS.get(function) if _hashed(function, FUNCTIONS) else None
         rule = RULES.get(function) if _hashed(function, RULES) else None
@@ -130,8 +133,25 @@ class NumPyFrontend:
             raise CannotCapture("random-numbers", f"np.random.{name}")
         raise CannotCapture("unknown-function", f"{_module_of(function)}.{name}")
 
-    def method(self, b: Builder, x: Traced, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    def _under_mask(self, b: Builder, function: object, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """The meaning of a call with elements under a mask among its arguments."""
+        name = masks.reduction_of(function)
+        if name is not None and args and isinstance(args[0], Selected):
+            return masks.reduce(b, name, args[0], args[1:], kwargs)
+        return masks.compute(b, function, lambda a, k: self.call(b, function, a, k), args, kwargs)
+
+    def count(self, b: Builder, x: Selected) -> Traced:
+        """How many elements a mask selects."""
+        return masks.count(b, x)
+
+    def method(
+        self, b: Builder, x: Traced | Selected, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
         """The meaning of ``x.name(*args, **kwargs)``."""
+        if isinstance(x, Selected):
+            return masks.method(b, x, name, args, kwargs)
+        if masks.holds_selected(args, kwargs):
+            raise masks.refused(f"in a call of the method {name}")
         if name in _OPERATOR_METHODS:
             return operators.unary(b, _OPERATOR_METHODS[name], x)
         handler = METHODS.get(name)
@@ -145,32 +165,45 @@ class NumPyFrontend:
             return library_call(b, rule, [x, *args], kwargs)
         raise CannotCapture(*refusals.METHODS.get(name, ("unknown-function", f"ndarray.{name}")))
 
-    def attribute(self, b: Builder, x: Traced, name: str) -> Any:
+    def attribute(self, b: Builder, x: Traced | Selected, name: str) -> Any:
         """The meaning of ``x.name`` for data attributes."""
+        if isinstance(x, Selected):
+            return masks.attribute(x, name)
         handler = ATTRIBUTES.get(name)
         if handler is None:
             raise CannotCapture(*refusals.ATTRIBUTES.get(name, ("unknown-function", f"ndarray.{name}")))
         return handler(b, x)
 
-    def has_method(self, x: Traced, name: str) -> bool:
+    def has_method(self, x: Traced | Selected, name: str) -> bool:
         """Whether ``name`` is a method of arrays, or of scalars where ``x`` is one."""
-        owner = x.type.dtype.type if x.scalar else np.ndarray
+        owner = x.type.dtype.type if isinstance(x, Traced) and x.scalar else np.ndarray
         return callable(getattr(owner, name, None))
 
     def binary(self, b: Builder, sign: str, left: Any, right: Any) -> Any:
         """``left sign right``."""
+        if masks.holds_selected((left, right), {}):
+            function = operators.BINARY.get(sign)
+            return masks.compute(b, function, lambda a, k: operators.binary(b, sign, *a), (left, right), {})
         return operators.binary(b, sign, left, right)
 
-    def inplace(self, b: Builder, sign: str, left: Traced, right: Any) -> Traced:
+    def inplace(self, b: Builder, sign: str, left: Traced | Selected, right: Any) -> Any:
         """The new contents of ``left`` after ``left sign= right``."""
+        if isinstance(left, Selected):
+            return masks.inplace(b, left, self.binary(b, sign, left, right))
+        if isinstance(right, Selected):
+            raise masks.refused("that go to other places")
         return operators.inplace(b, sign, left, right)
 
-    def unary(self, b: Builder, sign: str, x: Traced) -> Any:
+    def unary(self, b: Builder, sign: str, x: Traced | Selected) -> Any:
         """``sign x``."""
+        if isinstance(x, Selected):
+            return masks.compute(b, operators.UNARY[sign], lambda a, k: operators.unary(b, sign, *a), (x,), {})
         return operators.unary(b, sign, x)
 
-    def getitem(self, b: Builder, x: Traced, key: Any) -> Any:
+    def getitem(self, b: Builder, x: Traced | Selected, key: Any) -> Any:
         """``x[key]``."""
+        if isinstance(x, Selected):
+            raise masks.refused("of which some are picked")
         return indexing.getitem(b, x, key)
 
     def setitem(self, b: Builder, x: Traced, key: Any, value: Any) -> None:

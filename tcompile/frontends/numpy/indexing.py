@@ -1,8 +1,8 @@
 """Indexing with basic keys and with arrays.
 
-Enters: an array and a key of ints, slices, None, Ellipsis, and integer arrays or lists. Leaves: one ``index`` node, a
+Enters: an array and a key of ints, slices, None, Ellipsis, and arrays or lists. Leaves: one ``index`` node, a
 view as in NumPy, or a scalar where ints use up every axis; for arrays among the items, a ``gather`` of that view, whose
-new axes ``permute_dims`` puts where NumPy puts them. Keys of booleans are refused.
+new axes ``permute_dims`` puts where NumPy puts them; for a mask, the elements under it (see ``masks``).
 """
 
 from __future__ import annotations
@@ -13,29 +13,44 @@ from typing import Any
 
 import numpy as np
 
-from tcompile.frontends.base import Builder, CannotCapture, Traced, TracedNumber
+from tcompile.frontends.base import Builder, CannotCapture, Selected, Traced, TracedNumber
+from tcompile.frontends.numpy import masks
 from tcompile.frontends.numpy.registry import method
 from tcompile.frontends.numpy.values import INT, as_ndarray, nested, strong
 from tcompile.graph import Node
 from tcompile.graph.sizes import SymInt
 
 
-def getitem(b: Builder, x: Traced, key: Any) -> Traced:
+def getitem(b: Builder, x: Traced, key: Any) -> Traced | Selected:
     """``x[key]``."""
     items = items_of(b, x, key)
-    used = [k for k in items if k is not None and k is not Ellipsis]
-    element = len(used) == x.type.ndim and all(
-        k is not None and k is not Ellipsis and not isinstance(k, slice) for k in items
-    )
+    found = under_mask(b, x, items)
+    if found is not None:
+        return Selected(found[0].node, found[1])
     if any(isinstance(k, Traced) for k in items):
-        return _gathered(b, x, items, element)
+        return _gathered(b, x, items)
+    return basic(b, x, items)
+
+
+def basic(b: Builder, x: Traced, items: tuple[Any, ...]) -> Traced:
+    """``x[items]`` without arrays among the items."""
+    element = _is_element(x, items)
     if x.scalar:
         return x if element else Traced(b.op("index", as_ndarray(b, x).node, key=items))
     return Traced(b.op("index", x.node, key=items), scalar=element)
 
 
-def _gathered(b: Builder, x: Traced, items: tuple[Any, ...], element: bool) -> Traced:
+def _is_element(x: Traced, items: tuple[Any, ...]) -> bool:
+    """Whether each axis has an int, or an array of rank 0."""
+    used = [k for k in items if k is not None and k is not Ellipsis]
+    return len(used) == x.type.ndim and all(
+        k is not None and k is not Ellipsis and not isinstance(k, slice) for k in items
+    )
+
+
+def _gathered(b: Builder, x: Traced, items: tuple[Any, ...]) -> Traced:
     """``x[items]`` where arrays are among the items: ints are then arrays too, of rank 0."""
+    element = _is_element(x, items)
     computed = [k for k in items if isinstance(k, Traced)]
     if x.scalar:
         raise CannotCapture("advanced-indexing", "an array as an index of a scalar")
@@ -61,11 +76,27 @@ def arrangement(axes: tuple[int, ...], indices: Sequence[Node], ndim: int) -> tu
 
 
 def items_of(b: Builder, x: Traced, key: Any) -> tuple[Any, ...]:
-    """The items of a key for ``x``: ints, slices, None, Ellipsis, and traced arrays of integers."""
+    """The items of a key for ``x``: ints, slices, None, Ellipsis, and traced arrays of integers or booleans."""
     items = tuple(_item(b, k) for k in (key if isinstance(key, tuple) else (key,)))
-    if sum(k is not None and k is not Ellipsis for k in items) > x.type.ndim or sum(k is Ellipsis for k in items) > 1:
+    axes = sum(k.type.ndim if is_mask(k) else k is not None and k is not Ellipsis for k in items)
+    if axes > x.type.ndim or sum(k is Ellipsis for k in items) > 1:
         raise CannotCapture("operation-raises", "too many indices for array")
     return items
+
+
+def is_mask(item: Any) -> bool:
+    """Whether an item of a key is an array of booleans."""
+    return isinstance(item, Traced) and item.type.dtype.kind == "b"
+
+
+def under_mask(b: Builder, x: Traced, items: tuple[Any, ...]) -> tuple[Traced, Node] | None:
+    """The view and the mask of a key that starts with a mask; None where there is no mask in it."""
+    found = [k for k in items if is_mask(k)]
+    if not found:
+        return None
+    if not is_mask(items[0]) or len(found) > 1:
+        raise CannotCapture("advanced-indexing", "a mask behind other items of an index")
+    return masks.select(b, x, items[0], items[1:])
 
 
 def spread(b: Builder, x: Traced, items: tuple[Any, ...]) -> tuple[Node, tuple[int, ...], list[Node]]:
@@ -84,7 +115,7 @@ def spread(b: Builder, x: Traced, items: tuple[Any, ...]) -> tuple[Node, tuple[i
 
 
 def _item(b: Builder, item: Any) -> Any:
-    """An item of a key: an int, a slice, None, Ellipsis, or a traced array of integers."""
+    """An item of a key: an int, a slice, None, Ellipsis, or a traced array of integers or booleans."""
     if item is None or item is Ellipsis or isinstance(item, SymInt) or type(item) is int:
         return item
     if isinstance(item, slice):
@@ -92,14 +123,13 @@ def _item(b: Builder, item: Any) -> Any:
     if isinstance(item, list | tuple):
         item = _places(b, item)
     if isinstance(item, Traced):
-        kind = item.type.dtype.kind
-        if kind in "iu":
+        if item.type.dtype.kind in "biu":
             return item
-        if kind == "b":
-            raise CannotCapture("advanced-indexing", "an array of booleans as an index")
         raise CannotCapture("operation-raises", f"an index of dtype {item.type.dtype}")
     if isinstance(item, TracedNumber):
         raise CannotCapture("operation-raises", "a float as an index")
+    if isinstance(item, Selected):
+        raise masks.refused("as an index")
     if isinstance(item, bool | np.bool_):
         raise CannotCapture("advanced-indexing", f"a {type(item).__name__} as an index")
     try:
@@ -130,5 +160,5 @@ def _bound(value: Any) -> Any:
 
 
 @method("__getitem__")
-def _getitem(b: Builder, x: Traced, key: Any) -> Traced:
+def _getitem(b: Builder, x: Traced, key: Any) -> Traced | Selected:
     return getitem(b, x, key)

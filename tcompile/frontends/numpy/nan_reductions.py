@@ -39,7 +39,7 @@ def _selected(b: Builder, x: Traced, number: float) -> tuple[Node, Traced]:
     return mask, Traced(b.op("where", mask, number, x.node))
 
 
-def _refuse_if_any(b: Builder, flags: Node) -> None:
+def refuse_if_any(b: Builder, flags: Node) -> None:
     """One call that raises where a flag is set."""
     call(b, "tcompile.frontends.numpy.quiet.refuse_if_any", [Traced(flags)], TensorType(BOOL, ()))
 
@@ -49,7 +49,7 @@ def _count(b: Builder, mask: Node, axis: tuple[int, ...], keepdims: bool) -> Nod
     return b.op("sum", b.op("astype", b.op("logical_not", mask), dtype="int64"), axis=axis, keepdims=keepdims)
 
 
-def _divided(b: Builder, total: Node, count: Node) -> Node:
+def divided(b: Builder, total: Node, count: Node) -> Node:
     """``total / count`` in float64, rounded to the dtype of ``total``."""
     quotient = b.op("divide", cast(b, Traced(total), FLOAT), cast(b, Traced(count), FLOAT))
     return cast(b, Traced(quotient), total.tensor.dtype)
@@ -68,7 +68,7 @@ def _extremum(name: str, op: str, least: float) -> None:
             return reductions.extremum(b, op, a, axis, keepdims)
         mask, numbers = _selected(b, x, least)
         result = reductions.extremum(b, op, numbers, axis, keepdims)
-        _refuse_if_any(b, b.op("all", mask, axis=axes_in(axis, x.type.ndim), keepdims=False))
+        refuse_if_any(b, b.op("all", mask, axis=axes_in(axis, x.type.ndim), keepdims=False))
         return result
 
 
@@ -100,8 +100,8 @@ def nanmean(
     axes, keep = axes_in(axis, x.type.ndim), reductions.keep(keepdims)
     mask, numbers = _selected(b, x, 0.0)
     count = _count(b, mask, axes, keep)
-    _refuse_if_any(b, b.op("equal", count, 0))
-    node = _divided(b, b.op("sum", numbers.node, axis=axes, keepdims=keep), count)
+    refuse_if_any(b, b.op("equal", count, 0))
+    node = divided(b, b.op("sum", numbers.node, axis=axes, keepdims=keep), count)
     return Traced(node, scalar=not node.tensor.ndim)
 
 
@@ -125,12 +125,12 @@ def _spread(name: str) -> None:
         axes, keep = axes_in(axis, x.type.ndim), reductions.keep(keepdims)
         mask, numbers = _selected(b, x, 0.0)
         count = _count(b, mask, axes, True)
-        average = _divided(b, b.op("sum", numbers.node, axis=axes, keepdims=True), count)
+        average = divided(b, b.op("sum", numbers.node, axis=axes, keepdims=True), count)
         apart = b.op("where", mask, 0.0, b.op("subtract", numbers.node, average))
         total = b.op("sum", b.op("multiply", apart, apart), axis=axes, keepdims=keep)
         freedom = b.op("subtract", count if keep else _count(b, mask, axes, False), ddof)
-        _refuse_if_any(b, b.op("less_equal", freedom, 0))
-        node = _divided(b, total, freedom)
+        refuse_if_any(b, b.op("less_equal", freedom, 0))
+        node = divided(b, total, freedom)
         node = b.op("sqrt", node) if name == "std" else node
         return Traced(node, scalar=not node.tensor.ndim)
 

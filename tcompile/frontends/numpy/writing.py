@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from tcompile.errors import GraphError
-from tcompile.frontends.base import Builder, CannotCapture, Check, Traced, TracedNumber
-from tcompile.frontends.numpy.indexing import arrangement, getitem, items_of, spread
+from tcompile.frontends.base import Builder, CannotCapture, Check, Selected, Traced, TracedNumber
+from tcompile.frontends.numpy import masks
+from tcompile.frontends.numpy.indexing import arrangement, basic, items_of, spread, under_mask
 from tcompile.frontends.numpy.registry import function, method, refuse_unless
 from tcompile.frontends.numpy.values import Weak, broadcast, cast, constant, is_weak, nested, strong
 from tcompile.graph import Node, TensorType
@@ -29,10 +30,16 @@ _EFFORT = 1000  # how long NumPy may look for an element that two arrays share
 def setitem(b: Builder, x: Traced, key: Any, value: Any) -> None:
     """``x[key] = value``."""
     items = items_of(b, x, key)
-    if any(isinstance(item, Traced) for item in items):
+    found = under_mask(b, x, items)
+    if found is not None:
+        view, mask = found
+        b.write(view, masks.replaced(b, view, mask, value, lambda type, item: fitted(b, type, item, "unsafe")))
+    elif isinstance(value, Selected):
+        raise masks.refused("that go to other places")
+    elif any(isinstance(item, Traced) for item in items):
         scattered(b, x, items, value)
     else:
-        store(b, Traced(getitem(b, x, key).node), value, "unsafe")
+        store(b, Traced(basic(b, x, items).node), value, "unsafe")
 
 
 def scattered(b: Builder, x: Traced, items: tuple[Any, ...], value: Any) -> None:
