@@ -18,12 +18,14 @@ from tcompile.transforms.dce import drop_dead
 from tcompile.transforms.decompose import decompose
 from tcompile.transforms.fold import fold
 from tcompile.transforms.rewrite import Pass
+from tcompile.transforms.rolls import merge_rolls
 
 PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("decompose", decompose),  # means, variances and clips into primitive rows
     ("fold", fold),  # constants, casts of casts, views of views
     ("cse", merge_common),  # equal nodes become one
     ("dce", drop_dead),  # what nobody can notice goes
+    ("rolls", merge_rolls),  # rolls of one array become slices of one copy
 )
 
 
@@ -54,4 +56,4 @@ def run(
     return graph
 
 
-__all__ = ["PIPELINE", "Pass", "decompose", "drop_dead", "fold", "merge_common", "run"]
+__all__ = ["PIPELINE", "Pass", "decompose", "drop_dead", "fold", "merge_common", "merge_rolls", "run"]

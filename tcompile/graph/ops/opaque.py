@@ -123,6 +123,27 @@ def _call_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> Ten
     raise GraphError("call: the frontend states the type; use Graph.append")
 
 
+def _wrap_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+    type = only("wrap", types)
+    if len(attrs["widths"]) != type.ndim:
+        raise GraphError(f"wrap: {len(attrs['widths'])} pairs of widths for {type}")
+    sizes = zip(type.shape, attrs["widths"], strict=True)
+    return TensorType(type.dtype, tuple(n + before + after for n, (before, after) in sizes))
+
+
+def _wrap(x: Any, widths: tuple[tuple[int, int], ...]) -> Any:
+    shape = [n + before + after for n, (before, after) in zip(x.shape, widths, strict=True)]
+    out = np.empty(shape, x.dtype)
+    out[tuple(slice(before, before + n) for n, (before, _) in zip(x.shape, widths, strict=True))] = x
+    for axis, (n, (before, after)) in enumerate(zip(x.shape, widths, strict=True)):
+        lead = (slice(None),) * axis  # edges of later axes are written when these are, corners and all
+        if before:
+            out[(*lead, slice(0, before))] = out[(*lead, slice(n, n + before))]
+        if after:
+            out[(*lead, slice(before + n, None))] = out[(*lead, slice(before, before + after))]
+    return out
+
+
 def fill(template: Any, operands: Sequence[Any]) -> Any:
     """The arguments of a call: a template with each ``Slot(i)`` in it replaced by operand ``i``."""
     if isinstance(template, Slot):
@@ -154,4 +175,5 @@ define(Op("sort", "opaque", 1, _keep_rule, lambda x, axis: np.sort(x, axis=axis)
 define(Op("argsort", "opaque", 1, _indices_rule, lambda x, axis: np.argsort(x, axis=axis)))
 define(Op("cumulative_sum", "opaque", 1, _scan_rule, lambda x, axis: np.cumsum(x, axis=axis, dtype=x.dtype)))
 define(Op("cumulative_prod", "opaque", 1, _scan_rule, lambda x, axis: np.cumprod(x, axis=axis, dtype=x.dtype)))
+define(Op("wrap", "opaque", 1, _wrap_rule, _wrap, "a C-ordered copy, each axis continued by its other end"))
 define(Op("call", "opaque", None, _call_rule, _call))
