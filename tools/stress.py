@@ -43,7 +43,7 @@ FILES = (
     "tests/runtime/test_regions.py", "tests/test_callables.py", "tests/test_inputs.py",
     "tests/tutorials/test_introduction.py", "tests/tutorials/test_api_page.py",
 )  # fmt: skip
-GENERATORS = ("programs", "language")
+GENERATED = "programs"
 LONG = "5000 constants"  # a function so long that its regions take many minutes
 CRASHED = -1
 
@@ -139,27 +139,13 @@ def comparisons_only() -> None:
     helpers.whole, helpers.broken = whole, broken
 
 
-def generated(generator: str, k: int, seed: int) -> None:
+def generated(k: int, seed: int) -> None:
     """One random program. Raises where its runs differ."""
-    import tcompile
+    from capture import language_check
+    from capture.language_programs import program
 
     random = Random(seed)
-    if generator == "programs":
-        from capture.programs import program
-        from capture.test_programs import compare
-
-        source = program(random, risky=random.choice([0.0, 0.0, 0.02, 0.1]))
-        try:
-            with tcompile.config.patch(**settings(k)):
-                compare(source, random.randrange(1 << 30), "eager", "default", random.choice([None, None, True, False]))
-        except Exception as error:
-            error.add_note(source[source.index("def f(") :])
-            raise
-        return
-    from capture import language_check
-    from capture.language_programs import program as language_program
-
-    source = language_program(random)
+    source = program(random)
     more = tuple((name, value) for name, value in settings(k).items() if name != "verify")
     try:
         language_check.compare(source, language_check.Plan(random.randrange(1 << 30), settings=more))
@@ -169,13 +155,13 @@ def generated(generator: str, k: int, seed: int) -> None:
 
 
 def run_child(options: argparse.Namespace) -> int:
-    """Runs one file's tests, or one generator's programs; writes what came of them, a line each, to ``--log``."""
+    """Runs one file's tests, or the generated programs; writes what came of them, a line each, to ``--log``."""
     with open(options.log, "w", buffering=1) as log:
 
         def tell(k: int, test: str, outcome: str, detail: str = "") -> None:
             log.write(json.dumps([k, test, outcome, detail]) + "\n")
 
-        if options.child not in GENERATORS:
+        if options.child != GENERATED:
             comparisons_only()
             quiet = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
             chosen = ["-k", options.only] if options.only else []
@@ -186,7 +172,7 @@ def run_child(options: argparse.Namespace) -> int:
                 name = f"{options.child} {seed}"
                 tell(k, name, "begun")
                 try:
-                    generated(options.child, k, seed)
+                    generated(k, seed)
                 except Exception as error:
                     tell(k, name, "wrong", told(error))
                 else:
@@ -195,7 +181,7 @@ def run_child(options: argparse.Namespace) -> int:
 
 
 def rows(work: str, options: argparse.Namespace) -> Iterator[tuple[int, str, str, str]]:
-    """Runs a file or a generator in a process of its own: k, test, outcome and detail of each."""
+    """Runs a file or the generated programs in a process of its own: k, test, outcome and detail of each."""
     with tempfile.TemporaryDirectory() as folder:
         log, out = Path(folder, "log"), Path(folder, "out")
         command = [
@@ -222,10 +208,10 @@ def rows(work: str, options: argparse.Namespace) -> Iterator[tuple[int, str, str
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("files", nargs="*", default=[*FILES, *GENERATORS], help="test files, `programs`, `language`")
+    parser.add_argument("files", nargs="*", default=[*FILES, GENERATED], help="test files, `programs`")
     parser.add_argument("--k", type=int, nargs="+", default=list(range(1, 21)), help="1 to 20 unless told")
     parser.add_argument("--only", default="", help="pytest's -k")
-    parser.add_argument("--programs", type=int, default=100, help="of each generator, for each k")
+    parser.add_argument("--programs", type=int, default=100, help="generated, for each k")
     parser.add_argument("--seed", type=int, default=1, help="of the first program")
     parser.add_argument("--timeout", type=float, default=3600, help="seconds for one file")
     parser.add_argument("--out", type=Path, help="where the JSON summary goes")

@@ -231,7 +231,6 @@ class Analysis:
                 bars[i + 1] = bars.get(i, i)
         for i in self.landing:
             bars.setdefault(i, i)
-        self.entered = {*goes, *stream.target, *self.landing}  # by jumps and handlers
         self.bars = bars
         self.blocks = sorted(leader for leader in leaders if leader < size)
 

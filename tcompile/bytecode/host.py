@@ -111,20 +111,6 @@ class Host:
         """The bits that lead to the instruction at ``offset``; KeyError where it is not one of ``targets``."""
         return self._routes[offset]
 
-    def before(self, offset: int) -> int | None:
-        """The last target from which the instruction at ``offset`` is sure to be reached, itself or an earlier one.
-
-        None where there is none. A call of a method that nothing but plain moves prepares is no target, but the load of
-        the method is; and what must not be divided is resumed at its start.
-        """
-        analysis = self.analysis
-        i = analysis.stream.index[offset]
-        while analysis.stream.begin[i] * 2 not in self._routes:
-            if i in analysis.entered or i <= analysis.first or analysis.ways(i - 1) != (i,):
-                return None
-            i -= 1
-        return analysis.stream.begin[i] * 2
-
     def following(self, offset: int) -> tuple[int, ...]:
         """The gates that are met first when the instruction at ``offset`` has run, on each way that it may take.
 

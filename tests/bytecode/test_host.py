@@ -375,11 +375,8 @@ def test_ways_through_a_function():
     body, behind = analysis.successors(loop)
     assert opcodes[body] == "STORE_FAST" and opcodes[behind].startswith("LOAD_FAST")
     assert set(host.following(loop)) == {*host.following(body), behind}
-    load = start["LOAD_METHOD"] if "LOAD_METHOD" in start else start["LOAD_ATTR"]
     call = max(at for at, name in opcodes.items() if name == "CALL")
     assert call not in host.targets
-    assert host.before(call) == host.before(load) == load
-    assert host.before(loop) == loop
     with pytest.raises(KeyError):
         host.route(call)
     assert analysis.points[behind].live == ("c",)

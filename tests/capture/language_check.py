@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from differential import Picture, Run, assert_same_picture
+from differential import STANCES, Picture, Run, assert_same_picture
 
 import tcompile
 
@@ -67,7 +67,7 @@ class Plan:
         """A plan: mostly the eager backend and default settings."""
         backend = backend or random.choice(("eager",) * 8 + ("aot_eager", "llvm"))
         dynamic = random.choice((None,) * 8 + (True, False))
-        stance = random.choice(("default",) * 12 + ("force_eager", "eager_on_recompile", "eager_then_compile"))
+        stance = random.choice(("default",) * 16 + STANCES[1:])
         settings: list[tuple[str, Any]] = []
         if random.random() < 0.6:
             settings.append(("stress_capture", True))
@@ -94,8 +94,21 @@ def _awaited(coroutine: Any) -> Any:
     raise AssertionError("it never ends")
 
 
-def calls(source: str, plan: Plan, compiled: bool) -> list[tuple[Run, Picture, list[Any]]]:
-    """Runs a program's ``f`` several times; what each call did, and all that it left."""
+@dataclass
+class Call:
+    """One call of a program: what it did, what could be reached afterwards, and what it cost."""
+
+    seed: int  # of its arguments
+    run: Run
+    after: Picture
+    before: Picture  # the program's globals
+    kept: list[Any]  # what the last picture shows again
+    compiles: int = 0  # so far
+    replays: int = 0  # so far
+
+
+def calls(source: str, plan: Plan, compiled: bool) -> list[Call]:
+    """Runs a program's ``f`` several times."""
     restore()
     space = namespace(source)
     function = made = space["f"]
@@ -104,21 +117,51 @@ def calls(source: str, plan: Plan, compiled: bool) -> list[tuple[Run, Picture, l
     run = _consumed(function, made)
     random = Random(plan.seed)
     a, b = random.randrange(1 << 30), random.randrange(1 << 30)
-    done: list[tuple[Run, Picture, list[Any]]] = []
+    done: list[Call] = []
     for seed in random.choice(((a, a, b), (a, b, a), (a, b, b, a), (a, a))):
         args, more, names = arguments(seed)
         space.update(names)
+        before = Picture(state(space), consume=False)
         got = Run(lambda args=args, more=more: run(*args, **more), ())
         gc.collect(1)  # what the call left in cycles ends now
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():  # generators are run
             warnings.simplefilter("ignore")
             picture = Picture([got.value, got.error, args, more, state(space)])
-        done.append((got, picture, [args, more]))
-    done[-1] = (*done[-1][:2], [done[-1][2], [one[0].value for one in done], state(space)])
-    if compiled:
-        for broke in getattr(made, "breaks", ()):
+        done.append(Call(seed, got, picture, before, [args, more]))
+        if hasattr(made, "cache"):
+            entries = made.cache.entries
+            done[-1].compiles, done[-1].replays = made.cache.compiles, sum(entry.replays for entry in entries)
+    done[-1].kept = [done[-1].kept, [one.run.value for one in done], state(space)]
+    if hasattr(made, "cache"):  # tests of rewritten bytecode have compilers of their own
+        for broke in made.breaks:
             assert broke.reason.id != "internal-error", broke.detail
+            assert broke.where.line, broke.full_text()
+        assert_compiled_once(done, made, plan, source)
     return done
+
+
+def assert_compiled_once(done: list[Call], made: Any, plan: Plan, source: str) -> None:
+    """Raises AssertionError where a call like the one before was compiled again, or one was replayed for nothing."""
+    if plan.stance != "default" or dict(plan.settings).get("stress_breaks") or made.breaks:
+        return
+    for last, call in itertools.pairwise(done):
+        if call.seed == last.seed and _alike(call.before, last.before):
+            assert call.compiles == last.compiles, f"compiled again: {made.recompiles}"
+    replays = 0
+    for call in done:
+        if plan.backend == "eager" and call.run.error is None and not call.run.warned and not _CATCHES.search(source):
+            assert call.replays == replays, "replayed for nothing"
+        replays = call.replays
+
+
+_CATCHES = re.compile(r"\b(try|with|suppress)\b")
+
+
+def _alike(a: Picture, b: Picture) -> bool:
+    with contextlib.suppress(AssertionError):
+        assert_same_picture(a, b)
+        return True
+    return False
 
 
 def _text(text: str) -> str:
@@ -163,8 +206,8 @@ def compare(source: str, plan: Plan) -> bool:
     try:
         with time_limit(LONGEST), tcompile.set_stance(plan.stance), tcompile.config.patch(**dict(plan.settings)):
             found = calls(source, plan, compiled=True)
-        for number, ((got, after, left), (want, expected, kept)) in enumerate(zip(found, wanted, strict=True)):
-            about = f"call {number}: "
+        for number, (ours, theirs) in enumerate(zip(found, wanted, strict=True)):
+            got, want, about = ours.run, theirs.run, f"call {number}: "
             if want.error is None and got.error is not None:
                 raise AssertionError(f"{about}raised {got.error!r}") from got.error
             assert type(got.error) is type(want.error), f"{about}{got.error!r} instead of {want.error!r}"
@@ -178,10 +221,8 @@ def compare(source: str, plan: Plan) -> bool:
             warm = sys.version_info < (3, 12) and isinstance(want.error, UnboundLocalError)
             deep = isinstance(want.error, RecursionError)  # our frames count, too
             assert where[0] == where[1] or warm or deep, f"{about}raised at {where[0]} instead of {where[1]}"
-            assert_same_picture(after, expected, about)
-            last = number == len(found) - 1
-            if last:
-                assert_same_picture(Picture(left, False), Picture(kept, False), "in the end: ")
+            assert_same_picture(ours.after, theirs.after, about)
+        assert_same_picture(Picture(ours.kept, False), Picture(theirs.kept, False), "in the end: ")
     except TooLong as error:
         raise Difference(f"took more than {LONGEST} seconds") from error
     except (Exception, RecursionError) as error:

@@ -1,7 +1,8 @@
 """The grammar of generated programs: what each kind of expression and statement may look like, as templates.
 
 Enters: nothing. Leaves: ``LEAVES``, ``EXPRESSIONS``, ``BREAKS``, ``NUMBER_BREAKS``, ``STATEMENTS``,
-``YIELDS``, ``AWAITS``. In a template:
+``WILD``, ``WILD_SECTIONS``, ``YIELDS``,
+``AWAITS``. In a template:
 
 - ``<kind>`` is any expression of a kind, ``<kind.>`` a variable of it, ``<kind=>`` one that this function may assign
   to;
@@ -103,6 +104,7 @@ mat:
     (<mat> + <mat>)  (<mat> * <vec>)  (<mat> - <int>)  np.stack([<vec>, <vec>])  <mat>[::-1]  <mat>[:, ::-1]
     <mat>.copy()  np.where(<mat> > 0, <mat>, <vec>)  np.vstack((<vec>, <vec>))  <mat>.reshape(2, -1)
     np.array([<vec>, <vec>])  <mat>.T.copy().T  np.zeros_like(<mat>)  (<mat> > <sca>)  helper(<mat>, <vec>)
+    (<mat>[:, :1] + <vec>)  np.full_like(<mat>, <int>)  (<mat>.T * <vec>[:2]).T  np.asfortranarray(<mat>)
 sca:
     <vec>.sum()  <vec>.max(initial=-9)  <mat>.sum()  (<sca> + 1)  <vec>.any()  <vec>[0]  <mat>[1, 0]  (2 * <sca>)
     np.sum(<vec>)  abs(<sca>)  <vec>.min(initial=<int>)  (<sca> + <sca>)  <arr>.sum()  np.array(<int>)  <vec>[-1]
@@ -613,6 +615,15 @@ STATEMENTS = _weighted("""\
   <vec!a> = <g>(<vec>)
   <int!b> = <g>.calls
 """)
+
+# What calm programs do without: whole sections of statements, and templates with something in them that breaks the
+# graph or is likely to raise.
+WILD_SECTIONS = frozenset(("what breaks", "exceptions", "with"))
+WILD = re.compile(
+    r"call\(|echo|guarded|logged|locals|sys\.|copy\.copy|pairwise|Box\b|Deep\b|Oops|missing|\.w\b|out=|\.remove|del |"
+    r"iter\(<|any: <|zip\(<ints>, <vecs>\)$|map\(<fun>, <vecs>\)$|<class_>|assert|__len__|round\(|np\.array\(\[|"
+    r"<vec> > 0\]|\.(all|any|sum)\(\) *>|\)\.(all|any)\(\)|<sca> >|f'\{<(float|box|vec)"
+)
 
 # Statements of generators and of coroutines only.
 YIELDS = ("yield <vec>", "yield <vec>", "<any!a> = yield <vec>", "yield from <gen>(<vec>, 2)")

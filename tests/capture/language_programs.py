@@ -21,7 +21,17 @@ from typing import Any
 
 import numpy as np
 
-from .language_grammar import AWAITS, BREAKS, EXPRESSIONS, LEAVES, NUMBER_BREAKS, STATEMENTS, YIELDS
+from .language_grammar import (
+    AWAITS,
+    BREAKS,
+    EXPRESSIONS,
+    LEAVES,
+    NUMBER_BREAKS,
+    STATEMENTS,
+    WILD,
+    WILD_SECTIONS,
+    YIELDS,
+)  # fmt: skip
 from .language_world import WORLD
 
 KINDS = tuple(kind for kind in LEAVES if kind != "none")
@@ -44,22 +54,39 @@ _ROWS = [
     (section, weight, text, not _MAIN_ONLY.search(text), not _NESTED.search(text))
     for section, rows in STATEMENTS.items() for weight, text in rows
 ]  # fmt: skip
-_ANYWHERE = {
-    main: [
-        {kind: [text for text in texts if main or not _MAIN_ONLY.search(text)] for kind, texts in table.items()}
-        for table in (LEAVES, EXPRESSIONS)
-    ]
+
+
+def _fitting(table: dict[str, tuple[str, ...]], main: bool, calm: bool) -> dict[str, list[str]]:
+    """The templates that may stand in ``f`` itself (``main``) or in a helper, in a calm program or in any."""
+    found = {}
+    for kind, texts in table.items():
+        fit = [text for text in texts if main or not _MAIN_ONLY.search(text)]
+        found[kind] = [text for text in fit if not (calm and WILD.search(text))] or fit
+    return found
+
+
+_EXPRESSIONS = {
+    (main, calm): [_fitting(table, main, calm) for table in (LEAVES, EXPRESSIONS)]
     for main in (True, False)
+    for calm in (True, False)
 }
 
 
 class Grammar:
-    """The templates that one program uses: each leaves out many of them, so that rare things meet often in some."""
+    """The templates that one program uses: each leaves out many of them, so that rare things meet often in some.
 
-    def __init__(self, random: Random) -> None:
+    A ``calm`` program leaves out what breaks graphs or raises on purpose: most such are captured whole.
+    """
+
+    def __init__(self, random: Random, calm: bool) -> None:
+        self.calm = calm
         share = random.choice((0.5, 0.7, 0.9, 1.0))
         sections = {section for section in STATEMENTS if section == "names" or random.random() < share}
+        if calm:
+            sections -= WILD_SECTIONS
         rows = [row for row in _ROWS if row[0] in sections and random.random() < share]
+        if calm:
+            rows = [row for row in rows if not WILD.search(row[2])]
         self.statements: dict[tuple[bool, bool], tuple[list[str], list[int]]] = {}
         for main in (True, False):
             for nested in (True, False):
@@ -112,6 +139,11 @@ class Writer:
         self.lines.append("    " * indent + text)
 
     # -- expressions -------------------------------------------------------------------------------------------------
+    @property
+    def expressions(self) -> list[dict[str, list[str]]]:
+        """The templates of leaves and of other expressions that fit here."""
+        return _EXPRESSIONS[self.scope.main, self.grammar.calm]
+
     def expression(self, kind: str, depth: int) -> str:
         """An expression of a kind."""
         if self.breaks and depth > 0 and kind in LEAVES and self.chance(self.breaks):
@@ -125,13 +157,13 @@ class Writer:
             if known and self.chance(0.45 if depth > 0 else 0.7):
                 return self.random.choice(known)
             if depth <= 0 or self.chance(0.15):
-                return self.random.choice(_ANYWHERE[self.scope.main][0][kind])
+                return self.random.choice(self.expressions[0][kind])
         elif depth <= 0:
             if kind == "any":
                 return self.expression(self.random.choice(KINDS), 0)
             if kind in ("cond", "shown"):
                 return self.expression({"cond": "bool", "shown": "int"}[kind], 0)
-        return self.fill(self.random.choice(_ANYWHERE[self.scope.main][1][kind]), depth - 1)
+        return self.fill(self.random.choice(self.expressions[1][kind]), depth - 1)
 
     def fill(self, template: str, depth: int) -> str:
         """An expression template, filled."""
@@ -164,7 +196,7 @@ class Writer:
                     known = [name for name in known if name in self.scope.own]
                 if not known and sign == "=":
                     raise NoVariable(kind)
-                return self.random.choice(known or _ANYWHERE[self.scope.main][0][kind])
+                return self.random.choice(known or self.expressions[0][kind])
             if len(kind) == 1:
                 return tags.get(kind) or tags.setdefault(kind, self.fresh("_"))
             return self.expression(kind, depth)
@@ -369,7 +401,9 @@ def program(random: Random) -> str:
 
 
 def _write(random: Random) -> str:
-    w = Writer(random, Grammar(random), random.choice((0.0, 0.0, 0.02, 0.05, 0.1, 0.25)))
+    calm = random.random() < 0.3
+    breaks = 0.0 if calm else random.choice((0.0, 0.02, 0.05, 0.1, 0.25))
+    w = Writer(random, Grammar(random, calm), breaks)
     for _ in range(random.choice((0, 0, 1, 1, 2))):
         w.scope.main = False
         random.choice((w.def_vec, w.def_vec, w.def_gen))(0, module=True)
@@ -382,7 +416,7 @@ def _write(random: Random) -> str:
     for kind, found in _GLOBAL.items():
         names.setdefault(kind, []).extend(found)
     returns = "yield" if generator else "any"
-    w.scope = Scope(names, own, returns, waits=not generator and w.chance(0.03))
+    w.scope = Scope(names, own, returns, waits=not generator and w.chance(0.03 if not calm else 0))
     start = "async def" if w.scope.waits else "def"
     parameters = "x, y, m, k=2, s=0.5, flag=None, name='a', items=(), table=None, obj=None, *rest, w=1, **more"
     w.put(0, f"{start} f({parameters}):")

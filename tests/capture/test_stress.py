@@ -14,11 +14,10 @@ from .helpers import X, x
 
 
 @pytest.mark.parametrize("k", range(1, 21))
-@pytest.mark.parametrize("generator", ["programs", "language"])
-def test_generated_programs(generator, k, load_tool):
+def test_generated_programs(k, load_tool):
     generated = load_tool("stress").generated
-    for seed in range(100 * k, 100 * k + 2):
-        generated(generator, k, seed)
+    for seed in range(100 * k, 100 * k + 4):
+        generated(k, seed)
 
 
 def test_closures_are_made_across_a_break():

@@ -331,3 +331,14 @@ def test_what_was_read_before_a_write_stays():
 
     for backend in ("eager", "llvm"):
         same(f, lambda: (ramp(4),), backend=backend)
+
+
+def test_a_write_to_one_element_is_not_replayed():
+    def f(x, y):
+        x[0] = 1
+        y[1, -1] *= 2
+
+    same(f, lambda: (ramp(4), ramp(2, 3)), backend="eager")
+    compiled = tcompile.compile(f, backend="eager")
+    compiled(ramp(4), ramp(2, 3))
+    assert not compiled.entries[0].replays

@@ -56,7 +56,10 @@ def _assign(base: Any, value: Any, path: Path) -> Any:
     new = np.copy(base, order="K") if path else np.empty_like(base)
     part = new
     for op, attrs in path:
-        part = OPS[op].numpy(part, **dict(attrs))
+        named = dict(attrs)
+        if op == "index" and Ellipsis not in named["key"]:  # numbers alone would give a scalar
+            named["key"] = (*named["key"], Ellipsis)
+        part = OPS[op].numpy(part, **named)
     part[...] = value
     return new
 
