@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tcompile.capture.dynamic import Profile
 from tcompile.capture.guards import Prologue
 from tcompile.capture.marks import Mark, not_dynamic
@@ -541,7 +543,8 @@ class Capture:
             if quiet:
                 result = function(*plain, **named)
             else:
-                with warnings.catch_warnings():  # a warning belongs to each call: leave it to plain Python
+                # What is reported belongs to each call: leave it to plain Python.
+                with warnings.catch_warnings(), np.errstate(all="raise"):
                     warnings.simplefilter("error")
                     result = function(*plain, **named)
         except Exception as error:

@@ -169,7 +169,7 @@ def nested(b: Builder, value: Any, dtype: DType | None = None) -> Traced:
 
     template, stand_in = walk(value)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), np.errstate(all="raise"):
             warnings.simplefilter("error")
             seen = np.array(stand_in, dtype)
     except (ValueError, OverflowError, TypeError, Warning) as error:
