@@ -81,7 +81,8 @@ def _compile_region(
         return capture(
             code, cache.namespace, region.start, values, name=f"graph_{cache.number}_{index}", frontends=FRONTENDS,
             options=CaptureOptions(
-                settings.dynamic, config.max_instructions, settings.enter_compiled, settings.exact
+                settings.dynamic, config.max_instructions, settings.enter_compiled, settings.exact,
+                None if settings.fullgraph else config.max_unrolled,
             ),
             profile=cache.profile, host=lambda: host_of(cache, code, compiler),
         )  # fmt: skip

@@ -108,6 +108,12 @@ class Config:
         " beyond them the graph ends, and a long loop is left to Python, its body compiled.",
         minimum=1,
     )
+    max_unrolled = Setting(
+        500,
+        "Operations that a loop may become when it is unrolled; beyond them it is left to Python, its body compiled."
+        " Under fullgraph=True only max_instructions counts.",
+        minimum=0,
+    )
     suppress_errors = Setting(
         False,
         "Where tcompile itself would raise an error, warn and run the function in plain Python instead.",

@@ -91,6 +91,7 @@ class Frame:
         self.decoded = decode(self.code)
         self.at = 0
         self.steps = 0  # that were followed, where config.stress_breaks counts them
+        self.first_round: dict[int, int] = {}  # how many operations there were when each loop first went back
 
     # -- running -----------------------------------------------------------------------------------------------------
     def run(self) -> Value:

@@ -58,14 +58,16 @@ _OURS = ("tcompile", "tcompile_jupyter")  # our own functions are called, never 
 
 @dataclass(frozen=True, slots=True)
 class CaptureOptions:
-    """What the caller decided: ``dynamic`` as in ``compile``, how many instructions are followed at most, and whether
-    functions that are already compiled are followed too, and whether results must have NumPy's very bits.
+    """What the caller decided: ``dynamic`` as in ``compile``, how many instructions are followed at most, whether
+    functions that are already compiled are followed too, whether results must have NumPy's very bits, and how many
+    operations one loop may become when it is unrolled (None: any number).
     """
 
     dynamic: bool | None = None
     max_instructions: int = 10_000
     enter_compiled: bool = True
     exact: bool = False
+    max_unrolled: int | None = None
 
 
 def _is_scalar(value: Value) -> bool:

@@ -313,3 +313,30 @@ def test_floating_point_errors_come_from_plain_numpy():
         check(f, xy)
     with np.errstate(all="raise"):
         check(f, xy)
+
+
+def test_a_long_loop_is_left_to_python_and_its_body_compiled():
+    def paths(d):
+        for k in range(d.shape[0]):
+            d = np.minimum(d, d[:, k, None] + d[None, k, :])
+        return d
+
+    def twice(d):
+        return paths(d) + paths(d.T)
+
+    d = np.random.default_rng(0).random((150, 150))
+    for function in (paths, twice):
+        compiled = tcompile.compile(function, backend="eager")
+        for _ in range(2):
+            np.testing.assert_array_equal(compiled(d), function(d))
+        assert all(len(graph.nodes) < 50 for graph in compiled.graphs)
+    compiled = tcompile.compile(paths, backend="eager")
+    compiled(d)
+    assert [broke.reason.id for broke in compiled.breaks] == ["too-long"]
+    with tcompile.config.patch(max_unrolled=10_000):
+        tcompile.reset()
+        compiled(d)
+        assert not compiled.breaks
+    tcompile.reset()
+    whole = tcompile.compile(paths, backend="eager", fullgraph=True)
+    np.testing.assert_array_equal(whole(d), paths(d))

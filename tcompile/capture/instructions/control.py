@@ -47,8 +47,16 @@ def _for_iter(f: Frame, i: dis.Instruction) -> None:
 _END_FOR_POPS = "CALL_KW" in dis.opmap  # 3.13 and later
 
 
-@handler("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
+@handler("JUMP_FORWARD")
 def _jump(f: Frame, i: dis.Instruction) -> None:
+    f.jump(i)
+
+
+@handler("JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
+def _jump_back(f: Frame, i: dis.Instruction) -> None:
+    now, most = len(f.tx.builder.graph.nodes), f.tx.options.max_unrolled
+    if most is not None and now - f.first_round.setdefault(i.offset, now) > most:
+        raise CannotCapture("too-long", f"A loop was unrolled into more than {most} operations.")
     f.jump(i)
 
 
