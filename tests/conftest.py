@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import builtins
 import importlib.util
+import os
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+if "TCOMPILE_CACHE_DIR" not in os.environ:  # not the user's own; shared by the processes that run tests
+    os.environ["TCOMPILE_CACHE_DIR"] = os.path.join(tempfile.gettempdir(), f"tcompile-tests-{os.getuid()}")
 
 ROOT = Path(__file__).resolve().parent.parent
 

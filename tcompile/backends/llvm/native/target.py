@@ -1,8 +1,8 @@
 """LLVM IR text becomes machine code that stays loaded as long as somebody holds it.
 
 Enters: textual LLVM IR and the names of the functions that are wanted. Leaves: a ``Code`` with their
-addresses. llvmlite is imported at the first use, because importing it costs more time than importing all of
-tcompile.
+addresses, made by LLVM or found in the disk cache. llvmlite is imported at the first use, because importing it costs
+more time than importing all of tcompile.
 
 No optimisation pipeline runs: the IR that codegen writes is already vectorised and inlined, and the pipeline
 would take longer than instruction selection. Only ``alwaysinline`` is obeyed. Symbols that the IR leaves
@@ -23,14 +23,19 @@ import re
 import sys
 import sysconfig
 import threading
+import time
 from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache as once
+from functools import partial
 from importlib import resources
 from typing import Any, TypeVar
 
+from tcompile.backends.disk import cache, key_of
 from tcompile.errors import BackendError
+from tcompile.observe import bus
+from tcompile.observe.events import CacheHit, CacheMiss, Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,7 @@ class _Tools:
     llvm: Any
     machine_for: Any
     machine: Machine
+    identity: tuple[str, ...]  # all that the code depends on beside its IR
 
 
 # A linker remembers something of each library (about 10 KB) until it goes, and it goes with the last of its libraries.
@@ -72,7 +78,7 @@ _dropped: list[int] = []  # numbers of code that is gone, to be closed with the 
 T = TypeVar("T")
 
 
-@cache
+@once
 def _shared_library(name: str) -> ctypes.CDLL | None:
     """The library, loaded so that the linker sees its symbols; None where there is none."""
     try:
@@ -115,8 +121,9 @@ def immortal(value: Any) -> Any:
     return value
 
 
-@cache
+@once
 def _make_tools() -> _Tools:
+    import llvmlite
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
@@ -138,8 +145,9 @@ def _make_tools() -> _Tools:
 
     tools = _Tools(
         llvm=llvm,
-        machine_for=cache(machine_for),
+        machine_for=once(machine_for),
         machine=Machine(triple, cpu, frozenset(name for name, on in features.items() if on)),
+        identity=(triple, cpu, features.flatten(), str(llvm.llvm_version_info), llvmlite.__version__),
     )
     immortal(tools)
     return tools
@@ -228,22 +236,42 @@ def load(ir: str, exports: Sequence[str], symbols: Mapping[str, int] | None = No
     >>> ctypes.CFUNCTYPE(ctypes.c_int)(code["answer"])()
     42
     """
-    return _uninterrupted(lambda: _load(_tools(), ir, exports, symbols or {}, opt))
+    code, told = _uninterrupted(lambda: _load(_tools(), ir, exports, symbols or {}, opt))
+    if bus.active():
+        bus.emit(told())
+    return code
 
 
-def _load(tools: _Tools, ir: str, exports: Sequence[str], symbols: Mapping[str, int], opt: int) -> Code:
+def _load(
+    tools: _Tools, ir: str, exports: Sequence[str], symbols: Mapping[str, int], opt: int
+) -> tuple[Code, Callable[[], Event]]:
+    """The code, and what there is to tell of how it was had."""
     _close_dropped()
-    try:
-        image = tools.machine_for(opt).emit_object(_parse(tools, ir))
+    started = time.perf_counter()
+    key = key_of(ir, str(opt), *tools.identity)
+    image = cache.find(key)
+    kept = image is not None
+
+    def link(image: bytes) -> Any:
         builder = tools.llvm.JITLibraryBuilder().add_object_img(image).add_current_process()
         for name, address in symbols.items():
             builder.import_symbol(name, address)
         for name in exports:
             builder.export_symbol(name)
-        tracker = builder.link(*_next_library(tools))
+        return builder.link(*_next_library(tools))
+
+    try:
+        if image is None:
+            image = tools.machine_for(opt).emit_object(_parse(tools, ir))
+        tracker = link(image)
     except RuntimeError as error:
         raise BackendError(f"LLVM does not take this module: {error}") from error
-    return Code(ir, {name: tracker[name] for name in exports}, tracker)
+    ms = (time.perf_counter() - started) * 1e3
+    told: Callable[[], Event] = partial(CacheHit, key=key, ms=ms)
+    if not kept:
+        cache.keep(key, image)
+        told = partial(CacheMiss, key=key, reason="not there")
+    return Code(ir, {name: tracker[name] for name in exports}, tracker), told
 
 
 def _close_dropped() -> None:
