@@ -2,6 +2,8 @@
 
 import contextlib
 import itertools
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -55,6 +57,65 @@ def test_error_and_no_flags_on_ordinary_data(name, dtype):
     x = x[(x >= low) & (x <= high)]
     (got,) = compile_graph(one(name, dtype, len(x)))(x)  # raises Replay on any flag
     assert_within(got, reference(name, x), ULP)
+
+
+def whole_range(dtype, n=15_000, seed=0):
+    """Finite numbers of every size, denormals among them, small ones, and neighbourhoods of zeros and poles."""
+    rng = np.random.default_rng(seed)
+    bits = f"uint{np.dtype(dtype).itemsize * 8}"
+    anything = rng.integers(0, np.iinfo(bits).max, n, dtype=bits).view(dtype)
+    usual = rng.normal(size=n) * 10 ** rng.uniform(-3, 3, n)
+    near = [np.arange(-999, 999) * 0.5, np.arange(-999, 999) * np.pi / 4, 1 + np.arange(-50, 50) * np.finfo(dtype).eps]
+    with np.errstate(all="ignore"):
+        parts = [anything[np.isfinite(anything)], usual, rng.uniform(-1, 1, n), *near]
+        return np.concatenate([part.astype(dtype) for part in parts])
+
+
+def assert_close_everywhere(got, exact, ulp):
+    """Within ``ulp`` where finite; infinities, NaNs and the signs of zeros exactly."""
+    with np.errstate(all="ignore"):
+        want = exact.astype(got.dtype)
+        finite = np.isfinite(want) & np.isfinite(got)
+        np.testing.assert_array_equal(got[~finite], want[~finite])
+        zero = (want == 0) & (got == 0)
+        np.testing.assert_array_equal(np.signbit(got[zero]), np.signbit(want[zero]))
+        error = np.abs(got[finite] - exact[finite]) / np.spacing(np.abs(want[finite])).astype(np.longdouble)
+    assert error.max() <= ulp, (error.max(), got[finite][error.argmax()], exact[finite][error.argmax()])
+
+
+def documented_bounds():
+    """The largest error of each function in ULP, as docs/numerics.md states it."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "numerics.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([a-z0-9, ()]+?) \| (\d+) ULP \|$", page, re.MULTILINE)
+    return {name.split()[0]: float(bound) for names, bound in rows for name in names.split(", ")}
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", UNARY)
+def test_the_documented_bound_holds_everywhere(name, dtype):
+    x = whole_range(dtype)
+    with np.errstate(all="ignore"):
+        (got,) = compile_graph(one(name, dtype, len(x)))(x)
+    assert_close_everywhere(got, reference(name, x), documented_bounds()[name])
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", ["atan2", "hypot", "pow", "logaddexp"])
+def test_the_documented_bound_holds_for_two_operands(name, dtype):
+    rng = np.random.default_rng(7)
+    x, y = rng.permutation(whole_range(dtype, seed=1)), whole_range(dtype, seed=2)
+    n = min(len(x), len(y))
+    x, y = x[:n], y[:n]
+    if name == "pow":
+        x = np.where(np.arange(n) % 4, np.abs(x), x)
+        with np.errstate(all="ignore"):
+            y = np.where(np.arange(n) % 3, y % 50, np.round(y % 20)).astype(dtype)
+    with np.errstate(all="ignore"):
+        (got,) = compile_graph(one(name, dtype, n, 2))(x, y)
+    exact = reference(name, x, y)
+    if name == "logaddexp":  # cancels near zero in NumPy as well
+        got, exact = got[np.abs(exact) > 1], exact[np.abs(exact) > 1]
+    assert_close_everywhere(got, exact, documented_bounds()[name])
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
