@@ -177,8 +177,10 @@ def nan_to_num(
     """``np.nan_to_num``: selections."""
     value = array(b, x)
     numbers = all(v is None or type(v) in (int, float) for v in (nan, posinf, neginf)) and nan is not None
-    if copy is not True or not numbers or value.type.dtype.name not in ("float32", "float64"):
+    if type(copy) is not bool or not numbers or value.type.dtype.name not in ("float32", "float64"):
         raise CannotCapture("unsupported-argument", "nan_to_num of these values")
+    if not copy and (not isinstance(x, Traced) or not x.type.ndim):
+        raise CannotCapture("unsupported-argument", "nan_to_num of a number in place")
     dtype = value.type.dtype
     most = float(np.finfo(dtype).max)
     high, low = (weak_as(v, dtype) for v in (most if posinf is None else posinf, -most if neginf is None else neginf))
@@ -187,7 +189,7 @@ def nan_to_num(
     node = b.op("where", b.op("isnan", value.node), weak_as(nan, dtype), node)
     if not same_order(node.tensor, kept_order(value.type)):
         raise CannotCapture("memory-order", "nan_to_num of a broadcast array")
-    return Traced(node, scalar=not node.tensor.ndim)
+    return Traced(node, scalar=not node.tensor.ndim) if copy else b.write(value, node)
 
 
 def _infinite(name: str, wanted: float) -> None:

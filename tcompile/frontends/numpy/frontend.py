@@ -18,6 +18,7 @@ from tcompile.frontends.numpy import (
     indexing,
     masks,
     operators,
+    outputs,
     plain,
     refusals,
     ufunc_methods,
@@ -27,7 +28,7 @@ from tcompile.frontends.numpy import (
 )
 from tcompile.frontends.numpy.creation import scalar_type
 from tcompile.frontends.numpy.library import METHOD_RULES, RULES, Rule, library_call
-from tcompile.frontends.numpy.registry import ATTRIBUTES, FUNCTIONS, METHODS, invoke
+from tcompile.frontends.numpy.registry import ATTRIBUTES, FUNCTIONS, METHODS, invoke, signature_of
 from tcompile.graph import TensorType
 
 _FIXED = (
@@ -105,9 +106,15 @@ class NumPyFrontend:
         """The meaning of ``function(*args, **kwargs)``."""
         if masks.holds_selected(args, kwargs):
             return self._under_mask(b, function, args, kwargs)
+        if isinstance(function, np.ufunc) and outputs.has_output(function, args, kwargs):
+            return outputs.ufunc_into(b, function, lambda a, k: self.call(b, function, a, k), args, kwargs)
         name = getattr(function, "__name__", type(function).__name__)
         handler = FUNCTIONS.get(function) if _hashed(function, FUNCTIONS) else None
         rule = RULES.get(function) if _hashed(function, RULES) else None
+        if handler is not None or rule is not None:
+            found = outputs.split(signature_of(function, handler, rule.signature if rule else None), args, kwargs)
+            if found is not None:
+                return outputs.call_into(b, name, lambda a, k: self.call(b, function, a, k), *found)
         if handler is not None:
             return _fused_or_called(
                 b, lambda: invoke(handler, f"np.{name}", b, args, kwargs, function), rule, args, kwargs
@@ -156,8 +163,11 @@ class NumPyFrontend:
             return operators.unary(b, _OPERATOR_METHODS[name], x)
         handler = METHODS.get(name)
         rule = METHOD_RULES.get(name)
+        known = getattr(np.ndarray, name, None)
+        found = outputs.split(signature_of(known, handler, rule.signature if rule else None), [x, *args], kwargs)
+        if found is not None:
+            return outputs.call_into(b, name, lambda a, k: self.method(b, x, name, a[1:], k), *found)
         if handler is not None:
-            known = getattr(np.ndarray, name, None)
             return _fused_or_called(
                 b, lambda: invoke(handler, f"ndarray.{name}", b, [x, *args], kwargs, known), rule, [x, *args], kwargs
             )

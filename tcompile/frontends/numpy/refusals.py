@@ -42,9 +42,6 @@ _functions(
     "apply_along_axis apply_over_axes vectorize frompyfunc piecewise fromfunction fromiter",
 )
 _functions(
-    "writes-to-array", "it writes to its argument", "put place putmask fill_diagonal put_along_axis",
-)
-_functions(
     "input-output", "it reads, writes or prints",
     "load save savez savez_compressed loadtxt savetxt genfromtxt fromfile memmap fromregex array2string array_repr "
     "array_str set_printoptions get_printoptions format_float_positional format_float_scientific "
@@ -83,7 +80,7 @@ _methods(
 )
 _methods(
     "writes-to-array", "it writes to its array",
-    "put resize partition setflags setfield byteswap __setstate__",
+    "resize setflags setfield byteswap __setstate__",
 )
 _methods("input-output", "the array is written to a file", "tofile dump dumps")
 _methods("data-dependent-shape", "the result's size depends on the values", "nonzero compress")

@@ -92,6 +92,17 @@ def _own_signature(known: Any) -> inspect.Signature | None:
         return None
 
 
+def signature_of(known: Any, handler: Handler | None, rule: inspect.Signature | None) -> inspect.Signature | None:
+    """The signature of a function or method of NumPy's that has a handler or a rule, as NumPy states it or they do."""
+    if handler is None and rule is None:
+        return None
+    own = None if known is None else _own_signature(known)
+    if own is not None or handler is None:
+        return own or rule
+    stated = _signature(handler)
+    return stated.replace(parameters=list(stated.parameters.values())[1:])  # without the builder
+
+
 def invoke(
     handler: Handler, name: str, b: Any, args: Sequence[Any], kwargs: Mapping[str, Any], known: Any = None
 ) -> Any:

@@ -6,6 +6,7 @@ them, else one ``call`` node.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tcompile.frontends.base import Builder, CannotCapture
-from tcompile.frontends.numpy import reductions, ufuncs
+from tcompile.frontends.numpy import outputs, reductions, scattering, ufuncs
 from tcompile.frontends.numpy.library import Rule, Shape, along, library_call, shape_of, without
 from tcompile.frontends.numpy.registry import NO_VALUE, invoke, lookup, refuse_unless
 from tcompile.frontends.numpy.values import array, as_ndarray
@@ -35,7 +36,9 @@ def _reduceat(array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: A
     return along(shape_of(array), axis, count)
 
 
-def _outer(A: Any, B: Any, /, *, dtype: Any = None, casting: Any = None, order: Any = None) -> Shape:
+def _outer(
+    A: Any, B: Any, /, *, out: Any = None, dtype: Any = None, casting: Any = None, order: Any = None
+) -> Shape:
     return (*shape_of(A), *shape_of(B))
 
 
@@ -66,9 +69,13 @@ def call_method(b: Builder, ufunc: np.ufunc, name: str, args: Sequence[Any], kwa
     """The meaning of ``ufunc.name(*args, **kwargs)``."""
     text = f"{ufunc.__name__}.{name}"
     if name == "at":
-        raise CannotCapture("writes-to-array", f"{text}, which writes to its argument,")
+        return scattering.combine_at(b, ufunc, args, kwargs)
     handler = {"reduce": reductions.reduce_method, "outer": outer}.get(name)
     rule = _rule(ufunc, name)
+    if name in _SHAPES:
+        found = outputs.split(inspect.signature(_SHAPES[name]), args, kwargs)
+        if found is not None:
+            return outputs.call_into(b, name, lambda a, k: call_method(b, ufunc, name, a, k), *found)
     mark = len(b.graph.nodes)
     try:
         if handler is not None:

@@ -191,7 +191,7 @@ def overlap(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
 def copyto(b: Builder, dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     """``np.copyto``."""
     refuse_unless("copyto", casting=(casting, ("same_kind", "unsafe", "safe", "equiv", "no")))
-    target = _target(dst)
+    target = target_of(dst)
     contents = fitted(b, target.type, src, casting)
     b.write(target, contents if where is True else chosen(b, target, where, contents))
 
@@ -207,7 +207,8 @@ def chosen(b: Builder, target: Traced, where: Any, contents: Node) -> Node:
     return node
 
 
-def _target(x: Any) -> Traced:
+def target_of(x: Any) -> Traced:
+    """An array that is written to."""
     if not isinstance(x, Traced) or x.scalar:
         raise CannotCapture("operation-raises", "what is written to is no array")
     return x
@@ -218,7 +219,7 @@ def fill(b: Builder, x: Traced, value: Any) -> None:
     """``x.fill(value)``."""
     if (isinstance(value, Traced) and value.type.ndim) or isinstance(value, list | tuple):
         raise CannotCapture("unsupported-argument", "fill with an array")
-    store(b, _target(x), value, "unsafe")
+    store(b, target_of(x), value, "unsafe")
 
 
 @method("__setitem__")
@@ -233,5 +234,5 @@ def sort(b: Builder, x: Traced, axis: Any = -1, kind: Any = None, order: Any = N
 
     if axis is None:
         raise CannotCapture("operation-raises", "sort in place along no axis")
-    result = sorted_copy(b, _target(x), axis, kind, order, stable=stable)
+    result = sorted_copy(b, target_of(x), axis, kind, order, stable=stable)
     b.write(x, result.node)

@@ -74,10 +74,10 @@ def _stand_in(type: TensorType) -> np.ndarray[Any, Any]:
 
 def _scatter_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
     x, value, *indices = types
-    if x is None or value is None or x.dtype != value.dtype:
+    if x is None or ((value is None or x.dtype != value.dtype) and "ufunc" not in attrs):
         raise GraphError(f"{value} is scattered over {x}")
     shape = _gathered_shape(x, indices, attrs["axes"])
-    if len(broadcast_shapes([value.shape, shape])) != len(shape):
+    if value is not None and len(broadcast_shapes([value.shape, shape])) != len(shape):
         raise GraphError(f"{value} does not fit into {shape}")
     return TensorType(x.dtype, x.shape, like_order(x))
 

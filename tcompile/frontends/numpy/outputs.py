@@ -1,0 +1,168 @@
+"""The arguments ``out=`` and ``where=``: results that go into arrays which are there already.
+
+Enters: a call with ``out=``, or an output among its positional arguments. Leaves: the call without it, and a write of
+its result; the call gives the very arrays that it was given. Exists so that no function needs to know of it.
+
+A ufunc casts its result to the output's dtype, as far as ``casting=`` allows, and broadcasts it; for every other
+function only outputs are taken that have the result's own dtype and shape. What ``where=`` leaves out is not computed:
+it becomes a number of which the operation makes nothing special.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tcompile.frontends.base import Builder, CannotCapture, Traced
+from tcompile.frontends.numpy.registry import NO_VALUE
+from tcompile.frontends.numpy.values import BOOL, broadcast, cast, is_constant, sizes_equal
+from tcompile.frontends.numpy.writing import chosen, fitted, target_of
+from tcompile.graph import Node
+from tcompile.graph.ops import OPS
+
+Call = Callable[[Sequence[Any], Mapping[str, Any]], Any]
+
+_HARMLESS = (1, 0, 2)  # of each operation, one of these makes nothing special
+# What gives the same where its output is one of its arguments, or overlaps it: NumPy copies first.
+_COPIES_FIRST = {
+    "sum", "prod", "mean", "var", "std", "max", "min", "amax", "amin", "any", "all", "cumsum", "cumprod", "clip",
+    "take", "round", "around", "reduce", "accumulate",
+}  # fmt: skip
+
+
+def _no_array(value: Any) -> bool:
+    return value is None or value is NO_VALUE
+
+
+# -- ufuncs --------------------------------------------------------------------------------------------------------
+
+
+def has_output(ufunc: np.ufunc, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether a call of ``ufunc`` names an array for its result."""
+    out = kwargs.get("out")
+    given = out if isinstance(out, tuple) else (out,)
+    return len(args) > ufunc.nin or not all(map(_no_array, given))
+
+
+def ufunc_into(b: Builder, ufunc: np.ufunc, run: Call, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """``ufunc(*args, **kwargs)`` with an output among the arguments; ``run`` builds it without."""
+    rest = {name: value for name, value in kwargs.items() if name not in ("out", "where", "casting")}
+    if ufunc.signature is not None:  # of whole rows and matrices, not element by element
+        if len(args) > ufunc.nin + 1 or (len(args) > ufunc.nin and "out" in kwargs) or len(rest) + 1 < len(kwargs):
+            raise CannotCapture("unsupported-argument", f"{ufunc.__name__} with out= and other arguments")
+        return call_into(b, ufunc.__name__, run, args[: ufunc.nin], rest, (*args[ufunc.nin :], kwargs.get("out"))[0])
+    casting, where = kwargs.get("casting", "same_kind"), kwargs.get("where", True)
+    if casting not in ("same_kind", "unsafe") or rest.get("subok", True) is not True:
+        raise CannotCapture("unsupported-argument", f"{ufunc.__name__} with out= and other arguments")
+    outs = tuple(args[ufunc.nin :]) or kwargs["out"]
+    outs = outs if isinstance(outs, tuple) else (outs,)
+    outs += (None,) * (ufunc.nout - len(outs))
+    if (len(args) > ufunc.nin and "out" in kwargs) or len(outs) > ufunc.nout:
+        raise CannotCapture("operation-raises", f"{ufunc.__name__} with too many outputs")
+    if casting != "same_kind" and "dtype" in rest:
+        raise CannotCapture("unsupported-argument", f"{ufunc.__name__} with casting= and dtype=")
+    operands = list(args[: ufunc.nin])
+    if where is not True:
+        if any(map(_no_array, outs)):
+            raise CannotCapture("undefined-contents", f"{ufunc.__name__} with where= and no out=")
+        operands = _within(b, ufunc, operands, where, rest)
+    results = run(operands, rest)
+    found = results if isinstance(results, tuple) else (results,)
+    made = [r if _no_array(out) else _into(b, out, r, casting, where) for r, out in zip(found, outs, strict=True)]
+    return tuple(made) if ufunc.nout > 1 else made[0]
+
+
+def _into(b: Builder, out: Any, result: Any, casting: str, where: Any) -> Traced:
+    """Writes one result of a ufunc."""
+    target = target_of(out)
+    contents = fitted(b, target.type, result, casting)
+    return b.write(target, contents if where is True else chosen(b, target, where, contents))
+
+
+def _within(b: Builder, ufunc: np.ufunc, operands: Sequence[Any], where: Any, rest: Mapping[str, Any]) -> list[Any]:
+    """The operands with a harmless number in the places that ``where=`` leaves out."""
+    if not isinstance(where, Traced) or where.type.dtype != BOOL:
+        raise CannotCapture("unsupported-argument", f"{ufunc.__name__} with this where=")
+    numbers = (n for n in _HARMLESS if _is_harmless(ufunc, operands, n, rest))
+    number = next(numbers, 1)  # where none is, the operation may signal without need: it is then done in plain Python
+
+    def guarded(value: Any) -> Any:
+        if not isinstance(value, Traced):
+            return value
+        broadcast([value.type.shape, where.type.shape])
+        item = value.type.dtype.type(number).item()
+        return Traced(b.op("where", where.node, value.node, item), value.scalar and where.scalar)
+
+    return [guarded(value) for value in operands]
+
+
+def _is_harmless(ufunc: np.ufunc, operands: Sequence[Any], number: int, rest: Mapping[str, Any]) -> bool:
+    values = [o.type.dtype.type(number) if isinstance(o, Traced) else o for o in operands]
+    if not all(map(is_constant, values)):
+        return number == 1
+    try:
+        with np.errstate(all="raise"), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            ufunc(*values, **rest)
+    except Exception:  # whatever it is, the operation is not harmless there
+        return False
+    return True
+
+
+# -- other functions -----------------------------------------------------------------------------------------------
+
+
+def split(
+    signature: inspect.Signature | None, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[Sequence[Any], Mapping[str, Any], Any] | None:
+    """A call's arguments without the output, and the output; None where the call has none."""
+    parameters = [] if signature is None else list(signature.parameters.values())
+    places = [i for i, parameter in enumerate(parameters) if parameter.name == "out"]
+    if not _no_array(kwargs.get("out")):
+        if not places:
+            raise CannotCapture("unsupported-argument", "out= of a function that is not known to have it")
+        return args, {name: value for name, value in kwargs.items() if name != "out"}, kwargs["out"]
+    if not places or parameters[places[0]].kind is inspect.Parameter.KEYWORD_ONLY or len(args) <= places[0]:
+        return None
+    (place,) = places
+    if _no_array(args[place]):
+        return None
+    return (*args[:place], parameters[place].default, *args[place + 1 :]), kwargs, args[place]
+
+
+def call_into(b: Builder, name: str, run: Call, args: Sequence[Any], kwargs: Mapping[str, Any], out: Any) -> Traced:
+    """A function, called ``name``, with its result in ``out``; ``run`` builds it without."""
+    if isinstance(out, tuple) and len(out) == 1:
+        (out,) = out
+    target = target_of(out)
+    if name not in _COPIES_FIRST and any(_origin(x.node) is _origin(target.node) for x in _arrays(args, kwargs)):
+        raise CannotCapture("writes-to-array", f"np.{name} with an output that may share memory with its arguments")
+    result = run(args, kwargs)
+    if not isinstance(result, Traced) or result.type.dtype != target.type.dtype or result.type.dtype.name == "float16":
+        raise CannotCapture("unsupported-argument", f"np.{name} with an output of another dtype")
+    shape = result.type.shape
+    if len(shape) != target.type.ndim or not all(map(sizes_equal, shape, target.type.shape)):
+        raise CannotCapture("operation-raises", f"np.{name} with an output of another shape")
+    return b.write(target, cast(b, result, target.type.dtype))
+
+
+def _arrays(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Traced]:
+    """The arrays among the arguments, those in lists too."""
+    found: list[Traced] = []
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, Traced):
+            found.append(value)
+        elif isinstance(value, list | tuple):
+            found += _arrays(value, {})
+    return found
+
+
+def _origin(node: Node) -> Node:
+    """What made the elements that a node shows."""
+    while node.op != "input" and OPS[node.op].kind == "movement":
+        node = node.inputs[0]
+    return node

@@ -1,0 +1,106 @@
+"""Functions that write to places which arrays name."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.differential import check
+
+LAYOUTS = {
+    "c": lambda x: x, "fortran": np.asfortranarray, "cut": lambda x: np.repeat(x, 2, 1)[:, ::2],
+    "i4": lambda x: x.astype("i4"), "f4": lambda x: x.astype("f4"),
+}  # fmt: skip
+
+
+def arguments(layout="c"):
+    return LAYOUTS[layout](np.arange(24.0).reshape(4, 6)), np.array([3, 0, -1, 3]), np.arange(4) * 2
+
+
+def at(x, i, v):
+    np.add.at(x, i, 1)
+    np.add.at(x, (i, i), v)
+    np.multiply.at(x, (slice(None), i), 2)
+    np.subtract.at(x[1:], ([0, 0, 1], 2), [1, 2, 3])
+    np.maximum.at(x, (0, i), v)
+    np.add.at(v, 1, 5)
+
+
+def diagonals(x, i, v):
+    np.fill_diagonal(x, 7)
+    np.fill_diagonal(x.T, v[1])
+
+
+def along_axes(x, i, v):
+    np.put_along_axis(x, np.argmax(x, axis=0, keepdims=True), -1, 0)
+    np.put_along_axis(x, i[:, None], v[:, None], axis=1)
+
+
+def under_masks(x, i, v):
+    np.place(x, x > 20, 3)
+    np.putmask(x, x < 3, 9)
+    np.putmask(x, x > 5, x[::-1])
+    np.place(v, v > 2, [8])
+
+
+def partitions(x, i, v):
+    x[0].partition(0)
+    return x
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("f", [at, diagonals, along_axes, under_masks], ids=lambda f: f.__name__)
+def test_functions(f, layout):
+    compiled = check(f, lambda: arguments(layout))[-1]
+    assert not compiled.breaks, [(str(b), b.detail) for b in compiled.breaks]
+
+
+def test_put():
+    def f(x, i, v):
+        np.put(x, i, v)
+        x.put([0, 1], 5)
+        np.put(x, 7, v[1])
+
+    assert not check(f, arguments)[-1].breaks
+    check(f, lambda: arguments("fortran"))
+    check(lambda x, i, v: np.put(x, i, [1, 2]), arguments)
+    check(lambda x, i, v: np.put(x, i, v, mode="wrap"), arguments)
+    check(lambda x, i, v: np.put(x, 100, v), arguments)
+
+
+def test_partition():
+    check(partitions, lambda: (np.array([[3.0, 1.0, 2.0]]), None, None))
+
+
+def test_nan_to_num_in_place():
+    def f(x):
+        y = np.nan_to_num(x, copy=False, nan=5.0)
+        return y is x, np.nan_to_num(x[0], copy=False)
+
+    compiled = check(f, lambda: (np.array([[1.0, np.nan], [np.inf, 2.0]]),))[-1]
+    assert not compiled.breaks
+
+
+REFUSED = {
+    "out of range": lambda x, i, v: np.add.at(x, i + 10, 1),
+    "casting": lambda x, i, v: np.add.at(v, i, 1.5),
+    "too many values": lambda x, i, v: np.add.at(x, i, np.ones((1, 1, 4, 6))),
+    "unary": lambda x, i, v: np.negative.at(x, i),
+    "mask": lambda x, i, v: np.add.at(x, x > 3, 1),
+    "several values": lambda x, i, v: np.place(x, x > 3, [1, 2]),
+    "values in turn": lambda x, i, v: np.putmask(x, x > 3, [1, 2]),
+    "integers": lambda x, i, v: np.putmask(v, v > 3, 1.5),
+    "wrapped": lambda x, i, v: np.fill_diagonal(x.T, 3, wrap=True),
+    "diagonal of a row": lambda x, i, v: np.fill_diagonal(v, 3),
+    "many on a diagonal": lambda x, i, v: np.fill_diagonal(x, v),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_others_are_plain_pythons(name):
+    def f(x, i, v):
+        x += 1
+        REFUSED[name](x, i, v)
+        return x * 2
+
+    check(f, arguments)
