@@ -469,3 +469,9 @@ def test_a_function_that_is_given_new_code_and_new_defaults(backend, broken):
     same(X, 1, k=3)
     with pytest.raises(TypeError, match="missing 1 required keyword-only argument: 'k'"):
         compiled(X)
+
+
+def test_the_code_of_a_compiled_function_is_the_plain_one():
+    compiled = tcompile.compile(base)
+    assert compiled.__code__ is base.__code__
+    assert inspect.signature(compiled) == inspect.signature(base)

@@ -126,8 +126,10 @@ class Prologue:
         del self.steps[count:]
 
     def loosen(self, source: Source, code: str, looser: str, text: str, expected: str, kind: str) -> None:
-        """Puts a looser check in the place of a check that asks for more than was used."""
-        variable = self.load(source)
+        """Puts a looser check in the place of a check that asks for more than was used, where that is still there."""
+        variable = self._variables.get(source)
+        if variable is None:
+            return
         filled = code.replace("{}", variable)
         for position, step in enumerate(self.steps):
             if isinstance(step, Guard) and step.code == filled:

@@ -316,6 +316,8 @@ def _program(tx: Capture, builder: Rebuilder, returns: str, arity: int, extras: 
     tx.keep_apart()
     for changed in tx.mutated.values():
         effects += changed.commit(builder)
+    for measured, _ in tx.measured.values():
+        measured.loosen()
     graph = tx.graph
     graph.outputs = [_as_it_was(tx, held, traced.node) for held, traced in builder.outputs]
     _bind_numbers(tx)
@@ -348,6 +350,8 @@ def _as_it_was(tx: Capture, held: object, node: Node) -> Node:
 
 def plain(tx: Capture, start: Start) -> Captured:
     """The program of a frame that runs on in plain Python whenever the guards collected so far hold."""
+    for measured, _ in tx.measured.values():
+        measured.loosen()
     _guard_sizes(tx)
     return Captured(
         None, tx.prologue, start.arity, symbol_texts=tx.symbol_texts, exit=start.offset

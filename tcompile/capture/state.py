@@ -126,6 +126,7 @@ class Capture:
     number_symbols: dict[str, tuple[SymInt, Source]] = field(default_factory=dict)
     examples: dict[Node, Any] = field(default_factory=dict)  # what values are in this call, as far as it was asked
     regions: list[Any] = field(default_factory=list)  # those that calls may share
+    measured: dict[Source, tuple[SequenceValue, SymInt]] = field(default_factory=dict)  # lists and their open lengths
     marked: dict[str, str] = field(default_factory=dict)  # symbols that must stay open, and the user's text for them
     _outside: list[Value] = field(default_factory=list)  # the objects from outside that can change
     _known: dict[int, Value] = field(default_factory=dict)  # the same by identity, but for arrays
@@ -480,6 +481,17 @@ class Capture:
         self.number_symbols[str(symbol)] = (symbol, source)
         self.prologue.assign(str(symbol), self.prologue.load(source))
         return symbol
+
+    def length_symbol(self, value: SequenceValue, length: int, source: Source) -> SymInt | None:
+        """A symbol for the length that the list at ``source`` came with; None where it has not been seen to vary."""
+        known = self.measured.get(source)
+        if known is not None:
+            return known[1]
+        place = ComputedSource("len({0})", (source,))
+        if not self.profile.is_open(place.text, length, self.options.dynamic):
+            return None
+        self.measured[source] = value, self.number_symbol(length, place)
+        return self.measured[source][1]
 
     def decide(self, source: Source, code: str, text: str, holds: bool) -> bool:
         """The answer to a question about a run-time number, as seen now, under a guard."""

@@ -197,6 +197,11 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         bus.tell_call(self.function.__qualname__, cell_of(self._code.co_filename), milliseconds, calls)
 
     # -- being a function ----------------------------------------------------------------------------------------------
+    @property
+    def __code__(self) -> types.CodeType:
+        """The plain function's code."""
+        return self.function.__code__
+
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 

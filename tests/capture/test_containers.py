@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from differential import assert_same
 
 import tcompile
 
-from .helpers import X, broken, whole, x, xy
+from .helpers import X, broken, guards, whole, x, xy
 
 Pair = namedtuple("Pair", ["left", "right"], defaults=[2])
 
@@ -385,3 +386,34 @@ def test_containers_that_only_grow_explain_another_class():
 def test_keywords_must_be_strings(f):
     with tcompile.config.patch(stress_capture=True, verify=True), pytest.raises(TypeError, match="keywords must be str"):
         tcompile.compile(f, backend="eager")({1: 2})
+
+
+def test_the_length_of_a_list_that_grows_stays_open():
+    log = []
+
+    def f(x):
+        log.append(1)
+        if len(log) > 5:
+            return x * len(log)
+        return x + 1
+
+    compiled = tcompile.compile(f, backend="eager")
+    for n in range(1, 20):
+        assert_same(compiled(X), X * n if n > 5 else X + 1)
+    assert len(log) == 19
+    assert len(compiled.entries) == 3 and "len(log) - 4 > 0" in guards(compiled)
+
+
+def test_lengths_of_lists_that_vary():
+    def f(x, values, read):
+        if not values:
+            return x
+        if read:
+            x = x + values[-1]
+        return x + len(values), np.zeros(len(values))
+
+    for read in (False, True):
+        compiled = tcompile.compile(f, backend="eager")
+        for n in (3, 4, 0, 1, 7, 2, 3):
+            assert_same(compiled(X, list(range(n)), read), f(X, list(range(n)), read))
+        assert read or len(compiled.entries) <= 4

@@ -234,11 +234,22 @@ class SequenceValue(Value):
 
     def truth(self, tx: Capture) -> bool:
         """Whether it has items."""
-        return len(self) > 0
+        return self.length(tx).truth(tx)
 
     def length(self, tx: Capture) -> Value:
-        """The number of items."""
-        return Constant(len(self))
+        """The number of items. That of a list from outside stays open where it varies and no item is read."""
+        if self.cls is not list or self._loosen is None:
+            return Constant(len(self))
+        assert self.source is not None
+        size = tx.length_symbol(self, len(self._found), self.source)
+        if size is None:
+            return Constant(len(self))
+        return integer(size + (len(self._items) - len(self._found)))
+
+    def loosen(self) -> None:
+        """Gives up the guard on the length, where nothing has depended on it."""
+        if self._loosen is not None:
+            self._loosen()
 
     def iterate(self, tx: Capture) -> Iterator[Value]:
         """The items, as a list iterator sees them (items added meanwhile included)."""
@@ -269,8 +280,7 @@ class SequenceValue(Value):
     def commit(self, program: Rebuilder) -> list[str]:
         """As few changes as can be; the items that were not touched are not read."""
         assert self.source is not None
-        if self._loosen is not None:
-            self._loosen()
+        self.loosen()
         name, old, new = program.load(self.source), self._found, self._items
         changed = [i for i, (a, b) in enumerate(zip(old, new, strict=False)) if not same_object(a, b)]
         if changed and len(old) != len(new):
