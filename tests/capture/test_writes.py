@@ -342,3 +342,17 @@ def test_a_write_to_one_element_is_not_replayed():
     compiled = tcompile.compile(f, backend="eager")
     compiled(ramp(4), ramp(2, 3))
     assert not compiled.entries[0].replays
+
+
+@pytest.mark.parametrize("backend", ["eager", "llvm"])
+@pytest.mark.parametrize("shape", [(0,), (1,), (2,), (1, 1), (1, 3), (3, 1)])
+def test_writes_to_parts_that_may_be_empty(shape, backend):
+    def f(x, y):
+        x[1:] = 7
+        x[:0] = y[:0] + 1
+        x[2:] += y[2:]
+        z = x * 2
+        z[1:] = y.sum()
+        return z
+
+    same(f, lambda: (ramp(*shape), -ramp(*shape)), backend=backend)

@@ -243,14 +243,14 @@ class Lowering:
         return self._add(Value("load", (), node.tensor.dtype, access.axes, node, {}, access))
 
 
-def access_of(buffer: Buffer, map: Map, ndim: int) -> Access:
-    """The place of ``map`` in a buffer."""
+def access_of(buffer: Buffer, map: Map, ndim: int, *, ones: bool = False) -> Access:
+    """The place of ``map`` in a buffer; along axes of size one it stays where it is, unless ``ones`` are walked too."""
     type = buffer.type
     strides = type.strides()
     steps: list[Distance] = [()] * ndim
     offset: Distance = ()
     for axis, (size, index) in enumerate(zip(type.shape, map, strict=True)):
-        if is_one(size):
+        if is_one(size) and not ones:
             continue
         unit: Distance = ((1, axis),) if strides is None else ((strides[axis], None),)
         for at, multiple in index.terms:
@@ -275,11 +275,12 @@ def lower(
     for node in group.members:
         value = lowering.member(node)
         if node in outputs:
-            map = group.map_of(node)
-            if replaces_part(node) and map is not None:
+            map, part = group.map_of(node), replaces_part(node)
+            if part and map is not None:
                 map = through_path(node, map)
             assert map is not None
-            stores.append(Store(value, access_of(buffer(node), map, len(group.shape))))
+            # A part of an axis of size one may be nothing: a store that does not move would be done once all the same.
+            stores.append(Store(value, access_of(buffer(node), map, len(group.shape), ones=part)))
     axes = [Axis(size, i in group.reduced) for i, size in enumerate(group.shape)]
     kernel = Kernel(name, "flat", axes, _needed(lowering.values, stores), stores, tuple(group.members))
     _arrange(kernel, group)
