@@ -1,0 +1,67 @@
+"""Norms along an axis and triangles are fused; every other norm and triangle stays NumPy's call."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from differential import check
+
+X = np.random.default_rng(0).standard_normal((4, 5, 6))
+LAYOUTS = {
+    "c": lambda: X.copy(), "f": lambda: np.asfortranarray(X), "cut": lambda: np.repeat(X, 2, 1)[:, ::2],
+    "turned": lambda: X.transpose(1, 0, 2), "reversed": lambda: X[::-1, :, ::-1],
+    "broadcast": lambda: np.broadcast_to(X[:1, :, :1], (4, 5, 6)), "empty": lambda: X[:, :0].copy(),
+}  # fmt: skip
+FUSED = [
+    lambda x: np.linalg.norm(x, axis=1) * 2, lambda x: np.linalg.norm(x + 1, axis=-1, keepdims=True),
+    lambda x: x / (1 + np.linalg.norm(x, 2, 0)), lambda x: np.linalg.norm(x, ord=1, axis=(2,)),
+    lambda x: np.linalg.norm(x[0, 0], axis=0), lambda x: np.tril(x), lambda x: np.triu(x, 1) + 1,
+    lambda x: np.tril(x[0], -2), lambda x: np.triu(x[0].T, k=-1), lambda x: np.tril(x > 0) | np.triu(x < 1, 2),
+    lambda x: np.where(np.tril(np.ones(x.shape[1:], dtype=bool)), x, -np.inf),
+]  # fmt: skip
+CALLS = [
+    lambda x: np.linalg.norm(x) + 1, lambda x: np.linalg.norm(x[0]) + 1, lambda x: np.linalg.norm(x, 3, axis=0) + 1,
+    lambda x: np.linalg.norm(x, axis=(0, 1)) + 1, lambda x: np.tril(x[0, 0]) + 1,
+    lambda x: np.linalg.norm(x, -np.inf, axis=0) + 1,
+]  # fmt: skip
+
+
+def calls(compiled):
+    return any(node.op == "call" for entry in compiled.entries for node in entry.compiled_graph.schedule.graph.nodes)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("number", range(len(FUSED)))
+def test_fused(number, layout):
+    (*_, compiled) = check(FUSED[number], lambda: (LAYOUTS[layout](),), calls=1)
+    if layout == "c":
+        assert not calls(compiled)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("number", range(len(CALLS)))
+def test_calls(number):
+    (*_, compiled) = check(CALLS[number], lambda: (X.copy(),), calls=1)
+    assert calls(compiled)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", ["f4", "f2", "i4", "u1", "?", "c8", "c16"])
+@pytest.mark.parametrize("number", range(len(FUSED)))
+def test_dtypes(number, dtype):
+    check(FUSED[number], lambda: ((X * 3).astype(dtype),), calls=1)
+
+
+def test_bits():
+    special = np.array([[0.0, -0.0, np.nan], [np.inf, -np.inf, -0.0], [1e308, 1e-310, -1.0]])
+    check(lambda x: (np.tril(x), np.triu(x), np.tril(-x, -1)), lambda: (special.copy(),), exact=True)
+    check(lambda x: np.linalg.norm(x[:, 1:2], axis=1) * 1.5, lambda: (special.copy(),), exact=True)
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: np.linalg.norm(x, axis=3), lambda x: np.linalg.norm(x, axis=1.5), lambda x: np.tril(x, 0.5),
+    lambda x: np.triu(x[0, 0, 0]), lambda x: np.linalg.norm(x, "fro", axis=0),
+])  # fmt: skip
+def test_errors_are_numpy_s(call):
+    check(call, lambda: (X.copy(),), calls=1)
