@@ -19,7 +19,7 @@ from tcompile.capture.breaks import GraphBreak
 from tcompile.capture.driver import Outcome, capture
 from tcompile.capture.entries import Start, start_of
 from tcompile.capture.guards import Guard, LoadStep, Prologue
-from tcompile.capture.program import Captured
+from tcompile.capture.program import Captured, Rest
 from tcompile.capture.sources import ParameterSource
 from tcompile.capture.state import CaptureOptions
 from tcompile.config import config
@@ -131,7 +131,7 @@ def _compile_region(
     run = _timed(phases, "entry", program)
     milliseconds = (time.perf_counter() - started) * 1e3
     kernels = tuple(getattr(compiled, "kernels", ()))
-    rest = functools.partial(captured.rest, compiled, route, follow)
+    rest = Rest(captured, compiled, route, follow)
     entry = Entry(index, captured, run, program, compiled, captured.graph, broke, kernels, milliseconds, rest)
     cache.compiles += 1
     if again and reasons:

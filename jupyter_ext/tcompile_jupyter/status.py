@@ -13,7 +13,6 @@ from typing import Any
 
 import tcompile
 from tcompile.runtime import native
-from tcompile.runtime.dispatch import CompiledFunction
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ def calls_are() -> str:
     """How calls that fit what was compiled are answered: ``in machine code``, or ``in Python`` and why."""
     if not tcompile.config.native_calls:
         return "in Python: config.native_calls is False"
-    reason = native.unavailable(CompiledFunction)
+    reason = native.unavailable()
     return "in machine code" if reason is None else f"in Python: {reason}"
 
 

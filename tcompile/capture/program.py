@@ -180,9 +180,11 @@ class Captured:
             text += ["    try:", *(f"        {line}" for line in body), "    except Exception:", "        return MISS"]
         if self.graph is None:
             return "\n".join([*text, "    return PLAIN", ""])
-        return "\n".join([*text, *self._behind_guards(route), ""])
+        return "\n".join([*text, *self.behind_guards(route), ""])
 
-    def _behind_guards(self, route: Sequence[bool], computed: bool = False) -> list[str]:
+    def behind_guards(
+        self, route: Sequence[bool], computed: bool = False, returned: Sequence[bool] | None = None
+    ) -> list[str]:  # fmt: skip
         """The statements from the graph on; behind it, where it is ``computed``."""
         assert self.graph is not None
         text = []
@@ -191,10 +193,19 @@ class Captured:
             text.append(f"    {outputs and outputs + '= '}graph({', '.join(self.inputs)})")
         text += [f"    {line}" for line in self.lines]
         text += [f"    {line}" for line in self.effects]
-        returns = self.returns
+        return [*text, f"    return {self.outcome(route, returned)}"]
+
+    def outcome(self, route: Sequence[bool], returned: Sequence[bool] | None = None) -> str:
+        """What the program returns, as text.
+
+        ``route`` leads the host to ``exit``. Where the function returns, a host that asks wants to be led as well:
+        ``returned`` does so.
+        """
         if self.exit is not None:
-            returns = f"({', '.join([self.extras, *map(str, route), returns])})"
-        return [*text, f"    return {returns}"]
+            return f"({', '.join([self.extras, *map(str, route), self.returns])})"
+        if returned is not None:
+            return f"({', '.join(['None', *map(str, returned), f'({self.returns},)'])})"
+        return self.returns
 
     def loads_for_guards(self) -> set[str]:
         """The variables that guards read, directly or through other loads."""
@@ -212,31 +223,40 @@ class Captured:
 
         ``run`` is the compiled graph; ``follow`` gives a function compiled by itself in place of itself.
         """
-        names = self._names(run, follow)
+        names = self.names(run, follow)
         exec(compile(self.source(route, keep), "<tcompile entry>", "exec"), names)
         made: Entry = names["entry"]
         return made
 
-    def _names(self, run: Callable[..., Any] | None, follow: Callable[[Any], Any] | None) -> dict[str, Any]:
+    def names(self, run: Callable[..., Any] | None, follow: Callable[[Any], Any] | None) -> dict[str, Any]:
+        """The names that the program uses and does not assign."""
         return {
             **self.prologue.constants, "graph": run, "MISS": MISS, "PLAIN": PLAIN, "asarray": np.asarray,
             "follow": follow, "UNBOUND": UNBOUND, "KEEP": KEEP, "copyto": np.copyto,
         }  # fmt: skip
 
-    def rest_source(self, parameters: Sequence[str], computed: bool, route: Sequence[bool] = ()) -> str:
-        """The text of the program behind the guards as a function of these variables.
 
-        ``computed``: also behind the graph, whose outputs are then among the variables.
+@dataclass(frozen=True, eq=False)
+class Rest:
+    """The entry program behind its guards, for who has checked them and loaded what it needs."""
+
+    captured: Captured
+    run: Callable[..., Any] | None
+    route: Sequence[bool]
+    follow: Callable[[Any], Any] | None
+
+    def source(self, parameters: Sequence[str], computed: bool, returned: Sequence[bool] | None) -> str:
+        """The text of a function of these variables, which leads a host by ``returned`` where the program returns.
+
+        ``computed``: from behind the graph, whose outputs are then among the variables.
         """
-        return "\n".join([f"def rest({', '.join(parameters)}):", *self._behind_guards(route, computed), ""])
+        body = self.captured.behind_guards(self.route, computed, returned)
+        return "\n".join([f"def rest({', '.join(parameters)}):", *body, ""])
 
-    def rest(
-        self, run: Callable[..., Any] | None, route: Sequence[bool], follow: Callable[[Any], Any] | None,
-        parameters: Sequence[str], computed: bool,
-    ) -> Entry:  # fmt: skip
-        """The program behind the guards as a function."""
-        names = self._names(run, follow)
-        exec(compile(self.rest_source(parameters, computed, route), "<tcompile entry>", "exec"), names)
+    def function(self, parameters: Sequence[str], computed: bool, returned: Sequence[bool] | None) -> Entry:
+        """The same as a function."""
+        names = self.captured.names(self.run, self.follow)
+        exec(compile(self.source(parameters, computed, returned), "<tcompile entry>", "exec"), names)
         made: Entry = names["rest"]
         return made
 

@@ -14,7 +14,7 @@ import threading
 import types
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tcompile.bytecode import Host
     from tcompile.capture.breaks import GraphBreak
     from tcompile.capture.guards import Guard
-    from tcompile.capture.program import Captured
+    from tcompile.capture.program import Captured, Rest
     from tcompile.graph import Graph
     from tcompile.runtime.native.words import Plan
 
@@ -69,7 +69,7 @@ class Entry:
     broke: GraphBreak | None = None
     kernels: tuple[Any, ...] = ()
     compile_ms: float = 0.0
-    rest: Callable[[Sequence[str], bool], Callable[..., Any]] | None = None  # the program behind its guards
+    rest: Rest | None = None  # the program behind its guards
     plan: Plan | None = None
     planned: bool = False  # whether it was looked for a plan
     calls: int = 0  # that fitted, those that the plan has answered apart
@@ -98,6 +98,7 @@ class Region:
     entries: tuple[Entry, ...] = ()
     limit_warned: bool = False
     misses: int = 0  # since nothing more is compiled here
+    table: Any = None  # of the machine code that enters here
     unchecked: tuple[tuple[Entry, ...], tuple[Callable[..., Any], ...]] = ((), ())
 
 

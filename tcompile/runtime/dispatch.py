@@ -99,6 +99,8 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
                 if started:
                     self._tell_call(started, timed)
                 return result
+        elif self._attached is not entries and not self._suspends:
+            self._attach(entries)  # those that run to the function's end need no host
         result = self._through(cache, stance, args, kwargs)
         if started and cache.host is not None:
             self._tell_call(started, timed)

@@ -11,6 +11,7 @@ frame runs the same stretch in plain Python: error, traceback and NumPy's warnin
 from __future__ import annotations
 
 import sys
+import types
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -23,6 +24,7 @@ from tcompile.observe import bus
 from tcompile.observe.events import FellBack, GuardFailed
 from tcompile.observe.userline import file_label
 from tcompile.observe.warn import warn
+from tcompile.runtime import native
 from tcompile.runtime.cache import Entry, FunctionCache, Region
 from tcompile.stance import DEFAULT, Stance, current
 
@@ -45,42 +47,8 @@ class Compiler:
         self.follow = follow
 
     def enter(self, cache: FunctionCache, offset: int) -> Callable[..., Any]:
-        """What a gate of the function's host calls. It holds the cache weakly: the host's code lives in the cache."""
-        held = weakref.ref(cache)
-
-        def run(*values: Any) -> Any:
-            cache = held()
-            if cache is None:
-                return None
-            region = cache.region(offset)
-            stance = current()
-            found = None
-            if stance is DEFAULT:
-                for entry in region.entries:
-                    try:
-                        result = entry.run(*values)
-                    except Exception as error:
-                        note_replay(cache, entry, error)
-                        result = PLAIN
-                    if result is not MISS:
-                        entry.calls += 1
-                        if entry is not region.entries[0]:
-                            cache.promote(region, entry)
-                        found = entry, result
-                        break
-            if found is None:
-                found = self.select(cache, region, values, stance)
-                if found is None:
-                    return None
-            entry, result = found
-            if result is PLAIN:
-                return None
-            if entry.captured.exit is None:
-                assert cache.host is not None
-                return (None, *cache.host.returned, (result,))
-            return result
-
-        return run
+        """What a gate of the function's host calls."""
+        return Gate(self, cache, offset)
 
     def select(
         self, cache: FunctionCache, region: Region, values: Sequence[Any], stance: Stance, hosted: bool = True
@@ -147,6 +115,73 @@ class Compiler:
             return None
         cache.add(region, entry)
         return entry
+
+
+class Gate(native.Base):  # type: ignore[misc]  # which class that is depends on the machine
+    """What a gate of a function's host calls: enters the region that starts there.
+
+    It holds the cache weakly, and what leads there as well: the host's code, which holds the gate, lives in the cache.
+    """
+
+    __slots__ = ("__weakref__", "_table", "attached", "cache", "compiler", "offset")
+
+    def __init__(self, compiler: Compiler, cache: FunctionCache, offset: int) -> None:
+        self.compiler = compiler
+        self.cache = weakref.ref(cache)
+        self.offset = offset
+        self.attached: tuple[int, ...] = ()  # the entries whose plans the machine code has, by number
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __call__(self, *values: Any) -> Any:
+        """Where the frame goes on, and with what (``bytecode.build`` says how); None where it goes on natively."""
+        cache = self.cache()
+        if cache is None or cache.held() is None:  # a generator that has outlived its function
+            return None
+        region = cache.region(self.offset)
+        stance = current()
+        found = None
+        if stance is DEFAULT:
+            entries = region.entries
+            for entry in entries:
+                try:
+                    result = entry.run(*values)
+                except Exception as error:
+                    note_replay(cache, entry, error)
+                    if entry.replays == native.REPLAYS:
+                        self.attached = ()
+                    result = PLAIN
+                if result is not MISS:
+                    entry.calls += 1
+                    if entry is not entries[0]:
+                        cache.promote(region, entry)
+                    self._attach(cache, region)
+                    found = entry, result
+                    break
+        if found is None:
+            found = self.compiler.select(cache, region, values, stance)
+            if found is None:
+                return None
+            if config.verify:
+                self._attach(cache, region)
+        entry, result = found
+        if result is PLAIN:
+            return None
+        if entry.captured.exit is None:
+            assert cache.host is not None
+            return (None, *cache.host.returned, (result,))
+        return result
+
+    def _attach(self, cache: FunctionCache, region: Region) -> None:
+        """Lets the machine code enter here, where there are other entries than the last time."""
+        entries = tuple(sorted(entry.index for entry in region.entries))
+        if entries != self.attached and cache.built is not None:
+            self.attached = entries
+            native.attach_gate(self, _TABLE, region, region is not cache.first, cache.built.returned)
+
+
+_TABLE = native.complete(Gate, "_table")
 
 
 def try_entries(

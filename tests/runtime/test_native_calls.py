@@ -25,7 +25,7 @@ X = np.linspace(-2, 2, 8, dtype="f4")
 W = np.linspace(1, 3, 8, dtype="f4")
 
 pytestmark = pytest.mark.skipif(
-    native.unavailable(CompiledFunction) is not None, reason="no calls in machine code on this machine"
+    native.unavailable() is not None, reason="no calls in machine code on this machine"
 )
 
 
@@ -362,6 +362,74 @@ def test_collection():
     assert [ref() for ref in seen] == [None] * 3
 
 
+@pytest.mark.parametrize("broken", [False, True])
+def test_what_was_compiled_goes_with_its_function(broken):
+    def make():
+        namespace = {"tcompile": tcompile}
+        extra = "tcompile.graph_break()" if broken else "pass"
+        exec(f"@tcompile.compile\ndef f(x):\n y = x + 1\n {extra}\n return y * 2", namespace)
+        f = namespace.pop("f")
+        for _ in range(5):
+            f(X)
+        entries = f.entries
+        assert len(entries) == 1 + broken and all(entry.plan.hits >= 2 for entry in entries)
+        return [weakref.ref(f), weakref.ref(f.function), weakref.ref(f.function.__code__), weakref.ref(entries[0].plan)]
+
+    seen = make()
+    gc.collect()
+    assert [ref() for ref in seen] == [None] * 4
+
+
+def test_regions_of_a_function_with_a_break():
+    said = []
+
+    @tcompile.disable
+    def side(n):
+        said.append(n)
+        return n
+
+    def steps(x, n):
+        for i in range(n):
+            x = np.sqrt(x) + i
+            side(i)
+        if n > 3:
+            return x, {"n": n}
+        return x * 2
+
+    compiled = tcompile.compile(steps)
+    for number in (2, 2, 3, 3, 5, 5, 2, 3, 5):
+        x = np.arange(1.0, 4.0)
+        assert_same(compiled(x, number), steps(x, number))
+    assert said == [i for n in (2, 2, 3, 3, 5, 5, 2, 3, 5) for _ in range(2) for i in range(n)]
+    assert native_hits(compiled) > 10
+    with tcompile.set_stance("force_eager"):
+        before = native_hits(compiled)
+        compiled(W, 2)
+        assert native_hits(compiled) == before
+
+
+def test_a_generator_outlives_its_function():
+    def make():
+        namespace = {"tcompile": tcompile}
+        text = "@tcompile.compile\ndef f(x, n):\n for i in range(n):\n  x = x * 2 + i\n  yield x"
+        exec(text, namespace)
+        f = namespace.pop("f")
+        for _ in range(4):
+            list(f(X, 3))
+        return f(X, 4)
+
+    want, x = [], X
+    for i in range(4):
+        x = x * 2 + i
+        want.append(x)
+    running = make()
+    got = [next(running)]
+    tcompile.reset()
+    gc.collect()
+    got += list(running)
+    assert_same(got, want)
+
+
 def test_references_are_given_back():
     layer, text = Layer(W), "double"
     functions = {
@@ -488,7 +556,7 @@ def test_objects_that_look_different_leave_calls_to_python(monkeypatch):
     monkeypatch.setattr(layout, "_floats", lambda: False)
     calls._machine.cache_clear()
     try:
-        assert "floats" in native.unavailable(CompiledFunction)
+        assert "floats" in native.unavailable()
         compiled = tcompile.compile(chain)
         for _ in range(4):
             assert_same(compiled(X), chain(X))

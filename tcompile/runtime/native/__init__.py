@@ -5,7 +5,7 @@ arguments become parameters, and one plan an entry. Whatever has no plan, and an
 compiled function's own ``__call__``.
 """
 
-from tcompile.runtime.native.calls import REPLAYS, attach, attached, unavailable
+from tcompile.runtime.native.calls import REPLAYS, attach, attach_gate, attached, unavailable
 from tcompile.runtime.native.layout import Base, complete
 
-__all__ = ["REPLAYS", "Base", "attach", "attached", "complete", "unavailable"]
+__all__ = ["REPLAYS", "Base", "attach", "attach_gate", "attached", "complete", "unavailable"]

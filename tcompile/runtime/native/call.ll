@@ -24,6 +24,7 @@ declare i32 @PyDict_SetItem(ptr, ptr, ptr) nounwind
 declare ptr @PyList_New(i64) nounwind
 declare ptr @PyTuple_New(i64) nounwind
 declare ptr @PyCell_Get(ptr) nounwind
+declare ptr @PyWeakref_GetObject(ptr) nounwind
 declare i64 @PyLong_AsLongLongAndOverflow(ptr, ptr) nounwind
 declare ptr @PyLong_FromLongLong(i64) nounwind
 declare ptr @PyThreadState_Get() nounwind
@@ -1041,16 +1042,38 @@ no:
   ret i1 false
 }
 
-; PyObject *call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
-define ptr @call(ptr %self, ptr %args, i64 %nargsf, ptr %kwnames) nounwind "probe-stack"="inline-asm" {
+; PyObject *call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames): the object's slot holds a table.
+define ptr @call(ptr %self, ptr %args, i64 %nargsf, ptr %kwnames) nounwind {
+  %table = call ptr @field(ptr %self, i64 $SELF_TABLES)
+  %result = call ptr @serve(ptr %self, ptr %args, i64 %nargsf, ptr %kwnames, ptr %table)
+  ret ptr %result
+}
+
+; The same for an object whose slot holds a weak reference to a table.
+define ptr @enter(ptr %self, ptr %args, i64 %nargsf, ptr %kwnames) nounwind {
+entry:
+  %reference = call ptr @field(ptr %self, i64 $SELF_TABLES)
+  %there = icmp ne ptr %reference, null
+  br i1 %there, label %look, label %go
+look:
+  %found = call ptr @PyWeakref_GetObject(ptr %reference)
+  %alive = icmp ne ptr %found, @none
+  %held = select i1 %alive, ptr %found, ptr null
+  br label %go
+go:
+  %table = phi ptr [ null, %entry ], [ %held, %look ]
+  %result = call ptr @serve(ptr %self, ptr %args, i64 %nargsf, ptr %kwnames, ptr %table)
+  ret ptr %result
+}
+
+define internal ptr @serve(ptr %self, ptr %args, i64 %nargsf, ptr %kwnames, ptr %tables) noinline nounwind
+    "probe-stack"="inline-asm" {
 entry:
   %context = alloca ptr
-  %tables = call ptr @field(ptr %self, i64 $SELF_TABLES)
   %ready = icmp ne ptr %tables, null
   br i1 %ready, label %look, label %slow.before
 look:
-  %array = call ptr @field(ptr %tables, i64 $TUPLE_ITEMS)
-  %table = call ptr @field(ptr %array, i64 $ARRAY_ITEMS)
+  %table = call ptr @field(ptr %tables, i64 $ARRAY_ITEMS)
   %generation = load volatile i64, ptr @generation
   %departed = load volatile i64, ptr @departed
   %listening = load volatile i64, ptr @listening

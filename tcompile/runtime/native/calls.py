@@ -8,12 +8,12 @@ one plan after the other, the one that was hit last first. Where anything is out
 
 from __future__ import annotations
 
-import array
 import ctypes
 import types
-from collections.abc import Hashable, Sequence
+import weakref
+from collections.abc import Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from tcompile.config import Config, config
 from tcompile.errors import BackendError
 from tcompile.observe import bus
 from tcompile.runtime import cache as caches
-from tcompile.runtime.cache import Entry
+from tcompile.runtime.cache import Entry, Region
 from tcompile.runtime.native import layout
 from tcompile.runtime.native.plan import plan_of
 from tcompile.runtime.native.words import FRAME, MOST_WORDS, OPERATIONS, OUTCOMES, PLAN_CODE, Plan
@@ -43,13 +43,13 @@ class _Machine(NamedTuple):
 
     code: target.Code
     call: int
+    enter: int
 
 
 @cache
-def _machine(cls: Hashable) -> _Machine | str:
+def _machine() -> _Machine | str:
     """The machine code of calls, made at the first use; or the reason why there is none."""
-    assert isinstance(cls, type)
-    reason = abi.unsupported() or layout.unsupported(cls)
+    reason = abi.unsupported() or layout.unsupported()
     if reason is not None:
         return reason
     values: dict[str, object] = {**layout.OFFSETS, **layout.function_fields(), **FRAME, **OUTCOMES, **PLAN_CODE}
@@ -70,15 +70,17 @@ def _machine(cls: Hashable) -> _Machine | str:
         make_call = ctypes.pythonapi["_PyObject_MakeTpCall"]
         symbols["_PyObject_MakeTpCall"] = ctypes.cast(make_call, ctypes.c_void_p).value or 0
         symbols["tc_parallel"] = threads.code()["tc_parallel"]
-        code = target.keep_forever(target.load(ir, ["call", *OPERATIONS], {**abi.symbols(ir), **symbols}))
+        symbols |= abi.symbols(ir)
+        # More effort in instruction selection takes ten times as long, and makes a call by a tenth faster.
+        code = target.keep_forever(target.load(ir, ["call", "enter", *OPERATIONS], symbols, opt=0))
     except (BackendError, OSError, ValueError, AttributeError) as error:
         return f"the machine code of calls could not be made: {error}"
-    return _Machine(code, code["call"])
+    return _Machine(code, code["call"], code["enter"])
 
 
-def unavailable(cls: type) -> str | None:
-    """Why calls of ``cls``'s objects are not machine code in this process, in one sentence; None where they can be."""
-    machine = _machine(cls)
+def unavailable() -> str | None:
+    """Why calls are not machine code in this process, in one sentence; None where they can be."""
+    machine = _machine()
     return machine if isinstance(machine, str) else None
 
 
@@ -88,51 +90,87 @@ def suits(function: types.FunctionType) -> bool:
     return (
         not code.co_flags & (_SPREAD | _SUSPENDS)
         and not code.co_cellvars
-        and code.co_argcount + code.co_kwonlyargcount <= _MOST_PARAMETERS
     )
 
 
-def attach(called: Any, tables: Any, function: types.FunctionType, entries: Sequence[Entry]) -> None:
+def attach(called: Any, slot: Any, function: types.FunctionType, entries: Sequence[Entry]) -> None:
     """Lets ``called`` answer calls that fit one of the entries in machine code; where none has a plan, it answers none.
 
-    tables: the descriptor of the slot that the machine code reads. ``function`` is what is called where an entry says
-    so. Calls that are in progress go on with the table that they have, which they keep alive.
+    slot: the descriptor of the slot that the machine code reads. ``function`` is what is called where an entry says so.
+    Calls that are in progress go on with the table that they have, which they keep alive.
     """
-    plans = []
-    cls: type = type(called)
-    machine = _machine(cls) if config.native_calls and suits(function) else ""
-    if not isinstance(machine, str):
-        plans = [plan for entry in entries if (plan := _plan(entry, machine)) is not None]
-    if isinstance(machine, str) or not plans:
-        if attached(called, tables):
-            tables.__delete__(called)
-        return
+    machine = _machine_for(called) if suits(function) else None
     code = function.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    whole = [entry for entry in entries if entry.captured.exit is None]
     cells = function.__closure__ or ()
-    count = code.co_argcount + code.co_kwonlyargcount
-    names = code.co_varnames[:count]
+    table = _table(machine, whole, function, cells, names, code.co_argcount, code.co_posonlyargcount)
+    if machine is not None and table is not None:
+        slot.__set__(called, table)
+        layout.point(called, machine.call)
+    elif attached(called, slot):
+        slot.__delete__(called)
+
+
+def attach_gate(called: Any, slot: Any, region: Region, whole: bool, returned: Sequence[bool]) -> None:
+    """The same for what a host calls at a region: ``called`` holds the table weakly, the region strongly.
+
+    whole: whether entries that run to the function's end are answered as well; ``returned`` leads the host there.
+    """
+    machine = _machine_for(called)
+    entries = [entry for entry in region.entries if whole or entry.captured.exit is not None or entry.graph is None]
+    arity = region.start.arity
+    table = _table(machine, entries, cast(types.FunctionType, _go_on), (), ("",) * arity, arity, arity, returned)
+    if machine is not None and table is not None:
+        region.table = table
+        slot.__set__(called, weakref.ref(table))
+        layout.point(called, machine.enter)
+    elif attached(called, slot):
+        slot.__delete__(called)
+
+
+def _go_on(*values: Any) -> None:
+    """What a gate calls where a plan says that the stretch is to run in plain Python."""
+
+
+def _machine_for(called: Any) -> _Machine | None:
+    machine = _machine() if config.native_calls and layout.is_complete(type(called)) else ""
+    return None if isinstance(machine, str) else machine
+
+
+def _table(
+    machine: _Machine | None, entries: Sequence[Entry], function: types.FunctionType, cells: Sequence[types.CellType],
+    names: Sequence[str], positional: int, only: int, returned: Sequence[bool] | None = None,
+) -> layout.Table | None:  # fmt: skip
+    """The words from which the machine code works; None where no entry has a plan."""
+    if machine is None:
+        return None
+    plans = [plan for entry in entries if (plan := _plan(entry, machine, returned)) is not None]
+    if not plans or len(names) > _MOST_PARAMETERS:
+        return None
+    count = len(names)
     registers, owned, words = (max(getattr(p, size) for p in plans) for size in ("registers", "owned", "words_needed"))
     # Defaults are owned as well, one a parameter.
     first = FRAME["F_REGISTERS"] + registers
     sizes = {"FRAME": first + owned + count + words, "OWNED": first, "WORDS": first + owned + count}
     head = {
-        **sizes, "GENERATION": caches.generation[0], "FUNCTION": id(function), "CODE": id(code), "CELLS": len(cells),
-        "COUNT": count, "POSITIONAL": code.co_argcount, "ONLY": code.co_posonlyargcount, "PLANS": len(plans),
+        **sizes, "GENERATION": caches.generation[0], "FUNCTION": id(function), "CODE": id(function.__code__),
+        "CELLS": len(cells), "COUNT": count, "POSITIONAL": positional, "ONLY": only, "PLANS": len(plans),
     }  # fmt: skip
-    table = array.array("Q", [head[name] for name in _TABLE])
+    table = layout.Table("Q", [head[name] for name in _TABLE])
     table.extend(map(id, (*cells, *names)))
     table.extend(plan.address for plan in plans)
-    tables.__set__(called, (table, function, code, cells, names, *plans))
-    layout.point(called, machine.call)
+    table.keep = (function, function.__code__, *cells, *names, *plans)
+    return table
 
 
-def _plan(entry: Entry, machine: _Machine) -> Plan | None:
-    """The plan of an entry that runs to the function's end; looked for once."""
+def _plan(entry: Entry, machine: _Machine, returned: Sequence[bool] | None) -> Plan | None:
+    """The plan of an entry, which is made once."""
     if not entry.planned:
         entry.planned = True
-        if entry.captured.exit is None and entry.rest is not None:
+        if entry.rest is not None:
             try:
-                plan = plan_of(entry.captured, entry.compiled_graph, entry.rest, machine.code.addresses)
+                plan = plan_of(entry.captured, entry.rest, machine.code.addresses, returned)
             except Exception:  # a bug of ours, which is no reason to refuse the call
                 if config.verify:
                     raise
@@ -141,13 +179,13 @@ def _plan(entry: Entry, machine: _Machine) -> Plan | None:
     return entry.plan if entry.replays < REPLAYS else None
 
 
-def attached(called: Any, tables: Any) -> bool:
+def attached(called: Any, slot: Any) -> bool:
     """Whether some calls of ``called`` are answered in machine code."""
     try:
-        tables.__get__(called)
+        slot.__get__(called)
     except AttributeError:
         return False
     return True
 
 
-__all__ = ["REPLAYS", "attach", "attached", "suits", "unavailable"]
+__all__ = ["REPLAYS", "attach", "attach_gate", "attached", "suits", "unavailable"]

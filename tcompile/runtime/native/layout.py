@@ -106,6 +106,12 @@ def _make_base() -> type:
     return made
 
 
+class Table(array.array):  # type: ignore[type-arg]  # no class of CPython 3.11 to be asked for its items
+    """Words that machine code reads, and in ``keep`` the objects whose addresses stand in them."""
+
+    keep: tuple[Any, ...] = ()
+
+
 Base: Any = _make_base()  # what compiled functions inherit from
 
 
@@ -136,6 +142,11 @@ def _complete(cls: Any, descriptor: Any) -> None:
     flags.value |= _HAVE_VECTORCALL | _METHOD_DESCRIPTOR
 
 
+def is_complete(cls: type) -> bool:
+    """Whether ``complete`` has found everything about the class as it should be."""
+    return bool(cls.__flags__ & _HAVE_VECTORCALL and cls.__flags__ & _METHOD_DESCRIPTOR)
+
+
 def point(called: object, address: int) -> None:
     """Sets the machine code that calls the object."""
     ctypes.c_uint64.from_address(id(called) + _VECTORCALL).value = address
@@ -163,17 +174,17 @@ def function_fields() -> dict[str, int]:
     return found
 
 
-def unsupported(cls: type) -> str | None:
-    """Why calls of ``cls``'s objects cannot be machine code in this process; None where all assumptions hold."""
+def unsupported() -> str | None:
+    """Why calls cannot be machine code in this process; None where all assumptions hold."""
     refusal = _refusal()
     if refusal is not None:
         return refusal
-    wrong = _wrong_layout(cls)
+    wrong = _wrong_layout()
     return f"this CPython or NumPy has other objects than the machine code of calls knows: {wrong}" if wrong else None
 
 
-def _wrong_layout(cls: type) -> str | None:
-    if sys.getsizeof(1.5) != 24 or not cls.__flags__ & _HAVE_VECTORCALL or not cls.__flags__ & _METHOD_DESCRIPTOR:
+def _wrong_layout() -> str | None:
+    if Base is object or sys.getsizeof(1.5) != 24:
         return "classes"
     checks: tuple[tuple[str, Callable[[], bool]], ...] = (
         ("tuples", _tuples), ("floats", _floats), ("array.array", _words), ("arrays", _arrays), ("scalars", _scalars),
@@ -208,7 +219,7 @@ def _floats() -> bool:
 
 
 def _words() -> bool:
-    words = array.array("Q", [1, 2, 3])
+    words = Table("Q", [1, 2, 3])
     return words.itemsize == _WORD and _word(id(words) + OFFSETS["ARRAY_ITEMS"]) == words.buffer_info()[0]
 
 
@@ -247,6 +258,6 @@ def scalar_holds_value(kind: type) -> bool:
 
 
 __all__ = [
-    "C_CONTIGUOUS", "OFFSETS", "TABLES", "Base", "complete", "function_fields", "point", "scalar_holds_value",
-    "unsupported",
+    "C_CONTIGUOUS", "OFFSETS", "TABLES", "Base", "complete", "function_fields", "is_complete", "point",
+    "scalar_holds_value", "unsupported",
 ]  # fmt: skip

@@ -10,32 +10,33 @@ from __future__ import annotations
 
 import array
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tcompile.backends.llvm.host import Allocate, Launch, Number, Recipe
+from tcompile.bytecode import KEEP, UNBOUND
 from tcompile.capture.guards import LoadStep
-from tcompile.capture.program import Captured
+from tcompile.capture.program import Captured, Rest
 from tcompile.graph import Node, ScalarType
 from tcompile.runtime.native import layout
 from tcompile.runtime.native.guards import Guards
 from tcompile.runtime.native.words import PLAN_CODE, Facts, NoPlan, Plan
 
+_MARKS: dict[str, Any] = {"KEEP": KEEP, "UNBOUND": UNBOUND}
+
 
 def plan_of(
-    captured: Captured, compiled: Any, rest: Callable[[Sequence[str], bool], Callable[..., Any]],
-    operations: Mapping[str, int],
-) -> Plan | None:  # fmt: skip
+    captured: Captured, rest: Rest, operations: Mapping[str, int], returned: Sequence[bool] | None = None
+) -> Plan | None:
     """The plan of an entry; None where there can be none.
 
-    ``compiled`` is the compiled graph; where it has a ``recipe``, kernels are all there is to it. ``rest(names,
-    computed)`` gives the rest of the entry program as a function of these variables; ``computed``: behind the graph,
-    whose outputs are then among them.
+    ``rest`` is the entry program behind its guards: where its graph has a ``recipe``, kernels are all there is to that.
+    ``returned``: what leads a host to the function's return, where a host asks.
     """
     try:
-        return _Writer(captured, operations, compiled).write(getattr(compiled, "recipe", None), rest)
+        return _Writer(captured, operations, rest.run).write(rest, returned)
     except NoPlan:
         return None
 
@@ -43,7 +44,7 @@ def plan_of(
 class _Writer(Guards):
     """Writes a plan from its first guard to its end."""
 
-    def write(self, recipe: Recipe | None, rest: Callable[[Sequence[str], bool], Callable[..., Any]]) -> Plan:
+    def write(self, rest: Rest, returned: Sequence[bool] | None) -> Plan:
         captured = self.captured
         needed = None if captured.graph is not None else captured.loads_for_guards()
         for step in captured.prologue.steps:
@@ -55,13 +56,14 @@ class _Writer(Guards):
         if captured.graph is None:
             self.emit("plain")
         else:
-            self.result(recipe, rest)
+            self.result(rest, returned)
         words = array.array("Q", [0] * PLAN_CODE["P_CODE"] + self.code)
         return Plan(words, tuple(self.keep), self.registers, self.owned, self.most_words)
 
-    def result(self, recipe: Recipe | None, rest: Callable[[Sequence[str], bool], Callable[..., Any]]) -> None:
+    def result(self, rest: Rest, returned: Sequence[bool] | None) -> None:
         """What stands behind the guards, as much of it as possible without Python."""
         mark = self.mark()
+        recipe: Recipe | None = getattr(rest.run, "recipe", None)
         computed = False
         nodes = self.captured.graph is not None and self.captured.graph.nodes
         nodes = self.captured.graph is not None and self.captured.graph.nodes
@@ -74,19 +76,20 @@ class _Writer(Guards):
         if computed or not nodes:
             mark = self.mark()
             try:
-                if self.captured.exit is not None or self.captured.effects:
+                if self.captured.effects:
                     raise NoPlan
                 for statement in ast.parse("\n".join(self.captured.lines)).body:
                     self.statement(statement)
-                self.emit("give_back", self.at(self.made(ast.parse(self.captured.returns, mode="eval").body)))
+                outcome = ast.parse(self.captured.outcome(rest.route, returned), mode="eval").body
+                self.emit("give_back", self.at(self.made(outcome)))
                 return
             except NoPlan:
                 self.back_to(mark)
-        text = ast.parse(self.captured.rest_source((), computed))
+        text = ast.parse(rest.source((), computed, returned))
         used = {node.id for node in ast.walk(text) if isinstance(node, ast.Name)}
         names = sorted(used & self.variables())
         given = [self.object(ast.Name(name)) for name in names]
-        self.emit("body", self.address(rest(names, computed)), *self.gathered(given))
+        self.emit("body", self.address(rest.function(names, computed, returned)), *self.gathered(given))
 
     def statement(self, statement: ast.stmt) -> None:
         match statement:
@@ -114,6 +117,8 @@ class _Writer(Guards):
         match node:
             case ast.Name(id=name) if name in self.objects or name in self.constants or name in self.numbers:
                 return self.object(node)
+            case ast.Name(id=name) if name in _MARKS:
+                return self.object(ast.Constant(_MARKS[name]))
             case ast.Constant():
                 return self.object(node)
             case ast.Tuple(elts=elts) | ast.List(elts=elts):
