@@ -170,3 +170,76 @@ def test_indices_that_are_written():
             for got, want in zip(compiled(cube(), two), f(cube(), one), strict=True):
                 np.testing.assert_array_equal(got, want)
             np.testing.assert_array_equal(one, two)
+
+
+# -- in kernels ----------------------------------------------------------------------------------------------------
+
+
+FUSED = {
+    "map": lambda x, i, j: (x[i] * 2 + 1, x[:, i] - x[:, :4], x[i, i] + i[:, None]),
+    "rows": lambda x, i, j: (x[i].sum(axis=-1), x[i].max(axis=1), x[:, i].sum(axis=1)),
+    "columns": lambda x, i, j: (x[i].sum(axis=0), x[:, i].mean(axis=0), x[j, j].sum(axis=(0, 1))),
+    "everything": lambda x, i, j: (x[i].sum(), (x[i, i] * x[0, 0]).max(), np.abs(x[:, j]).sum()),
+    "of what is computed": lambda x, i, j: ((x + 1)[i], (x * 2)[:, (i + 1) % 4], (x - 1).T[j]),
+    "twice": lambda x, i, j: x[i][i] * x[j][0, 0],
+    "of views": lambda x, i, j: (x[1:][i[:1] * 0], x[::-1, ::2][i[:2], :][:, :2], x.T[i], x[:, 1:4][i]),
+    "booleans": lambda x, i, j: ((x > 7)[i] & (x < 90)[i]),
+    "integers": lambda x, i, j: (i[i] + j[j[0], 0].sum(), x.astype("i2")[i] * 2),
+}
+
+
+@pytest.mark.parametrize("layout", ["c", "fortran", "cut", "f4"])
+@pytest.mark.parametrize("name", FUSED)
+def test_gathers_in_kernels(name, layout):
+    compiled = check(FUSED[name], lambda: (cube(layout), I.copy(), J.copy()), backends=["llvm"])[-1]
+    assert not compiled.breaks
+    large = np.random.default_rng(1).integers(-20, 20, 500)
+    check(FUSED[name], lambda: (LAYOUTS[layout](np.arange(20 * 23 * 21.0).reshape(20, 23, 21)), large, J + large[:2]),
+          backends=["llvm"], ulp=64)  # fmt: skip
+
+
+def test_a_gather_is_fused():
+    compiled = tcompile.compile(lambda x, i: np.sqrt(x[i] * 2).sum())
+    compiled(np.arange(100.0), np.arange(50) % 7)
+    (kernel,) = compiled.entries[0].kernels
+    assert "masked.gather" in kernel.ir
+
+
+def test_what_is_read_while_it_is_written():
+    def f(x, i):
+        x[1:] = x[i[:3]] * 2
+        x += x[i]
+        x[:, i] = x[:, i[::-1]] + 1
+        x[i[0]] = x[i].sum(axis=0)
+        y = x[i]
+        x *= 2
+        return y + 1, x[i]
+
+    compiled = check(f, lambda: (cube(), I.copy()))[-1]
+    assert not compiled.breaks
+
+
+@pytest.mark.parametrize("wrong", [4, 100, -5, 2**62, -(2**63)])
+def test_an_index_out_of_range_in_the_middle_of_writes(wrong):
+    def f(x, y, i):
+        x[:] = 1
+        y[1:] = (x + y)[i[:3]]
+        x[:] = 2
+        y *= 2
+
+    def g(x, y, i):
+        z = x[i] + 1
+        x[:] = 3
+        return z
+
+    bad = I.copy()
+    bad[2] = wrong
+    for function in (f, g):
+        for index in (I, bad):
+            check(function, lambda index=index: (cube(), cube() + 1, index.copy()))
+
+
+def test_nothing_to_read_from():
+    check(lambda x, i: x[i] + 1, lambda: (np.ones((0, 3)), np.array([0, 0])))
+    check(lambda x, i: x[i] + 1, lambda: (np.ones((0, 3)), np.array([], int)))
+    check(lambda x, i: (x[i] + 1).sum(), lambda: (np.ones(5), np.array([], int)))

@@ -15,7 +15,7 @@ from typing import Any
 
 from tcompile.backends.llvm import host, native, nests, pointwise, reductions
 from tcompile.backends.llvm.exactness import is_exact
-from tcompile.backends.llvm.text import SUPPORTED, Module
+from tcompile.backends.llvm.text import SUPPORTED, Module, cells
 from tcompile.backends.llvm.vectors import FLOAT16
 from tcompile.backends.schedule import Kernel, Schedule, Store, schedule
 from tcompile.backends.schedule.plan import Step
@@ -121,6 +121,8 @@ def supports(node: Node) -> bool:
     types = [o.type for o in (*node.inputs, node)]
     if any(isinstance(t, TensorType) and t.dtype == FLOAT16 for t in types) and not native.has_half():
         return False
+    if node.op == "gather":
+        return _supports_gather(node)
     if node.op == "assign":
         return node.tensor.dtype.name in SUPPORTED
     if kind == "reduction":
@@ -128,6 +130,13 @@ def supports(node: Node) -> bool:
     if kind == "pointwise":
         return pointwise.supports(node)
     return _supports_creation(node)
+
+
+def _supports_gather(node: Node) -> bool:
+    """Elements of one cell, at places that 64 bits with a sign can hold."""
+    dtype = node.tensor.dtype
+    kinds = {index.tensor.dtype.name for index in node.inputs[1:]}
+    return dtype.name in SUPPORTED and cells(dtype) == 1 and dtype != FLOAT16 and "uint64" not in kinds
 
 
 def _supports_exactly(node: Node) -> bool:

@@ -14,7 +14,7 @@ from tcompile.backends.llvm import pointwise, vmath
 from tcompile.backends.llvm.parameters import Parameters
 from tcompile.backends.llvm.reductions import Reduction
 from tcompile.backends.llvm.text import Writer, cells, element_type, memory_type, scalar_type, splat, suffix
-from tcompile.backends.llvm.vectors import BOOL, FLOAT32, FLOAT64, INT64, Vectors
+from tcompile.backends.llvm.vectors import BOOL, FLOAT32, FLOAT64, INT64, ONLY_NUMPY, Vectors
 from tcompile.backends.schedule import Access, Store, Value
 from tcompile.backends.schedule.costs import small_power
 from tcompile.backends.schedule.kernel import static_elements
@@ -214,15 +214,59 @@ class Elements:
         return self._truth(value.dtype, joined)
 
     def _gather(self, dtype: DType, start: str, step: str, lanes: str) -> str:
-        w, n = self.w, self.v.lanes * cells(dtype)
-        type = self._memory(dtype)
-        pointers = self._pointers(dtype, start, step, lanes)
+        all_lanes = splat(self.v.lanes * cells(dtype), "i1", "true")
+        return self._masked_gather(dtype, self._pointers(dtype, start, step, lanes), all_lanes, "poison")
+
+    def _masked_gather(self, dtype: DType, pointers: str, lanes: str, other: str) -> str:
+        """The cells at ``pointers`` in some lanes, and ``other`` in the rest."""
+        w, n, type = self.w, self.v.lanes * cells(dtype), self._memory(dtype)
         name = f"@llvm.masked.gather.{suffix(n, memory_type(dtype))}.v{n}p0"
         w.module.declare(name, f"declare {type} {name}(<{n} x ptr>, i32, <{n} x i1>, {type})")
-        all_lanes = splat(n, "i1", "true")
-        return w.get(
-            f"call {type} {name}(<{n} x ptr> {pointers}, i32 1, <{n} x i1> {all_lanes}, {type} poison)"
-        )
+        return w.get(f"call {type} {name}(<{n} x ptr> {pointers}, i32 1, <{n} x i1> {lanes}, {type} {other})")
+
+    def _gathered(self, value: Value, place: Place, registers: dict[Value, str], lanes: str) -> str:
+        """Elements at computed places. What is out of range is reported, and not read."""
+        w, v, p, access = self.w, self.v, self.parameters, value.access
+        assert access is not None
+        n, wide = v.lanes, f"<{v.lanes} x i64>"
+        distances, valid = splat(n, "i64", "0"), splat(n, "i1", "true")
+        for index, stride, size in zip(value.values, value.attrs["strides"], value.attrs["sizes"], strict=True):
+            count = self._spread_size(p.size(w, size))
+            given = pointwise.cast(v, index.dtype, INT64, registers[index])
+            negative = w.get(f"icmp slt {wide} {given}, zeroinitializer")
+            from_end = w.get(f"add {wide} {given}, {count}")
+            at = w.get(f"select <{n} x i1> {negative}, {wide} {from_end}, {wide} {given}")
+            valid = v.mask("and", valid, w.get(f"icmp ult {wide} {at}, {count}"))
+            unit = self._spread_size(p.bytes(w, stride, access.buffer))
+            distances = w.get(f"add {wide} {distances}, {w.get(f'mul {wide} {at}, {unit}')}")
+        v.report(v.negate(valid), ONLY_NUMPY)
+        start, type = place.address(access), self._memory(value.dtype)
+        along = () if place.axis is None else access.steps[place.axis]
+        if along and not any(place.axis in index.axes for index in value.values) and static_elements(along) == 1:
+            # One place for the whole vector, whose elements lie side by side from there on.
+            distance = w.get(f"extractelement {wide} {distances}, i64 0")
+            row = self._at(w.get(f"getelementptr i8, ptr {start}, i64 {distance}"), place.index, value.dtype)
+            inside = v.mask("and", valid, self._inside(place))
+            name = f"@llvm.masked.load.{suffix(n, memory_type(value.dtype))}.p0"
+            w.module.declare(name, f"declare {type} {name}(ptr, i32, <{n} x i1>, {type})")
+            found = w.get(f"call {type} {name}(ptr {row}, i32 1, <{n} x i1> {inside}, {type} zeroinitializer)")
+            first = v.shuffle(memory_type(value.dtype), found, [0] * n)
+            found = w.get(f"select <{n} x i1> {inside}, {type} {found}, {type} {first}")
+            return self._truth(value.dtype, found)
+        if along:
+            step = p.bytes(w, along, access.buffer)
+            start = w.get(f"getelementptr i8, ptr {start}, i64 {w.get(f'mul i64 {place.index}, {step}')}")
+            moved = w.get(f"mul {wide} {lanes}, {self._spread_size(step)}")
+            distances = w.get(f"add {wide} {distances}, {moved}")
+        pointers = w.get(f"getelementptr i8, ptr {start}, {wide} {distances}")
+        return self._truth(value.dtype, self._masked_gather(value.dtype, pointers, valid, "zeroinitializer"))
+
+    def _inside(self, place: Place) -> str:
+        """The mask of lanes inside the row."""
+        if place.whole:
+            return splat(self.v.lanes, "i1", "true")
+        offsets = "<" + ", ".join(f"i64 {i}" for i in range(self.v.lanes)) + ">"
+        return self.w.get(f"icmp slt <{self.v.lanes} x i64> {offsets}, {self.v.spread('i64', place.rest)}")
 
     def _spread_size(self, size: str) -> str:
         return splat(self.v.lanes, "i64", size) if not size.startswith("%") else self.v.spread("i64", size)
@@ -232,6 +276,8 @@ class Elements:
         v, w, p = self.v, self.w, self.parameters
         if value.op == "load":
             return self._load(value, place, lanes)
+        if value.op == "gather":
+            return self._gathered(value, place, registers, lanes)
         if value.op == "constant":
             (number,) = value.operands
             assert not isinstance(number, Value)

@@ -65,10 +65,12 @@ class Access:
 class Value:
     """One value of a kernel.
 
-    ``op`` is ``load`` (from ``access``), ``size`` (a symbolic int, ``attrs["size"]``), ``number`` (a run-time
-    Python float input, ``access`` unused, ``attrs["buffer"]``), ``iota`` (``attrs["offset"]`` plus index
-    times ``attrs["steps"]``), ``reduce`` (``attrs["op"]`` over the reduced axes), ``part`` (the real or imaginary
-    part, ``attrs["index"]``, of a complex value), ``pair`` (the complex value of two parts), ``fma`` (a product
+    ``op`` is ``load`` (from ``access``), ``gather`` (from ``access`` moved by the operands, each an index along an axis
+    of the buffer: ``attrs["strides"]`` are the distances, ``attrs["sizes"]`` how many there are), ``size`` (a symbolic
+    int, ``attrs["size"]``), ``number`` (a run-time Python float input, ``access`` unused, ``attrs["buffer"]``),
+    ``iota`` (``attrs["offset"]`` plus index times ``attrs["steps"]``), ``reduce`` (``attrs["op"]`` over the reduced
+    axes), ``part`` (the real or imaginary part, ``attrs["index"]``, of a complex value), ``pair`` (the complex value of
+    two parts), ``fma`` (a product
     plus a third operand, rounded once), ``signalling_less`` and its relatives (which raise the invalid flag for
     NaN), or a pointwise row of the op table. Complex values are only loaded, stored,
     taken apart and put together, half-precision ones also selected and converted. Operands are values or Python

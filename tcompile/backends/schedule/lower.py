@@ -24,7 +24,17 @@ from tcompile.backends.schedule.kernel import (
     scale_distance,
     static_elements,
 )  # fmt: skip
-from tcompile.backends.schedule.maps import Affine, Map, broadcast, identity, map_key, through, through_path
+from tcompile.backends.schedule.maps import (
+    ANYWHERE,
+    ZERO,
+    Affine,
+    Map,
+    broadcast,
+    identity,
+    map_key,
+    through,
+    through_path,
+)
 from tcompile.backends.schedule.parts import PARTS, Parts, machine_dtype
 from tcompile.graph import Node, Operand, ScalarType, Size, SymInt, TensorType
 from tcompile.graph.ops import OPS
@@ -81,7 +91,7 @@ class Group:
 
     def fits(self, member: Node, map: Map) -> bool:
         """Whether reading ``member`` through ``map`` reads just the element computed at this point of the space."""
-        own = None if replaces_part(member) else self.map_of(member)
+        own = None if replaces_part(member) or map is ANYWHERE else self.map_of(member)
         return own is not None and all(
             is_one(size) or a.key() == b.key() for size, a, b in zip(member.tensor.shape, own, map, strict=True)
         )
@@ -98,8 +108,19 @@ def computed_type(node: Node) -> TensorType:
 
 
 def computed_from(node: Node) -> tuple[Node, ...]:
-    """The nodes whose elements a kernel reads to compute a node: of an ``assign``, not the base."""
-    return node.inputs[1:] if node.op == "assign" else node.inputs
+    """The nodes whose elements a kernel reads one by one to compute a node: not the base of an assign or a gather."""
+    return node.inputs[1:] if node.op in ("assign", "gather") else node.inputs
+
+
+def operand_map(node: Node, operand: Node, map: Map) -> Map:
+    """The map of an operand that ``computed_from`` gives: broadcast to what is computed."""
+    if not isinstance(operand.type, TensorType):
+        return ()
+    shape = computed_type(node).shape
+    if node.op == "gather":  # the axes of the indices come first
+        rank = max(index.tensor.ndim for index in node.inputs[1:])
+        map, shape = map[:rank], shape[:rank]
+    return broadcast(map, operand.type.shape, shape)
 
 
 class NotAffine(Exception):
@@ -225,7 +246,9 @@ class Lowering:
             return self._add(Value("iota", (), dtype, axes, node, {"index": index}))
         if node.op == "assign":
             (item,) = computed_from(node)
-            return self.read(item, broadcast(map, item.tensor.shape, computed_type(node).shape), dtype)
+            return self.read(item, operand_map(node, item, map), dtype)
+        if node.op == "gather":
+            return self._gather(node, map)
         weak = operand_dtype(node)
         operands: list[Value | bool | int | float | complex] = []
         for operand in node.operands:
@@ -237,6 +260,19 @@ class Lowering:
             else:
                 operands.append(operand)
         return self.parts.apply(node, node.op, operands, dtype, weak)
+
+    def _gather(self, node: Node, map: Map) -> Value:
+        base, axes = node.inputs[0], node.attrs["axes"]
+        self.used.add(base)
+        indices = [self.read(index, operand_map(node, index, map), index.tensor.dtype) for index in computed_from(node)]
+        rest = iter(map[max(index.tensor.ndim for index in computed_from(node)) :])
+        place = tuple(ZERO if axis in axes else next(rest) for axis in range(base.tensor.ndim))
+        access = access_of(self.buffer(base), place, len(self.group.shape))
+        known = base.tensor.strides()
+        strides: list[Distance] = [((1, axis),) if known is None else ((known[axis], None),) for axis in axes]
+        attrs = {"strides": strides, "sizes": [base.tensor.shape[axis] for axis in axes]}
+        moves = access.axes.union(*(index.axes for index in indices))
+        return self._add(Value("gather", tuple(indices), node.tensor.dtype, moves, node, attrs, access))
 
     def _load(self, node: Node, map: Map) -> Value:
         access = access_of(self.buffer(node), map, len(self.group.shape))

@@ -35,6 +35,7 @@ class Affine:
 
 Map: TypeAlias = tuple[Affine, ...]
 ZERO = Affine()
+ANYWHERE: Map = (Affine(((-1, 1),)),)  # where a gather reads: at every point, any element may be meant
 
 
 def _key(size: Size) -> object:

@@ -95,7 +95,8 @@ class _Placement:
         allowed = allowed and all(self._fits(node, self.step_of[node]) for node in chain)
         chains = [*self.chains, chain]
         late = self._late(chains)
-        if allowed and any(map(_signals, late)) and not all(map(self._is_written_first, chains)):
+        again = all(map(self._is_written_first, chains)) and not any(map(_raises, late))
+        if allowed and any(map(_signals, late)) and not again:
             writers = {self.step_of[node] for node in chain}
             wish = {node for node in chain if _signals(self.step_of[node])} - self.alone
             if not any(_signals(step) for step in late if step not in writers):
@@ -137,7 +138,7 @@ class _Placement:
             access = value.access
             if access is None or base not in self._memories([access.buffer.node]):
                 continue
-            if access.buffer.node is not base or step.kernel.reduced:
+            if access.buffer.node is not base or step.kernel.reduced or value.op == "gather":
                 return False
             pairs = zip((*access.steps, access.offset), (*store.access.steps, store.access.offset), strict=True)
             if not all(same_distance(one, two) for one, two in pairs):
@@ -163,6 +164,11 @@ class _Placement:
                 found |= self._memories(node.inputs)
             self._shown[node] = found
         return found
+
+
+def _raises(step: Step) -> bool:
+    """Whether a kernel may find an index out of range: plain Python ends there, and does not write what follows."""
+    return step.kernel is not None and any(value.op == "gather" for value in step.kernel.values)
 
 
 def _signals(step: Step) -> bool:

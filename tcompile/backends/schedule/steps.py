@@ -17,11 +17,19 @@ from collections.abc import Callable, Iterable
 
 from tcompile.backends.schedule.costs import STORE_ABOVE, cost_of
 from tcompile.backends.schedule.kernel import Buffer, Value
-from tcompile.backends.schedule.lower import Group, NotAffine, computed_from, computed_type, lower, replaces_part
-from tcompile.backends.schedule.maps import Map, broadcast, identity, map_key, through, through_path
+from tcompile.backends.schedule.lower import (
+    Group,
+    NotAffine,
+    computed_from,
+    computed_type,
+    lower,
+    operand_map,
+    replaces_part,
+)
+from tcompile.backends.schedule.maps import ANYWHERE, Map, identity, map_key, through, through_path
 from tcompile.backends.schedule.placement import Separate, place
 from tcompile.backends.schedule.plan import Schedule, Step, in_order, leads_to
-from tcompile.graph import Graph, Node, TensorType
+from tcompile.graph import Graph, Node
 from tcompile.graph.ops import OPS, k_order
 from tcompile.graph.ops.writing import part_of
 from tcompile.graph.sizes import UnprovableSizeError, hint, is_one, product, same_shape
@@ -84,6 +92,8 @@ class _Planner:
         kind = OPS[node.op].kind
         if node.op == "assign" and supports(node):
             return _kind_of_assignment(node)
+        if node.op == "gather" and supports(node):
+            return "map"
         if kind in ("opaque", "control"):
             return "opaque"
         if kind == "movement":
@@ -114,7 +124,7 @@ class _Planner:
                     self._need_array(operand)
             elif self.kind[node] == "reshape":
                 self._need_array(node)
-            elif self.kind[node] == "part":
+            elif self.kind[node] == "part" or (node.op == "gather" and self.kind[node] == "map"):
                 self._need_array(node.inputs[0])
         for node in self.alone & self.live:
             self._need_array(node.inputs[1])
@@ -163,7 +173,7 @@ class _Planner:
                 reads = self._operands(node, identity(frame))
                 while reads:
                     operand, map = reads.pop()
-                    if self.is_leaf(operand):
+                    if self.is_leaf(operand) or map is ANYWHERE:
                         continue
                     if self.kind[operand] == "move":
                         reads += self._operands(operand, map)
@@ -203,7 +213,7 @@ class _Planner:
             if key in seen:
                 return
             seen.add(key)
-            if self.is_leaf(node):
+            if self.is_leaf(node) or map is ANYWHERE:
                 found[key] = (node, map)
                 return
             for operand, inner in self._operands(node, map):
@@ -221,11 +231,8 @@ class _Planner:
             return [(node.inputs[0], inner)]
         if self.kind[node] == "reduce":
             return [(node.inputs[0], map)]
-        shape = computed_type(node).shape
-        return [
-            (o, broadcast(map, o.type.shape, shape) if isinstance(o.type, TensorType) else ())
-            for o in computed_from(node)
-        ]
+        found = [(operand, operand_map(node, operand, map)) for operand in computed_from(node)]
+        return [(node.inputs[0], ANYWHERE), *found] if node.op == "gather" else found
 
     def _join(self, node: Node) -> None:
         """Puts a stored node or a reduction into a group."""
