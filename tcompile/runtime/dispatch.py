@@ -128,9 +128,10 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
 
     def _attach(self, entries: tuple[Entry, ...]) -> None:
         """Lets the next calls that fit these entries be answered in machine code."""
-        if set(entries) != set(self._attached):
-            native.attach(self, _TABLES, self.function, entries)
-        self._attached = entries
+        if config.native_calls:
+            if set(entries) != set(self._attached):
+                native.attach(self, _TABLES, self.function, entries)
+            self._attached = entries
 
     def _function_of(self, code: types.CodeType) -> types.FunctionType:
         """The function with the host's code in place of its own."""

@@ -124,6 +124,8 @@ ANSWERED = {
     "no axes": (lambda x: x * 2, (np.array(3.0),)),
     "scalar": (lambda x, s: x * s, (X, np.float32(3))),
     "scalars only": (lambda s, t: s * t, (np.float64(3), np.float64(-0.5))),
+    "scalar that comes back": (lambda s, t: (+s, t * 1, np.positive(t)), (np.float32(3), np.float64(2))),
+    "array that comes back": (lambda x: (+x, x.reshape(x.shape)), (np.array(3.0),)),
     "complex scalar": (lambda x, s: x * s, (X.astype("c16"), np.complex128(3 - 1j))),
     "empty": (lambda x: x * 2, (np.zeros((0, 3)),)),
     "integers": (lambda x, n: x * n + n, (np.arange(8), -7)),
@@ -243,6 +245,38 @@ def test_a_changed_global_cell_attribute_or_item_is_seen():
             assert_same_run(Run(made, (X,)), Run(plain, (X,)))
     finally:
         W = before
+
+
+def views(rng):
+    """Views of a few arrays: every other element, reversed, transposed, broadcast, with axes of no and one element."""
+    for shape in ((6,), (4, 5), (1, 4), (3, 1, 4), (2, 3, 4)):
+        base = rng.standard_normal((*(2 * n for n in shape), 2))
+        for _ in range(12):
+            view = base[..., 0] if rng.integers(2) else np.ascontiguousarray(base[..., 0])
+            keys = [slice(None), slice(None, None, 2), slice(None, None, -1), slice(0, 1), slice(1, 0), slice(1, None)]
+            view = view[tuple(keys[rng.integers(len(keys))] for _ in shape)]
+            view = view.transpose(rng.permutation(view.ndim))
+            if rng.integers(3) == 0:
+                view = np.broadcast_to(view[:1], (3, *view.shape[1:])) if view.shape[0] else view
+            yield view
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_memory_orders_are_told_apart_as_python_does(dynamic):
+    def f(x):
+        return x * 2 + 1
+
+    compiled = tcompile.compile(f, dynamic=dynamic)
+    seen = list(views(np.random.default_rng(7)))
+    with tcompile.config.patch(recompile_limit=400):
+        for view in (*seen, *seen):
+            assert_same_run(Run(compiled, (view,)), Run(f, (view,)))
+    assert len(compiled.entries) > 10
+    for view in seen:
+        before = {entry: entry.plan.hits for entry in compiled.entries}
+        compiled(view)
+        (answering,) = [entry for entry in compiled.entries if entry.plan.hits > before[entry]]
+        assert answering.captured.first_failure((view,)) is None
 
 
 # -- binding -------------------------------------------------------------------------------------------------------
@@ -531,6 +565,7 @@ def test_the_setting():
         for _ in range(3):
             other(X)
         assert native_hits(other) == 0
+    settled(other, X)
     assert answered(compiled, X)[0] == 1
     del tcompile.config.native_calls
     assert answered(compiled, X)[0] == 1

@@ -32,6 +32,7 @@ declare ptr @_PyObject_MakeTpCall(ptr, ptr, ptr, i64, ptr) nounwind
 declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr) nounwind
 declare ptr @PyArray_Scalar(ptr, ptr, ptr) nounwind
 declare i32 @tc_parallel(ptr, ptr, i64, i64) nounwind
+declare i64 @llvm.abs.i64(i64, i1)
 declare { i64, i1 } @llvm.sadd.with.overflow.i64(i64, i64)
 declare { i64, i1 } @llvm.ssub.with.overflow.i64(i64, i64)
 declare { i64, i1 } @llvm.smul.with.overflow.i64(i64, i64)
@@ -476,6 +477,94 @@ define ptr @flags(ptr %frame, ptr %pc) nounwind {
   %ok = icmp eq i64 %set, %wanted
   %to = call ptr @next_if(i1 %ok, ptr %pc, i64 3)
   ret ptr %to
+}
+
+; ranked: register of an array, bytes of an element, count of axes, the rank of each, the axes innermost first. Holds
+; where `layout_of` gives these ranks and memory that is not dense.
+define ptr @ranked(ptr %frame, ptr %pc) nounwind {
+entry:
+  %array = call ptr @object(ptr %frame, ptr %pc, i64 1)
+  %itemsize = call i64 @word(ptr %pc, i64 2)
+  %count = call i64 @word(ptr %pc, i64 3)
+  %ranks = call ptr @next(ptr %pc, i64 4)
+  %inner = getelementptr i64, ptr %ranks, i64 %count
+  %dims = call ptr @field(ptr %array, i64 $ARRAY_DIMS)
+  %strides = call ptr @field(ptr %array, i64 $ARRAY_STRIDES)
+  %flags.at = getelementptr i8, ptr %array, i64 $ARRAY_FLAGS
+  %flags = load i32, ptr %flags.at
+  %c.order = and i32 %flags, 1
+  %other = icmp eq i32 %c.order, 0
+  br i1 %other, label %axis, label %miss
+axis:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %axis.next ]
+  %i.more = icmp slt i64 %i, %count
+  br i1 %i.more, label %axis.one, label %dense
+axis.one:
+  %i.size = call i64 @word(ptr %dims, i64 %i)
+  %i.counts = icmp ne i64 %i.size, 1
+  br i1 %i.counts, label %axis.zero, label %axis.next
+axis.zero:
+  %i.stride = call i64 @word(ptr %strides, i64 %i)
+  %i.distance = call i64 @llvm.abs.i64(i64 %i.stride, i1 false)
+  %i.rank = call i64 @word(ptr %ranks, i64 %i)
+  %i.still = icmp eq i64 %i.distance, 0
+  %i.wanted = icmp eq i64 %i.rank, 0
+  %i.ok = icmp eq i1 %i.still, %i.wanted
+  br i1 %i.ok, label %pair, label %miss
+pair:
+  %j = phi i64 [ 0, %axis.zero ], [ %j.next, %pair.next ]
+  %j.more = icmp slt i64 %j, %i
+  br i1 %j.more, label %pair.one, label %axis.next
+pair.one:
+  %j.size = call i64 @word(ptr %dims, i64 %j)
+  %j.counts = icmp ne i64 %j.size, 1
+  br i1 %j.counts, label %pair.order, label %pair.next
+pair.order:
+  %j.stride = call i64 @word(ptr %strides, i64 %j)
+  %j.distance = call i64 @llvm.abs.i64(i64 %j.stride, i1 false)
+  %j.rank = call i64 @word(ptr %ranks, i64 %j)
+  %less = icmp ult i64 %j.distance, %i.distance
+  %less.wanted = icmp ult i64 %j.rank, %i.rank
+  %more = icmp ugt i64 %j.distance, %i.distance
+  %more.wanted = icmp ugt i64 %j.rank, %i.rank
+  %less.ok = icmp eq i1 %less, %less.wanted
+  %more.ok = icmp eq i1 %more, %more.wanted
+  %j.ok = and i1 %less.ok, %more.ok
+  br i1 %j.ok, label %pair.next, label %miss
+pair.next:
+  %j.next = add i64 %j, 1
+  br label %pair
+axis.next:
+  %i.next = add i64 %i, 1
+  br label %axis
+dense:
+  %k = phi i64 [ 0, %axis ], [ %k.next, %dense.next ]
+  %step = phi i64 [ %itemsize, %axis ], [ %step.next, %dense.next ]
+  %k.more = icmp slt i64 %k, %count
+  br i1 %k.more, label %dense.one, label %miss
+dense.one:
+  %k.axis = call i64 @word(ptr %inner, i64 %k)
+  %k.stride = call i64 @word(ptr %strides, i64 %k.axis)
+  %k.size = call i64 @word(ptr %dims, i64 %k.axis)
+  %k.negative = icmp slt i64 %k.stride, 0
+  br i1 %k.negative, label %on, label %dense.size
+dense.size:
+  %k.counts = icmp ne i64 %k.size, 1
+  %k.fits = icmp eq i64 %k.stride, %step
+  %k.gap = xor i1 %k.fits, true
+  %k.apart = and i1 %k.counts, %k.gap
+  br i1 %k.apart, label %on, label %dense.next
+dense.next:
+  %step.next = mul i64 %step, %k.size
+  %k.next = add i64 %k, 1
+  br label %dense
+on:
+  %words = mul i64 %count, 2
+  %length = add i64 %words, 4
+  %to = call ptr @next(ptr %pc, i64 %length)
+  ret ptr %to
+miss:
+  ret ptr null
 }
 
 ; float_is: register of an exact float, the double (equal, so that -0.0 is 0.0 and NaN is nothing)

@@ -134,7 +134,7 @@ def _go_on(*values: Any) -> None:
 
 
 def _machine_for(called: Any) -> _Machine | None:
-    machine = _machine() if config.native_calls and layout.is_complete(type(called)) else ""
+    machine = _machine() if layout.is_complete(type(called)) else ""
     return None if isinstance(machine, str) else machine
 
 

@@ -175,13 +175,17 @@ class Guards(Words):
         return True
 
     def layout(self, base: ast.Name, wanted: Layout) -> bool:
-        """Dense memory in a known order: then each stride follows from the sizes."""
+        """The order of the axes in memory; where memory is dense, each stride follows from the sizes."""
         array = self.array(base)
-        if array is None or not wanted.dense:
+        if array is None:
             return False
         facts = self.of(array)
         if facts.ndim != len(wanted.ranks) or facts.dtype is None or 0 in facts.shape.values():
             return False
+        if not wanted.dense:
+            itemsize, order = facts.dtype.itemsize, reversed(wanted.order)
+            self.emit("ranked", self.at(array), itemsize, len(wanted.ranks), *wanted.ranks, *order)
+            return True
         step = self.literal(facts.dtype.itemsize)
         for axis in reversed(wanted.order):
             if facts.shape.get(axis) == 1:

@@ -63,11 +63,11 @@ class _Writer(Guards):
     def result(self, rest: Rest, returned: Sequence[bool] | None) -> None:
         """What stands behind the guards, as much of it as possible without Python."""
         mark = self.mark()
-        recipe: Recipe | None = getattr(rest.run, "recipe", None)
+        recipe = getattr(rest.run, "recipe", None)
         computed = False
         nodes = self.captured.graph is not None and self.captured.graph.nodes
         nodes = self.captured.graph is not None and self.captured.graph.nodes
-        if recipe is not None:
+        if isinstance(recipe, Recipe):
             try:
                 self.graph(recipe)
                 computed = True
@@ -180,7 +180,8 @@ class _Writer(Guards):
         finally:
             self.numbers = outer
         for position, node in enumerate(recipe.outputs):
-            if node not in arrays or isinstance(node.type, ScalarType):
+            # What comes back as it came in may be a scalar, which is no array to be looked into.
+            if node not in arrays or (node in recipe.inputs and self.of(arrays[node]).type is not np.ndarray):
                 raise NoPlan
             self.objects[f"o{position}"] = arrays[node]
 
