@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab test test-cpython test-stress lint bench bench-programs bench-small bench-quick clean
+.PHONY: help demo lab test test-cpython test-numpy test-array-api test-stress lint bench bench-programs bench-small bench-quick clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
@@ -24,7 +24,16 @@ test: $(VENV)/test.stamp  ## every test; ruff, mypy and the import contract are 
 	$(BIN)/python -m pytest -n $(WORKERS)
 
 test-cpython: $(VENV)/test.stamp  ## CPython's own tests with every function compiled (a quarter of an hour)
-	$(BIN)/python -m tests.cpython.runner --jobs $(WORKERS) --json build/cpython.json
+	$(BIN)/python -m tests.conformance.runner cpython --jobs $(WORKERS) --json build/cpython.json
+
+test-numpy: $(VENV)/test.stamp  ## NumPy's own tests with every function compiled (half an hour)
+	$(BIN)/python -m tests.conformance.runner numpy --jobs $(WORKERS) --timeout 3000 --json build/numpy.json
+
+# ARRAY_API is a clone of https://github.com/data-apis/array-api-tests with its submodule.
+test-array-api: $(VENV)/test.stamp  ## the Array API test suite on compiled NumPy (ARRAY_API=folder, EXAMPLES=1000)
+	$(PIP) pytest-json-report ndindex
+	$(BIN)/python -m tests.conformance.runner array_api --path $(ARRAY_API) --examples $(or $(EXAMPLES),20) \
+		--backend llvm --jobs $(WORKERS) --timeout 10000 --json build/array_api.json
 
 test-stress: $(VENV)/test.stamp  ## the differential tests with a graph break after every k-th instruction (an hour)
 	$(BIN)/python tools/stress.py --out build/stress.json

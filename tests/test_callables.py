@@ -475,3 +475,11 @@ def test_the_code_of_a_compiled_function_is_the_plain_one():
     compiled = tcompile.compile(base)
     assert compiled.__code__ is base.__code__
     assert inspect.signature(compiled) == inspect.signature(base)
+
+
+def test_signature_without_following_wrappers():
+    def f(x, *, scale: float = 2.0):
+        return x * scale
+
+    assert inspect.signature(tcompile.compile(f), follow_wrapped=False) == inspect.signature(f)
+    assert inspect.signature(tcompile.compile(f).__get__(1), follow_wrapped=False) == inspect.signature(f.__get__(1))

@@ -8,6 +8,7 @@ code object in which captured stretches and plain Python take turns in one frame
 from __future__ import annotations
 
 import functools
+import inspect
 import pickle
 import sys
 import types
@@ -39,9 +40,19 @@ if TYPE_CHECKING:
 _SUSPENDS = 0x2A0  # code flags of generators, coroutines and asynchronous generators
 
 
+class _Signature:
+    """``__signature__`` of compiled functions: what inspect says of the function, also where it follows no wrapper."""
+
+    def __get__(self, instance: CompiledFunction | None, owner: type) -> inspect.Signature:
+        if instance is None:
+            raise AttributeError("__signature__")
+        return inspect.signature(instance.function)
+
+
 class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that is depends on the machine
     """A function whose array work runs as compiled graphs. Called, bound and shown like the function itself."""
 
+    __signature__ = _Signature()
     __slots__ = ("__dict__", "__weakref__", "_tables")  # the machine code knows where the last one is
 
     def __init__(

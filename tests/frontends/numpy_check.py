@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import itertools
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -176,6 +177,7 @@ def steps(told: Told) -> list[list[tuple[Any, ...]]]:
 def first_difference(got: Told, want: Told, moved: list[Told]) -> str | None:
     """What tells two runs apart, where the runs of ``moved`` do not excuse it."""
     for number, (ours, theirs) in enumerate(zip(got.rows, want.rows, strict=True)):
+        ours = [_owning(a, b) for a, b in itertools.zip_longest(ours, theirs)][: len(ours)]
         about = f"call {number}: " if number < len(CALLS) else "in the end: "
         others = [one.rows[number] for one in moved if len(one.rows[number]) == len(theirs)]
         for i, (a, b) in enumerate(zip(ours, theirs, strict=False)):
@@ -191,6 +193,13 @@ def first_difference(got: Told, want: Told, moved: list[Told]) -> str | None:
         if len(ours) != len(theirs):
             return f"{about}{len(ours)} values instead of {len(theirs)}"
     return None
+
+
+def _owning(got: tuple[Any, ...], want: tuple[Any, ...] | None) -> tuple[Any, ...]:
+    """Whether a new array owns its memory, or is the only view of what owns it, is NumPy's own business."""
+    if want and want[1:2] == ("array",) and want[6:8] == (False, "shares []") and len(got) == len(want):
+        return (*got[:6], False, *got[7:])
+    return got
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -3,11 +3,14 @@ have found."""
 
 from __future__ import annotations
 
+import warnings
 from random import Random
 
 import numpy as np
 import pytest
 from differential import check as compare
+
+import tcompile
 
 from .numpy_check import Plan, check, difference, program, shrink, unequal
 
@@ -68,3 +71,66 @@ def test_an_empty_key_between_kernels():
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
 def test_position_with_kept_axes_owns_its_data(name):
     compare(lambda x: getattr(x, name)(keepdims=True), lambda: [np.array([[1.0, 3.0], [2.0, 0.0]])])
+
+
+@pytest.mark.parametrize(
+    "write", ["x[...] = {}", "x[1:] = {}", "x[0] = {}", "x[:] = [{0}, 1, {0}]", "x.fill({})", "x[[0]] = {}"]
+)
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64"])
+@pytest.mark.parametrize("number", [np.int64(300), np.int64(-1), np.float64(2.9), np.float64(1e30), np.int8(-3)])
+def test_numbers_that_do_not_fit_into_an_item(write, dtype, number):
+    space = {"np": np}
+    exec(f"def f(x, s):\n    s = s + 0\n    {write.format('s')}\n    return x", space)
+    compare(space["f"], lambda: [np.zeros(3, dtype), number], backends=["eager", "llvm"])
+
+
+@pytest.mark.parametrize("ndim", [32, 33])
+def test_more_axes_than_arrays_can_have(ndim):
+    def f(x):
+        return np.add.outer(x, x).sum(), x[np.zeros((1,) * ndim, int), None] + 1
+
+    compare(f, lambda: [np.ones((1,) * ndim)], backends=["eager", "llvm"])
+
+
+def test_arrays_that_warn_when_they_are_written_to():
+    def f(u, x):
+        u += x
+        return u.sum()
+
+    def warning():
+        x = np.broadcast_arrays(np.arange(2.0), np.ones((2, 2)))[0]
+        return [x, 1.0]
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        tcompile.compile(f)(*warning())
+    assert len(caught) == 1
+    x = np.arange(4.0)
+    made = tcompile.compile(f, backend="eager")
+    made(x, 1.0)
+    with pytest.warns(DeprecationWarning, match="broadcast_arrays"):
+        made(*warning())
+
+
+def test_astype_takes_arrays_only():
+    compare(lambda x: np.astype(x, "f4"), lambda: [[1, 2]])
+    compare(lambda x: np.astype(x, "f4"), lambda: [1.5])
+    compare(lambda x: np.astype(x, "f4"), lambda: [np.int64(1)])
+
+
+@pytest.mark.parametrize("shape", [(1,), (1, 1), (3, 1), (1, 3)])
+@pytest.mark.parametrize("value", ["5.0", "x.sum()", "x[:1, ..., :1] * 2"])
+def test_writes_to_no_elements(shape, value):
+    space = {}
+    text = f"v = x + 1\n    v[..., 1:] = {value}\n    v[1:] = {value}\n    x[1:] = 7.0\n    return v"
+    exec(f"def f(x):\n    {text}", space)
+    compare(space["f"], lambda: [np.ones(shape)])
+
+
+@pytest.mark.parametrize("held", [1j, 1e300, 1.0])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_what_an_output_under_a_mask_holds_is_cast_too(held, dtype):
+    def f(x, mask, out):
+        return np.add(x, x, where=mask, out=out)
+
+    compare(f, lambda: [np.ones(2, dtype), np.array([True, False]), np.full(2, held)])

@@ -44,6 +44,18 @@ class FlatNest(Nest):
     def _element_loop(
         self, stages: Stages, wanted: Sequence[Value], counters: dict[int, str], start: str, stop: str, whole: bool
     ) -> None:
+        """A row's elements; of an empty row nothing is read or stored, what is the same for all of it included."""
+        w = self.w
+        some, none = w.label("some"), w.label("none")
+        w.branch(w.get(f"icmp slt i64 {start}, {stop}"), some, none)
+        w.place(some)
+        self._elements(stages, wanted, counters, start, stop, whole)
+        w.jump(none)
+        w.place(none)
+
+    def _elements(
+        self, stages: Stages, wanted: Sequence[Value], counters: dict[int, str], start: str, stop: str, whole: bool
+    ) -> None:
         w = self.w
         last = len(self.kernel.axes) - 1
         address = self.addresses(counters)

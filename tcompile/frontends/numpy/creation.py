@@ -481,6 +481,8 @@ def astype(
 @function("astype")
 def _astype(b: Builder, x: Any, dtype: Any, /, *, copy: Any = True, device: Any = None) -> Traced:
     _plain("astype", None, device)
+    if not isinstance(x, Traced | np.generic):
+        raise CannotCapture("operation-raises", "np.astype of what is no array")
     return astype(b, array(b, x), dtype, copy=copy)
 
 

@@ -79,6 +79,9 @@ def ufunc_into(b: Builder, ufunc: np.ufunc, run: Call, args: Sequence[Any], kwar
 def _into(b: Builder, out: Any, result: Any, casting: str, where: Any) -> Traced:
     """Writes one result of a ufunc."""
     target = target_of(out)
+    if where is not True and isinstance(result, Traced) and result.type.dtype != target.type.dtype:
+        # NumPy casts what the output holds, too, and may warn of it.
+        raise CannotCapture("writes-to-array", f"Writing {result.type.dtype} to {target.type.dtype} under where=")
     contents = fitted(b, target.type, result, casting)
     return b.write(target, contents if where is True else chosen(b, target, where, contents))
 

@@ -38,6 +38,13 @@ def refuse_if_any(flags: Any) -> Any:
     return np.False_
 
 
+def as_item(value: Any, dtype: Any) -> Any:
+    """``value``, a scalar or an array of rank 0, as a scalar becomes an item of an array of integers."""
+    made = np.zeros((), dtype)
+    made[()] = np.asarray(value)[()]
+    return made[()]
+
+
 def nanmedian(a: Any, axis: Any = None, *rest: Any, **kwargs: Any) -> Any:
     """``np.nanmedian``."""
     _refuse_all_nan(a, axis)

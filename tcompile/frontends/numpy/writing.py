@@ -18,18 +18,23 @@ from tcompile.frontends.base import Builder, CannotCapture, Check, Selected, Tra
 from tcompile.frontends.numpy import masks
 from tcompile.frontends.numpy.indexing import arrangement, basic, items_of, spread, under_mask
 from tcompile.frontends.numpy.registry import function, method, refuse_unless
-from tcompile.frontends.numpy.values import Weak, broadcast, cast, constant, is_weak, nested, strong
+from tcompile.frontends.numpy.values import Weak, broadcast, call, cast, constant, is_weak, nested, strong
 from tcompile.graph import Node, TensorType
 from tcompile.graph.ops import broadcast_shapes
 from tcompile.graph.sizes import SymInt
 from tcompile.graph.types import DType
 
+# Bits of flags.num. To read flags.writeable is no choice: arrays that warn when they are written to warn then, too.
+_WRITEABLE, _WARNS = 1 << 10, 1 << 31
+_MAY_WRITE = f"{{}}.flags.num & {_WRITEABLE | _WARNS} == {_WRITEABLE}"
 _EFFORT = 1000  # how long NumPy may look for an element that two arrays share
 
 
 def setitem(b: Builder, x: Traced, key: Any, value: Any) -> None:
     """``x[key] = value``."""
     items = items_of(b, x, key)
+    if isinstance(value, list | tuple):  # the array's dtype is told to NumPy while it reads the list
+        value = nested(b, value, x.type.dtype)
     found = under_mask(b, x, items)
     if found is not None:
         view, mask = found
@@ -39,7 +44,21 @@ def setitem(b: Builder, x: Traced, key: Any, value: Any) -> None:
     elif any(isinstance(item, Traced) for item in items):
         scattered(b, x, items, value)
     else:
-        store(b, Traced(basic(b, x, items).node), value, "unsafe")
+        store(b, Traced(basic(b, x, items).node), as_item(b, value, x.type.dtype), "unsafe")
+
+
+def as_item(b: Builder, value: Any, dtype: DType) -> Any:
+    """A scalar on its way into an array of integers: NumPy makes a Python int of it, and raises where it does not fit.
+
+    Scalars of other dtypes, and arrays, are cast.
+    """
+    if isinstance(value, np.generic):
+        value = constant(b, value)
+    if not isinstance(value, Traced) or not value.scalar or dtype.kind not in "iu":
+        return value
+    if value.type.dtype.kind == "c" or np.can_cast(value.type.dtype, dtype):
+        return value
+    return call(b, "tcompile.frontends.numpy.quiet.as_item", [value], TensorType(dtype, ()), dtype=dtype.name)
 
 
 def scattered(b: Builder, x: Traced, items: tuple[Any, ...], value: Any) -> None:
@@ -149,11 +168,13 @@ def _number(b: Builder, value: Weak, dtype: DType) -> Node:
 
 def write_checks(value: Any, name: str, constant: Callable[[Any], str]) -> list[Check]:
     """The conditions on an array that is written to."""
-    if not value.flags.writeable:
+    if not value.flags.num & _WRITEABLE:
         raise CannotCapture("operation-raises", f"{name} is read-only")
+    if value.flags.num & _WARNS:
+        raise CannotCapture("operation-raises", f"{name} warns when it is written to")
     if overlaps_itself(value):
         raise CannotCapture("writes-to-array", f"Writing to `{name}`, some of whose elements lie in one place,")
-    checks = [Check("{}.flags.writeable", f"{name} is writeable", "writeable", "writeable")]
+    checks = [Check(_MAY_WRITE, f"{name} is writeable", "writeable", "writeable")]
     if not value.flags.forc:
         code, text = f"not {constant(overlaps_itself)}({{}})", f"each element of {name} has its own place"
         checks.append(Check(code, text, "no two elements in one place", "memory"))
@@ -219,7 +240,7 @@ def fill(b: Builder, x: Traced, value: Any) -> None:
     """``x.fill(value)``."""
     if (isinstance(value, Traced) and value.type.ndim) or isinstance(value, list | tuple):
         raise CannotCapture("unsupported-argument", "fill with an array")
-    store(b, target_of(x), value, "unsafe")
+    store(b, target_of(x), as_item(b, value, x.type.dtype), "unsafe")
 
 
 @method("__setitem__")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tcompile.errors import GraphError
-from tcompile.graph.ops.table import Op, broadcast_shapes, define, like_order, tensors
+from tcompile.graph.ops.table import MOST_AXES, Op, broadcast_shapes, define, like_order, tensors
 from tcompile.graph.sizes import Size, hint
 from tcompile.graph.types import Layout, TensorType
 
@@ -40,6 +40,8 @@ def _gather_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> T
     axes = attrs["axes"]
     result = _gathered_shape(x, types[1:], axes)
     small = _small([x, *indices])
+    if len(result) > MOST_AXES:
+        raise GraphError(f"gather would give {len(result)} axes")
     return TensorType(x.dtype, result, _layout(small[0], tuple(small[1:]), tuple(axes)))
 
 

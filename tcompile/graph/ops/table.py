@@ -57,6 +57,9 @@ def operand_type(operand: Operand) -> TensorType | None:
     return None
 
 
+MOST_AXES = 64  # of NumPy's arrays
+
+
 def apply(
     graph: Graph, name: str, *operands: Operand, location: Location | None = None, node_name: str | None = None,
     **attrs: Any,
@@ -71,6 +74,8 @@ def apply(
     if op.arity is not None and len(operands) != op.arity:
         raise GraphError(f"{name} takes {op.arity} operands, got {len(operands)}")
     type = op.type_rule([operand_type(o) for o in operands], attrs)
+    if isinstance(type, TensorType) and type.ndim > MOST_AXES:
+        raise GraphError(f"{name} would give {type.ndim} axes; arrays have at most {MOST_AXES}")
     return graph.append(name, operands, attrs, type, name=node_name, location=location)
 
 

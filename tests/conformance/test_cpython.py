@@ -12,18 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.cpython.runner import MODULES
+from tests.conformance.runner import CPYTHON
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 QUICK = ("test_with", "test_scope", "test_unpack_ex", "test_keywordonlyarg", "test_listcomps", "test_augassign")
 _chosen = os.environ.get("TCOMPILE_TEST_CPYTHON", "")
-CHOSEN = MODULES if _chosen == "all" else _chosen.split() or QUICK
+CHOSEN = CPYTHON if _chosen == "all" else _chosen.split() or QUICK
 
 
 @pytest.mark.parametrize("module", CHOSEN)
 def test_module(module):
     pytest.importorskip(f"test.{module}", reason="this Python has no test package", exc_type=ImportError)
     done = subprocess.run(
-        [sys.executable, "-m", "tests.cpython.runner", module], cwd=ROOT, capture_output=True, text=True
+        [sys.executable, "-m", "tests.conformance.runner", "cpython", module], cwd=ROOT, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,10 +1,16 @@
-"""Runs CPython's own test modules plainly and with every function compiled, and compares how each test ends.
+"""Runs test modules of others plainly and with every function compiled, and compares how each test ends.
 
-Enters (command line): names of modules of the running Python's test package, by default those in ``MODULES``. Leaves: a
+Three suites: CPython's own tests, NumPy's own tests, and the Array API test suite (which is not installed with
+anything: https://github.com/data-apis/array-api-tests, cloned with its submodule, next to ``pip install
+pytest-json-report ndindex``), for which NumPy's functions are compiled instead of the tests'.
+
+Enters (command line): the suite, and names of modules of its test package, by default those of ``SUITES``. Leaves: a
 table of counts, each difference with what the compiled run said, and the exit status: 1 where a difference is not
-among those that ``expected.toml`` accepts, each with its reason.
+among those that the suite's table (``cpython.toml``, …) accepts, each with its reason.
 
-    python -m tests.cpython.runner test_with test_scope --stress-breaks 3 --json build/cpython.json
+    python -m tests.conformance.runner cpython test_with test_scope --stress-breaks 3 --json build/cpython.json
+    python -m tests.conformance.runner numpy _core.test_umath
+    python -m tests.conformance.runner array_api --path ~/array-api-tests --examples 1000 --backend llvm
 """
 
 from __future__ import annotations
@@ -23,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-MODULES = (
+CPYTHON = (
     "test_grammar", "test_scope", "test_with", "test_exceptions", "test_unpack", "test_unpack_ex", "test_extcall",
     "test_keywordonlyarg", "test_patma", "test_listcomps", "test_setcomps", "test_dictcomps", "test_contextlib",
     "test_dataclasses", "test_enum", "test_functools", "test_itertools", "test_operator", "test_iter", "test_augassign",
@@ -40,6 +46,40 @@ MODULES = (
     "test_weakref", "test_json", "test_pprint", "test_graphlib", "test_dynamic", "test_dynamicclassattribute",
     "test_isinstance", "test_subclassinit", "test_baseexception", "test_contextlib_async", "test_with_signal",
 )  # fmt: skip
+NUMPY = (
+    "_core.test_umath", "_core.test_numeric", "_core.test_ufunc", "_core.test_indexing", "_core.test_multiarray",
+    "_core.test_nep50_promotions", "_core.test_scalarmath", "_core.test_shape_base", "_core.test_einsum",
+    "_core.test_errstate", "_core.test_half", "_core.test_item_selection", "_core.test_mem_overlap",
+    "_core.test_function_base", "_core.test_indexerrors", "_core.test_umath_complex", "_core.test_casting_unittests",
+    "_core.test_scalar_methods", "_core.test_arrayprint", "_core.test_regression", "_core.test_overrides",
+    "_core.test_array_coercion", "_core.test_dtype", "_core.test_getlimits", "_core.test_longdouble",
+    "lib.test_function_base", "lib.test_nanfunctions", "lib.test_arraypad", "lib.test_arraysetops",
+    "lib.test_histograms", "lib.test_index_tricks", "lib.test_packbits", "lib.test_polynomial", "lib.test_shape_base",
+    "lib.test_stride_tricks", "lib.test_twodim_base", "lib.test_type_check", "lib.test_ufunclike",
+    "linalg.test_linalg", "fft.test_pocketfft", "fft.test_helper",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A package of tests: the module of ours that runs one of its modules, and those that are run by default."""
+
+    child: str
+    modules: tuple[str, ...]
+
+
+ARRAY_API = (
+    "test_array_object", "test_constants", "test_creation_functions", "test_data_type_functions", "test_fft",
+    "test_has_names", "test_indexing_functions", "test_inspection_functions", "test_linalg",
+    "test_manipulation_functions", "test_operators_and_elementwise_functions", "test_searching_functions",
+    "test_set_functions", "test_signatures", "test_sorting_functions", "test_special_cases",
+    "test_statistical_functions", "test_utility_functions",
+)  # fmt: skip
+SUITES = {
+    "cpython": Suite("cpython_child", CPYTHON),
+    "numpy": Suite("numpy_child", NUMPY),
+    "array_api": Suite("array_api_child", ARRAY_API),
+}
 
 
 @dataclass
@@ -78,14 +118,15 @@ class Report:
         return not self.trouble and all(d.accepted for d in self.differences) and not self.counts.get("bugs")
 
 
-def run_child(module: str, how: str, options: dict[str, Any], seconds: float) -> Outcomes:
+def run_child(suite: str, module: str, how: str, options: dict[str, Any], seconds: float) -> Outcomes:
     """Runs a module's tests in a process of its own."""
     outcomes = Outcomes()
     # PYTHONHASHSEED: the order of sets is the same in both runs.
     environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH', '')}"}
     with tempfile.TemporaryDirectory() as folder:
         path, log = Path(folder, "outcomes"), Path(folder, "log")
-        command = [sys.executable, "-m", "tests.cpython.child", module, how, str(path), json.dumps(options)]
+        command = [sys.executable, "-m", f"tests.conformance.{SUITES[suite].child}", module, how]
+        command += [str(path), json.dumps(options)]
         with log.open("wb") as text:
             try:
                 status = subprocess.run(
@@ -111,26 +152,27 @@ def run_child(module: str, how: str, options: dict[str, Any], seconds: float) ->
     return outcomes
 
 
-def compare(module: str, options: dict[str, Any], seconds: float, accepted: dict[str, str]) -> Report:
+def compare(suite: str, module: str, options: dict[str, Any], seconds: float, accepted: dict[str, str]) -> Report:
     """Runs a module both ways."""
-    plain = run_child(module, "plain", {}, seconds)
+    plain = run_child(suite, module, "plain", options, seconds)
     left_out = [test for test, reason in accepted.items() if reason.startswith("not run")]
-    compiled = run_child(module, "compiled", {**options, "left_out": left_out}, seconds)
+    compiled = run_child(suite, module, "compiled", {**options, "left_out": left_out}, seconds)
     differences = []
     for test in {**plain.ended, **compiled.ended}:
         want, got = plain.ended.get(test, ("not run", "")), compiled.ended.get(test, ("not run", ""))
         if want[0] != got[0]:
             short = test.removeprefix(f"test.{module}").lstrip(".: ")
-            differences.append(Difference(test, want[0], got[0], accepted.get(short, ""), got[1] or want[1]))
+            reason = accepted.get(short) or accepted.get(short.partition("[")[0], "")
+            differences.append(Difference(test, want[0], got[0], reason, got[1] or want[1]))
     bugs = compiled.counts.get("bugs", [])
     compiled.counts["bugs"] = [bug for bug in bugs if bug.partition(":")[0] not in accepted]
     trouble = (plain.trouble and f"plain: {plain.trouble}") or compiled.trouble
     return Report(module, len(plain.ended), differences, compiled.counts, trouble)
 
 
-def expected() -> dict[str, dict[str, str]]:
+def expected(suite: str) -> dict[str, dict[str, str]]:
     """The accepted differences: for each module, the test and its reason."""
-    with Path(__file__).with_name("expected.toml").open("rb") as file:
+    with Path(__file__).with_name(f"{suite}.toml").open("rb") as file:
         table: dict[str, dict[str, list[str]]] = tomllib.load(file)
     return {
         module: {test: reason for reason, tests in reasons.items() for test in tests}
@@ -154,7 +196,11 @@ def table_row(report: Report) -> str:
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("modules", nargs="*", default=MODULES)
+    parser.add_argument("suite", choices=SUITES)
+    parser.add_argument("modules", nargs="*", help="by default all that are known to say something")
+    parser.add_argument("--backend", default="eager")
+    parser.add_argument("--path", type=Path, help="of the Array API test suite")
+    parser.add_argument("--examples", type=int, default=20, help="for each test of the Array API test suite")
     parser.add_argument("--stress-breaks", type=int, default=0, metavar="K", help="break at every k-th instruction")
     parser.add_argument("--verify", action="store_true", help="bugs of tcompile's raise where they happen")
     parser.add_argument("--json", type=Path, help="write everything found to this file")
@@ -162,17 +208,21 @@ def main() -> int:
     parser.add_argument("--timeout", type=float, default=900, help="seconds for a module's run")
     parser.add_argument("--detail", type=int, default=1200, help="characters shown of a difference's traceback")
     chosen = parser.parse_args()
-    options = {"verify": chosen.verify}
+    options: dict[str, Any] = {"verify": chosen.verify, "backend": chosen.backend}
+    if chosen.suite == "array_api":
+        if chosen.path is None or not chosen.path.is_dir():
+            parser.error("--path has to say where the Array API test suite lies")
+        options = {"backend": chosen.backend, "suite": str(chosen.path.resolve()), "examples": chosen.examples}
     if chosen.stress_breaks:
         options["stress_breaks"] = chosen.stress_breaks
-    accepted = expected()
+    accepted = expected(chosen.suite)
     names = ("tests", "accepted", "different", "functions", "compiles", "captured", "breaks")
     print(f"{'module':28}" + "".join(f"{name:>11}" for name in names), flush=True)
     reports: list[Report] = []
     breaks: Counter[str] = Counter()
     with ThreadPoolExecutor(chosen.jobs) as pool:
-        run = lambda name: compare(name, options, chosen.timeout, accepted.get(name, {}))
-        for report in pool.map(run, chosen.modules):
+        run = lambda name: compare(chosen.suite, name, options, chosen.timeout, accepted.get(name, {}))
+        for report in pool.map(run, chosen.modules or SUITES[chosen.suite].modules):
             reports.append(report)
             breaks.update(report.counts.get("breaks", {}))
             print(table_row(report), flush=True)

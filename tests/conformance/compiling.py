@@ -1,9 +1,9 @@
 """Compiles every function of a test module in place.
 
-Enters: a module of CPython's test package, or the names that a doctest has just defined. Leaves: the same objects,
+Enters: a test module of CPython's or NumPy's, or the names that a doctest has just defined. Leaves: the same objects,
 with each function replaced by its compiled one: module-level functions, methods, static and class methods, property
-getters, in nested classes and in base classes of the test package too. A test class's functions are all compiled, what
-decorators made of them included; elsewhere those are that the test package itself defines.
+getters, in nested classes and in base classes of the test package too. A unittest class's functions are all compiled,
+what decorators made of them included; elsewhere those are that the test package itself defines.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import functools
 import sys
 import types
 import unittest
+from collections.abc import Callable
 from typing import Any
 
 import tcompile
@@ -21,10 +22,12 @@ _HARNESS = ("test.support", "test.libregrtest")  # what runs tests is not under 
 
 
 class Compiling:
-    """Replaces functions, each once; ``count`` says how many."""
+    """Replaces functions, each once; ``count`` says how many. ``is_test`` tells modules of tests by their names."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_test: Callable[[str], bool], backend: str = "eager") -> None:
         self.count = 0
+        self.backend = backend
+        self._is_test = is_test
         self._classes: set[type] = set()
 
     def module(self, module: types.ModuleType) -> None:
@@ -32,16 +35,16 @@ class Compiling:
         for name, value in list(vars(module).items()):
             if isinstance(value, type):
                 for cls in value.__mro__:
-                    if _is_test_module(cls.__module__):
+                    if self._is_test(cls.__module__):
                         self.type(cls)
             elif isinstance(value, types.FunctionType) and value.__code__.co_filename == module.__file__:
-                setattr(module, name, self._compiled(value))
+                setattr(module, name, self.function(value))
 
     def names(self, namespace: dict[str, Any]) -> None:
         """Compiles the functions and classes that code run in ``namespace`` has defined there."""
         for name, value in list(namespace.items()):
             if isinstance(value, types.FunctionType) and value.__globals__ is namespace:
-                namespace[name] = self._compiled(value)
+                namespace[name] = self.function(value)
             elif isinstance(value, type) and value.__module__ == namespace.get("__name__"):
                 self.type(value)
 
@@ -50,7 +53,7 @@ class Compiling:
         if cls in self._classes:
             return
         self._classes.add(cls)
-        file = None if issubclass(cls, unittest.TestCase) else _file(cls)
+        file = None if issubclass(cls, unittest.TestCase) else self._file(cls)
         for name, value in list(vars(cls).items()):
             if isinstance(value, type):
                 if value.__qualname__.startswith(cls.__qualname__ + "."):
@@ -69,12 +72,12 @@ class Compiling:
         """What ``exec`` does for a doctest's example: runs it as a compiled function, compiles what it defined."""
         if "__builtins__" not in namespace:
             exec("", namespace)
-        self._compiled(types.FunctionType(code, namespace, "example"))()
+        self.function(types.FunctionType(code, namespace, "example"))()
         self.names(namespace)
 
     def _attribute(self, value: Any, file: str | None) -> Any:
         if isinstance(value, types.FunctionType):
-            return self._compiled(value) if file in (None, value.__code__.co_filename) else value
+            return self.function(value) if file in (None, value.__code__.co_filename) else value
         if type(value) in (staticmethod, classmethod):
             made = self._attribute(value.__func__, file)
             return value if made is value.__func__ else type(value)(made)
@@ -84,9 +87,14 @@ class Compiling:
             return value if parts == held else property(*parts, doc=value.__doc__)
         return value
 
-    def _compiled(self, function: types.FunctionType) -> Any:
+    def function(self, function: types.FunctionType) -> Any:
+        """A function, compiled."""
         self.count += 1
-        return tcompile.compile(function, backend="eager")
+        return tcompile.compile(function, backend=self.backend)
+
+    def _file(self, cls: type) -> str | None:
+        """The file that defines a class; None for a class of a doctest."""
+        return getattr(sys.modules.get(cls.__module__), "__file__", None) if self._is_test(cls.__module__) else None
 
 
 def compile_doctests(compiling: Compiling) -> None:
@@ -95,10 +103,11 @@ def compile_doctests(compiling: Compiling) -> None:
     functools.update_wrapper(doctest.exec, exec)  # type: ignore[attr-defined]
 
 
-def _file(cls: type) -> str | None:
-    """The file that defines a class; None for a class of a doctest."""
-    return getattr(sys.modules.get(cls.__module__), "__file__", None) if _is_test_module(cls.__module__) else None
-
-
-def _is_test_module(name: str) -> bool:
+def is_cpython_test(name: str) -> bool:
+    """Whether a module of that name is one of CPython's tests."""
     return name.startswith("test.") and not name.startswith(_HARNESS)
+
+
+def is_numpy_test(name: str) -> bool:
+    """Whether a module of that name is one of NumPy's tests."""
+    return name.startswith("numpy.") and ".tests." in name

@@ -21,7 +21,8 @@ from typing import Any
 
 from test import support
 
-from tests.cpython.compiling import Compiling, compile_doctests
+from tests.conformance.compiling import Compiling, compile_doctests, is_cpython_test
+from tests.conformance.counting import Counting
 
 
 class Recording(unittest.TestResult):
@@ -109,32 +110,6 @@ def note_examples(result: Recording) -> None:
     runner.report_unexpected_exception = noting("error", lambda info: "".join(traceback.format_exception(*info)))
 
 
-class Counting:
-    """Counts what capture made of the calls, from the compiler's own events."""
-
-    def __init__(self) -> None:
-        self.compiles = self.captured = 0
-        self.breaks: collections.Counter[str] = collections.Counter()
-        self.bugs: list[str] = []
-
-    def __call__(self, event: Any) -> None:
-        kind = type(event).__name__
-        if kind == "CompileFinished":
-            self.compiles += 1
-            self.captured += event.outcome == "compiled"
-        elif kind == "GraphBroke":
-            self.breaks[event.reason] += 1
-            if event.reason == "internal-error":
-                self.bugs.append(f"{event.function}: {event.explanation}")
-            failing = next((line for line in event.stack if line.file == unittest.case.__file__), None)
-            raises = event.reason == "raises" and event.where.file == unittest.case.__file__
-            if raises and failing is not None and event.where.function in ("fail", "_raiseFailure", "_baseAssertEqual"):
-                # Capture followed an assertion and saw it fail. Plain Python then ran the test, so the outcome is right
-                # either way; but what capture computed was not.
-                line = event.stack[event.stack.index(failing) - 1]
-                self.bugs.append(f"{event.function}: assertion fails under capture: line {line.line}: {line.text}")
-
-
 def leave_out(tests: unittest.TestSuite, names: set[str]) -> None:
     """Drops the tests that cannot be run compiled at all."""
     tests._tests[:] = [test for test in tests if isinstance(test, unittest.TestSuite) or test.id() not in names]
@@ -147,7 +122,7 @@ def main(name: str, how: str, path: str, options: dict[str, Any]) -> None:
     """Runs the tests of ``test.<name>``."""
     support.use_resources = ()  # no network, no large files, no tests that only take processor time
     support.verbose = 0
-    counting, compiling = Counting(), Compiling()
+    counting, compiling = Counting(), Compiling(is_cpython_test, options.pop("backend", "eager"))
     with open(path, "w") as out, tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         result = Recording(out)
         note_examples(result)
