@@ -134,3 +134,27 @@ def test_what_an_output_under_a_mask_holds_is_cast_too(held, dtype):
         return np.add(x, x, where=mask, out=out)
 
     compare(f, lambda: [np.ones(2, dtype), np.array([True, False]), np.full(2, held)])
+
+
+# -- what NumPy's own tests have found ---------------------------------------------------------------------------------
+def test_integers_with_fields():
+    fields = np.dtype((np.int32, [("a", "<i2"), ("b", "<i2")]))
+    compare(lambda n: np.zeros(n, fields)["a"], lambda: [4])
+    compare(lambda x: x.astype(fields)["a"], lambda: [np.arange(3.0)])
+
+
+def test_differences_of_no_order_are_the_argument_itself():
+    compare(lambda x: np.diff(x, n=0) is x, lambda: [[1, 2]])
+    compare(lambda x: np.diff(x, n=0), lambda: [np.arange(3)])
+
+
+def test_python_numbers_among_what_is_concatenated():
+    for items in ([np.float32(1), 1.0], [np.ones(2, "f4"), 1.0], [np.int8(1), 2], (1, 2.5)):
+        compare(lambda *x: np.concatenate(x, axis=None), lambda: items)
+    compare(lambda x: np.choose(1, [x, 1.0]), lambda: [np.float32(1)])
+
+
+@pytest.mark.parametrize("join", [np.concatenate, np.stack])
+def test_out_or_dtype_but_not_both(join):
+    compare(lambda x, out: join([x, x], out=out, dtype=out.dtype), lambda: [np.ones(2), np.ones(4)])
+    compare(lambda x, out: join([x, x], axis=0, out=out), lambda: [np.ones(2), np.ones(join([[1, 2], [3, 4]]).shape)])

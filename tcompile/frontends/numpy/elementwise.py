@@ -159,6 +159,8 @@ def diff(
     refuse_unless("diff", prepend=(prepend, (NO_VALUE,)), append=(append, (NO_VALUE,)))
     x = array(b, a)
     times = integer(n, "n")
+    if not times and not isinstance(a, Traced):
+        raise CannotCapture("unsupported-argument", "diff of no order, which gives the argument itself")
     if times < 0 or not x.type.ndim:
         raise CannotCapture("operation-raises", "diff requires an array of at least one dimension and n >= 0")
     place = axis_in(axis, x.type.ndim)

@@ -18,6 +18,7 @@ from tcompile.frontends.numpy.values import (
     axis_in,
     cast,
     dtype_of,
+    is_weak,
     same_order,
     takes_dtype,
 )
@@ -62,6 +63,8 @@ def concatenate(
 ) -> Traced:
     """``np.concatenate``."""
     refuse_unless("concatenate", out=(out, (None,)), casting=(casting, ("same_kind",)))
+    if axis is None and isinstance(arrays, tuple | list) and any(map(is_weak, arrays)):
+        raise CannotCapture("unsupported-argument", "concatenate of Python numbers")  # which do not promote there
     return _concat(b, _arrays(b, arrays), axis, dtype)
 
 

@@ -27,6 +27,7 @@ from tcompile.graph.ops import OPS
 Call = Callable[[Sequence[Any], Mapping[str, Any]], Any]
 
 _HARMLESS = (1, 0, 2)  # of each operation, one of these makes nothing special
+_ONE_OF_BOTH = frozenset({"concatenate", "concat", "stack"})
 # What gives the same where its output is one of its arguments, or overlaps it: NumPy copies first.
 _COPIES_FIRST = {
     "sum", "prod", "mean", "var", "std", "max", "min", "amax", "amin", "any", "all", "cumsum", "cumprod", "clip",
@@ -142,6 +143,8 @@ def call_into(b: Builder, name: str, run: Call, args: Sequence[Any], kwargs: Map
     if isinstance(out, tuple) and len(out) == 1:
         (out,) = out
     target = target_of(out)
+    if name in _ONE_OF_BOTH and kwargs.get("dtype") is not None:
+        raise CannotCapture("operation-raises", f"np.{name} takes out= or dtype=, not both")
     if name not in _COPIES_FIRST and any(_origin(x.node) is _origin(target.node) for x in _arrays(args, kwargs)):
         raise CannotCapture("writes-to-array", f"np.{name} with an output that may share memory with its arguments")
     result = run(args, kwargs)

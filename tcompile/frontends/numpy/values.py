@@ -36,8 +36,12 @@ Weak: TypeAlias = bool | int | float | complex | SymInt | TracedNumber
 
 @lru_cache(maxsize=256)
 def takes_dtype(dtype: DType) -> bool:
-    """Whether arrays of this dtype are taken: native booleans, integers, floats and complex numbers, no metadata."""
-    return dtype.kind in KINDS and dtype.isnative and dtype.char not in "gG" and dtype.metadata is None
+    """Whether arrays of this dtype are taken: native booleans, integers, floats and complex numbers.
+
+    None of them has metadata, or fields (integers may).
+    """
+    plain = dtype.isnative and dtype.metadata is None and dtype.names is None
+    return plain and dtype.kind in KINDS and dtype.char not in "gG"
 
 
 def layout_of(array: np.ndarray[Any, Any]) -> Layout:
