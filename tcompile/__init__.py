@@ -20,6 +20,7 @@ from tcompile.api import (
     compile,
     compile_times,
     cond,
+    diagnose,
     disable,
     disallow_in_graph,
     error_on_graph_break,
@@ -64,7 +65,7 @@ def unload_ipython_extension(shell: Any) -> None:
 
 __all__ = [
     "CompileProfiler", "allow_in_graph", "associative_scan", "assume_constant_result", "cache", "compile",
-    "compile_times", "cond", "config", "disable", "disallow_in_graph", "error_on_graph_break", "explain",
+    "compile_times", "cond", "config", "diagnose", "disable", "disallow_in_graph", "error_on_graph_break", "explain",
     "graph_break", "is_compiling", "list_backends",
     "list_mode_options", "list_options", "load_ipython_extension", "map", "mark_dynamic", "mark_static",
     "maybe_mark_dynamic", "nested_compile_region", "register_backend", "reset", "run", "scan", "set_logs", "set_stance",

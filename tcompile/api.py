@@ -313,6 +313,37 @@ def explain(fn: F, *args: Any, **kwargs: Any) -> Any:
     return explained
 
 
+def diagnose(fn: F, *, isolate: bool = False, tolerance: float = 1e-3) -> Callable[..., Any]:
+    """``diagnose(fn)(*args)`` says which stage is at fault where ``fn`` compiled differs from ``fn`` in plain Python.
+
+    It runs ``fn`` in plain Python, then compiled with the graph run in NumPy (``eager``: is capture right?), with the
+    transformed graph run in NumPy (``aot_eager``: are the transforms?), and as ``fn`` is compiled (``llvm``: is the
+    machine code?), each time on copies of the arguments, and compares what comes back, what is raised and what becomes
+    of the arguments. The ``Diagnosis`` names the stage, and holds the smallest graph that shows the fault. Other things
+    that ``fn`` changes or prints are done each time.
+
+    isolate: run each graph in another process first, for a function that crashes. tolerance: relative; how far off
+    floats are wrong. Raises InvalidType where ``fn`` has no Python code.
+    """
+    if not callable(fn):
+        raise InvalidType(f"diagnose takes a function, got {type(fn).__name__} {_shown(fn)}")
+
+    @functools.wraps(fn)
+    def diagnosed(*args: Any, **kwargs: Any) -> Any:
+        from tcompile.debug.diagnose import Subject, diagnose
+
+        alone, bound, named = by_itself("diagnose", fn, args, kwargs)
+
+        def under(backend: str | Callable[..., Any], exact: bool) -> Callable[..., Any]:
+            options = (("exact", True),) if exact else ()
+            return by_itself("diagnose", alone, (), {}, fullgraph=False, backend=backend, options=options)[0]
+
+        subject = Subject(alone.function, under, alone.settings.backend, alone.settings.exact)
+        return diagnose(subject, bound, named, isolate, tolerance)
+
+    return diagnosed
+
+
 def by_itself(
     who: str, fn: F, args: tuple[Any, ...], kwargs: dict[str, Any], **settings: Any
 ) -> tuple[CompiledFunction, tuple[Any, ...], dict[str, Any]]:
@@ -334,12 +365,18 @@ def by_itself(
     return CompiledFunction(plain, private.settings, compile_region, private), args, kwargs
 
 
-variables.follow()
+variables.follow(
+    {
+        "TCOMPILE_TRACE": "tcompile.observe.trace",
+        "TCOMPILE_DEBUG": "tcompile.observe.folder",
+        "TCOMPILE_REPRO_AFTER": "tcompile.debug.watch",
+    }
+)
 
 __all__ = [
     "CompileProfiler", "allow_in_graph", "associative_scan", "assume_constant_result", "bus", "by_itself", "compile",
-    "compile_times", "compile_with", "cond", "disable", "disallow_in_graph", "error_on_graph_break", "events",
-    "explain", "graph_break", "is_compiling", "list_mode_options", "list_options", "map", "mark_dynamic",
+    "compile_times", "compile_with", "cond", "diagnose", "disable", "disallow_in_graph", "error_on_graph_break",
+    "events", "explain", "graph_break", "is_compiling", "list_mode_options", "list_options", "map", "mark_dynamic",
     "mark_static", "maybe_mark_dynamic", "nested_compile_region", "reset", "run", "run_cell", "scan",
     "substitute_in_graph", "while_loop",
 ]  # fmt: skip

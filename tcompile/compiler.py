@@ -11,7 +11,7 @@ import functools
 import time
 import types
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from tcompile import transforms
 from tcompile.backends import Backend, find_backend
@@ -47,6 +47,9 @@ from tcompile.runtime.regions import Compiler
 # Not ours to hide: errors for the user, and the recursion limit, near which the runtime goes on in plain Python.
 _PASSED_ON = (BackendError, InvalidArgument, InvalidType, StanceError, RecursionError)
 FRONTENDS: tuple[Frontend, ...] = (NumPyFrontend(),)
+Program: TypeAlias = Callable[..., Any]  # takes a graph's inputs, returns the sequence of its outputs
+Watcher: TypeAlias = Callable[[Graph, Sequence[Any], Backend, bool, Callable[[], Program]], Program]
+watcher: Watcher | None = None  # stands around transforms and backend: it calls them, and looks at what comes of it
 
 
 def compile_region(
@@ -224,24 +227,30 @@ def _compile_graph(
         )
     if not graph.nodes:
         return graph
-    final = graph
-    if backend.transformed:
-        final = _timed(phases, "transforms", lambda: transforms.run(graph, check))
     examples = _example_inputs(captured, values)
-    compile = backend.compile
-    if exact:
-        assert backend.exact is not None  # api refuses the option for other backends
-        compile = backend.exact
-    try:
-        compiled = _timed(phases, "backend", lambda: compile(final, examples))
-    except Exception as error:
-        if backend.builtin:
-            raise
-        raise BackendError(f"backend={backend.name!r} raised {type(error).__name__}: {error}") from error
-    if not callable(compiled):
-        raise BackendError(f"backend={backend.name!r} returned {type(compiled).__name__} {compiled!r}, not a callable")
-    made: Callable[..., Any] = compiled
-    return made
+
+    def column() -> Callable[..., Any]:
+        final = graph
+        if backend.transformed:
+            final = _timed(phases, "transforms", lambda: transforms.run(graph, check))
+        compile = backend.compile
+        if exact:
+            assert backend.exact is not None  # api refuses the option for other backends
+            compile = backend.exact
+        try:
+            compiled = _timed(phases, "backend", lambda: compile(final, examples))
+        except Exception as error:
+            if backend.builtin:
+                raise
+            raise BackendError(f"backend={backend.name!r} raised {type(error).__name__}: {error}") from error
+        if not callable(compiled):
+            raise BackendError(
+                f"backend={backend.name!r} returned {type(compiled).__name__} {compiled!r}, not a callable"
+            )
+        made: Callable[..., Any] = compiled
+        return made
+
+    return column() if watcher is None else watcher(graph, examples, backend, exact, column)
 
 
 def _example_inputs(captured: Captured, values: Sequence[Any]) -> list[Any]:

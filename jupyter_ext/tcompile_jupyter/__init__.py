@@ -6,8 +6,7 @@ everything here reads the event stream and calls the public API.
 
 The files, in the order in which a cell goes through them: ``magics`` (options), ``cells`` (running the text
 as a plain cell would run), ``record`` (the events of that run), ``report`` (what stands under the cell), and
-beside them ``identity`` (which cell is which) and ``compare`` with ``differences`` (the same work in plain
-Python and compiled).
+beside them ``identity`` (which cell is which) and ``compare`` (the same work in plain Python and compiled).
 """
 
 from __future__ import annotations

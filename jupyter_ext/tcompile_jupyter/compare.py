@@ -19,7 +19,7 @@ from html import escape
 from typing import Any
 
 import tcompile
-from tcompile_jupyter.differences import Difference, difference
+from tcompile.debug.differences import Difference, difference
 from tcompile_jupyter.status import is_compiled
 
 ROUNDS = range(5, 51)

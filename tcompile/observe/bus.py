@@ -20,11 +20,11 @@ Listener = Callable[[Event], None]
 
 _listeners: tuple[Listener, ...] = ()
 _background: tuple[Listener, ...] = ()
-listened = array.array("q", [0])  # 1 while anybody listens: machine code reads it
+listened = array.array("q", [0])  # how many listeners want calls timed: machine code reads it
 
 
 def active() -> bool:
-    """Whether anybody listens. Callers on the call path ask before they build an event."""
+    """Whether anybody listens. Who makes an event that costs something asks first."""
     return bool(_listeners)
 
 
@@ -42,7 +42,7 @@ def times_call() -> int:
     slow a loop down.
     """
     global _left
-    if not _listeners:
+    if not listened[0]:
         return 0
     _left -= 1
     if _left > 0:
@@ -72,33 +72,38 @@ def emit(event: Event) -> None:
             traceback.print_exc()
 
 
-def subscribe(listener: Listener, *, background: bool = False) -> Callable[[], None]:
+def subscribe(listener: Listener, *, background: bool = False, calls: bool = True) -> Callable[[], None]:
     """Adds a listener and returns the function that removes it.
 
-    A ``background`` listener hears what is emitted anyway: it does not make ``active()`` true, so that
-    keeping a history costs nothing on the call path.
+    One with ``calls=False`` has no calls timed for it: it costs them nothing, and is told of everything else. A
+    ``background`` listener hears only what is emitted anyway, for it does not make ``active()`` true.
     """
     global _listeners, _background, _left, _stride, _timed
+    timed = calls and not background
     if background:
         _background = (*_background, listener)
     else:
         _listeners = (*_listeners, listener)
+    if timed:
         _left, _stride, _timed = 1, 1, 0
-    listened[0] = bool(_listeners)
+        listened[0] += 1
 
     def unsubscribe() -> None:
         global _listeners, _background
+        nonlocal timed
         _listeners = tuple(other for other in _listeners if other is not listener)
         _background = tuple(other for other in _background if other is not listener)
-        listened[0] = bool(_listeners)
+        if timed:
+            timed = False
+            listened[0] -= 1
 
     return unsubscribe
 
 
 @contextlib.contextmanager
-def listening(listener: Listener) -> Iterator[None]:
+def listening(listener: Listener, *, calls: bool = True) -> Iterator[None]:
     """Listens for the length of a ``with`` block."""
-    unsubscribe = subscribe(listener)
+    unsubscribe = subscribe(listener, calls=calls)
     try:
         yield
     finally:

@@ -219,7 +219,7 @@ def writing(folder: str | os.PathLike[str]) -> Iterator[DebugFolder]:
     """
     made = DebugFolder(folder)
     try:
-        with bus.listening(made):
+        with bus.listening(made, calls=False):
             yield made
     finally:
         made.write_index()
@@ -228,7 +228,7 @@ def writing(folder: str | os.PathLike[str]) -> Iterator[DebugFolder]:
 def follow(value: str) -> None:
     """Writes for the whole process; ``value`` is that of TCOMPILE_DEBUG: a folder, or 1. Raises OSError."""
     made = DebugFolder(FOLDER if value == "1" else value)
-    bus.subscribe(made)
+    bus.subscribe(made, calls=False)
     atexit.register(made.write_index)
     print(f"tcompile: see {made.folder / 'index.html'}", file=sys.stderr)
 

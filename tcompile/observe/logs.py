@@ -137,15 +137,15 @@ def _checked(name: str, value: Any) -> Switch:
 def _listen() -> None:
     """Listens while there is something to log."""
     global _unsubscribe
-    if _on and _unsubscribe is None:
-        _unsubscribe = bus.subscribe(_log)
+    if _unsubscribe is not None:
+        _unsubscribe()
+        _unsubscribe = None
+    if _on:
+        _unsubscribe = bus.subscribe(_log, calls="calls" in _on)
         if not any(isinstance(handler, _ToStderr) for handler in _root.handlers):
             _root.addHandler(_ToStderr())
         if _root.level == logging.NOTSET:
             _root.setLevel(logging.INFO)
-    elif not _on and _unsubscribe is not None:
-        _unsubscribe()
-        _unsubscribe = None
 
 
 class _ToStderr(logging.StreamHandler[TextIO]):

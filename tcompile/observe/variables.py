@@ -9,23 +9,24 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from collections.abc import Mapping
 
-READERS = {
-    "TCOMPILE_TRACE": "tcompile.observe.trace",
-    "TCOMPILE_DEBUG": "tcompile.observe.folder",
-}
+from tcompile.errors import InvalidArgument
 
 
-def follow() -> None:
-    """Starts the readers. A folder that cannot be written is told once, and keeps nobody from working."""
-    for variable, reader in READERS.items():
+def follow(readers: Mapping[str, str]) -> None:
+    """Starts those of ``readers``, modules by variable, that the environment asks for.
+
+    A wrong value, or a folder that cannot be written, is told once, and keeps nobody from working.
+    """
+    for variable, reader in readers.items():
         value = os.environ.get(variable, "")
         if value in ("", "0"):
             continue
         try:
             importlib.import_module(reader).follow(value)
-        except OSError as error:
+        except (OSError, InvalidArgument) as error:
             print(f"tcompile: {variable}={value!r} is ignored: {error}", file=sys.stderr)
 
 
-__all__ = ["READERS", "follow"]
+__all__ = ["follow"]

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import tcompile
+from tcompile.observe.events import FellBack
+from tcompile.observe.recorder import Recorder
 
 
 class State:
@@ -232,6 +234,18 @@ def test_an_entry_for_arrays_apart_is_not_used_for_others():
         shifts(*want)
         compiled(*got)
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_single_element_is_written_in_numpy_too(backend):
+    def f(a, m):
+        a[0] = 5.0
+        m[1, -1] = a[1]
+        return a * 2
+
+    with Recorder() as seen:
+        same(f, lambda: (ramp(4), np.ones((2, 3))), backend=backend)
+    assert not seen.of(FellBack)
 
 
 def test_read_only_arrays_raise():

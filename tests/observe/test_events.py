@@ -138,3 +138,19 @@ def test_short_calls_are_sampled_and_long_ones_are_not():
                 bus.tell_call("f", None, 5.0, calls)
         assert len(seen.of(CallTimed)) > 900
     assert bus.times_call() == 0
+
+
+def test_a_listener_that_wants_no_calls_costs_them_nothing():
+    seen = []
+    f = tcompile.compile(lambda x: x + 1)
+    with bus.listening(seen.append, calls=False):
+        assert bus.active() and not bus.times_call() and not bus.listened[0]
+        for _ in range(3):
+            f(np.ones(3))
+        unsubscribe = bus.subscribe(print)
+        assert bus.listened[0] == 1
+        unsubscribe()
+        unsubscribe()
+        assert not bus.listened[0]
+    assert {CompileFinished, PassFinished} <= {type(event) for event in seen}
+    assert CallTimed not in {type(event) for event in seen}

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tcompile
+from tcompile import transforms
 from tcompile.observe import bus, trace
 from tcompile.observe.events import CallTimed, CompileFinished, CompileStarted, FellBack, PassFinished, UserLine
 from tcompile.observe.folder import _file_name, writing
@@ -81,9 +82,9 @@ def test_a_folder_for_each_compile(tmp_path):
     first = made.folder / "000_waves"
     names = {path.name for path in first.iterdir()}
     assert names == {
-        "graph.py", "graph.txt", "graph.svg", "pass_0_decompose.txt", "pass_1_fold.txt", "pass_2_cse.txt",
-        "pass_3_dce.txt", "kernels.txt", "kernels.ll", "kernels.s", "kernels.py", "entry.py", "guards.txt",
-        "times.json", "events.jsonl", "index.html",
+        "graph.py", "graph.txt", "graph.svg", "kernels.txt", "kernels.ll", "kernels.s", "kernels.py", "entry.py",
+        "guards.txt", "times.json", "events.jsonl", "index.html",
+        *(f"pass_{number}_{name}.txt" for number, (name, _) in enumerate(transforms.PIPELINE)),
     }  # fmt: skip
     assert " mean(x" in (first / "graph.txt").read_text()
     assert " mean(x" not in (first / "pass_0_decompose.txt").read_text()

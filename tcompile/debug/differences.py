@@ -2,7 +2,7 @@
 
 Enters: what plain Python gave and what compiled code gave. Leaves: a ``Difference``: the largest distance
 between numbers, and the first place where anything but rounding differs. Exists so that a comparison that
-claims a speed-up has looked at the answers first.
+claims a speed-up has looked at the answers first, and as what ``diagnose`` finds a stage at fault by.
 
 >>> import numpy as np
 >>> difference([np.float32([1, 2])], [np.float32([1, 2.5])]).largest
@@ -13,23 +13,30 @@ claims a speed-up has looked at the answers first.
 
 from __future__ import annotations
 
+import types
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+_DEEPEST = 40  # containers in containers
+
 
 @dataclass(frozen=True)
 class Difference:
     """``largest`` is the largest absolute distance, ``relative`` the largest one relative to the plain value.
 
-    ``mismatch`` is empty, or says where the kind, type, shape or presence of something differs.
+    ``scaled`` is the largest one relative to the plain value and the mean size of the values around it, which numbers
+    near zero that are the rest of larger ones leave small; ``where`` is the place of that. ``mismatch`` is empty, or
+    says where the kind, type, shape or presence of something differs.
     """
 
     largest: float = 0.0
     relative: float = 0.0
     mismatch: str = ""
+    scaled: float = 0.0
+    where: str = ""
 
     @property
     def equal(self) -> bool:
@@ -41,6 +48,8 @@ class Difference:
             max(self.largest, other.largest),
             max(self.relative, other.relative),
             self.mismatch or other.mismatch,
+            max(self.scaled, other.scaled),
+            self.where if self.scaled >= other.scaled else other.where,
         )
 
     def __str__(self) -> str:
@@ -50,7 +59,17 @@ class Difference:
 
 
 def difference(plain: Any, compiled: Any, where: str = "the result") -> Difference:
-    """Compares two values, containers included. Objects that are no data are compared by type alone."""
+    """Compares two values, containers and the attributes of the user's objects included.
+
+    Other objects are compared by type alone.
+    """
+    return _difference(plain, compiled, where, ())
+
+
+def _difference(plain: Any, compiled: Any, where: str, above: tuple[int, ...]) -> Difference:
+    if id(plain) in above or len(above) > _DEEPEST:  # an object that holds itself
+        return Difference()
+    above = (*above, id(plain))
     if _kind(plain) != _kind(compiled):  # by name: a cell that is run again makes its classes anew
         return Difference(mismatch=f"{where}: {_kind(plain)} became {_kind(compiled)}")
     if isinstance(plain, np.ndarray | np.generic):
@@ -58,17 +77,27 @@ def difference(plain: Any, compiled: Any, where: str = "the result") -> Differen
     if isinstance(plain, Mapping):
         if list(plain) != list(compiled):
             return Difference(mismatch=f"{where}: keys {list(plain)} became {list(compiled)}")
-        return _join(difference(plain[key], compiled[key], f"{where}[{key!r}]") for key in plain)
+        return _join(_difference(plain[key], compiled[key], f"{where}[{key!r}]", above) for key in plain)
     if isinstance(plain, list | tuple):
         if len(plain) != len(compiled):
             return Difference(mismatch=f"{where}: length {len(plain)} became {len(compiled)}")
         pairs = enumerate(zip(plain, compiled, strict=True))
-        return _join(difference(one, other, f"{where}[{n}]") for n, (one, other) in pairs)
+        return _join(_difference(one, other, f"{where}[{n}]", above) for n, (one, other) in pairs)
     if isinstance(plain, float | complex):
         return _arrays(np.asarray(plain), np.asarray(compiled), where)
     if isinstance(plain, str | bytes | bool | int | None | set | frozenset | range | slice) and plain != compiled:
         return Difference(mismatch=f"{where}: {plain!r} became {compiled!r}")
-    return Difference()
+    names, others = _attributes(plain), _attributes(compiled)
+    if list(names) != list(others):
+        return Difference(mismatch=f"{where}: attributes {list(names)} became {list(others)}")
+    return _join(_difference(names[name], others[name], f"{where}.{name}", above) for name in names)
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """What an object of the user's holds; nothing for functions, modules and classes, which are no data."""
+    if isinstance(value, types.ModuleType | types.FunctionType | types.MethodType | type):
+        return {}
+    return dict(getattr(value, "__dict__", {}))
 
 
 def _join(differences: Any) -> Difference:
@@ -99,7 +128,8 @@ def _arrays(plain: Any, compiled: Any, where: str) -> Difference:
     distance = np.abs(one[finite] - other[finite])
     size = np.abs(one[finite])
     relative = np.divide(distance, size, out=np.zeros_like(distance), where=size > 0)
-    return Difference(float(distance.max()), float(relative.max()))
+    scaled = float((distance / (size + size.mean() + np.finfo(wide).tiny)).max())
+    return Difference(float(distance.max()), float(relative.max()), scaled=scaled, where=where)
 
 
 def _kind(value: Any) -> str:
