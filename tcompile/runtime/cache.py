@@ -98,7 +98,8 @@ class Region:
     entries: tuple[Entry, ...] = ()
     limit_warned: bool = False
     misses: int = 0  # since nothing more is compiled here
-    table: Any = None  # of the machine code that enters here
+    # From which the machine code works that enters here, by gate: that of the whole host, and of the one in use.
+    tables: weakref.WeakKeyDictionary[Any, Any] = field(default_factory=weakref.WeakKeyDictionary)
     unchecked: tuple[tuple[Entry, ...], tuple[Callable[..., Any], ...]] = ((), ())
 
 

@@ -5,6 +5,7 @@ import contextvars
 import gc
 import inspect
 import pickle
+import subprocess
 import sys
 import threading
 import types
@@ -442,6 +443,28 @@ def test_regions_of_a_function_with_a_break():
         assert native_hits(compiled) == before
 
 
+def test_every_host_of_a_function_enters_in_machine_code():
+    def f(x, n):
+        y = x + 1
+        tcompile.graph_break()
+        if n:
+            y = y * 3
+            tcompile.graph_break()
+        return y * 2
+
+    compiled = tcompile.compile(f)
+    for _ in range(80):  # until the host has only the gates in use
+        compiled(X, 0)
+    settled_host = compiled.cache.host
+    assert settled_host is not compiled.cache.built
+    for n in (0, 1, 1, 1, 0):  # a gate opens, and the whole host is back
+        assert_same(compiled(X, n), f(X, n))
+    before = native_hits(compiled)
+    for _ in range(80):
+        assert_same(compiled(X, 1), f(X, 1))
+    assert native_hits(compiled) - before >= 80 * 3 - 6
+
+
 def test_a_generator_outlives_its_function():
     def make():
         namespace = {"tcompile": tcompile}
@@ -589,7 +612,7 @@ def test_reset():
 
 def test_objects_that_look_different_leave_calls_to_python(monkeypatch):
     monkeypatch.setattr(layout, "_floats", lambda: False)
-    calls._machine.cache_clear()
+    calls.machine.cache_clear()
     try:
         assert "floats" in native.unavailable()
         compiled = tcompile.compile(chain)
@@ -597,7 +620,13 @@ def test_objects_that_look_different_leave_calls_to_python(monkeypatch):
             assert_same(compiled(X), chain(X))
         assert native_hits(compiled) == 0
     finally:
-        calls._machine.cache_clear()
+        calls.machine.cache_clear()
+
+
+def test_nothing_is_loaded_before_something_is_compiled():
+    script = "import sys, tcompile; print([m for m in sys.modules if m.startswith(('tcompile.capture.p', 'llvmlite'))])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert eval(done.stdout) == ["tcompile.capture.policy"]
 
 
 # -- errors --------------------------------------------------------------------------------------------------------
@@ -630,7 +659,7 @@ def test_an_entry_that_is_always_replayed_is_left_to_python():
         warnings.simplefilter("ignore")
         for _ in range(40):
             assert_same_run(Run(compiled, (X, zeros)), Run(divides, (X, zeros)))
-    assert native.attached(compiled, calls_slot()) is False
+    assert calls.attached(compiled, calls_slot()) is False
 
 
 def calls_slot():

@@ -24,6 +24,7 @@ from tcompile.config import Config, config
 from tcompile.errors import BackendError
 from tcompile.observe import bus
 from tcompile.runtime import cache as caches
+from tcompile.runtime import native
 from tcompile.runtime.cache import Entry, Region
 from tcompile.runtime.native import layout
 from tcompile.runtime.native.plan import plan_of
@@ -32,7 +33,6 @@ from tcompile.runtime.native.words import FRAME, MOST_WORDS, OPERATIONS, OUTCOME
 _SPREAD = 0x0C  # code flags of *args and **kwargs
 _SUSPENDS = 0x2A0  # of generators, coroutines and asynchronous generators
 _MOST_PARAMETERS = 64
-REPLAYS = 8  # an entry that was replayed so often is left to Python, which would run it again each time
 
 # The words of a table, in order; behind them the closure's cells, the parameters' names, and the plans.
 _TABLE = ("GENERATION", "FUNCTION", "CODE", "FRAME", "OWNED", "WORDS", "CELLS", "COUNT", "POSITIONAL", "ONLY", "PLANS")
@@ -47,7 +47,7 @@ class _Machine(NamedTuple):
 
 
 @cache
-def _machine() -> _Machine | str:
+def machine() -> _Machine | str:
     """The machine code of calls, made at the first use; or the reason why there is none."""
     reason = abi.unsupported() or layout.unsupported()
     if reason is not None:
@@ -78,12 +78,6 @@ def _machine() -> _Machine | str:
     return _Machine(code, code["call"], code["enter"])
 
 
-def unavailable() -> str | None:
-    """Why calls are not machine code in this process, in one sentence; None where they can be."""
-    machine = _machine()
-    return machine if isinstance(machine, str) else None
-
-
 def suits(function: types.FunctionType) -> bool:
     """Whether the machine code can bind arguments to the function's parameters."""
     code = function.__code__
@@ -99,15 +93,15 @@ def attach(called: Any, slot: Any, function: types.FunctionType, entries: Sequen
     slot: the descriptor of the slot that the machine code reads. ``function`` is what is called where an entry says so.
     Calls that are in progress go on with the table that they have, which they keep alive.
     """
-    machine = _machine_for(called) if suits(function) else None
+    made = _machine_for(called) if suits(function) else None
     code = function.__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     whole = [entry for entry in entries if entry.captured.exit is None]
     cells = function.__closure__ or ()
-    table = _table(machine, whole, function, cells, names, code.co_argcount, code.co_posonlyargcount)
-    if machine is not None and table is not None:
+    table = _table(made, whole, function, cells, names, code.co_argcount, code.co_posonlyargcount)
+    if made is not None and table is not None:
         slot.__set__(called, table)
-        layout.point(called, machine.call)
+        layout.point(called, made.call)
     elif attached(called, slot):
         slot.__delete__(called)
 
@@ -117,14 +111,14 @@ def attach_gate(called: Any, slot: Any, region: Region, whole: bool, returned: S
 
     whole: whether entries that run to the function's end are answered as well; ``returned`` leads the host there.
     """
-    machine = _machine_for(called)
+    made = _machine_for(called)
     entries = [entry for entry in region.entries if whole or entry.captured.exit is not None or entry.graph is None]
     arity = region.start.arity
-    table = _table(machine, entries, cast(types.FunctionType, _go_on), (), ("",) * arity, arity, arity, returned)
-    if machine is not None and table is not None:
-        region.table = table
+    table = _table(made, entries, cast(types.FunctionType, _go_on), (), ("",) * arity, arity, arity, returned)
+    if made is not None and table is not None:
+        region.tables[called] = table
         slot.__set__(called, weakref.ref(table))
-        layout.point(called, machine.enter)
+        layout.point(called, made.enter)
     elif attached(called, slot):
         slot.__delete__(called)
 
@@ -134,18 +128,18 @@ def _go_on(*values: Any) -> None:
 
 
 def _machine_for(called: Any) -> _Machine | None:
-    machine = _machine() if layout.is_complete(type(called)) else ""
-    return None if isinstance(machine, str) else machine
+    made = machine() if layout.is_complete(type(called)) else ""
+    return None if isinstance(made, str) else made
 
 
 def _table(
-    machine: _Machine | None, entries: Sequence[Entry], function: types.FunctionType, cells: Sequence[types.CellType],
+    made: _Machine | None, entries: Sequence[Entry], function: types.FunctionType, cells: Sequence[types.CellType],
     names: Sequence[str], positional: int, only: int, returned: Sequence[bool] | None = None,
 ) -> layout.Table | None:  # fmt: skip
     """The words from which the machine code works; None where no entry has a plan."""
-    if machine is None:
+    if made is None:
         return None
-    plans = [plan for entry in entries if (plan := _plan(entry, machine, returned)) is not None]
+    plans = [plan for entry in entries if (plan := _plan(entry, made, returned)) is not None]
     if not plans or len(names) > _MOST_PARAMETERS:
         return None
     count = len(names)
@@ -164,19 +158,19 @@ def _table(
     return table
 
 
-def _plan(entry: Entry, machine: _Machine, returned: Sequence[bool] | None) -> Plan | None:
+def _plan(entry: Entry, made: _Machine, returned: Sequence[bool] | None) -> Plan | None:
     """The plan of an entry, which is made once."""
     if not entry.planned:
         entry.planned = True
         if entry.rest is not None:
             try:
-                plan = plan_of(entry.captured, entry.rest, machine.code.addresses, returned)
+                plan = plan_of(entry.captured, entry.rest, made.code.addresses, returned)
             except Exception:  # a bug of ours, which is no reason to refuse the call
                 if config.verify:
                     raise
                 plan = None
             entry.plan = plan if plan is not None and plan.size <= MOST_WORDS else None
-    return entry.plan if entry.replays < REPLAYS else None
+    return entry.plan if entry.replays < native.REPLAYS else None
 
 
 def attached(called: Any, slot: Any) -> bool:
@@ -188,4 +182,4 @@ def attached(called: Any, slot: Any) -> bool:
     return True
 
 
-__all__ = ["REPLAYS", "attach", "attach_gate", "attached", "suits", "unavailable"]
+__all__ = ["attach", "attach_gate", "attached", "machine", "suits"]
