@@ -25,7 +25,12 @@ from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.attributes import AttributesValue
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.callable import FunctionValue, IteratorValue, MethodValue, PartialValue
-from tcompile.capture.values.classes import answers_in_python, plain_constructor, plain_named_tuple
+from tcompile.capture.values.classes import (
+    answers_in_python,
+    class_answers_in_python,
+    plain_constructor,
+    plain_named_tuple,
+)  # fmt: skip
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
 from tcompile.capture.values.container import (
     DictValue,
@@ -33,7 +38,6 @@ from tcompile.capture.values.container import (
     SequenceValue,
     SliceValue,
     constant_of,
-    finite,
 )
 from tcompile.capture.values.object import ObjectValue
 from tcompile.capture.values.scalar import ScalarValue, negative, read
@@ -84,6 +88,9 @@ def call_constant(tx: Capture, function: Constant, args: Sequence[Value], kwargs
         fewest, most = _ARITY.get(target, (0, len(args)))
         if not fewest <= len(args) <= most:
             raise CannotCapture("unknown-function", f"{function.describe()} with {len(args)} positional arguments")
+        known = _KEYWORDS.get(target, ())
+        if known is not None and not kwargs.keys() <= set(known):
+            raise CannotCapture("unknown-function", f"{function.describe()} with the keywords {sorted(kwargs)}")
         return handler(tx, args, kwargs)
     if isinstance(target, type) and plain_named_tuple(target) and plain_constructor(target):
         return _named_tuple(tx, target, args, kwargs)
@@ -128,11 +135,6 @@ def _is_pure(target: Any) -> bool:
         return target in _PURE or getattr(target, "__self__", None).__class__ in (str, bytes, int, float)
     except TypeError:
         return False
-
-
-def _no_keywords(name: str, kwargs: Mapping[str, Value]) -> None:
-    if kwargs:
-        raise CannotCapture("unknown-function", f"{name} with keyword arguments {sorted(kwargs)}")
 
 
 def _named_tuple(tx: Capture, cls: Any, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
@@ -182,19 +184,17 @@ def _slice(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> V
 
 def _collect(cls: type) -> Handler:
     def collect(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-        _no_keywords(cls.__name__, kwargs)
         if not args:
             return SequenceValue([], cls)
         if cls is tuple and isinstance(args[0], SequenceValue) and args[0].cls is tuple:
             return args[0]
-        return SequenceValue(list(finite(args[0].iterate(tx))), cls)
+        return SequenceValue(list(args[0].collect(tx)), cls)
 
     return collect
 
 
 def _collect_set(cls: type) -> Handler:
     def collect(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-        _no_keywords(cls.__name__, kwargs)
         if args and cls is frozenset and args[0].python_type is frozenset:
             return args[0]
         return SetValue(tx, set(collection(tx, args[0])) if args else set(), cls)
@@ -217,8 +217,10 @@ def _dict(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Va
         if isinstance(arg, DictValue):
             made.method(tx, "update", [arg], {})
             continue
+        if isinstance(arg, ObjectValue) or (isinstance(arg, SequenceValue) and hasattr(arg.cls, "keys")):
+            raise CannotCapture("unsupported-object", f"{arg.describe()} becomes a dict.")
         for pair in arg.iterate(tx):
-            parts = list(pair.iterate(tx))
+            parts = list(pair.collect(tx))
             if len(parts) != 2:
                 raise CannotCapture("operation-raises", "dict() of items that are no pairs")
             made.store_item(tx, parts[0], parts[1])
@@ -237,7 +239,7 @@ def _fromkeys(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -
 @handles(tuple.__new__)
 def _tuple_new(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     cls = constant_of(args[0], "a class")
-    items = list(args[1].iterate(tx)) if len(args) > 1 else []
+    items = list(args[1].collect(tx)) if len(args) > 1 else []
     if cls is not tuple and not (plain_named_tuple(cls) and len(items) == len(cls._fields)):
         raise CannotCapture("unknown-function", "`tuple.__new__`")
     return SequenceValue(items, cls)
@@ -249,9 +251,16 @@ def _callable(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -
     return Constant(callable(value.value) if isinstance(value, Constant) else issubclass(value.python_type, Callable))  # type: ignore[arg-type]
 
 
+def _start(args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    """The second argument, 0 unless given, which may come by name."""
+    if len(args) > 1 and kwargs:
+        raise CannotCapture("operation-raises", "the argument start is given twice")
+    return args[1] if len(args) > 1 else kwargs.get("start", Constant(0))
+
+
 @handles(enumerate)
 def _enumerate(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-    first = args[1] if len(args) > 1 else kwargs.get("start", Constant(0))
+    first = _start(args, kwargs)
     start = constant_of(first, "enumerate's start")
     if not isinstance(start, int):
         raise CannotCapture("unsupported-operands", f"enumerate from {first.describe()}")
@@ -317,7 +326,7 @@ def _next(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Va
 
 @handles(sum)
 def _sum(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-    total: Value = args[1] if len(args) > 1 else kwargs.get("start", Constant(0))
+    total = _start(args, kwargs)
     values = list(args[0].iterate(tx))
     if issubclass(total.python_type, str | bytes | bytearray):
         raise CannotCapture("operation-raises", "sum() can't sum strings")
@@ -333,8 +342,8 @@ def _sum(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Val
 
 def _extreme(function: Callable[..., Any], sign: str) -> Handler:
     def extreme(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-        if not kwargs.keys() <= {"key", "default"} or (len(args) > 1 and "default" in kwargs):
-            raise CannotCapture("operation-raises", f"{function.__name__}() with {sorted(kwargs)}")
+        if len(args) > 1 and "default" in kwargs:
+            raise CannotCapture("operation-raises", f"{function.__name__}() of several values with a default")
         key = kwargs.get("key", Constant(None))
         best: Value | None = None
         rank: Value | None = None
@@ -367,9 +376,7 @@ def _all(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Val
 
 @handles(sorted)
 def _sorted(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-    if not kwargs.keys() <= {"key", "reverse"}:
-        raise CannotCapture("operation-raises", f"sorted() with {sorted(kwargs)}")
-    return SequenceValue(ordered(tx, list(finite(args[0].iterate(tx))), kwargs.get("key"), kwargs.get("reverse")), list)
+    return SequenceValue(ordered(tx, list(args[0].collect(tx)), kwargs.get("key"), kwargs.get("reverse")), list)
 
 
 @handles(abs)
@@ -388,26 +395,30 @@ def _abs(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Val
 
 @handles(int)
 def _int(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-    if len(args) == 1 and isinstance(args[0], IntegerValue):
+    if kwargs or len(args) != 1:
+        return tx.fold(int, args, kwargs)
+    if isinstance(args[0], IntegerValue):
         return args[0]
-    if len(args) == 1 and not kwargs and isinstance(args[0], ArrayValue):
+    if isinstance(args[0], ArrayValue):
         return read(tx, args[0], int)
-    if len(args) == 1 and isinstance(args[0], ScalarValue) and args[0].cls is int:
+    if isinstance(args[0], ScalarValue) and args[0].cls is int:
         return args[0]
-    if len(args) == 1 and isinstance(args[0], FloatValue):
+    if isinstance(args[0], FloatValue):
         raise CannotCapture("data-dependent-value", "int of a float that varies")
     return tx.fold(int, args, kwargs)
 
 
 @handles(float)
 def _float(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-    if len(args) == 1 and isinstance(args[0], FloatValue):
+    if kwargs or len(args) != 1:
+        return tx.fold(float, args, kwargs)
+    if isinstance(args[0], FloatValue):
         return args[0]
-    if len(args) == 1 and isinstance(args[0], IntegerValue):
+    if isinstance(args[0], IntegerValue):
         return tx.compute("float({})", args, float)
-    if len(args) == 1 and not kwargs and isinstance(args[0], ArrayValue):
+    if isinstance(args[0], ArrayValue):
         return read(tx, args[0], float)
-    if len(args) == 1 and isinstance(args[0], ScalarValue) and args[0].cls is float:
+    if isinstance(args[0], ScalarValue) and args[0].cls is float:
         return args[0]
     return tx.fold(float, args, kwargs)
 
@@ -431,7 +442,10 @@ _TABLE[pow] = lambda tx, args, kwargs: (
 def _type(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     if len(args) != 1:
         raise CannotCapture("unknown-function", "type with three arguments")
-    return Constant(args[0].python_type)
+    cls = args[0].python_type
+    if class_answers_in_python(cls):
+        raise CannotCapture("unsupported-object", f"The class of {args[0].describe()} has a metaclass of its own.")
+    return Constant(cls)
 
 
 @handles(isinstance)
@@ -547,6 +561,12 @@ def _register_operators() -> None:
 
 
 _register_operators()
+# The keywords that a function takes, where it takes any; None: its handler says.
+_KEYWORDS: dict[Any, Sequence[str] | None] = {
+    dict: None, functools.partial: None, int: None, float: None, round: None, pow: None, enumerate: ("start",),
+    zip: ("strict",), sum: ("start",), min: ("key", "default"), max: ("key", "default"), sorted: ("key", "reverse"),
+    **dict.fromkeys(LIBRARY, None),
+}  # fmt: skip
 _TABLE.update({function: row[2] for function, row in OBJECT_FUNCTIONS.items()})
 _TABLE[super] = make_super
 _TABLE.update({function: row[2] for function, row in LIBRARY.items()})

@@ -214,6 +214,9 @@ def make_super(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) 
     cls = constant_of(args[0], "the class of super()")
     if not isinstance(cls, type) or not _plain_order(args[1]):
         raise CannotCapture("unknown-function", "`super`")
+    found = args[1].value if isinstance(args[1], Constant) else None
+    if not issubclass(args[1].python_type, cls) and not (isinstance(found, type) and issubclass(found, cls)):
+        raise CannotCapture("operation-raises", f"super() of {args[1].describe()}, which is no {cls.__qualname__}")
     return SuperValue(cls, args[1])
 
 

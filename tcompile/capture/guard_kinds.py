@@ -51,13 +51,13 @@ def shown(value: Any) -> str:
         place = os.path.basename(label) if label == code.co_filename else label
         return f"{value.__qualname__} ({place}, line {code.co_firstlineno})"
     if issubclass(cls, type):
-        return str(type.__dict__["__qualname__"].__get__(value))
+        return class_name(value)
     if cls is types.ModuleType:
         return f"the module {value.__name__}"
     if issubclass(cls, enum.Enum):
-        return f"{cls.__qualname__}.{value.__dict__.get('_name_', '?')}"  # none yet while it is being made
+        return f"{class_name(cls)}.{value.__dict__.get('_name_', '?')}"  # none yet while it is being made
     if cls.__flags__ & (1 << 9):  # made by a class statement: it may answer in Python
-        return f"{_article(cls.__qualname__)} object"
+        return f"{_article(class_name(cls))} object"
     dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
     if isinstance(shape, tuple) and shape:
         return f"{_article(cls.__name__)} of {dtype} and shape {shape}"
@@ -70,7 +70,7 @@ def sized(value: Any) -> str:
     cls = type(value)
     if not issubclass(cls, _SIZED):
         return type_name(value)
-    return f"{_article(cls.__qualname__)} of length {len(value)}"
+    return f"{_article(class_name(cls))} of length {len(value)}"
 
 
 def keys(value: Any) -> str:
@@ -78,9 +78,14 @@ def keys(value: Any) -> str:
     return f"keys [{_short(', '.join(map(shown, value)))}]" if type(value) is dict else type_name(value)
 
 
+def class_name(cls: type) -> str:
+    """The name of a class, whose metaclass is not asked."""
+    return str(type.__dict__["__qualname__"].__get__(cls))
+
+
 def type_name(value: Any) -> str:
     """The class of a value."""
-    return str(type(value).__qualname__)
+    return class_name(type(value))
 
 
 def _dtype(value: Any) -> str:

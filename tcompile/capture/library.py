@@ -49,7 +49,13 @@ def _iterates(function: Any, fewest: int, most: int, *names: str) -> Callable[[C
     """Registers a function that gives an iterator: ``make`` gives the values, one by one."""
 
     def register(make: Callable[..., Iterator[Value]]) -> Callable[..., Iterator[Value]]:
-        _means(function, fewest, most, *names)(lambda tx, args, kwargs: IteratorValue(tx, make(tx, *args, **kwargs)))
+        def made(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+            try:
+                return IteratorValue(tx, make(tx, *args, **kwargs))
+            except TypeError as error:
+                raise CannotCapture("operation-raises", str(error)) from error
+
+        _means(function, fewest, most, *names)(made)
         return make
 
     return register
@@ -68,8 +74,7 @@ def _chain(tx: Capture, *parts: Value) -> Iterator[Value]:
 
 @_iterates(itertools.chain.from_iterable, 1, 1)
 def _chain_from(tx: Capture, parts: Value) -> Iterator[Value]:
-    for part in parts.iterate(tx):
-        yield from part.iterate(tx)
+    return (value for part in parts.iterate(tx) for value in part.iterate(tx))
 
 
 @_iterates(itertools.count, 0, 2, "start", "step")
@@ -163,14 +168,14 @@ def _product(tx: Capture, *columns: Value, repeat: Value = _ONE) -> Iterator[Val
     count = index_of(repeat)
     if count < 0:
         raise CannotCapture("operation-raises", "repeat argument cannot be negative")
-    return map(_tuple, itertools.product(*[list(column.iterate(tx)) for column in columns], repeat=count))
+    return map(_tuple, itertools.product(*[column.collect(tx) for column in columns], repeat=count))
 
 
 def _choices(function: Callable[..., Any], needs_count: bool) -> None:
     def make(tx: Capture, values: Value, r: Value = _NONE) -> Iterator[Value]:
         if r.is_none and needs_count:
             raise CannotCapture("operation-raises", "r is missing")
-        pool = list(values.iterate(tx))
+        pool = list(values.collect(tx))
         count = len(pool) if r.is_none else index_of(r)
         if count < 0:
             raise CannotCapture("operation-raises", "r must be non-negative")

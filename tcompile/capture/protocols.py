@@ -14,10 +14,10 @@ from tcompile.capture.sources import ConstantSource
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.callable import FunctionValue, IteratorValue, MethodValue
-from tcompile.capture.values.classes import hasattr_asks
+from tcompile.capture.values.classes import class_answers_in_python, hasattr_asks
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import BuiltinMethod, DictValue, RangeValue, SequenceValue, SliceValue
-from tcompile.capture.values.object import ObjectValue
+from tcompile.capture.values.object import ObjectValue, OpaqueValue
 from tcompile.capture.values.sets import SetValue
 from tcompile.frontends.base import CannotCapture
 
@@ -67,6 +67,8 @@ def has_attribute(tx: Capture, value: Value, name: str) -> bool:
             source = value.source or ConstantSource.of(value.describe(), value.value)
             return tx.decide(source, f"hasattr({{}}, {name!r})", f"hasattr({source.text}, {name!r})", found)
         return found
+    if isinstance(value, OpaqueValue) and class_answers_in_python(value.python_type):
+        raise CannotCapture("unsupported-object", f"hasattr() is asked of {value.describe()}.")
     found = hasattr(value.python_type, name)
     if not found and not isinstance(value, ArrayValue | SequenceValue | DictValue | FloatValue | IntegerValue):
         # Functions have attributes of their own.

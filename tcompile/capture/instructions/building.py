@@ -6,10 +6,12 @@ Enters: a frame with the parts on its stack. Leaves: the container, or the parts
 from __future__ import annotations
 
 import dis
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.instructions.operators import positive
 from tcompile.capture.instructions.registry import handler
+from tcompile.capture.protocols import advance, iterator
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import DictValue, SequenceValue, SliceValue, constant_of, hashable
 from tcompile.capture.values.sets import SetValue
@@ -140,16 +142,19 @@ def _call_intrinsic(f: Frame, i: dis.Instruction) -> None:
 
 @handler("UNPACK_SEQUENCE")
 def _unpack_sequence(f: Frame, i: dis.Instruction) -> None:
-    values = list(f.pop().iterate(f.tx))
-    if len(values) != (i.arg or 0):
-        raise CannotCapture("operation-raises", f"{len(values)} values to unpack, expected {i.arg}")
+    count = i.arg or 0
+    values = list(itertools.islice(f.pop().iterate(f.tx), count + 1))
+    if len(values) != count:
+        raise CannotCapture("operation-raises", f"{len(values)} values or more to unpack, expected {count}")
     f.stack.extend(reversed(values))
 
 
 @handler("UNPACK_EX")
 def _unpack_ex(f: Frame, i: dis.Instruction) -> None:
     before, after = (i.arg or 0) & 0xFF, (i.arg or 0) >> 8
-    values = list(f.pop().iterate(f.tx))
+    items = iterator(f.tx, f.pop())
+    values = [value for _ in range(before) if (value := advance(f.tx, items)) is not None]
+    values += items.collect(f.tx) if len(values) == before else []
     if len(values) < before + after:
         raise CannotCapture("operation-raises", f"{len(values)} values to unpack, expected {before + after} or more")
     middle = SequenceValue(values[before : len(values) - after], list)

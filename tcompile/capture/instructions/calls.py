@@ -125,7 +125,7 @@ def _finish_call(f: Frame, count: int, names: tuple[str, ...]) -> None:
 @handler("CALL_FUNCTION_EX")
 def _call_function_ex(f: Frame, i: dis.Instruction) -> None:
     keywords = f.pop() if (i.arg or 0) & 1 else DictValue({})
-    args = list(f.pop().iterate(f.tx))
+    args = list(f.pop().collect(f.tx))
     first, second = f.pop_many(2)
     function = second if isinstance(first, Null) else first
     if not isinstance(keywords, DictValue):

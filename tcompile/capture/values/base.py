@@ -97,6 +97,12 @@ class Value:
         """The values of ``iter(value)``, made as they are asked for."""
         raise CannotCapture("unsupported-object", f"{self.describe()} is iterated over.")
 
+    def collect(self, tx: Capture) -> Iterator[Value]:
+        """The values as ``list(value)`` takes them; too many end the capture."""
+        from tcompile.capture.values.container import finite
+
+        return finite(self.iterate(tx))
+
     def store_attribute(self, tx: Capture, name: str, value: Value | None) -> None:
         """``self.name = value``, or ``del self.name`` where ``value`` is None."""
         raise CannotCapture("side-effect", f"Setting the attribute `{name}` of {self.describe()}")

@@ -169,6 +169,19 @@ def answers_in_python(value: Any) -> bool:
     return any(map(_defines_special, bases))
 
 
+def class_answers_in_python(cls: type) -> bool:
+    """Whether reading an attribute of ``cls`` itself, or comparing it, may run code of the user's metaclass."""
+    metaclass = type(cls)
+    if metaclass in (type, abc.ABCMeta, enum.EnumMeta):
+        return False
+    bases: Any = metaclass.__mro__
+    owners = (one for one in bases if one.__module__ not in ("builtins", "abc", "enum"))
+    return any(name in vars(one) for one in owners for name in _ASKED_OF_CLASSES)
+
+
+_ASKED_OF_CLASSES = ("__getattribute__", "__getattr__", "__eq__", "__hash__")
+
+
 def hasattr_asks(value: Any, name: str) -> bool:
     """Whether ``hasattr(value, name)`` of a class or a member of an enumeration may run code of the user's."""
     if isinstance(value, type):

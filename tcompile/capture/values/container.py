@@ -140,7 +140,7 @@ class SequenceValue(Value):
         return Constant(None)
 
     def _extend(self, tx: Capture, values: Value) -> Value:
-        more = list(values.items) if isinstance(values, SequenceValue) else finite(values.iterate(tx))
+        more = list(values.items) if isinstance(values, SequenceValue) else values.collect(tx)
         tx.mutate(self)
         for value in more:  # one by one, as the iterator may look at the list
             self._items.append(value)
@@ -210,7 +210,7 @@ class SequenceValue(Value):
         if self.cls is not list:
             super().store_item(tx, key, value)
         if isinstance(key, SliceValue):
-            where, values = key.constant(), list(value.iterate(tx))
+            where, values = key.constant(), list(_through_iterator(tx, value))
             if where.step not in (None, 1) and len(range(*where.indices(len(self)))) != len(values):
                 raise CannotCapture("operation-raises", "attempt to assign a sequence of another size to a slice")
             tx.mutate(self)
@@ -301,6 +301,13 @@ _LIST_METHODS: dict[tuple[str, int], Callable[..., Value]] = {
 
 
 MAX_ITEMS = 10_000
+
+
+def _through_iterator(tx: Capture, value: Value) -> Iterator[Value]:
+    """``list(iter(value))``, where Python first asks for the iterator: how many there are is asked of that alone."""
+    from tcompile.capture.protocols import iterator
+
+    return value.collect(tx) if isinstance(value, SequenceValue) else iterator(tx, value).collect(tx)
 
 
 def finite(values: Iterator[Value]) -> Iterator[Value]:
@@ -668,7 +675,7 @@ class BuiltinMethod(Value):
     def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """Asks the owner."""
         if self.name == "join" and isinstance(self.owner, Constant) and len(args) == 1:
-            args = [Constant(tuple(constant_of(part, "a part of a string") for part in args[0].iterate(tx)))]
+            args = [Constant(tuple(constant_of(part, "a part of a string") for part in _through_iterator(tx, args[0])))]
         return self.owner.method(tx, self.name, args, kwargs)
 
     def rebuild(self, program: Rebuilder) -> str:

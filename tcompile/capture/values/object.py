@@ -352,6 +352,17 @@ class ObjectValue(Value):
 
         return rest(tx, self.iterator(tx))
 
+    def collect(self, tx: Capture) -> Iterator[Value]:
+        """The same values as ``iterate`` gives; Python asks the object first how many there will be."""
+        values = super().collect(tx)
+        for name in ("__len__", "__length_hint__"):
+            count = self.call_operator(tx, name, [])
+            if count is not None:
+                if not isinstance(count, Constant) or type(count.value) is not int or count.value < 0:
+                    raise CannotCapture("operation-raises", f"{name}() returns {count.describe()}")
+                break
+        return values
+
     def iterator(self, tx: Capture) -> Value:
         """What the class's ``__iter__`` gives."""
         found = self.call_method(tx, "__iter__", [])

@@ -16,14 +16,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.guard_kinds import keys as keys_of
-from tcompile.capture.guard_kinds import shown, sized
+from tcompile.capture.guard_kinds import shown, sized, type_name
 from tcompile.capture.marks import marks_of, not_dynamic
 from tcompile.capture.policy import error_on_graph_break
 from tcompile.capture.sources import AttributeSource, CellSource, GlobalSource, ItemSource, Source
 from tcompile.capture.special.policy import PolicyValue
 from tcompile.capture.values.base import Unread, Value
 from tcompile.capture.values.callable import FunctionValue, MethodValue, PartialValue
-from tcompile.capture.values.classes import plain_named_tuple
+from tcompile.capture.values.classes import class_answers_in_python, plain_named_tuple
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import DictValue, RangeValue, SequenceValue, SliceValue
 from tcompile.capture.values.object import ObjectValue, OpaqueValue
@@ -46,6 +46,8 @@ _MAX_ITEMS = 1000
 def wrap(tx: Capture, value: Any, source: Source) -> Value:
     """The captured value of ``value``, found at ``source``."""
     cls = type(value)
+    if _is_foreign(value):
+        return _moved(tx, value, source)
     if value is None or value is Ellipsis or value is NotImplemented or cls is bool:
         return _identical(tx, value, source, shown(value))
     if cls is int:
@@ -91,6 +93,22 @@ def wrap(tx: Capture, value: Any, source: Source) -> Value:
 
 def _by_class_statement(cls: type) -> bool:
     return bool(cls.__flags__ & (1 << 9))
+
+
+def _is_foreign(value: Any) -> bool:
+    """Whether hardly anything can be asked of an object that does not run code of the user's."""
+    cls = type(value)
+    if class_answers_in_python(cls) or (issubclass(cls, type) and class_answers_in_python(value)):
+        return True
+    return issubclass(cls, types.ModuleType) and cls is not types.ModuleType
+
+
+def _moved(tx: Capture, value: Any, source: Source) -> Value:
+    """An object that is only passed on."""
+    name = type_name(value)
+    held = tx.prologue.constant(type(value))
+    tx.prologue.guard(source, f"type({{}}) is {held}", f"type({source.text}) is {name}", name, "type")
+    return OpaqueValue(value, source, f"an object of class {name}")
 
 
 def _identical(tx: Capture, value: Any, source: Source, expected: str) -> Constant:
@@ -191,7 +209,7 @@ def _sequence(tx: Capture, value: Any, source: Source) -> Value:
 def _dict(tx: Capture, value: dict[Any, Any], source: Source) -> Value:
     if "__builtins__" in value or "__name__" in value:  # a module's globals, which are read and stored as such
         return _object(tx, value, source)
-    if len(value) > _MAX_ITEMS or not all(type(key) in _KEYS for key in value):
+    if len(value) > _MAX_ITEMS or not all(type(type(key)) is type and type(key) in _KEYS for key in value):
         return _object(tx, value, source)
     found = dict(value)
     keys = tuple(found)
