@@ -11,7 +11,8 @@ from tcompile.backends.llvm import compile_graph, native
 from tcompile.backends.llvm.pointwise import has_lowering
 from tcompile.backends.replay import Replay
 from tcompile.backends.schedule.parts import COMPLEX
-from tcompile.graph.ops import OPS
+from tcompile.graph import Graph, ScalarType, TensorType
+from tcompile.graph.ops import OPS, apply
 from tests.backends.llvm_cases import DTYPES, check, graph_of, sample
 
 HALF = np.dtype("float16")
@@ -168,15 +169,13 @@ def test_half_precision_has_numpys_bits_and_flags(name):
 @pytest.mark.skipif(not native.has_half(), reason="a processor without half precision")
 def test_half_precision_casts_numbers_and_reductions():
     a, b = sample("float16", (5, 37), 1), sample("float16", (5, 37), 2)
-    for source in [d for d in DTYPES if d != "float64"]:
+    for source in DTYPES:
         check(lambda op, x: op("astype", x, dtype=HALF), sample(source, 77), kernels=1)
     for target in [*DTYPES, *COMPLEXES]:
         if not target.startswith("u"):
             check(lambda op, x: op("astype", x, dtype=np.dtype(target)), a, kernels=1)
     check(lambda op, x: op("astype", x, dtype=HALF), np.array([1.0, 70000.0], "float32"))
     check(lambda op, x: op("astype", x, dtype=HALF), np.array([1, 70000]))
-    doubles = sample("float64", 500)
-    check(lambda op, x: op("astype", x, dtype=HALF), doubles, kernels=0)  # would be rounded twice
     check(lambda op, x, y: op("where", op("less", x, y), x, 1.3), a, b, kernels=1)
     check(lambda op, x, y: op("add", op("multiply", x, 0.1), y), a, b, kernels=1)
     check(lambda op, x: [op("max", x, axis=(1,), keepdims=False), op("min", x, axis=(0,), keepdims=True)], a)
@@ -187,7 +186,42 @@ def test_half_precision_casts_numbers_and_reductions():
               layout(a), layout(b))  # fmt: skip
 
 
+@pytest.mark.skipif(not native.has_half(), reason="a processor without half precision")
+def test_float64_is_rounded_to_half_precision_once():
+    halves = np.arange(1 << 15, dtype="uint16").view(HALF)[: 0x7C00].astype("float64")
+    middles = (halves[1:] + halves[:-1]) / 2
+    parts = [halves, middles]
+    for x in (middles, np.array([65519.99, 65520.0, 65504.0, 1e300, np.inf, np.nan, 5e-324, 2.0**-25, 2.0**-24])):
+        parts += [np.nextafter(x, np.inf), np.nextafter(x, 0), x * (1 + 2.0**-30), x * (1 - 2.0**-30)]
+    x = np.concatenate([*parts, *(-part for part in parts)])
+    graph = graph_of(lambda op, x: op("astype", x, dtype=HALF), x)
+    with np.errstate(all="ignore"):
+        assert_bits(compile_graph(graph)(x)[0], x.astype(HALF))
+    for value in (65519.99, 65520.0, 1e300, np.inf, np.nan, 1.1):
+        check(lambda op, x: op("astype", x, dtype=HALF), np.array([value]), kernels=1)
+
+
 def test_large_complex_results_go_past_the_cache():
     a = numbers("complex64", (1 << 22) + 3)
     with contextlib.suppress(MemoryError):
         check(lambda op, x: op("add", x, 1.0), a, kernels=1)
+
+
+@pytest.mark.parametrize("dtype", ["float16", *COMPLEXES])
+def test_numbers_known_at_run_time_only(dtype):
+    graph = Graph("numbers")
+    x = graph.input("x", TensorType(np.dtype(dtype), (30,)))
+    t = graph.input("t", ScalarType("float"))
+    k = graph.input("k", ScalarType("int", graph.env.symbol(3)))
+    n = k.type.symbol
+    chosen = apply(graph, "where", apply(graph, "equal", x, n), t, x)
+    graph.outputs = [apply(graph, "multiply", x, t), apply(graph, "add", apply(graph, "add", x, n), t), chosen]
+    compiled = compile_graph(graph)
+    a = np.arange(30).astype(dtype)
+    for t, k in ((0.1, 3), (2.5, -7), (float("nan"), 2011), (65519.0, 2), (1 + 2.0**-11 + 2.0**-40, 5)):
+        with np.errstate(all="ignore"):
+            for got, expected in zip(compiled(a, t, k), graph(a, t, k), strict=True):
+                assert_bits(got, expected)
+    if dtype == "float16":
+        with pytest.raises(Replay):  # NumPy says that the conversion overflows
+            compiled(a, 1e6, 3)

@@ -15,7 +15,16 @@ import numpy as np
 from tcompile.backends.llvm import exponential, vmath
 from tcompile.backends.llvm.division import float_divmod, integer_divide, integer_power
 from tcompile.backends.llvm.text import SUPPORTED, scalar_type
-from tcompile.backends.llvm.vectors import BOOL, DIVIDE, FLOAT16, FLOAT32, INTEGER_OVERFLOW, ONLY_NUMPY, Vectors
+from tcompile.backends.llvm.vectors import (
+    BOOL,
+    DIVIDE,
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
+    INTEGER_OVERFLOW,
+    ONLY_NUMPY,
+    Vectors,
+)
 from tcompile.backends.schedule.parts import COMPLEX, PARTS
 from tcompile.graph import Node, Operand, ScalarType, SymInt, TensorType
 from tcompile.graph.types import DType
@@ -236,9 +245,7 @@ def supports(node: Node) -> bool:
 
 
 def _casts(source: DType, target: DType) -> bool:
-    if source.kind == "c":  # NumPy tells in words that it discards imaginary parts
-        return target.kind in "cb"
-    return target != FLOAT16 or source.kind != "f" or source.itemsize <= 4  # not rounded twice
+    return source.kind != "c" or target.kind in "cb"  # NumPy tells in words that it discards imaginary parts
 
 
 def has_lowering(name: str, dtype: DType) -> bool:
@@ -266,8 +273,6 @@ def number_fits(operand: Operand, dtype: DType) -> bool:
     if dtype in PARTS:
         parts = (operand.real, operand.imag) if isinstance(operand, complex) else (operand,)
         return all(number_fits(part, PARTS[dtype]) for part in parts)
-    if dtype == FLOAT16 and isinstance(operand, Node | SymInt):  # they would be rounded twice
-        return False
     if isinstance(operand, Node):
         return isinstance(operand.type, ScalarType) and operand.type.kind == "float" and dtype.kind == "f"
     if isinstance(operand, complex):
@@ -328,8 +333,24 @@ def small_power(v: Vectors, d: DType, a: str, exponent: int) -> str:
     return v.op("fmul", d, square, a) if exponent % 2 else square
 
 
+def _to_odd(v: Vectors, a: str) -> str:
+    """float64 as float32, rounded to odd, so that rounding it once more gives what rounding once would.
+
+    (S. Boldo and G. Melquiond, Emulation of FMA and correctly rounded sums, IEEE Trans. Computers 57, 2008.)
+    """
+    near = v.convert("fptrunc", a, FLOAT64, FLOAT32)
+    size, rounded = v.call("fabs", FLOAT64, a), v.call("fabs", FLOAT64, v.convert("fpext", near, FLOAT32, FLOAT64))
+    bits, integer = v.bits(FLOAT32, near)
+    even = v.compare("eq", integer, v.op("and", integer, bits, v.constant(integer, 1)), v.constant(integer, 0))
+    low = v.mask("and", even, v.compare("lt", FLOAT64, rounded, size))
+    high = v.mask("and", even, v.compare("gt", FLOAT64, rounded, size))
+    none, one = v.constant(integer, 0), v.constant(integer, 1)
+    step = v.op("sub", integer, v.pick(low, integer, one, none), v.pick(high, integer, one, none))
+    return v.convert("bitcast", v.op("add", integer, bits, step), integer, FLOAT32)
+
+
 def cast(v: Vectors, source: DType, target: DType, a: str) -> str:
-    """NumPy's astype; half precision meets float32 only.
+    """NumPy's astype; half precision meets floats only.
 
     Floats that the integer target cannot hold are left to NumPy (the replay bit is set).
     """
@@ -340,7 +361,7 @@ def cast(v: Vectors, source: DType, target: DType, a: str) -> str:
     if source == FLOAT16:
         return v.from_half(a)
     if target == FLOAT16:
-        return v.to_half(a)
+        return v.to_half(a if source == FLOAT32 else _to_odd(v, a))
     if source == BOOL:
         return v.convert("uitofp" if target.kind == "f" else "zext", a, source, target)
     if source.kind == "f" and target.kind == "f":

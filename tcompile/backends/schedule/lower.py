@@ -35,7 +35,7 @@ from tcompile.backends.schedule.maps import (
     through,
     through_path,
 )
-from tcompile.backends.schedule.parts import PARTS, Parts, machine_dtype
+from tcompile.backends.schedule.parts import PARTS, Parts, number_dtype
 from tcompile.graph import Node, Operand, ScalarType, Size, SymInt, TensorType
 from tcompile.graph.ops import OPS
 from tcompile.graph.ops.writing import part_of
@@ -256,7 +256,7 @@ class Lowering:
                 inner = broadcast(map, operand.tensor.shape, node.tensor.shape)
                 operands.append(self.read(operand, inner, operand.tensor.dtype))
             elif isinstance(operand, Node | SymInt):
-                operands.append(self.read(operand, (), machine_dtype(weak)))
+                operands.append(self.read(operand, (), number_dtype(weak)))
             else:
                 operands.append(operand)
         return self.parts.apply(node, node.op, operands, dtype, weak)

@@ -20,8 +20,8 @@ from tcompile.graph import Node
 from tcompile.graph.types import DType
 
 BOOL = np.dtype("bool")
-HALF, SINGLE = np.dtype("float16"), np.dtype("float32")
-PARTS: dict[DType, DType] = {np.dtype("complex64"): SINGLE, np.dtype("complex128"): np.dtype("float64")}
+HALF, SINGLE, DOUBLE = np.dtype("float16"), np.dtype("float32"), np.dtype("float64")
+PARTS: dict[DType, DType] = {np.dtype("complex64"): SINGLE, np.dtype("complex128"): DOUBLE}
 
 Scalar: TypeAlias = "Value | bool | int | float | complex"
 Real: TypeAlias = "Value | bool | int | float"
@@ -31,6 +31,11 @@ Complex: TypeAlias = tuple[Real, Real]
 def machine_dtype(dtype: DType) -> DType:
     """The dtype in which numbers of ``dtype`` are computed: of a complex number, that of its parts."""
     return SINGLE if dtype == HALF else PARTS.get(dtype, dtype)
+
+
+def number_dtype(dtype: DType) -> DType:
+    """The dtype in which a number known at run time only comes to operands of ``dtype``: it is rounded once."""
+    return DOUBLE if dtype == HALF else machine_dtype(dtype)
 
 
 @cache
@@ -55,6 +60,8 @@ class Parts:
         if "c" in (operand.kind, result.kind):
             return self._complex(name, operands, result, operand)
         if HALF in (operand, result):
+            if operand == HALF and name != "astype":
+                operands = [self._half_number(x) for x in operands]
             return self._half(name, operands, result, operand)
         return self._op(name, operands, result, operand)
 
@@ -112,12 +119,18 @@ class Parts:
             self._known[key] = self._op("astype", [value], SINGLE, HALF)
         return self._known[key]
 
+    def _half_number(self, value: Scalar) -> Scalar:
+        """An operand, where it is a number known at run time only, in half precision."""
+        known = not isinstance(value, Value) or value.dtype != DOUBLE
+        return value if known else self._op("astype", [value], HALF, DOUBLE)
+
     def _half(self, name: str, operands: list[Scalar], result: DType, operand: DType) -> Value:
         if name == "where":  # moves elements as they are
             return self._op(name, operands, result, operand)
         if name == "astype" and operand != HALF:
-            wide = operands[0] if operand == SINGLE else self._op("astype", operands, SINGLE, operand)
-            return self._op("astype", [wide], HALF, SINGLE)
+            if operand.kind != "f":  # integers go by way of float32
+                operands, operand = [self._op("astype", operands, SINGLE, operand)], SINGLE
+            return self._op("astype", operands, HALF, operand)
         wide_operands: list[Scalar] = [self._wide(x) for x in operands]
         if name == "astype":
             (wide,) = wide_operands
@@ -303,4 +316,4 @@ COMPLEX: dict[str, Callable[..., Complex | Value]] = {
     **{name: _extremum(name) for name in _FIRST_WINS},
 }
 
-__all__ = ["COMPLEX", "HALF", "PARTS", "Parts", "machine_dtype"]
+__all__ = ["COMPLEX", "HALF", "PARTS", "Parts", "machine_dtype", "number_dtype"]

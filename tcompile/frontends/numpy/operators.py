@@ -103,7 +103,7 @@ def _is_scalar(value: Traced | Weak) -> bool:
 def _between_scalars(b: Builder, ufunc: np.ufunc, left: Traced | Weak, right: Traced | Weak) -> Traced:
     """Arithmetic of NumPy's scalar types, which is the ufunc's but for integer overflow and ``**``."""
     inputs = ufuncs.loop_dtypes(ufunc, [left, right])[:2]
-    if inputs[0].kind == "c" or len(set(inputs)) != 1:
+    if len(set(inputs)) != 1:
         raise CannotCapture(
             "unsupported-dtype", f"{ufunc.__name__} between scalars of {inputs[0]} and {inputs[1]}"
         )

@@ -212,6 +212,8 @@ def _scalar_row(name: str | None, ufunc: np.ufunc, inputs: Sequence[DType]) -> s
     """The row for Python's operator between scalars."""
     if len(set(inputs)) != 1:
         raise CannotCapture("unsupported-dtype", f"{ufunc.__name__} of scalars of different integer types")
+    if inputs[0].kind == "c":  # products of scalars are not fused, and powers have an algorithm of their own
+        return "scalar_pow" if ufunc is np.power else "scalar_multiply" if ufunc is np.multiply else name
     scalar = f"scalar_{name}"
     checked = scalar in OPS and (inputs[0].kind in "iu" or name in ("pow", "remainder", "floor_divide"))
     return scalar if checked else name

@@ -225,6 +225,8 @@ def weak_as(value: Weak, dtype: DType) -> Operand:
             if overflows:
                 raise CannotCapture("operation-raises", f"{value} overflows {dtype}")
             return number
+    if dtype.kind == "c" and isinstance(value, SymInt):
+        return value
     if dtype.kind == "c" and isinstance(value, int | float | complex):
         part = np.dtype(f"float{dtype.itemsize * 4}")
         real, imag = (weak_as(x, part) for x in (value.real, value.imag))
