@@ -103,7 +103,9 @@ def _is_scalar(value: Traced | Weak) -> bool:
 def _between_scalars(b: Builder, ufunc: np.ufunc, left: Traced | Weak, right: Traced | Weak) -> Traced:
     """Arithmetic of NumPy's scalar types, which is the ufunc's but for integer overflow and ``**``."""
     inputs = ufuncs.loop_dtypes(ufunc, [left, right])[:2]
-    if len(set(inputs)) != 1:
+    ordered = ufunc in (np.less, np.less_equal, np.greater, np.greater_equal)
+    # Between complex scalars NumPy does not report NaNs, as it does between arrays.
+    if len(set(inputs)) != 1 or (inputs[0].kind == "c" and ordered):
         raise CannotCapture(
             "unsupported-dtype", f"{ufunc.__name__} between scalars of {inputs[0]} and {inputs[1]}"
         )
