@@ -126,16 +126,17 @@ def _compile_region(
         if captured.graph is not None:
             route = cache.built.route(captured.exit)
     follow = functools.partial(compiler.follow, cache)
+    runs = captured.as_plain() if _gains_nothing(captured, compiled) else captured
 
     def program(keep: Callable[[Guard], bool] = lambda guard: True) -> Callable[..., Any]:
-        made: Callable[..., Any] = captured.entry(compiled, route, follow, keep)
+        made: Callable[..., Any] = runs.entry(compiled, route, follow, keep)
         return made
 
     run = _timed(phases, "entry", program)
     milliseconds = (time.perf_counter() - started) * 1e3
     kernels = tuple(getattr(compiled, "kernels", ()))
-    rest = Rest(captured, compiled, route, follow)
-    entry = Entry(index, captured, run, program, compiled, captured.graph, broke, kernels, milliseconds, rest)
+    rest = Rest(runs, compiled, route, follow)
+    entry = Entry(index, runs, run, program, compiled, captured.graph, broke, kernels, milliseconds, rest)
     cache.compiles += 1
     if again and reasons:
         cache.recompiles.append(tuple(reasons))
@@ -192,6 +193,16 @@ def _no_work(graph: Graph | None, values: Sequence[Any]) -> bool:
     if graph.nodes or graph.outputs:
         return False
     return not any(frontend.type_of(value) is not None for value in values for frontend in FRONTENDS)
+
+
+def _gains_nothing(captured: Captured, compiled: Any) -> bool:
+    """Whether a whole function is calls of NumPy's own routines and views alone, which plain Python makes as well."""
+    plan = getattr(compiled, "schedule", None)
+    if plan is None or captured.exit is not None or captured.effects or captured.differs:
+        return False
+    if config.stress_capture or config.stress_breaks:
+        return False
+    return not plan.kernels and not any(node.regions or node.op == "python_call" for node in plan.graph.nodes)
 
 
 def _by_types(start: Start, values: Sequence[Any]) -> Captured:

@@ -128,7 +128,8 @@ class Captured:
 
     ``graph`` is None where the frame runs in plain Python. ``prologue`` holds the guards.
     ``exit`` is the offset of the instruction at which the frame goes on; None where the function returns. ``calls``
-    says that this instruction is a call whose function may be compiled by itself.
+    says that this instruction is a call whose function may be compiled by itself. ``differs`` says that plain Python
+    would do otherwise, because its user said so (a function was replaced, or asked whether it is being compiled).
     """
 
     graph: Graph | None
@@ -142,6 +143,7 @@ class Captured:
     exit: int | None = None
     extras: str = "None"
     calls: bool = False
+    differs: bool = False
 
     @property
     def does_nothing(self) -> bool:
@@ -355,7 +357,7 @@ def _program(tx: Capture, builder: Rebuilder, returns: str, arity: int, extras: 
     _guard_sizes(tx)
     return Captured(
         graph, tx.prologue, arity, [tx.prologue.load(source) for source in inputs], [*fixes, *builder.lines],
-        returns, effects, symbol_texts=tx.symbol_texts, extras=extras,
+        returns, effects, symbol_texts=tx.symbol_texts, extras=extras, differs=tx.differs,
     )  # fmt: skip
 
 

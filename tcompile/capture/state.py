@@ -120,6 +120,7 @@ class Capture:
     outside_mutations: int = 0  # how often something from outside was
     mutated: dict[int, Value] = field(default_factory=dict)  # what came from outside and was changed, in order
     used_floats: bool = False
+    differs: bool = False  # something was captured that plain Python would do otherwise, because its user said so
     input_sources: list[Source] = field(default_factory=list)
     symbol_texts: dict[str, str] = field(default_factory=dict)
     objects: dict[Source, Any] = field(default_factory=dict)  # what was found at each place

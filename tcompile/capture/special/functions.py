@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 @special(is_compiling)
 def _is_compiling(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    tx.differs = True
     return Constant(True)
 
 

@@ -45,6 +45,7 @@ def call_treated(
     treatment = treatment_of(function.value)
     if treatment is None:
         return None
+    tx.differs = True
     return _HANDLERS[treatment.kind](tx, function, treatment, args, kwargs)
 
 
