@@ -25,6 +25,7 @@ from tcompile.api import (
     disallow_in_graph,
     error_on_graph_break,
     explain,
+    get_num_threads,
     graph_break,
     is_compiling,
     list_mode_options,
@@ -37,11 +38,13 @@ from tcompile.api import (
     reset,
     run,
     scan,
+    set_num_threads,
     substitute_in_graph,
     while_loop,
 )
 from tcompile.backends import list_backends, register_backend
 from tcompile.backends.disk import cache
+from tcompile.backends.pool import memory
 from tcompile.config import config
 from tcompile.observe.logs import set_logs
 from tcompile.stance import set_stance
@@ -66,8 +69,8 @@ def unload_ipython_extension(shell: Any) -> None:
 __all__ = [
     "CompileProfiler", "allow_in_graph", "associative_scan", "assume_constant_result", "cache", "compile",
     "compile_times", "cond", "config", "diagnose", "disable", "disallow_in_graph", "error_on_graph_break", "explain",
-    "graph_break", "is_compiling", "list_backends",
+    "get_num_threads", "graph_break", "is_compiling", "list_backends",
     "list_mode_options", "list_options", "load_ipython_extension", "map", "mark_dynamic", "mark_static",
-    "maybe_mark_dynamic", "nested_compile_region", "register_backend", "reset", "run", "scan", "set_logs", "set_stance",
-    "substitute_in_graph", "while_loop",
+    "maybe_mark_dynamic", "memory", "nested_compile_region", "register_backend", "reset", "run", "scan", "set_logs",
+    "set_num_threads", "set_stance", "substitute_in_graph", "while_loop",
 ]  # fmt: skip

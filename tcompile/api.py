@@ -292,6 +292,33 @@ def run_cell(
     run_statements(body.body, filename, namespace, settings, compile_region)
 
 
+def set_num_threads(n: int) -> None:
+    """Lets kernels use ``n`` threads, the calling one included, in the whole process from the next kernel on.
+
+    At first it is ``TCOMPILE_NUM_THREADS``, else ``OMP_NUM_THREADS``, else the number of processors that this process
+    may use. Raises InvalidType or InvalidArgument where ``n`` is no int from 1 to 1024.
+    """
+    from tcompile.backends.llvm import native
+
+    if type(n) is not int:
+        raise InvalidType(f"n must be int, got {type(n).__name__} {_shown(n)}")
+    try:
+        native.set_num_threads(n)
+    except ValueError:
+        raise InvalidArgument(f"n must be from 1 to 1024, got {n}") from None
+
+
+def get_num_threads() -> int:
+    """How many threads kernels may use, the calling one included.
+
+    >>> get_num_threads() >= 1
+    True
+    """
+    from tcompile.backends.llvm import native
+
+    return native.num_threads()
+
+
 def explain(fn: F, *args: Any, **kwargs: Any) -> Any:
     """``explain(fn)(*args)`` runs ``fn`` on these arguments and returns an ExplainOutput of graphs, breaks, guards.
 
@@ -376,7 +403,7 @@ variables.follow(
 __all__ = [
     "CompileProfiler", "allow_in_graph", "associative_scan", "assume_constant_result", "bus", "by_itself", "compile",
     "compile_times", "compile_with", "cond", "diagnose", "disable", "disallow_in_graph", "error_on_graph_break",
-    "events", "explain", "graph_break", "is_compiling", "list_mode_options", "list_options", "map", "mark_dynamic",
-    "mark_static", "maybe_mark_dynamic", "nested_compile_region", "reset", "run", "run_cell", "scan",
-    "substitute_in_graph", "while_loop",
+    "events", "explain", "get_num_threads", "graph_break", "is_compiling", "list_mode_options", "list_options", "map",
+    "mark_dynamic", "mark_static", "maybe_mark_dynamic", "nested_compile_region", "reset", "run", "run_cell", "scan",
+    "set_num_threads", "substitute_in_graph", "while_loop",
 ]  # fmt: skip

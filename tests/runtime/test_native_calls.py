@@ -596,9 +596,15 @@ def test_the_setting():
 
 def test_listeners_hear_of_every_call():
     compiled = settled(chain, X)
-    with Recorder():
+    other = tcompile.compile(lambda x: x * 3)
+    with Recorder() as recorder:
         assert answered(compiled, X)[0] == 0
+        for _ in range(3):
+            other(X)
+        assert native_hits(other) == 0
+    assert {event.kind for event in recorder.events} >= {"call_timed", "compile_finished"}
     assert answered(compiled, X)[0] == 1
+    settled(other, X)
 
 
 def test_reset():

@@ -172,10 +172,15 @@ def set_limit(nbytes: int) -> None:
         pool.limit(nbytes)
 
 
-def trim() -> None:
-    """Gives all memory that the pool keeps for reuse back to the system."""
+def limit() -> int:
+    """How many bytes the pool may keep for reuse."""
+    return _default_limit() if _limit is None else _limit
+
+
+def trim(keep: int = 0) -> None:
+    """Gives the memory that the pool keeps for reuse back to the system, but for ``keep`` bytes."""
     if _pool.cache_info().currsize and (pool := _pool()) is not None:
-        pool.trim(0)
+        pool.trim(keep)
 
 
 def stats() -> dict[str, int]:

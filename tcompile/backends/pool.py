@@ -1,0 +1,97 @@
+"""``tcompile.memory``: the memory that the results of kernels come from, to look at and to give back.
+
+Enters: a person's questions and limits. Leaves: figures. Exists apart from the pool itself
+(``backends.llvm.native.memory``) so that looking loads no code generators before there is something to see.
+"""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+
+from tcompile.errors import InvalidArgument, InvalidType
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryInfo:
+    """What ``tcompile.memory.info()`` tells.
+
+    ``in_use`` and ``cached`` are the bytes of living arrays and of those that are kept for the next ones, ``limit`` is
+    the most that may be kept. ``hits`` and ``misses`` count the arrays whose memory was there and was not.
+    """
+
+    in_use: int
+    cached: int
+    limit: int
+    hits: int
+    misses: int
+
+    def __str__(self) -> str:
+        kept = f"{_mebibytes(self.cached)} of {_mebibytes(self.limit)} kept for reuse"
+        return f"{_mebibytes(self.in_use)} in use, {kept}; {self.hits} arrays reused memory, {self.misses} did not"
+
+    def _repr_html_(self) -> str:
+        return f"<code>tcompile.memory</code> {html.escape(str(self))}"
+
+
+class Memory:
+    """The pool that large arrays come from and go back to. ``limit`` (bytes kept for reuse) can be assigned.
+
+    Small arrays are NumPy's own. An array of the pool is an ordinary one, and its memory is the pool's again when it
+    ends; what is beyond the limit goes back to the system, the block that was free for longest first. At first the
+    limit is an eighth of the memory that this process may have, and at most 2 GiB.
+
+    >>> Memory().info().in_use >= 0
+    True
+    """
+
+    @property
+    def limit(self) -> int:
+        """How many bytes may be kept for reuse; 0 keeps none."""
+        return self.info().limit
+
+    @limit.setter
+    def limit(self, value: int) -> None:
+        from tcompile.backends.llvm.native import memory
+
+        memory.set_limit(_bytes("memory.limit", value))
+
+    def info(self) -> MemoryInfo:
+        """How much there is, and how often it served."""
+        from tcompile.backends.llvm.native import memory
+
+        return MemoryInfo(**{**memory.stats(), "limit": memory.limit()})
+
+    def trim(self, keep: int = 0) -> int:
+        """Gives what is kept for reuse back to the system, but for ``keep`` bytes; returns how many bytes went.
+
+        Raises InvalidType or InvalidArgument where ``keep`` is no number of bytes.
+        """
+        from tcompile.backends.llvm.native import memory
+
+        kept = self.info().cached
+        memory.trim(_bytes("keep", keep))
+        return max(0, kept - self.info().cached)
+
+    def __repr__(self) -> str:
+        return f"<tcompile.memory {self.info()}>"
+
+    def _repr_html_(self) -> str:
+        return self.info()._repr_html_()
+
+
+def _bytes(name: str, value: object) -> int:
+    if type(value) is not int:
+        raise InvalidType(f"{name} must be int, got {type(value).__name__} {value!r}")
+    if not 0 <= value < 1 << 63:
+        raise InvalidArgument(f"{name} must be at least 0 and less than 2**63, got {value}")
+    return value
+
+
+def _mebibytes(n: int) -> str:
+    return f"{n / 2**20:.1f} MiB"
+
+
+memory = Memory()
+
+__all__ = ["Memory", "MemoryInfo", "memory"]
