@@ -1,8 +1,8 @@
 """The debug folder: everything about each compile, as files to read and run.
 
 Enters: events, while ``writing(folder)`` is on, or all of a process under ``TCOMPILE_DEBUG``. Leaves: one folder for
-each compile, and an ``index.html`` over all of them. Files are written as soon as what they hold is there, so that a
-crash leaves all that led to it.
+each compile, and an ``index.html`` over all of them. The graph and the kernels' IR are written as soon as they are
+there, so that a crash leaves what led to it; the rest when the compile has ended, so that its times are its own.
 
 In the folder of a compile: ``graph.py`` (the captured graph as a script that runs, and compares the backends on it),
 ``graph.txt``, ``graph.svg``, ``pass_<n>_<name>.txt`` (the graph after each transform), ``kernels.txt``, ``kernels.ll``
@@ -23,8 +23,9 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from tcompile.observe import bus, page
 from tcompile.observe.events import (
@@ -99,6 +100,8 @@ class Compile:
         self.folder = folder
         self.row = row
         self.page = page.CompilePage(row)
+        self._passes: list[tuple[PassFinished, Any]] = []
+        self._assemblies: list[Callable[[], str]] = []
         folder.mkdir()
 
     def take(self, event: Event) -> None:
@@ -116,7 +119,7 @@ class Compile:
             case GraphBroke():
                 self._broke(event)
             case PassFinished():
-                self._passed(event)
+                self._passes.append((event, event.get_graph() if event.get_graph is not None else None))
             case KernelCompiled():
                 self._kernel(event)
             case FellBack():
@@ -135,9 +138,8 @@ class Compile:
         about = f"The graph {event.graph} of {event.function}, as captured.\n{line.file}, line {line.line}"
         self._text("graph.txt", graph.readable())
         self._text("graph.py", graph.script(about))
-        self._text("graph.svg", graph.svg())
         self.page.captured = graph
-        self.page.last = graph.readable()
+        self.page.guards = "\n".join(event.guards)
 
     def _broke(self, event: GraphBroke) -> None:
         self.row.breaks += 1
@@ -148,14 +150,14 @@ class Compile:
         self.page.breaks.append(event.where)
         self.page.add("Graph break", text, "breaks.txt", opened=True)
 
-    def _passed(self, event: PassFinished) -> None:
-        graph = event.get_graph() if event.get_graph is not None else None
-        if graph is not None:
-            text = graph.readable()
-            self._text(f"pass_{len(self.page.passes)}_{event.name}.txt", text)
-            self.page.passes.append((event, "" if text == self.page.last else text))
-            self.page.last = text
-            self.page.final = graph
+    def _write_passes(self) -> None:
+        last = self.page.captured.readable() if self.page.captured is not None else ""
+        for number, (event, graph) in enumerate(self._passes):
+            text = graph.readable() if graph is not None else ""
+            file = f"pass_{number}_{_file_name(event.name)}.txt"
+            self._text(file, text)
+            self.page.passes.append((event, "" if text == last else text, file))
+            self.page.final, last = graph, text
 
     def _kernel(self, event: KernelCompiled) -> None:
         self.row.kernels += 1
@@ -164,16 +166,21 @@ class Compile:
         self._append("kernels.txt", "\n".join(rows) + "\n")
         self.page.kernels.append(event)
         # The kernels of a graph share a module, so that the texts of the first are those of all.
-        for name, get, texts in (
-            ("kernels.ll", event.get_ir, self.page.ir), ("kernels.s", event.get_assembly, self.page.assembly)
-        ):  # fmt: skip
-            text = get() if get is not None else ""
-            if text and text not in texts:
-                texts.append(text)
-                self._append(name, text)
+        ir = event.get_ir() if event.get_ir is not None else ""
+        if ir and ir not in self.page.ir:
+            self.page.ir.append(ir)
+            self._append("kernels.ll", ir)
+            if event.get_assembly is not None:
+                self._assemblies.append(event.get_assembly)
 
     def _finished(self, event: CompileFinished) -> None:
         self.row.finished = event
+        if self.page.captured is not None:
+            self._text("graph.svg", self.page.captured.svg())
+        self._write_passes()
+        self.page.assembly = [get() for get in self._assemblies]
+        if self.page.assembly:
+            self._text("kernels.s", "\n".join(self.page.assembly))
         for name, title, get in (
             ("kernels.py", "The program around the kernels", event.get_graph_code),
             ("entry.py", "The entry: guards, then the graph", event.get_entry_code),

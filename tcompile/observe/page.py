@@ -64,8 +64,9 @@ class CompilePage:
     breaks: list[UserLine] = field(default_factory=list)
     captured: Any = None
     final: Any = None
-    last: str = ""  # the listing of the newest graph
-    passes: list[tuple[PassFinished, str]] = field(default_factory=list)  # with the listing, "" where nothing changed
+    guards: str = ""
+    # each with the listing, "" where nothing changed, and the file that has it
+    passes: list[tuple[PassFinished, str, str]] = field(default_factory=list)
     kernels: list[KernelCompiled] = field(default_factory=list)
     ir: list[str] = field(default_factory=list)
     assembly: list[str] = field(default_factory=list)
@@ -103,6 +104,9 @@ class CompilePage:
             yield f"<div class='wide'>{self.captured.svg()}</div>"
             yield _folded("As a listing", _pre(self.captured.readable()), "graph.txt")
             yield _folded("As a script that runs, and compares the backends", _pre(self.captured.code), "graph.py")
+        if self.guards:
+            yield "<h2>The guards</h2><p class='dim'>Under which the compiled code is used again.</p>"
+            yield _pre(self.guards)
         if self.passes:
             yield f"<h2>The transforms</h2>{self._transforms()}"
         if self.kernels:
@@ -122,11 +126,10 @@ class CompilePage:
 
     def _transforms(self) -> str:
         parts = []
-        for number, (event, listing) in enumerate(self.passes):
+        for event, listing, file in self.passes:
             counts = f"{event.before} → {event.after} ops, {event.ms:.2f} ms"
             if listing:
-                body = _pre(listing)
-                parts.append(_folded(f"{event.name}: {counts}", body, f"pass_{number}_{event.name}.txt"))
+                parts.append(_folded(f"{event.name}: {counts}", _pre(listing), file))
             else:
                 parts.append(f"<p class='dim'>{_text(event.name)}: {counts}, nothing changed</p>")
         return "".join(parts)
