@@ -71,6 +71,37 @@ def test_numbers_that_vary():
     assert not compiled.breaks and all(len(entry.kernels) == 1 for entry in compiled.entries)
 
 
+def escape_times(c):
+    z, n = np.zeros_like(c), np.zeros(c.shape, int)
+    for _ in range(12):
+        m = np.abs(z) <= 2
+        z[m] = z[m] * z[m] + c[m]
+        n[m] += 1
+    return z, n
+
+
+def masked(z, c):
+    z = z.copy()
+    m = np.isfinite(z) & (z != 0)
+    z[m] = c[m] / z[m]
+    return z, z[m].sum(), (z[m] < c[m]).any(), (z[m] * 2).all()
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_masks(dtype):
+    plane = (np.linspace(-2, 1, 60)[None, :] + 1j * np.linspace(-1, 1, 40)[:, None]).astype(dtype)
+    (compiled,) = check(escape_times, lambda: (plane,), backends=("llvm",))
+    assert not compiled.breaks
+
+    def arguments():
+        z = numbers(dtype, 300)
+        z[::7], z[3::11], z[5::13] = np.nan + 1j, complex(np.inf, -np.inf), 0
+        return z, numbers(dtype, 300, 1) * 0.1 + 1
+
+    (compiled,) = check(masked, arguments, backends=("llvm",))
+    assert not compiled.breaks
+
+
 HALVES = {
     "polynomial": lambda x, y: x * y + 2 * x - 1 / (y * y + 1),
     "where": lambda x, y: np.where(x > y, x, 0.1) + np.maximum(x, 0),

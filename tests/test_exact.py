@@ -161,6 +161,11 @@ def test_programs(program, dtype):
     assert compiled.graphs
 
 
+def test_moments_of_selected_integers():
+    x = np.random.default_rng(0).integers(-(1 << 62), 1 << 62, 5000)
+    same_bits(lambda x: (x[x > 0].mean(), x[x > 0].sum(), x[x < 0].max(), x.mean(), x.var()), x)
+
+
 def test_what_is_exact_anyway_still_fuses():
     compiled = same_bits(lambda x: np.where(x > 0, np.sqrt(np.abs(x)) * 2 + 1, x / 3), data("float64"))
     assert sum(len(entry.kernels) for entry in compiled.entries) == 1

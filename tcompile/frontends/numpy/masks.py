@@ -269,7 +269,9 @@ def reduce(b: Builder, name: str, s: Selected, args: Sequence[Any], kwargs: Mapp
     else:
         raise refused(f"in {name} along an axis of its own")
     own = s.whole.tensor.dtype
-    if own.kind == "c" or own.name == "float16" or (b.exact and own.kind == "f"):
+    rounds = own.kind in "fc" or name in ("mean", "var", "std")
+    unknown = own.name == "float16" or (own.kind == "c" and name not in ("sum", "any", "all"))
+    if unknown or (b.exact and rounds):
         raise refused(f"in {name} of {own}")
     if ddof != 0 and (name not in ("var", "std") or type(ddof) is not int or ddof < 0):
         raise refused(f"in {name} with ddof={ddof!r}")
