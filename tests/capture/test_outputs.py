@@ -100,6 +100,7 @@ REFUSED = {
     "no array": lambda a, b, c, m: np.add(a, 1, out=[1]),
     "a number": lambda a, b, c, m: np.add(a, 1, out=a[0, 0]),
     "never": lambda a, b, c, m: np.sqrt(a, out=c, where=False),
+    "a warning": lambda a, b, c, m: np.maximum(a, b, c),
     "two outputs": lambda a, b, c, m: np.add(a, 1, c, out=b),
     "mask of integers": lambda a, b, c, m: np.add(a, 1, out=c, where=np.ones(6, int)),
     "reduced to another dtype": lambda a, b, c, m: np.sum(a.astype("i1"), axis=0, out=np.zeros(6, "i1")),

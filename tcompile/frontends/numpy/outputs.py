@@ -13,6 +13,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,8 @@ def ufunc_into(b: Builder, ufunc: np.ufunc, run: Call, args: Sequence[Any], kwar
     outs += (None,) * (ufunc.nout - len(outs))
     if (len(args) > ufunc.nin and "out" in kwargs) or len(outs) > ufunc.nout:
         raise CannotCapture("operation-raises", f"{ufunc.__name__} with too many outputs")
+    if len(args) > ufunc.nin and _warns_of_places(ufunc):
+        raise CannotCapture("operation-raises", f"{ufunc.__name__} warns of an output that is not called out=")
     if casting != "same_kind" and "dtype" in rest:
         raise CannotCapture("unsupported-argument", f"{ufunc.__name__} with casting= and dtype=")
     operands = list(args[: ufunc.nin])
@@ -75,6 +78,21 @@ def ufunc_into(b: Builder, ufunc: np.ufunc, run: Call, args: Sequence[Any], kwar
     found = results if isinstance(results, tuple) else (results,)
     made = [r if _no_array(out) else _into(b, out, r, casting, where) for r, out in zip(found, outs, strict=True)]
     return tuple(made) if ufunc.nout > 1 else made[0]
+
+
+@cache
+def _warns_of_places(ufunc: np.ufunc) -> bool:
+    """Whether NumPy warns of an output that is given by its place; found by trying."""
+    arrays = [np.ones(1, bool) for _ in range(ufunc.nargs)]
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("error", DeprecationWarning)
+            ufunc(*arrays, casting="unsafe")
+    except DeprecationWarning:
+        return True
+    except Exception:  # these dtypes are not its own
+        return False
+    return False
 
 
 def _into(b: Builder, out: Any, result: Any, casting: str, where: Any) -> Traced:
