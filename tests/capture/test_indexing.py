@@ -243,3 +243,28 @@ def test_nothing_to_read_from():
     check(lambda x, i: x[i] + 1, lambda: (np.ones((0, 3)), np.array([0, 0])))
     check(lambda x, i: x[i] + 1, lambda: (np.ones((0, 3)), np.array([], int)))
     check(lambda x, i: (x[i] + 1).sum(), lambda: (np.ones(5), np.array([], int)))
+
+
+TAKES = {
+    "rows": lambda x, i, j: (np.take(x, i, axis=0), x.take(j, 0), np.take(x, [0, -1], axis=0) * 2),
+    "flat": lambda x, i, j: (np.take(x, j), x.take(i) + 1, np.take(x, 7), np.take(x[0, 0], i)),
+    "inner": lambda x, i, j: (np.take(x, i, axis=1), x.take(j, axis=-1)),
+    "one": lambda x, i, j: (np.take(x, 1, axis=0), np.take(i, 1), np.take(x, i[0], 0)),
+    "modes": lambda x, i, j: (np.take(x, i + 9, axis=0, mode="clip"), np.take(x, i + 9, mode="wrap")),
+    "along": lambda x, i, j: np.take_along_axis(x[:, :, 0], x[:, :, 0].argsort(axis=1), axis=1),
+    "largest": lambda x, i, j: np.take_along_axis(x, x.argmax(axis=0, keepdims=True), axis=0).sum(),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", TAKES)
+def test_takes(name, layout):
+    if layout == "complex" and name == "along":
+        pytest.skip("the order of complex numbers")
+    check(TAKES[name], lambda: (cube(layout), I.copy(), J.copy()))
+
+
+def test_takes_that_raise():
+    check(lambda x, i: np.take(x, i, axis=0), lambda: (cube(), I + 9))
+    check(lambda x, i: np.take(x, i * 1.0, axis=0), lambda: (cube(), I))
+    check(lambda x, i: np.take_along_axis(x, i, 0), lambda: (cube(), I))

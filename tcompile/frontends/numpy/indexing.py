@@ -15,8 +15,8 @@ import numpy as np
 
 from tcompile.frontends.base import Builder, CannotCapture, Selected, Traced, TracedNumber
 from tcompile.frontends.numpy import masks
-from tcompile.frontends.numpy.registry import method
-from tcompile.frontends.numpy.values import INT, as_ndarray, nested, strong
+from tcompile.frontends.numpy.registry import function, method, refuse_unless
+from tcompile.frontends.numpy.values import INT, array, as_ndarray, axis_in, nested, strong
 from tcompile.graph import Node
 from tcompile.graph.sizes import SymInt
 
@@ -157,6 +157,50 @@ def _bound(value: Any) -> Any:
         return operator.index(value)
     except TypeError as error:
         raise CannotCapture("operation-raises", f"a slice bound of type {type(value).__name__}") from error
+
+
+def through(b: Builder, x: Traced, axis: int) -> Traced:
+    """The numbers 0, 1, 2, … along one axis of an array, with as many axes as it has."""
+    size = x.type.shape[axis]
+    node = b.op("arange", start=0, stop=size, step=1, dtype=INT.name)
+    shape = tuple(size if i == axis else 1 for i in range(x.type.ndim))
+    return Traced(b.op("reshape", node, shape=shape))
+
+
+def _places_of(b: Builder, name: str, value: Any) -> Traced:
+    """Places as a function takes them: an array of integers in C order."""
+    places = Traced(nested(b, value).node) if isinstance(value, list | tuple) else strong(b, value)
+    dtype = places.type.dtype
+    if dtype.kind not in "iu" or dtype.name == "uint64" or not places.type.c_contiguous:
+        raise CannotCapture("unsupported-argument", f"{name} at these places")
+    return places
+
+
+@function("take")
+@method("take")
+def take(b: Builder, a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> Traced:
+    """``np.take`` along the first axis, or through the whole array: what it gives lies in C order."""
+    refuse_unless("take", mode=(mode, ("raise",)), out=(out, (None,)))
+    x, places = array(b, a), _places_of(b, "take", indices)
+    if x.scalar or not x.type.ndim or not x.type.c_contiguous:
+        raise CannotCapture("memory-order", "take from an array that is not in C order")
+    if axis is None:
+        x = x if x.type.ndim == 1 else Traced(b.op("reshape", x.node, shape=(x.type.size,)))
+    elif axis_in(axis, x.type.ndim):
+        raise CannotCapture("memory-order", "take along an inner axis")
+    node = b.op("gather", x.node, places.node, axes=(0,))
+    return Traced(node, scalar=not node.tensor.ndim)
+
+
+@function("take_along_axis")
+def take_along_axis(b: Builder, arr: Any, indices: Any, axis: Any = -1) -> Traced:
+    """``np.take_along_axis``: one array of places along an axis, all others counted through."""
+    x, places = array(b, arr), array(b, indices)
+    if axis is None or not x.type.ndim or places.type.ndim != x.type.ndim or places.type.dtype.kind not in "iu":
+        raise CannotCapture("unsupported-argument", "take_along_axis of these arguments")
+    place = axis_in(axis, x.type.ndim)
+    found = [through(b, x, i) if i != place else places for i in range(x.type.ndim)]
+    return Traced(b.op("gather", x.node, *(index.node for index in found), axes=tuple(range(x.type.ndim))))
 
 
 @method("__getitem__")

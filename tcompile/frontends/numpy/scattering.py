@@ -12,7 +12,7 @@ import numpy as np
 
 from tcompile.frontends.base import Builder, CannotCapture, Traced
 from tcompile.frontends.numpy import masks
-from tcompile.frontends.numpy.indexing import is_mask, items_of
+from tcompile.frontends.numpy.indexing import is_mask, items_of, through
 from tcompile.frontends.numpy.library import RULES, library_call
 from tcompile.frontends.numpy.registry import function, lookup, method, refuse_unless
 from tcompile.frontends.numpy.values import INT, array, axis_in, is_weak, sizes_equal
@@ -58,15 +58,7 @@ def put_along_axis(b: Builder, arr: Any, indices: Any, values: Any, axis: Any) -
     if axis is None or places.type.ndim != x.type.ndim or places.type.dtype.kind not in "iu":
         raise CannotCapture("unsupported-argument", "put_along_axis of these arguments")
     place = axis_in(axis, x.type.ndim)
-    scattered(b, x, tuple(_through(b, x, i) if i != place else places for i in range(x.type.ndim)), values)
-
-
-def _through(b: Builder, x: Traced, axis: int) -> Traced:
-    """The numbers 0, 1, 2, … along one axis of an array, with as many axes as it has."""
-    size = x.type.shape[axis]
-    node = b.op("arange", start=0, stop=size, step=1, dtype=INT.name)
-    shape = tuple(size if i == axis else 1 for i in range(x.type.ndim))
-    return Traced(b.op("reshape", node, shape=shape))
+    scattered(b, x, tuple(through(b, x, i) if i != place else places for i in range(x.type.ndim)), values)
 
 
 @function("fill_diagonal")

@@ -91,7 +91,7 @@ def _turned(x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def _gather(x: Any, *indices: Any, axes: tuple[int, ...]) -> Any:
-    return _turned(x, axes)[indices]
+    return _turned(x, axes)[tuple(map(np.asarray, indices))]  # a NumPy scalar would give a view
 
 
 def _scatter(x: Any, value: Any, *indices: Any, axes: tuple[int, ...]) -> Any:
