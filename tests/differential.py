@@ -195,6 +195,8 @@ class Picture:
             self._items(where, value)
         elif isinstance(value, type):
             self.rows.append((where, "class", value.__qualname__))
+        elif isinstance(value, types.ModuleType):
+            self.rows.append((where, "module", value.__name__))
         elif isinstance(value, set | frozenset):
             if kind is frozenset or not self._known(where, value):
                 self.rows.append((where, kind.__qualname__, len(value)))

@@ -254,9 +254,9 @@ def arange(
         if not all(np.isfinite(a) for a in (start, stop, step)):
             raise CannotCapture("operation-raises", "arange: a bound is not finite")
     if dtype is None:
-        into = standin_dtype(
-            np.arange, *(hint(a) if isinstance(a, SymInt) else a for a in (stop, stop, step))
-        )
+        numbers = [hint(a) if isinstance(a, SymInt) else a for a in args]
+        # Arrays without elements, for each number to have a say.
+        into = np.result_type(*(standin_dtype(np.arange, a, a, step) for a in numbers))
     else:
         into = dtype_of(dtype)
         if into.kind not in "iuf" or (
