@@ -136,7 +136,7 @@ def test_what_an_output_under_a_mask_holds_is_cast_too(held, dtype):
     compare(f, lambda: [np.ones(2, dtype), np.array([True, False]), np.full(2, held)])
 
 
-# -- what the Array API test suite has found -----------------------------------------------------------------------------
+# -- what the Array API test suite has found ---------------------------------------------------------------------------
 def test_each_bound_decides_the_dtype_of_arange():
     for bounds in ((0.5, 3), (0.0, 0, 1), (0, 2.0), (0, 3, 0.5), (1, 3), (2.0,), (2**63, 2**63 + 2)):
         compare(lambda x, *bounds: (np.arange(*bounds), x + 1), lambda: [np.ones(2), *bounds])
