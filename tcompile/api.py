@@ -350,7 +350,8 @@ def diagnose(fn: F, *, isolate: bool = False, tolerance: float = 1e-3) -> Callab
     that ``fn`` changes or prints are done each time.
 
     isolate: run each graph in another process first, for a function that crashes. tolerance: relative; how far off
-    floats are wrong. Raises InvalidType where ``fn`` has no Python code.
+    floats are wrong. A generator is run to its end. Raises InvalidType where ``fn`` has no Python code, or is a
+    coroutine function.
     """
     if not callable(fn):
         raise InvalidType(f"diagnose takes a function, got {type(fn).__name__} {_shown(fn)}")
@@ -360,6 +361,8 @@ def diagnose(fn: F, *, isolate: bool = False, tolerance: float = 1e-3) -> Callab
         from tcompile.debug.diagnose import Subject, diagnose
 
         alone, bound, named = by_itself("diagnose", fn, args, kwargs)
+        if alone.function.__code__.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+            raise InvalidType(f"diagnose takes a function that can be called as it is, got the coroutine {fn!r}")
 
         def under(backend: str | Callable[..., Any], exact: bool) -> Callable[..., Any]:
             options = (("exact", True),) if exact else ()

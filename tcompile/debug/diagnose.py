@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import GeneratorType
 from typing import Any
 
 import numpy as np
@@ -201,6 +202,8 @@ class _Ladder:
             warnings.simplefilter("ignore")
             try:
                 outcome.result = function(*args, **kwargs)
+                if isinstance(outcome.result, GeneratorType):
+                    outcome.result = list(outcome.result)
             except Exception as error:
                 outcome.error = f"{type(error).__name__}: {error}"
         outcome.ms = (time.perf_counter() - started) * 1e3

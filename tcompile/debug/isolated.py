@@ -41,12 +41,16 @@ class Worker:
     """
 
     def __init__(self, column: Column, patience: float = PATIENCE) -> None:
+        self.use(column)
+        self._patience = patience
+        self._process: subprocess.Popen[str] | None = None
+
+    def use(self, column: Column) -> None:
+        """Judges by another column from now on. Raises InvalidArgument as the class does."""
         name = column.name()
         if name is None:
             raise InvalidArgument(f"another process cannot find the backend {column.backend!r}: give it a module")
         self._request = {"backend": name, "after": column.after, "exact": column.exact}
-        self._patience = patience
-        self._process: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Worker:
         self._folder = tempfile.TemporaryDirectory(prefix="tcompile-")

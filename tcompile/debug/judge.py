@@ -23,6 +23,7 @@ from tcompile.errors import InvalidArgument
 from tcompile.graph import Graph, Layout, ScalarType, SymInt, TensorType
 from tcompile.graph.evaluate import concrete
 from tcompile.graph.ops import OPS
+from tcompile.observe.context import compiling
 
 STAGES = ("capture", "transforms")
 TOLERANCE = 1e-3  # relative; what is further off than this is wrong, and no matter of rounding
@@ -129,7 +130,8 @@ def judge(graph: Graph, inputs: Sequence[Any], column: Column, tolerance: float 
     >>> str(judge(g, [np.ones(3)], Column(lambda graph, inputs: lambda x: (x * 3,))))
     'wrong: output 0: 3 of 3 elements differ, at (0,) 3.0 where NumPy has 2.0'
     """
-    with np.errstate(all="ignore"), warnings.catch_warnings():
+    # What is compiled here belongs to no compile that may be going on around us: its events say so.
+    with np.errstate(all="ignore"), warnings.catch_warnings(), compiling("", "", ""):
         warnings.simplefilter("ignore")
         try:
             expected = graph(*copies(inputs))

@@ -45,20 +45,20 @@ def main(
     sys.path[:0] = [str(Path(file).resolve().parent)]
     graph = graph_in(Path(file).read_text(encoding="utf-8"))
     values = _complete(graph, inputs, Path(file).with_name(data) if data else None, options.seed)
-    failed = False
-    for name in [options.backend] if options.backend else _own():
-        column = Column(name, options.after, exact)
-        if options.here:
-            verdict = judge(graph, values, column, options.tolerance)
-        else:
-            with Worker(column) as worker:
+    columns = [Column(name, options.after, exact) for name in ([options.backend] if options.backend else _own())]
+    failing = []
+    with Worker(columns[0]) as worker:
+        for column in columns:
+            worker.use(column)
+            if options.here:
+                verdict = judge(graph, values, column, options.tolerance)
+            else:
                 verdict = worker.judge(graph, values, options.tolerance)
-        print(f"{name}: {verdict if verdict.failed else verdict.detail or 'the same as NumPy'}")
-        failed |= verdict.failed
-        if options.minify and verdict.failed:
-            _minify(file, graph, values, column, options)
-            break
-    sys.exit(failed)
+            print(f"{column.backend}: {verdict if verdict.failed else verdict.detail or 'the same as NumPy'}")
+            failing += [column] if verdict.failed else []
+    if options.minify and failing:
+        _minify(file, graph, values, failing[0], options)
+    sys.exit(bool(failing))
 
 
 def _own() -> list[str]:

@@ -140,6 +140,21 @@ def test_methods_and_partials():
         tcompile.diagnose(abs)(X)
 
 
+def test_generators_run_to_their_end_and_coroutines_are_refused():
+    def generate(x):
+        for factor in (1.0, 2.0):
+            yield np.expm1(x) * factor
+
+    assert tcompile.diagnose(generate)(X).at_fault is None
+    assert tcompile.diagnose(tcompile.compile(generate, backend=faults.wrong_expm1))(X).at_fault == "backend"
+
+    async def later(x):
+        return x
+
+    with pytest.raises(InvalidType, match="coroutine"):
+        tcompile.diagnose(later)(X)
+
+
 def test_a_crash_in_another_process():
     compiled = tcompile.compile(model, backend=faults.crashes_on_expm1)
     found = tcompile.diagnose(compiled, isolate=True)(X, Y)

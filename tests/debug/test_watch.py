@@ -14,6 +14,8 @@ from tcompile import compiler
 from tcompile.debug.script import graph_in
 from tcompile.debug.watch import Watcher, watching
 from tcompile.errors import BackendError, InvalidArgument
+from tcompile.observe.events import PassFinished
+from tcompile.observe.recorder import Recorder
 from tests.debug import faults
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -88,6 +90,12 @@ def test_after_the_transforms_only_the_backend_is_looked_at(tmp_path, monkeypatc
             tcompile.reset()
             tcompile.compile(f)(X)
         assert len(scripts(tmp_path / after)) == count
+
+
+def test_tries_belong_to_no_compile(tmp_path):
+    with watching(folder=tmp_path), Recorder() as seen, pytest.raises(BackendError):
+        tcompile.compile(f, backend=faults.refuses_expm1)(X)
+    assert {event.compile_id for event in seen.of(PassFinished)} <= {""}
 
 
 def test_what_is_right_leaves_nothing(tmp_path):

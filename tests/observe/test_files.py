@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import warnings
 
 import jsonschema
 import numpy as np
@@ -187,7 +188,9 @@ def test_sampled_calls_say_for_how_many_they_stand(tmp_path):
 def test_a_forked_child_writes_files_of_its_own(tmp_path):
     with tracing(tmp_path):
         bus.emit(FellBack(function="parent"))
-        child = os.fork()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the test runner's own threads
+            child = os.fork()
         if not child:
             bus.emit(FellBack(function="child"))
             os._exit(0)
