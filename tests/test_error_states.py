@@ -37,6 +37,13 @@ def overflow(x, y):
 
 
 @program
+def read_in_part(x, y):
+    a = x / y
+    b = np.sqrt(2 - x)
+    return a[4:] * 2, b[0] + 1, (a * 2)[5:].sum()
+
+
+@program
 def full_reduction(x, y):
     s = (x / y).sum()
     return s

@@ -13,7 +13,8 @@ step would then lead back into the group.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from tcompile.backends.schedule.costs import STORE_ABOVE, cost_of
 from tcompile.backends.schedule.kernel import Buffer, Value
@@ -31,7 +32,9 @@ from tcompile.backends.schedule.placement import Separate, place
 from tcompile.backends.schedule.plan import Schedule, Step, in_order, leads_to
 from tcompile.graph import Graph, Node
 from tcompile.graph.ops import OPS, k_order
+from tcompile.graph.ops.movement import expand_key, slice_bounds
 from tcompile.graph.ops.writing import part_of
+from tcompile.graph.signals import may_signal
 from tcompile.graph.sizes import UnprovableSizeError, hint, is_one, product, same_shape
 
 SMALL = 1 << 15  # elements below which unrelated work is fused just to save a launch
@@ -128,6 +131,7 @@ class _Planner:
                 self._need_array(node.inputs[0])
         for node in self.alone & self.live:
             self._need_array(node.inputs[1])
+        self._store_what_is_read_in_part()
         self._cut_long_chains()
         self._store_what_many_places_read()
         last_call: Step | None = None
@@ -151,6 +155,29 @@ class _Planner:
                 self._join(node)
         if not self.final:
             self._store_what_is_dear()
+
+    def _store_what_is_read_in_part(self) -> None:
+        """Stores values of which only a part is read, where computing the rest may warn: NumPy computes it."""
+        signals: set[Node] = set()
+        for node in self.graph.nodes:
+            own = self.kind[node] == "map" and may_signal(node)
+            if own or (self.kind[node] in ("map", "move") and any(o in signals for o in computed_from(node))):
+                signals.add(node)
+        whole: set[Node] = set()  # what kernels compute all elements of
+        parts: dict[Node, list[Node]] = {}
+        for node in reversed(self.graph.nodes):
+            if node not in self.live:
+                continue
+            kind = self.kind[node]
+            if kind == "map" and node in signals and node not in whole:
+                if _cover(node, parts.get(node, [])):
+                    whole.add(node)
+                else:
+                    self.stored.add(node)
+            if node.op == "index" and node in whole:
+                parts.setdefault(node.inputs[0], []).append(node)
+            if kind in ("part", "reduce") or node in self.stored or (node in whole and _reads_all(node)):
+                whole.update(computed_from(node))
 
     def _cut_long_chains(self) -> None:
         depth: dict[Node, int] = {}
@@ -415,6 +442,35 @@ def _kind_of_assignment(node: Node) -> str:
         return "opaque" if through_path(node, identity(part_of(node).ndim)) is None else "part"
     except UnprovableSizeError:
         return "opaque"
+
+
+def _reads_all(node: Node) -> bool:
+    """Whether computing all of ``node`` reads all elements of its operands."""
+    if node.op not in ("index", "diagonal"):
+        return True
+    return [str(size) for size in node.tensor.shape] == [str(size) for size in node.inputs[0].tensor.shape]
+
+
+def _cover(node: Node, parts: Sequence[Node]) -> bool:
+    """Whether indices of ``node``, which differ along one axis at most, together read all its elements."""
+    shape = node.tensor.shape
+    boxes = []
+    for part in parts:
+        items = [item for item in expand_key(part.attrs["key"], len(shape)) if item is not None]
+        bounds = [
+            slice_bounds(item, size) if isinstance(item, slice) else (item, item + 1, 1)
+            for item, size in zip(items, shape, strict=True)
+        ]
+        if all(isinstance(n, int) for row in bounds for n in row) and all(abs(step) == 1 for _, _, step in bounds):
+            boxes.append([(a, b) if step == 1 else (b + 1, a + 1) for a, b, step in bounds])
+    for axis in range(len(shape)):
+        reached: Any = 0
+        for box in sorted(boxes, key=lambda box: box[axis]):
+            if all(box[other] == (0, shape[other]) for other in range(len(shape)) if other != axis):
+                reached = max(reached, box[axis][1]) if box[axis][0] <= reached else reached
+        if isinstance(shape[axis], int) and reached >= shape[axis]:
+            return True
+    return False
 
 
 def _summary(group: Group, members: list[Node]) -> list[str]:
