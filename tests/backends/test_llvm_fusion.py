@@ -334,7 +334,7 @@ def test_kernels_describe_themselves():
     events = []
     with bus.listening(events.append):
         compiled = check(lambda op, x: op("tanh", op("add", x, 1.0)), sample("float32", 10), ulp=4)
-    assert {e.kind for e in events} == {"kernel_compiled"}
+    assert {e.kind for e in events} - {"cache_hit", "cache_miss"} == {"kernel_compiled"}  # the cache may be warm
     (kernel,) = compiled.kernels
     assert kernel.name in kernel.ir and kernel.name in kernel.assembly()
     assert "tanh" in kernel.description
