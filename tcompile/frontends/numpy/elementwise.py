@@ -21,6 +21,7 @@ from tcompile.frontends.numpy.values import (
     constant,
     flag,
     integer,
+    is_weak,
     kept_order,
     operand,
     require_c,
@@ -138,6 +139,8 @@ def round_(b: Builder, a: Any, decimals: Any = 0, out: Any = None) -> Traced:
     refuse_unless("round", out=(out, (None,)))
     x = array(b, a)
     places = integer(decimals, "decimals")
+    if not -(1 << 31) <= places < 1 << 31:
+        raise CannotCapture("operation-raises", f"decimals={places} is too large")
     kind = x.type.dtype.kind
     if kind not in "iuf":
         raise CannotCapture("unsupported-dtype", f"round of {x.type.dtype}")
@@ -269,14 +272,21 @@ def _part(b: Builder, x: Traced, name: str) -> Traced:
     return Traced(b.op(name, x.node), scalar=x.scalar)
 
 
+def _of_number(number: Weak, part: str) -> Any:
+    """What a Python number answers itself."""
+    if isinstance(number, SymInt | TracedNumber):
+        raise CannotCapture("unsupported-argument", f"np.{part} of a Python number that varies")
+    return getattr(number, part)
+
+
 @function("real")
-def _real(b: Builder, val: Any) -> Traced:
-    return real(b, array(b, val))
+def _real(b: Builder, val: Any) -> Any:
+    return _of_number(val, "real") if is_weak(val) else real(b, array(b, val))
 
 
 @function("imag")
-def _imag(b: Builder, val: Any) -> Traced:
-    return imag(b, array(b, val))
+def _imag(b: Builder, val: Any) -> Any:
+    return _of_number(val, "imag") if is_weak(val) else imag(b, array(b, val))
 
 
 @method("conj", "conjugate")

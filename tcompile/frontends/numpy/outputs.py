@@ -57,6 +57,8 @@ def ufunc_into(b: Builder, ufunc: np.ufunc, run: Call, args: Sequence[Any], kwar
         if len(args) > ufunc.nin + 1 or (len(args) > ufunc.nin and "out" in kwargs) or len(rest) + 1 < len(kwargs):
             raise CannotCapture("unsupported-argument", f"{ufunc.__name__} with out= and other arguments")
         return call_into(b, ufunc.__name__, run, args[: ufunc.nin], rest, (*args[ufunc.nin :], kwargs.get("out"))[0])
+    if ufunc in (np.maximum, np.minimum) and len(args) > ufunc.nin:
+        raise CannotCapture("operation-raises", f"{ufunc.__name__} warns of an output among its arguments")
     casting, where = kwargs.get("casting", "same_kind"), kwargs.get("where", True)
     if casting not in ("same_kind", "unsafe") or rest.get("subok", True) is not True:
         raise CannotCapture("unsupported-argument", f"{ufunc.__name__} with out= and other arguments")

@@ -13,6 +13,7 @@ from tcompile.frontends.base import Builder, CannotCapture, Traced
 from tcompile.frontends.numpy.registry import NO_VALUE, attribute, function, method, refuse_unless
 from tcompile.frontends.numpy.values import (
     array,
+    array_object,
     as_ndarray,
     axis_in,
     broadcast,
@@ -115,7 +116,9 @@ def _permuted(b: Builder, x: Traced, axes: tuple[int, ...]) -> Traced:
 
 
 def _permutation(axes: Any, ndim: int) -> tuple[int, ...]:
-    found = tuple(axis_in(a, ndim) for a in axes)
+    if isinstance(axes, Traced):
+        raise CannotCapture("unsupported-argument", "an array as the order of axes")
+    found = tuple(axis_in(a, ndim) for a in (axes if isinstance(axes, tuple | list) else (axes,)))
     if sorted(found) != list(range(ndim)):
         raise CannotCapture("operation-raises", "axes don't match array")
     return found
@@ -124,7 +127,7 @@ def _permutation(axes: Any, ndim: int) -> tuple[int, ...]:
 @function("transpose", "permute_dims")
 def transpose(b: Builder, a: Any, axes: Any = None) -> Traced:
     """``np.transpose``."""
-    x = array(b, a)
+    x = array_object(b, a)
     return _permuted(
         b, x, tuple(range(x.type.ndim))[::-1] if axes is None else _permutation(axes, x.type.ndim)
     )
@@ -206,7 +209,7 @@ def rollaxis(b: Builder, a: Any, axis: Any, start: Any = 0) -> Traced:
 @method("squeeze")
 def squeeze(b: Builder, a: Any, axis: Any = None) -> Traced:
     """``np.squeeze``: the array itself where no axis has size one."""
-    x = array(b, a)
+    x = array_object(b, a)
     if x.scalar:
         refuse_unless("squeeze", axis=(axis, (None,)))
         return x

@@ -120,7 +120,7 @@ def strong(b: Builder, value: Any) -> Traced:
 
 def _strong_constant(value: Any) -> np.generic:
     dtype = np.asarray(value).dtype
-    if not takes_dtype(dtype):
+    if not takes_dtype(dtype) or dtype.type is not np.dtype(dtype.name).type:  # a twin: ulonglong is no uint64
         raise CannotCapture("unsupported-dtype", f"the number {value} has no native dtype")
     found: np.generic = dtype.type(value)
     return found
@@ -144,6 +144,11 @@ def array(b: Builder, value: Any) -> Traced:
     if isinstance(value, list | tuple):
         return nested(b, value)
     return strong(b, value)
+
+
+def array_object(b: Builder, value: Any) -> Traced:
+    """``array``, but a Python number becomes an array of rank 0: what functions that call a method work on."""
+    return value if isinstance(value, Traced) else as_ndarray(b, array(b, value))
 
 
 def nested(b: Builder, value: Any, dtype: DType | None = None) -> Traced:
@@ -326,6 +331,8 @@ def flag(value: Any, what: str) -> bool:
 def shape_in(shape: Any) -> tuple[Size, ...]:
     """A shape argument: an int or a sequence of ints, symbolic ones included."""
     items = shape if isinstance(shape, tuple | list) else (shape,)
+    if any(isinstance(item, bool) for item in items):
+        raise CannotCapture("unsupported-argument", "a bool as a size")
     return tuple(item if isinstance(item, SymInt) else integer(item, "a size") for item in items)
 
 
