@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tcompile.backends.llvm import compile_graph
+from tcompile.graph import Graph, TensorType
+from tcompile.graph.ops import apply
 from tests.differential import check
 
 LAYOUTS = {
@@ -104,3 +107,35 @@ def test_others_are_plain_pythons(name):
         return x * 2
 
     check(f, arguments)
+
+
+def test_a_scatter_writes_over_what_nobody_needs():
+    graph = Graph("scatter")
+    x = graph.input("x", TensorType(np.dtype("float64"), (5,)))
+    i = graph.input("i", TensorType(np.dtype("int64"), (2,)))
+    zero = apply(graph, "full", shape=(), fill_value=0.0, dtype="float64")
+    first = apply(graph, "scatter", apply(graph, "add", x, 1.0), zero, i, axes=(0,))
+    again = apply(graph, "combine", first, 2.0, i, axes=(0,), ufunc="add")
+    graph.outputs = [again, apply(graph, "combine", x, 2.0, i, axes=(0,), ufunc="add")]
+    compiled = compile_graph(graph)
+    assert compiled.source.count("numpy_scatter_into") == compiled.source.count("numpy_combine_into") == 1
+    array = np.arange(5.0)
+    one, two = compiled(array, np.array([1, 1]))
+    np.testing.assert_array_equal(array, np.arange(5.0))
+    np.testing.assert_array_equal(one, [1, 4, 3, 4, 5])
+    np.testing.assert_array_equal(two, [0, 5, 2, 3, 4])
+
+
+def test_what_is_needed_is_not_written_over():
+    def f(x, i, v):
+        y = x + 1
+        z = y[1:]
+        old = y.copy()
+        y[i] = 0
+        w = y * 2
+        y[:, 0] = 7
+        np.add.at(y, (i, i), y[0, :4])
+        y[i] = y[::-1][i]
+        return old, y, z, w
+
+    assert not check(f, arguments)[-1].breaks

@@ -26,6 +26,7 @@ from tcompile.backends.schedule import Schedule, Store, Value
 from tcompile.backends.schedule.plan import Step
 from tcompile.graph import Graph, Node, Size, SymInt, TensorType
 from tcompile.graph.ops import OPS
+from tcompile.graph.ops.gathering import IN_PLACE
 from tcompile.graph.ops.opaque import Slot, resolve
 from tcompile.graph.sizes import hint, product
 
@@ -402,7 +403,10 @@ class Program:
         attrs = [f"{key}={self._attribute(node, key)}" for key in node.attrs]
         if node.regions:
             attrs.append(f"regions=[{', '.join(self._region(node, i) for i in range(len(node.regions)))}]")
-        function = self._constant(f"numpy_{node.op}", OPS[node.op].numpy)
+        if node.op in IN_PLACE and self._is_done_with(node.inputs[0], step):
+            function = self._constant(f"numpy_{node.op}_into", IN_PLACE[node.op])
+        else:
+            function = self._constant(f"numpy_{node.op}", OPS[node.op].numpy)
         if node.regions:  # its regions report what NumPy would, each by itself
             self.lines.append(f"{self.arrays[node]} = {function}({', '.join([*operands, *attrs])})")
             return
@@ -412,6 +416,21 @@ class Program:
             self.lines.append(f"discard_imaginary({operands[0]})")
         self.lines.append(f"{self.arrays[node]} = {self._guarded_call(function, [*operands, *attrs])}")
         self._settle(node)
+
+    def _is_done_with(self, base: Node, step: Step) -> bool:
+        """Whether a step may write over an operand: an array made in here that nothing else shows or reads later."""
+        steps, graph = self.schedule.steps, self.schedule.graph
+        position = steps.index(step)
+        made = next((other for other in steps[:position] if base in other.writes), None)
+        if made is None or not (made.kernel is not None or base.op in IN_PLACE) or base.op == "assign":
+            return False
+        shown = {base}
+        for node in graph.nodes:
+            if OPS[node.op].kind == "movement" and node.inputs[0] in shown:
+                shown.add(node)
+        assert step.node is not None
+        needed = {*graph.outputs, *step.node.inputs[1:], *(node for s in steps[position + 1 :] for node in s.reads)}
+        return shown.isdisjoint(needed)
 
     def _library_call(self, node: Node, operands: Sequence[str]) -> None:
         """A call with its arguments written out."""

@@ -9,7 +9,7 @@ with what is in its place by then.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -94,18 +94,28 @@ def _gather(x: Any, *indices: Any, axes: tuple[int, ...]) -> Any:
     return _turned(x, axes)[tuple(map(np.asarray, indices))]  # a NumPy scalar would give a view
 
 
-def _scatter(x: Any, value: Any, *indices: Any, axes: tuple[int, ...]) -> Any:
-    new = np.copy(x, order="K")
-    _turned(new, axes)[indices] = value
-    return new
+def _scatter_into(x: Any, value: Any, *indices: Any, axes: tuple[int, ...]) -> Any:
+    _turned(x, axes)[indices] = value
+    return x
 
 
-def _combine(x: Any, value: Any, *indices: Any, axes: tuple[int, ...], ufunc: str) -> Any:
-    new = np.copy(x, order="K")
-    getattr(np, ufunc).at(_turned(new, axes), indices, value)
-    return new
+def _combine_into(x: Any, value: Any, *indices: Any, axes: tuple[int, ...], ufunc: str) -> Any:
+    getattr(np, ufunc).at(_turned(x, axes), indices, value)
+    return x
+
+
+def _on_a_copy(function: Callable[..., Any]) -> Callable[..., Any]:
+    def run(x: Any, *operands: Any, **attrs: Any) -> Any:
+        return function(np.copy(x, order="K"), *operands, **attrs)
+
+    return run
 
 
 define(Op("gather", "opaque", None, _gather_rule, _gather, "``x`` at the places that arrays of indices name"))
-define(Op("scatter", "opaque", None, _scatter_rule, _scatter, "``x`` with other elements at places that arrays name"))
-define(Op("combine", "opaque", None, _scatter_rule, _combine, "``x`` with values combined, one by one, with elements"))
+define(Op("scatter", "opaque", None, _scatter_rule, _on_a_copy(_scatter_into),
+          "``x`` with other elements at places that arrays name"))  # fmt: skip
+define(Op("combine", "opaque", None, _scatter_rule, _on_a_copy(_combine_into),
+          "``x`` with values combined, one by one, with elements"))  # fmt: skip
+
+# The same, done to the first operand itself: for arrays whose old elements nobody needs.
+IN_PLACE: dict[str, Callable[..., Any]] = {"scatter": _scatter_into, "combine": _combine_into}
