@@ -7,7 +7,7 @@ stayed flat. A short run is among the tests; the long one is run by hand:
 
 A cycle of ``reset`` compiles a function, calls it and calls ``tcompile.reset``. One of ``redefine`` runs a cell that
 defines a function anew, with another body, and calls it; one of ``helper`` does so with a function that a compiled one
-calls.
+calls. Each cycle calls the function four times, so that the last calls are machine code's.
 """
 
 from __future__ import annotations
@@ -34,12 +34,14 @@ def f(x, k={number}):
     y = np.maximum(x * 2.{number} + k, 0)
     {extra}
     return (y - x).sum() + {number}
-f(X)
+for _ in range(4):
+    f(X)
 """
 HELPER = """\
 def helper(x):
     return x * {number} + {number}.5
-f(X)
+for _ in range(4):
+    f(X)
 """
 MAIN = """\
 def helper(x):
@@ -74,7 +76,8 @@ def cycle(name: str, backend: str, kind: str) -> Callable[[int], None]:
     execute(CELL, 0)
 
     def reset(number: int) -> None:
-        names["f"](X)
+        for _ in range(4):
+            names["f"](X)
         tcompile.reset()
 
     return reset
