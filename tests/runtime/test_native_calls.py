@@ -280,6 +280,46 @@ def test_memory_orders_are_told_apart_as_python_does(dynamic):
         assert answering.captured.first_failure((view,)) is None
 
 
+def fills(x, y):
+    x[1:-1] = y[1:-1] * 2 + x[:-2]
+    y += 1
+    return y
+
+
+def overwrites(x, y):
+    np.divide(y, x, out=x)
+
+
+def swaps(x, y):
+    x[:], y[:] = y * 2, x + 1
+
+
+@pytest.mark.parametrize("function", [fills, overwrites, swaps])
+def test_writes_to_arguments(function):
+    def make(value=2.0):
+        return np.arange(1.0, 9.0), np.full(8, value)
+
+    compiled = tcompile.compile(function)
+    for _ in range(4):
+        assert_same_run(Run(compiled, make()), Run(function, make()), exact=True)
+    assert native_hits(compiled) >= 2
+    x, y = make()
+    y.flags.writeable = False
+    one, other = make()
+    other.flags.writeable = False
+    assert_same_run(Run(compiled, (x, y)), Run(function, (one, other)))
+    both = [np.arange(1.0, 9.0) for _ in range(2)]
+    assert_same_run(Run(compiled, (both[0], both[0])), Run(function, (both[1], both[1])), exact=True)
+    zeros = [(np.zeros(8), np.full(8, 3.0)) for _ in range(2)]
+    assert_same_run(Run(compiled, zeros[0]), Run(function, zeros[1]), exact=True)
+    strict = [(np.zeros(8), np.full(8, 3.0)) for _ in range(2)]
+    with np.errstate(all="raise"):
+        assert_same_run(Run(compiled, strict[0]), Run(function, strict[1]), exact=True)
+    before = native_hits(compiled)
+    compiled(*make())
+    assert native_hits(compiled) == before + 1
+
+
 # -- binding -------------------------------------------------------------------------------------------------------
 CALLS = [
     ((X,), {}), ((X, 3.0), {}), ((X, 3.0, 4), {}), ((X,), {"s": 5}), ((X,), {"z": 1, "s": 2}), ((X, 2.0), {"y": X}),

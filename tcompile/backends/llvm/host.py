@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
 from types import NoneType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -66,17 +66,34 @@ class Number:
 
 
 @dataclass(frozen=True)
+class Onto:
+    """``key`` is the array of ``base``, which the next kernels write to."""
+
+    key: Node
+    base: Node
+
+
+@dataclass(frozen=True)
+class Report:
+    """The bits that the kernels have returned so far go to ``helpers.floating_point_report``."""
+
+
+RecipeStep: TypeAlias = Allocate | Launch | Number | Onto | Report
+
+
+@dataclass(frozen=True)
 class Recipe:
     """A host program that only allocates and launches kernels, for those who can do so without Python.
 
-    ``symbols`` says which input, or which of its sizes, gives each symbol. Behind the last kernel the bits that they
-    have returned go to ``helpers.floating_point_report``, and before the first ``helpers.check_error_state`` is asked.
+    ``symbols`` says which input, or which of its sizes, gives each symbol. Before the first kernel
+    ``helpers.check_error_state`` is asked, and where arrays of the caller are ``rewritten``, ``check_rewriting``, too.
     """
 
     inputs: tuple[Node, ...]
     symbols: dict[str, tuple[int, int | None]]
-    steps: tuple[Allocate | Launch | Number, ...]
+    steps: tuple[RecipeStep, ...]
     outputs: tuple[Node, ...]
+    rewritten: bool
 
 
 @dataclass
@@ -92,7 +109,7 @@ class Program:
     for_kernels: dict[Node, str] = field(default_factory=dict)  # where kernels read it, if not there
     guarded: bool = False  # whether library calls raise at floating-point flags since the program sees to it
     regions: dict[Graph, Callable[..., Any]] = field(default_factory=dict)  # those compiled: nodes may share one
-    steps: list[Allocate | Launch | Number] = field(default_factory=list)  # the same without Python
+    steps: list[RecipeStep] = field(default_factory=list)  # the same without Python
 
     def build(self) -> tuple[str, Callable[..., tuple[Any, ...]]]:
         """Writes the program and executes its definition."""
@@ -131,13 +148,16 @@ class Program:
     def recipe(self) -> Recipe | None:
         """The program that has been built without Python; None where it does more, or has large temporary arrays."""
         graph = self.schedule.graph
-        if any(step.kind != "kernel" or step.onto for step in self.schedule.steps):
+        if any(step.kind != "kernel" or "copy" in step.onto.values() for step in self.schedule.steps):
+            return None
+        if any(isinstance(step, Onto) and step.base in self.for_kernels for step in self.steps):
             return None
         made = [step for step in self.steps if isinstance(step, Allocate) and isinstance(step.key, Node)]
         if any(step.key not in graph.outputs and self._is_large(step) for step in made):
             return None
         symbols = dict(graph.symbol_inputs())
-        return Recipe(tuple(graph.inputs), symbols, tuple(self.steps), tuple(graph.outputs))
+        rewritten = bool(self.schedule.rewritten)
+        return Recipe(tuple(graph.inputs), symbols, tuple(self.steps), tuple(graph.outputs), rewritten)
 
     def _is_large(self, step: Allocate) -> bool:
         """Whether a temporary array must go as soon as it is not needed any more, or may be of any size."""
@@ -169,6 +189,7 @@ class Program:
             ]  # fmt: skip
         if any(step.kernel is not None for step in steps):
             self.lines += ["if status:", "    report(status)"]
+            self.steps.append(Report())
 
     # -- names ----------------------------------------------------------------------------------------------------
     def _name(self, node: Node) -> str:
@@ -258,6 +279,7 @@ class Program:
             if target is None:
                 self._allocate(node)
             else:
+                self.steps.append(Onto(node, node.inputs[0]))
                 self.lines.append(f"{self.arrays[node]} = {base if target == 'base' else f'copy({base})'}")
         partial = ""
         for function in code.functions:

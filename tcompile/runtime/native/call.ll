@@ -466,16 +466,17 @@ define ptr @axis_is(ptr %frame, ptr %pc) nounwind {
   ret ptr %to
 }
 
-; flags: register of an array, flags that must be set
+; flags: register of an array, mask, what the flags are under it
 define ptr @flags(ptr %frame, ptr %pc) nounwind {
   %array = call ptr @object(ptr %frame, ptr %pc, i64 1)
   %at = getelementptr i8, ptr %array, i64 $ARRAY_FLAGS
   %found = load i32, ptr %at
   %wide = zext i32 %found to i64
-  %wanted = call i64 @word(ptr %pc, i64 2)
-  %set = and i64 %wide, %wanted
+  %mask = call i64 @word(ptr %pc, i64 2)
+  %wanted = call i64 @word(ptr %pc, i64 3)
+  %set = and i64 %wide, %mask
   %ok = icmp eq i64 %set, %wanted
-  %to = call ptr @next_if(i1 %ok, ptr %pc, i64 3)
+  %to = call ptr @next_if(i1 %ok, ptr %pc, i64 4)
   ret ptr %to
 }
 

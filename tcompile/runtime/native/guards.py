@@ -50,7 +50,7 @@ class Guards(Words):
             case ast.Attribute(value=ast.Attribute(value=ast.Name() as base, attr="flags"), attr="c_contiguous"):
                 array = self.array(base)
                 if array is not None:
-                    self.emit("flags", self.at(array), layout.C_CONTIGUOUS)
+                    self.emit("flags", self.at(array), layout.C_CONTIGUOUS, layout.C_CONTIGUOUS)
                 return array is not None
         return False
 
@@ -85,6 +85,12 @@ class Guards(Words):
                 self.constants.get(function) is layout_of and self.is_fixed(right)
             ):
                 return self.layout(base, self.fixed(right))
+            case ast.BinOp(
+                left=ast.Attribute(value=ast.Attribute(value=ast.Name() as base, attr="flags"), attr="num"),
+                op=ast.BitAnd(), right=ast.Constant(value=int() as mask),
+            ), ast.Eq() if self.array(base) is not None and self.is_fixed(right):  # fmt: skip
+                self.emit("flags", self.at(self.object(base)), mask, self.fixed(right))
+                return True
             case ast.Name() as base, ast.Is() | ast.IsNot() if self.is_fixed(right):
                 wanted, where = self.fixed(right), self.object(base)
                 self.emit("is" if isinstance(op, ast.Is) else "is_not", self.at(where), self.address(wanted))

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from tcompile.backends.llvm.host import Allocate, Launch, Number, Recipe
+from tcompile.backends.llvm import helpers
+from tcompile.backends.llvm.host import Allocate, Launch, Number, Onto, Recipe, Report
 from tcompile.bytecode import KEEP, UNBOUND
 from tcompile.capture.guards import LoadStep
 from tcompile.capture.program import Captured, Rest
@@ -76,9 +77,7 @@ class _Writer(Guards):
         if computed or not nodes:
             mark = self.mark()
             try:
-                if self.captured.effects:
-                    raise NoPlan
-                for statement in ast.parse("\n".join(self.captured.lines)).body:
+                for statement in ast.parse("\n".join([*self.captured.lines, *self.captured.effects])).body:
                     self.statement(statement)
                 outcome = ast.parse(self.captured.outcome(rest.route, returned), mode="eval").body
                 self.emit("give_back", self.at(self.made(outcome)))
@@ -95,8 +94,16 @@ class _Writer(Guards):
         match statement:
             case ast.Assign(targets=[ast.Name(id=target)], value=value):
                 self.objects[target] = self.assigned(value)
+            case ast.If(test=ast.Compare(ops=[ast.IsNot()]) as test) if self.is_same(test):
+                pass  # kernels have written to the argument itself
             case _:
                 raise NoPlan
+
+    def is_same(self, test: ast.Compare) -> bool:
+        """Whether two variables are one object, as far as can be said now."""
+        names = [node.id for node in (test.left, *test.comparators) if isinstance(node, ast.Name)]
+        registers = {self.objects.get(name) for name in names}
+        return len(names) == 2 and len(registers) == 1 and None not in registers
 
     def assigned(self, value: ast.expr) -> int:
         match value:
@@ -168,15 +175,20 @@ class _Writer(Guards):
         try:
             if any(isinstance(step, Launch) for step in recipe.steps):
                 self.emit("errors")
+            if recipe.rewritten:
+                self.emit("result_of", self.at(self.own()), self.address(helpers.check_rewriting), 0)
             for step in recipe.steps:
-                if isinstance(step, Number):
-                    self.numbers[step.name] = self.size(step.value)
-                elif isinstance(step, Allocate):
-                    arrays[step.key] = self.allocate(step)
-                else:
-                    self.launch(step, arrays)
-            if any(isinstance(step, Launch) for step in recipe.steps):
-                self.emit("told")
+                match step:
+                    case Number():
+                        self.numbers[step.name] = self.size(step.value)
+                    case Allocate():
+                        arrays[step.key] = self.allocate(step)
+                    case Onto():
+                        arrays[step.key] = arrays[step.base]
+                    case Launch():
+                        self.launch(step, arrays)
+                    case Report():
+                        self.emit("told")
         finally:
             self.numbers = outer
         for position, node in enumerate(recipe.outputs):
