@@ -16,6 +16,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from benchmarks.run import HERE, limit, machine, tell
 Data = dict[str, Any]
 SIZES = tuple(10**power for power in range(8))
 ALLOWED = 1.05  # a small function may take NumPy's time, this much more, and the overhead of one call
+LEAST_OVERHEAD_MS = 0.0002  # what a call may cost at least: below it the clock tells little
 TURN_S = 0.002  # a turn repeats a short call until it takes this long
 ROUNDS, SECONDS = {"programs": 9, "small": 7}, {"programs": 6.0, "small": 0.8}  # of timing; a row gets three rounds
 
@@ -71,7 +73,7 @@ def programs(options: argparse.Namespace, rounds: int) -> Data:
         size = program.small if options.quick else program.large
         tell(f"{program.name}, {size}")
         row = {"name": program.name, "about": program.about, "size": size}
-        rows.append(row | _measure(program, size, rounds, SECONDS["programs"], options))
+        rows.append(row | _measure(program, partial(program.inputs, size), rounds, SECONDS["programs"], options))
     gains = [row["speedup"] for row in rows if row["status"] == "ok"]
     return {"rows": rows, "geometric_mean": math.exp(sum(map(math.log, gains)) / len(gains)) if gains else None}
 
@@ -87,7 +89,8 @@ def small(options: argparse.Namespace, rounds: int) -> Data:
         tell(function.name)
         for size in SIZES[:5] if options.quick else SIZES:
             row = {"name": function.name, "size": size}
-            row |= _measure(function, size, rounds, SECONDS["small"], options)
+            inputs = cache(partial(function.inputs, size))  # which none of them changes
+            row |= _measure(function, inputs, rounds, SECONDS["small"], options)
             if row["status"] == "ok":
                 row["loses"] = row["tcompile_ms"][0] > row["numpy_ms"][0] * ALLOWED + overhead
                 row["within_noise"] = row["tcompile_ms"][1] <= row["numpy_ms"][2] * ALLOWED + overhead
@@ -106,7 +109,7 @@ def _overhead(options: argparse.Namespace) -> float:
     run = [_repeated(f, lambda: (np.ones(3),), 2000) for f in (shape, compiled)]
     times = [[turn() for turn in run] for _ in range(15)]
     plain, ours = (sorted(column)[len(column) // 2] for column in zip(*times, strict=True))
-    return max(0.0, ours - plain) * 1e3
+    return max(LEAST_OVERHEAD_MS, (ours - plain) * 1e3)
 
 
 def _compile(function: Callable[..., Any], options: argparse.Namespace) -> Any:
@@ -116,25 +119,27 @@ def _compile(function: Callable[..., Any], options: argparse.Namespace) -> Any:
     return library.compile(fresh(function), backend=options.backend, dynamic=options.dynamic)
 
 
-def _measure(what: Any, size: int, rounds: int, seconds: float, options: argparse.Namespace) -> Data:
+def _measure(
+    what: Any, inputs: Callable[[], Any], rounds: int, seconds: float, options: argparse.Namespace
+) -> Data:
     """Compiles, checks and times one function. Times in ms: median, first and third quartile."""
     import numpy as np
 
     with np.errstate(all="ignore"):
         compiled = _compile(what.function, options)
         started = time.perf_counter()
-        compiled(*what.inputs(size))
+        compiled(*inputs())
         first = (time.perf_counter() - started) * 1e3
         for _ in range(2):  # what resumes after a graph break may compile more at the second call
-            got = compiled(*what.inputs(size))
-        wrong = differs(got, what.function(*what.inputs(size)), what.ulp)
+            got = compiled(*inputs())
+        wrong = differs(got, what.function(*inputs()), what.ulp)
         row: Data = {"status": "differs" if wrong else "ok", "detail": wrong, "first_call_ms": first}
         row["compile_ms"] = sum(entry.compile_ms for entry in compiled.entries)
         row["breaks"] = sorted({broke.reason.id for broke in compiled.breaks})
         if wrong:
-            tell(f"    {what.name}, {size}: {wrong}")
+            tell(f"    {what.name}: {wrong}")
             return row
-        return row | _time(what.function, compiled, lambda: what.inputs(size), rounds, seconds)
+        return row | _time(what.function, compiled, inputs, rounds, seconds)
 
 
 def _time(
