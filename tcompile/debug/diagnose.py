@@ -123,9 +123,11 @@ class _Outcome:
         """How it differs from the plain one; "" where it does not."""
         if self.error != plain.error:
             return f"raises {self.error or 'nothing'} where plain Python raises {plain.error or 'nothing'}"
-        return _told(difference(plain.result, self.result), tolerance) or _told(
-            difference(plain.arguments, self.arguments, "the arguments"), tolerance
+        found = (
+            difference(plain.result, self.result, attributes=True),
+            difference(plain.arguments, self.arguments, "the arguments", attributes=True),
         )
+        return next((text for one in found if (text := _told(one, tolerance))), "")
 
 
 def _told(found: Difference, tolerance: float) -> str:

@@ -58,15 +58,15 @@ class Difference:
         return f"{self.largest:.2g}" if self.largest else "0"
 
 
-def difference(plain: Any, compiled: Any, where: str = "the result") -> Difference:
-    """Compares two values, containers and the attributes of the user's objects included.
+def difference(plain: Any, compiled: Any, where: str = "the result", *, attributes: bool = False) -> Difference:
+    """Compares two values, containers included. Objects that are no data are compared by type alone.
 
-    Other objects are compared by type alone.
+    attributes: or by what their attributes hold.
     """
-    return _difference(plain, compiled, where, ())
+    return _difference(plain, compiled, where, attributes, ())
 
 
-def _difference(plain: Any, compiled: Any, where: str, above: tuple[int, ...]) -> Difference:
+def _difference(plain: Any, compiled: Any, where: str, attributes: bool, above: tuple[int, ...]) -> Difference:
     if id(plain) in above or len(above) > _DEEPEST:  # an object that holds itself
         return Difference()
     above = (*above, id(plain))
@@ -77,20 +77,22 @@ def _difference(plain: Any, compiled: Any, where: str, above: tuple[int, ...]) -
     if isinstance(plain, Mapping):
         if list(plain) != list(compiled):
             return Difference(mismatch=f"{where}: keys {list(plain)} became {list(compiled)}")
-        return _join(_difference(plain[key], compiled[key], f"{where}[{key!r}]", above) for key in plain)
+        return _join(_difference(plain[key], compiled[key], f"{where}[{key!r}]", attributes, above) for key in plain)
     if isinstance(plain, list | tuple):
         if len(plain) != len(compiled):
             return Difference(mismatch=f"{where}: length {len(plain)} became {len(compiled)}")
         pairs = enumerate(zip(plain, compiled, strict=True))
-        return _join(_difference(one, other, f"{where}[{n}]", above) for n, (one, other) in pairs)
+        return _join(_difference(one, other, f"{where}[{n}]", attributes, above) for n, (one, other) in pairs)
     if isinstance(plain, float | complex):
         return _arrays(np.asarray(plain), np.asarray(compiled), where)
     if isinstance(plain, str | bytes | bool | int | None | set | frozenset | range | slice) and plain != compiled:
         return Difference(mismatch=f"{where}: {plain!r} became {compiled!r}")
+    if not attributes:
+        return Difference()
     names, others = _attributes(plain), _attributes(compiled)
     if list(names) != list(others):
         return Difference(mismatch=f"{where}: attributes {list(names)} became {list(others)}")
-    return _join(_difference(names[name], others[name], f"{where}.{name}", above) for name in names)
+    return _join(_difference(names[name], others[name], f"{where}.{name}", attributes, above) for name in names)
 
 
 def _attributes(value: Any) -> dict[str, Any]:

@@ -186,8 +186,10 @@ def test_attributes_of_objects_are_compared():
         def __init__(self, value):
             self.value, self.me = value, self
 
-    same = difference(Holder(np.ones(2)), Holder(np.ones(2)))
+    compare = functools.partial(difference, attributes=True)
+    same = compare(Holder(np.ones(2)), Holder(np.ones(2)))
     assert same.equal and same.largest == 0
-    assert "result.value" in difference(Holder(np.ones(2)), Holder(np.ones(3))).mismatch
-    off = difference([1.0, Holder(2.0)], [1.0, Holder(2.5)])
+    assert "result.value" in compare(Holder(np.ones(2)), Holder(np.ones(3))).mismatch
+    off = compare([1.0, Holder(2.0)], [1.0, Holder(2.5)])
+    assert difference(Holder(1), Holder(2)).equal
     assert off.equal and off.scaled > 0.1 and off.where == "the result[1].value"

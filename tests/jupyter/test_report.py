@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from tcompile_jupyter import Comparisons, compare
-from tcompile_jupyter.differences import difference
 from tcompile_jupyter.record import Record
 from tcompile_jupyter.report import Report
 
+from tcompile.debug.differences import difference
 from tcompile.observe.events import FellBack, GraphBroke, GraphCaptured, RecompileStarted, UserLine
 
 F = "def f(x):\n    return x * 2 + 1\n"

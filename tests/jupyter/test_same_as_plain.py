@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tcompile_jupyter.differences import difference
+
+from tcompile.debug.differences import difference
 
 CELLS = {
     "views write through": "x = np.arange(10)\ny = x[::2]\ny[0] = 50\ny += 1\nx",
