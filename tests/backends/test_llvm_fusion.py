@@ -334,12 +334,13 @@ def test_kernels_describe_themselves():
     events = []
     with bus.listening(events.append):
         compiled = check(lambda op, x: op("tanh", op("add", x, 1.0)), sample("float32", 10), ulp=4)
-    assert {e.kind for e in events} - {"cache_hit", "cache_miss"} == {"kernel_compiled"}  # the cache may be warm
+    told = [e for e in events if e.kind not in ("cache_hit", "cache_miss")]  # the cache may be warm
+    assert {e.kind for e in told} == {"kernel_compiled"}
     (kernel,) = compiled.kernels
     assert kernel.name in kernel.ir and kernel.name in kernel.assembly()
     assert "tanh" in kernel.description
     assert kernel.name in compiled.source
-    assert events[0].nodes == ("add", "tanh")
+    assert told[0].nodes == ("add", "tanh")
 
 
 def test_long_chains_are_cut():

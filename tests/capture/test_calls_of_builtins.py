@@ -148,3 +148,27 @@ def test_metaclasses_and_modules_that_answer_in_python_are_not_asked():
                 asked.clear()
                 compiled(y, thing)
                 assert asked == want
+
+
+def test_attributes_under_names_that_are_no_strings():
+    class Name:
+        def __hash__(self):
+            return hash("rate")
+
+        def __eq__(self, other):
+            Thing.rate = 3
+            return False
+
+    class Thing:
+        rate = 2
+
+    def f(x, thing):
+        return x * thing.rate
+
+    compiled = tcompile.compile(f, backend="eager")
+    found = []
+    for function in (f, compiled):
+        Thing.rate, thing = 2, Thing()
+        vars(thing)[Name()] = 0
+        found.append(function(X, thing))
+    assert_same(found[1], found[0])

@@ -102,7 +102,11 @@ class ObjectValue(Value):
                 return False
             return True
         own = getattr(self.value, "__dict__", None)
-        return isinstance(own, dict) and name in own
+        if not isinstance(own, dict):
+            return False
+        if not all(type(key) is str for key in own):  # looking one up may run code of the user's
+            raise CannotCapture("unsupported-object", f"{self.describe()} has attributes whose names are no strings.")
+        return name in own
 
     def _own(self, tx: Capture, name: str) -> Value:
         """An attribute that the instance itself has."""
