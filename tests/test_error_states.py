@@ -174,6 +174,33 @@ def caught_inside(x, y):
             return str(warning)
 
 
+@program
+def written_in_place(x, y):
+    x[1:] = x[1:] / y[1:]
+    x *= 2
+    return x
+
+
+@program
+def under_a_mask(x, y):
+    m = x > 2
+    x[m] = np.log(y[m]) + x[m]
+    return x
+
+
+@program
+def outside_of_a_mask(x, y):
+    m = y != 0
+    x[m] = 1 / y[m]
+    return x
+
+
+@program
+def gathered(x, y):
+    places = np.array([0, 3, 3, 5])
+    return x[places] / y[places]
+
+
 class Log:
     def __init__(self, seen):
         self.write = seen.append
