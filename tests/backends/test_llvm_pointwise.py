@@ -184,7 +184,7 @@ def test_where_and_numbers():
 def test_unsupported_operations_are_library_calls():
     z = np.array([1 + 2j, 3.0])
     compiled = check(lambda op, x: op("multiply", op("exp", x), x), z, kernels=1)
-    assert "library_call" in compiled.source
+    assert "numpy_exp" in compiled.source
     check(lambda op, x: op("add", x, 300), np.array([1, 2], "uint16"))
 
 
