@@ -268,3 +268,23 @@ def test_takes_that_raise():
     check(lambda x, i: np.take(x, i, axis=0), lambda: (cube(), I + 9))
     check(lambda x, i: np.take(x, i * 1.0, axis=0), lambda: (cube(), I))
     check(lambda x, i: np.take_along_axis(x, i, 0), lambda: (cube(), I))
+
+
+@pytest.mark.parametrize("dtype", ["c16", "f8"])
+@pytest.mark.parametrize("wrong", [0, 9])
+def test_what_follows_an_error_is_not_written(wrong, dtype):
+    def f(x, y, i, w):
+        x[:] = 1
+        z = np.sort((x + y)[i])
+        w[:] = 2
+        return z
+
+    def g(x, y, i, w):
+        x[:] = 1
+        z = (x * 2)[i]
+        w += 2
+        x[0] = 5
+        return z
+
+    for function in (f, g):
+        check(function, lambda: (np.arange(4).astype(dtype), np.ones(4, dtype), np.array([1, wrong]), np.zeros(4)))

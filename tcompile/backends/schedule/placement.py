@@ -95,7 +95,7 @@ class _Placement:
         allowed = allowed and all(self._fits(node, self.step_of[node]) for node in chain)
         chains = [*self.chains, chain]
         late = self._late(chains)
-        again = all(map(self._is_written_first, chains)) and not any(map(_raises, late))
+        again = all(map(self._is_written_first, chains)) and not self._may_end_before(late, chains)
         if allowed and any(map(_signals, late)) and not again:
             writers = {self.step_of[node] for node in chain}
             wish = {node for node in chain if _signals(self.step_of[node])} - self.alone
@@ -106,6 +106,12 @@ class _Placement:
             for step, after in before.items():
                 step.after = after
         return allowed
+
+    def _may_end_before(self, late: Sequence[Step], chains: Sequence[Sequence[Node]]) -> bool:
+        """Whether an exception in one of the steps may end plain Python before it comes to all of the assignments."""
+        order = {node: position for position, node in enumerate(self.graph.nodes)}
+        last = max(order[node] for chain in chains for node in chain)
+        return any(order[node] < last for step in late for node in _raising(step))
 
     def _is_written_first(self, chain: Sequence[Node]) -> bool:
         """Whether nothing reads the caller's array before all of the assignments are done."""
@@ -166,9 +172,14 @@ class _Placement:
         return found
 
 
-def _raises(step: Step) -> bool:
-    """Whether a kernel may find an index out of range: plain Python ends there, and does not write what follows."""
-    return step.kernel is not None and any(value.op == "gather" for value in step.kernel.values)
+def _raising(step: Step) -> list[Node]:
+    """The nodes that may raise: library calls, and indices in kernels that are out of range."""
+    if step.kernel is not None:
+        return [value.node for value in step.kernel.values if value.op == "gather" and value.node is not None]
+    node = step.node
+    if node is None or step.kind != "call" or OPS[node.op].kind not in ("opaque", "control"):
+        return []
+    return [node] if may_signal(node) else []
 
 
 def _signals(step: Step) -> bool:
