@@ -136,6 +136,21 @@ def test_what_an_output_under_a_mask_holds_is_cast_too(held, dtype):
     compare(f, lambda: [np.ones(2, dtype), np.array([True, False]), np.full(2, held)])
 
 
+MADE = [
+    "np.full((2, 1), 1j, 'int64')", "np.full_like(x, 1j)", "np.full(2, np.complex64(1j), 'f4')", "np.full(2, 300, 'i1')",
+    "np.array([1e300], 'f4')", "np.array([x.sum(), 1], 'i1')", "np.array([x.sum(), x.max()], 'u8')",
+    "np.array([x[:1].reshape(()), 1], 'i1')", "np.full(2, x.sum(), 'i1')",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("made", MADE)
+def test_numbers_that_do_not_fit_into_a_new_array(made):
+    space = {"np": np}
+    exec(f"def f(x):\n    return {made}, x + 1", space)
+    compare(space["f"], lambda: [np.array([300.0, 2.5])])
+    compare(space["f"], lambda: [np.array([3.0, -2.5])])
+
+
 # -- what the Array API test suite has found ---------------------------------------------------------------------------
 def test_each_bound_decides_the_dtype_of_arange():
     for bounds in ((0.5, 3), (0.0, 0, 1), (0, 2.0), (0, 3, 0.5), (1, 3), (2.0,), (2**63, 2**63 + 2)):

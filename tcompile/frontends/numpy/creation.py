@@ -6,6 +6,7 @@ NumPy hands its argument back.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -92,7 +93,8 @@ def _filled(b: Builder, type: TensorType, value: Any, dtype: DType) -> Traced:
             raise CannotCapture("operation-raises", f"the Python int {value.hint} does not fit {dtype}")
     if is_weak(value) and not isinstance(value, TracedNumber | SymInt):
         try:
-            with np.errstate(all="raise"):
+            with np.errstate(all="raise"), warnings.catch_warnings():
+                warnings.simplefilter("error")
                 value = np.full((), value, dtype).item()
         except Exception as error:
             raise CannotCapture("operation-raises", str(error)) from error

@@ -45,6 +45,15 @@ def as_item(value: Any, dtype: Any) -> Any:
     return made[()]
 
 
+def array_of_scalars(value: Any, dtype: Any) -> Any:
+    """``np.array`` of nested tuples, in which arrays of rank 0 stand for scalars."""
+
+    def scalars(item: Any) -> Any:
+        return [scalars(part) for part in item] if isinstance(item, tuple) else np.asarray(item)[()]
+
+    return np.array(scalars(value), dtype)
+
+
 def nanmedian(a: Any, axis: Any = None, *rest: Any, **kwargs: Any) -> Any:
     """``np.nanmedian``."""
     _refuse_all_nan(a, axis)

@@ -27,6 +27,7 @@ BOOL = np.dtype("bool")
 INT = np.dtype("int64")
 FLOAT = np.dtype("float64")
 KINDS = "biufc"
+_OF_SCALARS = "tcompile.frontends.numpy.quiet.array_of_scalars"
 
 Weak: TypeAlias = bool | int | float | complex | SymInt | TracedNumber
 
@@ -181,13 +182,20 @@ def nested(b: Builder, value: Any, dtype: DType | None = None) -> Traced:
         with warnings.catch_warnings(), np.errstate(all="raise"):
             warnings.simplefilter("error")
             seen = np.array(stand_in, dtype)
-    except (ValueError, OverflowError, TypeError, Warning) as error:
+    except (ValueError, ArithmeticError, TypeError, Warning) as error:
         raise CannotCapture("operation-raises", str(error)) from error
     if not takes_dtype(seen.dtype):
         raise CannotCapture("unsupported-dtype", f"a list becomes an array of dtype {seen.dtype}")
     # Every leaf is converted to the common dtype by NumPy itself, so it has to be told which one that is.
     result = TensorType(seen.dtype, seen.shape)
-    return call(b, "numpy.array", leaves, result, template, dtype=seen.dtype.name)
+    target = "numpy.array"
+    if seen.dtype.kind in "iu":
+        unsafe = [x for x in leaves if isinstance(x, Traced) and not np.can_cast(x.type.dtype, seen.dtype)]
+        if not all(x.scalar for x in unsafe):
+            raise CannotCapture("array-conversion", f"a list with arrays in it becomes an array of {seen.dtype}")
+        if unsafe:  # NumPy refuses a scalar that does not fit, where it casts an array of rank 0
+            target = _OF_SCALARS
+    return call(b, target, leaves, result, template, dtype=seen.dtype.name)
 
 
 def as_ndarray(b: Builder, x: Traced) -> Traced:
@@ -251,7 +259,7 @@ def call(
 
     Without a template the operands themselves are the arguments. A result of rank 0 is a scalar unless told.
     """
-    if target != "numpy.array" and any(isinstance(o, TracedNumber) and o.at is not None for o in operands):
+    if target not in ("numpy.array", _OF_SCALARS) and any(isinstance(o, TracedNumber) and o.at is not None for o in operands):
         raise CannotCapture("data-dependent-value", f"{target} takes a Python number that is read from an array.")
     args = template or tuple(Slot(i) for i in range(len(operands)))
     attrs = {"target": target, "args": args, "kwargs": tuple(sorted(kwargs.items()))}
