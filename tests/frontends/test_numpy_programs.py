@@ -136,9 +136,19 @@ def test_what_an_output_under_a_mask_holds_is_cast_too(held, dtype):
     compare(f, lambda: [np.ones(2, dtype), np.array([True, False]), np.full(2, held)])
 
 
+def test_an_array_without_elements_is_itself():
+    def f(x):
+        x[...] = x
+        return np.asfortranarray(x)
+
+    for shape in ((0, 5), (2, 3), (3,)):
+        compare(f, lambda: [np.ones(shape)])
+
+
 MADE = [
-    "np.full((2, 1), 1j, 'int64')", "np.full_like(x, 1j)", "np.full(2, np.complex64(1j), 'f4')", "np.full(2, 300, 'i1')",
-    "np.array([1e300], 'f4')", "np.array([x.sum(), 1], 'i1')", "np.array([x.sum(), x.max()], 'u8')",
+    "np.full((2, 1), 1j, 'int64')", "np.full_like(x, 1j)", "np.full(2, np.complex64(1j), 'f4')",
+    "np.full(2, 300, 'i1')", "np.array([1e300], 'f4')", "np.array([x.sum(), 1], 'i1')",
+    "np.array([x.sum(), x.max()], 'u8')",
     "np.array([x[:1].reshape(()), 1], 'i1')", "np.full(2, x.sum(), 'i1')",
 ]  # fmt: skip
 

@@ -397,8 +397,13 @@ def _refuse_views(leaves: list[Any], values: list[Any]) -> None:
     arrays = [leaf for leaf in leaves if isinstance(leaf, np.ndarray)]
     for i, leaf in enumerate(arrays):
         others = [*(v for v in values if isinstance(v, np.ndarray)), *arrays[:i]]
-        if not leaf.flags.writeable or any(np.shares_memory(leaf, other) for other in others):
+        if not leaf.flags.writeable or any(_shows(leaf, other) for other in others):
             raise refuse("a result that is a view of another array")
+
+
+def _shows(leaf: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
+    """Whether an array is another one or a view of it; arrays without elements share no memory."""
+    return leaf is other or leaf.base is other or np.shares_memory(leaf, other)
 
 
 def _result_type(result: Any, shape: Shape) -> TensorType:

@@ -259,7 +259,8 @@ def call(
 
     Without a template the operands themselves are the arguments. A result of rank 0 is a scalar unless told.
     """
-    if target not in ("numpy.array", _OF_SCALARS) and any(isinstance(o, TracedNumber) and o.at is not None for o in operands):
+    read = any(isinstance(o, TracedNumber) and o.at is not None for o in operands)
+    if read and target not in ("numpy.array", _OF_SCALARS):
         raise CannotCapture("data-dependent-value", f"{target} takes a Python number that is read from an array.")
     args = template or tuple(Slot(i) for i in range(len(operands)))
     attrs = {"target": target, "args": args, "kwargs": tuple(sorted(kwargs.items()))}
