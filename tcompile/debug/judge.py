@@ -191,7 +191,7 @@ def _compare_arrays(one: Any, other: Any, tolerance: float | None, slack: float)
         allowed = relative * (size + mean) + slack * unit
         distance = np.where(finite & np.isfinite(b), np.abs(a - b), np.where(exact, 0.0, np.inf))
         differ = np.asarray(~exact & ~(distance <= allowed))
-        ratio = distance[differ] / np.where(allowed[differ] > 0, allowed[differ], np.finfo(float).tiny)
+        ratio: Any = distance[differ] / np.where(allowed[differ] > 0, allowed[differ], np.finfo(float).tiny)
         off = float(ratio.max()) if differ.any() else 0.0
     if not differ.any():
         return Verdict("same")

@@ -27,7 +27,7 @@ from tcompile.graph.types import DType
 # Bits of flags.num. To read flags.writeable is no choice: arrays that warn when they are written to warn then, too.
 _WRITEABLE, _WARNS = 1 << 10, 1 << 31
 _MAY_WRITE = f"{{}}.flags.num & {_WRITEABLE | _WARNS} == {_WRITEABLE}"
-_EFFORT = 1000  # how long NumPy may look for an element that two arrays share
+_EFFORT: Any = 1000  # how long NumPy may look for an element that two arrays share
 
 
 def setitem(b: Builder, x: Traced, key: Any, value: Any) -> None:
@@ -203,7 +203,7 @@ def overlap(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
     if not np.may_share_memory(a, b):
         return False
     try:
-        return np.shares_memory(a, b, max_work=_EFFORT)  # type: ignore[arg-type]
+        return np.shares_memory(a, b, max_work=_EFFORT)
     except np.exceptions.TooHardError:
         return True
 
