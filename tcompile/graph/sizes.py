@@ -59,8 +59,11 @@ class ShapeEnv:
         return SymInt(self, {(name,): 1})
 
     def decide(self, text: str, hint: bool) -> bool:
-        """Answers a question by its hint and records it, or refuses where no guard can be added any more."""
+        """Answers a question by its hint and records it; where no guard can be added any more, by those there are."""
         if self.frozen:
+            for guard in self.guards:
+                if guard.text == text:
+                    return guard.holds
             raise UnprovableSizeError(f"cannot prove {text}")
         guard = SizeGuard(text, hint)
         if guard not in self.guards:
@@ -245,7 +248,10 @@ class SymInt:
                 return False
             if sign != "==" and compare(high) == compare(high - 1) == _COMPARE[sign](-1):
                 return compare(high)
-        return self.env.decide(f"{difference} {sign} 0", compare(difference.hint))
+        text = f"{difference} {sign} 0"
+        if sign == "==" and self.env.frozen and all(guard.text != text for guard in self.env.guards):
+            text = f"{-difference} == 0"  # as it was asked the other way round
+        return self.env.decide(text, compare(difference.hint))
 
     def bounds(self) -> tuple[int | None, int | None]:
         """Lower and upper bound that follow from the symbols' minima and maxima (None: unbounded)."""

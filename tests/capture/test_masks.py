@@ -10,6 +10,8 @@ import pytest
 import tcompile
 from tests.differential import check
 
+I = np.array([3, 0, -1, 3])
+
 
 def sample(dtype="f8", layout="c"):
     x = np.linspace(-2, 3, 24).reshape(4, 6)
@@ -214,3 +216,19 @@ def test_work_after_a_mask_is_compiled_for_all_counts():
         np.testing.assert_array_equal(got[1], want[1])
     assert len(compiled.breaks) == 1
     assert len(compiled.entries) <= 5
+
+
+def test_a_size_that_varies_meets_one_that_does_not():
+    def f(x, m, i):
+        x[i] = x[i] * 2
+        x[m, 1] = 7
+        x[(i + 1) % 4] = x[:4][i]
+        return x, x[m].sum()
+
+    compiled = tcompile.compile(f)
+    for rows, columns in ((4, 6), (5, 6), (7, 9), (4, 8), (4, 9)):
+        want, got = (np.arange(rows * columns * 1.0).reshape(rows, columns) for _ in range(2))
+        mask = np.arange(rows) % 2 == 0
+        with tcompile.config.patch(verify=True):
+            assert compiled(got, mask, I)[1] == f(want, mask, I)[1]
+        np.testing.assert_array_equal(got, want)
