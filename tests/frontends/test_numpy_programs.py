@@ -189,3 +189,13 @@ def test_python_numbers_among_what_is_concatenated():
 def test_out_or_dtype_but_not_both(join):
     compare(lambda x, out: join([x, x], out=out, dtype=out.dtype), lambda: [np.ones(2), np.ones(4)])
     compare(lambda x, out: join([x, x], axis=0, out=out), lambda: [np.ones(2), np.ones(join([[1, 2], [3, 4]]).shape)])
+
+
+@pytest.mark.parametrize("dtypes", [("u4", "c8"), ("f4", "f8"), ("i8", "f4"), ("f8", "f8")])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_products_of_two_dtypes_have_the_bits_of_numpy(dtypes, order):
+    random = np.random.default_rng(1)
+    x = (random.normal(size=(7, 7)) * 9).astype(dtypes[0])
+    y = (random.normal(size=(7, 3)) * 9).astype(dtypes[1], order=order)
+    compare(lambda x, y: x[0] @ y + 1, lambda: [x, y], backends=["eager", "llvm"], exact=True)
+    compare(lambda x, y: np.matmul(x, y), lambda: [x, y], backends=["eager", "llvm"], exact=True)

@@ -11,7 +11,17 @@ import numpy as np
 
 from tcompile.frontends.base import Builder, CannotCapture, Traced
 from tcompile.frontends.numpy import ufuncs
-from tcompile.frontends.numpy.library import Shape, library, refuse, shape_of, together, total, without
+from tcompile.frontends.numpy.library import (
+    RULES,
+    Shape,
+    library,
+    library_call,
+    refuse,
+    shape_of,
+    together,
+    total,
+    without,
+)
 from tcompile.frontends.numpy.registry import NO_VALUE, function, refuse_unless
 from tcompile.frontends.numpy.shape import ravel
 from tcompile.frontends.numpy.values import INT, array, axis_in, cast, sizes_equal, standin_dtype
@@ -33,6 +43,8 @@ def matmul(b: Builder, left: Any, right: Any) -> Traced:
     casts = [v for v in (x, y) if v.type.dtype != dtype]
     if any(v.type.ndim > 2 and not v.type.c_contiguous for v in casts):
         raise CannotCapture("memory-order", "matmul casts an operand that is not in C order")
+    if casts and dtype.kind in "fc":  # where NumPy casts, it may sum in another order than for what is cast already
+        return library_call(b, RULES[np.matmul], [x, y], {})  # type: ignore[no-any-return]
     node = b.op("matmul", cast(b, x, dtype), cast(b, y, dtype))
     return Traced(node, scalar=not node.tensor.ndim)
 
