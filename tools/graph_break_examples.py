@@ -302,6 +302,7 @@ def f(x):
 def f(x):
     return x.T[x[0] > 0].sum()
 """,
+        call="f(x.reshape(2, 2))",
     ),
     "undefined-contents": Example(
         """\
