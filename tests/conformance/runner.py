@@ -160,7 +160,7 @@ def compare(suite: str, module: str, options: dict[str, Any], seconds: float, ac
     differences = []
     for test in {**plain.ended, **compiled.ended}:
         want, got = plain.ended.get(test, ("not run", "")), compiled.ended.get(test, ("not run", ""))
-        if want[0] != got[0]:
+        if want[0] != got[0] and (suite != "array_api" or want[0] == "pass"):  # which also draws examples at random
             short = test.removeprefix(f"test.{module}").lstrip(".: ")
             reason = accepted.get(short) or accepted.get(short.partition("[")[0], "")
             differences.append(Difference(test, want[0], got[0], reason, got[1] or want[1]))
