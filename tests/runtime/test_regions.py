@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import sys
 
 import numpy as np
@@ -279,3 +280,23 @@ def test_a_host_that_was_built_under_stress_settles_with_its_own_targets():
     for n in [2] * 70 + [3]:
         np.testing.assert_array_equal(compiled(X, n), f(X, n))
     assert compiled.cache.host is not compiled.cache.built
+
+
+def test_a_generator_that_a_loop_drops_ends_at_its_place():
+    def guarded(log):
+        try:
+            yield 1
+        finally:
+            log.append("closed")
+
+    def f(log):
+        for _ in functools.partial(guarded, log)():
+            _ = log + log
+            break
+        log.append("behind")
+        return log
+
+    compiled = tcompile.compile(f, backend="eager")
+    with tcompile.config.patch(stress_capture=True):
+        for _ in range(3):
+            assert compiled([]) == f([]) == ["closed", "behind"]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tcompile.capture.instructions.registry import Returned, Yielded, handler
 from tcompile.capture.protocols import attribute, has_attribute
 from tcompile.capture.sources import AttributeSource, ConstantSource, ItemSource
-from tcompile.capture.values.base import NULL, Null, Value
+from tcompile.capture.values.base import NULL, Null, Unread, Value
 from tcompile.capture.values.callable import Cell
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import SequenceValue, constant_of
@@ -46,7 +46,19 @@ def _push_null(f: Frame, i: dis.Instruction) -> None:
 
 @handler("POP_TOP")
 def _pop_top(f: Frame, i: dis.Instruction) -> None:
+    value = f.stack[-1]
+    if type(value) is Unread and _ends_in_python(value.value):
+        raise CannotCapture("frame-step", f.tx.current_text())  # what it does as it ends has its place in the program
     f.pop_unread()
+
+
+def _ends_in_python(value: Any) -> bool:
+    """Whether the program's own code may run as an object ends that the frame alone holds (the iterator of a loop)."""
+    classes = type.__dict__["__mro__"].__get__(type(value))
+    return type(value) in _SUSPENDED or any("__del__" in type.__dict__["__dict__"].__get__(cls) for cls in classes)
+
+
+_SUSPENDED = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
 
 
 @handler("COPY")
