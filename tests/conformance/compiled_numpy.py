@@ -57,7 +57,6 @@ def namespace(module: types.ModuleType, name: str) -> types.ModuleType:
     return made
 
 
-tcompile.config.stress_capture = True
 for _key, _value in vars(namespace(np, __name__)).items():
     setattr(sys.modules[__name__], _key, _value)
 for _name in ("linalg", "fft"):
