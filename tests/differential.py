@@ -11,6 +11,7 @@ import contextlib
 import functools
 import io
 import itertools
+import re
 import types
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -159,6 +160,9 @@ _ITERATORS = (
 )  # fmt: skip
 
 
+_ADDRESS = re.compile(" at 0x[0-9a-f]+")
+
+
 class Picture:
     """The rows of everything reachable from ``value``: types, contents, and which mutable objects are one object.
 
@@ -183,7 +187,9 @@ class Picture:
 
     def _add(self, where: str, value: Any) -> None:
         kind = type(value)
-        if kind in _ATOMS or isinstance(value, np.dtype):
+        if kind is str:  # a text may hold the address of an object, which differs from run to run
+            self.rows.append((where, "str", _ADDRESS.sub(" at 0x…", value)))
+        elif kind in _ATOMS or isinstance(value, np.dtype):
             self.rows.append((where, kind.__name__, value))
         elif kind is np.ndarray:
             if not self._known(where, value):

@@ -27,7 +27,7 @@ from typing import Any
 os.environ["TCOMPILE_CACHE_DIR"] = ""  # no program comes twice
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
-CHUNK = 100
+CHUNK = 400
 
 
 def of_kind(kind: str) -> Any:
