@@ -483,3 +483,12 @@ def test_signature_without_following_wrappers():
 
     assert inspect.signature(tcompile.compile(f), follow_wrapped=False) == inspect.signature(f)
     assert inspect.signature(tcompile.compile(f).__get__(1), follow_wrapped=False) == inspect.signature(f.__get__(1))
+
+
+@pytest.mark.parametrize("name", ["no lines", "broken line table", "broken exception table", "dead prefixes"])
+def test_broken_code_that_breaks(name):
+    function, args = COMPILED[name]
+    with tcompile.config.patch(stress_breaks=5, verify=True):
+        compiled = tcompile.compile(function, backend="eager")
+        for _ in range(3):
+            np.testing.assert_array_equal(compiled(*args), function(*args))

@@ -501,6 +501,7 @@ class Analysis:
         self.units = {begin[i] * 2: begin[unit] * 2 for i, unit in bars.items() if i != unit}
         self.spans = positions.parse(self.code.co_linetable)
         self.lines, self.last_line = positions.lines(self.spans, self.code.co_firstlineno)
+        self.lines += [None] * (len(self.code.co_code) // 2 - len(self.lines))  # of a table that is cut short
         for i in range(first, stream.size):
             stack = stacks[i]
             if stack is None or i in bars or self.unbound[i] & held:

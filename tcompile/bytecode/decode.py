@@ -66,6 +66,8 @@ class Stream:
             op, arg = raw[at], raw[at + 1]
             while op == EXTENDED_ARG:
                 at += 2
+                if at == stop:
+                    raise NotResumable("the code ends with the prefix of an instruction")
                 op, arg = raw[at], arg << 8 | raw[at + 1]
             at += 2 + 2 * CACHES[op]
             ops.append(op)
