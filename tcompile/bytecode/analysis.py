@@ -161,7 +161,14 @@ class Analysis:
                 self.held |= 1 << i
         self.fast_bit = {name: i for i, name in enumerate(self.names) if self.fast >> i & 1}
         self.extras = tuple(self.fast_bit)
-        self.table = exceptions.parse(code.co_exceptiontable)
+        units = len(code.co_code) // 2
+        try:  # tables are bytes that anybody may have put there
+            self.table = exceptions.parse(code.co_exceptiontable)
+            self.spans = positions.parse(code.co_linetable)
+        except IndexError as error:
+            raise NotResumable("a table of the code ends in the middle of an entry") from error
+        if self.spans and self.spans[-1][-1] > units:
+            raise NotResumable("the table of lines is longer than the code")
         self._structure()
         self._forward()
         self._backward()
@@ -499,7 +506,6 @@ class Analysis:
         chains: dict[int, tuple[int, ...]] = {-1: ()}
         self.points = points = {}
         self.units = {begin[i] * 2: begin[unit] * 2 for i, unit in bars.items() if i != unit}
-        self.spans = positions.parse(self.code.co_linetable)
         self.lines, self.last_line = positions.lines(self.spans, self.code.co_firstlineno)
         self.lines += [None] * (len(self.code.co_code) // 2 - len(self.lines))  # of a table that is cut short
         for i in range(first, stream.size):
