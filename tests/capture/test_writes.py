@@ -370,3 +370,13 @@ def test_writes_to_parts_that_may_be_empty(shape, backend):
         return z
 
     same(f, lambda: (ramp(*shape), -ramp(*shape)), backend=backend)
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "f4", "c8"])
+@pytest.mark.parametrize("number", [True, 1, 2.5, 1j])
+def test_numbers_are_cast_as_copyto_allows(number, dtype):
+    def f(a):
+        np.copyto(a, number)
+        return a
+
+    same(f, lambda: (ramp(3).astype(dtype),), backend="eager", breaks=None)

@@ -138,7 +138,19 @@ def written(b: Builder, value: Any, dtype: DType, casting: str) -> Traced:
         return Traced(cast(b, item, dtype))
     if not is_weak(value):
         raise CannotCapture("unsupported-argument", f"a {type(value).__name__} is written to an array")
+    if casting != "unsafe" and _rank(value) > _RANKS[dtype.kind]:
+        raise CannotCapture("operation-raises", f"a Python number is not cast to {dtype}")
     return Traced(_number(b, value, dtype))
+
+
+_RANKS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+
+
+def _rank(value: Weak) -> int:
+    """The kind of a Python number, as NumPy orders kinds for casts."""
+    if isinstance(value, TracedNumber):
+        return 2
+    return {bool: 0, float: 2, complex: 3}.get(type(value), 1)
 
 
 def _number(b: Builder, value: Weak, dtype: DType) -> Node:
