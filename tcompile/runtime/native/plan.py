@@ -67,7 +67,6 @@ class _Writer(Guards):
         recipe = getattr(rest.run, "recipe", None)
         computed = False
         nodes = self.captured.graph is not None and self.captured.graph.nodes
-        nodes = self.captured.graph is not None and self.captured.graph.nodes
         if isinstance(recipe, Recipe):
             try:
                 self.graph(recipe)
