@@ -380,3 +380,19 @@ def test_numbers_are_cast_as_copyto_allows(number, dtype):
         return a
 
     same(f, lambda: (ramp(3).astype(dtype),), backend="eager", breaks=None)
+
+
+@pytest.mark.parametrize("backend", ["eager", "llvm"])
+def test_a_rolled_array_that_is_written_stays_a_view(backend):
+    def f(a):
+        v = np.roll(a, 1)
+        v *= 2
+        w = np.roll(a[0], 2)
+        np.copyto(w, a[1])
+        return v, w
+
+    def owns(result):
+        return [v.flags.owndata for v in result]
+
+    same(f, lambda: (ramp(3, 4),), backend=backend)
+    assert owns(tcompile.compile(f, backend=backend)(ramp(3, 4))) == owns(f(ramp(3, 4))) == [False, False]

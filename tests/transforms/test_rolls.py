@@ -60,7 +60,7 @@ def test_merged(function, dtype):
         (lambda x: (np.roll(x, 1, 0), np.roll(x, 2, 0) + np.roll(x, 3, 0)), 1, 1),  # a result is an array of its own
         (lambda x: np.roll(x, 1, 0) @ np.roll(x, 1, 1).T, 0, 2),  # NumPy reads both
         (lambda x: np.roll(np.roll(x, 1, 0), 1, 1) @ x.T, 0, 2),
-        (lambda x: np.roll(x, 1) + np.roll(x, 2), 0, 2),  # of the flattened array
+        (lambda x: np.roll(x, 1) + np.roll(x, 2), 1, 0),  # both of one flattened array, which is a row
         (lambda x: np.roll(x, 7, 0) + np.roll(x, 1, 0), 0, 2),  # farther than the axis is long
         (lambda x: np.roll(x.T, 1, 0) + np.roll(x.T, 1, 1), 0, 2),  # in another memory order
         (lambda x: np.roll(x, 1, 0) + np.roll(x, 0, 0), 1, 0),

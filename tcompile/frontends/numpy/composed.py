@@ -14,8 +14,21 @@ from tcompile.frontends.base import Builder, CannotCapture, Traced
 from tcompile.frontends.numpy import reductions, ufuncs
 from tcompile.frontends.numpy.creation import arange
 from tcompile.frontends.numpy.elementwise import where
+from tcompile.frontends.numpy.library import RULES, library_call
 from tcompile.frontends.numpy.registry import function
-from tcompile.frontends.numpy.values import FLOAT, array, cast, flag, integer
+from tcompile.frontends.numpy.shape import ravel
+from tcompile.frontends.numpy.values import FLOAT, array, array_object, cast, flag, integer
+
+
+@function("roll", opaque=True)
+def roll(b: Builder, a: Any, shift: Any, axis: Any = None) -> Traced:
+    """``np.roll`` of all elements in C order: a view of a rolled row, as NumPy gives. Along an axis it is one call."""
+    if axis is not None:
+        raise CannotCapture("unsupported-argument", "roll along an axis")
+    x = array_object(b, a)
+    flat = x if x.type.ndim == 1 else ravel(b, x)
+    row = library_call(b, RULES[np.roll], [flat, shift], {"axis": 0})
+    return Traced(b.op("reshape", row.node, shape=x.type.shape))
 
 
 @function("linalg.norm")
