@@ -232,27 +232,36 @@ def compare(source: str, plan: Plan) -> bool:
     return True
 
 
-def check(seed: int, backend: str | None = None, stress: bool = False) -> bool:
-    """One random program under a random plan. Raises Difference with the program."""
-    random = Random(seed)
-    source = program(random)
-    plan = Plan.random(random, backend, stress)
-    try:
-        return compare(source, plan)
-    except Difference as error:
-        error.add_note(f"{plan}\n{source}")
-        raise
+def checks(
+    program: Callable[[Random], str], plan_of: Callable[..., Any], compare: Callable[[str, Any], bool]
+) -> tuple[Callable[..., bool], Callable[[str, Any], str | None]]:
+    """``check(seed, backend, stress)`` and ``difference(source, plan)`` for one kind of generated programs."""
+
+    def check(seed: int, backend: str | None = None, stress: bool = False) -> bool:
+        """One random program under a random plan. Raises Difference with the program."""
+        random = Random(seed)
+        source = program(random)
+        plan = plan_of(random, backend, stress)
+        try:
+            return compare(source, plan)
+        except Difference as error:
+            error.add_note(f"{plan}\n{source}")
+            raise
+
+    def difference(source: str, plan: Any) -> str | None:
+        """What tells the runs of a program apart; None where nothing does, and where the text is no program."""
+        try:
+            compare(source, plan)
+        except Difference as error:
+            return str(error)
+        except Exception:  # the module itself fails, or has no f
+            pass
+        return None
+
+    return check, difference
 
 
-def difference(source: str, plan: Plan) -> str | None:
-    """What tells the runs of a program apart; None where nothing does, and where the text is no program."""
-    try:
-        compare(source, plan)
-    except Difference as error:
-        return str(error)
-    except Exception:  # the module itself fails, or has no f
-        pass
-    return None
+check, difference = checks(program, Plan.random, compare)
 
 
 # -- shrinking --------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 from capture import language_check
-from capture.language_check import Difference, TooLong, time_limit
+from capture.language_check import Difference, TooLong, checks, time_limit
 from differential import Picture
 
 import tcompile
@@ -363,27 +363,7 @@ def told_moved(source: str, seed: int) -> Told:
 
 
 # -- one program -------------------------------------------------------------------------------------------------------
-def check(seed: int, backend: str | None = None, stress: bool = False) -> bool:
-    """One random program under a random plan. Raises Difference with the program."""
-    random = Random(seed)
-    source = program(random)
-    plan = Plan.random(random, backend, stress)
-    try:
-        return compare(source, plan)
-    except Difference as error:
-        error.add_note(f"{plan}\n{source}")
-        raise
-
-
-def difference(source: str, plan: Plan) -> str | None:
-    """What tells the runs of a program apart; None where nothing does, and where the text is no program."""
-    try:
-        compare(source, plan)
-    except Difference as error:
-        return str(error)
-    except Exception:  # the module itself fails, or has no f
-        pass
-    return None
+check, difference = checks(program, Plan.random, compare)
 
 
 def shrink(source: str, fails: Callable[[str], bool], seconds: float = 60.0) -> str:
