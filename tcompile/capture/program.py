@@ -67,16 +67,18 @@ class Rebuilder:
         if self._making:
             return self._make(value)
         lines, outputs, made = len(self.lines), len(self.outputs), dict(self._made)
-        try:
-            return self._whole(value)
-        except _HoldsItself:  # once more: containers are made empty, and filled when all are there
-            self._made = made
-            del self.lines[lines:], self.outputs[outputs:]
-            self._empty_first = True
+        for empty_first in (False, True):  # containers that hold themselves are made empty, and filled when all are there
+            self._empty_first = empty_first
             try:
                 return self._whole(value)
+            except (_HoldsItself, CannotCapture) as error:  # nothing half made may stay
+                self._made = made
+                del self.lines[lines:], self.outputs[outputs:]
+                if isinstance(error, CannotCapture):
+                    raise
             finally:
                 self._empty_first = False
+        raise AssertionError("what is made empty first cannot hold itself")
 
     def _whole(self, value: Value) -> str:
         self._making, self._open, self._unfilled = True, set(), []

@@ -366,3 +366,28 @@ def test_a_dict_that_is_asked_for_all_its_keys():
         got, want = dict(start), dict(start)
         np.testing.assert_array_equal(compiled(X, got), f(X, want))
         assert got == want
+
+
+class Holder:
+    def __init__(self, held):
+        self.held = held
+
+
+def _ones():
+    yield 1
+
+
+STATE = None
+
+
+def test_a_local_that_cannot_be_made_again_leaves_nothing_half_made():
+    def f(a):
+        global STATE
+        a.sum()
+        STATE = Holder(_ones())
+        kept = STATE  # noqa: F841  read by nobody: it may be dropped, the global may not
+        return (1).nothing
+
+    with pytest.raises(AttributeError, match="nothing"):
+        tcompile.compile(f, backend="eager")(X)
+    assert list(STATE.held) == [1]
