@@ -67,7 +67,7 @@ class Rebuilder:
         if self._making:
             return self._make(value)
         lines, outputs, made = len(self.lines), len(self.outputs), dict(self._made)
-        for empty_first in (False, True):  # containers that hold themselves are made empty, and filled when all are there
+        for empty_first in (False, True):  # what holds itself is made empty first, and filled when all is there
             self._empty_first = empty_first
             try:
                 return self._whole(value)
