@@ -231,7 +231,8 @@ def _drawn(box: _Box, x: float, y: float) -> Iterator[str]:
     radius = min(box.height, 40.0) / 2 if box.kind in ("input", "output") else 6.0
     size = (0.0, 0.0, box.width, box.height, radius)
     dashes = ' stroke-dasharray="4 2.5"' if box.kind == "output" else ""
-    yield f'<g transform="translate({_n(x)} {_n(y)})"><title>{_text(box.tip)}</title>'
+    name = f' data-node="{_text(box.name)}"' if box.name else ""  # by which a front end knows what was clicked
+    yield f'<g{name} transform="translate({_n(x)} {_n(y)})"><title>{_text(box.tip)}</title>'
     yield _rect(*size, 'class="bg" fill="#ffffff"')
     yield _rect(
         *size, f'class="b" fill="{colour}" fill-opacity=".13" stroke="{colour}" stroke-width="1.2"{dashes}'

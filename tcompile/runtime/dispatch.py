@@ -139,7 +139,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
 
     def _attach(self, entries: tuple[Entry, ...]) -> None:
         """Lets the next calls that fit these entries be answered in machine code."""
-        if config.native_calls and not bus.active():  # who listens hears of calls, which are Python's then
+        if config.native_calls and not bus.listened[0]:  # calls that somebody hears of are Python's
             if set(entries) != set(self._attached):
                 native.attach(self, _TABLES, self.function, entries)
             self._attached = entries

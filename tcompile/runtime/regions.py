@@ -176,7 +176,7 @@ class Gate(native.Base):  # type: ignore[misc]  # which class that is depends on
     def _attach(self, cache: FunctionCache, region: Region) -> None:
         """Lets the machine code enter here, where there are other entries than the last time."""
         entries = tuple(sorted(entry.index for entry in region.entries))
-        if entries != self.attached and cache.built is not None and config.native_calls and not bus.active():
+        if entries != self.attached and cache.built is not None and config.native_calls and not bus.listened[0]:
             self.attached = entries
             native.attach_gate(self, _TABLE, region, region is not cache.first, cache.built.returned)
 

@@ -93,6 +93,7 @@ def test_what_is_said():
     ]
     assert tips(picture)[1] == 'maximum: f32[3]\nmaximum(x, 0.5)\ncell.py:3 in f: y = x < 1 & "q"'
     assert 'aria-label="graph g: 2 ops, 1 input, 2 outputs"' in picture
+    assert re.findall('data-node="([^"]*)"', picture) == ["x", "maximum", "total"]
     legend = html(example())
     assert "pointwise" in legend and "reduction" in legend and "movement" not in re.sub("<svg.*", "", legend)
 
@@ -103,6 +104,7 @@ def test_user_text_is_escaped_and_shortened():
     y = g.input("\x00漢" * 40, V)
     g.outputs = [apply(g, "add", x, y, location=Location("<i>.py", 1, None, None, "&", "</title><script>"))]
     for picture in (svg(g, {"<u>&'\"": ["add"]}), html(g)):
+        assert 'data-node="<' not in picture
         assert not re.search(r"<(script|b>l|i>|u>|/title><script)", picture)
     shown = [t for t in texts(svg(g)) if "long" in t]
     assert shown == ["<b>" + "long" * 7 + "lo…"] and len(shown[0]) == 34
