@@ -19,6 +19,7 @@ from tcompile.backends.llvm.text import SUPPORTED, Module, cells
 from tcompile.backends.llvm.vectors import FLOAT16
 from tcompile.backends.schedule import Kernel, Schedule, Store, schedule
 from tcompile.backends.schedule.plan import Step
+from tcompile.backends.schedule.products import is_small
 from tcompile.graph import Graph, Location, Node, SymInt, TensorType
 from tcompile.graph.ops import OPS
 from tcompile.graph.sizes import hint
@@ -123,6 +124,8 @@ def supports(node: Node) -> bool:
         return False
     if node.op == "gather":
         return _supports_gather(node)
+    if node.op == "matmul":
+        return is_small(node)
     if node.op == "assign":
         return node.tensor.dtype.name in SUPPORTED
     if kind == "reduction":

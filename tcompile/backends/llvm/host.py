@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tcompile.backends.llvm import helpers, native
+from tcompile.backends.llvm.constants import constants, held
 from tcompile.backends.llvm.nest import Function
 from tcompile.backends.llvm.nests import Code
 from tcompile.backends.llvm.text import SUPPORTED
@@ -73,12 +74,20 @@ class Onto:
     base: Node
 
 
+@dataclass(frozen=True, eq=False)
+class Constant:
+    """``key`` is an array that has been made already, which is only read."""
+
+    key: Node
+    array: np.ndarray[Any, Any]
+
+
 @dataclass(frozen=True)
 class Report:
     """The bits that the kernels have returned so far go to ``helpers.floating_point_report``."""
 
 
-RecipeStep: TypeAlias = Allocate | Launch | Number | Onto | Report
+RecipeStep: TypeAlias = Allocate | Launch | Number | Onto | Constant | Report
 
 
 @dataclass(frozen=True)
@@ -148,7 +157,8 @@ class Program:
     def recipe(self) -> Recipe | None:
         """The program that has been built without Python; None where it does more, or has large temporary arrays."""
         graph = self.schedule.graph
-        if any(step.kind != "kernel" or "copy" in step.onto.values() for step in self.schedule.steps):
+        steps = [step for step in self.schedule.steps if step.node not in self._shared]
+        if any(step.kind != "kernel" or "copy" in step.onto.values() for step in steps):
             return None
         if any(isinstance(step, Onto) and step.base in self.for_kernels for step in self.steps):
             return None
@@ -168,6 +178,7 @@ class Program:
     def _write(self, steps: Sequence[Step], first: int) -> None:
         """Some steps, of which ``first`` is the number of the first one, and the report of their flags."""
         calls = [step.node for step in steps if step.kind == "call" and step.node is not None]
+        calls = [node for node in calls if node not in self._constants]
         # Regions report by themselves what NumPy would, by the error state that they find.
         self.guarded = bool(calls) and not any(node.regions for node in calls)
         start = len(self.lines)
@@ -178,7 +189,7 @@ class Program:
                 self._view(step)
             else:
                 self._call(step)
-            dead = [self.arrays[node] for node in self._last_uses.get(position, ())]
+            dead = [self.arrays[node] for node in self._last_uses.get(position, ()) if node not in self._shared]
             dead += [self.for_kernels[node] for node in self._last_uses.get(position, ()) if node in self.for_kernels]
             if dead:
                 self.lines.append(f"del {', '.join(dead)}")
@@ -393,9 +404,30 @@ class Program:
             return str(value)
         return repr(value)
 
+    @cached_property
+    def _constants(self) -> dict[Node, np.ndarray[Any, Any]]:
+        return constants(self.schedule.graph)
+
+    @cached_property
+    def _shared(self) -> set[Node]:
+        """The constants that are one array at every call, since nobody outside ever sees them."""
+        return self._constants.keys() - held(self.schedule.graph, self._constants)
+
+    def _constant_array(self, node: Node, made: np.ndarray[Any, Any]) -> None:
+        name = self._number(made)
+        if node in self._shared:
+            self.arrays[node] = name
+            self.steps.append(Constant(node, made))
+        else:
+            self.arrays[node] = self._name(node)
+            self.lines.append(f"{self.arrays[node]} = copy({name})")
+
     def _call(self, step: Step) -> None:
         node = step.node
         assert node is not None
+        if node in self._constants:
+            self._constant_array(node, self._constants[node])
+            return
         self.arrays[node] = self._name(node)
         operands = []
         for operand in node.operands:

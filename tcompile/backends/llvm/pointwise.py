@@ -82,6 +82,12 @@ def _number_wins(v: Vectors, d: DType, a: str, b: str, sign: str) -> str:
     return v.pick(first, d, a, b)
 
 
+def _finite(v: Vectors, d: DType, a: str) -> str:
+    """The operand, which is left to NumPy where it is infinite or a NaN."""
+    v.report(_magnitude_against_infinity(v, d, a, "ge"), ONLY_NUMPY)
+    return a
+
+
 def _sign(v: Vectors, d: DType, a: str) -> str:
     zero, one = v.constant(d, 0), v.constant(d, 1)
     result = v.pick(v.compare("gt", d, a, zero), d, one, zero)
@@ -202,6 +208,7 @@ _FLOATS: dict[str, Emit] = {
     "reciprocal": lambda v, d, o: v.op("fdiv", d, v.constant(d, 1), o[0]),
     "sqrt": lambda v, d, o: v.sqrt(d, o[0]),
     "fma": lambda v, d, o: v.fma(d, *o),
+    "finite": lambda v, d, o: _finite(v, d, o[0]),
     **{
         f"signalling_{name}": lambda v, d, o, sign=sign: v.signalling("o" + sign, d, o[0], o[1])  # type: ignore[misc]
         for name, sign in _COMPARE.items()

@@ -7,6 +7,7 @@ as much as 10 units.
 
 from __future__ import annotations
 
+from tcompile.backends.schedule.products import terms
 from tcompile.graph import Node
 
 _COSTS: dict[str, float] = {
@@ -34,6 +35,8 @@ def cost_of(node: Node, op: str | None = None) -> float:
     op = op or node.op
     if op in _FREE:
         return 0.0
+    if op == "matmul":
+        return 2.0 * terms(node)
     if op == "pow" and small_power(node.operands[1]) is not None:
         return 3.0
     return _COSTS.get(op, 1.0)

@@ -36,6 +36,7 @@ from tcompile.backends.schedule.maps import (
     through_path,
 )
 from tcompile.backends.schedule.parts import PARTS, Parts, number_dtype
+from tcompile.backends.schedule.products import is_fused, places
 from tcompile.graph import Node, Operand, ScalarType, Size, SymInt, TensorType
 from tcompile.graph.ops import OPS
 from tcompile.graph.ops.writing import part_of
@@ -249,6 +250,8 @@ class Lowering:
             return self.read(item, operand_map(node, item, map), dtype)
         if node.op == "gather":
             return self._gather(node, map)
+        if node.op == "matmul":
+            return self._matmul(node, map)
         weak = operand_dtype(node)
         operands: list[Value | bool | int | float | complex] = []
         for operand in node.operands:
@@ -260,6 +263,20 @@ class Lowering:
             else:
                 operands.append(operand)
         return self.parts.apply(node, node.op, operands, dtype, weak)
+
+    def _matmul(self, node: Node, map: Map) -> Value:
+        """The sum of the products, the first one first, added to zero as BLAS does (which decides zeros' signs).
+
+        BLAS also computes what nobody asked for, so that NumPy warns of more than the result shows; but only where an
+        operand is infinite or a NaN, and then the result is, too.
+        """
+        dtype = node.tensor.dtype
+        total: Value | None = None
+        for pair in places(node, map):
+            factors = [self.read(operand, at, dtype) for operand, at in zip(node.inputs, pair, strict=True)]
+            total = self.parts.product(node, factors, total, dtype, is_fused(node))
+        assert total is not None
+        return total if dtype.kind in "iu" else self.parts.apply(node, "finite", [total], dtype, dtype)
 
     def _gather(self, node: Node, map: Map) -> Value:
         base, axes = node.inputs[0], node.attrs["axes"]

@@ -99,6 +99,15 @@ class Parts:
             return self._op("astype", [over(self._wide(operand), dtype)], HALF, dtype)
         return over(operand, dtype)
 
+    def product(self, node: Node, factors: list[Value], total: Value | None, dtype: DType, fused: bool) -> Value:
+        """``total`` plus the product of two factors; ``fused``: rounded once, where the processor can."""
+        if total is not None and fused and dtype in (SINGLE, DOUBLE) and fused_products():
+            return self.apply(node, "fma", [*factors, total], dtype, dtype)
+        made = self.apply(node, "multiply", list(factors), dtype, dtype)
+        if total is None and dtype.kind in "iu":
+            return made
+        return self.apply(node, "add", [made, 0.0 if total is None else total], dtype, dtype)
+
     # -- making values --------------------------------------------------------------------------------------------
     def _op(self, name: str, operands: list[Scalar], result: DType, operand: DType) -> Value:
         axes = frozenset().union(*(x.axes for x in operands if isinstance(x, Value)))
@@ -304,6 +313,7 @@ COMPLEX: dict[str, Callable[..., Complex | Value]] = {
     "negative": lambda o, a: (o("negative", a[0]), o("negative", a[1])),
     "positive": lambda o, a: a,
     "conj": lambda o, a: (a[0], o("negative", a[1])),
+    "finite": lambda o, a: (o("finite", a[0]), o("finite", a[1])),
     "abs": lambda o, a: o("hypot", a[0], a[1]),
     "equal": lambda o, a, b: o("logical_and", o("equal", a[0], b[0]), o("equal", a[1], b[1])),
     "not_equal": lambda o, a, b: o("logical_or", o("not_equal", a[0], b[0]), o("not_equal", a[1], b[1])),

@@ -30,6 +30,7 @@ from tcompile.backends.schedule.lower import (
 from tcompile.backends.schedule.maps import ANYWHERE, Map, identity, map_key, through, through_path
 from tcompile.backends.schedule.placement import Separate, place
 from tcompile.backends.schedule.plan import Schedule, Step, in_order, leads_to
+from tcompile.backends.schedule.products import places
 from tcompile.graph import Graph, Node
 from tcompile.graph.ops import OPS, k_order
 from tcompile.graph.ops.movement import expand_key, slice_bounds
@@ -95,7 +96,7 @@ class _Planner:
         kind = OPS[node.op].kind
         if node.op == "assign" and supports(node):
             return _kind_of_assignment(node)
-        if node.op == "gather" and supports(node):
+        if node.op in ("gather", "matmul") and supports(node):
             return "map"
         if kind in ("opaque", "control"):
             return "opaque"
@@ -258,6 +259,8 @@ class _Planner:
             return [(node.inputs[0], inner)]
         if self.kind[node] == "reduce":
             return [(node.inputs[0], map)]
+        if node.op == "matmul":
+            return [pair for maps in places(node, map) for pair in zip(node.inputs, maps, strict=True)]
         found = [(operand, operand_map(node, operand, map)) for operand in computed_from(node)]
         return [(node.inputs[0], ANYWHERE), *found] if node.op == "gather" else found
 

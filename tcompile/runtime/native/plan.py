@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tcompile.backends.llvm import helpers
-from tcompile.backends.llvm.host import Allocate, Launch, Number, Onto, Recipe, Report
+from tcompile.backends.llvm.host import Allocate, Constant, Launch, Number, Onto, Recipe, Report
 from tcompile.bytecode import KEEP, UNBOUND
 from tcompile.capture.guards import LoadStep
 from tcompile.capture.program import Captured, Rest
@@ -184,6 +184,8 @@ class _Writer(Guards):
                         arrays[step.key] = self.allocate(step)
                     case Onto():
                         arrays[step.key] = arrays[step.base]
+                    case Constant():
+                        arrays[step.key] = self.literal_array(step)
                     case Launch():
                         self.launch(step, arrays)
                     case Report():
@@ -223,6 +225,13 @@ class _Writer(Guards):
         order = None if step.order == axes else step.order
         dtype = self.address(step.dtype), step.dtype.itemsize
         self.emit("allocate", self.at(made), *dtype, flags, self.address(order), *self.gathered(registers))
+        self.of(made).type = np.ndarray
+        return made
+
+    def literal_array(self, step: Constant) -> int:
+        """An array that is there already."""
+        made = self.new()
+        self.emit("constant", self.at(made), self.address(step.array))
         self.of(made).type = np.ndarray
         return made
 

@@ -1,0 +1,87 @@
+"""Arrays that are the same at every call: made once, when the graph is compiled.
+
+Enters: a graph. Leaves: for each node that makes an array of literals (``np.array([1.0, 2.0])``, ``np.eye(3)``) that
+array, and which of these arrays some other code may come to hold. Plain Python makes a new array at every call, so
+nobody may ever see ours twice: what is returned, viewed by a result, or given to code that might keep it or write to it
+is a copy; only kernels and functions that are known to make a result of their own read the one array.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from tcompile.backends.llvm import helpers
+from tcompile.graph import Graph, Node, SymInt, TensorType
+from tcompile.graph.ops import OPS
+
+_MOST_BYTES = 1 << 16  # of one such array, which lives as long as the compiled code
+_OPS = ("eye", "linspace", "arange")
+_TARGETS = ("numpy.array",)
+# Calls whose results share no memory with their operands.
+_NEW = frozenset(
+    ("numpy.dot", "numpy.inner", "numpy.tensordot", "numpy.kron", "numpy.interp", "numpy.searchsorted",
+     *(f"numpy.linalg.{name}" for name in (
+        "inv", "solve", "det", "slogdet", "cholesky", "pinv", "eig", "eigh", "eigvals", "eigvalsh", "svd", "qr",
+     )))
+)  # fmt: skip
+
+
+def constants(graph: Graph) -> dict[Node, np.ndarray[Any, Any]]:
+    """The arrays, read-only, by the nodes that make them."""
+    found = {}
+    for node in graph.nodes:
+        if node.op in _OPS or (node.op == "call" and node.attrs["target"] in _TARGETS):
+            array = _made(node)
+            if array is not None:
+                found[node] = array
+    return found
+
+
+def held(graph: Graph, nodes: dict[Node, np.ndarray[Any, Any]]) -> set[Node]:
+    """Those of ``nodes`` that may be seen outside the graph, or written to."""
+    shows: dict[Node, Node] = {node: node for node in nodes}
+    found = set()
+    for node in graph.nodes:
+        shown = {shows[operand] for operand in node.inputs if operand in shows}
+        if OPS[node.op].kind == "movement" and shown:
+            (shows[node],) = shown
+        elif node.regions or node.op == "python_call" or (node.op == "call" and node.attrs["target"] not in _NEW):
+            found |= shown
+    return found | {shows[output] for output in graph.outputs if output in shows}
+
+
+def _made(node: Node) -> np.ndarray[Any, Any] | None:
+    """The array of a node; None where it depends on anything, is large, or cannot be made without a warning."""
+    if node.inputs or _varies((node.type, node.operands, node.attrs)):
+        return None
+    type = node.tensor
+    shape = [n for n in type.shape if isinstance(n, int)]
+    if np.prod(shape, dtype=object) * type.dtype.itemsize > _MOST_BYTES:
+        return None
+    try:
+        with np.errstate(all="raise"), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            value = OPS[node.op].numpy(*node.operands, **node.attrs)
+            helpers.checked(value, type, tuple(shape), type.c_contiguous)
+            made = np.array(value, order="K")
+    except Exception:
+        return None
+    made.flags.writeable = False
+    return made
+
+
+def _varies(value: Any) -> bool:
+    """Whether a symbol occurs in a type, a number or a template of arguments."""
+    if isinstance(value, TensorType):
+        return _varies(value.shape)
+    if isinstance(value, dict):
+        return any(map(_varies, value.values()))
+    if isinstance(value, tuple | list):
+        return any(map(_varies, value))
+    return isinstance(value, SymInt)
+
+
+__all__ = ["constants", "held"]
