@@ -67,6 +67,7 @@ BENCH := $(VENV)/bench.stamp $(if $(filter 1,$(BENCH_TORCH)),$(VENV)/bench-torch
 
 bench: $(BENCH) bench-programs bench-small  ## measure tcompile beside its peers, write benchmarks/results (BENCH_TORCH=1: torch.compile too)
 	$(BIN)/python -m benchmarks.run
+	$(BIN)/python -m benchmarks.performance
 
 bench-programs: $(VENV)/bench.stamp  ## whole programs, tcompile beside NumPy alone (two minutes)
 	$(BIN)/python -m benchmarks.against_numpy programs
@@ -74,7 +75,7 @@ bench-programs: $(VENV)/bench.stamp  ## whole programs, tcompile beside NumPy al
 bench-small: $(VENV)/bench.stamp  ## small functions at 1 to 10^7 elements: is any slower compiled? (three minutes)
 	$(BIN)/python -m benchmarks.against_numpy small
 
-bench-quick: $(BENCH)  ## the same on smaller arrays in a minute, rough figures in build/bench
+bench-quick: $(BENCH)  ## the same on smaller arrays in two minutes, rough figures in build/bench
 	$(BIN)/python -m benchmarks.run --quick --out build/bench
 
 $(VENV)/bench-torch.stamp: $(VENV)/bench.stamp

@@ -1,10 +1,12 @@
 """Timing: everybody in one process, in turn, on the same data, after the results were checked.
 
-Enters: kernels, peers, a size. Leaves: a ``Report``: plain data that becomes JSON. Exists to make comparisons fair:
+Enters: kernels, peers, shapes and dtypes. Leaves: a ``Report``: plain data that becomes JSON. Exists to make
+comparisons fair:
 
 - A round runs every contestant once, in an order that shifts from round to round, so that a machine that slows down
   slows down everybody.
-- A turn is one call that is not timed (it wakes the library's threads and settles its memory) and some that are.
+- A turn is one call that is not timed (it wakes the library's threads and settles its memory) and some that are. A
+  short call is repeated until a millisecond is over.
 - A timed call ends when the result is there and has been released again.
 - A contestant whose result differs from NumPy's by more than the kernel's tolerance is not timed at all.
 - In every round the same bytes are copied by two threads: what the memory allows.
@@ -20,28 +22,36 @@ import queue
 import statistics
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any
 
 import numpy as np
 
-from benchmarks import startup
+from benchmarks import calls, memory, startup
 from benchmarks.kernels import KERNELS, Kernel
 from benchmarks.peers import Contestant, NotApplicable, Peer
 
 COPY = "copy"
+SHORT = 1e-3  # a timed call that takes less is repeated
+SEVERAL_THREADS = 1 << 20  # bytes from which a second thread helps to copy
 Tell = Callable[[str], None]
 
 
 @dataclass(slots=True)
 class Plan:
-    """How much to measure. ``size`` gives arrays of size x size; ``rounds`` turns of ``calls`` timed calls each."""
+    """How much to measure: each kernel at each of ``shapes`` and ``dtypes``.
 
-    size: int = 4096
+    ``rounds`` turns of ``calls`` timed calls each; fewer rounds, but three, where they would take more than
+    ``seconds``.
+    """
+
+    shapes: tuple[tuple[int, int], ...] = ((4096, 4096), (64, 64), (1000, 3))
+    dtypes: tuple[str, ...] = ("float32", "float64")
     rounds: int = 15
     calls: int = 3
+    seconds: float = 4.0
     overhead_rounds: int = 25
     import_runs: int = 9
     threads: int = 2
@@ -70,12 +80,16 @@ class Row:
 
 @dataclass(slots=True)
 class Table:
-    """One kernel: its rows, the copy's among them."""
+    """One kernel at one shape and dtype: its rows, the copy's among them. ``bytes`` are those of inputs and result."""
 
     kernel: str
     title: str
     source: str
     tolerance: str
+    shape: tuple[int, int]
+    dtype: str
+    bytes: int
+    rounds: int
     rows: list[Row]
 
 
@@ -98,6 +112,8 @@ class Report:
     plan: Plan
     tables: list[Table] = field(default_factory=list)
     overheads: list[Overhead] = field(default_factory=list)
+    calls: list[dict[str, Any]] = field(default_factory=list)
+    memory: list[dict[str, Any]] = field(default_factory=list)
     startup: dict[str, dict[str, float]] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
     about: dict[str, Any] = field(default_factory=dict)
@@ -116,13 +132,16 @@ def measure(
     report = Report(plan)
     if startup_backend is not None:
         tell("imports and first calls, in fresh processes")
+        largest = max(plan.shapes)
         try:
             report.startup = startup.measure(plan.import_runs, startup_backend)
+            tell("peak memory, in fresh processes")
+            report.memory = memory.measure([kernel.name for kernel in kernels], largest, startup_backend)
         except RuntimeError as error:
-            report.skipped.append(f"start-up was not measured: {error}")
+            report.skipped.append(f"fresh processes were not measured: {error}")
             tell(report.skipped[-1])
     starters: list[Contestant] = []
-    small = np.linspace(-1, 1, 8, dtype="float32").reshape(2, 4)
+    small = (np.linspace(-1, 1, 8, dtype="float32").reshape(2, 4),)
     for peer in peers:
         try:
             peer.load(plan.threads)
@@ -140,23 +159,29 @@ def measure(
     report.about["versions"] = {k: v for peer in loaded for k, v in peer.versions().items()}
     tell("call overhead")
     report.overheads = overheads(starters, plan)
-    x = np.random.default_rng(0).standard_normal((plan.size, plan.size), dtype=np.float32)
-    for kernel in kernels:
-        tell(f"{kernel.title}: compile and check")
-        report.tables.append(table(kernel, loaded, x, plan, tell))
+    report.calls = calls.measure(loaded, plan.overhead_rounds)
+    for shape in plan.shapes:
+        for dtype in plan.dtypes:
+            for kernel in kernels:
+                tell(f"{kernel.title}, {shape[0]} x {shape[1]} {dtype}")
+                report.tables.append(table(kernel, loaded, shape, dtype, plan, tell))
     return report
 
 
-def table(kernel: Kernel, peers: Sequence[Peer], x: np.ndarray, plan: Plan, tell: Tell) -> Table:
+def table(
+    kernel: Kernel, peers: Sequence[Peer], shape: tuple[int, int], dtype: str, plan: Plan, tell: Tell
+) -> Table:
     """Compiles, checks and times one kernel."""
-    expected = kernel.numpy(x)
+    inputs = kernel.inputs(shape, dtype)
+    expected = kernel.numpy(*inputs)
+    moved = sum(x.nbytes for x in inputs) + expected.nbytes
     rows: list[Row] = []
     runners: dict[str, Callable[[], Any]] = {}
     for peer in peers:
         row = Row(peer.name, peer.title, "ok")
         rows.append(row)
         try:
-            contestant = peer.build(kernel, x)
+            contestant = peer.build(kernel, inputs)
             row.compile_ms, row.phases, row.detail = contestant.compile_ms, contestant.phases, contestant.note
             check(row, kernel, contestant(), expected)
         except NotApplicable as reason:
@@ -168,15 +193,35 @@ def table(kernel: Kernel, peers: Sequence[Peer], x: np.ndarray, plan: Plan, tell
         if row.status != "ok" or row.detail:
             tell(f"    {peer.title}: {row.status}{': ' if row.detail else ''}{row.detail}")
     rows.append(Row(COPY, f"copy, {plan.threads} threads", "ok"))
-    with Copier(x, plan.threads) as copier:
+    with Copier(np.ones(moved // 2, "uint8"), plan.threads) as copier:
         runners[COPY] = copier
-        tell(f"{kernel.title}: {plan.rounds} rounds of {', '.join(runners)}")
-        times = rounds(runners, plan.rounds, plan.calls)
+        repeats, count = estimate(runners, plan)
+        times = rounds(runners, count, plan.calls, repeats)
     for row in rows:
         if row.peer in times:
             summarise(row, times[row.peer])
     compare(rows)
-    return Table(kernel.name, kernel.title, _source(kernel), _tolerance(kernel), rows)
+    return Table(
+        kernel.name, kernel.title, _source(kernel), _tolerance(kernel, dtype), shape, dtype, moved, count, rows
+    )  # fmt: skip
+
+
+def estimate(runners: dict[str, Callable[[], Any]], plan: Plan) -> tuple[dict[str, int], int]:
+    """How often a timed call of each is repeated, to take a millisecond; and how many rounds there is time for."""
+    repeats: dict[str, int] = {}
+    turn = 0.0
+    for name, run in runners.items():
+        run()
+        seconds = max(1e-7, min(_seconds(run) for _ in range(2)))
+        repeats[name] = max(1, round(SHORT / seconds))
+        turn += seconds * (1 + plan.calls * repeats[name])
+    return repeats, max(min(3, plan.rounds), min(plan.rounds, round(plan.seconds / turn)))
+
+
+def _seconds(run: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
 
 
 def check(row: Row, kernel: Kernel, raw: Any, expected: Any) -> None:
@@ -191,7 +236,8 @@ def check(row: Row, kernel: Kernel, raw: Any, expected: Any) -> None:
         row.detail = f"{type(raw).__name__} {result.dtype}{list(result.shape)} instead of NumPy's"
         return
     distance = np.abs(result - wanted)
-    limit = kernel.atol + kernel.rtol * np.abs(wanted)
+    rtol, atol = kernel.limits(expected.dtype)
+    limit = atol + rtol * np.abs(wanted)
     with np.errstate(divide="ignore", invalid="ignore"):
         share = float(np.where(distance == 0, 0, distance / limit).max())
     largest = float(distance.max())
@@ -209,11 +255,13 @@ def _finite(value: float) -> float | None:
 class Copier:
     """Copies the bytes of ``x`` into an existing array, in equal parts on ``threads`` threads, with ``np.copyto``.
 
-    The calling thread copies one part itself. A context manager: the threads end with its block.
+    The calling thread copies one part itself, and all where they are few. A context manager: the threads end with its
+    block.
     """
 
     def __init__(self, x: np.ndarray, threads: int) -> None:
         target = np.zeros_like(x)
+        threads = threads if x.nbytes >= SEVERAL_THREADS else 1
         self._parts = list(zip(np.array_split(target, threads), np.array_split(x, threads), strict=True))
         self._orders: list[queue.SimpleQueue[bool]] = [queue.SimpleQueue() for _ in self._parts[1:]]
         self._done: queue.SimpleQueue[bool] = queue.SimpleQueue()
@@ -240,8 +288,10 @@ class Copier:
             self._done.get()
 
 
-def rounds(runners: dict[str, Callable[[], Any]], count: int, calls: int) -> dict[str, list[list[float]]]:
-    """For each runner, for each round, the seconds of its timed calls."""
+def rounds(
+    runners: dict[str, Callable[[], Any]], count: int, calls: int, repeats: Mapping[str, int] | None = None
+) -> dict[str, list[list[float]]]:
+    """For each runner, for each round, the seconds of its timed calls, each the mean of so many ``repeats``."""
     times: dict[str, list[list[float]]] = {name: [] for name in runners}
     names = list(runners)
     clock = time.perf_counter
@@ -250,12 +300,14 @@ def rounds(runners: dict[str, Callable[[], Any]], count: int, calls: int) -> dic
             shift = number % len(names)
             for name in names[shift:] + names[:shift]:
                 run = runners[name]
+                times_each = (repeats or {}).get(name, 1)
                 run()
                 turn = []
                 for _ in range(calls):
                     start = clock()
-                    run()  # its result is released before the clock is read again
-                    turn.append(clock() - start)
+                    for _ in repeat(None, times_each):
+                        run()  # its result is released before the clock is read again
+                    turn.append((clock() - start) / times_each)
                 times[name].append(turn)
     return times
 
@@ -264,7 +316,7 @@ def overheads(contestants: Sequence[Contestant], plan: Plan) -> list[Overhead]:
     """One call on 8 elements: in turn, in batches of about a millisecond, after a batch that is not timed."""
 
     def batch(contestant: Contestant, calls: int) -> float:
-        function, argument, wait = contestant.function, contestant.argument, contestant.wait
+        function, (argument,), wait = contestant.function, contestant.arguments, contestant.wait
         start = time.perf_counter()
         if wait is None:
             for _ in repeat(None, calls):
@@ -328,10 +380,11 @@ def _quartiles(values: list[float]) -> tuple[float, float, float]:
     return middle, lower, upper
 
 
-def _tolerance(kernel: Kernel) -> str:
-    if not kernel.rtol and not kernel.atol:
+def _tolerance(kernel: Kernel, dtype: str) -> str:
+    rtol, atol = kernel.limits(dtype)
+    if not rtol and not atol:
         return f"exact ({kernel.tolerance})"
-    return f"{kernel.atol:g} + {kernel.rtol:g} x |value| ({kernel.tolerance})"
+    return f"{atol:.2g} + {rtol:.2g} x |value| ({kernel.tolerance})"
 
 
 def _source(kernel: Kernel) -> str:

@@ -1,7 +1,7 @@
 """How each library is driven: loaded, given the data, compiled, waited for.
 
-Enters: a kernel and its input as a NumPy array. Leaves: a ``Contestant``: a compiled function, the same data as that
-library's kind of array, and how long the way from the plain function to machine code took. Exists so that the
+Enters: a kernel and its inputs as NumPy arrays. Leaves: a ``Contestant``: a compiled function, the same data as that
+library's kind of arrays, and how long the way from the plain function to machine code took. Exists so that the
 harness treats all of them alike. A library is imported only when it is measured.
 """
 
@@ -21,7 +21,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import forms
 from benchmarks.kernels import Kernel
+
+Inputs = tuple[np.ndarray, ...]
 
 
 class NotApplicable(Exception):
@@ -30,18 +33,18 @@ class NotApplicable(Exception):
 
 @dataclass(slots=True)
 class Contestant:
-    """One library's compiled form of one kernel, with its input bound."""
+    """One library's compiled form of one kernel, with its inputs bound."""
 
     peer: Peer
-    function: Callable[[Any], Any]
-    argument: Any
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
     wait: Callable[[Any], Any] | None = None  # for libraries that return before the work is done
     compile_ms: float | None = None  # None: nothing is compiled
     phases: dict[str, float] = field(default_factory=dict)  # ms
     note: str = ""
 
     def __call__(self) -> Any:
-        result = self.function(self.argument)
+        result = self.function(*self.arguments)
         return result if self.wait is None else self.wait(result)
 
 
@@ -58,8 +61,8 @@ class Peer:
     def versions(self) -> dict[str, str]:
         return {}
 
-    def build(self, kernel: Kernel, x: np.ndarray) -> Contestant:
-        """Compiles ``kernel`` for ``x``, cold. Raises NotApplicable, or whatever the library raises."""
+    def build(self, kernel: Kernel, inputs: Inputs) -> Contestant:
+        """Compiles ``kernel`` for ``inputs``, cold. Raises NotApplicable, or whatever the library raises."""
         raise NotImplementedError
 
 
@@ -73,8 +76,8 @@ class NumPy(Peer):
     def versions(self) -> dict[str, str]:
         return {"numpy": np.__version__}
 
-    def build(self, kernel: Kernel, x: np.ndarray) -> Contestant:
-        return Contestant(self, kernel.numpy, x)
+    def build(self, kernel: Kernel, inputs: Inputs) -> Contestant:
+        return Contestant(self, kernel.numpy, inputs)
 
 
 class TCompile(Peer):
@@ -94,7 +97,7 @@ class TCompile(Peer):
     def versions(self) -> dict[str, str]:
         return {"tcompile": self.library.__version__, "llvmlite": importlib.import_module("llvmlite").__version__}
 
-    def build(self, kernel: Kernel, x: np.ndarray) -> Contestant:
+    def build(self, kernel: Kernel, inputs: Inputs) -> Contestant:
         compiled = self.library.compile(fresh(kernel.numpy), backend=self.backend)
         phases: dict[str, float] = {}
 
@@ -103,7 +106,7 @@ class TCompile(Peer):
                 phases.update(event.phases)
 
         with self.bus.listening(listen):
-            compiled(x)
+            compiled(*inputs)
         entry = compiled.entries[0]
         note = ""
         if entry.graph is None:
@@ -111,7 +114,7 @@ class TCompile(Peer):
             note = f"ran in plain Python: {broke}"
         elif entry.replays:
             note = "replayed in plain Python"
-        return Contestant(self, compiled, x, compile_ms=entry.compile_ms, phases=phases, note=note)
+        return Contestant(self, compiled, inputs, compile_ms=entry.compile_ms, phases=phases, note=note)
 
 
 class Torch(Peer):
@@ -130,12 +133,30 @@ class Torch(Peer):
     def versions(self) -> dict[str, str]:
         return {"torch": self.library.__version__}
 
-    def build(self, kernel: Kernel, x: np.ndarray) -> Contestant:
-        compiled = self.library.compile(fresh(kernel.torch(self.library)))
-        tensor = self.library.from_numpy(x)
-        first = _seconds(lambda: compiled(tensor))
-        later = min(_seconds(lambda: compiled(tensor)) for _ in range(3))
-        return Contestant(self, compiled, tensor, compile_ms=(first - later) * 1e3)
+    def build(self, kernel: Kernel, inputs: Inputs) -> Contestant:
+        tensors = tuple(map(self.library.from_numpy, inputs))
+        return self._contestant(forms.TORCH[kernel.name](self.library), tensors)
+
+    def _contestant(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Contestant:
+        compiled = self.library.compile(fresh(function))
+        first = _seconds(lambda: compiled(*arguments))
+        later = min(_seconds(lambda: compiled(*arguments)) for _ in range(3))
+        return Contestant(self, compiled, arguments, compile_ms=(first - later) * 1e3)
+
+
+class TorchOnNumPy(Torch):
+    name, title = "torch_numpy", "torch.compile on NumPy"
+    how = "torch.compile of the NumPy function, on the NumPy arrays; first call less a later one"
+
+    def load(self, threads: int) -> None:
+        self.library = importlib.import_module("torch")
+        if not os.environ.get("TORCHINDUCTOR_CACHE_DIR"):
+            super().load(threads)
+
+    def build(self, kernel: Kernel, inputs: Inputs) -> Contestant:
+        if sum(x.size for x in inputs) < 10_000:
+            raise NotApplicable("measured on large arrays only: its compiles take long, and a call tens of µs")
+        return self._contestant(kernel.numpy, inputs)
 
 
 class Jax(Peer):
@@ -145,16 +166,17 @@ class Jax(Peer):
     def load(self, threads: int) -> None:
         os.environ.setdefault("JAX_PLATFORMS", "cpu")
         self.library = importlib.import_module("jax")
+        self.library.config.update("jax_enable_x64", True)  # without it, float64 is float32
 
     def versions(self) -> dict[str, str]:
         return {name: importlib.import_module(name).__version__ for name in ("jax", "jaxlib")}
 
-    def build(self, kernel: Kernel, x: np.ndarray) -> Contestant:
-        array = self.library.device_put(x)
-        function = fresh(kernel.jax(self.library))
-        seconds = _seconds(lambda: self.library.jit(function).lower(array).compile())
+    def build(self, kernel: Kernel, inputs: Inputs) -> Contestant:
+        arrays = tuple(map(self.library.device_put, inputs))
+        function = fresh(forms.JAX[kernel.name](self.library))
+        seconds = _seconds(lambda: self.library.jit(function).lower(*arrays).compile())
         jitted = self.library.jit(function)
-        return Contestant(self, jitted, array, lambda result: result.block_until_ready(), seconds * 1e3)
+        return Contestant(self, jitted, arrays, lambda result: result.block_until_ready(), seconds * 1e3)
 
 
 class Numba(Peer):
@@ -168,12 +190,12 @@ class Numba(Peer):
     def versions(self) -> dict[str, str]:
         return {"numba": self.library.__version__}
 
-    def build(self, kernel: Kernel, x: np.ndarray) -> Contestant:
+    def build(self, kernel: Kernel, inputs: Inputs) -> Contestant:
         flags = {"reassoc", "contract", "nsz"}
-        loops = kernel.numba(self.library)
+        loops = forms.NUMBA[kernel.name](self.library, inputs[0].dtype)
         compiled = self.library.njit(parallel=True, fastmath=flags, error_model="numpy")(loops)
-        seconds = _seconds(lambda: compiled.compile((self.library.typeof(x),)))
-        return Contestant(self, compiled, x, compile_ms=seconds * 1e3)
+        seconds = _seconds(lambda: compiled.compile(tuple(map(self.library.typeof, inputs))))
+        return Contestant(self, compiled, inputs, compile_ms=seconds * 1e3)
 
 
 class NumExpr(Peer):
@@ -187,17 +209,18 @@ class NumExpr(Peer):
     def versions(self) -> dict[str, str]:
         return {"numexpr": self.library.__version__}
 
-    def build(self, kernel: Kernel, x: np.ndarray) -> Contestant:
-        if kernel.numexpr is None:
+    def build(self, kernel: Kernel, inputs: Inputs) -> Contestant:
+        if kernel.name not in forms.NUMEXPR:
             raise NotApplicable("reductions inside an expression")
-        function = kernel.numexpr(self.library)
-        small = x[:2, :4].copy()  # its code does not depend on the shape, and compiles in less than a large call takes
-        first = _seconds(lambda: function(small))
-        later = min(_seconds(lambda: function(small)) for _ in range(3))
-        return Contestant(self, function, x, compile_ms=(first - later) * 1e3)
+        function = forms.NUMEXPR[kernel.name](self.library, inputs[0].dtype)
+        # Its code does not depend on the shape, and compiles in less than a large call takes.
+        small = kernel.inputs((4, 4), inputs[0].dtype)
+        first = _seconds(lambda: function(*small))
+        later = min(_seconds(lambda: function(*small)) for _ in range(3))
+        return Contestant(self, function, inputs, compile_ms=(first - later) * 1e3)
 
 
-PEERS: dict[str, type[Peer]] = {p.name: p for p in (NumPy, TCompile, Torch, Jax, Numba, NumExpr)}
+PEERS: dict[str, type[Peer]] = {p.name: p for p in (NumPy, TCompile, Torch, TorchOnNumPy, Jax, Numba, NumExpr)}
 
 
 def fresh(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -17,8 +17,8 @@ from typing import Any
 Data = dict[str, Any]  # Report.as_dict()
 
 COLOURS = {
-    "tcompile": "#c8102e", "numpy": "#8a94a6", "torch": "#e39b3f", "jax": "#5fae9b", "numba": "#5b86c0",
-    "numexpr": "#a98bc4", "copy": "#3d4450",
+    "tcompile": "#c8102e", "numpy": "#8a94a6", "torch": "#e39b3f", "torch_numpy": "#c98a3a", "jax": "#5fae9b",
+    "numba": "#5b86c0", "numexpr": "#a98bc4", "copy": "#3d4450",
 }  # fmt: skip
 HEADINGS = ("", "median ms", "quartiles", "x NumPy", "/ best peer", "/ copy", "compile ms", "max diff")
 
@@ -43,10 +43,11 @@ def cells(table: Data) -> list[list[str]]:
         if row["median"] is None:
             rows.append([row["title"], row["status"], row["detail"]])
             continue
-        spread = f"{figure(row['lower'])} - {figure(row['upper'])}"
+        unit = 1e3 if _short(table) else 1.0
+        spread = f"{figure(row['lower'] * unit)} - {figure(row['upper'] * unit)}"
         ratios = [figure(row[name]) for name in ("speedup", "to_best_peer", "to_copy")]
         rows.append(
-            [row["title"] + (" *" if row["detail"] else ""), figure(row["median"]), spread, *ratios,
+            [row["title"] + (" *" if row["detail"] else ""), figure(row["median"] * unit), spread, *ratios,
              figure(row["compile_ms"]), figure(row["difference"], 2)]
         )  # fmt: skip
     return rows
@@ -56,12 +57,14 @@ def terminal(data: Data) -> str:
     """The whole report for a terminal."""
     lines: list[str] = []
     for table in data["tables"]:
+        unit = "µs" if _short(table) else "ms"
+        lines += ["", f"{table['title']}   ({_case(table)}, {table['rounds']} rounds, {unit})"]
         rows = cells(table)
-        lines += ["", f"{table['title']}   ({_what(data)})"]
-        full = [HEADINGS, *(row for row in rows if len(row) == len(HEADINGS))]
+        headings = [f"median {unit}" if text == "median ms" else text for text in HEADINGS]
+        full = [headings, *(row for row in rows if len(row) == len(HEADINGS))]
         widths = [max(len(row[column]) for row in full) for column in range(len(HEADINGS))]
-        widths[0] = max(len(row[0]) for row in [HEADINGS, *rows])
-        for row in [list(HEADINGS), *rows]:
+        widths[0] = max(len(row[0]) for row in [headings, *rows])
+        for row in [headings, *rows]:
             if len(row) == 3:
                 lines.append(f"  {row[0]:{widths[0]}}  {row[1]}: {row[2]}")
             else:
@@ -69,39 +72,69 @@ def terminal(data: Data) -> str:
                 lines.append("  " + "  ".join([f"{row[0]:{widths[0]}}", *right]).rstrip())
         lines += [f"  * {note}" for note in _notes(table)]
         lines += [f"  {line}" for line in _phases(table)]
+    lines += ["", *(line for case, tables in cases(data).items() for line in means(case, tables))]
     lines += ["", "one call on 8 elements, µs: " + _overhead_text(data)]
+    lines += [f"  {line}" for line in _calls_text(data)]
     lines += ["first compile in the process, ms: " + _first_text(data)]
     if data["startup"]:
         lines += ["in fresh processes, median ms: " + _startup_text(data)]
+    if data["memory"]:
+        lines += ["peak memory of a call, MB, NumPy / tcompile: " + _memory_text(data)]
     lines += data["skipped"]
     return "\n".join(lines)
 
 
-def markdown(data: Data, picture: str | None) -> str:
+def markdown(data: Data, pictures: Sequence[str] = ()) -> str:
     """The whole report as a Markdown page."""
-    titles = _titles(data)
     about, plan = data["about"], data["plan"]
     lines = [
-        f"# tcompile beside its peers, {_what(data)}",
+        "# tcompile beside its peers",
         "",
-        f"{about['date']} · {about['machine']['processor']}, {plan['threads']} threads of "
-        f"{about['machine']['processors']} · Python {about['machine']['python']} · "
-        + " · ".join(f"{name} {version}" for name, version in about["versions"].items()),
+        heading(data),
         "",
         f"`{about['command']}`",
         "",
-        f"Medians of {plan['rounds']} rounds of {plan['calls']} calls, everybody in one process, in turn, on the same "
-        "data; results checked against NumPy before timing. benchmarks/README.md says what the columns mean.",
+        f"Medians of at most {plan['rounds']} rounds of {plan['calls']} calls, everybody in one process, in turn, on "
+        "the same data; results checked against NumPy before timing. benchmarks/README.md says what the columns mean.",
         "",
     ]
     if about.get("noise"):
         lines += [f"**{about['noise']}**", ""]
-    if picture:
-        lines += [f"![the same as bars]({picture})", ""]
-    lines += ["## Milliseconds", "", *summary(data, titles)]
+    lines += [line for picture in pictures for line in (f"![the same as bars]({picture})", "")]
+    lines += body(data)
+    lines += ["", "## What is computed"]
+    seen = set()
+    for table in data["tables"]:
+        if table["kernel"] not in seen:
+            seen.add(table["kernel"])
+            lines += ["", f"### `{table['title']}`", "", "```python", table["source"].rstrip(), "```", "",
+                      f"Tolerance, {table['dtype']}: {table['tolerance']}."]  # fmt: skip
+    notes = [f"{table['title']}, {_case(table)}: {note}" for table in data["tables"] for note in _remarks(table)]
+    if notes or data["skipped"]:
+        lines += ["", "## Not measured, and remarks", "", *(f"- {line}" for line in [*data["skipped"], *notes])]
+    return "\n".join(lines) + "\n"
+
+
+def heading(data: Data) -> str:
+    """When, where and with what, in one line."""
+    about = data["about"]
+    return (
+        f"{about['date']} · {about['machine']['processor']}, {data['plan']['threads']} threads of "
+        f"{about['machine']['processors']} · Python {about['machine']['python']} · "
+        + " · ".join(f"{name} {version}" for name, version in about["versions"].items())
+    )
+
+
+def body(data: Data) -> list[str]:
+    """The tables of a page: a section for each shape and dtype, then compiling, calls, start and memory."""
+    lines: list[str] = []
+    for case, tables in cases(data).items():
+        unit = "µs" if _short(tables[0]) else "ms"
+        lines += ["", f"## {case}, {unit}", "", *summary(tables), "", *means(case, tables)]
+    titles = _titles(data["tables"])
     lines += ["", "## Compile, call, start", "", "| | " + " | ".join(titles.values()) + " |",
               "|---|" + "---:|" * len(titles)]  # fmt: skip
-    for table in data["tables"]:
+    for table in next(iter(cases(data).values())):
         by_peer = {row["peer"]: row for row in table["rows"]}
         shown = [figure(by_peer[name]["compile_ms"]) if name in by_peer else "" for name in titles]
         lines.append(f"| compile `{table['title']}`, ms | " + " | ".join(shown) + " |")
@@ -110,39 +143,70 @@ def markdown(data: Data, picture: str | None) -> str:
     lines.append("| first compile in the process, ms | " + " | ".join(first) + " |")
     calls = [figure(over[n]["median"]) if n in over else "" for n in titles]
     lines.append("| call on 8 elements, µs | " + " | ".join(calls) + " |")
+    if data["calls"]:
+        lines += ["", "| a call on 8 elements, µs | NumPy | tcompile |", "|---|---:|---:|"]
+        lines += [
+            f"| `{row['title']}` | {figure(row['numpy_us'])} | {figure(row['tcompile_us'])} |" for row in data["calls"]
+        ]
     if data["startup"]:
         lines += ["", f"In fresh processes, median ms: {_startup_text(data)}."]
-    for table in data["tables"]:
-        lines += ["", f"## `{table['title']}`", "", "```python", table["source"].rstrip(), "```", "",
-                  f"Tolerance: {table['tolerance']}.", "", "| " + " | ".join(HEADINGS) + " |",
-                  "|---|" + "---:|" * (len(HEADINGS) - 1)]  # fmt: skip
-        for row in cells(table):
-            padded = [row[0], f"{row[1]}: {row[2]}"] if len(row) == 3 else row
-            lines.append("| " + " | ".join(padded + [""] * (len(HEADINGS) - len(padded))) + " |")
-        lines += [line for note in _notes(table) for line in ("", f"\\* {note}")]
-        lines += [line for phases in _phases(table) for line in ("", phases)]
-    if data["skipped"]:
-        lines += ["", "## Not measured", "", *(f"- {line}" for line in data["skipped"])]
-    return "\n".join(lines) + "\n"
-
-
-def summary(data: Data, titles: dict[str, str]) -> list[str]:
-    """Kernels down, contestants across, medians in ms: the lines of a Markdown table."""
-    lines = ["| | " + " | ".join(titles.values()) + " |", "|---|" + "---:|" * len(titles)]
-    for table in data["tables"]:
-        by_peer = {row["peer"]: row for row in table["rows"]}
-        lines.append(f"| `{table['title']}` | " + " | ".join(_cell(by_peer.get(name)) for name in titles) + " |")
+    if data["memory"]:
+        lines += ["", "| peak memory of a call, MB | NumPy | tcompile |", "|---|---:|---:|"]
+        lines += [
+            f"| {row['kernel']}, {row['dtype']} | {figure(row['numpy_mb'])} | {figure(row['tcompile_mb'])} |"
+            for row in data["memory"]
+        ]
     return lines
 
 
-def _what(data: Data) -> str:
-    size = data["plan"]["size"]
-    return f"{size} x {size} float32"
+def cases(data: Data) -> dict[str, list[Data]]:
+    """The tables of each shape and dtype."""
+    found: dict[str, list[Data]] = {}
+    for table in data["tables"]:
+        found.setdefault(_case(table), []).append(table)
+    return found
 
 
-def _titles(data: Data) -> dict[str, str]:
-    """All contestants of all tables, in order: name and title."""
-    return {row["peer"]: row["title"] for table in data["tables"] for row in table["rows"]}
+def means(case: str, tables: Sequence[Data]) -> list[str]:
+    """How many times faster tcompile is than the best peer and than NumPy: geometric means, and where it is behind."""
+    rows = [(table, row) for table in tables for row in table["rows"] if row["peer"] == "tcompile"]
+    told = []
+    for name, title in (("to_best_peer", "the best peer"), ("to_numpy", "NumPy")):
+        gains = [
+            (1 / row["to_best_peer"] if row["to_best_peer"] else None) if name == "to_best_peer" else row["speedup"]
+            for _, row in rows
+        ]
+        known = [gain for gain in gains if gain]
+        if known:
+            told.append(f"{figure(math.exp(sum(map(math.log, known)) / len(known)))} times {title}")
+    behind = [table["title"] for table, row in rows if (row["to_best_peer"] or 0) > 1]
+    line = f"{case}: tcompile is at {', '.join(told)} in the geometric mean" if told else f"{case}: no comparison"
+    return [line + (f"; behind the best peer in {', '.join(behind)}." if behind else ".")]
+
+
+def summary(tables: Sequence[Data]) -> list[str]:
+    """Kernels down, contestants across, medians: the lines of a Markdown table."""
+    titles = _titles(tables)
+    lines = ["| | " + " | ".join(titles.values()) + " |", "|---|" + "---:|" * len(titles)]
+    for table in tables:
+        by_peer = {row["peer"]: row for row in table["rows"]}
+        shown = [_cell(by_peer.get(name), 1e3 if _short(tables[0]) else 1.0) for name in titles]
+        lines.append(f"| `{table['title']}` | " + " | ".join(shown) + " |")
+    return lines
+
+
+def _case(table: Data) -> str:
+    return f"{table['shape'][0]} x {table['shape'][1]} {table['dtype']}"
+
+
+def _short(table: Data) -> bool:
+    """Whether times are better told in µs."""
+    return bool(table["shape"][0] * table["shape"][1] < 100_000)
+
+
+def _titles(tables: Sequence[Data]) -> dict[str, str]:
+    """All contestants of all tables, in order: name and title; those that timed nothing left out."""
+    return {row["peer"]: row["title"] for table in tables for row in table["rows"] if row["median"] is not None}
 
 
 def _notes(table: Data) -> list[str]:
@@ -150,15 +214,37 @@ def _notes(table: Data) -> list[str]:
     return [f"{r['title']}: {r['detail']}" for r in table["rows"] if r["median"] is not None and r["detail"]]
 
 
+def _remarks(table: Data) -> list[str]:
+    """The same, and what has no figures, but for what a library cannot say."""
+    missing = [row for row in table["rows"] if row["status"] in ("differs", "failed")]
+    return [*_notes(table), *(f"{row['title']} {row['status']}: {row['detail']}" for row in missing)]
+
+
 def _phases(table: Data) -> list[str]:
     phases = [(r["title"], r["phases"].items()) for r in table["rows"] if r["phases"]]
     return [f"{title}, phases in ms: {', '.join(f'{k} {figure(v)}' for k, v in items)}" for title, items in phases]
 
 
-def _cell(row: Data | None) -> str:
+def _cell(row: Data | None, unit: float = 1.0) -> str:
     if row is None:
         return ""
-    return figure(row["median"]) + (" \\*" if row["detail"] else "") if row["median"] is not None else row["status"]
+    if row["median"] is None:
+        return str(row["status"])
+    return figure(row["median"] * unit) + (" \\*" if row["detail"] else "")
+
+
+def _calls_text(data: Data) -> list[str]:
+    return [
+        f"{row['title']}: NumPy {figure(row['numpy_us'])}, tcompile {figure(row['tcompile_us'])}"
+        for row in data["calls"]
+    ]
+
+
+def _memory_text(data: Data) -> str:
+    return ", ".join(
+        f"{row['kernel']} {row['dtype']} {figure(row['numpy_mb'])} / {figure(row['tcompile_mb'])}"
+        for row in data["memory"]
+    )
 
 
 def _overhead_text(data: Data) -> str:
@@ -178,18 +264,19 @@ def _startup_text(data: Data) -> str:
 
 
 # -- the picture -----------------------------------------------------------------------------------------------------
-def draw(data: Data, path: Path) -> None:
-    """Bars for every kernel, and for call overhead and compile time. Raises ImportError without matplotlib."""
+def draw(data: Data, case: str, path: Path) -> None:
+    """Bars for every kernel of a case, for call overhead and compile time. Raises ImportError without matplotlib."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    panels: list[Data] = [_kernel_panel(table) for table in data["tables"]]
-    panels += [_compile_panel(data), _overhead_panel(data)]
+    tables = cases(data)[case]
+    panels: list[Data] = [_kernel_panel(table) for table in tables]
+    panels += [_compile_panel(tables), _overhead_panel(data)]
     columns = min(4, len(panels))
     rows = math.ceil(len(panels) / columns)
-    titles = {name: title for name, title in _titles(data).items() if name != "copy"}
+    titles = {name: title for name, title in _titles(tables).items() if name != "copy"}
     style = {
         "font.family": "DejaVu Sans", "font.size": 9.5, "axes.edgecolor": "#c9ced6", "text.color": "#20242b",
         "axes.labelcolor": "#5a6270", "xtick.color": "#5a6270", "ytick.color": "#20242b",
@@ -212,29 +299,34 @@ def draw(data: Data, path: Path) -> None:
                 axis.set_axis_off()
         machine = data["about"]["machine"]
         below = (
-            f"medians of {data['plan']['rounds']} x {data['plan']['calls']} calls with quartiles, shorter is better · "
+            f"medians of {tables[0]['rounds']} x {data['plan']['calls']} calls with quartiles, shorter is better · "
             f"{machine['processor']}, {data['plan']['threads']} threads · {data['about']['date'][:10]}"
         )
         at, first, second = 0.15 / width, 1 - 0.28 / height, 1 - 0.56 / height
-        figure_.text(at, first, f"tcompile beside its peers, {_what(data)}", fontsize=14, weight="bold", va="center")
+        figure_.text(at, first, f"tcompile beside its peers, {case}", fontsize=14, weight="bold", va="center")
         figure_.text(at, second, below, fontsize=9.5, color="#5a6270", va="center")
-        figure_.savefig(path, dpi=160)
+        figure_.savefig(path, dpi=110)
         pyplot.close(figure_)
 
 
 def _kernel_panel(table: Data) -> Data:
     rows = {r["peer"]: r for r in table["rows"]}
     copy = rows.pop("copy", None)
+    unit = 1e3 if _short(table) else 1.0
     return {
-        "title": table["title"], "unit": "ms", "log": False, "line": copy and copy["median"],
-        "bars": {n: (r["median"], r["lower"], r["upper"]) for n, r in rows.items() if r["median"] is not None},
+        "title": table["title"], "unit": "µs" if _short(table) else "ms", "log": False,
+        "line": copy and copy["median"] * unit,
+        "bars": {
+            n: tuple(r[key] * unit for key in ("median", "lower", "upper"))
+            for n, r in rows.items() if r["median"] is not None
+        },
         "missing": {n: r["status"] for n, r in rows.items() if r["median"] is None},
     }  # fmt: skip
 
 
-def _compile_panel(data: Data) -> Data:
+def _compile_panel(tables: Sequence[Data]) -> Data:
     seen: dict[str, list[float]] = {}
-    for table in data["tables"]:
+    for table in tables:
         for row in table["rows"]:
             if row["compile_ms"] is not None:
                 seen.setdefault(row["peer"], []).append(row["compile_ms"])
@@ -307,21 +399,22 @@ def _bars(axis: Any, panel: Data, titles: dict[str, str], names: bool) -> None:
 
 # -- files -----------------------------------------------------------------------------------------------------------
 def write(data: Data, folder: Path, name: str) -> list[str]:
-    """Writes NAME.json, NAME.png and NAME.md. Returns lines that say what was written, or why something was not."""
+    """Writes NAME.json, NAME.md, and a picture for each case. Returns lines that say what was written, and why not."""
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / f"{name}.json"]
     written[0].write_text(json.dumps(data, indent=1, allow_nan=False) + "\n", encoding="utf-8")
     told = []
-    picture: Path | None = folder / f"{name}.png"
+    pictures = []
     try:
-        draw(data, picture)
-        written.append(picture)
+        for case in cases(data):
+            picture = folder / f"{name}-{case.replace(' x ', 'x').replace(' ', '-')}.png"
+            draw(data, case, picture)
+            pictures.append(picture)
     except ImportError as error:
-        told.append(f"the picture is skipped: {error}")
-        picture = None
+        told.append(f"the pictures are skipped: {error}")
     page = folder / f"{name}.md"
-    page.write_text(markdown(data, picture and picture.name), encoding="utf-8")
-    written.append(page)
+    page.write_text(markdown(data, [picture.name for picture in pictures]), encoding="utf-8")
+    written += [*pictures, page]
     return [*told, "wrote " + ", ".join(str(path) for path in written)]
 
 
@@ -334,7 +427,8 @@ def insert(data: Data, page: Path) -> None:
     if BEGIN not in text or END not in text.partition(BEGIN)[2]:
         raise ValueError(f"{page} has no lines {BEGIN!r} and {END!r}")
     before, _, rest = text.partition(BEGIN)
-    table = "\n".join(summary(data, _titles(data)))
+    case, tables = next(iter(cases(data).items()))
+    table = "\n".join([f"{case}, {'µs' if _short(tables[0]) else 'ms'}:", "", *summary(tables)])
     page.write_text(f"{before}{BEGIN}\n\n{table}\n\n{END}{rest.partition(END)[2]}", encoding="utf-8")
 
 

@@ -1,17 +1,20 @@
-"""The command: ``python -m benchmarks.run [--quick] [--size N] [--kernels a,b] [--peers a,b] [--out DIR] ...``.
+"""The command: ``python -m benchmarks.run [--quick] [--shapes A,B] [--kernels a,b] [--peers a,b] [--out DIR] ...``.
 
-Enters: the command line. Leaves: a table on the terminal; JSON, Markdown and a picture in a folder. Limits the process
+Enters: the command line. Leaves: tables on the terminal; JSON, Markdown and pictures in a folder. Limits the process
 to its threads before any numerical library is imported, since some of them look only once.
 """
 
 from __future__ import annotations
 
 import argparse
+import atexit
 import datetime
 import os
 import platform
 import shlex
+import shutil
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -34,9 +37,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = _chosen("peer", options.peers, list(PEERS))
     names = ["numpy", "tcompile", *(n for n in names if n not in ("numpy", "tcompile"))]
     peers = [TCompile(options.backend) if n == "tcompile" else PEERS[n]() for n in names]
-    plan = Plan(size=options.size or (1024 if options.quick else 4096), threads=options.threads)
+    plan = Plan(threads=options.threads)
     if options.quick:
-        plan.rounds, plan.overhead_rounds, plan.import_runs = 5, 7, 3
+        plan.rounds, plan.overhead_rounds, plan.import_runs, plan.seconds = 5, 7, 3, 1.0
+        plan.shapes, plan.dtypes = ((1024, 1024), *plan.shapes[1:]), ("float32",)
+    plan.shapes = options.shapes or plan.shapes
+    if options.dtypes:
+        plan.dtypes = tuple(_chosen("dtype", options.dtypes, ["float32", "float64"]))
     if options.rounds:
         plan.rounds = options.rounds
 
@@ -57,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     data = result.as_dict()
     print(report.terminal(data))
-    name = f"{about['date'][:10]}-{plan.size}" + ("-quick" if options.quick else "")
+    name = f"{about['date'][:10]}-peers" + ("-quick" if options.quick else "")
     print("\n" + "\n".join(report.write(data, options.out, name)))
     ours = [row for table in result.tables for row in table.rows if row.peer == "tcompile"]
     return int(any(row.status != "ok" for row in ours) or not ours)
@@ -75,6 +82,9 @@ def limit(threads: int) -> None:
         "NUMEXPR_MAX_THREADS", "TCOMPILE_NUM_THREADS",
     ):  # fmt: skip
         os.environ[variable] = str(threads)
+    if "TCOMPILE_CACHE_DIR" not in os.environ:  # an empty cache: every compile is a cold one
+        folder = os.environ["TCOMPILE_CACHE_DIR"] = tempfile.mkdtemp(prefix="bench-cache-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
     # Several OpenMP libraries share this process. One whose idle threads spin takes the cores from the next in turn,
     # and on a busy machine waits for whole time slices; sleeping costs some microseconds and spares milliseconds.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -129,11 +139,12 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m benchmarks.run", description="Measure tcompile beside its peers. benchmarks/README.md explains."
     )
     add = parser.add_argument
-    add("--quick", action="store_true", help="1024 x 1024 and fewer rounds: half a minute, rough figures")
-    add("--size", type=_positive, help="arrays of SIZE x SIZE float32 (default: 4096)")
+    add("--quick", action="store_true", help="1024x1024 in place of 4096x4096, float32, few rounds: rough figures")
+    add("--shapes", type=_shapes, help="of the arrays, separated by commas (default: 4096x4096,64x64,1000x3)")
+    add("--dtypes", help="separated by commas (default: float32,float64)")
     add("--kernels", help="some of the kernels, separated by commas (default: all)")
     add("--peers", help="some of the peers; NumPy and tcompile always run (default: all that are installed)")
-    add("--rounds", type=_positive, help="turns of each contestant (default: 15, quick: 5)")
+    add("--rounds", type=_positive, help="turns of each contestant at most (default: 15, quick: 5)")
     add("--threads", type=_positive, default=min(2, os.cpu_count() or 1), help="for everybody (default: 2)")
     add("--backend", default="auto", help="tcompile's backend (default: auto)")
     add("--no-startup", action="store_true", help="leave out what needs fresh processes")
@@ -146,6 +157,14 @@ def _positive(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, got {value}")
     return value
+
+
+def _shapes(text: str) -> tuple[tuple[int, int], ...]:
+    found = []
+    for part in text.split(","):
+        rows, _, columns = part.strip().partition("x")
+        found.append((_positive(rows), _positive(columns or rows)))
+    return tuple(found)
 
 
 if __name__ == "__main__":

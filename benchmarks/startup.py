@@ -1,7 +1,8 @@
 """What a process pays before its first compiled call.
 
 Leaves: times of importing tcompile (and llvmlite, which it loads when the first kernel is made) in fresh processes,
-and the first call in a fresh process. Exists apart from harness.py because each figure needs a process of its own.
+and the first call in a fresh process, with an empty cache on disk and with a full one. Exists apart from harness.py
+because each figure needs a process of its own.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 
 IMPORTS = """
 import json, sys, time
@@ -27,7 +29,7 @@ t4 = time.perf_counter()
 f(x)
 print(json.dumps({{
     "numpy import": (t1 - t0) * 1e3, "tcompile import": (t2 - t1) * 1e3, "first call": (t4 - t3) * 1e3,
-    "first call, compile": f.entries[0].compile_ms,
+    "first call, compile": f.entries[0].compile_ms, "to the first result": (t4 - t1) * 1e3,
 }}))
 """
 
@@ -37,20 +39,31 @@ def measure(runs: int, backend: str = "auto") -> dict[str, dict[str, float]]:
 
     One more process runs before them, so that bytecode is cached and files are in memory. ``tcompile import`` is what
     importing tcompile adds once NumPy is there; ``first call`` is the whole first call of a compiled function,
-    loading LLVM included. Raises RuntimeError with the process's own error where it fails.
+    loading LLVM included, and ``to the first result`` all that comes after importing NumPy. ``from disk`` stands where
+    the machine code was found in the cache on disk, which is empty otherwise. Raises RuntimeError with the process's
+    own error where it fails.
     """
     seen: dict[str, list[float]] = {}
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    for run in range(runs + 1):
-        done = subprocess.run(
-            [sys.executable, "-c", IMPORTS.format(backend=backend)], capture_output=True, text=True, env=environment
-        )
-        if done.returncode:
-            raise RuntimeError(done.stderr.strip().splitlines()[-1])
-        if run:
-            for name, value in json.loads(done.stdout.splitlines()[-1]).items():
-                seen.setdefault(name, []).append(value)
+    with tempfile.TemporaryDirectory(prefix="bench-cache-") as kept:
+        for run in range(runs + 1):
+            with tempfile.TemporaryDirectory(prefix="bench-cache-") as empty:
+                for folder, mark in ((empty, ""), (kept, ", from disk")):
+                    found = _process(backend, {**environment, "TCOMPILE_CACHE_DIR": folder})
+                    for name, value in found.items() if run else ():
+                        if not mark or "import" not in name:
+                            seen.setdefault(name + mark, []).append(value)
     return {
         name: {"median": statistics.median(values), "least": min(values), "most": max(values)}
         for name, values in seen.items()
     }
+
+
+def _process(backend: str, environment: dict[str, str]) -> dict[str, float]:
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTS.format(backend=backend)], capture_output=True, text=True, env=environment
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip().splitlines()[-1])
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return found

@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import against_numpy, against_report, harness, report, run
+from benchmarks import against_numpy, against_report, forms, harness, memory, performance, report, run
 from benchmarks.harness import Plan, Row
 from benchmarks.kernels import KERNELS
 from benchmarks.peers import PEERS, Contestant, NumPy, Peer, TCompile, fresh
 
 ROOT = Path(__file__).resolve().parent.parent
-TINY = Plan(size=16, rounds=2, calls=2, overhead_rounds=2, import_runs=1, threads=2)
+TINY = Plan(((16, 16),), ("float32",), rounds=2, calls=2, seconds=60.0, overhead_rounds=2, import_runs=1, threads=2)
 
 
 def measure(kernels, peers, told=None):
@@ -38,8 +38,9 @@ class Broken(Peer):
     def load(self, threads):
         pass
 
-    def build(self, kernel, x):
-        return Contestant(self, kernel.numpy if x.size == 8 else lambda x: self.answer(kernel.numpy(x)), x)
+    def build(self, kernel, inputs):
+        function = kernel.numpy if inputs[0].size == 8 else lambda *given: self.answer(kernel.numpy(*given))
+        return Contestant(self, function, inputs)
 
 
 class Missing(Broken):
@@ -55,7 +56,10 @@ class Missing(Broken):
 # -- the command -------------------------------------------------------------------------------------------------------
 def test_the_command_with_all_peers_but_torch(tmp_path):
     # torch.compile takes longer for its first compile than a test may.
-    command = "-m benchmarks.run --size 32 --rounds 1 --kernels softmax --peers jax,numba,numexpr --no-startup --out"
+    command = (
+        "-m benchmarks.run --shapes 32x32,40x3 --dtypes float64 --rounds 1 --kernels softmax --peers jax,numba,numexpr "
+        "--no-startup --out"
+    )
     done = subprocess.run(
         [sys.executable, *command.split(), str(tmp_path)], cwd=ROOT, capture_output=True, text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])},
@@ -63,9 +67,10 @@ def test_the_command_with_all_peers_but_torch(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     (path,) = tmp_path.glob("*.json")
     data = json.loads(path.read_text(encoding="utf-8"))
-    assert data["about"]["command"].startswith("python -m benchmarks.run --size 32 --rounds 1")
+    assert data["about"]["command"].startswith("python -m benchmarks.run --shapes 32x32,40x3 --dtypes float64")
     assert data["about"]["versions"]["numpy"] == np.__version__
-    (table,) = data["tables"]
+    table, thin = data["tables"]
+    assert (thin["shape"], thin["dtype"]) == ([40, 3], "float64")
     rows = {row["peer"]: row for row in table["rows"]}
     assert {"numpy", "tcompile", "copy"} <= rows.keys()
     for name in ("jax", "numba", "numexpr"):
@@ -76,7 +81,8 @@ def test_the_command_with_all_peers_but_torch(tmp_path):
     page = path.with_suffix(".md").read_text(encoding="utf-8")
     assert "row softmax" in page
     assert "np.exp(x - x.max(axis=1, keepdims=True))" in page
-    assert path.with_suffix(".png").exists() == ("the picture is skipped" not in done.stdout)
+    picture = path.with_name(f"{path.stem}-32x32-float64.png")
+    assert picture.exists() == ("the pictures are skipped" not in done.stdout)
 
 
 @pytest.mark.parametrize("given", ["--kernels=relu,sofmax", "--peers=cython"])
@@ -109,16 +115,36 @@ def test_every_kernel_runs_compiled_and_passes(name):
     assert ours.lower <= ours.median <= ours.upper
 
 
+@pytest.mark.parametrize(("dtype", "finer"), [("float32", "float64"), ("float64", "longdouble")])
 @pytest.mark.parametrize("name", KERNELS)
-def test_tolerances_are_above_float32_rounding_and_below_real_differences(name):
+def test_tolerances_are_above_rounding_and_below_real_differences(name, dtype, finer):
     kernel = KERNELS[name]
-    x = np.random.default_rng(1).standard_normal((32, 64), dtype=np.float32)
-    exact = np.asarray(kernel.numpy(x.astype(np.float64)), dtype=np.float32)[()]
+    inputs = kernel.inputs((32, 64), dtype)
+    expected = kernel.numpy(*inputs)
+    exact = np.asarray(kernel.numpy(*(x.astype(finer) for x in inputs)), dtype=dtype)[()]
     row = Row("peer", "Peer", "ok")
-    harness.check(row, kernel, exact, kernel.numpy(x))
+    harness.check(row, kernel, exact, expected)
     assert (row.status == "ok") or kernel.rtol == kernel.atol == 0
-    harness.check(row, kernel, exact * np.float32(1.001), kernel.numpy(x))
+    harness.check(row, kernel, exact * exact.dtype.type(1 + 32 * max(kernel.limits(dtype)[0], 1e-7)), expected)
     assert row.status == "differs"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_loops_by_hand_compute_what_numpy_computes(name, dtype):
+    class Plain:  # Numba's names, without compiling
+        prange = range
+
+        @staticmethod
+        def njit(**options):
+            return lambda function: function
+
+    kernel = KERNELS[name]
+    inputs = kernel.inputs((9, 7), dtype)
+    row = Row("numba", "Numba", "ok")
+    with np.errstate(all="ignore"):
+        harness.check(row, kernel, forms.NUMBA[name](Plain, inputs[0].dtype)(*inputs), kernel.numpy(*inputs))
+    assert row.status == "ok", row.detail
 
 
 # -- fairness ----------------------------------------------------------------------------------------------------------
@@ -196,7 +222,7 @@ def test_reports_show_figures_and_what_is_missing(tmp_path):
     shown = report.terminal(data)
     assert re.search(r"Broken +differs: by 1\n", shown)
     assert "Missing is skipped" in shown
-    page = report.markdown(data, None)
+    page = report.markdown(data)
     assert "| `np.maximum(x + 1, 0) * 2` |" in page
     assert "Missing is skipped" in page
     readme = tmp_path / "page.md"
@@ -211,11 +237,30 @@ def test_reports_show_figures_and_what_is_missing(tmp_path):
         report.insert(data, ROOT / "LICENSE")
 
 
+def test_the_page_of_all_figures(tmp_path):
+    result = measure(["relu"], [NumPy(), TCompile(), Broken(lambda y: y)])
+    result.about |= {"date": "2030-01-02", "command": "python -m benchmarks.run", "machine": run.machine()}
+    (tmp_path / "2030-01-02-peers.json").write_text(json.dumps(result.as_dict()), encoding="utf-8")
+    (tmp_path / "2029-01-02-peers.json").write_text("not read", encoding="utf-8")
+    written = tmp_path / "performance.md"
+    assert performance.main(["--results", str(tmp_path), "--page", str(written)]) == 0
+    text = written.read_text(encoding="utf-8")
+    assert "## 16 x 16 float32, µs" in text
+    assert re.search(r"tcompile is at [\d.]+ times the best peer, [\d.]+ times NumPy", text)
+    assert "| `method: x * self.weight` |" in text
+
+
+def test_peak_memory_counts_results_and_temporaries():
+    (row, _) = memory.measure(["relu"], (1024, 1024), "auto") or pytest.skip("only Linux tells")
+    assert 3.5 < row["tcompile_mb"] < 5  # the result alone
+    assert row["numpy_mb"] > 7
+
+
 def test_the_picture(tmp_path):
     pytest.importorskip("matplotlib")
     result = measure(["relu"], [NumPy(), Broken(lambda y: y + 1)])
     result.about |= {"date": "2030-01-02", "machine": run.machine()}
-    report.draw(result.as_dict(), tmp_path / "picture.png")
+    report.draw(result.as_dict(), "16 x 16 float32", tmp_path / "picture.png")
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
 
 

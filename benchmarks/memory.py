@@ -1,0 +1,68 @@
+"""Peak memory of one call, NumPy's and tcompile's.
+
+Enters: names of kernels, a shape. Leaves: for each kernel and dtype how far the process grew beyond its inputs, in
+MB, at the call's worst moment: the result and all temporary arrays. Exists apart from harness.py because only the
+system knows what a process really holds, and only while nobody else is in it.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+CHILD = """
+import json, sys
+import numpy as np
+from benchmarks.kernels import KERNELS
+
+def held(what):
+    with open("/proc/self/status", encoding="ascii") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith(what)) / 1024
+
+who, names, shape, backend = json.loads(sys.argv[1])
+if who == "tcompile":
+    import tcompile
+found = {}
+for name in names:
+    for dtype in ("float32", "float64"):
+        kernel = KERNELS[name]
+        function = kernel.numpy
+        if who == "tcompile":
+            function = tcompile.compile(function, backend=backend)
+        inputs = kernel.inputs(tuple(shape), dtype)
+        if who == "tcompile":
+            function(*inputs)  # compiles
+            tcompile.memory.trim()
+        before = held("VmRSS")
+        with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
+            file.write("5")
+        result = function(*inputs)
+        found[name + " " + dtype] = held("VmHWM") - before
+        del result
+print(json.dumps(found))
+"""
+
+
+def measure(names: Sequence[str], shape: tuple[int, int], backend: str) -> list[dict[str, Any]]:
+    """MB for each kernel and dtype. Empty where the system does not tell (it is Linux that does).
+
+    Raises RuntimeError with the process's own error where it fails.
+    """
+    if sys.platform != "linux":
+        return []
+    seen: dict[str, dict[str, float]] = {}
+    for who in ("numpy", "tcompile"):
+        done = subprocess.run(
+            [sys.executable, "-c", CHILD, json.dumps([who, list(names), list(shape), backend])],
+            capture_output=True, text=True,
+        )  # fmt: skip
+        if done.returncode:
+            raise RuntimeError(done.stderr.strip().splitlines()[-1])
+        seen[who] = json.loads(done.stdout.splitlines()[-1])
+    return [
+        {"kernel": key.split()[0], "dtype": key.split()[1], "numpy_mb": seen["numpy"][key], "tcompile_mb": ours}
+        for key, ours in seen["tcompile"].items()
+    ]

@@ -1,0 +1,63 @@
+"""The page docs/performance.md, written from the newest results: ``python -m benchmarks.performance``.
+
+Enters: the JSON files in benchmarks/results. Leaves: the page; nothing in it is written by hand but what stands here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import against_report, report
+
+HERE = Path(__file__).resolve().parent
+PAGE = HERE.parent / "docs" / "performance.md"
+Data = dict[str, Any]
+
+
+def newest(folder: Path, suite: str) -> Path | None:
+    """The newest JSON file of a suite: ``peers``, ``programs`` or ``small``."""
+    return max(folder.glob(f"????-??-??-{suite}.json"), default=None)
+
+
+def page(peers: Data | None, programs: Data | None, small: Data | None) -> str:
+    """The page's text; a suite that is None is left out."""
+    lines = [
+        "# Performance: what was measured",
+        "",
+        "Written by `python -m benchmarks.performance` from the newest files in `benchmarks/results`, which have every",
+        "round's figures, pictures, and what is computed. [benchmarks/README.md](../benchmarks/README.md) says how it",
+        "is measured and what the columns mean; `make bench` measures again.",
+    ]
+    if peers is not None:
+        lines += ["", report.heading(peers) + ".", "", *report.body(peers)]
+        if peers["about"].get("noise"):
+            lines += ["", f"**{peers['about']['noise']}**"]
+    for title, data in (("Whole programs", programs), ("Small functions", small)):
+        if data is not None:
+            headings, rows = against_report.table(data)
+            lines += ["", f"## {title}, beside NumPy", "", "| " + " | ".join(headings) + " |"]
+            lines += ["|---|" + "---:|" * (len(headings) - 1), *("| " + " | ".join(row) + " |" for row in rows)]
+            lines += ["", *against_report.closing(data)]
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Writes the page."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.performance", description=main.__doc__)
+    parser.add_argument("--results", type=Path, default=HERE / "results", help="folder with the JSON files")
+    parser.add_argument("--page", type=Path, default=PAGE, help="the page (default: docs/performance.md)")
+    options = parser.parse_args(arguments)
+    found = [newest(options.results, suite) for suite in ("peers", "programs", "small")]
+    data = [None if path is None else json.loads(path.read_text(encoding="utf-8")) for path in found]
+    options.page.write_text(page(*data), encoding="utf-8")
+    print(f"wrote {options.page}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
