@@ -2,28 +2,18 @@
 
 Enters: a function with its arguments, or a cell. Leaves: a ``Comparison`` of median times and results. Exists
 to answer "is it faster, and is it the same?" without a benchmark being written. All work is done on copies,
-so that neither the user's arrays nor their names change.
-
-Plain and compiled runs take turns, so that a machine that speeds up or slows down meanwhile treats both
-alike.
+so that neither the user's arrays nor their names change. How it is timed is the business of ``measure``.
 """
 
 from __future__ import annotations
 
-import copy
-import statistics
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-import tcompile
-from tcompile.debug.differences import Difference, difference
-from tcompile_jupyter.status import is_compiled
-
-ROUNDS = range(5, 51)
-"""The fewest and the most runs of each kind; between them, the time budget decides."""
+from tcompile.debug.differences import Difference
+from tcompile_jupyter.measure import Measured, Pair, measure
 
 
 @dataclass(frozen=True)
@@ -119,22 +109,9 @@ def compare(function: Callable[..., Any], *args: Any, budget: float = 1.0, name:
     >>> compare(lambda x: x + 1, np.zeros(10), budget=0).difference.equal
     True
     """
-    ready = is_compiled(function)
-    plain = function.__wrapped__ if ready else function  # type: ignore[attr-defined]
-    compiled = function if ready else tcompile.compile(function)
-    work = copied((args, kwargs)), copied((args, kwargs))
-
-    def eager_run() -> Any:
-        with tcompile.set_stance("force_eager"):
-            return _timed(lambda: plain(*work[0][0], **work[0][1]))
-
-    def compiled_run() -> Any:
-        return _timed(lambda: compiled(*work[1][0], **work[1][1]))
-
-    return take_turns(
-        name or getattr(plain, "__name__", repr(plain)), eager_run, compiled_run,
-        budget=budget, after_first=lambda: difference(work[0], work[1], "the arguments"), state=compiled,
-    )  # fmt: skip
+    pair = Pair.of(function, args, kwargs)
+    *_, known = pair.measure(budget)
+    return _comparison(name or pair.name, known, pair.function)
 
 
 def take_turns(
@@ -143,27 +120,17 @@ def take_turns(
     compiled: Callable[[], tuple[float, Any]],
     *,
     budget: float,
-    after_first: Callable[[], Difference] = Difference,
-    state: Any = None,
 ) -> Comparison:
-    """Runs both in turn until the budget is spent. Each returns its seconds and its result.
+    """Runs both in turn, as ``measure`` does, without repeating short work. Each returns its seconds and its result."""
+    *_, known = measure(lambda _: eager(), lambda _: compiled(), budget=budget, repeat=False)
+    return _comparison(name, known)
 
-    The first run of each is compared and not counted. ``after_first`` adds a difference once both have run
-    once; ``state`` is asked for its graphs and kernels at the end.
-    """
-    plain_result, compiled_result = eager()[1], compiled()[1]
-    apart = difference(plain_result, compiled_result) | after_first()
-    del plain_result, compiled_result
-    times: tuple[list[float], list[float]] = ([], [])
-    end = time.perf_counter() + budget
-    for done in range(ROUNDS[-1]):
-        if done >= ROUNDS[0] and time.perf_counter() > end:
-            break
-        times[0].append(eager()[0])
-        times[1].append(compiled()[0])
-    medians = [statistics.median(kind) * 1e3 for kind in times]
+
+def _comparison(name: str, known: Measured, state: Any = None) -> Comparison:
+    """What was measured; ``state`` is asked for its graphs and kernels."""
     graphs, kernels = counts(state)
-    return Comparison(name, medians[0], medians[1], apart, len(times[0]), graphs, kernels)
+    medians = known.eager.median, known.compiled.median
+    return Comparison(name, *medians, known.difference, known.rounds, graphs, kernels)
 
 
 def counts(compiled: Any) -> tuple[int | None, int | None]:
@@ -190,21 +157,3 @@ def _row(cells: Sequence[str], tag: str) -> str:
         f'<{tag} style="text-align: {"right" if n else "left"}">{escape(text)}</{tag}>' for n, text in enumerate(cells)
     )
     return f"<tr>{''.join(aligned)}</tr>"
-
-
-def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
-    start = time.perf_counter()
-    result = work()
-    return time.perf_counter() - start, result
-
-
-def copied(value: Any) -> Any:
-    """A deep copy, or, of what cannot be copied, the value itself."""
-    try:
-        return copy.deepcopy(value)
-    except Exception:
-        if isinstance(value, tuple | list):
-            return type(value)(copied(item) for item in value)
-        if isinstance(value, dict):
-            return {key: copied(item) for key, item in value.items()}
-        return value

@@ -25,8 +25,9 @@ import numpy as np
 from IPython.utils.capture import capture_output
 
 import tcompile
+from tcompile.debug.copying import copied
 from tcompile_jupyter.cells import SHOWN, Cell, Settings
-from tcompile_jupyter.compare import Comparison, copied, take_turns
+from tcompile_jupyter.compare import Comparison, take_turns
 
 
 @dataclass(frozen=True)

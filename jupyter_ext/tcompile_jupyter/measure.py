@@ -1,0 +1,240 @@
+"""Measures the same work in plain Python and compiled, honestly.
+
+Enters: two ways to do the same work, or a function with its arguments. Leaves: a ``Measured`` after each round, with
+the times so far, their medians and how sure those are. Exists apart from everything that shows times, so that a
+table, a sentence and a plot all measure in this one way:
+
+- the results of both are compared before anything is timed;
+- the first runs warm up: they compile, and fill caches and pools;
+- plain and compiled runs take turns, so that a machine that speeds up or slows down meanwhile treats both alike;
+- short work is done many times for one sample, so that the clock's own cost does not count;
+- it goes on until both medians are known to within a tolerance, at a stated confidence, or the budget is spent.
+
+The confidence interval of a median is taken from the order of the samples alone, and supposes nothing of how they are
+distributed: the k-th smallest and the k-th largest of n samples enclose the median of what they are drawn from with
+the probability 1 - 2 P(B < k), B binomial of n and 1/2 (H. A. David and H. N. Nagaraja, Order Statistics, 7.1).
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tcompile
+from tcompile.debug.copying import copied
+from tcompile.debug.differences import Difference, difference
+from tcompile_jupyter.status import is_compiled
+
+Run = Callable[[int], tuple[float, Any]]
+"""Does the work so many times in a row. Returns the seconds that one took, and the last result."""
+
+ROUNDS = range(6, 201)
+"""The fewest and the most samples of each kind. Six are the fewest that enclose a median with 95% confidence."""
+
+CONFIDENCE = 0.95
+TOLERANCE = 0.05
+_SAMPLE = 2e-4  # seconds that a sample takes at least, where the work may be repeated for it
+_MOST_CALLS = 10_000
+_WARM_UPS = 3  # after the first run: the second size compiles anew, and the second hit moves into machine code
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Times of one kind of run, in milliseconds, in the order in which they were taken."""
+
+    ms: tuple[float, ...] = ()
+
+    @property
+    def median(self) -> float:
+        """The median; NaN without samples."""
+        return statistics.median(self.ms) if self.ms else math.nan
+
+    def interval(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
+        """Between which two times the median lies; without end where there are too few samples to say.
+
+        >>> Sample((3.0, 1.0, 2.0, 5.0, 4.0, 6.0)).interval()
+        (1.0, 6.0)
+        >>> Sample((3.0, 1.0)).interval()
+        (-inf, inf)
+        """
+        n = len(self.ms)
+        missed, rank = 0.0, 0
+        while rank < n / 2:
+            missed += math.comb(n, rank) / 2**n
+            if 2 * missed > 1 - confidence:
+                break
+            rank += 1
+        ordered = sorted(self.ms)
+        return (ordered[rank - 1], ordered[n - rank]) if rank else (-math.inf, math.inf)
+
+    def spread(self) -> tuple[float, float]:
+        """The times that a quarter of the samples stay below, and above.
+
+        >>> Sample((1.0, 2.0, 3.0, 4.0, 5.0)).spread()
+        (2.0, 4.0)
+        """
+        if len(self.ms) < 2:
+            return self.median, self.median
+        low, _, high = statistics.quantiles(self.ms, n=4, method="inclusive")
+        return low, high
+
+    def uncertainty(self, confidence: float = CONFIDENCE) -> float:
+        """How far off the median may be, relative to it."""
+        low, high = self.interval(confidence)
+        median = self.median
+        return max(high - median, median - low) / median if median else math.inf
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What is known after some rounds. ``done``: nothing more is measured."""
+
+    eager: Sample
+    compiled: Sample
+    difference: Difference
+    done: bool = False
+
+    @property
+    def rounds(self) -> int:
+        """How many samples there are of each kind."""
+        return len(self.eager.ms)
+
+    @property
+    def speed_up(self) -> float:
+        """How many times faster compiled code is, by the medians."""
+        return self.eager.median / self.compiled.median if self.compiled.median else math.inf
+
+    @property
+    def uncertainty(self) -> float:
+        """How far off the worse known of the two medians may be, relative to it."""
+        return max(self.eager.uncertainty(), self.compiled.uncertainty())
+
+    def progress(self, tolerance: float = TOLERANCE) -> float:
+        """How much of the way is done, from 0 to 1, where the time allows: errors shrink with the root of the count."""
+        if self.done:
+            return 1.0
+        return min(0.99, (tolerance / self.uncertainty) ** 2) if self.uncertainty else 0.99
+
+
+def measure(
+    eager: Run,
+    compiled: Run,
+    *,
+    budget: float = 1.0,
+    tolerance: float = TOLERANCE,
+    repeat: bool = True,
+    after_first: Callable[[], Difference] = Difference,
+) -> Iterator[Measured]:
+    """Compares the results of both, then times them in turn, and yields what is known after each round.
+
+    It ends when both medians are known to within ``tolerance`` with 95% confidence, when ``budget`` seconds are spent,
+    or when nobody asks for the next round any more; at least the fewest rounds are run. ``repeat``: short work may be
+    done several times in a row for one sample. ``after_first`` adds a difference once both have run once.
+
+    >>> def quick(calls):
+    ...     return 1e-3, "the same"
+    >>> list(measure(quick, quick))[-1].speed_up
+    1.0
+    """
+    plain_result, compiled_result = eager(1)[1], compiled(1)[1]
+    apart = difference(plain_result, compiled_result) | after_first()
+    del plain_result, compiled_result
+    calls = (_warmed(eager), _warmed(compiled)) if repeat else (1, 1)
+    times: tuple[list[float], list[float]] = ([], [])
+    end = time.perf_counter() + budget
+    while True:
+        times[0].append(eager(calls[0])[0] * 1e3)
+        times[1].append(compiled(calls[1])[0] * 1e3)
+        known = Measured(Sample(tuple(times[0])), Sample(tuple(times[1])), apart)
+        enough = known.rounds >= ROUNDS[0] and (
+            known.uncertainty <= tolerance or known.rounds >= ROUNDS[-1] or time.perf_counter() > end
+        )
+        yield known if not enough else Measured(known.eager, known.compiled, apart, done=True)
+        if enough:
+            return
+
+
+def _warmed(run: Run) -> int:
+    """Warms ``run`` up. Returns how many calls make a sample of it."""
+    seconds = run(1)[0]
+    for _ in range(_WARM_UPS - 1):
+        if seconds > 0.05:  # what takes that long has nothing left to warm
+            break
+        seconds = run(1)[0]
+    return max(1, min(_MOST_CALLS, math.ceil(_SAMPLE / seconds))) if seconds > 0 else _MOST_CALLS
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A call in plain Python and compiled, each on arguments of its own."""
+
+    name: str
+    eager: Run
+    compiled: Run
+    arguments: Callable[[], Difference]  # how far they are apart by now
+    function: Any  # the compiled one
+
+    @classmethod
+    def of(cls, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], **settings: Any) -> Pair:
+        """The two ways to call ``function``, which may be compiled already, else is with ``settings``.
+
+        The arguments are copied, once for each way.
+        """
+        ready = is_compiled(function)
+        plain: Callable[..., Any] = function.__wrapped__ if ready else function  # type: ignore[attr-defined]
+        compiled = tcompile.compile(function, **settings) if settings or not ready else function
+        work = copied((tuple(args), kwargs)), copied((tuple(args), kwargs))
+
+        def eager_run(calls: int) -> tuple[float, Any]:
+            with tcompile.set_stance("force_eager"):
+                return timed(plain, *work[0], calls)
+
+        def compiled_run(calls: int) -> tuple[float, Any]:
+            return timed(compiled, *work[1], calls)
+
+        def arguments() -> Difference:
+            return difference(work[0], work[1], "the arguments")
+
+        return cls(getattr(plain, "__name__", repr(plain)), eager_run, compiled_run, arguments, compiled)
+
+    def measure(self, budget: float, tolerance: float = TOLERANCE) -> Iterator[Measured]:
+        """Measures the two; see the function ``measure``."""
+        return measure(self.eager, self.compiled, budget=budget, tolerance=tolerance, after_first=self.arguments)
+
+
+def crossings(sizes: Sequence[float], speed_ups: Sequence[float]) -> list[float]:
+    """The sizes at which the speed-up passes 1, read off straight lines between the points of a log-log plot.
+
+    >>> crossings([1, 100], [0.1, 10.0])
+    [10.0]
+    >>> crossings([1, 10, 100], [2.0, 3.0, 4.0])
+    []
+    """
+    points = sorted((size, speed) for size, speed in zip(sizes, speed_ups, strict=True) if 0 < speed < math.inf)
+    found = []
+    for (size, speed), (next_size, next_speed) in zip(points, points[1:], strict=False):
+        if (speed < 1) != (next_speed < 1):
+            part = -math.log(speed) / (math.log(next_speed) - math.log(speed))
+            found.append(round(math.exp(math.log(size) + part * (math.log(next_size) - math.log(size))), 9))
+    return found
+
+
+def timed(work: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], calls: int = 1) -> tuple[float, Any]:
+    """Calls ``work`` so many times. Returns the seconds that one took, and the last result."""
+    result = None
+    if kwargs:
+        start = time.perf_counter()
+        for _ in range(calls):
+            result = work(*args, **kwargs)
+    else:
+        start = time.perf_counter()
+        for _ in range(calls):
+            result = work(*args)
+    return (time.perf_counter() - start) / calls, result
+
+
+__all__ = ["CONFIDENCE", "ROUNDS", "TOLERANCE", "Measured", "Pair", "Run", "Sample", "crossings", "measure"]
