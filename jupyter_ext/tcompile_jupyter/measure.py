@@ -22,6 +22,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import tcompile
@@ -216,7 +217,7 @@ def crossings(sizes: Sequence[float], speed_ups: Sequence[float]) -> list[float]
     """
     points = sorted((size, speed) for size, speed in zip(sizes, speed_ups, strict=True) if 0 < speed < math.inf)
     found = []
-    for (size, speed), (next_size, next_speed) in zip(points, points[1:], strict=False):
+    for (size, speed), (next_size, next_speed) in pairwise(points):
         if (speed < 1) != (next_speed < 1):
             part = -math.log(speed) / (math.log(next_speed) - math.log(speed))
             found.append(round(math.exp(math.log(size) + part * (math.log(next_size) - math.log(size))), 9))

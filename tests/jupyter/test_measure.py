@@ -6,9 +6,9 @@ import random
 
 import numpy as np
 import pytest
+from tcompile_jupyter.measure import ROUNDS, Pair, Sample, crossings, measure
 
 import tcompile
-from tcompile_jupyter.measure import ROUNDS, Pair, Sample, crossings, measure
 
 
 def test_the_interval_holds_the_median_as_often_as_it_says():
