@@ -192,10 +192,10 @@ class Pair:
 
         def eager_run(calls: int) -> tuple[float, Any]:
             with tcompile.set_stance("force_eager"):
-                return timed(plain, *work[0], calls)
+                return timed(plain, work[0], calls)
 
         def compiled_run(calls: int) -> tuple[float, Any]:
-            return timed(compiled, *work[1], calls)
+            return timed(compiled, work[1], calls)
 
         def arguments() -> Difference:
             return difference(work[0], work[1], "the arguments")
@@ -224,8 +224,9 @@ def crossings(sizes: Sequence[float], speed_ups: Sequence[float]) -> list[float]
     return found
 
 
-def timed(work: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], calls: int = 1) -> tuple[float, Any]:
-    """Calls ``work`` so many times. Returns the seconds that one took, and the last result."""
+def timed(work: Callable[..., Any], arguments: tuple[Any, dict[str, Any]], calls: int) -> tuple[float, Any]:
+    """Calls ``work`` with ``(args, kwargs)`` so many times. Returns the seconds that one took, and the last result."""
+    args, kwargs = arguments
     result = None
     if kwargs:
         start = time.perf_counter()
