@@ -1,4 +1,4 @@
-"""Products of small matrices in kernels: values within their bound, zeros' signs and memory order NumPy's."""
+"""Products and inverses of small matrices in kernels: values within their bounds, the rest as in NumPy."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 import tcompile
 from tcompile.backends.llvm import compile_graph
 from tests.backends.llvm_cases import graph_of
-from tests.differential import check
+from tests.differential import Run, assert_same_run, check
 
 SHAPES = [
     ((2, 2), (2, 2)), ((3, 3), (3,)), ((3,), (3, 4)), ((4,), (4,)), ((1, 3), (3, 1)), ((3, 1), (1, 3)),
@@ -49,6 +49,59 @@ def test_bound(dtype):
     wide = np.longdouble
     error = np.abs(got - a.astype(wide) @ b.astype(wide))
     assert (error <= 4 * np.finfo(dtype).eps / 2 * (np.abs(a).astype(wide) @ np.abs(b).astype(wide))).all()
+
+
+def matrices(n, dtype, seed):
+    """Some of every kind: of normal and of equal pivots, diagonal ones, nearly singular and singular ones."""
+    rng = np.random.default_rng(seed)
+    normal = rng.normal(size=(n, n)) + 0.0
+    whole = np.round(rng.normal(scale=2, size=(n, n)))
+    diagonal = np.diag(rng.normal(size=n))
+    near = normal.copy()
+    near[:, -1] = near[:, 0] * 0.3
+    flags = np.where(np.eye(n), normal, -0.0)
+    special = np.where(np.eye(n), np.inf, 1.0)
+    kinds = (normal, whole, diagonal, near, np.ones((n, n)), np.zeros((n, n)), flags, special, special * np.nan)
+    return [np.array(kind, dtype=dtype) for kind in kinds]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_small_inverses(n, dtype):
+    rng = np.random.default_rng(n)
+    solve, inv = np.linalg.solve, np.linalg.inv
+    cases = [(lambda a, b: solve(a, b), (shape,)) for shape in ((n,), (n, 1), (n, 4), (2, n, 2))]
+    cases += [(lambda a: inv(a), ()), (lambda a: inv(a.T), ()), (lambda a: inv(np.stack([a, a + np.eye(n)])), ())]
+    for function, shapes in cases:
+        tcompile.reset()
+        compiled = tcompile.compile(function)
+        for seed in range(5):
+            for a in matrices(n, dtype, seed):
+                with np.errstate(all="ignore"):
+                    size = np.nan_to_num(np.linalg.cond(a), posinf=1)
+                arguments = [a, *(rng.normal(size=shape).astype(dtype) for shape in shapes)]
+                # The error is bounded for a whole column, whatever its smaller elements are.
+                assert_same_run(Run(compiled, arguments), Run(function, arguments), ulp=8e3 * max(1.0, size))
+
+
+def test_inverses_run_in_kernels():
+    def gain(p, h, r):
+        return p @ h.T @ np.linalg.inv(h @ p @ h.T + r)
+
+    make = lambda: [np.eye(2) * 2 + 1, np.array([[1.0, 0.5]]), np.array([[0.01]])]
+    (compiled,) = check(gain, make, backends=["llvm"], calls=4)
+    (entry,) = compiled.entries
+    assert not entry.replays
+    assert all(step.kind == "kernel" for step in entry.compiled_graph.schedule.steps)
+
+
+def test_what_is_singular_raises_as_in_numpy():
+    compiled = tcompile.compile(lambda a: np.linalg.inv(a) @ a)
+    compiled(np.eye(2))
+    for _ in range(3):
+        with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
+            compiled(np.array([[0.1, 0.2], [0.3, 0.6]]) * 0)
+    np.testing.assert_array_equal(compiled(np.eye(2)), np.eye(2))
 
 
 def test_products_share_a_kernel_with_their_neighbours():

@@ -17,9 +17,8 @@ from tcompile.backends.llvm import host, native, nests, pointwise, reductions
 from tcompile.backends.llvm.exactness import is_exact
 from tcompile.backends.llvm.text import SUPPORTED, Module, cells
 from tcompile.backends.llvm.vectors import FLOAT16
-from tcompile.backends.schedule import Kernel, Schedule, Store, schedule
+from tcompile.backends.schedule import Kernel, Schedule, Store, inverses, products, schedule
 from tcompile.backends.schedule.plan import Step
-from tcompile.backends.schedule.products import is_small
 from tcompile.graph import Graph, Location, Node, SymInt, TensorType
 from tcompile.graph.ops import OPS
 from tcompile.graph.sizes import hint
@@ -125,7 +124,9 @@ def supports(node: Node) -> bool:
     if node.op == "gather":
         return _supports_gather(node)
     if node.op == "matmul":
-        return is_small(node)
+        return products.is_small(node)
+    if node.op == "call":
+        return inverses.is_small(node)
     if node.op == "assign":
         return node.tensor.dtype.name in SUPPORTED
     if kind == "reduction":

@@ -88,6 +88,13 @@ def _finite(v: Vectors, d: DType, a: str) -> str:
     return a
 
 
+def _regular(v: Vectors, d: DType, a: str, least: str) -> str:
+    """The operand, which is left to NumPy where it is not larger than ``least``, infinite or a NaN."""
+    large = v.compare("gt", d, v.call("fabs", d, a), least)
+    v.report(v.negate(large), ONLY_NUMPY)
+    return _finite(v, d, a)
+
+
 def _sign(v: Vectors, d: DType, a: str) -> str:
     zero, one = v.constant(d, 0), v.constant(d, 1)
     result = v.pick(v.compare("gt", d, a, zero), d, one, zero)
@@ -209,6 +216,7 @@ _FLOATS: dict[str, Emit] = {
     "sqrt": lambda v, d, o: v.sqrt(d, o[0]),
     "fma": lambda v, d, o: v.fma(d, *o),
     "finite": lambda v, d, o: _finite(v, d, o[0]),
+    "regular": lambda v, d, o: _regular(v, d, o[0], o[1]),
     **{
         f"signalling_{name}": lambda v, d, o, sign=sign: v.signalling("o" + sign, d, o[0], o[1])  # type: ignore[misc]
         for name, sign in _COMPARE.items()

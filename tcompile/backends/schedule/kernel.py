@@ -70,12 +70,12 @@ class Value:
     int, ``attrs["size"]``), ``number`` (a run-time Python float input, ``access`` unused, ``attrs["buffer"]``),
     ``iota`` (``attrs["offset"]`` plus index times ``attrs["steps"]``), ``reduce`` (``attrs["op"]`` over the reduced
     axes), ``part`` (the real or imaginary part, ``attrs["index"]``, of a complex value), ``pair`` (the complex value of
-    two parts), ``fma`` (a product
-    plus a third operand, rounded once), ``finite`` (its operand, left to NumPy where it is infinite or a NaN),
-    ``signalling_less`` and its relatives (which raise the invalid flag for
-    NaN), or a pointwise row of the op table. Complex values are only loaded, stored,
-    taken apart and put together, half-precision ones also selected and converted. Operands are values or Python
-    numbers. ``cost`` estimates the work of computing it from loads, in units of one addition.
+    two parts), ``fma`` (a product plus a third operand, rounded once), ``finite`` (its operand, left to NumPy where it
+    is infinite or a NaN), ``regular`` (likewise, and where it is not larger than the other operand),
+    ``signalling_less`` and its relatives (which raise the invalid flag for NaN), or a pointwise row of the op table.
+    Complex values are only loaded, stored, taken apart and put together, half-precision ones also selected and
+    converted. Operands are values or Python numbers. ``cost`` estimates the work of computing it from loads, in units
+    of one addition.
     """
 
     op: str

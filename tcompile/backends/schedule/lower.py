@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from tcompile.backends.schedule import inverses, products
 from tcompile.backends.schedule.costs import cost_of
 from tcompile.backends.schedule.kernel import (
     Access,
@@ -36,13 +39,13 @@ from tcompile.backends.schedule.maps import (
     through_path,
 )
 from tcompile.backends.schedule.parts import PARTS, Parts, number_dtype
-from tcompile.backends.schedule.products import is_fused, places
 from tcompile.graph import Node, Operand, ScalarType, Size, SymInt, TensorType
 from tcompile.graph.ops import OPS
 from tcompile.graph.ops.writing import part_of
 from tcompile.graph.sizes import hint, is_one, same, same_shape
 from tcompile.graph.types import DType
 
+INDEX = np.dtype("int64")
 SERIAL_FULL = 1 << 15  # a full reduction over fewer elements runs as one row, in as many stages as it needs
 
 
@@ -252,6 +255,8 @@ class Lowering:
             return self._gather(node, map)
         if node.op == "matmul":
             return self._matmul(node, map)
+        if node.op == "call":
+            return self._inverse(node, map)
         weak = operand_dtype(node)
         operands: list[Value | bool | int | float | complex] = []
         for operand in node.operands:
@@ -272,11 +277,25 @@ class Lowering:
         """
         dtype = node.tensor.dtype
         total: Value | None = None
-        for pair in places(node, map):
+        for pair in products.places(node, map):
             factors = [self.read(operand, at, dtype) for operand, at in zip(node.inputs, pair, strict=True)]
-            total = self.parts.product(node, factors, total, dtype, is_fused(node))
+            total = self.parts.product(node, factors, total, dtype, products.is_fused(node))
         assert total is not None
         return total if dtype.kind in "iu" else self.parts.apply(node, "finite", [total], dtype, dtype)
+
+    def _inverse(self, node: Node, map: Map) -> Value:
+        dtype = node.tensor.dtype
+        apply = self.parts.arithmetic(node, dtype)
+
+        def is_at(index: Affine) -> list[Value]:
+            """For each row of the matrix, whether ``index`` is its number."""
+            axes = frozenset(axis for axis, _ in index.terms)
+            iota = self._add(Value("iota", (), INDEX, axes, node, {"index": index}))
+            return [self.parts.arithmetic(node, INDEX)("equal", iota, i) for i in range(inverses.rows(node))]
+
+        values = [self.read(operand, at, dtype) for operand, at in inverses.places(node, map)]
+        column = is_at(map[-1]) if len(node.inputs) == 1 else []
+        return inverses.element(node, values, is_at(inverses.index_of_row(node, map)), column, apply)
 
     def _gather(self, node: Node, map: Map) -> Value:
         base, axes = node.inputs[0], node.attrs["axes"]

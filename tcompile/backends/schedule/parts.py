@@ -99,6 +99,11 @@ class Parts:
             return self._op("astype", [over(self._wide(operand), dtype)], HALF, dtype)
         return over(operand, dtype)
 
+    def arithmetic(self, node: Node, dtype: DType) -> Arithmetic:
+        """What applies operations for ``node`` to operands of a machine's dtype."""
+        self._node = node
+        return Arithmetic(self._op, dtype)
+
     def product(self, node: Node, factors: list[Value], total: Value | None, dtype: DType, fused: bool) -> Value:
         """``total`` plus the product of two factors; ``fused``: rounded once, where the processor can."""
         if total is not None and fused and dtype in (SINGLE, DOUBLE) and fused_products():

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from tcompile.backends.schedule import inverses, products
 from tcompile.backends.schedule.costs import STORE_ABOVE, cost_of
 from tcompile.backends.schedule.kernel import Buffer, Value
 from tcompile.backends.schedule.lower import (
@@ -30,7 +31,6 @@ from tcompile.backends.schedule.lower import (
 from tcompile.backends.schedule.maps import ANYWHERE, Map, identity, map_key, through, through_path
 from tcompile.backends.schedule.placement import Separate, place
 from tcompile.backends.schedule.plan import Schedule, Step, in_order, leads_to
-from tcompile.backends.schedule.products import places
 from tcompile.graph import Graph, Node
 from tcompile.graph.ops import OPS, k_order
 from tcompile.graph.ops.movement import expand_key, slice_bounds
@@ -96,7 +96,7 @@ class _Planner:
         kind = OPS[node.op].kind
         if node.op == "assign" and supports(node):
             return _kind_of_assignment(node)
-        if node.op in ("gather", "matmul") and supports(node):
+        if node.op in ("gather", "matmul", "call") and supports(node):
             return "map"
         if kind in ("opaque", "control"):
             return "opaque"
@@ -260,7 +260,9 @@ class _Planner:
         if self.kind[node] == "reduce":
             return [(node.inputs[0], map)]
         if node.op == "matmul":
-            return [pair for maps in places(node, map) for pair in zip(node.inputs, maps, strict=True)]
+            return [pair for maps in products.places(node, map) for pair in zip(node.inputs, maps, strict=True)]
+        if node.op == "call":
+            return inverses.places(node, map)
         found = [(operand, operand_map(node, operand, map)) for operand in computed_from(node)]
         return [(node.inputs[0], ANYWHERE), *found] if node.op == "gather" else found
 

@@ -1,0 +1,155 @@
+"""Inverses of tiny matrices, and equations with them, in kernels.
+
+Enters: a call of ``numpy.linalg.inv`` or ``numpy.linalg.solve``. Leaves: whether kernels compute it, where they read,
+and the arithmetic of one element. Exists because LAPACK takes a hundred times as long for such a matrix as its few
+operations do, and ends the kernel before it and after it.
+
+It is LAPACK's own elimination, with partial pivoting, written out: row by row in the order of operations of OpenBLAS,
+which gives its very bits for float64 (where the processor is one for which OpenBLAS has this order). Each element of
+the result is computed by itself. Matrices that are singular, or so close to it that another order of operations might
+find them so, are left to NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from tcompile.backends.schedule.kernel import Value
+from tcompile.backends.schedule.maps import Affine, Map, broadcast
+from tcompile.backends.schedule.parts import fused_products
+from tcompile.graph import Node, TensorType
+from tcompile.graph.ops.opaque import Slot
+from tcompile.graph.sizes import is_one
+
+MOST_ROWS = 3
+_INV, _SOLVE = "numpy.linalg.inv", "numpy.linalg.solve"
+_FLOATS = ("float32", "float64")
+_SINGULAR = 16.0  # units of rounding by which a pivot has to exceed what rounding could make of zero
+
+
+class Apply(Protocol):
+    """An operation's name and operands; its value."""
+
+    def __call__(self, name: str, *operands: Any) -> Value: ...
+
+
+def is_small(node: Node) -> bool:
+    """Whether kernels should compute the call."""
+    if node.op != "call" or node.attrs["target"] not in (_INV, _SOLVE) or node.attrs["kwargs"]:
+        return False
+    if node.attrs["args"] != tuple(map(Slot, range(len(node.inputs)))) or not isinstance(node.type, TensorType):
+        return False
+    types = [operand.tensor for operand in node.inputs]
+    dtype = node.tensor.dtype
+    if any(type.dtype != dtype for type in types) or dtype.name not in _FLOATS or not dtype.isnative:
+        return False
+    if types[0].ndim < 2 or len(types) != 1 + (node.attrs["target"] == _SOLVE):
+        return False
+    rows = types[0].shape[-1]
+    return isinstance(rows, int) and 0 < rows <= MOST_ROWS
+
+
+def rows(node: Node) -> int:
+    """How many rows the matrix has."""
+    size = node.inputs[0].tensor.shape[-1]
+    assert isinstance(size, int)
+    return size
+
+
+def _is_one_column(node: Node) -> bool:
+    """Whether the right-hand side is one vector, not a stack of matrices."""
+    return len(node.inputs) > 1 and node.inputs[1].tensor.ndim == 1
+
+
+def places(node: Node, map: Map) -> list[tuple[Node, Map]]:
+    """What one element is computed from: the matrix' elements, row by row, and a column of the right-hand side."""
+    core = 1 if _is_one_column(node) else 2
+    outer, column = map[: len(map) - core], map[len(map) - core + 1 :]
+    stack, count = node.tensor.shape[: len(map) - core], range(rows(node))
+    a = node.inputs[0]
+    batch = broadcast(outer, a.tensor.shape[:-2], stack)
+    found: list[tuple[Node, Map]] = [(a, (*batch, Affine((), i), Affine((), k))) for i in count for k in count]
+    for b in node.inputs[1:]:
+        batch = broadcast(outer, b.tensor.shape[: b.tensor.ndim - core], stack)
+        found += [(b, (*batch, Affine((), i), *column)) for i in count]
+    return found
+
+
+def index_of_row(node: Node, map: Map) -> Affine:
+    """Which row of the result an element is in."""
+    return map[-1] if _is_one_column(node) else map[-2]
+
+
+def element(node: Node, values: Sequence[Value], row: Sequence[Value], column: Sequence[Value], apply: Apply) -> Value:
+    """One element of the result, from the values at ``places``.
+
+    ``row`` and ``column`` say for each row, and for each column, of the matrix whether the element is in it.
+    """
+    n = rows(node)
+    a: list[list[Any]] = [list(values[i * n : i * n + n]) for i in range(n)]
+    right: list[Any] = list(values[n * n :]) or [apply("where", here, 1.0, 0.0) for here in column]
+    single = len(node.inputs) > 1 and (_is_one_column(node) or is_one(node.inputs[1].tensor.shape[-1]))
+    for k in range(n):
+        _eliminate(a, right, k, apply)
+    for i in range(1, n):
+        if i == 2 and not single and fused_products():  # one product of matrices for all columns
+            total = apply("fma", a[i][1], right[1], apply("multiply", a[i][0], right[0]))
+            right[i] = apply("subtract", right[i], total)
+        else:
+            for k in range(i):
+                right[i] = apply("subtract", right[i], apply("multiply", a[i][k], right[k]))
+    for i in reversed(range(n)):
+        for k in range(n - 1, i, -1):
+            right[i] = apply("subtract", right[i], apply("multiply", a[i][k], right[k]))
+        if single or node.tensor.dtype.itemsize == 4:
+            right[i] = apply("divide", right[i], a[i][i])
+        else:
+            right[i] = apply("multiply", right[i], apply("divide", 1.0, a[i][i]))
+    result = right[-1]
+    for here, value in zip(row, right[:-1], strict=False):
+        result = apply("where", here, value, result)
+    return apply("finite", result)
+
+
+def _eliminate(a: list[list[Any]], right: list[Any], k: int, apply: Apply) -> None:
+    """Column ``k`` of the triangular factors, which take the matrix' place; rows trade places in all of it."""
+    n = len(a)
+    least: list[Any] = [0.0] * n
+    for i in range(1, n):
+        terms = [apply("multiply", a[i][m], a[m][k]) for m in range(min(i, k))]
+        if terms:
+            total = terms[0]
+            for term in terms[1:]:
+                total = apply("add", total, term)
+            size = apply("add", apply("abs", a[i][k]), apply("abs", total))
+            least[i] = apply("multiply", size, _SINGULAR * float(np.finfo(total.dtype).eps))
+            a[i][k] = apply("subtract", a[i][k], total)
+    best, larger = apply("abs", a[k][k]), []
+    for i in range(k + 1, n):
+        size = apply("abs", a[i][k])
+        larger.append(apply("greater", size, best))
+        best = apply("where", larger[-1], size, best)
+    taken: Any = None
+    for i in range(n - 1, k, -1):  # the last row that is larger than all before it trades places with row k
+        here = larger[i - k - 1]
+        last = here if taken is None else apply("logical_and", here, apply("logical_not", taken))
+        taken = here if taken is None else apply("logical_or", taken, here)
+        for column in range(n):
+            a[k][column], a[i][column] = _exchanged(last, a[k][column], a[i][column], apply)
+        right[k], right[i] = _exchanged(last, right[k], right[i], apply)
+        least[k], least[i] = _exchanged(last, least[k], least[i], apply)
+    a[k][k] = apply("regular", a[k][k], least[k])
+    for i in range(k + 1, n):
+        a[i][k] = apply("multiply", a[i][k], apply("divide", 1.0, a[k][k]))
+
+
+def _exchanged(condition: Any, first: Any, second: Any, apply: Apply) -> tuple[Any, Any]:
+    if first is second:
+        return first, second
+    return apply("where", condition, second, first), apply("where", condition, first, second)
+
+
+__all__ = ["MOST_ROWS", "element", "index_of_row", "is_small", "places", "rows"]
