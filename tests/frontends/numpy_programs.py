@@ -132,7 +132,7 @@ VIEWS = (
 )  # fmt: skip
 GATHERS = (
     "{a}[{a} > {s}]", "{a}[{m}]", "{a}[{i}]", "{a}[[0, -1, 0]]", "{a}[..., [0, 0]]", "{a}[[0], [-1]]",
-    "{a}[:, [0, -1]]", "np.take({a}, {i}, mode='wrap')", "np.take({a}, [0, 0], axis={k})",
+    "{a}[:, [0, -1]]", "np.take({a}, {i} % 97 - 40, mode='wrap')", "np.take({a}, [0, 0], axis={k})",
     "{a}.take([0, 1], axis=0, mode='clip')", "np.take_along_axis({a}, np.argsort({a}, axis=0), axis=0)",
     "{a}[np.argsort({a})]", "{a}[np.abs({i}) % len({a})]", "np.compress({m}, {a}, axis=0)", "np.extract({m}, {a})",
     "np.nonzero({a})", "{a}.nonzero()[0]", "np.flatnonzero({a})", "np.argwhere({a})", "np.where({m})",
@@ -157,7 +157,7 @@ LIBRARY = (
     "np.kron({a}, {a})", "np.tensordot({a}, {a}, 0)", "np.einsum('i...->...', {a})", "np.einsum('ij,kj->ik', {a}, {a})",
     "np.vdot({a}, {a})", "np.vecdot({a}, {a})", "np.cross({a}, {y})", "np.trace({a})", "np.tril({a})",
     "np.triu({a}, 1)", "np.diag({a})", "np.diagflat({a})", "np.convolve({a}, [1, 2, 1])", "np.correlate({a}, {a})",
-    "np.linalg.norm({f})", "np.linalg.norm({f}, axis={k})", "np.linalg.det({f} @ {f}.T + np.eye(len({f})))",
+    "np.linalg.norm({f})", "np.linalg.norm({f}, axis={k})", "np.linalg.det({f}[:4] @ {f}[:4].T + np.eye(len({f}[:4])))",
     "np.linalg.inv(np.eye(3) * 2)", "np.fft.fft({f})", "np.fft.ifft({f}).real", "np.fft.rfft({r}, axis={k})",
     "np.cov({r})", "np.percentile({r}, 30)", "np.quantile({r}, [.2, .5], axis={k})", "np.round({a}, 1)", "{a}.round()",
     "np.around({a}, -1)", "np.meshgrid({a}, {a})[0]", "np.delete({a}, 0)", "np.insert({a}, 0, {s})",
