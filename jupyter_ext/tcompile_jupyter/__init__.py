@@ -6,13 +6,18 @@ everything here reads the event stream and calls the public API.
 
 The files, in the order in which a cell goes through them: ``magics`` (options), ``cells`` (running the text
 as a plain cell would run), ``record`` (the events of that run), ``report`` (what stands under the cell), and
-beside them ``identity`` (which cell is which) and ``compare`` (the same work in plain Python and compiled).
+beside them ``identity`` (which cell is which), ``compare`` (the same work in plain Python and compiled) and ``measure``
+(how it is timed). ``widgets`` is a package of its own, which is loaded, with ipywidgets, when one of its names is used.
+
+>>> import tcompile_jupyter as tj
+>>> tj.StanceToggle().value
+'default'
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tcompile.observe.userline import label_files
 from tcompile_jupyter.compare import Comparison, Comparisons, compare
@@ -23,7 +28,23 @@ if TYPE_CHECKING:
 
 _undo: list[Callable[[], None]] = []  # what takes the names of cells out of tcompile's texts and events again
 
-__all__ = ["Comparison", "Comparisons", "compare", "load_ipython_extension", "unload_ipython_extension"]
+__all__ = [
+    "BackendChooser", "Comparison", "Comparisons", "LiveGraph", "ModeChooser", "RecompileTimeline", "SpeedupPlot",
+    "StanceToggle", "compare", "dashboard", "load_ipython_extension", "unload_ipython_extension",
+]  # fmt: skip
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from tcompile_jupyter import widgets
+    except ModuleNotFoundError as error:
+        raise ImportError(f"{name} needs {error.name}: pip install 'tcompile[jupyter]'") from error
+    return getattr(widgets, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:

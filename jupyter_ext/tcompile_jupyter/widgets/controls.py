@@ -1,0 +1,186 @@
+"""Widgets that set what compiled functions do: the stance, the backend, the mode.
+
+Enters: clicks, and the compiler's word that the stance has changed. Leaves: calls of ``set_stance``. Exists so that the
+stance of the process can be seen and changed beside the code; any number of copies show the same.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import ipywidgets
+import traitlets
+
+import tcompile
+from tcompile.observe.events import Event, StanceChanged
+from tcompile.stance import STANCES, Stance
+from tcompile_jupyter.widgets.feed import feed
+from tcompile_jupyter.widgets.shown import Shown, text
+
+OWN = "each function's own"
+"""What the chooser of backends says where no backend is forced."""
+
+
+def process_stance() -> Stance:
+    """The stance of the process, whatever block this thread stands in."""
+    found: list[Stance] = []
+    asker = threading.Thread(target=lambda: found.append(tcompile.stance.current()))  # stands in no block
+    asker.start()
+    asker.join()
+    return found[0]
+
+
+class _Follower(Shown):
+    """A control that shows something of the process's stance, and changes it when it is clicked.
+
+    ``chooser`` is the widget with the value; ``read`` says what it shows in a stance, ``write`` does what it says.
+    """
+
+    def __init__(
+        self, chooser: Any, read: Callable[[Stance], str], write: Callable[[str], None], *more: Any, **settings: Any
+    ) -> None:
+        super().__init__((chooser, *more), **settings)
+        self.chooser = chooser
+        self._read = read
+        self._write = write
+        self._stop = feed.open(self._follow)
+        self.take(process_stance())
+        chooser.observe(self._clicked, "value")
+
+    def take(self, stance: Stance) -> None:
+        """Shows ``stance``."""
+        self.stance = stance
+        self.chooser.value = self._read(stance)
+        self.redraw()
+
+    def _follow(self, batch: tuple[Event, ...]) -> None:
+        if any(isinstance(event, StanceChanged) for event in batch):
+            self.take(process_stance())
+
+    def _clicked(self, change: Any) -> None:
+        if change["new"] != self._read(process_stance()):
+            self._write(change["new"])
+            self.take(process_stance())
+
+    def title(self) -> str:
+        """The stance."""
+        return f"stance {self.stance}"
+
+    def close(self) -> None:
+        """Ends the widget. The stance stays as it is."""
+        self._stop()
+        super().close()
+
+
+class StanceToggle(_Follower):
+    """The six stances as buttons. A click is ``tcompile.set_stance(name)``, for the whole process.
+
+    It follows stances that are set elsewhere, by code or by another copy; a ``with`` block, which holds in one thread
+    for a while, is not shown. The trait ``value`` is the stance's name.
+    """
+
+    value = traitlets.Unicode("default")
+
+    def __init__(self) -> None:
+        buttons = ipywidgets.ToggleButtons(
+            options=list(STANCES), tooltips=list(STANCES.values()), style={"button_width": "auto"},
+        )  # fmt: skip
+        self._meaning = ipywidgets.HTML()
+        super().__init__(buttons, lambda stance: stance.name, _set, self._meaning)
+        self.observe(lambda change: setattr(buttons, "value", change["new"]), "value")
+
+    def take(self, stance: Stance) -> None:
+        """Shows ``stance``."""
+        self._meaning.value = f'<span style="opacity:.7">{text(_meaning(stance))}</span>'
+        super().take(stance)
+        self.value = stance.name
+
+    def picture(self) -> str:
+        """The stance, and what it means."""
+        return f"<div>stance <b>{text(str(self.stance))}</b>: {text(_meaning(self.stance))}</div>"
+
+
+class BackendChooser(_Follower):
+    """The backend that everything is compiled with: ``tcompile.set_stance(force_backend=name)``, for the process.
+
+    "each function's own" takes the force away. Under another stance than ``default``, which cannot be had together with
+    a forced backend, choosing one goes back to ``default``. The trait ``value`` is a backend's name, or None.
+    """
+
+    value = traitlets.Unicode(None, allow_none=True)
+
+    def __init__(self) -> None:
+        names = [OWN, *(name for name in tcompile.list_backends(None) if name != "auto")]
+        chooser = ipywidgets.Dropdown(options=names, description="backend", layout={"width": "270px"})
+        super().__init__(chooser, self._shown, self._force)
+        self.observe(lambda change: setattr(chooser, "value", change["new"] or OWN), "value")
+
+    def take(self, stance: Stance) -> None:
+        """Shows the backend that ``stance`` forces."""
+        super().take(stance)
+        self.value = None if self.chooser.value == OWN else self.chooser.value
+
+    def title(self) -> str:
+        """The backend."""
+        return f"backend {self.chooser.value}"
+
+    def _shown(self, stance: Stance) -> str:
+        forced = stance.force_backend
+        if forced is None:
+            return OWN
+        name = forced if isinstance(forced, str) else getattr(forced, "__name__", "custom")
+        if name not in self.chooser.options:  # the user's own
+            self.chooser.options = (*self.chooser.options, name)
+        return name
+
+    def _force(self, name: str) -> None:
+        if name == OWN:
+            tcompile.set_stance("default")
+        elif name in tcompile.list_backends(None):
+            tcompile.set_stance(force_backend=name)
+        else:  # a callable that has no registered name cannot be had back by name
+            self.take(process_stance())
+
+
+class ModeChooser(Shown):
+    """A mode for ``tcompile.compile(f, mode=chooser.value)``, and the options that it sets."""
+
+    value = traitlets.Unicode("default")
+
+    def __init__(self) -> None:
+        chooser = ipywidgets.Dropdown(
+            options=list(tcompile.list_mode_options()), description="mode", layout={"width": "270px"}
+        )
+        self._sets = ipywidgets.HTML()
+        super().__init__((chooser, self._sets))
+        traitlets.link((chooser, "value"), (self, "value"))
+        self.observe(self._describe, "value")
+        self._describe()
+
+    def title(self) -> str:
+        """The mode."""
+        return f"mode {self.value}: {self._options()}"
+
+    def _options(self) -> str:
+        options = tcompile.list_mode_options(self.value)
+        return ", ".join(f"{name}={value!r}" for name, value in options.items()) or "no options set"
+
+    def _describe(self, *_: Any) -> None:
+        self._sets.value = f'<span style="opacity:.7">{text(self._options())}</span>'
+        self.redraw()
+
+
+def _set(name: str) -> None:
+    tcompile.set_stance(name)
+
+
+def _meaning(stance: Stance) -> str:
+    told = STANCES[stance.name]
+    if stance.force_backend is not None:
+        return f"{told} (now {stance})"
+    return told.partition(";")[0] if stance.name == "default" else told
+
+
+__all__ = ["OWN", "BackendChooser", "ModeChooser", "StanceToggle", "process_stance"]

@@ -1,0 +1,125 @@
+"""Carries the compiler's events to widgets, in batches.
+
+Enters: events, from the bus. Leaves: calls of the readers, each with a tuple of events, a few times a second at most.
+Exists so that widgets cost a program next to nothing however much it compiles: they share one listener, which only
+keeps the event, and one thread, which tells them. While no widget is open there is neither.
+
+Calls of compiled functions are not listened to, so they run in machine code as without a widget.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from tcompile.observe import bus
+from tcompile.observe.events import CallTimed, Event, PassFinished
+
+PERIOD = 0.25
+"""Seconds between two batches."""
+
+MOST = 5000
+"""Events that a batch holds at most; of more, the last ones."""
+
+Reader = Callable[[tuple[Event, ...]], None]
+
+
+class Feed:
+    """One listener and one thread for all readers; use the ``feed`` of this module.
+
+    Readers are called in that thread, where no ``with`` block of a stance holds, or in the one that calls ``flush``.
+    """
+
+    def __init__(self) -> None:
+        self._readers: tuple[Reader, ...] = ()
+        self._waiting: deque[Event] = deque(maxlen=MOST)
+        self._came = threading.Event()
+        self._telling = threading.RLock()
+        self._changing = threading.Lock()
+        self._undo: list[Callable[[], None]] = []
+
+    def open(self, reader: Reader) -> Callable[[], None]:
+        """Adds a reader and returns the function that removes it."""
+        with self._changing:
+            self._readers = (*self._readers, reader)
+            if not self._undo:
+                self._start()
+
+        def close() -> None:
+            with self._changing:
+                self._readers = tuple(other for other in self._readers if other is not reader)
+                if not self._readers:
+                    self._stop()
+
+        return close
+
+    def flush(self) -> None:
+        """Tells the readers now what has come since they were last told."""
+        with self._telling:
+            self._came.clear()
+            batch = []
+            while self._waiting:
+                batch.append(self._waiting.popleft())
+            if not batch:
+                return
+            for reader in self._readers:
+                try:
+                    reader(tuple(batch))
+                except Exception:
+                    print("tcompile: a widget failed:", file=sys.stderr)
+                    traceback.print_exc()
+
+    def _keep(self, event: Event) -> None:
+        if not isinstance(event, PassFinished | CallTimed):
+            self._waiting.append(event)
+            self._came.set()
+
+    def _start(self) -> None:
+        over = threading.Event()
+        self._undo = [bus.subscribe(self._keep, calls=False), over.set, self._came.set, _after_cells(self.flush)]
+        threading.Thread(target=self._run, args=(over,), name="tcompile widgets", daemon=True).start()
+
+    def _stop(self) -> None:
+        for undo in self._undo:
+            undo()
+        self._undo = []
+        self._waiting.clear()
+
+    def _run(self, over: threading.Event) -> None:
+        while not over.is_set():
+            self._came.wait()
+            time.sleep(PERIOD)
+            if not over.is_set():
+                self.flush()
+
+
+def _after_cells(call: Callable[[], None]) -> Callable[[], None]:
+    """Has ``call`` called after each cell, so that what is shown is complete when a cell has run."""
+    shell: Any = None
+    if "IPython" in sys.modules:
+        from IPython.core.getipython import get_ipython
+
+        shell = get_ipython()
+    if shell is None:
+        return lambda: None
+
+    def after_cell(*_: Any) -> None:
+        call()
+
+    shell.events.register("post_run_cell", after_cell)
+
+    def undo() -> None:
+        if after_cell in shell.events.callbacks["post_run_cell"]:
+            shell.events.unregister("post_run_cell", after_cell)
+
+    return undo
+
+
+feed = Feed()
+
+__all__ = ["MOST", "PERIOD", "Feed", "Reader", "feed"]

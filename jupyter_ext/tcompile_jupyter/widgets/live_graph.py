@@ -1,0 +1,164 @@
+"""A function's graphs, drawn as they are captured.
+
+Enters: a compiled function, and the compiler's word that something was compiled. Leaves: a ``LiveGraph``, in which a
+click on an operation shows the user's line that asked for it and the kernel that computes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import ipywidgets
+
+from tcompile.errors import InvalidType
+from tcompile.graph import Graph, Node
+from tcompile.graph.printer import call_text, readable, type_text
+from tcompile.observe.events import CompileFinished, Event
+from tcompile.observe.userline import file_label
+from tcompile_jupyter.compare import format_ms
+from tcompile_jupyter.status import is_compiled
+from tcompile_jupyter.widgets.feed import feed
+from tcompile_jupyter.widgets.picture import Detail, Picture
+from tcompile_jupyter.widgets.shown import Shown, image, plain, text
+
+MOST = 300
+"""Operations of a graph that is drawn; a larger one is listed."""
+
+
+class LiveGraph(Shown):
+    """The graphs of a compiled function, one for each entry. New ones appear as calls are captured.
+
+    A click on an operation shows its type, the line of the user's that made it, and the kernel that it is part of.
+    Raises InvalidType for something that is no compiled function.
+    """
+
+    def __init__(self, function: Any) -> None:
+        if not is_compiled(function):
+            raise InvalidType(f"LiveGraph takes a compiled function, got {type(function).__name__}")
+        self.function = function
+        self._chooser = ipywidgets.Dropdown(layout={"width": "auto", "max_width": "100%"})
+        self._chosen = False  # whether the user has picked one
+        self._following = False
+        self._picture = Picture(zooms=True, hint="Click an operation for its line and its kernel.")
+        self._waits = ipywidgets.HTML()
+        self._seen: dict[int, tuple[Any, str, dict[str, list[Detail]]]] = {}  # by entry number
+        super().__init__((self._waits, self._chooser, self._picture))
+        self._stop = feed.open(self._follow)
+        self._chooser.observe(self._picked, "value")
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Looks at the function's entries again."""
+        entries = sorted((e for e in self.function.entries if e.graph is not None), key=lambda e: e.index)
+        held = {number: drawn for number, drawn in self._seen.items() if any(e is drawn[0] for e in entries)}
+        new = [entry for entry in entries if entry.index not in held]
+        if not new and len(held) == len(self._seen) and self._waits.value:
+            return
+        self._seen = {entry.index: held.get(entry.index) or _drawn(entry) for entry in entries}
+        newest = new[-1].index if new else None
+        before = self._chooser.value
+        self._following = True
+        self._chooser.options = [(_summary(e), e.index) for e in entries]
+        if self._seen:
+            stays = (self._chosen or newest is None) and before in self._seen
+            self._chooser.value = before if stays else newest if newest is not None else entries[-1].index
+        self._following = False
+        self._chooser.layout.display = "" if entries else "none"
+        self._waits.value = self._head(len(entries))
+        self._show()
+
+    def _head(self, count: int) -> str:
+        name = text(_name(self.function), 80)
+        if not count:
+            return f"<b>{name}</b> <span style='opacity:.7'>nothing captured yet: call it</span>"
+        return f"<b>{name}</b> <span style='opacity:.7'>{count} {'graph' if count == 1 else 'graphs'}</span>"
+
+    def _show(self) -> None:
+        if self._chooser.value in self._seen:
+            _, drawing, details = self._seen[self._chooser.value]
+            self._picture.show(drawing, details)
+        else:
+            self._picture.show("")
+        self.redraw()
+
+    def _picked(self, change: Any) -> None:
+        if not self._following and change["new"] is not None:
+            self._chosen = True
+            self._show()
+
+    def _follow(self, batch: tuple[Event, ...]) -> None:
+        if any(isinstance(event, CompileFinished) for event in batch):
+            self.refresh()
+        self.redraw()
+
+    def title(self) -> str:
+        """How many graphs there are."""
+        return f"graphs of {_name(self.function)}: {len(self._seen)}"
+
+    def picture(self) -> str:
+        """The graph that is looked at."""
+        head = f"<div>{self._head(len(self._seen))}</div>"
+        entry, drawing, _ = self._seen.get(self._chooser.value, (None, "", {}))
+        if entry is None:
+            return head
+        drawn = image(drawing, f"graph of {_name(self.function)}") if drawing.startswith("<svg") else drawing
+        return f"{head}<div>{text(_summary(entry))}</div><div>{drawn}</div>"
+
+    def close(self) -> None:
+        """Ends the widget."""
+        self._stop()
+        super().close()
+
+
+def _drawn(entry: Any) -> tuple[Any, str, dict[str, list[Detail]]]:
+    """An entry with the drawing of its graph and what to say of each node."""
+    graph: Graph = entry.graph
+    kernels = {kernel.name: [node.name for node in kernel.nodes] for kernel in entry.kernels}
+    if graph.op_count > MOST:
+        listing = text(readable(graph), 20_000)
+        return entry, f"<pre>{graph.op_count} operations, too many to draw:\n{listing}</pre>", {}
+    return entry, graph.svg(kernels), dict(_details(graph, entry.kernels))
+
+
+def _details(graph: Graph, kernels: tuple[Any, ...], outside: str = "") -> Iterator[tuple[str, list[Detail]]]:
+    for node in [*graph.inputs, *graph.nodes]:
+        yield outside + node.name, list(_rows(node, kernels))
+        for region in node.regions:
+            yield from _details(region, kernels, f"{outside}{node.name}/")
+
+
+def _rows(node: Node, kernels: tuple[Any, ...]) -> Iterator[Detail]:
+    yield "value", f"{node.name}: {type_text(node.type)}"
+    if node.op != "input":
+        yield "operation", _call(node)
+    place = node.location
+    if place is not None and place.file:
+        yield "your line", f"{file_label(place.file)}, line {place.line}\n{place.text.strip()}"
+    kernel = next((k for k in kernels if node.name in {other.name for other in k.nodes}), None)
+    if kernel is None and node.op != "input":  # written otherwise before it was fused: found by its line
+        kernel = next((k for k in kernels if place is not None and place in k.lines), None)
+    if kernel is not None:
+        yield "kernel", f"{kernel.name}\n{kernel.description}"
+        yield "computed with it", ", ".join(other.name for other in kernel.nodes)
+
+
+def _call(node: Node) -> str:
+    try:
+        return call_text(node)
+    except TypeError:
+        return node.op
+
+
+def _summary(entry: Any) -> str:
+    ops, kernels = entry.graph.op_count, len(entry.kernels)
+    parts = [f"{ops} operation{'' if ops == 1 else 's'}", f"{kernels} kernel{'' if kernels == 1 else 's'}"]
+    sizes = ", ".join(f"{node.name} {type_text(node.type)}" for node in entry.graph.inputs[:3])
+    return plain(f"entry {entry.index}: {' · '.join([*parts, sizes, format_ms(entry.compile_ms)])}", 120)
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__qualname__", function))
+
+
+__all__ = ["MOST", "LiveGraph"]

@@ -1,0 +1,116 @@
+// A picture whose parts can be clicked: parts are elements with data-node, details are shown beside it as text.
+// A part inside another is named by both: "outer/inner".
+
+function pathOf(part) {
+  const names = [];
+  for (let at = part; at; at = at.parentElement && at.parentElement.closest("[data-node]")) {
+    names.unshift(at.dataset.node);
+  }
+  return names.join("/");
+}
+
+function render({ model, el }) {
+  el.classList.add("tc-picture");
+  const view = document.createElement("div");
+  view.className = "tc-view";
+  const side = document.createElement("div");
+  side.className = "tc-side";
+  side.setAttribute("aria-live", "polite");
+  const tools = document.createElement("div");
+  tools.className = "tc-tools";
+  el.replaceChildren(view, side, tools);
+  let zoom = 0; // 0: as wide as there is room for, at most its own size
+
+  function size() {
+    const svg = view.querySelector("svg");
+    if (!svg || !model.get("zooms")) return;
+    const own = svg.viewBox.baseVal.width;
+    svg.style.maxWidth = zoom ? "none" : "100%";
+    svg.style.height = "auto";
+    svg.style.width = (zoom ? own * zoom : own) + "px";
+  }
+
+  function scale(factor) {
+    const svg = view.querySelector("svg");
+    if (!svg) return;
+    const now = zoom || svg.getBoundingClientRect().width / svg.viewBox.baseVal.width || 1;
+    zoom = factor ? Math.min(4, Math.max(0.2, now * factor)) : 0;
+    size();
+  }
+
+  for (const [sign, says, factor] of [["−", "smaller", 0.8], ["+", "larger", 1.25], ["fit", "fit the width", 0]]) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = sign;
+    button.title = says;
+    button.setAttribute("aria-label", says);
+    button.addEventListener("click", () => scale(factor));
+    tools.append(button);
+  }
+
+  function mark() {
+    const chosen = model.get("selected");
+    for (const part of view.querySelectorAll("[data-node]")) {
+      part.classList.toggle("tc-selected", pathOf(part) === chosen);
+    }
+    const rows = model.get("details")[chosen];
+    side.replaceChildren();
+    side.classList.toggle("tc-empty", !rows);
+    if (!rows) {
+      side.textContent = Object.keys(model.get("details")).length ? model.get("hint") : "";
+      return;
+    }
+    for (const [heading, text] of rows) {
+      const head = document.createElement("div");
+      head.className = "tc-heading";
+      head.textContent = heading;
+      const body = document.createElement("div");
+      body.className = "tc-text";
+      body.textContent = text;
+      side.append(head, body);
+    }
+  }
+
+  function draw() {
+    const { scrollLeft, scrollTop } = view;
+    view.innerHTML = model.get("html");
+    for (const part of view.querySelectorAll("[data-node]")) {
+      if (model.get("details")[pathOf(part)]) {
+        part.setAttribute("tabindex", "0");
+        part.setAttribute("role", "button");
+      }
+    }
+    tools.hidden = !model.get("zooms") || !view.querySelector("svg");
+    size();
+    mark();
+    view.scrollTo(scrollLeft, scrollTop);
+  }
+
+  function choose(event) {
+    const part = event.target.closest("[data-node]");
+    if (!part) return;
+    const name = pathOf(part);
+    if (!model.get("details")[name]) return;
+    model.set("selected", model.get("selected") === name ? "" : name);
+    model.save_changes();
+  }
+
+  view.addEventListener("click", choose);
+  view.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" || event.key === " ") {
+      event.preventDefault();
+      choose(event);
+    }
+  });
+  model.on("change:html", draw);
+  model.on("change:details", draw);
+  model.on("change:selected", mark);
+  draw();
+  return () => {
+    model.off("change:html", draw);
+    model.off("change:details", draw);
+    model.off("change:selected", mark);
+  };
+}
+
+export default { render };

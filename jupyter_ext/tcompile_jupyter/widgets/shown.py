@@ -1,0 +1,105 @@
+"""What all widgets of tcompile share: being displayed, being saved, and being closed.
+
+Enters: a widget, and its state as a picture. Leaves: two outputs under the cell: the widget, and the picture, which is
+hidden while the widget lives. Exists because a saved notebook holds no widget: without a kernel the picture remains.
+The picture needs no script, and is kept when a notebook that is not trusted is cleaned of styles, so it is plain HTML
+and an image.
+
+Which of the two is seen is decided by a style sheet in the page: the picture goes where the live widget is in the same
+document. JupyterLab's note that a widget's model was not found goes where the picture stands beneath it.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import time
+from typing import Any
+
+import ipywidgets
+from IPython.display import display, update_display
+
+REST = 2.0
+"""Seconds between two pictures of a widget that goes on changing."""
+
+_RULES = (
+    "body:has(.{live}) .{saved},"
+    ".jp-OutputArea:has(.{live}) .jp-OutputArea-child:has(.{saved}),"
+    ".jp-OutputArea-child:has(>.jupyter-widgets:not(:has(*))):has(+.jp-OutputArea-child .{saved})"
+    "{{display:none!important}}"
+)
+
+
+class Shown(ipywidgets.VBox):  # type: ignore[misc]
+    """A box of widgets with a picture of itself. Subclasses give ``title`` and ``picture``."""
+
+    def __init__(self, children: tuple[Any, ...] = (), **settings: Any) -> None:
+        super().__init__(children, **settings)
+        self.live = f"tc-live-{self.model_id}"
+        self.add_class(self.live)
+        self._places: list[str] = []  # ids of the displays that hold the picture
+        self._drawn = 0.0
+        self._last = ""
+
+    def title(self) -> str:
+        """The state in a line of text."""
+        return type(self).__name__
+
+    def picture(self) -> str:
+        """The state as HTML that needs no script and no style sheet."""
+        return f"<div>{text(self.title())}</div>"
+
+    def redraw(self, *, now: bool = False) -> None:
+        """Renews the picture where it has changed: at once, or unless that was done a moment ago."""
+        if not self._places or (not now and time.monotonic() < self._drawn + REST):
+            return
+        self._drawn = time.monotonic()
+        data = self._saved()
+        if data["text/html"] != self._last:
+            self._last = data["text/html"]
+            for place in self._places:
+                update_display(data, raw=True, display_id=place)
+
+    def _saved(self) -> dict[str, str]:
+        saved = f"tc-saved-{self.model_id}"
+        rules = _RULES.format(live=self.live, saved=saved)
+        body = f'<style>{rules}</style><div class="{saved}">{self.picture()}</div>'
+        return {"text/html": body, "text/plain": plain(self.title())}
+
+    def _ipython_display_(self, **_: Any) -> None:
+        view = {"version_major": 2, "version_minor": 0, "model_id": self.model_id}
+        said = {"text/plain": plain(self.title()), "application/vnd.jupyter.widget-view+json": view}
+        display(said, raw=True)
+        data = self._saved()
+        self._last = data["text/html"]
+        handle = display(data, raw=True, display_id=True)
+        if handle is not None:
+            self._places.append(handle.display_id)
+
+    def close(self) -> None:
+        """Ends the widget; its picture stays."""
+        self.redraw(now=True)
+        for child in self.children:
+            child.close()
+        super().close()
+
+
+def image(svg: str, about: str, width: float | None = None) -> str:
+    """An SVG picture as an image, which HTML that has been cleaned keeps."""
+    coded = base64.b64encode(svg.encode()).decode()
+    size = f' width="{width:.0f}"' if width is not None else ""
+    return f'<img alt="{text(about)}"{size} src="data:image/svg+xml;base64,{coded}">'
+
+
+def plain(told: str, most: int = 300) -> str:
+    """Text without signs that a terminal or a page would obey, of bearable length."""
+    kept = "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in told)
+    return kept if len(kept) <= most else kept[: most - 1] + "…"
+
+
+def text(told: str, most: int = 300) -> str:
+    """The same, escaped for HTML."""
+    return html.escape(plain(told, most))
+
+
+__all__ = ["REST", "Shown", "image", "plain", "text"]

@@ -1,0 +1,305 @@
+"""Plain Python beside compiled code, measured while you look.
+
+Enters: a function, and its arguments or a way to make them of any size. Leaves: a ``SpeedupPlot``, which draws the
+medians and their spread as they become known. How it is measured is the business of ``tcompile_jupyter.measure``; here
+it is only run, in a thread of its own, and drawn.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import math
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ipywidgets
+import plotly.graph_objects as go
+
+from tcompile.errors import InvalidArgument
+from tcompile_jupyter.compare import format_ms
+from tcompile_jupyter.measure import CONFIDENCE, TOLERANCE, Measured, Pair, crossings
+from tcompile_jupyter.widgets.chart import INK, Series, chart
+from tcompile_jupyter.widgets.feed import PERIOD
+from tcompile_jupyter.widgets.shown import Shown, image, text
+
+EAGER, COMPILED = "#8b949e", "#2f81f7"
+SIZES = tuple(10**n for n in range(1, 7))
+
+
+@dataclass(frozen=True)
+class Point:
+    """What was measured of one size; ``size`` is None where the arguments were given."""
+
+    size: int | None
+    measured: Measured
+
+
+class SpeedupPlot(Shown):
+    """Times of ``function(*args)``, call by call, or of a sweep: ``function(make(size))`` for each of ``sizes``.
+
+    ``make`` returns the argument, or a tuple of arguments. It measures as soon as it is made, in the background, until
+    each median is known to within ``tolerance`` at 95% confidence, or for ``budget`` seconds for each size; the button
+    stops it, and ``wait()`` waits for it. Bars are the middle half of the samples. Where results differ from plain
+    Python's, it says so and stops. ``settings`` are those of ``tcompile.compile``, for a function that is not compiled.
+
+    Raises InvalidArgument where there are both arguments and ``make``, or sizes without ``make``.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *args: Any,
+        make: Callable[[int], Any] | None = None,
+        sizes: Sequence[int] | None = None,
+        budget: float = 1.0,
+        tolerance: float = TOLERANCE,
+        start: bool = True,
+        **settings: Any,
+    ) -> None:
+        if make is not None and args:
+            raise InvalidArgument("SpeedupPlot takes arguments of the function, or make, which makes them; not both")
+        if sizes is not None and make is None:
+            raise InvalidArgument("SpeedupPlot: sizes are for make(size), which is missing")
+        self.function = function
+        self.name = str(getattr(function, "__name__", function))
+        self._args, self._make = args, make
+        self._sizes: tuple[int | None, ...] = (None,) if make is None else tuple(sizes or SIZES)
+        self._budget, self._tolerance, self._settings = budget, tolerance, settings
+        self.points: tuple[Point, ...] = ()
+        self.status = "waiting"
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._progress = ipywidgets.FloatProgress(min=0.0, max=1.0, layout={"width": "180px"})
+        self._button = ipywidgets.Button(layout={"width": "110px"})
+        self._says = ipywidgets.HTML()
+        self.figure = _figure(sweep=make is not None)
+        row = ipywidgets.HBox((self._button, self._progress, self._says), layout={"align_items": "center"})
+        super().__init__((row, self.figure))
+        self._button.on_click(self._pressed)
+        self._draw()
+        if start:
+            self.start()
+
+    # -- measuring ---------------------------------------------------------------------------------
+    @property
+    def measuring(self) -> bool:
+        """Whether it measures now."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def start(self) -> None:
+        """Measures, anew if it has before."""
+        if self.measuring:
+            return
+        self._over.clear()
+        self.points = ()
+        self.status = "measuring"
+        context = contextvars.copy_context()  # the stance's blocks and the cell are those of whoever starts it
+        self._thread = threading.Thread(target=context.run, args=(self._measure,), name="tcompile plot", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the measuring after the round that is going on; what is known stays."""
+        self._over.set()
+
+    def wait(self, timeout: float | None = None) -> SpeedupPlot:
+        """Waits until it has measured, or so many seconds. An interrupt stops the measuring."""
+        try:
+            if self._thread is not None:
+                self._thread.join(timeout)
+        except KeyboardInterrupt:
+            self.stop()
+            raise
+        return self
+
+    def _measure(self) -> None:
+        try:
+            for number, size in enumerate(self._sizes):
+                self._measure_size(number, size)
+                if self._over.is_set() or self.status != "measuring":
+                    break
+        except Exception as error:  # shown where the times would be
+            self.status = f"{type(error).__name__}: {error}"
+        if self.status == "measuring":
+            self.status = "stopped" if self._over.is_set() else "done"
+        self._draw()
+        self.redraw(now=True)
+
+    def _measure_size(self, number: int, size: int | None) -> None:
+        args = self._args
+        if self._make is not None:
+            made = self._make(size)  # type: ignore[arg-type]  # with make, all sizes are numbers
+            args = made if isinstance(made, tuple) else (made,)
+        pair = Pair.of(self.function, args, {}, **self._settings)
+        before, drawn = self.points, 0.0
+        for known in pair.measure(self._budget, self._tolerance):
+            if not known.difference.equal:
+                where = "" if size is None else f" at size {size:,}"
+                self.status = f"results differ{where}: {known.difference.mismatch}"
+                return
+            self.points = (*before, Point(size, known))
+            if self._over.is_set():
+                return
+            if time.monotonic() > drawn + PERIOD:
+                self._draw((number + known.progress(self._tolerance)) / len(self._sizes))
+                drawn = time.monotonic()
+        self._draw((number + 1) / len(self._sizes))
+
+    # -- showing -----------------------------------------------------------------------------------
+    @property
+    def crossings(self) -> list[float]:
+        """The sizes at which compiled code becomes faster, or slower, than plain Python."""
+        known = [(p.size, p.measured.speed_up) for p in self.points if p.size is not None]
+        return crossings([size for size, _ in known], [speed for _, speed in known])
+
+    def title(self) -> str:
+        """What is known, in a line."""
+        return f"{self.name}: {self._told()}"
+
+    def _told(self) -> str:
+        if self.status not in ("measuring", "done", "stopped") or not self.points:
+            return self.status
+        last = self.points[-1]
+        size = "" if last.size is None else f"{last.size:,} elements: " if self.status == "measuring" else ""
+        if self.status != "measuring" and len(self.points) > 1:
+            ups = [point.measured.speed_up for point in self.points]
+            told = f"{min(ups):.2g}x to {max(ups):.2g}x as fast"
+            worst = max(point.measured.uncertainty for point in self.points)
+        else:
+            known = last.measured
+            told = (f"plain {format_ms(known.eager.median)}, compiled {format_ms(known.compiled.median)}, "
+                    f"{known.speed_up:.2g}x as fast")  # fmt: skip
+            worst = known.uncertainty
+        sure = f"medians within {worst:.0%} at {CONFIDENCE:.0%} confidence" if worst < 1 else "not sure yet"
+        stopped = " (stopped)" if self.status == "stopped" else ""
+        return f"{size}{told}, {sure}{stopped}"
+
+    def table(self) -> str:
+        """The figures as HTML."""
+        heads = ("size", "plain", "compiled", "speed-up", "within", "samples")
+        rows = [
+            (
+                "" if point.size is None else f"{point.size:,}",
+                format_ms(point.measured.eager.median),
+                format_ms(point.measured.compiled.median),
+                f"{point.measured.speed_up:.2f}x",
+                f"{point.measured.uncertainty:.0%}" if point.measured.uncertainty < 10 else "",
+                str(point.measured.rounds),
+            )
+            for point in self.points
+        ]
+        head = "".join(f"<th style='text-align:right'>{name}</th>" for name in heads)
+        cells = ("".join(f"<td style='text-align:right'>{cell}</td>" for cell in row) for row in rows)
+        body = "".join(f"<tr>{row}</tr>" for row in cells)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+    def picture(self) -> str:
+        """The plot, and the figures as a table."""
+        head = f"<div><b>{text(self.name, 80)}</b> {text(self._told())}</div>"
+        return f"{head}{image(self.svg(), self.title())}{self.table()}" if self.points else head
+
+    def svg(self) -> str:
+        """The plot as a picture."""
+        if self._make is None:
+            series = [Series(name, colour, [(n, ms, ms, ms) for n, ms in enumerate(sample, 1)], joined=False)
+                      for name, colour, sample in self._calls()]  # fmt: skip
+            return chart(series, x="call", y="time of a call", log_x=False, log_y=False, tell=format_ms)
+        series = [Series(name, colour, rows) for name, colour, rows in self._sweep()]
+        return chart(series, x="size", y="time of a call", marks=self._marks(), tell=format_ms)
+
+    def _calls(self) -> list[tuple[str, str, tuple[float, ...]]]:
+        known = self.points[-1].measured if self.points else None
+        samples = (known.eager.ms, known.compiled.ms) if known is not None else ((), ())
+        return [("plain Python", EAGER, samples[0]), ("compiled", COMPILED, samples[1])]
+
+    def _sweep(self) -> list[tuple[str, str, list[tuple[float, float, float, float]]]]:
+        kinds = (("plain Python", EAGER, "eager"), ("compiled", COMPILED, "compiled"))
+        found = []
+        for name, colour, kind in kinds:
+            samples = [(float(point.size or 0), getattr(point.measured, kind)) for point in self.points]
+            found.append((name, colour, [(size, s.median, *s.spread()) for size, s in samples]))
+        return found
+
+    def _marks(self) -> list[tuple[float, str]]:
+        return [(size, f"even at {size:,.0f}" if size < 1e4 else f"even at {size:.2g}") for size in self.crossings]
+
+    def _draw(self, progress: float = 0.0) -> None:
+        busy = self.status == "measuring"
+        self._button.description = "Stop" if busy else "Measure again" if self.points else "Measure"
+        self._button.icon = "stop" if busy else "play"
+        self._progress.value = progress
+        self._progress.layout.visibility = "visible" if busy else "hidden"
+        self._progress.layout.width = "180px" if busy else "0px"
+        mark = "color:#c62828" if self.status.startswith("results differ") else "opacity:.8"
+        self._says.value = f"<b>{text(self.name, 80)}</b> <span style='{mark}'>{text(self._told())}</span>"
+        with self.figure.batch_update():
+            if self._make is None:
+                self._draw_calls()
+            else:
+                self._draw_sweep()
+
+    def _draw_calls(self) -> None:
+        lines = []
+        for trace, (_, colour, sample) in zip(self.figure.data, self._calls(), strict=True):
+            trace.x, trace.y = list(range(1, len(sample) + 1)), list(sample)
+            if sample:
+                median = sorted(sample)[len(sample) // 2]
+                lines.append({"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": median, "y1": median,
+                              "line": {"color": colour, "width": 1, "dash": "dot"}})  # fmt: skip
+        self.figure.layout.shapes = lines
+
+    def _draw_sweep(self) -> None:
+        for trace, (_, _, rows) in zip(self.figure.data, self._sweep(), strict=True):
+            trace.x, trace.y = [row[0] for row in rows], [row[1] for row in rows]
+            trace.error_y = {"type": "data", "symmetric": False, "thickness": 4, "width": 0,
+                             "array": [row[3] - row[1] for row in rows],
+                             "arrayminus": [row[1] - row[2] for row in rows]}  # fmt: skip
+            ups = [f"{point.measured.speed_up:.2f}x as fast compiled" for point in self.points]
+            trace.customdata = ups
+        marks = self._marks()
+        self.figure.layout.shapes = [
+            {"type": "line", "yref": "paper", "x0": size, "x1": size, "y0": 0, "y1": 1,
+             "line": {"color": "#d97706", "width": 1.5, "dash": "dash"}} for size, _ in marks
+        ]  # fmt: skip
+        self.figure.layout.annotations = [
+            {"x": math.log10(size), "y": 1, "yref": "paper", "text": says, "showarrow": False, "xanchor": "left",
+             "yanchor": "top", "xshift": 5, "font": {"color": "#d97706"}} for size, says in marks
+        ]  # fmt: skip
+
+    def _pressed(self, _: Any) -> None:
+        if self.measuring:
+            self.stop()
+        else:
+            self.start()
+
+    def close(self) -> None:
+        """Stops measuring and ends the widget."""
+        self.stop()
+        super().close()
+
+
+def _figure(*, sweep: bool) -> Any:
+    """An empty plot with its two series."""
+    mode = "lines+markers" if sweep else "markers"
+    says = "%{y:.3g} ms<br>%{customdata}" if sweep else "%{y:.3g} ms"
+    axis = {"gridcolor": "rgba(128,135,144,.22)", "zeroline": False, "linecolor": "rgba(128,135,144,.5)"}
+    traces = [
+        go.Scatter(x=[], y=[], name=name, mode=mode, line={"color": colour, "width": 2}, hovertemplate=says,
+                   marker={"color": colour, "size": 8 if sweep else 5})
+        for name, colour in (("plain Python", EAGER), ("compiled", COMPILED))
+    ]  # fmt: skip
+    layout = go.Layout(
+        height=320, margin={"l": 60, "r": 14, "t": 26, "b": 42}, template="none", font={"color": INK, "size": 12},
+        paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)", hovermode="x unified" if sweep else "closest",
+        legend={"orientation": "h", "x": 1, "xanchor": "right", "y": 1.0, "yanchor": "bottom"},
+        xaxis={**axis, "title": {"text": "size" if sweep else "call"}, "type": "log" if sweep else "linear"},
+        yaxis={**axis, "title": {"text": "ms a call"}, "type": "log" if sweep else "linear",
+               "rangemode": "normal" if sweep else "tozero", "exponentformat": "power"},
+        hoverlabel={"bgcolor": "#1f2937", "font": {"color": "#e5e7eb"}},
+    )  # fmt: skip
+    return go.FigureWidget(traces, layout)
+
+
+__all__ = ["COMPILED", "EAGER", "SIZES", "Point", "SpeedupPlot"]
