@@ -45,7 +45,7 @@ class _Follower(Shown):
         self.chooser = chooser
         self._read = read
         self._write = write
-        self._stop = feed.open(self._follow)
+        self.ends = (feed.open(self._follow),)
         self.take(process_stance())
         chooser.observe(self._clicked, "value")
 
@@ -67,11 +67,6 @@ class _Follower(Shown):
     def title(self) -> str:
         """The stance."""
         return f"stance {self.stance}"
-
-    def close(self) -> None:
-        """Ends the widget. The stance stays as it is."""
-        self._stop()
-        super().close()
 
 
 class StanceToggle(_Follower):
@@ -155,6 +150,7 @@ class ModeChooser(Shown):
         )
         self._sets = ipywidgets.HTML()
         super().__init__((chooser, self._sets))
+        self.chooser = chooser
         traitlets.link((chooser, "value"), (self, "value"))
         self.observe(self._describe, "value")
         self._describe()

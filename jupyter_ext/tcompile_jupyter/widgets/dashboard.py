@@ -50,7 +50,7 @@ class Dashboard(Shown):
         ))  # fmt: skip
         self._functions.observe(lambda change: self._look_at(change["new"]), "value")
         self._go.on_click(lambda _: self.measure(self._call.value))
-        self._stop = feed.open(self._follow)
+        self.ends = (feed.open(self._follow),)
         self.refresh()
 
     def refresh(self) -> None:
@@ -100,15 +100,6 @@ class Dashboard(Shown):
         """The pictures of its parts."""
         parts = (self.stance, self.timeline, self.graph, self.plot)
         return "".join(f"<div>{part.picture()}</div>" for part in parts if part is not None)
-
-    def close(self) -> None:
-        """Ends the dashboard and its parts."""
-        self._stop()
-        self.redraw(now=True)
-        for part in (self.graph, self.plot):
-            if part is not None:
-                part.close()
-        super().close()
 
 
 def dashboard(namespace: Mapping[str, Any] | None = None) -> Dashboard:

@@ -44,7 +44,7 @@ class LiveGraph(Shown):
         self._waits = ipywidgets.HTML()
         self._seen: dict[int, tuple[Any, str, dict[str, list[Detail]]]] = {}  # by entry number
         super().__init__((self._waits, self._chooser, self._picture))
-        self._stop = feed.open(self._follow)
+        self.ends = (feed.open(self._follow),)
         self._chooser.observe(self._picked, "value")
         self.refresh()
 
@@ -104,11 +104,6 @@ class LiveGraph(Shown):
             return head
         drawn = image(drawing, f"graph of {_name(self.function)}") if drawing.startswith("<svg") else drawing
         return f"{head}<div>{text(_summary(entry))}</div><div>{drawn}</div>"
-
-    def close(self) -> None:
-        """Ends the widget."""
-        self._stop()
-        super().close()
 
 
 def _drawn(entry: Any) -> tuple[Any, str, dict[str, list[Detail]]]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import base64
 import html
 import time
+from collections.abc import Callable
 from typing import Any
 
 import ipywidgets
@@ -31,15 +32,20 @@ _RULES = (
 
 
 class Shown(ipywidgets.VBox):  # type: ignore[misc]
-    """A box of widgets with a picture of itself. Subclasses give ``title`` and ``picture``."""
+    """A box of widgets with a picture of itself. Subclasses give ``title`` and ``picture``.
+
+    ``ends`` are called when the widget is closed.
+    """
+
+    ends: tuple[Callable[[], None], ...] = ()
 
     def __init__(self, children: tuple[Any, ...] = (), **settings: Any) -> None:
         super().__init__(children, **settings)
-        self.live = f"tc-live-{self.model_id}"
-        self.add_class(self.live)
         self._places: list[str] = []  # ids of the displays that hold the picture
         self._drawn = 0.0
         self._last = ""
+        self.live = f"tc-live-{self.model_id}"
+        self.add_class(self.live)
 
     def title(self) -> str:
         """The state in a line of text."""
@@ -77,11 +83,21 @@ class Shown(ipywidgets.VBox):  # type: ignore[misc]
             self._places.append(handle.display_id)
 
     def close(self) -> None:
-        """Ends the widget; its picture stays."""
-        self.redraw(now=True)
-        for child in self.children:
-            child.close()
+        """Ends the widget and those in it; its picture stays."""
+        ends, self.ends = self.ends, ()
+        for end in ends:
+            end()
+        if self.comm is not None and self.children:  # else closed before, or refused its arguments half made
+            self.redraw(now=True)
+        _close_inside(self)
         super().close()
+
+
+def _close_inside(box: Any) -> None:
+    for child in box.children:
+        if not isinstance(child, Shown) and hasattr(child, "children"):
+            _close_inside(child)
+        child.close()
 
 
 def image(svg: str, about: str, width: float | None = None) -> str:

@@ -78,6 +78,7 @@ class SpeedupPlot(Shown):
         self.figure = _figure(sweep=make is not None)
         row = ipywidgets.HBox((self._button, self._progress, self._says), layout={"align_items": "center"})
         super().__init__((row, self.figure))
+        self.ends = (self.stop,)
         self._button.on_click(self._pressed)
         self._draw()
         if start:
@@ -273,11 +274,6 @@ class SpeedupPlot(Shown):
             self.stop()
         else:
             self.start()
-
-    def close(self) -> None:
-        """Stops measuring and ends the widget."""
-        self.stop()
-        super().close()
 
 
 def _figure(*, sweep: bool) -> Any:

@@ -56,7 +56,7 @@ class RecompileTimeline(Shown):
         self._lock = threading.Lock()
         self._picture = Picture(hint="Click a mark for its reason.")
         super().__init__((self._picture,))
-        self._stop = feed.open(self._follow)
+        self.ends = (feed.open(self._follow),)
         self._follow(history.events)
 
     @property
@@ -183,11 +183,6 @@ class RecompileTimeline(Shown):
         """The timeline."""
         svg, _ = self.drawing()
         return f"{image(svg, 'compiles in time') if svg else ''}{self._words()}"
-
-    def close(self) -> None:
-        """Ends the widget."""
-        self._stop()
-        super().close()
 
 
 OTHERS = "other functions"
