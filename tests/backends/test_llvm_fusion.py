@@ -260,6 +260,24 @@ def test_symbolic_sizes():
             same(got, expected, ulp=8, rtol=1e-5)
 
 
+def test_there_are_as_many_strips_of_columns_as_fit_whatever_the_size():
+    graph = Graph("symbolic")
+    n, m = graph.env.symbol(1000, 2), graph.env.symbol(1000, 2)
+    x = graph.input("x", TensorType(F32, (n, 50, m)))
+    graph.outputs = [apply(graph, "sum", x, axis=(1,), keepdims=False)]
+    graph.env.frozen = True
+    compiled = compile_graph(graph)
+    (kernel,) = compiled.schedule.kernels
+    (launch,) = [step for step in compiled.recipe.steps if hasattr(step, "items")]
+    for rows, width in ((1, 17), (17, 17), (3, 64), (100, 1000)):
+        items = eval(launch.items, {str(n): rows, str(m): width})
+        assert items % rows == 0  # each row of columns has its own strips, and no more
+        assert items <= rows * -(-width // 64)
+    a = sample("float32", (17, 50, 17), 1)
+    same(compiled(a)[0], a.sum(axis=1), ulp=8, rtol=1e-5)
+    assert kernel.form == "columns"
+
+
 def test_python_numbers_as_inputs():
     graph = Graph("numbers")
     x = graph.input("x", TensorType(F32, (30,)))

@@ -336,7 +336,7 @@ class Program:
             if isinstance(last, int):
                 last = -(-last // function.per_item)
                 return self._size(product([*outer, last]))
-            inner = f"(({last}) + {function.per_item - 1}) // {function.per_item}"
+            inner = f"((({last}) + {function.per_item - 1}) // {function.per_item})"
             return " * ".join([*(f"({n})" for n in outer), inner])
         return self._size(product(function.items))
 
@@ -351,7 +351,7 @@ class Program:
         items = max(1, -(-items // function.per_item))
         per_item = per_point * max(1, hint(points)) / items
         grain = max(1, int(CHUNK_NS / per_item))
-        if kernel.form == "flat" and len(kernel.axes) == 1:
+        if kernel.form in ("flat", "thin") and len(kernel.kept) == 1:
             grain = -(-grain // 1024) * 1024
         return str(grain)
 
