@@ -65,7 +65,8 @@ class Elements:
         """
         reread, keep = reread or {}, keep or {}
         registers = dict(known)
-        straight = [v for v in wanted if v.op == "load" and self._step(v.access, place) == 1]
+        loads = [v for v in wanted if v.op == "load" and v not in known]
+        straight = [v for v in loads if self._step(v.access, place) == 1]
         mask, lanes = self._load_straight(straight, place, registers)
         for value in wanted:
             if value in registers:
@@ -137,7 +138,7 @@ class Elements:
             addresses[value] = self._at(place.address(value.access), place.index, value.dtype)
         if place.whole or place.axis is None:
             for value in loads:
-                registers[value] = self._truth(
+                registers[value] = self.truth(
                     value.dtype, w.get(f"load {self._memory(value.dtype)}, ptr {addresses[value]}, align 1")
                 )
             return None, offsets
@@ -164,13 +165,14 @@ class Elements:
             joined = w.select_phi(self._memory(x.dtype), [(whole[x], all_of_it), (partial[x], part)])
             registers[x] = joined
         for x in loads:
-            registers[x] = self._truth(x.dtype, registers[x])
+            registers[x] = self.truth(x.dtype, registers[x])
         return mask, lanes
 
     def _memory(self, dtype: DType) -> str:
         return f"<{self.v.lanes * cells(dtype)} x {memory_type(dtype)}>"
 
-    def _truth(self, dtype: DType, register: str) -> str:
+    def truth(self, dtype: DType, register: str) -> str:
+        """What was loaded, as it is in registers."""
         if dtype != BOOL:
             return register
         return self.w.get(f"icmp ne {self._memory(dtype)} {register}, zeroinitializer")
@@ -189,11 +191,11 @@ class Elements:
         assert access is not None
         base = place.address(access)
         if place.axis is None or not access.steps[place.axis]:
-            return self._truth(value.dtype, self._one_for_all(value.dtype, base))
+            return self.truth(value.dtype, self._one_for_all(value.dtype, base))
         step = self.parameters.bytes(w, access.steps[place.axis], access.buffer)
         start = w.get(f"getelementptr i8, ptr {base}, i64 {w.get(f'mul i64 {place.index}, {step}')}")
         if static_elements(access.steps[place.axis]) is not None:
-            return self._truth(value.dtype, self._gather(value.dtype, start, step, lanes))
+            return self.truth(value.dtype, self.gather(value.dtype, start, step, lanes))
         # The step is known at run time only: very often it is one element.
         unit = w.at_entry(f"icmp eq i64 {step}, {value.dtype.itemsize}")
         if place.whole:
@@ -206,14 +208,15 @@ class Elements:
         one = w.get(f"load {self._memory(value.dtype)}, ptr {start}, align 1")
         w.jump(on)
         w.place(apart)
-        other = self._gather(value.dtype, start, step, lanes)
+        other = self.gather(value.dtype, start, step, lanes)
         origin = w.block
         w.jump(on)
         w.place(on)
         joined = w.select_phi(self._memory(value.dtype), [(one, straight), (other, origin)])
-        return self._truth(value.dtype, joined)
+        return self.truth(value.dtype, joined)
 
-    def _gather(self, dtype: DType, start: str, step: str, lanes: str) -> str:
+    def gather(self, dtype: DType, start: str, step: str, lanes: str) -> str:
+        """Elements ``step`` bytes apart, of which ``lanes`` says how many steps each is from ``start``."""
         all_lanes = splat(self.v.lanes * cells(dtype), "i1", "true")
         return self._masked_gather(dtype, self._pointers(dtype, start, step, lanes), all_lanes, "poison")
 
@@ -252,14 +255,14 @@ class Elements:
             found = w.get(f"call {type} {name}(ptr {row}, i32 1, <{n} x i1> {inside}, {type} zeroinitializer)")
             first = v.shuffle(memory_type(value.dtype), found, [0] * n)
             found = w.get(f"select <{n} x i1> {inside}, {type} {found}, {type} {first}")
-            return self._truth(value.dtype, found)
+            return self.truth(value.dtype, found)
         if along:
             step = p.bytes(w, along, access.buffer)
             start = w.get(f"getelementptr i8, ptr {start}, i64 {w.get(f'mul i64 {place.index}, {step}')}")
             moved = w.get(f"mul {wide} {lanes}, {self._spread_size(step)}")
             distances = w.get(f"add {wide} {distances}, {moved}")
         pointers = w.get(f"getelementptr i8, ptr {start}, {wide} {distances}")
-        return self._truth(value.dtype, self._masked_gather(value.dtype, pointers, valid, "zeroinitializer"))
+        return self.truth(value.dtype, self._masked_gather(value.dtype, pointers, valid, "zeroinitializer"))
 
     def _inside(self, place: Place) -> str:
         """The mask of lanes inside the row."""
@@ -329,9 +332,7 @@ class Elements:
         straight: list[tuple[Store, str, str]] = []
         for store in stores:
             dtype = store.value.dtype
-            register = registers[store.value]
-            if dtype == BOOL:
-                register = w.get(f"zext <{v.lanes} x i1> {register} to {self._memory(dtype)}")
+            register = self.bytes_of(dtype, registers[store.value])
             base = place.address(store.access)
             if place.axis is None or not store.access.steps[place.axis]:
                 count = cells(dtype)
@@ -364,6 +365,12 @@ class Elements:
             w.do(f"call void {name}({type} {register}, ptr {address}, i32 1, <{n} x i1> {inside})")
         w.jump(on)
         w.place(on)
+
+    def bytes_of(self, dtype: DType, register: str) -> str:
+        """A register as it is in memory."""
+        if dtype != BOOL:
+            return register
+        return self.w.get(f"zext <{self.v.lanes} x i1> {register} to {self._memory(dtype)}")
 
     def _store_whole(self, store: Store, register: str, address: str) -> None:
         w, type = self.w, self._memory(store.value.dtype)

@@ -15,6 +15,7 @@ from tcompile.backends.llvm.columns import ColumnNest
 from tcompile.backends.llvm.nest import Function
 from tcompile.backends.llvm.rows import FlatNest, RowNest
 from tcompile.backends.llvm.text import Module
+from tcompile.backends.llvm.thin import ThinNest
 from tcompile.backends.schedule import Kernel, Store
 
 
@@ -35,6 +36,8 @@ def write(
         code.functions.append(FlatNest(module, kernel, has_symbol, nontemporal).flat())
     elif kernel.form == "rows":
         code.functions.append(RowNest(module, kernel, has_symbol, nontemporal).rows())
+    elif kernel.form == "thin":
+        code.functions.append(ThinNest(module, kernel, has_symbol, nontemporal).thin())
     elif kernel.form == "columns":
         code.functions.append(ColumnNest(module, kernel, has_symbol, nontemporal).columns())
     else:

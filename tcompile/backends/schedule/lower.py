@@ -46,6 +46,8 @@ from tcompile.graph.sizes import hint, is_one, same, same_shape
 from tcompile.graph.types import DType
 
 INDEX = np.dtype("int64")
+FEW, WIDE = 8, 16  # rows of at most so many elements are walked side by side, where there are at least so many of them
+MOST_WRITTEN_OUT = 160  # values of a kernel whose rows are written out
 SERIAL_FULL = 1 << 15  # a full reduction over fewer elements runs as one row, in as many stages as it needs
 
 
@@ -392,9 +394,23 @@ def _arrange(kernel: Kernel, group: Group) -> None:
     _permute(kernel, [*kept, *reduced])
     for part in (kernel.reduced, kernel.kept):  # the later axes first, so that the earlier keep their numbers
         _collapse(kernel, part)
+    if form in ("rows", "columns") and _is_thin(kernel):
+        kernel.form = "thin"
     if form == "flat" and not kernel.axes:
         kernel.axes.append(Axis(1))
         _append_axis(kernel)
+
+
+def _is_thin(kernel: Kernel) -> bool:
+    """Whether many rows of a few elements each are best walked side by side."""
+    if len(kernel.reduced) != 1 or not kernel.kept:
+        return False
+    few = kernel.axes[kernel.reduced[0]].size
+    if not isinstance(few, int) or not 1 <= few <= FEW or hint(kernel.axes[kernel.kept[-1]].size) < WIDE:
+        return False
+    if any(value.op in ("gather", "iota") or value.dtype.kind == "c" for value in kernel.values):
+        return False
+    return few * len(kernel.values) <= MOST_WRITTEN_OUT
 
 
 def _append_axis(kernel: Kernel) -> None:

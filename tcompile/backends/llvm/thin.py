@@ -1,0 +1,217 @@
+"""Reductions over a few elements each: a vector has as many rows as it has lanes, and nothing but registers is used.
+
+Enters: a kernel of form ``thin``: one reduced axis of a few elements, known when it is compiled. Leaves: its function.
+The innermost kept axis is walked in vectors, the reduced axis is written out. Where rows lie side by side, as in an
+array of points, their elements are sorted out in registers (``interleave``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tcompile.backends.llvm.elements import Place
+from tcompile.backends.llvm.interleave import LONGEST, every, woven
+from tcompile.backends.llvm.nest import Function, Nest
+from tcompile.backends.llvm.reductions import Reduction
+from tcompile.backends.llvm.stages import Stages
+from tcompile.backends.llvm.text import memory_type
+from tcompile.backends.schedule import Access, Store, Value
+from tcompile.backends.schedule.kernel import static_elements
+from tcompile.graph import Size
+
+
+@dataclass
+class _Vector:
+    """As many rows as there are lanes: their first one, and how many are left from there."""
+
+    address: Callable[[Access], str]
+    counters: dict[int, str]
+    index: str
+    rest: str
+    lanes: str = ""  # the offset of each lane; those beyond the end repeat the first
+    known: dict[Value, str] = field(default_factory=dict)  # one for each row
+    elements: list[dict[Value, str]] = field(default_factory=list)  # for each element of a row
+
+
+class ThinNest(Nest):
+    """The innermost kept axis is walked in vectors, the reduced one is written out."""
+
+    def thin(self) -> Function:
+        """The function."""
+        kernel, w = self.kernel, self.w
+        kept = kernel.kept
+        (self.reduced,), self.last = kernel.reduced, kept[-1]
+        size = kernel.axes[self.reduced].size
+        assert isinstance(size, int)
+        self.count = size
+        self.stages = Stages(kernel, frozenset(kept))
+        self.begin()
+        sizes: tuple[Size, ...] = tuple(kernel.axes[axis].size for axis in kept)
+        if len(kept) == 1:
+            self._walk({}, "%begin", "%end")
+            return self.finish(kernel.name, sizes)
+
+        def row(number: str, _: list[str]) -> list[str]:
+            self._walk(self.split(number, kept[:-1]), "0", self.size(self.last))
+            return []
+
+        w.loop("%begin", "%end", "1", [], row)
+        return self.finish(kernel.name, sizes[:-1])
+
+    def _walk(self, counters: dict[int, str], start: str, stop: str) -> None:
+        """The rows [start, stop) along the innermost kept axis."""
+        w = self.w
+        address = self.addresses(counters)
+        self.prepare_nontemporal(address)
+
+        def vector(i: str) -> None:
+            self._vector(_Vector(address, counters, i, w.get(f"sub i64 {stop}, {i}")))
+
+        self.repeat(start, stop, str(self.lanes), vector)
+
+    def _vector(self, vector: _Vector) -> None:
+        """All passes over as many rows as there are lanes."""
+        stages, v = self.stages, self.v
+        vector.elements = [{} for _ in range(self.count)]
+        self._load(vector)
+        rows = Place(vector.address, vector.counters, self.last, vector.index, vector.rest)
+        for number in range(stages.passes + 1):
+            vector.known, _ = self.elements.write(rows, stages.row_values(number), vector.known)
+            self._store_rows(vector, stages.row_stores(number))
+            if number == stages.passes:
+                break
+            reductions = stages.reductions(number)
+            held = {reduce: Reduction(reduce.attrs["op"], reduce.dtype).start(v) for reduce in reductions}
+            wanted = stages.needed(number, {})
+            for r, registers in enumerate(vector.elements):
+                place = self._place(vector, r)
+                vector.elements[r], _ = self.elements.write(place, wanted, {**vector.known, **registers})
+                for reduce in reductions:
+                    held[reduce] = self.elements.accumulate(reduce, vector.elements[r], None, held[reduce])
+            for reduce, parts in held.items():
+                vector.known[reduce] = Reduction(reduce.attrs["op"], reduce.dtype).finish(v, parts)
+            self._store_elements(vector, stages.stores(number))
+
+    def _place(self, vector: _Vector, r: int, whole: bool = True) -> Place:
+        inner = {self.reduced: str(r)}
+        counters = {**vector.counters, **inner}
+        reach = self.further(vector.address, inner)
+        return Place(reach, counters, self.last, vector.index, vector.rest, whole)
+
+    # -- loads ----------------------------------------------------------------------------------------------------
+    def _load(self, vector: _Vector) -> None:
+        """All loads. Where another row follows the last lane's, whole vectors can be read; else lanes are gathered."""
+        w, n = self.w, self.lanes
+        loads = [x for x in self.kernel.values if x.op == "load" and x.access is not None and self._moves(x.access)]
+        if not loads:
+            return
+        rows, end, on = w.label("rows"), w.label("end"), w.label("on")
+        w.branch(w.get(f"icmp sgt i64 {vector.rest}, {n}"), rows, end)
+        offsets = ", ".join(f"i64 {i}" for i in range(n))
+        w.place(rows)
+        fast = [self._many(x, vector, f"<{offsets}>") for x in loads]
+        first = w.block
+        w.jump(on)
+        w.place(end)
+        inside = w.get(f"icmp slt <{n} x i64> <{offsets}>, {self.v.spread('i64', vector.rest)}")
+        clamped = w.get(f"select <{n} x i1> {inside}, <{n} x i64> <{offsets}>, <{n} x i64> zeroinitializer")
+        slow = [self._few(x, vector, clamped) for x in loads]
+        second = w.block
+        w.jump(on)
+        w.place(on)
+        joined: list[tuple[Value, int, str]] = []
+        for x, whole, gathered in zip(loads, fast, slow, strict=True):
+            type = f"<{n} x {memory_type(x.dtype)}>"
+            for r, (one, other) in enumerate(zip(whole, gathered, strict=True)):
+                joined.append((x, r, w.select_phi(type, [(one, first), (other, second)])))
+        for x, r, register in joined:
+            found = vector.known if self.stages.per_row(x) else vector.elements[r]
+            found[x] = self.elements.truth(x.dtype, register)
+
+    def _moves(self, access: Access) -> bool:
+        """Whether a place differs from row to row; where it does not, one element is read for all lanes."""
+        return bool(access.steps[self.last])
+
+    def _turns(self, value: Value) -> int:
+        return 1 if self.stages.per_row(value) else self.count
+
+    def _period(self, access: Access, turns: int) -> int | None:
+        """How many places apart rows are, where the first ``turns`` of these are a row's elements."""
+        period, along = static_elements(access.steps[self.last]), static_elements(access.steps[self.reduced])
+        if period is None or not 1 <= period <= LONGEST or turns > period or (turns > 1 and along != 1):
+            return None
+        return period
+
+    def _many(self, value: Value, vector: _Vector, offsets: str) -> list[str]:
+        """The vector of each turn, where all lanes are rows and one more row follows."""
+        w, access, turns = self.w, value.access, self._turns(value)
+        assert access is not None
+        period = self._period(access, turns)
+        if period is None:
+            unit = static_elements(access.steps[self.last]) == 1
+            return [self._straight(value, vector, r) if unit else self._gather(value, vector, r, offsets)
+                    for r in range(turns)]  # fmt: skip
+        cell = memory_type(value.dtype)
+        at = self._at(value, vector, 0)
+        parts = []
+        for number in range(period):
+            part = w.get(f"getelementptr {cell}, ptr {at}, i64 {number * self.lanes}")
+            parts.append(w.get(f"load <{self.lanes} x {cell}>, ptr {part}, align 1"))
+        return [parts[0]] if period == 1 else [every(self.v, cell, parts, r) for r in range(turns)]
+
+    def _few(self, value: Value, vector: _Vector, offsets: str) -> list[str]:
+        return [self._gather(value, vector, r, offsets) for r in range(self._turns(value))]
+
+    def _at(self, value: Value, vector: _Vector, r: int) -> str:
+        """The address of a row's element."""
+        assert value.access is not None
+        return self.address(vector.address(value.access), value.access, {self.last: vector.index, self.reduced: str(r)})
+
+    def _straight(self, value: Value, vector: _Vector, r: int) -> str:
+        type = f"<{self.lanes} x {memory_type(value.dtype)}>"
+        return self.w.get(f"load {type}, ptr {self._at(value, vector, r)}, align 1")
+
+    def _gather(self, value: Value, vector: _Vector, r: int, offsets: str) -> str:
+        access = value.access
+        assert access is not None
+        step = self.parameters.bytes(self.w, access.steps[self.last], access.buffer)
+        return self.elements.gather(value.dtype, self._at(value, vector, r), step, offsets)
+
+    # -- stores ---------------------------------------------------------------------------------------------------
+    def _store_rows(self, vector: _Vector, stores: list[Store]) -> None:
+        """What has one element a row."""
+        if stores:
+            place = Place(vector.address, vector.counters, self.last, vector.index, vector.rest, whole=False)
+            self.elements.write(place, (), vector.known, stores)
+
+    def _store_elements(self, vector: _Vector, stores: list[Store]) -> None:
+        w = self.w
+        woven_in = [store for store in stores if self._period(store.access, self.count) == self.count > 1]
+        apart = [store for store in stores if store not in woven_in]
+        if woven_in:
+            rows, end, on = w.label("rows"), w.label("end"), w.label("on")
+            w.branch(w.get(f"icmp sge i64 {vector.rest}, {self.lanes}"), rows, end)
+            w.place(rows)
+            for store in woven_in:
+                self._weave(vector, store)
+            w.jump(on)
+            w.place(end)
+            self._scatter(vector, woven_in)
+            w.jump(on)
+            w.place(on)
+        self._scatter(vector, apart)
+
+    def _weave(self, vector: _Vector, store: Store) -> None:
+        w, dtype = self.w, store.value.dtype
+        cell = memory_type(dtype)
+        registers = [self.elements.bytes_of(dtype, known[store.value]) for known in vector.elements]
+        at = self.address(vector.address(store.access), store.access, {self.last: vector.index})
+        for number, part in enumerate(woven(self.v, cell, registers)):
+            place = w.get(f"getelementptr {cell}, ptr {at}, i64 {number * self.lanes}")
+            w.do(f"store <{self.lanes} x {cell}> {part}, ptr {place}, align 1")
+
+    def _scatter(self, vector: _Vector, stores: list[Store]) -> None:
+        if stores:
+            for r, known in enumerate(vector.elements):
+                self.elements.write(self._place(vector, r, whole=False), (), {**vector.known, **known}, stores)

@@ -1,0 +1,92 @@
+"""Reductions over rows of a few elements: many rows side by side, whatever the layout, to the last row."""
+
+import ctypes
+import mmap
+
+import numpy as np
+import pytest
+
+from tests.backends.llvm_cases import DTYPES, check, sample
+from tests.backends.test_llvm_fusion import layer_norm, softmax
+from tests.backends.test_llvm_layouts import VIEWS
+
+
+def forms(compiled):
+    return [kernel.form for kernel in compiled.schedule.kernels]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("few", [1, 2, 3, 5, 8])
+def test_softmax_and_layer_norm_of_many_short_rows(view, few):
+    for dtype in ("float32", "float64"):
+        for rows in (16, 17, 33, 1000):
+            a = VIEWS[view](sample(dtype, (rows, few)))
+            compiled = check(softmax(1), a, ulp=8, rtol=1e-6)
+            assert few == 1 or forms(compiled) == ["thin"]
+            if few > 1:
+                w, b = sample(dtype, few, 3), sample(dtype, few, 4)
+                check(layer_norm(1, few), a, w, b, ulp=16, rtol=2e-4)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_every_reduction(dtype, axis):
+    a = sample(dtype, (67, 3) if axis else (3, 67))
+    names = ["max", "min", "any", "all"] + ([] if dtype == "bool" else ["sum", "prod"])
+
+    def build(op, x):
+        given = [op("not_equal", x, 0) if name in ("any", "all") and dtype != "bool" else x for name in names]
+        return [op(name, y, axis=(axis,), keepdims=False) for name, y in zip(names, given, strict=True)]
+
+    compiled = check(build, a, ulp=4, rtol=1e-6)
+    assert "thin" in forms(compiled)
+
+
+@pytest.mark.parametrize("shape", [(2, 40, 3), (40, 3, 2), (3, 2, 40)])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_leading_axes(shape, axis):
+    a = sample("float32", shape)
+    check(softmax(axis), a, ulp=8, rtol=1e-6)
+
+
+@pytest.mark.parametrize("few", [2, 3, 7])
+@pytest.mark.parametrize("count", [16, 17, 40])
+def test_distances_of_points(few, count):
+    def build(op, p):
+        d = op("subtract", op("expand_dims", p, axis=1), op("expand_dims", p, axis=0))
+        return op("sqrt", op("sum", op("multiply", d, d), axis=(2,), keepdims=False))
+
+    for view in ("c", "f", "strided", "reversed"):
+        compiled = check(build, VIEWS[view](sample("float32", (count, few))), ulp=4)
+        assert forms(compiled) == ["thin"]
+
+
+def test_signs_flags_and_special_values():
+    a = np.array([[np.nan, 1, 2], [np.inf, -np.inf, 0], [-0.0, -0.0, -0.0], [1e38, 1e38, 1e38]] * 5, "float32")
+    check(lambda op, x: [op(name, x, axis=(1,), keepdims=False) for name in ("max", "min")], a)
+    check(lambda op, x: op("sum", x, axis=(1,), keepdims=False), a[2:3].repeat(20, 0))
+    ok = np.ones((19, 3))
+    check(lambda op, x, y: op("divide", x, op("sum", y, axis=(1,), keepdims=True)), ok, ok)
+    bad = np.ones((19, 3))
+    bad[18] = 0
+    check(lambda op, x, y: op("divide", x, op("sum", y, axis=(1,), keepdims=True)), ok, bad)
+
+
+@pytest.mark.parametrize("few", [2, 3, 8])
+def test_nothing_is_read_beyond_the_last_row(few):
+    page = mmap.PAGESIZE
+    memory = mmap.mmap(-1, 2 * page)  # what follows is another page, which may not be read
+    libc = ctypes.CDLL(None)
+    whole = np.frombuffer(memory, "uint8")
+    assert libc.mprotect(ctypes.c_void_p(whole.ctypes.data + page), page, 0) == 0
+    try:
+        for rows in (16, 17, 31, 32, 33):
+            nbytes = rows * few * 4
+            a = whole[page - nbytes : page].view("float32").reshape(rows, few)
+            a[...] = sample("float32", (rows, few))
+            check(softmax(1), a, ulp=8, rtol=1e-6)
+            if few > 2:  # the last element of each row is not read: what is there may be another page
+                cut = np.lib.stride_tricks.as_strided(a[:, 1:], (rows, few - 1), a.strides)
+                check(softmax(1), cut, ulp=8, rtol=1e-6)
+    finally:
+        libc.mprotect(ctypes.c_void_p(whole.ctypes.data + page), page, 3)
