@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import time
 import types
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -132,6 +133,8 @@ def _compile_region(
         made: Callable[..., Any] = runs.entry(compiled, route, follow, keep)
         return made
 
+    if captured.graph is not None and hasattr(compiled, "schedule"):
+        captured.graph.compiled = weakref.ref(compiled)
     run = _timed(phases, "entry", program)
     milliseconds = (time.perf_counter() - started) * 1e3
     kernels = tuple(getattr(compiled, "kernels", ()))

@@ -12,7 +12,7 @@ from html import escape
 from typing import Any
 
 import tcompile
-from tcompile.runtime import native
+from tcompile.runtime.look import calls_are
 
 
 @dataclass(frozen=True)
@@ -69,14 +69,6 @@ class Status:
 def is_compiled(value: Any) -> bool:
     """Whether ``value`` is a function that tcompile compiled."""
     return all(hasattr(type(value), name) for name in ("entries", "graphs", "breaks", "recompiles"))
-
-
-def calls_are() -> str:
-    """How calls that fit what was compiled are answered: ``in machine code``, or ``in Python`` and why."""
-    if not tcompile.config.native_calls:
-        return "in Python: config.native_calls is False"
-    reason = native.unavailable()
-    return "in machine code" if reason is None else f"in Python: {reason}"
 
 
 def current_stance() -> str:

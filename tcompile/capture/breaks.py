@@ -8,6 +8,7 @@ stable id that documentation can speak of.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from tcompile.observe.events import UserLine
 from tcompile.observe.userline import format_stack
@@ -222,6 +223,19 @@ class GraphBreak(Exception):
         text = template.replace("{detail}", self.detail.removesuffix(".") if "{detail}." in template else self.detail)
         # A name (`np.unique`) and what the user wrote stay as they are.
         return text if template == "{detail}" or not text.partition(" ")[0].isalpha() else text[0].upper() + text[1:]
+
+    def view(self, function: str = "") -> Any:
+        """The data of its display: a ``tcompile.observe.display.places.GraphBreakView``."""
+        from tcompile.observe.display.places import GraphBreakView
+
+        return GraphBreakView(
+            function=function, reason=self.reason.id, headline=self.reason.headline, explanation=self.explanation,
+            hints=self.reason.hints, stack=self.stack,
+        )  # fmt: skip
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        made: dict[str, Any] = self.view().bundle()
+        return made
 
     def full_text(self) -> str:
         """What ``fullgraph=True`` raises: headline, explanation, hints, the user's lines."""

@@ -1,18 +1,17 @@
 """Draws graphs as SVG.
 
-Enters: a ``Graph``, and perhaps which nodes each kernel holds. Leaves: the text of an SVG picture, or of a
-piece of HTML around it. Exists so that a graph is something to look at in a notebook, with nothing
-installed and no script.
+Enters: a ``Graph``, and perhaps which nodes each kernel holds. Leaves: the text of an SVG picture. Exists so
+that a graph is something to look at in a notebook, with nothing installed and no script.
 
-A value is a box coloured by its kind of operation, with the operation and its numbers above and the type
-below; its tooltip has the whole text and the user's line. Sub-graphs are drawn inside their operation,
+A value is a box coloured by its kind of operation, with the operation and its numbers above, the type and the
+number of the user's line below; its tooltip has the whole text and that line. Sub-graphs are drawn inside their operation,
 kernels as tinted ground behind their nodes. Colours follow the theme of JupyterLab or VS Code where there
 is one, and else the system's.
 """
 
 from __future__ import annotations
 
-import html as html_module
+import html
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from itertools import pairwise
 from tcompile.graph.graph import Graph, Node
 from tcompile.graph.layout import Placed, Point, layered
 from tcompile.graph.ops import OPS
-from tcompile.graph.printer import call_text, literal, short_place, type_text
+from tcompile.graph.printer import call_text, key_text, literal, short_place, type_text
 
 _EM = 7.23  # the width of a character of 12 px monospace, in pixels
 _LINE = 16.0
@@ -100,7 +99,8 @@ def svg(graph: Graph, groups: Mapping[str, Sequence[str]] | None = None) -> str:
     label = _text(f"graph {graph.name}: {_counts(graph)}")
     parts = [
         '<svg xmlns="http://www.w3.org/2000/svg" class="tc-graph" role="img" font-family="monospace"'
-        f' font-size="12" fill="#1f2937" {size} aria-label="{label}">',
+        f' font-size="12" fill="#1f2937" preserveAspectRatio="xMinYMin meet"'
+        f' {size} aria-label="{label}">',
         f"<style>{_STYLE}</style>",
         _rect(0.0, 0.0, width, height, 8.0, 'class="bg" fill="#ffffff"'),
         f'<g transform="translate({_n(_MARGIN)} {_n(top)})">',
@@ -110,23 +110,6 @@ def svg(graph: Graph, groups: Mapping[str, Sequence[str]] | None = None) -> str:
         "</g></svg>",
     ]
     return "".join(parts)
-
-
-def html(graph: Graph, groups: Mapping[str, Sequence[str]] | None = None) -> str:
-    """The drawing with a headline and a legend, in a frame that scrolls."""
-    kinds = {_kind(node) for node in _every(graph)}
-    entry = "<span style='margin-left:1em;white-space:nowrap'>"
-    swatch = "display:inline-block;width:.7em;height:.7em;border-radius:3px;opacity:.75;background:"
-    legend = "".join(
-        f"{entry}<span style='{swatch}{colour}'></span> {kind}</span>"
-        for kind, colour in KINDS.items()
-        if kind in kinds
-    )
-    title = f"<b>{_text(graph.name)}</b> {_counts(graph)}"
-    return (
-        f"<div style='font-size:12px;line-height:1.7'>{title}{legend}</div>"
-        f"<div style='overflow:auto;max-height:560px'>{svg(graph, groups)}</div>"
-    )
 
 
 # -- what is drawn ---------------------------------------------------------------------------------
@@ -146,7 +129,7 @@ def _place(graph: Graph, caption: str = "", rise: float = 26.0) -> _Drawing:
 
 
 def _node_box(node: Node) -> _Box:
-    kind = _kind(node)
+    kind = kind_of(node)
     place = short_place(node.location)
     tip = f"{node.name}: {type_text(node.type)}" + ("" if kind == "input" else f"\n{_call(node)}")
     tip += f"\n{place}" if place else ""
@@ -154,8 +137,14 @@ def _node_box(node: Node) -> _Box:
     if kind == "input":
         return _box(kind, node.name, "", type, tip, name=node.name)
     numbers = [_literal(operand) for operand in node.operands if not isinstance(operand, Node)]
-    attrs = [f"{key}={_literal(value)}" for key, value in node.attrs.items() if value is not False]
+    if node.op == "index" and "key" in node.attrs:  # as the user wrote it
+        attrs = [f"[{', '.join(map(key_text, node.attrs['key']))}]"]
+    else:
+        attrs = [f"{key}={_literal(value)}" for key, value in node.attrs.items() if value is not False]
     shown = type if node.name == node.op else f"{node.name}: {type}"
+    if node.location is not None and node.location.line:
+        line = f" · line {node.location.line}"
+        shown = _short(shown, _LONGEST - len(line)) + line
     captions = _CAPTIONS.get(node.op, ())
     inner = tuple(
         _place(region, captions[i] if i < len(captions) else region.name)
@@ -179,18 +168,11 @@ def _box(
     return _Box(kind, title, detail, type, tip, width, height, name, inner)
 
 
-def _kind(node: Node) -> str:
+def kind_of(node: Node) -> str:
+    """Which of ``KINDS`` a node is of."""
     if node.op == "input":
         return "input"
     return OPS[node.op].kind if node.op in OPS else "opaque"
-
-
-def _every(graph: Graph) -> Iterator[Node]:
-    yield from graph.inputs
-    for node in graph.nodes:
-        yield node
-        for region in node.regions:
-            yield from _every(region)
 
 
 def _call(node: Node) -> str:
@@ -347,7 +329,7 @@ def _n(number: float) -> str:
 
 def _text(text: str) -> str:
     """Escaped for SVG, without what XML does not allow."""
-    return html_module.escape(
+    return html.escape(
         "".join(c if c == "\n" or c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
     )
 
@@ -364,4 +346,4 @@ def _short(text: str, most: int) -> str:
     return text + "…"
 
 
-__all__ = ["KINDS", "html", "svg"]
+__all__ = ["KINDS", "kind_of", "svg"]

@@ -78,7 +78,8 @@ class Graph:
 
     ``inputs`` are ``input`` nodes, ``outputs`` any nodes (the same one may be returned twice). ``env`` holds the
     symbols that occur in shapes. ``updates`` tells, by their numbers, of outputs that the caller will write into the
-    memory of an input: a backend may do that itself, and return the input.
+    memory of an input: a backend may do that itself, and return the input. ``compiled`` gives what the backend has made
+    of it, as long as that is in use.
 
     >>> import numpy as np
     >>> from tcompile.graph import ops
@@ -95,6 +96,7 @@ class Graph:
     nodes: list[Node] = field(default_factory=list)
     outputs: list[Node] = field(default_factory=list)
     updates: dict[int, int] = field(default_factory=dict)
+    compiled: Callable[[], Any] | None = None
     _names: dict[str, int] = field(default_factory=dict)
 
     # -- building --------------------------------------------------------------------------------------------
@@ -214,10 +216,24 @@ class Graph:
 
         return svg(self, groups)
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from tcompile.graph.draw import html
+    def fused(self) -> tuple[Graph, dict[str, tuple[str, ...]]] | None:
+        """What runs in this graph's place: the graph after the transforms, and by kernel the names of nodes in it.
 
-        return {"text/plain": self.readable(), "text/html": html(self), "image/svg+xml": self.svg()}
+        None where it has not been compiled into kernels, or where these are gone.
+        """
+        made = self.compiled() if self.compiled is not None else None
+        return None if made is None else (made.schedule.graph, made.groups())
+
+    def view(self) -> Any:
+        """The data of its display: a ``tcompile.observe.display.graphs.GraphView``."""
+        from tcompile.graph.look import graph_view
+
+        return graph_view(self)
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        view = self.view()
+        made: dict[str, Any] = view.bundle(**{"image/svg+xml": view.draw_svg} if view.draw_svg else {})
+        return made
 
     def __repr__(self) -> str:
         return f"<Graph {self.name}: {len(self.inputs)} inputs, {self.op_count} ops, {len(self.outputs)} outputs>"

@@ -245,12 +245,12 @@ def call_text(node: Node) -> str:
     """``op(operands, attribute=…)`` with the nodes' own names."""
     arguments = [o.name if isinstance(o, Node) else literal(o) for o in node.operands]
     if node.op == "index":  # as the user wrote it
-        return f"{arguments[0]}[{', '.join(map(_key_text, node.attrs['key']))}]"
+        return f"{arguments[0]}[{', '.join(map(key_text, node.attrs['key']))}]"
     arguments += [f"{key}={literal(value)}" for key, value in node.attrs.items()]
     return f"{node.op}({', '.join(arguments)})"
 
 
-def _key_text(item: Any) -> str:
+def key_text(item: Any) -> str:
     """One item of an index: ``1:-1``, ``...``, ``None``, a number."""
     if item is Ellipsis:
         return "..."
@@ -269,4 +269,4 @@ def short_place(location: Location | None) -> str:
     return _place(Location(file, location.line, None, None, location.function, location.text))
 
 
-__all__ = ["call_text", "code", "from_code", "literal", "parse_type", "readable", "short_place", "type_text"]
+__all__ = ["call_text", "code", "from_code", "key_text", "literal", "parse_type", "readable", "short_place", "type_text"]

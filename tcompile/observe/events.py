@@ -157,6 +157,11 @@ class GraphBroke(Event):
     where: UserLine = UserLine()
     stack: tuple[UserLine, ...] = ()
 
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        from tcompile.observe.display.places import of_break
+
+        return of_break(self).bundle()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardFailed(Event):
@@ -169,6 +174,11 @@ class GuardFailed(Event):
     expected: str = ""
     seen: str = ""
     hint: str = ""
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        from tcompile.observe.display.places import of_guard
+
+        return of_guard(self).bundle()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,15 +6,17 @@ in a notebook. Knows graphs only as objects with a name, nodes and pictures of t
 
 from __future__ import annotations
 
-import html
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tcompile.observe.events import CompileFinished, Event, FellBack, GraphBroke, GraphCaptured, UserLine
 from tcompile.observe.recorder import Recorder
 from tcompile.observe.userline import format_stack
+
+if TYPE_CHECKING:
+    from tcompile.observe.display.explained import ExplainView
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,13 @@ class BreakReason:
     hints: tuple[str, ...] = ()
     id: str = ""
     graph_break: bool = True
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        from tcompile.observe.display.places import GraphBreakView
+
+        return GraphBreakView(
+            reason=self.id, headline=self.reason, explanation=self.explanation, hints=self.hints, stack=self.user_stack
+        ).bundle()
 
     def __str__(self) -> str:
         parts = [f"{self.reason} [{self.id}]" if self.id else self.reason, format_stack(self.user_stack, title="")]
@@ -124,28 +133,32 @@ class ExplainOutput:
     def __repr__(self) -> str:
         return f"<ExplainOutput of {self.function}: {self.headline}>"
 
-    def _repr_html_(self) -> str:
-        parts = [f"<div><b>{html.escape(self.function)}</b>: {self.headline}</div>"]
-        for number, (graph, listing) in enumerate(zip(self.graphs, self.listings, strict=True), start=1):
-            drawn = _drawing(graph) or _pre(listing)
-            parts.append(_details(f"Graph {number}", drawn, opened=number == 1))
-        for number, reason in enumerate(self.break_reasons, start=1):
-            title = f"Graph break {number}: {reason.reason}"
-            parts.append(_details(title, _pre("\n".join(str(reason).splitlines()[1:])), opened=True))
-        if self.fell_back:
-            parts.append(_details("Ran in plain Python", _pre("\n".join(self.fell_back)), opened=True))
-        if self.out_guards:
-            parts.append(_details(f"Guards ({len(self.out_guards)})", _pre("\n".join(self.out_guards))))
-        if self.compile_times:
-            rows = "".join(
-                f"<tr><td style='text-align:left'>{html.escape(phase)}</td><td>{ms:.2f}</td></tr>"
-                for phase, ms in self.compile_times.items()
-            )
-            parts.append(_details("Compile times, ms", f"<table>{rows}</table>"))
-        return "".join(parts)
+    def view(self) -> ExplainView:
+        """The data of its display."""
+        from tcompile.observe.display.explained import ExplainView
+        from tcompile.observe.display.graphs import GraphView
+        from tcompile.observe.display.places import GraphBreakView
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/plain": str(self), "text/html": self._repr_html_()}
+        views = [graph.view() if hasattr(graph, "view") else None for graph in self.graphs]
+        return ExplainView(
+            function=self.function, headline=self.headline, draw_text=str(self),
+            graphs=tuple(
+                view if view is not None else GraphView(name=f"graph {number}", listing=listing)
+                for number, (view, listing) in enumerate(zip(views, self.listings, strict=True), start=1)
+            ),
+            graph_count=self.graph_count, graph_break_count=self.graph_break_count, op_count=self.op_count,
+            breaks=tuple(
+                GraphBreakView(
+                    function=self.function, reason=reason.id, headline=reason.reason, explanation=reason.explanation,
+                    hints=reason.hints, stack=reason.user_stack,
+                )
+                for reason in self.break_reasons
+            ),
+            guards=self.out_guards, compile_times=self.compile_times, fell_back=self.fell_back,
+        )  # fmt: skip
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return self.view().bundle()
 
 
 def _operations(graph: Any) -> Iterator[str]:
@@ -153,21 +166,6 @@ def _operations(graph: Any) -> Iterator[str]:
         yield node.op
         for region in node.regions:
             yield from _operations(region)
-
-
-def _drawing(graph: Any) -> str:
-    bundle = getattr(graph, "_repr_mimebundle_", None)
-    text = bundle().get("text/html", "") if bundle is not None else ""
-    return text if isinstance(text, str) else ""
-
-
-def _details(title: str, body: str, *, opened: bool = False) -> str:
-    mark = " open" if opened else ""
-    return f"<details{mark}><summary>{html.escape(title)}</summary>{body}</details>"
-
-
-def _pre(text: str) -> str:
-    return f"<pre style='margin:0.3em 1em'>{html.escape(text)}</pre>"
 
 
 def _indent(text: str) -> str:

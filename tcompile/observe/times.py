@@ -58,6 +58,12 @@ def compile_times(repr: str = "str", aggregate: bool = False) -> str:
     return table(head, rows, 1 if aggregate else 2)
 
 
+def phases(compile_id: str) -> dict[str, float]:
+    """The milliseconds of each phase of one of the last 1000 compiles; nothing where it is not among them."""
+    with _lock:
+        return next((dict(times) for name, _, times, _ in _compiles if name == compile_id), {})
+
+
 def _keep(event: Event) -> None:
     if isinstance(event, CompileFinished):
         with _lock:
@@ -76,4 +82,4 @@ def clear() -> None:
 
 bus.subscribe(_keep, background=True)
 
-__all__ = ["LIMIT", "clear", "compile_times"]
+__all__ = ["LIMIT", "clear", "compile_times", "phases"]

@@ -235,6 +235,11 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         function = self.function
         return f"<compiled {function.__qualname__}: {len(self.entries)} entries, backend {self.settings.backend_name}>"
 
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        from tcompile.runtime.look import function_view
+
+        return function_view(self).bundle()
+
     @staticmethod
     def __tcompile_inline__(compiled: CompiledFunction) -> types.FunctionType:
         """Capture follows the function itself where one compiled function calls another."""

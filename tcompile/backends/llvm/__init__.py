@@ -31,12 +31,17 @@ NONTEMPORAL_BYTES = 32 << 20  # outputs this large leave the caches anyway, so t
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """One kernel as reports show it. ``lines`` are the user's lines it came from."""
+    """One kernel as reports show it. ``nodes`` are its results, ``computed`` all that it computes, ``lines`` the user's.
+
+    ``functions`` are the names of its parts in the code, which the kernels of a graph share.
+    """
 
     name: str
     nodes: tuple[Node, ...]
+    computed: tuple[Node, ...]
     lines: tuple[Location, ...]
     description: str
+    functions: tuple[str, ...]
     code: native.Code
 
     @property
@@ -47,6 +52,24 @@ class CompiledKernel:
     def assembly(self) -> str:
         """The machine code as assembly text, made anew."""
         return self.code.assembly()
+
+    def view(self) -> Any:
+        """The data of its display: a ``tcompile.observe.display.kernels.KernelView``."""
+        from tcompile.backends.llvm.listings import assembly_of, ir_of
+        from tcompile.graph.look import node_views
+        from tcompile.observe.display.kernels import KernelView
+
+        return KernelView(
+            name=self.name, description=self.description, nodes=node_views(self.computed),
+            ir=ir_of(self.ir, self.functions), assembly=assembly_of(self.assembly(), self.functions),
+        )  # fmt: skip
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        made: dict[str, Any] = self.view().bundle()
+        return made
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.name}: {self.description}>"
 
 
 class CompiledGraph:
@@ -70,6 +93,10 @@ class CompiledGraph:
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
         """Runs the graph."""
         return self.program(*inputs)
+
+    def groups(self) -> dict[str, tuple[str, ...]]:
+        """By kernel, the names of the nodes that it computes."""
+        return {kernel.name: tuple(node.name for node in kernel.computed) for kernel in self.kernels}
 
 
 def compile_graph(
@@ -108,7 +135,7 @@ def compile_graph(
         ms = (time.perf_counter() - started) * 1e3 / len(written)
         for step, code in written:
             codes[step] = code, {f.name: loaded[f.name] for f in code.functions}
-            kernels.append(_report(graph, code.kernel, loaded, ms))
+            kernels.append(_report(graph, code, loaded, ms))
     regions = functools.partial(compile_graph, exact=exact)
     written_host = host.Program(plan, codes, regions)
     source, program = written_host.build()
@@ -171,14 +198,17 @@ def _past_the_cache(plan: Schedule, kernel: Kernel) -> list[Store]:
     ]
 
 
-def _report(graph: Graph, kernel: Kernel, code: native.Code, ms: float) -> CompiledKernel:
-    lines = tuple(dict.fromkeys(n.location for n in _all_nodes(kernel) if n.location is not None))
-    made = CompiledKernel(kernel.name, kernel.nodes, lines, kernel.describe(), code)
+def _report(graph: Graph, written: nests.Code, code: native.Code, ms: float) -> CompiledKernel:
+    kernel = written.kernel
+    computed = tuple(_all_nodes(kernel))
+    lines = tuple(dict.fromkeys(n.location for n in computed if n.location is not None))
+    functions = tuple(function.name for function in written.functions)
+    made = CompiledKernel(kernel.name, kernel.nodes, computed, lines, kernel.describe(), functions, code)
     if bus.active():
         where = tuple(map(user_line, lines))
         bus.emit(
             KernelCompiled(
-                kernel=kernel.name, graph=graph.name, nodes=tuple(n.name for n in _all_nodes(kernel)), lines=where,
+                kernel=kernel.name, graph=graph.name, nodes=tuple(n.name for n in computed), lines=where,
                 ms=ms, description=made.description, get_ir=Lazy(made, lambda kernel: kernel.ir),
                 get_assembly=Lazy(made, CompiledKernel.assembly),
             )

@@ -1,0 +1,82 @@
+"""What a graph says of itself to whoever shows it.
+
+Enters: a ``Graph``. Leaves: a ``GraphView``, the data of its display, with the drawing. Exists so that the displays,
+which know no graphs, and the graphs, which know no HTML, meet in one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from tcompile.graph.draw import KINDS, kind_of, svg
+from tcompile.graph.graph import Graph, Node
+from tcompile.graph.printer import call_text, readable, type_text
+from tcompile.graph.types import TensorType
+from tcompile.graph.verify import user_line
+from tcompile.observe.display.graphs import MOST, GraphView, NodeView
+from tcompile.observe.events import UserLine
+
+
+def graph_view(graph: Graph) -> GraphView:
+    """The data of the graph's display: as captured; and where it is fused into kernels, as these have it."""
+    fused = graph.fused()
+    final, kernels = fused if fused is not None else (graph, {})
+    inside = {node: kernel for kernel, nodes in kernels.items() for node in nodes}
+    small = len(final.nodes) <= MOST
+    return GraphView(
+        name=graph.name,
+        ops=graph.op_count,
+        transformed=fused is not None,
+        inputs=tuple(node_view(node) for node in final.inputs),
+        nodes=node_views(final.nodes[:MOST], inside),
+        outputs=tuple(node.name for node in final.outputs),
+        kernels=tuple(kernels),
+        listing=readable(graph),
+        draw_svg=svg(final, kernels) if small else "",
+        draw_legend=tuple(_legend(final)),
+    )
+
+
+def node_views(nodes: Iterable[Node], kernels: Mapping[str, str] | None = None) -> tuple[NodeView, ...]:
+    """The data of nodes; ``kernels`` says by name in which kernel each is."""
+    return tuple(node_view(node, (kernels or {}).get(node.name, "")) for node in nodes)
+
+
+def node_view(node: Node, kernel: str = "") -> NodeView:
+    """The data of one node."""
+    type = node.type
+    return NodeView(
+        name=node.name,
+        op=node.op,
+        sort=kind_of(node),
+        type=type_text(type),
+        dtype=str(type.dtype) if isinstance(type, TensorType) else "",
+        shape=tuple(map(str, type.shape)) if isinstance(type, TensorType) else (),
+        call="" if node.op == "input" else _call(node),
+        inputs=tuple(operand.name for operand in node.inputs),
+        where=user_line(node.location) if node.location is not None else UserLine(),
+        kernel=kernel,
+        inside=tuple(node_view(inner) for region in node.regions for inner in region.nodes),
+    )
+
+
+def _call(node: Node) -> str:
+    try:
+        return call_text(node)
+    except (TypeError, ValueError):  # a graph that has gone wrong is shown too
+        return node.op
+
+
+def _legend(graph: Graph) -> Iterator[tuple[str, str]]:
+    seen = set(_kinds([*graph.inputs, *graph.nodes]))
+    yield from ((kind, colour) for kind, colour in KINDS.items() if kind in seen)
+
+
+def _kinds(nodes: Sequence[Node]) -> Iterator[str]:
+    for node in nodes:
+        yield kind_of(node)
+        for region in node.regions:
+            yield from _kinds([*region.inputs, *region.nodes])
+
+
+__all__ = ["graph_view", "node_view", "node_views"]

@@ -1,0 +1,68 @@
+"""What ``explain`` answers, as it is shown.
+
+Enters: an ``ExplainOutput``'s facts. Leaves: an ``ExplainView``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from tcompile.observe.display import sheet
+from tcompile.observe.display.graphs import GraphView
+from tcompile.observe.display.places import GraphBreakView
+from tcompile.observe.display.view import View
+from tcompile.observe.events import UserLine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainView(View):
+    """One call, explained. ``compile_times`` are milliseconds, of each phase and in ``total``."""
+
+    kind: ClassVar[str] = "explain"
+    function: str = ""
+    headline: str = ""
+    draw_text: str = field(default="", repr=False)
+    graph_count: int = 0
+    graph_break_count: int = 0
+    op_count: int = 0
+    graphs: tuple[GraphView, ...] = ()
+    breaks: tuple[GraphBreakView, ...] = ()
+    guards: tuple[str, ...] = ()
+    compile_times: dict[str, float] = field(default_factory=dict)
+    fell_back: tuple[str, ...] = ()
+
+    def body(self) -> str:
+        """The counts, each break with its line, the graphs, guards and times."""
+        return "".join(self._parts())
+
+    def _parts(self) -> Iterator[str]:
+        told = f'<span class="tc-dim">{sheet.text(self.headline)}</span>'
+        yield sheet.title(f"explain {sheet.short(self.function, 80)}", told)
+        phases = {name: ms for name, ms in self.compile_times.items() if name != "total"}
+        if phases:
+            times = sheet.facts(f"{sheet.text(name)} {sheet.time(ms)}" for name, ms in phases.items())
+            yield f'{sheet.bar(phases)}<div class="tc-dim">compiling: {times}</div>'
+        for broke in self.breaks:
+            where = broke.stack[-1] if broke.stack else UserLine()
+            place = sheet.place(where)
+            yield sheet.note("graph break", f"{place + ': ' if place else ''}{sheet.code(broke.headline)}")
+            yield sheet.source((where,)) if where.text else ""
+            more = [sheet.code(text, 400) for text in (broke.explanation, *broke.hints) if text]
+            yield "".join(f'<div class="tc-note tc-more tc-dim">{text}</div>' for text in more)
+        for text in self.fell_back:
+            yield sheet.note("plain Python", sheet.code(text, 300))
+        for number, graph in enumerate(self.graphs, start=1):
+            summary = f"graph {number}: {sheet.count(graph.ops, 'operation')}"
+            yield sheet.folded(summary, graph.inside(), opened=number == 1)
+        if self.guards:
+            held = sheet.pre("\n".join(self.guards))
+            yield sheet.folded(f"{sheet.count(len(self.guards), 'guard')}: what the compiled code relies on", held)
+
+    def text(self) -> str:
+        """The listing of all of it."""
+        return self.draw_text
+
+
+__all__ = ["ExplainView"]

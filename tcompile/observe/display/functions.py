@@ -1,0 +1,162 @@
+"""A compiled function, as it is shown: what has been compiled for which calls, where it broke, and why again.
+
+Enters: what the runtime knows of the function. Leaves: a ``FunctionView``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from tcompile.observe.display import sheet
+from tcompile.observe.display.graphs import GraphView
+from tcompile.observe.display.places import GraphBreakView
+from tcompile.observe.display.view import View
+from tcompile.observe.events import UserLine
+
+_PLAIN = ' <span class="tc-warn">plain Python</span>'
+_OPEN_LINES = 24  # of a function's code, that are shown without a click
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryView:
+    """One compiled stretch of a function, for calls of one kind.
+
+    ``state`` is "compiled", or "plain" where such calls run in plain Python. ``starts`` and ``ends`` say in words where
+    the stretch begins and ends. ``phases`` are milliseconds of compiling; none where the history has dropped them.
+    """
+
+    number: int = 0
+    state: str = "compiled"
+    starts: str = "start"
+    ends: str = "return"
+    hits: int = 0
+    ops: int = 0
+    kernels: tuple[str, ...] = ()
+    guards: tuple[str, ...] = ()
+    compile_ms: float = 0.0
+    phases: dict[str, float] = field(default_factory=dict)
+    graph: GraphView | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionView(View):
+    """A compiled function. ``code`` are its lines, ``compiled_lines`` the numbers of those that are in a graph."""
+
+    kind: ClassVar[str] = "function"
+    name: str = ""
+    where: UserLine = UserLine()
+    defined_in: str | None = None
+    backend: str = ""
+    settings: tuple[str, ...] = ()
+    stance: str = ""
+    calls: str = ""
+    entries: tuple[EntryView, ...] = ()
+    breaks: tuple[GraphBreakView, ...] = ()
+    recompiles: tuple[tuple[str, ...], ...] = ()
+    eager_calls: int = 0
+    code: tuple[UserLine, ...] = ()
+    compiled_lines: tuple[int, ...] = ()
+
+    def body(self) -> str:
+        """State, the code with its marks, the entries, what broke, and why it was compiled again."""
+        return "".join(self._parts())
+
+    def _parts(self) -> Iterator[str]:
+        told = sheet.facts((sheet.place(self.where), *map(sheet.text, self._state())))
+        yield sheet.title(f"compiled {sheet.short(self.name, 80)}", f'<span class="tc-dim">{told}</span>')
+        if not self.entries:
+            yield '<div class="tc-note">nothing is compiled yet: the first call does that</div>'
+        else:
+            yield sheet.table(
+                ("entry", "runs from", "to", "hits", "ops", "kernels", "guards", "compiled in", ""),
+                [self._row(entry) for entry in self.entries],
+                left=(0, 1, 2, 8),
+            )
+        for broke in self.breaks:
+            where = broke.stack[-1] if broke.stack else UserLine()
+            line = f"line {where.line}: " if where.line else ""
+            more = [sheet.code(text, 300) for text in (broke.explanation, *broke.hints[:1])]
+            yield sheet.note("graph break", f"{line}{sheet.code(broke.headline)}", more)
+        for number, reasons in enumerate(self.recompiles, start=1):
+            hints = [line for reason in reasons[:1] for line in reason.splitlines()[1:]]
+            yield sheet.note(f"recompile {number}", sheet.code(_first(reasons), 300), map(sheet.code, hints))
+        if self.eager_calls:
+            yield sheet.note("plain Python", f"{sheet.count(self.eager_calls, 'call')} ran without compiled code")
+        if self.code:
+            yield sheet.folded("the code: ● in a graph, ○ plain Python", self._code(), opened=self._is_short())
+        for entry in self.entries:
+            yield sheet.folded(f"entry {entry.number}: {self._what(entry)}", self._entry(entry))
+
+    def _state(self) -> Iterator[str]:
+        yield f"backend {self.backend}"
+        yield from self.settings
+        if self.stance and self.stance != "default":
+            yield f"stance {self.stance}"
+        if self.calls.startswith("in Python"):
+            yield f"calls {self.calls}"
+
+    def _is_short(self) -> bool:
+        return len(self.code) <= _OPEN_LINES and bool(self.breaks)
+
+    def _row(self, entry: EntryView) -> tuple[str, ...]:
+        plain = entry.state == "plain"
+        return (
+            f"{entry.number}{_PLAIN if plain else ''}", sheet.text(entry.starts),
+            sheet.text(entry.ends), str(entry.hits), "" if plain else str(entry.ops),
+            "" if plain else str(len(entry.kernels)), str(len(entry.guards)), sheet.time(entry.compile_ms),
+            sheet.bar(entry.phases) if entry.phases else "",
+        )  # fmt: skip
+
+    def _what(self, entry: EntryView) -> str:
+        if entry.state == "plain":
+            return "plain Python"
+        return f"{sheet.count(entry.ops, 'operation')} in {sheet.count(len(entry.kernels), 'kernel')}"
+
+    def _entry(self, entry: EntryView) -> str:
+        graph = entry.graph.inside() if entry.graph is not None else ""
+        guards = sheet.folded(
+            f"{sheet.count(len(entry.guards), 'guard')}: it serves calls for which these hold",
+            sheet.pre("\n".join(entry.guards)),
+            opened=len(entry.guards) <= 8,
+        )
+        phases = sheet.facts(f"{sheet.text(name)} {sheet.time(ms)}" for name, ms in entry.phases.items())
+        return graph + guards + (f'<div class="tc-dim">compiling: {phases}</div>' if phases else "")
+
+    def _code(self) -> str:
+        broken = {stack.line for broke in self.breaks for stack in broke.stack if stack.file == self.where.file}
+        rows = []
+        for line in self.code:
+            mark = "○" if line.line in broken else "●" if line.line in self.compiled_lines else " "
+            tone = ' class="tc-warn"' if mark == "○" else f' style="color:{sheet.ACCENT}"'
+            rows.append(
+                f'<span{tone}>{mark}</span><span class="tc-no">{line.line:>5}</span>  {sheet.text(line.text[:400])}'
+            )
+        return f'<pre class="tc-code">{chr(10).join(rows)}</pre>'
+
+    def text(self) -> str:
+        """The same as text, without the drawings."""
+        counts = [sheet.count(len(self.entries), "entry").replace("entrys", "entries")]
+        counts += [sheet.count(len(self.breaks), "graph break")] if self.breaks else []
+        counts += [sheet.count(len(self.recompiles), "recompile")] if self.recompiles else []
+        lines = [f"compiled {sheet.cut(self.name)}: {', '.join((*counts, *self._state()))}"]
+        for entry in self.entries:
+            lines.append(
+                f"  entry {entry.number}: {self._what(entry)}, from {entry.starts} to {entry.ends}, "
+                f"{sheet.count(len(entry.guards), 'guard')}, {sheet.count(entry.hits, 'hit')}, "
+                f"compiled in {sheet.time(entry.compile_ms)}"
+            )
+        for broke in self.breaks:
+            where = f"line {broke.stack[-1].line}: " if broke.stack else ""
+            lines.append(f"  graph break: {where}{broke.headline}")
+        lines += [f"  recompile: {sheet.cut(_first(reasons), 200)}" for reasons in self.recompiles]
+        return "\n".join(lines)
+
+
+def _first(reasons: tuple[str, ...]) -> str:
+    """Why an entry was made: the first line of why the newest of the entries before did not fit."""
+    return reasons[0].partition("\n")[0] if reasons else "no entry fitted the call"
+
+
+__all__ = ["EntryView", "FunctionView"]

@@ -1,0 +1,93 @@
+"""A graph, as it is shown.
+
+Enters: what the graph's owner says of its values. Leaves: a ``GraphView``. Pictures come ready, from ``graph.draw``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from tcompile.observe.display import sheet
+from tcompile.observe.display.view import View
+from tcompile.observe.events import UserLine
+
+MOST = 2_000
+"""Operations of a graph that are listed in its JSON and drawn; ``ops`` counts all of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeView:
+    """One value: its name, operation, type and shape (sizes as text: they may be symbols), and the call that makes it.
+
+    ``inputs`` names the values that it reads, ``where`` is the user's line, ``kernel`` the fused kernel that computes
+    it, "" where none does. ``inside`` are the operations of its sub-graphs.
+    """
+
+    name: str = ""
+    op: str = ""
+    sort: str = ""
+    type: str = ""
+    dtype: str = ""
+    shape: tuple[str, ...] = ()
+    call: str = ""
+    inputs: tuple[str, ...] = ()
+    where: UserLine = UserLine()
+    kernel: str = ""
+    inside: tuple[NodeView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphView(View):
+    """A graph: its inputs, its operations in order, the names of its outputs, and which kernel computes what.
+
+    Where it is ``transformed``, these are what the transforms have made of the captured graph, which ``ops`` counts and
+    ``listing`` lists.
+    """
+
+    kind: ClassVar[str] = "graph"
+    name: str = ""
+    ops: int = 0
+    transformed: bool = False
+    inputs: tuple[NodeView, ...] = ()
+    nodes: tuple[NodeView, ...] = ()
+    outputs: tuple[str, ...] = ()
+    kernels: tuple[str, ...] = ()
+    listing: str = ""
+    draw_svg: str = field(default="", repr=False)
+    draw_legend: tuple[tuple[str, str], ...] = ()  # what each colour means
+
+    def body(self) -> str:
+        """The drawing with its legend, and the listing folded under it."""
+        legend = "".join(
+            f'<i style="background:{colour}"></i>{sheet.text(sort)}' for sort, colour in self.draw_legend
+        )
+        fused = f"fused into {sheet.count(len(self.kernels), 'kernel')}" if self.kernels else ""
+        sizes = ((self.ops, "op"), (len(self.inputs), "input"), (len(self.outputs), "output"))
+        counts = sheet.facts((*(sheet.count(*size) for size in sizes), fused))
+        head = sheet.title(f"graph {sheet.short(self.name, 60)}", f'<span class="tc-dim">{counts}</span>')
+        return f'{head}<div class="tc-key tc-dim">{legend}</div>{self.inside()}'
+
+    def inside(self, *, opened: bool = False) -> str:
+        """The drawing and the listing alone."""
+        drawn = sheet.picture(self.draw_svg, f"the graph {self.name}") if self.draw_svg else ""
+        if not drawn:
+            drawn = f'<div class="tc-dim">not drawn here, for its size: {sheet.count(self.ops, "operation")}</div>'
+        return drawn + sheet.folded("as captured, as a listing" if self.transformed else "as a listing", sheet.pre(self.listing), opened=opened)
+
+    def text(self) -> str:
+        """The listing."""
+        return self.listing
+
+
+def by_line(nodes: tuple[NodeView, ...]) -> dict[UserLine, list[NodeView]]:
+    """Nodes under the user's lines that made them, in the order of their first node; columns are left out."""
+    found: defaultdict[UserLine, list[NodeView]] = defaultdict(list)
+    for node in nodes:
+        line = node.where
+        found[UserLine(file=line.file, line=line.line, function=line.function, text=line.text)].append(node)
+    return dict(found)
+
+
+__all__ = ["MOST", "GraphView", "NodeView", "by_line"]

@@ -1,0 +1,66 @@
+"""A kernel, as it is shown: the user's lines, the operations, the intermediate code and the machine code side by side.
+
+Enters: what the backend says of a kernel. Leaves: a ``KernelView``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tcompile.observe.display import sheet
+from tcompile.observe.display.graphs import NodeView, by_line
+from tcompile.observe.display.view import View
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelView(View):
+    """One kernel. ``nodes`` are all operations computed in it; ``ir`` and ``assembly`` are its own functions alone."""
+
+    kind: ClassVar[str] = "kernel"
+    name: str = ""
+    description: str = ""
+    nodes: tuple[NodeView, ...] = ()
+    ir: str = ""
+    assembly: str = ""
+
+    def body(self) -> str:
+        """Four texts side by side; what belongs to one of the user's lines bears one colour in the first two."""
+        lines = by_line(self.nodes)
+        colours = {line: sheet.COLOURS[n % len(sheet.COLOURS)] for n, line in enumerate(lines)}
+        first = "\n".join(
+            f'{_dot(colours[line])}<span class="tc-no">{line.line:>4}</span>  {sheet.short(line.text.strip(), 200)}'
+            for line in sorted(lines, key=lambda line: (line.file, line.line))
+            if line.line
+        )
+        wide = max((len(node.name) for node in self.nodes), default=0)
+        second = "\n".join(
+            f"{_dot(colours[line])}{sheet.short(f'{node.name:<{min(wide, 30)}}  {node.type}', 90)}"
+            for line, nodes in lines.items()
+            for node in nodes
+        )
+        counts = f"{sheet.count(len(self.nodes), 'operation')} in one pass"
+        head = sheet.title(f"kernel {sheet.short(self.name, 80)}", f'<span class="tc-dim">{counts}</span>')
+        about = f'<div class="tc-dim">{sheet.short(self.description, 200)}</div>'
+        columns = [
+            ("your lines", f"<pre>{first}</pre>", "minmax(0,1.1fr)"),
+            ("operations", f"<pre>{second}</pre>", "minmax(0,1fr)"),
+            ("LLVM IR", sheet.pre(self.ir), "minmax(0,1.5fr)"),
+            ("assembly", sheet.pre(self.assembly), "minmax(0,1.2fr)"),
+        ]
+        return head + about + sheet.sides(columns)
+
+    def text(self) -> str:
+        """Name, lines and operations."""
+        rows = [f"kernel {sheet.cut(self.name)}: {self.description}"]
+        for line, nodes in by_line(self.nodes).items():
+            rows += [f"  line {line.line}: {sheet.cut(line.text.strip(), 200)}"] if line.line else []
+            rows += [f"    {sheet.cut(node.name)}  {node.type}" for node in nodes]
+        return "\n".join(rows)
+
+
+def _dot(colour: str) -> str:
+    return f'<span style="color:{colour}">▪</span> '
+
+
+__all__ = ["KernelView"]

@@ -1,0 +1,110 @@
+"""Graph breaks and guard failures, as they are shown.
+
+Enters: what an event or a break says. Leaves: a ``GraphBreakView`` or a ``GuardFailureView``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tcompile.observe.display import sheet
+from tcompile.observe.display.view import View
+from tcompile.observe.events import UserLine
+from tcompile.observe.userline import format_stack
+
+_DOCUMENT = "docs/graph_breaks.md"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphBreakView(View):
+    """A place where capture stopped. ``stack`` are the user's lines, outermost first; ``reason`` is its id."""
+
+    kind: ClassVar[str] = "graph-break"
+    function: str = ""
+    reason: str = ""
+    headline: str = ""
+    explanation: str = ""
+    hints: tuple[str, ...] = ()
+    stack: tuple[UserLine, ...] = ()
+
+    def body(self) -> str:
+        """The headline, the user's line with what is meant underlined, why, and what to do."""
+        innermost = self.stack[-1] if self.stack else UserLine()
+        where = sheet.place(innermost)
+        by = f"in <code>{sheet.short(self.function, 80)}</code>" if self.function else ""
+        parts = [sheet.title("graph break", sheet.facts((by, where)))]
+        parts.append(sheet.note("why", sheet.code(f"{self.headline or self.reason}.")))
+        parts += [sheet.source((innermost,))] if innermost.text else []
+        parts += [f'<div class="tc-note">{sheet.code(self.explanation, 400)}</div>'] if self.explanation else []
+        parts += [sheet.note("hint", sheet.code(hint, 400), tone="good") for hint in self.hints]
+        if len(self.stack) > 1:
+            calls = "".join(f"<div>{sheet.place(line)}</div>{sheet.source((line,))}" for line in self.stack)
+            parts.append(sheet.folded("called from", calls))
+        known = f'<span class="tc-dim">{_DOCUMENT} describes it as <code>{sheet.text(self.reason)}</code></span>'
+        return "".join((*parts, known if self.reason else ""))
+
+    def text(self) -> str:
+        """The same as text."""
+        by = f" in {sheet.cut(self.function)}" if self.function else ""
+        lines = [f"graph break{by}: {self.headline} [{self.reason}]"]
+        lines += [format_stack(self.stack, title="")] if self.stack else []
+        lines += [self.explanation, *(f"Hint: {hint}" for hint in self.hints)]
+        return "\n".join(line for line in lines if line)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardFailureView(View):
+    """A guard of a compiled entry that did not hold for a call."""
+
+    kind: ClassVar[str] = "guard-failure"
+    function: str = ""
+    entry: int = 0
+    source: str = ""
+    guard: str = ""
+    expected: str = ""
+    seen: str = ""
+    hint: str = ""
+    cell: str | None = None
+
+    def body(self) -> str:
+        """What was expected of what, and what came."""
+        where = f"in the call in {sheet.short(self.cell, 60)}" if self.cell else ""
+        of = f"of entry {self.entry} of <code>{sheet.short(self.function, 80)}</code>"
+        rows = [
+            (sheet.text(name), f"<code>{sheet.short(value, 300)}</code>")
+            for name, value in (("guard", self.guard), ("of", self.source), ("expected", self.expected))
+            if value
+        ]
+        rows.append(("seen", f'<code class="tc-warn">{sheet.short(self.seen, 300)}</code>'))
+        cells = "".join(f'<tr><td class="tc-dim">{name}</td><td>{value}</td></tr>' for name, value in rows)
+        hint = sheet.note("hint", sheet.code(self.hint, 400), tone="good") if self.hint else ""
+        return f"{sheet.title('guard failed', sheet.facts((of, where)))}<table>{cells}</table>{hint}"
+
+    def text(self) -> str:
+        """The same as text."""
+        lines = [f"guard failed: entry {self.entry} of {sheet.cut(self.function)}"]
+        pairs = ("guard", self.guard), ("expected", self.expected), ("seen", self.seen), ("hint", self.hint)
+        lines += [f"  {name:<9}{sheet.cut(value, 300)}" for name, value in pairs if value]
+        return "\n".join(lines)
+
+
+def of_break(event: Any) -> GraphBreakView:
+    """The view of a ``GraphBroke`` event."""
+    stack: Sequence[UserLine] = event.stack or ((event.where,) if event.where.line else ())
+    return GraphBreakView(
+        function=event.function, reason=event.reason, headline=event.headline, explanation=event.explanation,
+        hints=event.hints, stack=tuple(stack),
+    )  # fmt: skip
+
+
+def of_guard(event: Any) -> GuardFailureView:
+    """The view of a ``GuardFailed`` event."""
+    return GuardFailureView(
+        function=event.function, entry=event.entry, source=event.source, guard=event.guard, expected=event.expected,
+        seen=event.seen, hint=event.hint, cell=event.cell,
+    )  # fmt: skip
+
+
+__all__ = ["GraphBreakView", "GuardFailureView", "of_break", "of_guard"]

@@ -1,0 +1,250 @@
+"""The stylesheet of all displays, and the pieces of HTML that they are made of.
+
+Enters: text, which may be anybody's. Leaves: HTML without scripts in which that text is escaped. Exists so that one file
+decides how tcompile looks: in light and dark themes alike (colours are the page's own, or of middle brightness), in
+front ends that take stylesheets away (what is said does not depend on them), and in saved files.
+
+Front ends that do not trust a notebook drop ``<style>`` and ``<svg>`` but leave the text in them standing. So a drawing
+comes twice: as elements, ``hidden`` until the stylesheet shows them, and as an image, which the stylesheet hides.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Sequence
+
+from tcompile.observe.events import UserLine
+from tcompile.observe.userline import file_label, source_text
+
+ACCENT = "#4b8bbe"
+_LONGEST = 120  # characters of a name or a line; the whole of it stands in a tooltip, up to
+_TIP = 600
+_FITS = 1_500.0, 1_000.0  # width and height of drawings that can be read when they are made to fit
+_SIZE = re.compile(r'<svg[^>]* width="([0-9.]+)" height="([0-9.]+)"')
+_ANSI = re.compile(r"\x1b(\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-Z\\-_])")
+
+STYLE = (
+    """
+.tcompile{font-size:.88em;line-height:1.5;margin:.35em 0;padding:.1em 0 .1em .8em;border-left:3px solid #4b8bbe;
+max-width:100%;overflow-wrap:anywhere}
+.tcompile .tc-title{margin:.05em 0}.tcompile .tc-title b{color:#4b8bbe;font-weight:600}
+.tcompile .tc-dim,.tcompile th,.tcompile summary{opacity:.68}.tcompile .tc-note{margin:.15em 0}
+.tcompile .tc-more{padding-left:1.2em}
+.tcompile .tc-warn{color:#c77700;font-weight:600}.tcompile .tc-bad{color:#e04f4f;font-weight:600}
+.tcompile .tc-good{color:#2e9e5b;font-weight:600}
+.tcompile table{border-collapse:collapse;margin:.2em 0;font-size:1em;width:auto;max-width:100%;display:table}
+.tcompile th,.tcompile td{padding:.05em 1.4em .05em 0;text-align:left;border:none;background:none;
+vertical-align:baseline;font-weight:normal;line-height:1.5;max-width:46em}
+.tcompile tr{background:none!important}.tcompile thead{border-bottom:1px solid rgba(127,127,127,.35)}
+.tcompile .tc-n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
+.tcompile summary{cursor:pointer}.tcompile details{margin:.1em 0}
+.tcompile details>*:not(summary){margin-left:1.1em}
+.tcompile pre,.tcompile code{font:.93em/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;
+background:none;color:inherit;border:none;padding:0}
+.tcompile pre{margin:.2em 0 .4em;overflow:auto;max-height:30em;white-space:pre}
+.tcompile pre.tc-code{padding:.35em .7em;background:rgba(127,127,127,.09);border-radius:5px;width:fit-content;
+max-width:100%;box-sizing:border-box}
+.tcompile u{text-decoration:underline wavy #e04f4f 1px;text-underline-offset:3px}
+.tcompile .tc-no{opacity:.5;user-select:none}
+.tcompile .tc-bar{display:flex;height:.55em;width:11em;border-radius:3px;overflow:hidden;
+background:rgba(127,127,127,.15)}.tcompile .tc-bar span{min-width:1px}
+.tcompile .tc-key i{display:inline-block;width:.65em;height:.65em;border-radius:2px;margin:0 .35em 0 .9em}
+.tcompile .tc-picture{margin:.3em 0 .5em}.tcompile .tc-live[hidden]{display:block!important}
+.tcompile .tc-still{display:none}
+.tcompile .tc-pane{overflow:auto;max-height:44em;border-radius:8px}.tcompile .tc-pane svg{display:block}
+.tcompile .tc-live:has(input[value=fit]:checked) svg{max-width:100%;height:auto;max-height:43em}
+.tcompile .tc-live:has(input[value="2"]:checked) svg{zoom:2}.tcompile form{margin:0}
+.tcompile .tc-zoom{font-size:.9em;display:flex;gap:.2em;margin:.15em 0}
+.tcompile .tc-zoom label{cursor:pointer;opacity:.55;padding:0 .45em;border-radius:4px;display:inline}
+.tcompile .tc-zoom label:has(:checked){opacity:1;background:rgba(127,127,127,.17)}
+.tcompile .tc-zoom label:has(:focus-visible){outline:2px solid #4b8bbe}
+.tcompile .tc-zoom input{position:absolute;opacity:0;pointer-events:none;width:0;height:0;margin:0}
+.tcompile .tc-sides{display:grid;gap:.4em .8em;overflow-x:auto;margin:.4em 0}.tcompile .tc-sides>div{min-width:8em}
+.tcompile .tc-sides h4{font-size:.93em;font-weight:600;margin:0 0 .2em;opacity:.75}
+.tcompile .tc-sides pre{max-height:27em;padding:.35em .7em;background:rgba(127,127,127,.09);border-radius:5px;
+margin:0}
+""".replace("\n", " ").strip()
+)
+
+COLOURS = ("#3b82f6", "#0d9488", "#d97706", "#8b5cf6", "#e11d48", "#65a30d", "#0891b2", "#db2777")
+"""Colours that stand apart on light and on dark ground."""
+
+
+def printable(value: str) -> str:
+    """``value`` without terminal codes, and with a sign in the place of other characters that cannot be shown.
+
+    >>> printable("a\\x1b[31mb\\x00")
+    'ab�'
+    """
+    clean = _ANSI.sub("", value) if "\x1b" in value else value
+    if clean.isprintable():
+        return clean
+    return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in clean)
+
+
+def text(value: object) -> str:
+    """Anybody's text, escaped."""
+    return html.escape(printable(str(value)))
+
+
+def short(value: object, longest: int = _LONGEST) -> str:
+    """A name or a line, escaped, its middle left out where it is long; a tooltip then has more of it."""
+    whole = " ".join(printable(str(value)).split("\n"))
+    if len(whole) <= longest:
+        return html.escape(whole)
+    return f'<span title="{html.escape(whole[:_TIP])}">{html.escape(cut(whole, longest))}</span>'
+
+
+def cut(value: str, longest: int = _LONGEST) -> str:
+    """``value`` in at most ``longest`` characters.
+
+    >>> cut("abcdefghij", 7)
+    'abcd…ij'
+    """
+    if len(value) <= longest:
+        return value
+    end = longest // 3
+    return f"{value[: longest - end - 1]}…{value[-end:]}"
+
+
+def code(value: str, longest: int = _LONGEST) -> str:
+    """Escaped text, its `quoted` stretches as code."""
+    pieces = value.split("`")
+    if len(pieces) % 2 == 0:  # an odd backquote is somebody's own
+        return short(value, longest)
+    return "".join(f"<code>{short(p, longest)}</code>" if n % 2 else short(p, 2000) for n, p in enumerate(pieces))
+
+
+def page(body: str, kind: str = "") -> str:
+    """The display itself: ``body`` with its stylesheet."""
+    name = f"tcompile tcompile-{kind}" if kind else "tcompile"
+    return f'<div class="{name}"><style>{STYLE}</style>{body}</div>'
+
+
+def title(name: str, rest: str = "") -> str:
+    """The first line: what it is, and facts about it, both HTML already."""
+    return f'<div class="tc-title"><b>{name}</b>{" " + rest if rest else ""}</div>'
+
+
+def facts(parts: Iterable[str]) -> str:
+    """Facts in a line, HTML already, those that are empty left out."""
+    return " · ".join(part for part in parts if part)
+
+
+def folded(summary: str, body: str, *, opened: bool = False) -> str:
+    """``body`` under a line that opens and closes it; both are HTML already."""
+    mark = ' open="open"' if opened else ""
+    return f"<details{mark}><summary>{summary}</summary>{body}</details>"
+
+
+def pre(value: str) -> str:
+    """Text as it stands, in lines."""
+    return f"<pre>{text(value)}</pre>"
+
+
+def note(kind: str, body: str, more: Iterable[str] = (), tone: str = "warn") -> str:
+    """One remark: what sort it is, what it says, and further lines; HTML already, but for ``kind``."""
+    lines = "".join(f'<div class="tc-more tc-dim">{line}</div>' for line in more if line)
+    return f'<div class="tc-note"><b class="tc-{tone}">{text(kind)}</b> {body}{lines}</div>'
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[int] = (0,)) -> str:
+    """A table of HTML cells; the columns ``left`` hold words, the others numbers."""
+
+    def row(cells: Sequence[str], tag: str) -> str:
+        mark = ' class="tc-n"'
+        shown = (f"<{tag}{'' if n in left else mark}>{cell}</{tag}>" for n, cell in enumerate(cells))
+        return f"<tr>{''.join(shown)}</tr>"
+
+    body = "".join(row(cells, "td") for cells in rows)
+    return f"<table><thead>{row([text(name) for name in head], 'th')}</thead><tbody>{body}</tbody></table>"
+
+
+def place(line: UserLine) -> str:
+    """``line 3``, with the file or the cell that it is a line of; "" where nothing is known."""
+    if not line.line:
+        return ""
+    label = file_label(line.file)
+    return f"{short(label if len(label) < 60 else '…' + label[-58:])}, line {line.line}" if label else f"line {line.line}"
+
+
+def source(lines: Sequence[UserLine]) -> str:
+    """The user's lines with their numbers, what is meant underlined; the place of each where it is another file's."""
+    parts = []
+    for line in lines:
+        number = f'<span class="tc-no">{line.line:>4}</span>  ' if line.line else ""
+        parts.append(number + _marked(line))
+    return f'<pre class="tc-code">{chr(10).join(parts)}</pre>'
+
+
+def _marked(line: UserLine) -> str:
+    whole = source_text(line)
+    raw = whole.encode()
+    indent = len(raw) - len(raw.lstrip())
+    if line.column is None or line.column < indent or (line.end_column or 0) <= line.column or line.end_line > line.line:
+        return short(whole.strip(), 400)
+    parts = raw[indent : line.column], raw[line.column : line.end_column], raw[line.end_column :]
+    before, meant, after = (part.decode(errors="replace") for part in parts)
+    return f"{short(before, 200)}<u>{short(meant, 200)}</u>{short(after.rstrip(), 200)}"
+
+
+def bar(parts: dict[str, float], unit: str = "ms") -> str:
+    """Shares of a whole, as one bar, with a key in its tooltip."""
+    total = sum(parts.values()) or 1.0
+    told = ", ".join(f"{name} {value:.2f} {unit}" for name, value in parts.items())
+    spans = "".join(
+        f'<span style="width:{100 * value / total:.1f}%;background:{COLOURS[n % len(COLOURS)]}"></span>'
+        for n, value in enumerate(parts.values())
+    )
+    return f'<div class="tc-bar" title="{text(told)}">{spans}</div>'
+
+
+def picture(svg: str, label: str) -> str:
+    """A drawing that can be enlarged, and the same as a still image where the page is not trusted."""
+    data = b64encode(svg.encode()).decode()
+    size = _SIZE.search(svg)
+    fits = size is None or (float(size[1]) <= _FITS[0] and float(size[2]) <= _FITS[1])
+    labels = "".join(
+        f'<label><input type="radio" name="zoom" value="{value}"{mark}/>{name}</label>'
+        for value, name, mark in (
+            ("fit", "fit", ' checked="checked"' if fits else ""), ("1", "100 %", "" if fits else ' checked="checked"'),
+            ("2", "200 %", ""),
+        )
+    )  # fmt: skip
+    # The form keeps the choices of two drawings apart; of this method, no key can send it anywhere.
+    zoom = f'<form method="dialog"><div class="tc-zoom">{labels}</div></form>'
+    return (
+        f'<div class="tc-picture"><div class="tc-live" hidden="hidden">{zoom}<div class="tc-pane">{svg}</div></div>'
+        f'<img class="tc-still" alt="{text(label)}" src="data:image/svg+xml;base64,{data}"/></div>'
+    )
+
+
+def sides(columns: Sequence[tuple[str, str, str]]) -> str:
+    """Texts side by side: title, HTML, and width (of CSS grid) of each."""
+    widths = " ".join(width for _, _, width in columns)
+    parts = "".join(f"<div><h4>{text(name)}</h4>{body}</div>" for name, body, _ in columns)
+    return f'<div class="tc-sides" style="grid-template-columns:{widths}">{parts}</div>'
+
+
+def count(number: int, noun: str) -> str:
+    """``1 graph``, ``2 graphs``."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def time(ms: float) -> str:
+    """Milliseconds with three digits, in the unit that suits them.
+
+    >>> time(0.0123), time(12.34), time(5432.1)
+    ('12.3 µs', '12.3 ms', '5.43 s')
+    """
+    if ms < 1:
+        return f"{ms * 1e3:.3g} µs"
+    return f"{ms:.3g} ms" if ms < 999.5 else f"{ms / 1e3:.3g} s"
+
+
+__all__ = [
+    "ACCENT", "COLOURS", "STYLE", "bar", "code", "count", "cut", "facts", "folded", "note", "page", "picture", "place",
+    "pre", "printable", "short", "sides", "source", "table", "text", "time", "title",
+]  # fmt: skip

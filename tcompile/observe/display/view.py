@@ -1,0 +1,75 @@
+"""What all views have in common: data that shows itself.
+
+Enters: a frozen dataclass of facts. Leaves: a MIME bundle with three forms of them: JSON under a type of our own, for
+front ends that draw by themselves; HTML; and text. Exists so that every display is made of data alone, and can be made
+again from what a notebook has saved.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tcompile.observe.display import sheet
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """Something to show. ``kind`` is its part of the MIME type ``application/vnd.tcompile.<kind>+json``.
+
+    Fields whose names begin with ``draw`` are pictures, and no part of the JSON.
+    """
+
+    kind: ClassVar[str] = "view"
+
+    @classmethod
+    def mime(cls) -> str:
+        """The MIME type of the JSON form."""
+        return f"application/vnd.tcompile.{cls.kind}+json"
+
+    def data(self) -> dict[str, Any]:
+        """The facts as JSON-able values, with ``kind`` and ``version``, in the form that ``schema.schema()`` states."""
+        return {"kind": self.kind, "version": VERSION, **plain(self)}
+
+    def body(self) -> str:
+        """The view as HTML, without its frame."""
+        raise NotImplementedError
+
+    def html(self) -> str:
+        """The view as HTML."""
+        return sheet.page(self.body(), self.kind)
+
+    def text(self) -> str:
+        """The view as text."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return sheet.printable(self.text())
+
+    def bundle(self, **more: Any) -> dict[str, Any]:
+        """The MIME bundle; ``more`` are further forms."""
+        return {self.mime(): self.data(), "text/html": self.html(), "text/plain": str(self), **more}
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return self.bundle()
+
+
+def plain(value: Any) -> Any:
+    """``value`` as JSON has it."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = (f.name for f in dataclasses.fields(value) if not f.name.startswith("draw"))
+        return {name: plain(getattr(value, name)) for name in names}
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return None  # JSON has no such numbers
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+__all__ = ["VERSION", "View", "plain"]

@@ -1,0 +1,115 @@
+"""What a compiled function says of itself to whoever shows it.
+
+Enters: a ``CompiledFunction``. Leaves: a ``FunctionView``, the data of its display. Loaded when a function is first
+shown.
+"""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import types
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tcompile.capture.entries import start_of
+from tcompile.config import config
+from tcompile.observe import times
+from tcompile.observe.context import cell_of
+from tcompile.observe.display.functions import EntryView, FunctionView
+from tcompile.observe.display.graphs import NodeView
+from tcompile.observe.events import UserLine
+from tcompile.runtime import native
+from tcompile.runtime.cache import Entry, FunctionCache
+from tcompile.stance import current
+
+if TYPE_CHECKING:
+    from tcompile.runtime.dispatch import CompiledFunction
+
+_DRAWN = 250_000  # characters of drawings
+
+
+def function_view(compiled: CompiledFunction) -> FunctionView:
+    """The data of the function's display."""
+    cache, code, settings = compiled.cache, compiled.function.__code__, compiled.settings
+    entries = tuple(_drawn([entry_view(cache, code, entry) for entry in sorted(cache.entries, key=lambda e: e.index)]))
+    told = [f"fullgraph={settings.fullgraph}"] if settings.fullgraph else []
+    told += [f"dynamic={settings.dynamic}"] if settings.dynamic is not None else []
+    told += [f"{name}={value!r}" for name, value in settings.options if value]
+    where = UserLine(file=code.co_filename, line=code.co_firstlineno, function=code.co_name)
+    return FunctionView(
+        name=compiled.function.__qualname__, where=where, defined_in=cell_of(code.co_filename),
+        backend=settings.backend_name, settings=tuple(told), stance=current().name, calls=calls_are(), entries=entries,
+        breaks=tuple(broke.view(cache.name) for broke in cache.breaks), recompiles=tuple(cache.recompiles),
+        eager_calls=cache.eager_calls, code=tuple(_source(where)),
+        compiled_lines=tuple(sorted(set(_captured(entries, code.co_filename)))),
+    )  # fmt: skip
+
+
+def entry_view(cache: FunctionCache, code: types.CodeType, entry: Entry) -> EntryView:
+    """The data of one entry of ``code``."""
+    starts, exit = "start", entry.captured.exit
+    region = next((region for region in cache.regions.values() if entry in region.entries), cache.first)
+    if region is not cache.first and region.start.offset != start_of(code).offset:
+        starts = _line_at(code, region.start.offset)
+    return EntryView(
+        number=entry.index, state="compiled" if entry.graph is not None else "plain", starts=starts,
+        ends="return" if exit is None else _line_at(code, exit), hits=entry.hits,
+        ops=entry.graph.op_count if entry.graph is not None else 0,
+        kernels=tuple(kernel.name for kernel in entry.kernels), guards=tuple(entry.guards), compile_ms=entry.compile_ms,
+        phases=times.phases(f"{cache.number}/{entry.index}"),
+        graph=entry.graph.view() if entry.graph is not None and entry.graph.nodes else None,
+    )  # fmt: skip
+
+
+def calls_are() -> str:
+    """How calls that fit what was compiled are answered: ``in machine code``, or ``in Python`` and why."""
+    if not config.native_calls:
+        return "in Python: config.native_calls is False"
+    reason = native.unavailable()
+    return "in machine code" if reason is None else f"in Python: {reason}"
+
+
+def _drawn(entries: list[EntryView]) -> list[EntryView]:
+    """The entries, the newest with their drawings: all of them would make notebooks large."""
+    left = _DRAWN
+    for number, entry in reversed(list(enumerate(entries))):
+        graph = entry.graph
+        left -= len(graph.draw_svg) if graph is not None else 0
+        if graph is not None and left < 0:
+            entries[number] = replace(entry, graph=replace(graph, draw_svg=""))
+    return entries
+
+
+def _line_at(code: types.CodeType, offset: int) -> str:
+    line = next((at for start, end, at in code.co_lines() if at and start <= offset < end), None)
+    return f"line {line}" if line is not None else f"instruction {offset}"
+
+
+def _captured(entries: tuple[EntryView, ...], file: str) -> Iterator[int]:
+    """The numbers of the lines of ``file`` that are in a graph."""
+
+    def of(nodes: tuple[NodeView, ...]) -> Iterator[int]:
+        for node in nodes:
+            if node.where.file == file:
+                yield from range(node.where.line, max(node.where.line, node.where.end_line) + 1)
+            yield from of(node.inside)
+
+    for entry in entries:
+        if entry.graph is not None:
+            yield from of(entry.graph.nodes)
+
+
+def _source(where: UserLine) -> Iterator[UserLine]:
+    """The lines of the function that begins at ``where``; none where its file cannot be read."""
+    try:
+        lines = linecache.getlines(where.file)[where.line - 1 :]
+        block: list[Any] = inspect.getblock(lines) if lines else []
+    except Exception:
+        block = []
+    for number, text in enumerate(block, start=where.line):
+        yield UserLine(file=where.file, line=number, function=where.function, text=text.rstrip("\n"))
+
+
+__all__ = ["calls_are", "entry_view", "function_view"]
