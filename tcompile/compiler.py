@@ -30,7 +30,7 @@ from tcompile.frontends.numpy import NumPyFrontend
 from tcompile.graph import Graph
 from tcompile.graph.verify import verify
 from tcompile.observe import bus
-from tcompile.observe.context import compiling
+from tcompile.observe.context import compiling, enter
 from tcompile.observe.events import (
     CompileFinished,
     CompileStarted,
@@ -286,6 +286,7 @@ def _tell_break(broke: GraphBreak) -> None:
 
 
 def _timed(phases: dict[str, float], name: str, run: Callable[[], Any]) -> Any:
+    enter(name)
     started = time.perf_counter()
     try:
         return run()

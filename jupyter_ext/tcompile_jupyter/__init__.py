@@ -49,9 +49,12 @@ def __dir__() -> list[str]:
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Adds ``%%tcompile`` and ``%tcompile`` to ``shell``; what ``%load_ext tcompile`` calls."""
+    from tcompile_jupyter.completion import complete
     from tcompile_jupyter.magics import TcompileMagics
+    from tcompile_jupyter.progress import show_progress
 
-    shell.register_magics(TcompileMagics(shell))
+    magics = TcompileMagics(shell)
+    shell.register_magics(magics)
 
     def label(file: str) -> str | None:
         named: tuple[str, str] | None = shell.compile.format_code_name(file)
@@ -60,6 +63,9 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     _forget_labels()
     _undo.append(label_files(label))
     _undo.append(follow_cells(shell))
+    _undo.append(magics.unload)
+    _undo.append(complete(shell))
+    _undo.append(show_progress(shell))
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:

@@ -68,6 +68,7 @@ class Cell:
     shell: InteractiveShell
     filename: str
     tree: ast.Module
+    lines: list[str]
     quiet: bool
     functions: dict[str, Any] = field(default_factory=dict)
 
@@ -126,6 +127,13 @@ class Stretch:
         if self.kind is Kind.INTERACTIVE:
             return compile(ast.Interactive(self.body), self.filename, "single", dont_inherit=True)
         return compile(ast.Module(self.body, type_ignores=[]), self.filename, "exec", dont_inherit=True)
+
+
+def one_statement(statement: ast.stmt, filename: str) -> Stretch:
+    """A top-level statement by itself; the value of an expression is left in the name ``SHOWN``."""
+    if isinstance(statement, ast.FunctionDef):
+        return Stretch([statement], filename, Kind.FUNCTION)
+    return Stretch([_kept(statement) if isinstance(statement, ast.Expr) else statement], filename, Kind.STATEMENTS)
 
 
 def plain_function(value: Any) -> TypeGuard[types.FunctionType]:
@@ -204,7 +212,7 @@ def prepare(shell: InteractiveShell, body: str) -> Cell:
         raise UsageError("%%tcompile cannot run a top-level await: use a plain cell for it")
     if any(isinstance(statement, ast.ImportFrom) and statement.module == "__future__" for statement in tree.body):
         raise UsageError("%%tcompile cannot run 'from __future__ import ...': use a plain cell for it")
-    return Cell(shell, filename, tree, quiet=DisplayHook.semicolon_at_end_of_expression(body))
+    return Cell(shell, filename, tree, text.splitlines(), quiet=DisplayHook.semicolon_at_end_of_expression(body))
 
 
 def _awaits(tree: ast.Module) -> bool:

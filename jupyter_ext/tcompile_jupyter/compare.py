@@ -7,18 +7,24 @@ so that neither the user's arrays nor their names change. How it is timed is the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 from tcompile.debug.differences import Difference
+from tcompile.observe.display.sheet import cut
+from tcompile.observe.display.sheet import time as format_ms
+from tcompile_jupyter.displays import ComparisonRow, ComparisonView
 from tcompile_jupyter.measure import Measured, Pair, measure
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Medians in milliseconds over ``rounds`` runs of each kind, and how far the results are apart."""
+    """Medians in milliseconds over ``rounds`` runs of each kind, and how far the results are apart.
+
+    ``uncertainty`` is how far off the worse known of the two medians may be, relative to it, with 95% confidence.
+    """
 
     name: str
     eager_ms: float
@@ -27,6 +33,7 @@ class Comparison:
     rounds: int
     graphs: int | None = None
     kernels: int | None = None
+    uncertainty: float | None = None
 
     @property
     def speed_up(self) -> float:
@@ -40,31 +47,29 @@ class Comparison:
         return (
             f"{self.name}: plain {format_ms(self.eager_ms)}, compiled {format_ms(self.compiled_ms)}, "
             f"{self.speed_up:.1f}x; largest difference {self.difference} "
-            f"(medians of {self.rounds} runs)"
+            f"(medians of {self.rounds} runs{', ' + self.sure() if self.sure() else ''})"
         )
+
+    def sure(self) -> str:
+        """``±3%``; "" where that is not known."""
+        known = self.uncertainty is not None and math.isfinite(self.uncertainty)
+        return f"±{100 * (self.uncertainty or 0.0):.2g}%" if known else ""
 
     def __str__(self) -> str:
         return self.sentence()
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/plain": self.sentence(), "text/html": Comparisons([self]).html()}
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return Comparisons([self]).view(self.sentence()).bundle()
 
 
 class Comparisons(Sequence[Comparison]):
-    """Several comparisons as one table."""
+    """Several comparisons as one table, of each ``what`` ("function", "statement")."""
 
-    HEADS = (
-        "function",
-        "graphs",
-        "kernels",
-        "eager ms",
-        "compiled ms",
-        "speed-up",
-        "largest difference from NumPy",
-    )
+    HEADS = "graphs", "kernels", "eager ms", "compiled ms", "speed-up", "largest difference from NumPy"
 
-    def __init__(self, comparisons: Sequence[Comparison]) -> None:
+    def __init__(self, comparisons: Sequence[Comparison], what: str = "function") -> None:
         self._rows = list(comparisons)
+        self._what = what
 
     def __getitem__(self, index: Any) -> Any:
         return self._rows[index]
@@ -77,11 +82,11 @@ class Comparisons(Sequence[Comparison]):
         for one in self._rows:
             graphs, kernels = ("" if n is None else str(n) for n in (one.graphs, one.kernels))
             times = f"{one.eager_ms:.3g}", f"{one.compiled_ms:.3g}", f"{one.speed_up:.1f}x"
-            yield (one.name, graphs, kernels, *times, str(one.difference))
+            yield (cut(one.name, 60), graphs, kernels, *times, str(one.difference))
 
     def __repr__(self) -> str:
-        table = [self.HEADS, *self.rows()]
-        widths = [max(len(row[n]) for row in table) for n in range(len(self.HEADS))]
+        table = [(self._what, *self.HEADS), *self.rows()]
+        widths = [max(len(row[n]) for row in table) for n in range(len(table[0]))]
         lines = []
         for first, *others in table:
             numbers = (text.rjust(width) for text, width in zip(others, widths[1:], strict=True))
@@ -89,13 +94,25 @@ class Comparisons(Sequence[Comparison]):
         lines.insert(1, "  ".join("-" * width for width in widths))
         return "\n".join(lines)
 
+    def view(self, text: str = "") -> ComparisonView:
+        """The data of the table's display; ``text`` is its text form, by default the table."""
+        rows = tuple(
+            ComparisonRow(
+                name=one.name, eager_ms=one.eager_ms, compiled_ms=one.compiled_ms,
+                speed_up=one.speed_up if math.isfinite(one.speed_up) else None,
+                equal=one.difference.equal, difference=str(one.difference), rounds=one.rounds, graphs=one.graphs,
+                kernels=one.kernels, uncertainty=one.uncertainty if one.sure() else None,
+            )
+            for one in self._rows
+        )  # fmt: skip
+        return ComparisonView(what=self._what, rows=rows, draw_text=text or repr(self))
+
     def html(self) -> str:
         """The table as HTML."""
-        head, rows = _row(self.HEADS, "th"), "".join(_row(row, "td") for row in self.rows())
-        return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
+        return self.view().html()
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": self.html()}
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return self.view().bundle()
 
 
 def compare(function: Callable[..., Any], *args: Any, budget: float = 1.0, name: str = "", **kwargs: Any) -> Comparison:
@@ -111,7 +128,7 @@ def compare(function: Callable[..., Any], *args: Any, budget: float = 1.0, name:
     """
     pair = Pair.of(function, args, kwargs)
     *_, known = pair.measure(budget)
-    return _comparison(name or pair.name, known, pair.function)
+    return comparison(name or pair.name, known, pair.function)
 
 
 def take_turns(
@@ -123,14 +140,14 @@ def take_turns(
 ) -> Comparison:
     """Runs both in turn, as ``measure`` does, without repeating short work. Each returns its seconds and its result."""
     *_, known = measure(lambda _: eager(), lambda _: compiled(), budget=budget, repeat=False)
-    return _comparison(name, known)
+    return comparison(name, known)
 
 
-def _comparison(name: str, known: Measured, state: Any = None) -> Comparison:
+def comparison(name: str, known: Measured, state: Any = None) -> Comparison:
     """What was measured; ``state`` is asked for its graphs and kernels."""
     graphs, kernels = counts(state)
     medians = known.eager.median, known.compiled.median
-    return Comparison(name, *medians, known.difference, known.rounds, graphs, kernels)
+    return Comparison(name, *medians, known.difference, known.rounds, graphs, kernels, known.uncertainty)
 
 
 def counts(compiled: Any) -> tuple[int | None, int | None]:
@@ -139,21 +156,3 @@ def counts(compiled: Any) -> tuple[int | None, int | None]:
     if not entries:
         return None, None
     return int(entries[0].graph is not None), len(entries[0].kernels)
-
-
-def format_ms(ms: float) -> str:
-    """Milliseconds with three digits, in the unit that suits them.
-
-    >>> format_ms(0.0123), format_ms(12.34), format_ms(5432.1)
-    ('12.3 µs', '12.3 ms', '5.43 s')
-    """
-    if ms < 1:
-        return f"{ms * 1e3:.3g} µs"
-    return f"{ms:.3g} ms" if ms < 999.5 else f"{ms / 1e3:.3g} s"
-
-
-def _row(cells: Sequence[str], tag: str) -> str:
-    aligned = (
-        f'<{tag} style="text-align: {"right" if n else "left"}">{escape(text)}</{tag}>' for n, text in enumerate(cells)
-    )
-    return f"<tr>{''.join(aligned)}</tr>"

@@ -1,8 +1,8 @@
-"""``%%tcompile --compare``: a whole cell in plain Python and compiled.
+"""``%%tcompile --compare`` and ``--each``: a whole cell, or each of its statements, in plain Python and compiled.
 
 Enters: a parsed cell, and a snapshot of the names that it mentions, taken before it ran. Leaves: a
-``Comparison`` of the cell's statements. Exists apart from ``compare`` because a cell is repeated in copies of
-the user's namespace.
+``Comparison`` of the cell, or ``Comparisons``, a row for each statement. Exists apart from ``compare`` because
+a cell is repeated in copies of the user's namespace.
 
 What is repeated is the whole cell, its prints and displays caught. Values that the cell mentions are copied
 for each run, and NumPy's and Python's global random streams are set back, so that all runs start from the
@@ -26,8 +26,12 @@ from IPython.utils.capture import capture_output
 
 import tcompile
 from tcompile.debug.copying import copied
-from tcompile_jupyter.cells import SHOWN, Cell, Settings
-from tcompile_jupyter.compare import Comparison, take_turns
+from tcompile.debug.differences import difference
+from tcompile_jupyter.cells import SHOWN, Cell, Settings, one_statement
+from tcompile_jupyter.compare import Comparison, Comparisons, comparison, take_turns
+from tcompile_jupyter.measure import ROUNDS, TOLERANCE, Measured, Sample
+
+_UNTIMED = ast.FunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom | ast.Pass
 
 
 @dataclass(frozen=True)
@@ -37,48 +41,102 @@ class Snapshot:
     names: dict[str, Any]
     mentioned: dict[str, Any]
 
-    def namespace(self) -> dict[str, Any]:
-        """A namespace to run the cell in."""
-        return {**self.names, **copied(self.mentioned)}
+    def into(self, namespace: dict[str, Any]) -> dict[str, Any]:
+        """Makes ``namespace`` what it was then, and returns it.
+
+        One namespace serves all runs of one kind: what was compiled is kept for the namespace that it was compiled in.
+        """
+        namespace.clear()
+        namespace.update(self.names)
+        namespace.update(copied(self.mentioned))
+        return namespace
 
 
 def snapshot(cell: Cell) -> Snapshot:
     """Copies what ``cell`` mentions of the user's namespace."""
     names = dict(cell.shell.user_ns)
-    return Snapshot(names, copied({name: names[name] for name in _mentioned(cell) if name in names}))
+    return Snapshot(names, copied({name: names[name] for name in _mentioned(cell.tree) if name in names}))
 
 
 def compare_cell(cell: Cell, settings: Settings, before: Snapshot, *, budget: float = 2.0) -> Comparison:
     """Runs ``cell`` from ``before`` in plain Python and compiled, in turn, for about ``budget`` seconds."""
+    spaces: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
 
     def eager() -> tuple[float, Any]:
-        namespace = before.namespace()
+        namespace = before.into(spaces[0])
         with tcompile.set_stance("force_eager"), _undisturbed():
             start = time.perf_counter()
             for stretch in cell.stretches:
                 exec(stretch.code, namespace)
             seconds = time.perf_counter() - start
-        return seconds, _data(cell, namespace)
+        return seconds, _data(_mentioned(cell.tree), namespace)
 
     def compiled() -> tuple[float, Any]:
-        namespace = before.namespace()
+        namespace = before.into(spaces[1])
         with _undisturbed():
             start = time.perf_counter()
             for stretch in cell.stretches:
                 stretch.run(namespace, settings)
             seconds = time.perf_counter() - start
-        return seconds, _data(cell, namespace)
+        return seconds, _data(_mentioned(cell.tree), namespace)
 
     return take_turns("the cell", eager, compiled, budget=budget)
 
 
-def _mentioned(cell: Cell) -> set[str]:
-    return {node.id for node in ast.walk(cell.tree) if isinstance(node, ast.Name)}
+def compare_statements(cell: Cell, settings: Settings, before: Snapshot, *, budget: float = 4.0) -> Comparisons:
+    """Times each statement of ``cell``, each compiled by itself, in plain Python and compiled, in turn.
+
+    The cell runs from ``before`` as often as about ``budget`` seconds allow. What a statement leaves in the names that
+    it mentions is compared after the first run. Definitions and imports run and are not timed.
+    """
+    alone = [(statement, one_statement(statement, cell.filename)) for statement in cell.tree.body]
+    timed = [number for number, (statement, _) in enumerate(alone) if not isinstance(statement, _UNTIMED)]
+    spaces: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
+
+    def run(kind: int, compare: bool = False) -> tuple[list[float], list[dict[str, Any]]]:
+        namespace, seconds, left = before.into(spaces[kind]), [], []
+        with contextlib.ExitStack() as stack:
+            if kind == 0:
+                stack.enter_context(tcompile.set_stance("force_eager"))
+            stack.enter_context(_undisturbed())
+            for statement, stretch in alone:
+                start = time.perf_counter()
+                if kind == 0:
+                    exec(stretch.code, namespace)
+                else:
+                    stretch.run(namespace, settings)
+                seconds.append(time.perf_counter() - start)
+                left.append(copied(_data(_mentioned(statement), namespace)) if compare else {})
+                namespace.pop(SHOWN, None)
+        return seconds, left
+
+    apart = [difference(plain, ours) for plain, ours in zip(run(0, True)[1], run(1, True)[1], strict=True)]
+    end = time.perf_counter() + budget
+    run(1)  # sizes that were seen to change are compiled anew
+    samples: list[tuple[list[float], list[float]]] = [([], []) for _ in alone]
+    while True:
+        for kind in (0, 1):
+            for taken, seconds in zip(samples, run(kind)[0], strict=True):
+                taken[kind].append(seconds * 1e3)
+        known = [Measured(Sample(tuple(e)), Sample(tuple(c)), d) for (e, c), d in zip(samples, apart, strict=True)]
+        sure = all(known[number].uncertainty <= TOLERANCE for number in timed)
+        rounds = len(samples[0][0]) if samples else ROUNDS[-1]
+        if rounds >= ROUNDS[0] and (sure or rounds >= ROUNDS[-1] or time.perf_counter() > end):
+            break
+    lines = [alone[number][0].lineno for number in timed]
+    return Comparisons(
+        [comparison(f"{at}: {cell.lines[at - 1].strip()}", known[n]) for at, n in zip(lines, timed, strict=True)],
+        what="statement",
+    )
 
 
-def _data(cell: Cell, namespace: dict[str, Any]) -> dict[str, Any]:
-    """What the cell's names hold, functions, classes and modules left out."""
-    names = sorted({*_mentioned(cell), SHOWN})
+def _mentioned(tree: ast.AST) -> set[str]:
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+
+
+def _data(mentioned: set[str], namespace: dict[str, Any]) -> dict[str, Any]:
+    """What these names and the displayed expression hold, functions, classes and modules left out."""
+    names = sorted({*mentioned, SHOWN})
     held = {name: namespace[name] for name in names if name in namespace}
     return {name: value for name, value in held.items() if not (callable(value) or isinstance(value, types.ModuleType))}
 

@@ -11,8 +11,9 @@ import ast
 import bdb
 import contextlib
 import difflib
+import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
@@ -23,20 +24,30 @@ import tcompile
 from tcompile.errors import InvalidArgument, InvalidType
 from tcompile_jupyter.cells import Cell, Settings, prepare, running, show_error
 from tcompile_jupyter.compare import Comparison, compare
-from tcompile_jupyter.compare_cell import Snapshot, compare_cell, snapshot
+from tcompile_jupyter.compare_cell import compare_cell, compare_statements, snapshot
 from tcompile_jupyter.record import Record, recording
 from tcompile_jupyter.report import Report
 from tcompile_jupyter.status import Status, current_stance
+from tcompile_jupyter.watch import Watch
 
 if TYPE_CHECKING:
     import argparse
 
-_DYNAMIC = {"true": True, "false": False, "auto": None}
+DYNAMIC = {"true": True, "false": False, "auto": None}
+_HELP = re.compile(r"%%tcompile\s(.*\s)?(-h|--help)\s*$")
+T = TypeVar("T")
+COMMANDS = "status", "stance", "explain", "compare", "watch", "reset"
+WATCH = "on", "off", ""
 
 
 @magics_class
 class TcompileMagics(Magics):  # type: ignore[misc]
     """``%%tcompile`` compiles a cell; ``%tcompile`` asks and tells the compiler."""
+
+    def __init__(self, shell: Any) -> None:
+        super().__init__(shell)
+        self._watch = Watch(shell)
+        shell.input_transformers_cleanup.append(help_alone)
 
     @no_var_expand
     @magic_arguments("tcompile")
@@ -46,7 +57,10 @@ class TcompileMagics(Magics):  # type: ignore[misc]
     @argument("--dynamic", default="auto", help="sizes: true, false, or auto (dynamic once seen to change)")
     @argument("--fullgraph", action="store_true", help="an error where a function of this cell would break")
     @argument("--compare", action="store_true", help="run the cell again in copies, plain and compiled, and compare")
+    @argument("--each", action="store_true", help="the same for each statement by itself")
     @argument("--graph", action="store_true", help="draw the graphs in the report")
+    @argument("--explain", action="store_true", help="say all that is known: graphs, breaks, guards, times")
+    @argument("--profile", action="store_true", help="count compiles, calls and guard failures, and time the calls")
     @argument("--quiet", action="store_true", help="no report")
     @argument("-h", "--help", action="store_true", help="this text")
     @cell_magic("tcompile")
@@ -73,19 +87,26 @@ class TcompileMagics(Magics):  # type: ignore[misc]
             show_error(self.shell, "", error)
             self._afterwards(None)
             return
-        before = snapshot(cell) if options.compare else None
-        with recording(_cell_id(self.shell)) as record:
+        before = snapshot(cell) if options.compare or options.each else None
+        profile = tcompile.CompileProfiler() if options.profile else None
+        with recording(_cell_id(self.shell)) as record, profile or contextlib.nullcontext():
             failed = self._execute(cell, settings)
         report = Report(
             record,
             stance=current_stance(),
             draw=options.graph,
+            explain=options.explain,
+            profile=profile,
             cell_file=cell.filename,
             waiting=() if failed else _waiting(cell, record),
         )
         if before is not None and not failed:
-            report.comparison = self._compare(cell, settings, before)
+            if options.compare:
+                report.comparison = self._again(lambda: compare_cell(cell, settings, before))
+            if options.each:
+                report.statements = self._again(lambda: compare_statements(cell, settings, before))
         compiled = any(function.graphs for function in record)
+        self._watch.skip()
         if options.quiet or (failed and not compiled):  # the error itself says what there is to say
             self._afterwards(None)
         else:
@@ -102,9 +123,9 @@ class TcompileMagics(Magics):  # type: ignore[misc]
             return True
         return False
 
-    def _compare(self, cell: Cell, settings: Settings, before: Snapshot) -> Comparison | None:
+    def _again(self, work: Callable[[], T]) -> T | None:
         try:
-            return compare_cell(cell, settings, before)
+            return work()
         except Exception as error:
             print(f"tcompile: the cell ran, but not again to compare: {error!r}")
             return None
@@ -128,8 +149,8 @@ class TcompileMagics(Magics):  # type: ignore[misc]
 
     @no_var_expand
     @magic_arguments("tcompile")
-    @argument("command", nargs="?", default="status", help="status (the default), stance, explain, compare or reset")
-    @argument("what", nargs="*", help="for stance: a name; for explain and compare: a call, such as f(x, y)")
+    @argument("command", nargs="?", default="status", help=", ".join(COMMANDS))
+    @argument("what", nargs="*", help="for stance: a name; for watch: on or off; for explain and compare: f(x, y)")
     @argument("-h", "--help", action="store_true", help="this text")
     @line_magic("tcompile")
     def line(self, line: str) -> Any:
@@ -139,6 +160,7 @@ class TcompileMagics(Magics):  # type: ignore[misc]
         %tcompile stance NAME   change the stance, for the whole process
         %tcompile explain CALL  run the call, and explain its graphs, breaks and guards
         %tcompile compare CALL  time the call in plain Python and compiled, and compare the results
+        %tcompile watch         show a line under every later cell that compiled something; watch off: no more
         %tcompile reset         forget everything that was compiled
         """
         command, _, what = line.strip().partition(" ")
@@ -150,6 +172,7 @@ class TcompileMagics(Magics):  # type: ignore[misc]
             "stance": self._stance,
             "explain": self._explain,
             "compare": self._compare_call,
+            "watch": self._set_watch,
             "reset": self._reset,
         }
         if (command or "status") not in commands:
@@ -175,6 +198,18 @@ class TcompileMagics(Magics):  # type: ignore[misc]
     def _compare_call(self, what: str) -> Comparison:
         function, args, kwargs = self._call("compare", what)
         return compare(function, *args, name=what if len(what) <= 40 else "", **kwargs)
+
+    def _set_watch(self, what: str) -> None:
+        if what not in WATCH:
+            raise UsageError(_unknown("argument of %tcompile watch", what, WATCH))
+        self._watch.set(what != "off")
+        print("cells that compile something say so" if what != "off" else "cells say nothing more")
+
+    def unload(self) -> None:
+        """Takes back what the magics have changed in the shell."""
+        self._watch.set(False)
+        if help_alone in self.shell.input_transformers_cleanup:
+            self.shell.input_transformers_cleanup.remove(help_alone)
 
     def _reset(self, what: str) -> None:
         _nothing("reset", what)
@@ -202,6 +237,13 @@ class TcompileMagics(Magics):  # type: ignore[misc]
         return value(call.func), args, kwargs
 
 
+def help_alone(lines: list[str]) -> list[str]:
+    """``%%tcompile --help`` without a body, which IPython refuses, asks for help all the same."""
+    if lines and _HELP.match(lines[0]) and not "".join(lines[1:]).strip():
+        return ["%tcompile --help\n"]
+    return lines
+
+
 def _waiting(cell: Cell, record: Record) -> tuple[str, ...]:
     """The functions of the cell that have not been called."""
     if current_stance() == "force_eager":
@@ -212,9 +254,9 @@ def _waiting(cell: Cell, record: Record) -> tuple[str, ...]:
 
 def _settings(options: argparse.Namespace) -> Settings:
     """The cell's settings, tried out on an empty function: a wrong one is refused before anything runs."""
-    if options.dynamic not in _DYNAMIC:
-        raise UsageError(_unknown("--dynamic", options.dynamic, _DYNAMIC))
-    settings = Settings(options.fullgraph, _DYNAMIC[options.dynamic], options.backend, options.mode)
+    if options.dynamic not in DYNAMIC:
+        raise UsageError(_unknown("--dynamic", options.dynamic, DYNAMIC))
+    settings = Settings(options.fullgraph, DYNAMIC[options.dynamic], options.backend, options.mode)
     with _usage_errors():
         settings.compile(lambda: None)
     return settings
@@ -232,7 +274,7 @@ def _usage_errors() -> Iterator[None]:
 def _unknown(what: str, given: str, valid: Any, more: str = "") -> str:
     close = difflib.get_close_matches(given, list(valid), n=1)
     guess = f" Did you mean {close[0]!r}?" if close else ""
-    return f"unknown {what} {given!r}; valid are: {', '.join(valid)}.{guess}{' ' + more if more else ''}"
+    return f"unknown {what} {given!r}; valid are: {', '.join(filter(None, valid))}.{guess}{' ' + more if more else ''}"
 
 
 def _nothing(command: str, what: str) -> None:

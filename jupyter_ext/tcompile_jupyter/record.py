@@ -34,6 +34,7 @@ class FunctionRecord:
     recompiles: list[RecompileStarted] = field(default_factory=list)
     compiles: list[CompileFinished] = field(default_factory=list)
     fallbacks: list[FellBack] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)  # all of these, in order
 
     @property
     def kernels(self) -> int:
@@ -51,14 +52,18 @@ class FunctionRecord:
             case GraphCaptured():
                 self.graphs.append(event)
             case GraphBroke():
-                if not any(_same_break(event, other) for other in self.breaks):
-                    self.breaks.append(event)
+                if any(_same_break(event, other) for other in self.breaks):
+                    return
+                self.breaks.append(event)
             case RecompileStarted():
                 self.recompiles.append(event)
             case CompileFinished():
                 self.compiles.append(event)
             case FellBack():
                 self.fallbacks.append(event)
+            case _:
+                return
+        self.events.append(event)
 
     @property
     def idle(self) -> bool:

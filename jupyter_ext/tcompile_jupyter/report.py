@@ -12,46 +12,38 @@ tcompile  nothing new to compile
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
+from tcompile.observe.display.graphs import GraphView
+from tcompile.observe.display.places import of_break
+from tcompile.observe.display.sheet import code, cut, folded, note, page, pre, printable, short, table, text, title
+from tcompile.observe.display.sheet import count as _count
+from tcompile.observe.display.sheet import time as format_ms
 from tcompile.observe.events import GraphBroke, GraphCaptured, UserLine
+from tcompile.observe.explain import ExplainOutput
+from tcompile.observe.profiler import CompileProfiler
 from tcompile.observe.userline import file_label
-from tcompile_jupyter.compare import Comparison, format_ms
+from tcompile_jupyter.compare import Comparison, Comparisons
+from tcompile_jupyter.displays import FunctionReport, ReportView
 from tcompile_jupyter.record import CELL, FunctionRecord, Record
-
-_STYLE = """
-.tcompile-report {font-size: .86em; line-height: 1.5; margin: .3em 0; padding: .1em 0 .1em .75em;
-  border-left: 3px solid #4b8bbe}
-.tcompile-report table {border-collapse: collapse; margin: .15em 0; font-size: 1em}
-.tcompile-report td, .tcompile-report th {padding: 0 1.3em 0 0; text-align: left; border: none;
-  background: none; white-space: nowrap; font-weight: normal; vertical-align: baseline; line-height: 1.45}
-.tcompile-report th.number {opacity: .6}
-.tcompile-report th.title, .tcompile-report td.title {text-align: left}
-.tcompile-report .title b {color: #4b8bbe; font-weight: 600}
-.tcompile-report tr {background: none !important}
-.tcompile-report td.number, .tcompile-report th.number {text-align: right; font-variant-numeric: tabular-nums}
-.tcompile-report .note {margin: .1em 0}
-.tcompile-report .note b {color: #c77700; font-weight: 600}
-.tcompile-report .hint, .tcompile-report .quiet {opacity: .65}
-.tcompile-report .note .hint {padding-left: 1.2em}
-.tcompile-report .bad {color: #c62828; font-weight: 600}
-.tcompile-report summary {cursor: pointer; opacity: .65}
-.tcompile-report pre {margin: .2em 0 .4em; padding: 0; font-size: .95em; line-height: 1.35; overflow-x: auto;
-  background: none; border: none}
-.tcompile-report svg {max-width: 100%; height: auto}
-"""
 
 
 @dataclass
 class Report:
-    """What a cell's run is summed up as. ``draw`` shows the drawings of the graphs, not folded away."""
+    """What a cell's run is summed up as.
+
+    ``draw`` shows the drawings of the graphs, not folded away; ``explain`` all that is known of each function;
+    ``profile`` what the profiler has counted. ``comparison`` is of the whole cell, ``statements`` of each statement.
+    """
 
     record: Record
     stance: str = "default"
     draw: bool = False
+    explain: bool = False
     waiting: tuple[str, ...] = ()
     comparison: Comparison | None = None
+    statements: Comparisons | None = None
+    profile: CompileProfiler | None = None
     cell_file: str = ""
 
     # -- the words, the same in both forms --
@@ -116,87 +108,146 @@ class Report:
 
     def label(self, name: str) -> str:
         """How a function is called in the report."""
-        return "the cell" if name == CELL else name
+        return "the cell" if name == CELL else cut(printable(name), 80)
 
     # -- the forms --
     def __str__(self) -> str:
         lines = [f"tcompile  {self.headline()}"]
         for function in self.record:
             lines.append(f"  {self.label(function.name)}: {', '.join(_figures(function))}")
-            for note in self.notes(function):
-                lines.append(f"    {note.kind}: {note.text}")
-                lines += [f"      why: {note.why}"] if note.why else []
-                lines += [f"      hint: {note.hint}"] if note.hint else []
+            for remark in self.notes(function):
+                lines.append(f"    {remark.kind}: {cut(remark.text, 300)}")
+                lines += [f"      why: {cut(remark.why, 300)}"] if remark.why else []
+                lines += [f"      hint: {remark.hint}"] if remark.hint else []
         if plain := self.plain_statements():
             places = ", ".join(str(event.where.line) for event in plain)
             lines.append(f"  statements of the cell in plain Python: line {places}")
         if self.waiting:
-            lines.append(f"  not called yet: {', '.join(self.waiting)}")
+            lines.append(f"  not called yet: {', '.join(map(self.label, self.waiting))}")
         if self.comparison is not None:
             lines.append(f"  {self.comparison.sentence()}")
-        if self.draw:
+        if self.statements is not None:
+            lines.append(repr(self.statements))
+        if self.draw and not self.explain:
             lines += [graph.readable for function in self.record for graph in function.graphs]
-        return "\n".join(lines)
+        if self.explain:
+            lines += [f"\n{self._explained(function)}" for function in self.record]
+        if self.profile is not None:
+            lines.append(f"\n{self.profile.report()}")
+        return printable("\n".join(lines))
+
+    def line(self) -> str:
+        """The report in one line, for a cell that did not ask for more."""
+        names = [self.label(function.name) for function in self.record]
+        told = f" {', '.join(names[:4])}{', …' if len(names) > 4 else ''}:" if names else ""
+        remarks = [remark for function in self.record for remark in self.notes(function)]
+        kinds = {kind: sum(remark.kind == kind for remark in remarks) for kind in ("break", "recompile", "plain")}
+        words = {"break": "graph break", "recompile": "recompile", "plain": "run in plain Python"}
+        more = [_count(number, words[kind]) for kind, number in kinds.items() if number]
+        return printable(f"tcompile {told} {' · '.join((self.headline(), *more))}")
+
+    def one_line_html(self) -> str:
+        """The same as HTML: a line that opens the report."""
+        told = self.line().removeprefix("tcompile").strip()
+        return page(folded(f'<span class="tc-title"><b>tcompile</b></span> {short(told, 300)}', self._body()), "report")
 
     def html(self) -> str:
         """The report as one HTML element."""
+        return page(self._body(), "report")
+
+    def _body(self) -> str:
         functions = list(self.record)
         compiled = [function for function in functions if function.compiles or function.graphs]
         if compiled:
             parts = [self._table(compiled)]
             if self.stance != "default":
-                parts.append(f'<div class="quiet">stance {escape(self.stance)}</div>')
+                parts.append(f'<div class="tc-dim">stance {text(self.stance)}</div>')
         else:
-            parts = [f'<div class="title"><b>tcompile</b> {escape(self.headline())}</div>']
+            parts = [title("tcompile", text(self.headline()))]
         for function in functions:
-            for note in self.notes(function):
-                name = escape(self.label(function.name))
-                more = " ".join(_code(text) for text in (note.why, note.hint) if text)
-                hint = f'<div class="hint">{more}</div>' if more else ""
-                parts.append(f'<div class="note"><b>{note.kind}</b> in {name}, {_code(note.text)}{hint}</div>')
+            for remark in self.notes(function):
+                name = short(self.label(function.name), 60)
+                more = [" ".join(code(words) for words in (remark.why, remark.hint) if words)]
+                parts.append(note(remark.kind, f"in {name}, {code(remark.text)}", more))
         if self.waiting:
-            names = ", ".join(escape(name) for name in self.waiting)
-            parts.append(f'<div class="quiet">compiled when first called: {names}</div>')
+            names = ", ".join(short(name, 60) for name in self.waiting)
+            parts.append(f'<div class="tc-dim">compiled when first called: {names}</div>')
         if self.comparison is not None:
-            mark = "" if self.comparison.difference.equal else ' class="bad"'
-            parts.append(f"<div{mark}>{escape(self.comparison.sentence())}</div>")
-        parts += [self._graph(function, graph) for function in functions for graph in function.graphs]
+            mark = "" if self.comparison.difference.equal else ' class="tc-bad"'
+            parts.append(f"<div{mark}>{text(self.comparison.sentence())}</div>")
+        if self.statements is not None:
+            parts.append(self.statements.view().body())
+        if self.explain:
+            parts += [self._explained(function).view().body() for function in functions]
+        else:
+            parts += [self._graph(function, graph) for function in functions for graph in function.graphs]
+        if self.profile is not None:
+            parts.append(folded("profile", pre(self.profile.report()), opened=True))
         if plain := self.plain_statements():
-            texts = "".join(f"<div>{_code(self.break_text(event))}</div>" for event in plain)
-            summary = f"{_count(len(plain), 'statement')} of the cell in plain Python"
-            parts.append(f"<details><summary>{summary}</summary>{texts}</details>")
-        return f'<div class="tcompile-report"><style>{_STYLE}</style>{"".join(parts)}</div>'
+            lines = "".join(f"<div>{code(self.break_text(event))}</div>" for event in plain)
+            parts.append(folded(f"{_count(len(plain), 'statement')} of the cell in plain Python", lines))
+        return "".join(parts)
+
+    def _explained(self, function: FunctionRecord) -> ExplainOutput:
+        return ExplainOutput.of(function.events, self.label(function.name))
 
     def _table(self, functions: list[FunctionRecord]) -> str:
-        heads = ("<b>tcompile</b>", "graphs", "operations", "kernels", "breaks", "recompiles", "compile time")
-        row = "".join(f"<th{_number(n)}>{head}</th>" for n, head in enumerate(heads))
-        rows = [f"<tr>{row}</tr>"]
-        for function in functions:
-            cells = (
-                escape(self.label(function.name)),
-                len(function.graphs),
-                sum(graph.ops for graph in function.graphs),
-                function.kernels,
-                0 if function.of_cell else len(function.breaks),
-                len(function.recompiles),
+        rows = [
+            (
+                short(self.label(function.name), 60),
+                *(
+                    str(number)
+                    for number in (
+                        len(function.graphs), sum(graph.ops for graph in function.graphs), function.kernels,
+                        0 if function.of_cell else len(function.breaks), len(function.recompiles),
+                    )
+                ),
                 format_ms(function.compile_ms) if function.compiles else "",
             )
-            rows.append("<tr>" + "".join(f"<td{_number(n)}>{cell}</td>" for n, cell in enumerate(cells)) + "</tr>")
-        return f"<table>{''.join(rows)}</table>"
+            for function in functions
+        ]  # fmt: skip
+        heads = "tcompile", "graphs", "operations", "kernels", "breaks", "recompiles", "compile time"
+        return table(heads, rows)
 
-    def _graph(self, function: FunctionRecord, graph: GraphCaptured) -> str:
-        name = escape(self.label(function.name))
-        drawing = ""
-        if self.draw and graph.get_graph is not None:
-            drawing = graph.get_graph().svg()
-        guards = "".join(f"{escape(guard)}\n" for guard in graph.guards)
-        held = f"<div class='hint'>holds while</div><pre>{guards}</pre>" if guards else ""
-        summary = f"graph of {name}, {_count(graph.ops, 'operation')}"
-        body = f"{drawing}<pre>{escape(graph.readable)}</pre>{held}"
-        return f"<details{' open' if self.draw else ''}><summary>{summary}</summary>{body}</details>"
+    def _graph(self, function: FunctionRecord, event: GraphCaptured) -> str:
+        name = short(self.label(function.name), 60)
+        body = _view(event, draw=True).inside(opened=True) if self.draw else pre(event.readable)
+        if event.guards:
+            body += folded(f"{_count(len(event.guards), 'guard')}: it holds while", pre("\n".join(event.guards)))
+        return folded(f"graph of {name}, {_count(event.ops, 'operation')}", body, opened=self.draw)
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return {"text/plain": str(self), "text/html": self.html()}
+    def view(self) -> ReportView:
+        """The data of the report's display."""
+        functions = tuple(
+            FunctionReport(
+                name=self.label(function.name), cell=function.of_cell, kernels=function.kernels,
+                compile_ms=function.compile_ms, graphs=tuple(map(_view, function.graphs)),
+                breaks=tuple(map(of_break, function.breaks)),
+                recompiles=tuple(event.reasons for event in function.recompiles),
+                fallbacks=tuple(f"{event.reason}: {event.detail}" for event in function.fallbacks),
+            )
+            for function in self.record
+        )  # fmt: skip
+        return ReportView(
+            headline=self.headline(), stance=self.stance, functions=functions, waiting=self.waiting,
+            comparison=Comparisons([self.comparison]).view() if self.comparison is not None else None,
+            statements=self.statements.view() if self.statements is not None else None,
+            draw_html=self._body(), draw_text=str(self),
+        )  # fmt: skip
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return self.view().bundle()
+
+
+@dataclass(frozen=True)
+class Line:
+    """A report as one line, which opens it; what ``%tcompile watch`` shows."""
+
+    report: Report
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        forms = {"text/html": self.report.one_line_html(), "text/plain": self.report.line()}
+        return self.report.view().bundle(**forms)
 
 
 @dataclass(frozen=True)
@@ -224,17 +275,9 @@ def _hint(event: GraphBroke) -> str:
     return event.hints[0] if event.hints else ""
 
 
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"
-
-
-def _number(column: int) -> str:
-    return ' class="number"' if column else ' class="title"'
-
-
-def _code(text: str) -> str:
-    """Escaped text, its `quoted` stretches as code."""
-    pieces = text.split("`")
-    if len(pieces) % 2 == 0:  # an odd backquote is the user's own
-        return escape(text)
-    return "".join(f"<code>{escape(p)}</code>" if n % 2 else escape(p) for n, p in enumerate(pieces))
+def _view(event: GraphCaptured, draw: bool = False) -> GraphView:
+    graph: Any = event.get_graph() if event.get_graph is not None else None
+    if hasattr(graph, "view"):
+        view: GraphView = graph.view(draw)
+        return view
+    return GraphView(name=event.graph, ops=event.ops, listing=event.readable)

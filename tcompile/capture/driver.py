@@ -12,7 +12,9 @@ the loop, which then runs in the frame itself with its body compiled.
 
 from __future__ import annotations
 
+import functools
 import types
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +29,7 @@ from tcompile.capture.state import Capture, CaptureOptions
 from tcompile.capture.values.base import Unrebuildable
 from tcompile.frontends.base import CannotCapture, Frontend
 from tcompile.graph import Graph
+from tcompile.observe.context import enter
 
 _MAX_ATTEMPTS = 12
 
@@ -67,6 +70,12 @@ def capture(
     return outcome
 
 
+def _followed(tx: weakref.ref[Capture]) -> str:
+    """How far a capture is."""
+    count = getattr(tx(), "instructions", 0)
+    return f"{count} instructions followed" if count else ""
+
+
 @dataclass(frozen=True, slots=True)
 class _Attempts:
     """What is captured, and what is known about it."""
@@ -87,6 +96,7 @@ class _Attempts:
         stop: int | None = None
         for left in reversed(range(_MAX_ATTEMPTS)):
             tx = Capture(self.frontends, self.options, self.profile, Graph(self.name), self.code, self.namespace)
+            enter("capture", functools.partial(_followed, weakref.ref(tx)))
             try:
                 frame = RootFrame(tx, self.code, self.namespace, self.start, self.values, stop)
             except CannotCapture as error:  # bytecode that cannot be read

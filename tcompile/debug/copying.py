@@ -8,9 +8,15 @@ what it is.
 from __future__ import annotations
 
 import copy
+import types
 from typing import Any
 
 import numpy as np
+
+from tcompile.runtime.dispatch import CompiledFunction
+
+# What copies share: nothing of it is an argument's state.
+_SHARED = type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, CompiledFunction
 
 
 def copied(value: Any) -> Any:
@@ -50,7 +56,7 @@ def _arrays(value: Any, memo: dict[int, Any], owners: dict[int, Any], seen: set[
     elif isinstance(value, dict):
         for item in value.values():
             _arrays(item, memo, owners, seen)
-    elif isinstance(getattr(value, "__dict__", None), dict) and not isinstance(value, type):
+    elif isinstance(getattr(value, "__dict__", None), dict) and not isinstance(value, _SHARED):
         _arrays(vars(value), memo, owners, seen)
 
 

@@ -1,12 +1,12 @@
 """Draws graphs as SVG.
 
-Enters: a ``Graph``, and perhaps which nodes each kernel holds. Leaves: the text of an SVG picture. Exists so
-that a graph is something to look at in a notebook, with nothing installed and no script.
+Enters: a ``Graph``, and perhaps which nodes each kernel holds. Leaves: the text of an SVG picture. Exists so that a
+graph is something to look at in a notebook, with nothing installed and no script.
 
-A value is a box coloured by its kind of operation, with the operation and its numbers above, the type and the
-number of the user's line below; its tooltip has the whole text and that line. Sub-graphs are drawn inside their operation,
-kernels as tinted ground behind their nodes. Colours follow the theme of JupyterLab or VS Code where there
-is one, and else the system's.
+A value is a box coloured by its kind of operation, with the operation and its numbers above, the type and the number
+of the user's line below; its tooltip has the whole text and that line. Sub-graphs are drawn inside their operation,
+kernels as tinted ground behind their nodes. Colours follow the theme of JupyterLab or VS Code where there is one, and
+else the system's.
 """
 
 from __future__ import annotations

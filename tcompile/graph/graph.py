@@ -224,11 +224,11 @@ class Graph:
         made = self.compiled() if self.compiled is not None else None
         return None if made is None else (made.schedule.graph, made.groups())
 
-    def view(self) -> Any:
-        """The data of its display: a ``tcompile.observe.display.graphs.GraphView``."""
+    def view(self, draw: bool = True) -> Any:
+        """The data of its display, a ``tcompile.observe.display.graphs.GraphView``; with the drawing or without."""
         from tcompile.graph.look import graph_view
 
-        return graph_view(self)
+        return graph_view(self, draw)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         view = self.view()

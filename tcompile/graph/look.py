@@ -17,7 +17,7 @@ from tcompile.observe.display.graphs import MOST, GraphView, NodeView
 from tcompile.observe.events import UserLine
 
 
-def graph_view(graph: Graph) -> GraphView:
+def graph_view(graph: Graph, draw: bool = True) -> GraphView:
     """The data of the graph's display: as captured; and where it is fused into kernels, as these have it."""
     fused = graph.fused()
     final, kernels = fused if fused is not None else (graph, {})
@@ -32,7 +32,7 @@ def graph_view(graph: Graph) -> GraphView:
         outputs=tuple(node.name for node in final.outputs),
         kernels=tuple(kernels),
         listing=readable(graph),
-        draw_svg=svg(final, kernels) if small else "",
+        draw_svg=svg(final, kernels) if draw and small else "",
         draw_legend=tuple(_legend(final)),
     )
 

@@ -269,4 +269,6 @@ def short_place(location: Location | None) -> str:
     return _place(Location(file, location.line, None, None, location.function, location.text))
 
 
-__all__ = ["call_text", "code", "from_code", "key_text", "literal", "parse_type", "readable", "short_place", "type_text"]
+__all__ = [
+    "call_text", "code", "from_code", "key_text", "literal", "parse_type", "readable", "short_place", "type_text",
+]  # fmt: skip

@@ -2,20 +2,41 @@
 
 Enters: what the compiler is at (``compiling``), which cell runs (``current_cell``), and how a front end names the cell
 that a file of code came from (``name_cells``). Leaves: the values with which an event fills what its sender does not
-say. Exists so that a pass or a kernel writer need not know for whom it works.
+say, and how far a long compile is (``running``). Exists so that a pass or a kernel writer need not know for whom it
+works.
 """
 
 from __future__ import annotations
 
 import contextlib
 import contextvars
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 current_cell: contextvars.ContextVar[str | None] = contextvars.ContextVar("tcompile_cell", default=None)
 """The cell that runs: JupyterLab's id of it, or ``In[3]`` where the front end sends none."""
 
-_Work = tuple[str, str, str | None]
-_work: contextvars.ContextVar[_Work] = contextvars.ContextVar("tcompile_work", default=("", "", None))
+
+@dataclass(eq=False, slots=True)
+class Work:
+    """A compile that is going on: what it is of, since when (``time.perf_counter``), and how far it is.
+
+    ``count`` says how much of the phase is done, in a few words.
+    """
+
+    function: str = ""
+    compile_id: str = ""
+    defined_in: str | None = None
+    started: float = 0.0
+    phase: str = ""
+    count: Callable[[], str] | None = None
+
+
+_NOTHING = Work()
+_work: contextvars.ContextVar[Work] = contextvars.ContextVar("tcompile_work", default=_NOTHING)
+_running: list[Work] = []
+_waiting: list[Callable[[], None]] = []  # who wants to know that a compile begins
 
 
 @contextlib.contextmanager
@@ -23,29 +44,52 @@ def compiling(function: str, compile_id: str, file: str) -> Iterator[None]:
     """Says for the length of a ``with`` block what is being compiled, and in which file it was written.
 
     >>> with compiling("f", "0/0", "f.py"):
-    ...     function(), compile_id(), defined_in()
-    ('f', '0/0', None)
+    ...     function(), compile_id(), defined_in(), [work.function for work in running()]
+    ('f', '0/0', None, ['f'])
     """
-    token = _work.set((function, compile_id, cell_of(file)))
+    work = Work(function, compile_id, cell_of(file), time.perf_counter())
+    token = _work.set(work)
+    _running.append(work)
+    for begins in _waiting:
+        begins()
     try:
         yield
     finally:
+        _running.remove(work)
         _work.reset(token)
+
+
+def running() -> list[Work]:
+    """The compiles that are going on, in all threads, outermost first."""
+    return list(_running)
+
+
+def enter(phase: str, count: Callable[[], str] | None = None) -> None:
+    """The compile that is going on has come to a phase, of which ``count`` says how much is done."""
+    work = _work.get()
+    if work is not _NOTHING:
+        work.phase, work.count = phase, count
+
+
+def on_compile(begins: Callable[[], None]) -> Callable[[], None]:
+    """Calls ``begins`` whenever a compile begins. Returns what undoes it."""
+    _waiting.append(begins)
+    return lambda: _waiting.remove(begins) if begins in _waiting else None
 
 
 def function() -> str:
     """The function that is being compiled; "" while none is."""
-    return _work.get()[0]
+    return _work.get().function
 
 
 def compile_id() -> str:
     """The id of the compile that is going on; "" while none is."""
-    return _work.get()[1]
+    return _work.get().compile_id
 
 
 def defined_in() -> str | None:
     """The cell that defined the function that is being compiled."""
-    return _work.get()[2]
+    return _work.get().defined_in
 
 
 _namers: tuple[Callable[[str], str | None], ...] = ()
@@ -74,4 +118,7 @@ def cell_of(file: str) -> str | None:
     return next((cell for namer in _namers if (cell := namer(file)) is not None), None)
 
 
-__all__ = ["cell_of", "compile_id", "compiling", "current_cell", "defined_in", "function", "name_cells"]
+__all__ = [
+    "Work", "cell_of", "compile_id", "compiling", "current_cell", "defined_in", "enter", "function", "name_cells",
+    "on_compile", "running",
+]  # fmt: skip

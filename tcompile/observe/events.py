@@ -69,6 +69,9 @@ class UserLine:
     end_line: int = 0
 
 
+NOWHERE = UserLine()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """What every event carries."""

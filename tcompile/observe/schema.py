@@ -26,10 +26,10 @@ def schema() -> dict[str, Any]:
     >>> schema()["$defs"]["FellBack"]["properties"]["kind"]
     {'const': 'fell_back'}
     """
-    definitions = {UserLine.__name__: _record(UserLine, {})}
+    definitions: dict[str, Any] = {UserLine.__name__: record(UserLine, {}, {})}
     for kind in EVENTS:
         fixed = {"kind": {"const": kind.kind}, "schema": {"const": SCHEMA_VERSION}}
-        definitions[kind.__name__] = _record(kind, fixed)
+        definitions[kind.__name__] = record(kind, fixed, definitions)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "An event of tcompile",
@@ -39,10 +39,15 @@ def schema() -> dict[str, Any]:
     }
 
 
-def _record(cls: type[Any], fixed: dict[str, Any]) -> dict[str, Any]:
+def record(cls: type[Any], fixed: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a dataclass, with ``fixed`` properties before its fields.
+
+    Fields whose names begin with ``get_`` or ``draw_`` are no part of the JSON. Dataclasses among the fields are put
+    into ``definitions``.
+    """
     hints = typing.get_type_hints(cls)
-    names = [f.name for f in dataclasses.fields(cls) if not f.name.startswith("get_")]
-    properties = {**fixed, **{name: _type(hints[name]) for name in names}}
+    names = [f.name for f in dataclasses.fields(cls) if not f.name.startswith(("get_", "draw_"))]
+    properties = {**fixed, **{name: _type(hints[name], definitions) for name in names}}
     if issubclass(cls, Event):
         properties |= {name: {"type": "string"} for name in cls.texts}
     return {
@@ -54,19 +59,24 @@ def _record(cls: type[Any], fixed: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _type(hint: Any) -> dict[str, Any]:
+def _type(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if hint is UserLine:
-        return {"$ref": f"#/$defs/{UserLine.__name__}"}
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        if hint.__name__ not in definitions:
+            definitions[hint.__name__] = {}  # it may hold itself
+            definitions[hint.__name__] = record(hint, {}, definitions)
+        return {"$ref": f"#/$defs/{hint.__name__}"}
     if hint in _PLAIN:
         return {"type": _PLAIN[hint]}
     if origin in (types.UnionType, typing.Union):
-        return {"type": [_PLAIN[part] for part in arguments]}
+        if all(part in _PLAIN for part in arguments):
+            return {"type": [_PLAIN[part] for part in arguments]}
+        return {"anyOf": [_type(part, definitions) for part in arguments]}
     if origin is tuple and arguments[1:] == (...,):
-        return {"type": "array", "items": _type(arguments[0])}
+        return {"type": "array", "items": _type(arguments[0], definitions)}
     if origin is dict and arguments[0] is str:
-        return {"type": "object", "additionalProperties": _type(arguments[1])}
-    raise TypeError(f"an event's field has a type that JSON does not have: {hint}")
+        return {"type": "object", "additionalProperties": _type(arguments[1], definitions)}
+    raise TypeError(f"a field has a type that JSON does not have: {hint}")
 
 
-__all__ = ["PATH", "schema"]
+__all__ = ["PATH", "record", "schema"]

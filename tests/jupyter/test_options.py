@@ -150,6 +150,6 @@ def test_reset(notebook):
 
 def test_unknown_commands(notebook):
     ran = notebook("%tcompile stats", fails=True)
-    assert "status, stance, explain, compare, reset" in ran.stderr and "Did you mean 'status'" in ran.stderr
+    assert "status, stance, explain, compare, watch, reset" in ran.stderr and "Did you mean 'status'" in ran.stderr
     assert "takes nothing" in notebook("%tcompile reset all", fails=True).stderr
     assert "takes nothing" in notebook("%tcompile status x", fails=True).stderr

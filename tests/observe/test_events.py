@@ -73,7 +73,7 @@ def test_the_schema_file_is_the_classes_own(load_tool):
     with pytest.raises(TypeError, match="JSON"):
         from tcompile.observe.schema import _type
 
-        _type(object)
+        _type(object, {})
 
 
 def test_every_event_of_a_compile_names_it_and_its_cells(stream):

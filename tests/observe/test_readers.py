@@ -170,7 +170,7 @@ def test_explain_in_a_notebook():
 def test_explain_of_nothing():
     out = ExplainOutput.of([], "f")
     assert str(out) == "f: 0 graphs, 0 graph breaks, 0 ops"
-    assert out._repr_html_()
+    assert out._repr_mimebundle_()["text/html"]
 
 
 def test_events_are_json():

@@ -31,8 +31,9 @@ NONTEMPORAL_BYTES = 32 << 20  # outputs this large leave the caches anyway, so t
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """One kernel as reports show it. ``nodes`` are its results, ``computed`` all that it computes, ``lines`` the user's.
+    """One kernel as reports show it. ``nodes`` are its results, ``computed`` all that it computes.
 
+    ``lines`` are the user's lines it came from.
     ``functions`` are the names of its parts in the code, which the kernels of a graph share.
     """
 

@@ -13,7 +13,7 @@ from tcompile.observe.display import sheet
 from tcompile.observe.display.graphs import GraphView
 from tcompile.observe.display.places import GraphBreakView
 from tcompile.observe.display.view import View
-from tcompile.observe.events import UserLine
+from tcompile.observe.events import NOWHERE, UserLine
 
 _PLAIN = ' <span class="tc-warn">plain Python</span>'
 _OPEN_LINES = 24  # of a function's code, that are shown without a click
@@ -46,7 +46,7 @@ class FunctionView(View):
 
     kind: ClassVar[str] = "function"
     name: str = ""
-    where: UserLine = UserLine()
+    where: UserLine = NOWHERE
     defined_in: str | None = None
     backend: str = ""
     settings: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ class FunctionView(View):
         return "".join(self._parts())
 
     def _parts(self) -> Iterator[str]:
-        told = sheet.facts((sheet.place(self.where), *map(sheet.text, self._state())))
+        told = sheet.facts((sheet.place(self.where), *map(sheet.short, self._state())))
         yield sheet.title(f"compiled {sheet.short(self.name, 80)}", f'<span class="tc-dim">{told}</span>')
         if not self.entries:
             yield '<div class="tc-note">nothing is compiled yet: the first call does that</div>'
@@ -103,8 +103,8 @@ class FunctionView(View):
     def _row(self, entry: EntryView) -> tuple[str, ...]:
         plain = entry.state == "plain"
         return (
-            f"{entry.number}{_PLAIN if plain else ''}", sheet.text(entry.starts),
-            sheet.text(entry.ends), str(entry.hits), "" if plain else str(entry.ops),
+            f"{entry.number}{_PLAIN if plain else ''}", sheet.short(entry.starts),
+            sheet.short(entry.ends), str(entry.hits), "" if plain else str(entry.ops),
             "" if plain else str(len(entry.kernels)), str(len(entry.guards)), sheet.time(entry.compile_ms),
             sheet.bar(entry.phases) if entry.phases else "",
         )  # fmt: skip
@@ -121,7 +121,7 @@ class FunctionView(View):
             sheet.pre("\n".join(entry.guards)),
             opened=len(entry.guards) <= 8,
         )
-        phases = sheet.facts(f"{sheet.text(name)} {sheet.time(ms)}" for name, ms in entry.phases.items())
+        phases = sheet.facts(f"{sheet.short(name)} {sheet.time(ms)}" for name, ms in entry.phases.items())
         return graph + guards + (f'<div class="tc-dim">compiling: {phases}</div>' if phases else "")
 
     def _code(self) -> str:
@@ -140,16 +140,17 @@ class FunctionView(View):
         counts = [sheet.count(len(self.entries), "entry").replace("entrys", "entries")]
         counts += [sheet.count(len(self.breaks), "graph break")] if self.breaks else []
         counts += [sheet.count(len(self.recompiles), "recompile")] if self.recompiles else []
-        lines = [f"compiled {sheet.cut(self.name)}: {', '.join((*counts, *self._state()))}"]
+        lines = [f"compiled {sheet.cut(self.name)}: {', '.join((*counts, *map(sheet.cut, self._state())))}"]
         for entry in self.entries:
             lines.append(
-                f"  entry {entry.number}: {self._what(entry)}, from {entry.starts} to {entry.ends}, "
+                f"  entry {entry.number}: {self._what(entry)}, "
+                f"from {sheet.cut(entry.starts)} to {sheet.cut(entry.ends)}, "
                 f"{sheet.count(len(entry.guards), 'guard')}, {sheet.count(entry.hits, 'hit')}, "
                 f"compiled in {sheet.time(entry.compile_ms)}"
             )
         for broke in self.breaks:
             where = f"line {broke.stack[-1].line}: " if broke.stack else ""
-            lines.append(f"  graph break: {where}{broke.headline}")
+            lines.append(f"  graph break: {where}{sheet.cut(broke.headline)}")
         lines += [f"  recompile: {sheet.cut(_first(reasons), 200)}" for reasons in self.recompiles]
         return "\n".join(lines)
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from tcompile.observe.display import sheet
 from tcompile.observe.display.view import View
-from tcompile.observe.events import UserLine
+from tcompile.observe.events import NOWHERE, UserLine
 
 MOST = 2_000
 """Operations of a graph that are listed in its JSON and drawn; ``ops`` counts all of them."""
@@ -33,7 +33,7 @@ class NodeView:
     shape: tuple[str, ...] = ()
     call: str = ""
     inputs: tuple[str, ...] = ()
-    where: UserLine = UserLine()
+    where: UserLine = NOWHERE
     kernel: str = ""
     inside: tuple[NodeView, ...] = ()
 
@@ -74,7 +74,8 @@ class GraphView(View):
         drawn = sheet.picture(self.draw_svg, f"the graph {self.name}") if self.draw_svg else ""
         if not drawn:
             drawn = f'<div class="tc-dim">not drawn here, for its size: {sheet.count(self.ops, "operation")}</div>'
-        return drawn + sheet.folded("as captured, as a listing" if self.transformed else "as a listing", sheet.pre(self.listing), opened=opened)
+        summary = "as captured, as a listing" if self.transformed else "as a listing"
+        return drawn + sheet.folded(summary, sheet.pre(self.listing), opened=opened)
 
     def text(self) -> str:
         """The listing."""

@@ -1,8 +1,8 @@
 """The stylesheet of all displays, and the pieces of HTML that they are made of.
 
-Enters: text, which may be anybody's. Leaves: HTML without scripts in which that text is escaped. Exists so that one file
-decides how tcompile looks: in light and dark themes alike (colours are the page's own, or of middle brightness), in
-front ends that take stylesheets away (what is said does not depend on them), and in saved files.
+Enters: text, which may be anybody's. Leaves: HTML without scripts in which that text is escaped. Exists so that one
+file decides how tcompile looks: in light and dark themes alike (colours are the page's own, or of middle brightness),
+in front ends that take stylesheets away (what is said does not depend on them), and in saved files.
 
 Front ends that do not trust a notebook drop ``<style>`` and ``<svg>`` but leave the text in them standing. So a drawing
 comes twice: as elements, ``hidden`` until the stylesheet shows them, and as an image, which the stylesheet hides.
@@ -167,7 +167,8 @@ def place(line: UserLine) -> str:
     if not line.line:
         return ""
     label = file_label(line.file)
-    return f"{short(label if len(label) < 60 else '…' + label[-58:])}, line {line.line}" if label else f"line {line.line}"
+    label = label if len(label) < 60 else f"…{label[-58:]}"
+    return f"{short(label)}, line {line.line}" if label else f"line {line.line}"
 
 
 def source(lines: Sequence[UserLine]) -> str:
@@ -183,9 +184,10 @@ def _marked(line: UserLine) -> str:
     whole = source_text(line)
     raw = whole.encode()
     indent = len(raw) - len(raw.lstrip())
-    if line.column is None or line.column < indent or (line.end_column or 0) <= line.column or line.end_line > line.line:
+    start, end = line.column or 0, line.end_column or 0
+    if not indent <= start < end or line.end_line > line.line:
         return short(whole.strip(), 400)
-    parts = raw[indent : line.column], raw[line.column : line.end_column], raw[line.end_column :]
+    parts = raw[indent:start], raw[start:end], raw[end:]
     before, meant, after = (part.decode(errors="replace") for part in parts)
     return f"{short(before, 200)}<u>{short(meant, 200)}</u>{short(after.rstrip(), 200)}"
 
@@ -193,7 +195,7 @@ def _marked(line: UserLine) -> str:
 def bar(parts: dict[str, float], unit: str = "ms") -> str:
     """Shares of a whole, as one bar, with a key in its tooltip."""
     total = sum(parts.values()) or 1.0
-    told = ", ".join(f"{name} {value:.2f} {unit}" for name, value in parts.items())
+    told = ", ".join(f"{cut(name)} {value:.2f} {unit}" for name, value in parts.items())
     spans = "".join(
         f'<span style="width:{100 * value / total:.1f}%;background:{COLOURS[n % len(COLOURS)]}"></span>'
         for n, value in enumerate(parts.values())

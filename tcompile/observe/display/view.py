@@ -21,7 +21,7 @@ VERSION = 1
 class View:
     """Something to show. ``kind`` is its part of the MIME type ``application/vnd.tcompile.<kind>+json``.
 
-    Fields whose names begin with ``draw`` are pictures, and no part of the JSON.
+    Fields whose names begin with ``draw_`` are pictures, and no part of the JSON.
     """
 
     kind: ClassVar[str] = "view"
@@ -61,7 +61,7 @@ class View:
 def plain(value: Any) -> Any:
     """``value`` as JSON has it."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        names = (f.name for f in dataclasses.fields(value) if not f.name.startswith("draw"))
+        names = (f.name for f in dataclasses.fields(value) if not f.name.startswith("draw_"))
         return {name: plain(getattr(value, name)) for name in names}
     if isinstance(value, tuple | list):
         return [plain(item) for item in value]

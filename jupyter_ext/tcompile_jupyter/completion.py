@@ -1,0 +1,88 @@
+"""Completes the options of ``%%tcompile`` and ``%tcompile``, and what they take.
+
+Enters: the line under the cursor. Leaves: what may stand there: options, commands, stances, backends, modes, sizes.
+Exists because a magic's line is no Python, of which IPython's own completion knows nothing. The names come from where
+they are defined: the magic's parser and the public API.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
+
+import tcompile
+from tcompile.stance import STANCES
+from tcompile_jupyter.magics import COMMANDS, DYNAMIC, WATCH, TcompileMagics
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+_LINE = re.compile(r"\s*(%{1,2})tcompile\s(.*)$")
+
+
+def choices(option: str) -> list[str]:
+    """What an option of ``%%tcompile`` takes; nothing for one that takes nothing.
+
+    >>> choices("--dynamic")
+    ['true', 'false', 'auto']
+    """
+    named: dict[str, Callable[[], Iterable[str]]] = {
+        "--stance": lambda: STANCES,
+        "--backend": lambda: ("auto", *tcompile.list_backends()),
+        "--mode": tcompile.list_mode_options,
+        "--dynamic": lambda: DYNAMIC,
+    }
+    return list(named[option]()) if option in named else []
+
+
+def options() -> list[str]:
+    """The options of ``%%tcompile``."""
+    actions = TcompileMagics.cell.parser._actions
+    return [name for action in actions for name in action.option_strings if name.startswith("--")]
+
+
+def candidates(line: str) -> list[str]:
+    """What may stand at the end of ``line``, the magic with what was typed so far.
+
+    >>> candidates("%%tcompile --dyn"), candidates("%%tcompile --stance fail")
+    (['--dynamic'], ['fail_on_recompile'])
+    """
+    found = _LINE.match(line)
+    if found is None:
+        return []
+    *before, typed = re.split(r"[\s=]+", found[2])
+    if found[1] == "%%":
+        used = set(before)
+        valid = choices(before[-1]) if before else []
+        valid = valid or [name for name in options() if name not in used]
+    elif not before:
+        valid = [*COMMANDS, "--help"]
+    elif len(before) == 1:
+        valid = {"stance": list(STANCES), "watch": [word for word in WATCH if word]}.get(before[0], [])
+    else:
+        valid = []
+    return [name for name in valid if name.startswith(typed)]
+
+
+def complete(shell: InteractiveShell) -> Callable[[], None]:
+    """Completes the magics in ``shell``. Returns what undoes it."""
+
+    @context_matcher()  # type: ignore[untyped-decorator]
+    def tcompile_matcher(context: CompletionContext) -> SimpleMatcherResult:
+        first = not any(text.strip() for text in context.full_text.split("\n")[: context.cursor_line])
+        line = context.text_until_cursor
+        names = candidates(line) if first or not line.lstrip().startswith("%%") else []
+        found: Any = {"completions": [SimpleCompletion(text=name, type="param") for name in names]}
+        if names:
+            found["suppress"] = True  # Python has nothing to say here
+        return found
+
+    matchers = shell.Completer.custom_matchers
+    matchers.append(tcompile_matcher)
+    return lambda: matchers.remove(tcompile_matcher) if tcompile_matcher in matchers else None
+
+
+__all__ = ["candidates", "choices", "complete", "options"]

@@ -1,0 +1,138 @@
+"""The displays that only notebooks have: comparisons, and the report under a cell.
+
+Enters: facts, gathered by ``compare`` and ``report``. Leaves: views, as those of ``tcompile.observe.display`` are, and
+the JSON Schema of all views, for front ends that draw them by themselves. ``tools/write_display_schema.py`` writes it
+to ``displays.schema.json`` beside this file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from tcompile.observe.display import sheet
+from tcompile.observe.display.explained import ExplainView
+from tcompile.observe.display.functions import FunctionView
+from tcompile.observe.display.graphs import GraphView
+from tcompile.observe.display.kernels import KernelView
+from tcompile.observe.display.places import GraphBreakView, GuardFailureView
+from tcompile.observe.display.schema import schema_of
+from tcompile.observe.display.view import View
+
+PATH = Path(__file__).with_name("displays.schema.json")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonRow:
+    """The same work in plain Python and compiled; times are medians of ``rounds`` runs of each, in milliseconds.
+
+    ``difference`` says how far the results are apart; where they are not ``equal``, what differs. ``uncertainty`` is
+    how far off the worse known median may be, relative to it, with 95% confidence.
+    """
+
+    name: str = ""
+    eager_ms: float = 0.0
+    compiled_ms: float = 0.0
+    speed_up: float | None = None
+    equal: bool = True
+    difference: str = ""
+    rounds: int = 0
+    graphs: int | None = None
+    kernels: int | None = None
+    uncertainty: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonView(View):
+    """A table of comparisons; ``what`` says what each row is."""
+
+    kind: ClassVar[str] = "comparison"
+    what: str = "function"
+    rows: tuple[ComparisonRow, ...] = ()
+    draw_text: str = field(default="", repr=False)
+
+    def body(self) -> str:
+        """The table, with a bar for each time."""
+        counted = any(row.graphs is not None for row in self.rows)
+        head = [self.what, *(("graphs", "kernels") if counted else ()), "plain Python", "compiled", "", "speed-up"]
+        left = 0, len(head) - 2, len(head)
+        return sheet.table([*head, "results"], [self._row(row, counted) for row in self.rows], left=left)
+
+    def _row(self, row: ComparisonRow, counted: bool) -> tuple[str, ...]:
+        counts = ["" if count is None else str(count) for count in (row.graphs, row.kernels)] if counted else []
+        faster = row.speed_up is None or row.speed_up >= 1
+        times = "" if row.speed_up is None else f"{row.speed_up:.3g}x"
+        if row.equal:
+            result = f"<span class='tc-good'>equal</span>, largest difference {sheet.short(row.difference)}"
+            result = "the same" if row.difference in ("0", "0.0") else result
+        else:
+            result = f'<span class="tc-bad">DIFFERENT: {sheet.short(row.difference, 200)}</span>'
+        sure = "" if row.uncertainty is None else f", ±{100 * row.uncertainty:.2g}%"
+        sure = f' title="medians of {row.rounds} runs{sure}"'
+        return (
+            f"<code>{sheet.short(row.name, 90)}</code>", *counts, sheet.time(row.eager_ms), sheet.time(row.compiled_ms),
+            self._bars(row), f"<span class='tc-{'good' if faster else 'warn'}'{sure}>{times}</span>", result,
+        )  # fmt: skip
+
+    def _bars(self, row: ComparisonRow) -> str:
+        longest = max(row.eager_ms, row.compiled_ms) or 1.0
+        return "".join(
+            f'<div style="height:.34em;margin:.14em 0;border-radius:2px;background:{colour};'
+            f'width:{max(0.1, 7 * ms / longest):.2f}em"></div>'
+            for ms, colour in ((row.eager_ms, "rgba(127,127,127,.6)"), (row.compiled_ms, sheet.ACCENT))
+        )
+
+    def text(self) -> str:
+        """The table as text."""
+        return self.draw_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionReport:
+    """What happened to one function while a cell ran; ``cell`` is true for the cell's own statements."""
+
+    name: str = ""
+    cell: bool = False
+    kernels: int = 0
+    compile_ms: float = 0.0
+    graphs: tuple[GraphView, ...] = ()
+    breaks: tuple[GraphBreakView, ...] = ()
+    recompiles: tuple[tuple[str, ...], ...] = ()
+    fallbacks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportView(View):
+    """The report under a cell. ``waiting`` names the functions of the cell that were not called."""
+
+    kind: ClassVar[str] = "report"
+    headline: str = ""
+    stance: str = "default"
+    functions: tuple[FunctionReport, ...] = ()
+    waiting: tuple[str, ...] = ()
+    comparison: ComparisonView | None = None
+    statements: ComparisonView | None = None
+    draw_html: str = field(default="", repr=False)
+    draw_text: str = field(default="", repr=False)
+
+    def body(self) -> str:
+        """What ``report`` has made of it."""
+        return self.draw_html
+
+    def text(self) -> str:
+        """The same as text."""
+        return self.draw_text
+
+
+VIEWS: tuple[type[View], ...] = (
+    FunctionView, GraphView, KernelView, GraphBreakView, GuardFailureView, ExplainView, ComparisonView, ReportView,
+)  # fmt: skip
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of every display's JSON form."""
+    return schema_of(VIEWS)
+
+
+__all__ = ["PATH", "VIEWS", "ComparisonRow", "ComparisonView", "FunctionReport", "ReportView", "schema"]

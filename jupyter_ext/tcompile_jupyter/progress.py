@@ -1,0 +1,179 @@
+"""Says what a compile is at that takes longer than a moment.
+
+Enters: the compiles that are going on (``tcompile.observe.context``). Leaves: a line under the running cell, renewed a
+few times a second, with the function, the phase, how far it is and the seconds so far; in a terminal, a line that goes
+away again. Exists so that nobody wonders whether the kernel hangs. A compile of the usual few milliseconds costs it one
+look at a flag.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from IPython.display import DisplayHandle
+
+from tcompile.observe import context
+from tcompile.observe.context import Work
+from tcompile.observe.display import sheet
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+PATIENCE = 0.5
+"""Seconds after which a compile is told of."""
+
+_RENEWED = 0.25  # seconds between two looks
+PHASES = "load", "capture", "transforms", "backend", "entry"
+_MEANING = {
+    "load": "loading the backend", "capture": "following the bytecode", "transforms": "transforming the graph",
+    "backend": "making machine code", "entry": "writing the guards",
+}  # fmt: skip
+
+
+class Screen(Protocol):
+    """Where the line is shown."""
+
+    def show(self, work: Work, seconds: float) -> None:
+        """Shows or renews the line."""
+
+    def end(self, work: Work, seconds: float) -> None:
+        """The compile has ended."""
+
+
+class Notebook:
+    """An output of the running cell."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+
+    def show(self, work: Work, seconds: float) -> None:
+        """Shows or renews the output."""
+        data = {"text/plain": line(work, seconds), "text/html": html(work, seconds)}
+        if self._handle is None:
+            self._handle = DisplayHandle()
+            self._handle.display(data, raw=True)
+        else:
+            self._handle.update(data, raw=True)
+
+    def end(self, work: Work, seconds: float) -> None:
+        """Leaves what it took: an output cannot be taken away again."""
+        if self._handle is not None:
+            told = f"compiled {sheet.cut(work.function or 'a function')} in {seconds:.1f} s"
+            data = {"text/plain": told, "text/html": sheet.page(f'<span class="tc-dim">{sheet.text(told)}</span>')}
+            self._handle.update(data, raw=True)
+            self._handle = None
+
+
+class Terminal:
+    """The last line of a terminal; nothing where standard error is a file."""
+
+    def show(self, work: Work, seconds: float) -> None:
+        """Writes over the line."""
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r\x1b[K{line(work, seconds)[:100]}")
+            sys.stderr.flush()
+
+    def end(self, work: Work, seconds: float) -> None:
+        """Clears the line."""
+        if sys.stderr.isatty():
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+class Progress:
+    """Looks after compiles from a thread of its own, which sleeps while there are none."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._wake = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._process = 0
+        self._ended = False
+
+    def begins(self) -> None:
+        """A compile begins."""
+        if self._wake.is_set() and self._process == os.getpid():
+            return
+        if self._thread is None or self._process != os.getpid():  # threads do not survive a fork
+            self._process = os.getpid()
+            self._wake = threading.Event()
+            self._thread = threading.Thread(target=self._look, name="tcompile progress", daemon=True)
+            self._thread.start()
+        self._wake.set()
+
+    def end(self) -> None:
+        """Ends the thread."""
+        self._ended = True
+        self._wake.set()
+
+    def _look(self) -> None:
+        while True:
+            self._wake.wait()
+            time.sleep(PATIENCE)
+            self._wake.clear()
+            if self._ended:
+                return
+            try:
+                self._follow()
+            except Exception:  # what shows progress must not disturb what makes it
+                return
+
+    def _follow(self) -> None:
+        shown: tuple[Work, float] | None = None
+        while True:
+            now = time.perf_counter()
+            works = context.running()
+            work = works[0] if works else None
+            if shown is not None and work is not shown[0]:
+                self._screen.end(*shown)
+                shown = None
+            if work is None:
+                return
+            if now - work.started >= PATIENCE:
+                shown = work, now - work.started
+                self._screen.show(*shown)
+            time.sleep(_RENEWED)
+
+
+def line(work: Work, seconds: float) -> str:
+    """What a compile is at, in a line.
+
+    >>> line(Work("f", phase="capture", count=lambda: "120 instructions followed"), 1.23)
+    'compiling f: following the bytecode (2 of 5), 120 instructions followed, 1.2 s'
+    """
+    return sheet.printable(f"compiling {sheet.cut(work.function or 'a function')}: {', '.join(_facts(work, seconds))}")
+
+
+def html(work: Work, seconds: float) -> str:
+    """The same with a bar."""
+    done = PHASES.index(work.phase) if work.phase in PHASES else 0
+    bar = f'<progress max="{len(PHASES)}" value="{done}" style="width:8em"></progress>'
+    rest = sheet.facts(map(sheet.text, _facts(work, seconds)))
+    return sheet.page(f'{bar} compiling <b>{sheet.short(work.function)}</b> <span class="tc-dim">{rest}</span>')
+
+
+def _facts(work: Work, seconds: float) -> list[str]:
+    count = work.count() if work.count is not None else ""
+    phase = _MEANING.get(work.phase, work.phase)
+    step = f" ({PHASES.index(work.phase) + 1} of {len(PHASES)})" if work.phase in PHASES else ""
+    return [text for text in (f"{phase}{step}" if phase else "", count, f"{seconds:.1f} s") if text]
+
+
+def show_progress(shell: InteractiveShell) -> Callable[[], None]:
+    """Shows the progress of long compiles in ``shell``. Returns what undoes it."""
+    progress = Progress(Notebook() if getattr(shell, "kernel", None) is not None else Terminal())
+    forget = context.on_compile(progress.begins)
+
+    def undo() -> None:
+        forget()
+        progress.end()
+
+    return undo
+
+
+__all__ = ["PATIENCE", "PHASES", "Notebook", "Progress", "Screen", "Terminal", "html", "line", "show_progress"]

@@ -1,0 +1,70 @@
+"""``%tcompile watch``: a line under every cell that compiled something.
+
+Enters: IPython's notice that a cell begins or ends, and the events between. Leaves: one line, which opens the cell's
+report. Exists for functions that are compiled by a decorator, whose cells bear no magic. It listens in the background:
+calls of compiled functions run as fast as without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from IPython.display import display
+
+from tcompile.observe import bus
+from tcompile_jupyter.record import Record
+from tcompile_jupyter.report import Line, Report
+from tcompile_jupyter.status import current_stance
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+
+class Watch:
+    """Watches the cells of ``shell`` while it is set."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self._shell = shell
+        self._stop: Callable[[], None] | None = None
+        self._record: Record | None = None
+
+    def set(self, on: bool) -> None:
+        """Begins or ends; either twice is as once."""
+        if on == (self._stop is not None):
+            return
+        if self._stop is not None:
+            self._stop()
+            self._stop = None
+            return
+        events = self._shell.events
+        events.register("pre_run_cell", self._begins)
+        events.register("post_run_cell", self._ends)
+        unsubscribe = bus.subscribe(self._take, background=True)
+
+        def stop() -> None:
+            events.unregister("pre_run_cell", self._begins)
+            events.unregister("post_run_cell", self._ends)
+            unsubscribe()
+            self._record = None
+
+        self._stop = stop
+
+    def skip(self) -> None:
+        """The running cell has a report of its own."""
+        self._record = None
+
+    def _begins(self, info: Any) -> None:
+        self._record = Record(bus.current_cell.get())
+
+    def _take(self, event: Any) -> None:
+        if self._record is not None:
+            self._record(event)
+
+    def _ends(self, result: Any) -> None:
+        record, self._record = self._record, None
+        if record is not None and any(function.graphs or function.breaks for function in record):
+            display(Line(Report(record, stance=current_stance())))
+
+
+__all__ = ["Watch"]
