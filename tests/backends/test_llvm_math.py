@@ -186,6 +186,36 @@ def test_small_integer_powers(dtype):
             check(lambda op, x: op("pow", x, exponent), np.array([value]), ulp=ULP)
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("exponent", [0.5, 1.5, 2.5, -0.5, -1.5, -2])
+def test_powers_by_roots_and_inverses(exponent, dtype):
+    rng = np.random.default_rng(1)
+    info = np.finfo(dtype)
+    logarithms = rng.uniform(np.log2(info.tiny), np.log2(info.max), 20000) / 3
+    x = np.concatenate([np.exp2(logarithms), rng.uniform(0.5, 2, 5000)]).astype(dtype)
+    graph = graph_of(lambda op, x: op("pow", x, exponent), x)
+    assert_within(compile_graph(graph)(x)[0], x.astype(np.longdouble) ** exponent, ULP)
+    # Results that overflow, underflow and lie among the denormal numbers; zeros, infinities, roots of negative numbers.
+    edge = [info.tiny, info.tiny / 64, info.max, np.sqrt(info.max), info.max ** (1 / 2.4), info.tiny**0.7, 4 * info.tiny]
+    with np.errstate(all="ignore"):
+        special = np.array([*SPECIAL, *edge, *(-e for e in edge)], dtype)
+    for value in special:
+        if value != -np.inf:  # which is left to NumPy
+            check(lambda op, x: op("pow", x, exponent), np.array([value]), ulp=ULP)
+        for state in ({"divide": "raise"}, {"over": "raise"}, {"invalid": "raise"}):
+            one_value = np.array([value])
+            compiled = compile_graph(graph_of(lambda op, x: op("pow", x, exponent), one_value))
+            with np.errstate(**{"divide": "ignore", "over": "ignore", "invalid": "ignore", **state}):
+                raised = False
+                try:
+                    np.power(one_value, np.asarray(exponent, dtype))
+                except FloatingPointError:
+                    raised = True
+                with contextlib.suppress(Replay):
+                    compiled(one_value)
+                    assert not raised, (value, exponent, state)
+
+
 def test_functions_give_the_same_wherever_the_element_lies():
     x = np.linspace(0.1, 5, 67).astype("float32")
     names = ["exp", "log", "sin", "tanh", "cbrt", "atan"]

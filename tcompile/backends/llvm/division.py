@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from tcompile.backends.llvm import vmath
-from tcompile.backends.llvm.vectors import DIVIDE, ONLY_NUMPY, OVERFLOW, Vectors
+from tcompile.backends.llvm.vectors import DIVIDE, FLOAT32, FLOAT64, ONLY_NUMPY, OVERFLOW, Vectors
 from tcompile.graph.types import DType
 
 
@@ -20,26 +20,64 @@ def integer_divide(v: Vectors, name: str, d: DType, a: str, b: str) -> str:
     by_zero = v.compare("eq", d, b, zero)
     v.report(by_zero, DIVIDE)
     if d.kind == "u":
-        b = v.pick(by_zero, d, one, b)
-        result = v.op("udiv" if name == "floor_divide" else "urem", d, a, b)
-        return v.pick(by_zero, d, zero, result)
+        return v.pick(by_zero, d, zero, _divided(v, name, d, a, v.pick(by_zero, d, one, b)))
     # The least integer divided by -1 overflows; dividing by 1 gives what wrapping around would.
     least = v.constant(d, int(np.iinfo(d).min))
     wraps = v.mask("and", v.compare("eq", d, a, least), v.compare("eq", d, b, v.constant(d, -1)))
     if name == "floor_divide":
         v.report(wraps, OVERFLOW)
-    b = v.pick(v.mask("or", by_zero, wraps), d, one, b)
+    result = _divided(v, name, d, a, v.pick(v.mask("or", by_zero, wraps), d, one, b))
+    return v.pick(by_zero, d, zero, result)
+
+
+def _divided(v: Vectors, name: str, d: DType, a: str, b: str) -> str:
+    """The same where it is neither by zero nor overflows. Processors divide vectors of floats, and of nothing else."""
+    if d.itemsize < 8:
+        return _divided_as_floats(v, name, d, a, b, FLOAT32 if d.itemsize < 4 else FLOAT64)
+    w = v.w
+    near, far, on = w.label("near"), w.label("far"), w.label("on")
+    sizes = v.op("or", d, *((v.op("add", d, x, v.constant(d, _EXACT)) if d.kind == "i" else x) for x in (a, b)))
+    limit = v.constant(np.dtype("uint64"), 2 * _EXACT if d.kind == "i" else _EXACT)
+    w.branch(v.any(v.compare("ge", np.dtype("uint64"), sizes, limit)), far, near)
+    w.place(near)
+    by_floats = _divided_as_floats(v, name, d, a, b, FLOAT64)
+    w.jump(on)
+    w.place(far)
+    one_by_one = _divided_as_integers(v, name, d, a, b)
+    w.jump(on)
+    w.place(on)
+    return w.select_phi(v.type(d), [(by_floats, near), (one_by_one, far)])
+
+
+_EXACT = 1 << 53  # what float64 holds exactly
+
+
+def _divided_as_floats(v: Vectors, name: str, d: DType, a: str, b: str, wide: DType) -> str:
+    """Of integers that ``wide`` holds exactly.
+
+    A quotient that is no integer is at least 1/b away from one. Rounding moves it by less, so that rounding down gives
+    what it would give without.
+    """
+    letter = "s" if d.kind == "i" else "u"
+    first, second = (v.convert(f"{letter}itofp", x, d, wide) for x in (a, b))
+    quotient = v.call("trunc" if name == "fmod" else "floor", wide, v.op("fdiv", wide, first, second))
+    whole = v.convert(f"fpto{letter}i", quotient, wide, d)
+    return whole if name == "floor_divide" else v.op("sub", d, a, v.op("mul", d, whole, b))
+
+
+def _divided_as_integers(v: Vectors, name: str, d: DType, a: str, b: str) -> str:
+    if d.kind == "u":
+        return v.op("udiv" if name == "floor_divide" else "urem", d, a, b)
+    zero, one = v.constant(d, 0), v.constant(d, 1)
     quotient = v.op("sdiv", d, a, b)
     rest = v.op("sub", d, a, v.op("mul", d, quotient, b))
     if name == "fmod":
-        return v.pick(by_zero, d, zero, rest)
+        return rest
     apart = v.compare("lt", d, v.op("xor", d, a, b), zero)
     adjust = v.mask("and", v.compare("ne", d, rest, zero), apart)
     if name == "floor_divide":
-        result = v.pick(adjust, d, v.op("sub", d, quotient, one), quotient)
-    else:
-        result = v.pick(adjust, d, v.op("add", d, rest, b), rest)
-    return v.pick(by_zero, d, zero, result)
+        return v.pick(adjust, d, v.op("sub", d, quotient, one), quotient)
+    return v.pick(adjust, d, v.op("add", d, rest, b), rest)
 
 
 def float_divmod(v: Vectors, name: str, d: DType, a: str, b: str, has_symbol: vmath.HasSymbol) -> str:

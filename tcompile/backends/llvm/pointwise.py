@@ -341,9 +341,23 @@ def emit(
     return vmath.call(v, name, operand, o, has_symbol)
 
 
-def small_power(v: Vectors, d: DType, a: str, exponent: int) -> str:
-    """``a`` to a small positive integer, by multiplications. It overflows just where the power does."""
-    half = a if exponent < 4 else small_power(v, d, a, exponent // 2)
+def small_power(v: Vectors, d: DType, a: str, exponent: float) -> str:
+    """``a`` to one of ``costs.small_power``'s exponents. It overflows, and is infinite, just where the power is."""
+    one = v.constant(d, 1)
+    if not exponent.is_integer():
+        least = v.compare("eq", d, a, v.constant(d, float("-inf")))
+        v.report(least, ONLY_NUMPY)  # the power is no NaN, as the root is
+        root = v.sqrt(d, a)
+        if exponent == -0.5:
+            return v.call("fabs", d, v.op("fdiv", d, one, root))
+        if exponent == -1.5:
+            return v.op("fdiv", d, v.op("fdiv", d, one, a), root)
+        whole = exponent - 0.5
+        return v.op("fmul", d, small_power(v, d, a, whole) if whole > 1 else a, root) if whole else v.call("fabs", d, root)
+    if exponent < 0:
+        inverse = v.op("fdiv", d, one, a)
+        return v.op("fmul", d, inverse, inverse)
+    half = a if exponent < 4 else small_power(v, d, a, float(exponent // 2))
     square = v.op("fmul", d, half, half)
     return v.op("fmul", d, square, a) if exponent % 2 else square
 

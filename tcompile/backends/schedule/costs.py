@@ -23,10 +23,13 @@ _FREE = frozenset({"load", "size", "number", "constant", "iota", "reduce", "pair
 STORE_ABOVE = 9.0  # a value dearer than this is stored, rather than computed twice
 
 
-def small_power(exponent: object) -> int | None:
-    """The exponent where a power is best computed by a few multiplications (within 4 ULP), else None."""
-    if isinstance(exponent, int | float) and not isinstance(exponent, bool) and exponent in (2, 3, 4, 5, 6):
-        return int(exponent)
+_SMALL_POWERS = (2, 3, 4, 5, 6, -2, 0.5, 1.5, 2.5, -0.5, -1.5)
+
+
+def small_power(exponent: object) -> float | None:
+    """The exponent where a power is best computed by a few multiplications and a root (within 4 ULP), else None."""
+    if isinstance(exponent, int | float) and not isinstance(exponent, bool) and exponent in _SMALL_POWERS:
+        return float(exponent)
     return None
 
 
@@ -39,6 +42,7 @@ def cost_of(node: Node, op: str | None = None) -> float:
         return 30.0  # of a tiny inverse
     if op == "matmul":
         return 2.0 * terms(node)
-    if op == "pow" and small_power(node.operands[1]) is not None:
-        return 3.0
+    power = small_power(node.operands[1]) if op == "pow" else None
+    if power is not None:
+        return 3.0 if power > 1 and power.is_integer() else 8.0
     return _COSTS.get(op, 1.0)
