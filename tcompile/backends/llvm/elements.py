@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tcompile.backends.llvm import pointwise, vmath
+from tcompile.backends.llvm.interleave import LONGEST, collect
 from tcompile.backends.llvm.parameters import Parameters
 from tcompile.backends.llvm.reductions import Reduction
 from tcompile.backends.llvm.text import Writer, cells, element_type, memory_type, scalar_type, splat, suffix
@@ -194,18 +195,24 @@ class Elements:
             return self.truth(value.dtype, self._one_for_all(value.dtype, base))
         step = self.parameters.bytes(w, access.steps[place.axis], access.buffer)
         start = w.get(f"getelementptr i8, ptr {base}, i64 {w.get(f'mul i64 {place.index}, {step}')}")
-        if static_elements(access.steps[place.axis]) is not None:
+        distance = static_elements(access.steps[place.axis])
+        if distance is not None and (abs(distance) > LONGEST or cells(value.dtype) > 1):
             return self.truth(value.dtype, self.gather(value.dtype, start, step, lanes))
-        # The step is known at run time only: very often it is one element.
-        unit = w.at_entry(f"icmp eq i64 {step}, {value.dtype.itemsize}")
-        if place.whole:
-            near = unit
-        else:
-            near = w.get(f"and i1 {unit}, {w.get(f'icmp sge i64 {place.rest}, {v.lanes}')}")
+        if place.whole and distance is not None:
+            return self.truth(value.dtype, self._sorted_out(value.dtype, start, distance))
         straight, apart, on = w.label("near"), w.label("apart"), w.label("on")
+        inside = w.get(f"icmp sge i64 {place.rest}, {v.lanes}")
+        if distance is not None:
+            near = inside
+        else:  # the step is known at run time only: very often it is one element
+            unit = w.at_entry(f"icmp eq i64 {step}, {value.dtype.itemsize}")
+            near = unit if place.whole else w.get(f"and i1 {unit}, {inside}")
         w.branch(near, straight, apart)
         w.place(straight)
-        one = w.get(f"load {self._memory(value.dtype)}, ptr {start}, align 1")
+        if distance is not None:
+            one = self._sorted_out(value.dtype, start, distance)
+        else:
+            one = w.get(f"load {self._memory(value.dtype)}, ptr {start}, align 1")
         w.jump(on)
         w.place(apart)
         other = self.gather(value.dtype, start, step, lanes)
@@ -214,6 +221,21 @@ class Elements:
         w.place(on)
         joined = w.select_phi(self._memory(value.dtype), [(one, straight), (other, origin)])
         return self.truth(value.dtype, joined)
+
+    def _sorted_out(self, dtype: DType, start: str, distance: int) -> str:
+        """Elements that lie ``distance`` apart: all of the memory between the first and the last, sorted out."""
+        lanes, cell, count = self.v.lanes, memory_type(dtype), abs(distance)
+        low = min(0, (lanes - 1) * distance)
+        # The last vector ends with the last element, since behind that the memory may belong to somebody else.
+        starts = [low + i * lanes for i in range(count - 1)] + [low + (lanes - 1) * (count - 1)]
+        vectors = [
+            self.w.get(f"load {self._memory(dtype)}, ptr {self._at(start, str(at), dtype)}, align 1") for at in starts
+        ]
+        wanted = []
+        for i in range(lanes):
+            number = (i * distance - low) // lanes
+            wanted.append((number, i * distance - starts[number]))
+        return collect(self.v, cell, vectors, wanted)
 
     def gather(self, dtype: DType, start: str, step: str, lanes: str) -> str:
         """Elements ``step`` bytes apart, of which ``lanes`` says how many steps each is from ``start``."""

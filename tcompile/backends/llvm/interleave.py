@@ -17,7 +17,7 @@ LONGEST = 8  # periods beyond this are gathered
 def every(v: Vectors, cell: str, vectors: Sequence[str], first: int) -> str:
     """Lane i of the result is element ``first + i * len(vectors)`` of the vectors in a row."""
     period = len(vectors)
-    return _collect(v, cell, vectors, [divmod(first + i * period, v.lanes) for i in range(v.lanes)])
+    return collect(v, cell, vectors, [divmod(first + i * period, v.lanes) for i in range(v.lanes)])
 
 
 def woven(v: Vectors, cell: str, vectors: Sequence[str]) -> list[str]:
@@ -26,11 +26,11 @@ def woven(v: Vectors, cell: str, vectors: Sequence[str]) -> list[str]:
     found = []
     for start in range(0, period * lanes, lanes):
         wanted = [((start + i) % period, (start + i) // period) for i in range(lanes)]
-        found.append(_collect(v, cell, vectors, wanted))
+        found.append(collect(v, cell, vectors, wanted))
     return found
 
 
-def _collect(v: Vectors, cell: str, vectors: Sequence[str], wanted: Sequence[tuple[int, int]]) -> str:
+def collect(v: Vectors, cell: str, vectors: Sequence[str], wanted: Sequence[tuple[int, int]]) -> str:
     """Lane i is the lane of the vector that ``wanted[i]`` names, vector first."""
     first, *others = sorted({number for number, _ in wanted})
     result, settled = vectors[first], False
@@ -43,4 +43,4 @@ def _collect(v: Vectors, cell: str, vectors: Sequence[str], wanted: Sequence[tup
     return result if settled else v.shuffle(cell, result, [lane for _, lane in wanted])
 
 
-__all__ = ["LONGEST", "every", "woven"]
+__all__ = ["LONGEST", "collect", "every", "woven"]

@@ -213,9 +213,12 @@ class Nest:
 
             reach = self.further(address, inner)
 
-            def one(i: str, rest: str, whole: bool, now: list[str]) -> list[str]:
+            def read(i: str, rest: str, whole: bool) -> tuple[dict[Value, str], str | None]:
                 place = Place(reach, {**counters, **inner}, last, i, rest, whole)
-                registers, mask = self.elements.write(place, wanted, known, stores, reread, keep)
+                return self.elements.write(place, wanted, known, stores, reread, keep)
+
+            def vector(i: str, now: list[str]) -> list[str]:
+                registers, mask = read(i, w.get(f"sub i64 {end}, {i}"), whole)
                 following: list[str] = []
                 at = 0
                 for reduce, kind in zip(reductions, kinds, strict=True):
@@ -224,13 +227,15 @@ class Nest:
                     following += self.elements.accumulate(reduce, registers, mask, parts)
                 return following
 
-            def vector(i: str, now: list[str]) -> list[str]:
-                return one(i, w.get(f"sub i64 {end}, {i}"), whole, now)
+            def elements(i: str) -> list[str]:
+                """The elements of one whole vector that the reductions take in."""
+                registers, _ = read(i, str(self.lanes), True)
+                return [registers[reduce.values[0]] for reduce in reductions]
 
             begin = start if depth == 0 else "0"
             types = [type for type, _ in carried]
             if several:
-                begin, held = self._side_by_side(begin, end, types, [f for _, f in carried], held, kinds, one)
+                begin, held = self._side_by_side(begin, end, types, [f for _, f in carried], held, kinds, elements)
             return w.loop(begin, end, str(self.lanes), list(zip(types, held, strict=True)), vector)
 
         results = level(0, {}, [first for _, first in carried])
@@ -241,7 +246,7 @@ class Nest:
 
     def _side_by_side(
         self, start: str, stop: str, types: Sequence[str], first: Sequence[str], held: Sequence[str],
-        kinds: Sequence[Reduction], one: Callable[[str, str, bool, list[str]], list[str]],
+        kinds: Sequence[Reduction], elements: Callable[[str], list[str]],
     ) -> tuple[str, list[str]]:  # fmt: skip
         """Walks [start, stop) several vectors at a time, each with accumulators of its own; leaves less than that.
 
@@ -255,11 +260,15 @@ class Nest:
         until = w.get(f"add i64 {start}, {covered}")
 
         def vectors(i: str, now: list[str]) -> list[str]:
-            following = []
-            for number in range(SIDE_BY_SIDE):
-                at = w.get(f"add i64 {i}, {number * lanes}") if number else i
-                following += one(at, str(lanes), True, now[number * count : (number + 1) * count])
-            return following
+            places = [w.get(f"add i64 {i}, {number * lanes}") if number else i for number in range(SIDE_BY_SIDE)]
+            found = [elements(at) for at in places]
+            following: list[list[str]] = [[] for _ in places]
+            for which, kind in enumerate(kinds):
+                at = len(following[0])
+                sets = [now[n * count + at : n * count + at + len(kind.parts)] for n in range(SIDE_BY_SIDE)]
+                after = kind.update_all(self.v, sets, [each[which] for each in found])
+                following = [done + more for done, more in zip(following, after, strict=True)]
+            return [register for done in following for register in done]
 
         carried = [*zip(types, held, strict=True), *list(zip(types, first, strict=True)) * (SIDE_BY_SIDE - 1)]
         parts = w.loop(start, until, str(stride), carried, vectors)

@@ -352,8 +352,10 @@ def small_power(v: Vectors, d: DType, a: str, exponent: float) -> str:
             return v.call("fabs", d, v.op("fdiv", d, one, root))
         if exponent == -1.5:
             return v.op("fdiv", d, v.op("fdiv", d, one, a), root)
-        whole = exponent - 0.5
-        return v.op("fmul", d, small_power(v, d, a, whole) if whole > 1 else a, root) if whole else v.call("fabs", d, root)
+        if exponent == 0.5:
+            return v.call("fabs", d, root)
+        whole = a if exponent == 1.5 else small_power(v, d, a, exponent - 0.5)
+        return v.op("fmul", d, whole, root)
     if exponent < 0:
         inverse = v.op("fdiv", d, one, a)
         return v.op("fmul", d, inverse, inverse)

@@ -35,7 +35,12 @@ class Reduction:
             return (FLOAT64,)
         if self.op == "sum" and self.dtype == FLOAT64:
             return (FLOAT64, FLOAT64)
-        return (self.dtype,)
+        return (self.dtype, self.dtype) if self._is_extremum else (self.dtype,)
+
+    @property
+    def _is_extremum(self) -> bool:
+        """Whether this is ``max`` or ``min`` of floats, which keeps the numbers' extremum and, beside it, any NaN."""
+        return self.op in ("max", "min") and self.dtype.kind == "f"
 
     def identity(self) -> bool | int | float:
         """The element that changes nothing (the parts start from it)."""
@@ -64,7 +69,37 @@ class Reduction:
         if self.op == "sum" and self.dtype == FLOAT64:
             total, error = two_sum(v, accumulators[0], element)
             return [total, v.op("fadd", FLOAT64, accumulators[1], error)]
+        if self._is_extremum:
+            lost = v.is_nan(self.dtype, element)
+            return [self._further(v, accumulators[0], element), v.pick(lost, self.dtype, element, accumulators[1])]
         return [self._combine(v, accumulators[0], element)]
+
+    def update_all(self, v: Vectors, sets: list[list[str]], elements: list[str]) -> list[list[str]]:
+        """Several sets of accumulators after one more vector each."""
+        if not self._is_extremum:
+            return [self.update(v, held, element) for held, element in zip(sets, elements, strict=True)]
+        # Processors find NaNs in two vectors at once, and hardly any data has some.
+        w, type = v.w, v.type(self.dtype)
+        pairs = [v.w.get(f"fcmp uno {type} {a}, {b}") for a, b in zip(elements[::2], elements[1::2], strict=True)]
+        lost = pairs[0]
+        for pair in pairs[1:]:
+            lost = v.mask("or", lost, pair)
+        numbers, some, on = w.label("numbers"), w.label("some"), w.label("on")
+        w.branch(v.any(lost), some, numbers)
+        w.place(numbers)
+        sign = "ogt" if self.op == "max" else "olt"
+        plain = []
+        for held, element in zip(sets, elements, strict=True):  # one instruction each
+            plain.append(v.pick(v.w.get(f"fcmp {sign} {type} {held[0]}, {element}"), self.dtype, held[0], element))
+        w.jump(on)
+        w.place(some)
+        exact = [self.update(v, held, element) for held, element in zip(sets, elements, strict=True)]
+        w.jump(on)
+        w.place(on)
+        return [
+            [w.select_phi(type, [(a, numbers), (b[0], some)]), w.select_phi(type, [(held[1], numbers), (b[1], some)])]
+            for a, b, held in zip(plain, exact, sets, strict=True)
+        ]
 
     def merge(self, v: Vectors, a: list[str], b: list[str]) -> list[str]:
         """Two sets of accumulators as one."""
@@ -73,6 +108,9 @@ class Reduction:
             return [total, v.op("fadd", FLOAT64, v.op("fadd", FLOAT64, a[1], b[1]), error)]
         if self.op == "sum" and self.dtype == FLOAT32:
             return [v.op("fadd", FLOAT64, a[0], b[0])]
+        if self._is_extremum:
+            lost = v.is_nan(self.dtype, b[1])
+            return [self._further(v, a[0], b[0]), v.pick(lost, self.dtype, b[1], a[1])]
         return [self._combine(v, a[0], b[0])]
 
     def finish(self, v: Vectors, accumulators: list[str]) -> str:
@@ -83,6 +121,9 @@ class Reduction:
             total, error = accumulators
             lost = v.is_nan(FLOAT64, error)  # the sum is infinite or NaN, and its error means nothing
             return v.pick(lost, FLOAT64, total, v.op("fadd", FLOAT64, total, error))
+        if self._is_extremum:
+            best, lost = accumulators
+            return v.pick(v.is_nan(self.dtype, lost), self.dtype, lost, best)
         return accumulators[0]
 
     def across(self, v: Vectors, accumulators: list[str]) -> list[str]:
@@ -105,6 +146,10 @@ class Reduction:
             )
             for part, a in zip(self.parts, accumulators, strict=True)
         ]
+
+    def _further(self, v: Vectors, a: str, b: str) -> str:
+        """The extremum of ``a``, which is a number, and ``b``: ``a`` where that is a NaN, and ``b`` where equal."""
+        return v.pick(v.quiet("ugt" if self.op == "max" else "ult", self.dtype, a, b), self.dtype, a, b)
 
     def _combine(self, v: Vectors, a: str, b: str) -> str:
         d = self.dtype

@@ -283,7 +283,7 @@ class Lowering:
             factors = [self.read(operand, at, dtype) for operand, at in zip(node.inputs, pair, strict=True)]
             total = self.parts.product(node, factors, total, dtype, products.is_fused(node))
         assert total is not None
-        return total if dtype.kind in "iu" else self.parts.apply(node, "finite", [total], dtype, dtype)
+        return total if dtype.kind in "iu" else self.parts.finite(node, total)
 
     def _inverse(self, node: Node, map: Map) -> Value:
         dtype = node.tensor.dtype

@@ -113,6 +113,14 @@ class Parts:
             return made
         return self.apply(node, "add", [made, 0.0 if total is None else total], dtype, dtype)
 
+    def finite(self, node: Node, value: Value) -> Value:
+        """A value that is left to NumPy where it is infinite or a NaN."""
+        apply = self.arithmetic(node, machine_dtype(value.dtype))
+        if value.dtype not in PARTS:
+            return apply("finite", value)
+        re, im = (apply("finite", part) for part in self._split(value))
+        return self.pair(node, re, im, value.dtype)
+
     # -- making values --------------------------------------------------------------------------------------------
     def _op(self, name: str, operands: list[Scalar], result: DType, operand: DType) -> Value:
         axes = frozenset().union(*(x.axes for x in operands if isinstance(x, Value)))
@@ -318,7 +326,6 @@ COMPLEX: dict[str, Callable[..., Complex | Value]] = {
     "negative": lambda o, a: (o("negative", a[0]), o("negative", a[1])),
     "positive": lambda o, a: a,
     "conj": lambda o, a: (a[0], o("negative", a[1])),
-    "finite": lambda o, a: (o("finite", a[0]), o("finite", a[1])),
     "abs": lambda o, a: o("hypot", a[0], a[1]),
     "equal": lambda o, a, b: o("logical_and", o("equal", a[0], b[0]), o("equal", a[1], b[1])),
     "not_equal": lambda o, a, b: o("logical_or", o("not_equal", a[0], b[0]), o("not_equal", a[1], b[1])),
