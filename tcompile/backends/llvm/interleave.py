@@ -1,8 +1,8 @@
 """Elements a few places apart, read and written as whole vectors that are sorted out in registers.
 
 Enters: vectors of elements that lie side by side in memory, ``period`` of them. Leaves: for each of the ``period``
-places the vector of the elements at that place, or the other way round. Exists because gathering and scattering lanes
-one by one costs several times as much.
+places the vector of the elements at that place, or the other way round; and squares turned about their diagonal. Exists
+because gathering and scattering lanes one by one costs several times as much.
 """
 
 from __future__ import annotations
@@ -30,6 +30,22 @@ def woven(v: Vectors, cell: str, vectors: Sequence[str]) -> list[str]:
     return found
 
 
+def transposed(v: Vectors, cell: str, rows: Sequence[str]) -> list[str]:
+    """The columns of a square of as many vectors as each has lanes, a power of two: halves change places, then quarters
+    of them, and so on.
+    """
+    found, lanes = list(rows), v.lanes
+    half = lanes // 2
+    while half:
+        for upper in [i for i in range(lanes) if not i & half]:
+            a, b = found[upper], found[upper + half]
+            stay = [i if not i & half else lanes + i - half for i in range(lanes)]
+            move = [i + half if not i & half else lanes + i for i in range(lanes)]
+            found[upper], found[upper + half] = v.shuffle(cell, a, stay, b), v.shuffle(cell, a, move, b)
+        half //= 2
+    return found
+
+
 def collect(v: Vectors, cell: str, vectors: Sequence[str], wanted: Sequence[tuple[int, int]]) -> str:
     """Lane i is the lane of the vector that ``wanted[i]`` names, vector first."""
     first, *others = sorted({number for number, _ in wanted})
@@ -43,4 +59,4 @@ def collect(v: Vectors, cell: str, vectors: Sequence[str], wanted: Sequence[tupl
     return result if settled else v.shuffle(cell, result, [lane for _, lane in wanted])
 
 
-__all__ = ["LONGEST", "collect", "every", "woven"]
+__all__ = ["LONGEST", "collect", "every", "transposed", "woven"]

@@ -16,6 +16,7 @@ from tcompile.backends.llvm.nest import Function
 from tcompile.backends.llvm.rows import FlatNest, RowNest
 from tcompile.backends.llvm.text import Module
 from tcompile.backends.llvm.thin import ThinNest
+from tcompile.backends.llvm.tiles import TiledNest
 from tcompile.backends.schedule import Kernel, Store
 
 
@@ -34,6 +35,8 @@ def write(
     code = Code(kernel)
     if kernel.form == "flat":
         code.functions.append(FlatNest(module, kernel, has_symbol, nontemporal).flat())
+    elif kernel.form == "tiled":
+        code.functions.append(TiledNest(module, kernel, has_symbol, nontemporal).tiled())
     elif kernel.form == "rows":
         code.functions.append(RowNest(module, kernel, has_symbol, nontemporal).rows())
     elif kernel.form == "thin":

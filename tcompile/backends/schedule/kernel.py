@@ -21,7 +21,7 @@ from tcompile.graph.types import DType
 # A distance in memory: the sum of multiples of strides. ``(3, 1)`` is three times the stride of the buffer's axis 1,
 # known at run time only; ``(3, None)`` is three elements.
 Distance: TypeAlias = tuple[tuple[Size, int | None], ...]
-Form: TypeAlias = Literal["flat", "rows", "thin", "columns", "blocks"]
+Form: TypeAlias = Literal["flat", "tiled", "rows", "thin", "columns", "blocks"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,8 @@ class Store:
 class Kernel:
     """A loop nest.
 
-    ``form`` says how it runs: ``flat`` (no reduced axes), ``rows`` (the innermost reduced axis is walked in
+    ``form`` says how it runs: ``flat`` (no reduced axes), ``tiled`` (the same where some loads lie along the last axis
+    but one, which are read in squares), ``rows`` (the innermost reduced axis is walked in
     vectors, one row at a time), ``thin`` (the same for rows of a few elements: the innermost kept axis is walked in
     vectors, the reduced one written out), ``columns`` (the innermost kept axis is walked in vectors), ``blocks`` (no
     kept axes: blocks of the reduced space give partial results, which are combined afterwards).

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tcompile.backends.schedule import inverses, products
-from tcompile.backends.schedule.costs import cost_of
+from tcompile.backends.schedule.costs import STORE_ABOVE, cost_of
 from tcompile.backends.schedule.kernel import (
     Access,
     Axis,
@@ -396,6 +396,8 @@ def _arrange(kernel: Kernel, group: Group) -> None:
         _collapse(kernel, part)
     if form in ("rows", "columns") and _is_thin(kernel):
         kernel.form = "thin"
+    if form == "flat" and _turn_to_tiles(kernel):
+        kernel.form = "tiled"
     if form == "flat" and not kernel.axes:
         kernel.axes.append(Axis(1))
         _append_axis(kernel)
@@ -411,6 +413,32 @@ def _is_thin(kernel: Kernel) -> bool:
     if any(value.op in ("gather", "iota") or value.dtype.kind == "c" for value in kernel.values):
         return False
     return few * len(kernel.values) <= MOST_WRITTEN_OUT
+
+
+def lies_across(value: Value, across: int, last: int) -> bool:
+    """Whether elements of a load lie side by side along ``across``, and far apart along the innermost axis."""
+    if value.op != "load" or value.access is None or static_elements(value.access.steps[across]) != 1:
+        return False
+    apart = static_elements(value.access.steps[last])
+    return apart is None or abs(apart) >= WIDE
+
+
+def _turn_to_tiles(kernel: Kernel) -> bool:
+    """Makes the axis along which most of such loads lie the last but one; whether there is one, and room for tiles."""
+    last = len(kernel.axes) - 1
+    if last < 1 or hint(kernel.axes[last].size) < WIDE:
+        return False
+    if any(value.dtype.kind == "c" for value in kernel.values) or not all(s.access.steps[last] for s in kernel.stores):
+        return False
+    votes = {a: sum(lies_across(v, a, last) for v in kernel.values) for a in range(last)}
+    across = max(votes, key=lambda axis: votes[axis])
+    if not votes[across] or hint(kernel.axes[across].size) < WIDE:
+        return False
+    once_a_row = [v for v in kernel.values if v.op != "load" and last not in v.axes]  # which a tile computes once
+    if sum(v.attrs.get("own_cost", 0.0) for v in once_a_row) > STORE_ABOVE:
+        return False
+    _permute(kernel, [*(axis for axis in range(last) if axis != across), across, last])
+    return True
 
 
 def _append_axis(kernel: Kernel) -> None:

@@ -1,0 +1,135 @@
+"""Pointwise kernels that read an array across the grain: tiles that are transposed in registers.
+
+Enters: a kernel of form ``tiled``: its innermost axis is walked in vectors, and some loads lie contiguous along the
+axis before it. Leaves: its function. A strip of rows is walked in square tiles: of each such load a tile is read along
+the way it lies, transposed, and put in a buffer that stays in the first cache. So a cache line is read once, all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tcompile.backends.llvm.elements import Place
+from tcompile.backends.llvm.interleave import transposed
+from tcompile.backends.llvm.nest import Function, Nest
+from tcompile.backends.llvm.stages import Stages
+from tcompile.backends.llvm.text import memory_type
+from tcompile.backends.schedule import Access, Value
+from tcompile.backends.schedule.lower import lies_across
+
+STRIP_BYTES = 256  # what a strip of rows covers of each line that is read across the grain: neighbouring cache lines
+
+
+class TiledNest(Nest):
+    """The innermost axis is walked in vectors, and the one before it in as many rows as a vector has lanes."""
+
+    def tiled(self) -> Function:
+        """The function."""
+        kernel, w, axes = self.kernel, self.w, self.kernel.axes
+        self.across, self.last = len(axes) - 2, len(axes) - 1
+        self.loads = [x for x in kernel.values if lies_across(x, self.across, self.last)]
+        self.stages = Stages(kernel, frozenset(range(self.last)))
+        self.wanted = self.stages.needed(0, {})
+        height = max(self.lanes, STRIP_BYTES // min(x.dtype.itemsize for x in self.loads))
+        self.begin()
+        self.buffers = [w.slot(self._type(x), str(self.lanes)) for x in self.loads]
+        rows = self.size(self.across)
+        strips = w.at_entry(f"sdiv i64 {w.at_entry(f'add i64 {rows}, {height - 1}')}, {height}")
+
+        def strip(number: str) -> None:
+            outer = w.get(f"sdiv i64 {number}, {strips}")
+            start = w.get(f"mul i64 {w.get(f'srem i64 {number}, {strips}')}, {height}")
+            stop = self._least(w.get(f"add i64 {start}, {height}"), rows)
+            self._strip(self.split(outer, range(self.across)), start, stop)
+
+        self.repeat("%begin", "%end", "1", strip)
+        return self.finish(kernel.name, tuple(axis.size for axis in axes[: self.last]), height)
+
+    def _least(self, a: str, b: str) -> str:
+        return self.w.get(f"select i1 {self.w.get(f'icmp slt i64 {a}, {b}')}, i64 {a}, i64 {b}")
+
+    def _type(self, load: Value) -> str:
+        return f"<{self.lanes} x {memory_type(load.dtype)}>"
+
+    def _strip(self, counters: dict[int, str], start: str, stop: str) -> None:
+        """The rows [start, stop), tile by tile."""
+        address = self.addresses(counters)
+        width, lanes = self.size(self.last), str(self.lanes)
+
+        def tiles(i: str) -> None:
+            self.repeat(start, stop, lanes, lambda row: self._tile(address, counters, row, stop, i))
+
+        self.repeat("0", width, lanes, tiles)
+
+    def _tile(self, address: Callable[[Access], str], counters: dict[int, str], row: str, stop: str, i: str) -> None:
+        """The rows from ``row`` on, as many as there are lanes, and no further than ``stop``; one vector of each."""
+        w = self.w
+        rows = self._least(w.get(f"sub i64 {stop}, {row}"), str(self.lanes))
+        rest = w.get(f"sub i64 {self.size(self.last)}, {i}")
+        self._fill(address, row, rows, i, rest)
+        whole = self.whole(self.kernel.axes[self.last].size)
+
+        def one(r: str) -> None:
+            inner = {self.across: w.get(f"add i64 {row}, {r}")}
+            base = self._reached(address, inner)
+            at = {**counters, **inner}
+            known: dict[Value, str] = {}
+            for load, buffer in zip(self.loads, self.buffers, strict=True):
+                place = w.get(f"getelementptr {self._type(load)}, ptr {buffer}, i64 {r}")
+                known[load] = w.get(f"load {self._type(load)}, ptr {place}, align 64")
+            known = {load: self.elements.truth(load.dtype, register) for load, register in known.items()}
+            self.row_values(self.stages.row_values(0), Place(base, at), known)
+            self.prepare_nontemporal(base)
+            place_of_row = Place(base, at, self.last, i, rest, whole)
+            self.elements.write(place_of_row, self.wanted, known, self.stages.stores(0))
+
+        self.repeat("0", rows, "1", one)
+
+    def _reached(self, address: Callable[[Access], str], inner: dict[int, str]) -> Callable[[Access], str]:
+        """Addresses of one row, each computed once, here, where all blocks that follow can use them."""
+        found = {id(access): self.address(address(access), access, inner) for access in self.accesses()}
+        return lambda access: found[id(access)]
+
+    def _fill(self, address: Callable[[Access], str], row: str, rows: str, i: str, rest: str) -> None:
+        """Puts a tile of each load into its buffer, a vector of each row."""
+        w, lanes = self.w, self.lanes
+        full, edge, on = w.label("full"), w.label("edge"), w.label("on")
+        high, wide = w.get(f"icmp sge i64 {rows}, {lanes}"), w.get(f"icmp sge i64 {rest}, {lanes}")
+        w.branch(w.get(f"and i1 {high}, {wide}"), full, edge)
+        w.place(full)
+        for load, buffer in zip(self.loads, self.buffers, strict=True):
+            lines = self._lines(address, load, row, i)
+            for r, register in enumerate(transposed(self.v, memory_type(load.dtype), lines)):
+                place = w.get(f"getelementptr {self._type(load)}, ptr {buffer}, i64 {r}")
+                w.do(f"store {self._type(load)} {register}, ptr {place}, align 64")
+        w.jump(on)
+        w.place(edge)
+        offsets = ", ".join(f"i64 {lane}" for lane in range(lanes))
+        inside = w.get(f"icmp slt <{lanes} x i64> <{offsets}>, {self.v.spread('i64', rest)}")
+        clamped = w.get(f"select <{lanes} x i1> {inside}, <{lanes} x i64> <{offsets}>, <{lanes} x i64> zeroinitializer")
+        self.repeat("0", rows, "1", lambda r: self._gathered(address, w.get(f"add i64 {row}, {r}"), r, i, clamped))
+        w.jump(on)
+        w.place(on)
+
+    def _lines(self, address: Callable[[Access], str], load: Value, row: str, i: str) -> Sequence[str]:
+        """What lies along the rows' axis, for each place along the innermost one."""
+        w, access = self.w, load.access
+        assert access is not None
+        found = []
+        start = self.address(address(access), access, {self.across: row, self.last: i})
+        step = self.parameters.bytes(w, access.steps[self.last], access.buffer)
+        for lane in range(self.lanes):
+            at = w.get(f"getelementptr i8, ptr {start}, i64 {w.get(f'mul i64 {step}, {lane}')}")
+            found.append(w.get(f"load {self._type(load)}, ptr {at}, align 1"))
+        return found
+
+    def _gathered(self, address: Callable[[Access], str], row: str, r: str, i: str, offsets: str) -> None:
+        w = self.w
+        for load, buffer in zip(self.loads, self.buffers, strict=True):
+            access = load.access
+            assert access is not None
+            start = self.address(address(access), access, {self.across: row, self.last: i})
+            step = self.parameters.bytes(w, access.steps[self.last], access.buffer)
+            register = self.elements.gather(load.dtype, start, step, offsets)
+            place = w.get(f"getelementptr {self._type(load)}, ptr {buffer}, i64 {r}")
+            w.do(f"store {self._type(load)} {register}, ptr {place}, align 64")
