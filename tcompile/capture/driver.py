@@ -16,13 +16,14 @@ import functools
 import types
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tcompile.bytecode import Host
 from tcompile.capture.breaks import GraphBreak
 from tcompile.capture.dynamic import Profile
 from tcompile.capture.entries import Start
+from tcompile.capture.plans import Loops, Restart
 from tcompile.capture.program import Captured, finish, finish_at, plain
 from tcompile.capture.root import RootFrame, Stopped
 from tcompile.capture.state import Capture, CaptureOptions
@@ -89,13 +90,18 @@ class _Attempts:
     options: CaptureOptions
     profile: Profile
     host: Callable[[], Host | None]
+    loops: Loops = field(default_factory=Loops)
 
     def run(self) -> tuple[Outcome, bool]:
         """The longest stretch that ends where the frame can be resumed, and whether floats that vary are part of it."""
         broke: GraphBreak | None = None
         stop: int | None = None
-        for left in reversed(range(_MAX_ATTEMPTS)):
-            tx = Capture(self.frontends, self.options, self.profile, Graph(self.name), self.code, self.namespace)
+        left = _MAX_ATTEMPTS
+        while left:
+            tx = Capture(
+                self.frontends, self.options, self.profile, Graph(self.name), self.code, self.namespace,
+                loops=self.loops,
+            )  # fmt: skip
             enter("capture", functools.partial(_followed, weakref.ref(tx)))
             try:
                 frame = RootFrame(tx, self.code, self.namespace, self.start, self.values, stop)
@@ -104,7 +110,10 @@ class _Attempts:
             try:
                 try:
                     return Outcome(finish(tx, frame.run(), self.start.arity)), tx.used_floats
+                except Restart:
+                    continue
                 except (Stopped, CannotCapture, RecursionError) as reason:
+                    left -= 1
                     ended, broke = self._stopped(tx, frame, reason, broke)
                 if isinstance(ended, int) and (ended < 0 or not left):
                     ended = Outcome(plain(tx, self.start), broke)

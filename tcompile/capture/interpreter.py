@@ -221,6 +221,9 @@ class Frame:
             raise CannotCapture("side-effect", f"Assigning the global `{name}`")
         self.tx.store_global(self.function.globals, name, value)
 
+    def refuse_step(self, instruction: dis.Instruction) -> None:
+        """Called before each instruction; raises CannotCapture where only the running frame can do it."""
+
     def rely_on_binding(self, name: str) -> None:
         """Called where it matters whether a local variable has a value."""
 

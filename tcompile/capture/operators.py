@@ -36,6 +36,7 @@ from tcompile.capture.values.scalar import ScalarValue
 from tcompile.capture.values.selected import SelectedValue
 from tcompile.capture.values.sets import SetValue, combine
 from tcompile.frontends.base import CannotCapture
+from tcompile.graph import SymInt
 
 if TYPE_CHECKING:
     from tcompile.capture.state import Capture
@@ -221,6 +222,9 @@ def _numbers(tx: Capture, sign: str, left: Value, right: Value) -> Value:
                 return Constant(sign == "!=")
             raise CannotCapture("unsupported-operands", f"{left.describe()} {sign} {right.describe()}")
     a, b = _size_of(left), _size_of(right)
+    counted = any(isinstance(side, SymInt) and side.counters() for side in (a, b))
+    if counted and (a is None or b is None or sign == "/"):
+        return scalar.combine(tx, sign, left, right)
     if a is not None and b is not None:
         if sign in _SYMBOLIC or sign in COMPARE:
             try:

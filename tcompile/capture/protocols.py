@@ -16,7 +16,7 @@ from tcompile.capture.values.base import Value
 from tcompile.capture.values.callable import FunctionValue, IteratorValue, MethodValue
 from tcompile.capture.values.classes import class_answers_in_python, hasattr_asks
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
-from tcompile.capture.values.container import BuiltinMethod, DictValue, RangeValue, SequenceValue, SliceValue
+from tcompile.capture.values.container import BuiltinMethod, DictValue, RangeIterator, RangeValue, SequenceValue, SliceValue
 from tcompile.capture.values.object import ObjectValue, OpaqueValue
 from tcompile.capture.values.sets import SetValue
 from tcompile.frontends.base import CannotCapture
@@ -86,6 +86,8 @@ def iterator(tx: Capture, value: Value) -> Value:
         return value
     if isinstance(value, ObjectValue):
         return value.iterator(tx)
+    if isinstance(value, RangeValue):
+        return RangeIterator(tx, value)
     return IteratorValue(tx, value.iterate(tx))
 
 

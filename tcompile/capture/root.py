@@ -8,6 +8,7 @@ and left at any instruction.
 
 from __future__ import annotations
 
+import dis
 import types
 from collections import Counter
 from collections.abc import Sequence
@@ -97,13 +98,17 @@ class RootFrame(Frame):
                 raise CannotCapture("too-long", f"More than {limit} instructions were followed.")
             if every and step == every:
                 raise CannotCapture("stress-break", f"config.stress_breaks is {every}.")
-            if instructions[at].opname in _OF_THE_FRAME:
-                raise CannotCapture("frame-step", tx.current_text())
+            self.refuse_step(instructions[at])
             run = handlers[at]
             if run is None:
                 raise CannotCapture("unsupported-instruction", instructions[at].opname)
             tx.builder.location = self.location(at)
             run(self, instructions[at])
+
+    def refuse_step(self, instruction: dis.Instruction) -> None:
+        """Suspending and handling exceptions is left to the running frame."""
+        if instruction.opname in _OF_THE_FRAME:
+            raise CannotCapture("frame-step", self.tx.current_text())
 
     def _place(self) -> tuple[int, int, int, int, int]:
         """How far everything is that only grows."""

@@ -20,6 +20,7 @@ import numpy as np
 from tcompile.capture.dynamic import Profile
 from tcompile.capture.guards import Prologue
 from tcompile.capture.marks import Mark, not_dynamic
+from tcompile.capture.plans import Loops
 from tcompile.capture.policy import breaks_are_errors
 from tcompile.capture.sources import (
     AttributeSource,
@@ -118,6 +119,10 @@ class Capture:
     step: int = 0  # instructions of the compiled function itself that have been followed
     mutations: int = 0  # how often captured state was changed in place
     outside_mutations: int = 0  # how often something from outside was
+    outside_writes: int = 0  # how often that was an array
+    loops: Loops = field(default_factory=Loops)
+    open_loops: list[tuple[Graph, Graph]] = field(default_factory=list)  # the graphs around and in each, outermost first
+    unplanned: list[Memory] = field(default_factory=list)  # those that a loop was seen to write only now
     mutated: dict[int, Value] = field(default_factory=dict)  # what came from outside and was changed, in order
     used_floats: bool = False
     differs: bool = False  # something was captured that plain Python would do otherwise, because its user said so
@@ -371,6 +376,27 @@ class Capture:
             memory.kept = self.memory_of(root.inputs[0])[0].kept = "of which a reshape may be a view or a copy,"
         return memory, path
 
+    def show_memory(self, node: Node, memory: Memory) -> None:
+        """Notes that ``node`` is what the memory holds."""
+        self._memories[node] = memory
+
+    def memory_named(self, name: str) -> Memory | None:
+        """The memory whose first node has this name."""
+        return next((memory for memory in self._memories.values() if memory.root.name == name), None)
+
+    def claim(self, memory: Memory) -> None:
+        """Makes sure that the code being followed may write to an array.
+
+        A loop that does not carry it has to be looked at anew: what becomes of the array now does not matter.
+        """
+        graph = self.builder.graph
+        if memory.graph is graph:
+            return
+        if not (self.open_loops and self.open_loops[-1][1] is graph):
+            raise CannotCapture("writes-to-array", "Writing to an array from inside a control-flow function")
+        self.unplanned.append(memory)
+        memory.graph = graph
+
     def write(self) -> None:
         """Does the writes that a frontend has asked for: the memory they go to holds something else from now on."""
         writes = list(self.builder.writes)
@@ -379,11 +405,11 @@ class Capture:
             memory, path = self.memory_of(target.node)
             if memory.kept:
                 raise CannotCapture("writes-to-array", f"Writing to an array {memory.kept}")
-            if memory.graph is not self.builder.graph:
-                raise CannotCapture("writes-to-array", "Writing to an array from inside a control-flow function")
+            self.claim(memory)
             if memory.owner is None:
                 self.touch()
             else:
+                self.outside_writes += 1
                 self.mutate(memory.owner)
             if memory.version and origin(contents)[:2] == (memory.node, path):
                 continue  # x[1:] += 1 stores the view, which has been written to, once more
@@ -504,6 +530,8 @@ class Capture:
         if isinstance(value, FloatValue):
             return value.source
         if isinstance(value, IntegerValue):
+            if value.size.counters():
+                raise CannotCapture("unsupported-operands", "a number that each round of a loop has anew")
             return SizeSource(str(value.size))
         return None
 

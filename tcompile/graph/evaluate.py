@@ -45,11 +45,11 @@ def run(
 ) -> tuple[Any, ...]:
     """Runs ``graph`` on ``args`` and returns its outputs.
 
-    ``symbols`` is given for regions, whose symbols are bound outside. ``spy(node, value)`` sees every value.
+    ``symbols`` is given for regions: those that are bound outside of it. ``spy(node, value)`` sees every value.
     """
     if len(args) != len(graph.inputs):
         raise TypeError(f"{graph.name} takes {len(graph.inputs)} inputs, got {len(args)}")
-    bound = bind_symbols(graph, args) if symbols is None else symbols
+    bound = {**(symbols or {}), **bind_symbols(graph, args)}
     values: dict[Node, Any] = dict(zip(graph.inputs, args, strict=True))
 
     def value_of(operand: Operand) -> Any:

@@ -13,9 +13,10 @@ at capture) and recorded in the ``ShapeEnv``; a frozen environment refuses them 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias, Union
+from typing import Any, TypeAlias, Union
 
 Size: TypeAlias = Union[int, "SymInt"]
 _Monomial: TypeAlias = tuple[str, ...]  # atom texts, sorted; () is the constant term
@@ -23,6 +24,10 @@ _Monomial: TypeAlias = tuple[str, ...]  # atom texts, sorted; () is the constant
 
 class UnprovableSizeError(Exception):
     """A question about symbolic sizes that a frozen environment can neither prove nor guard."""
+
+
+class VariesInLoop(UnprovableSizeError):
+    """A question about a loop's counter that not all rounds of the loop answer alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,8 @@ class ShapeEnv:
 
     Symbols made by ``symbol`` are assumed to be at least ``minimum`` (2 for array sizes, because 0 and 1 are
     specialised; nothing for Python ints), and at most ``maximum``. ``on_guard`` hears of each new assumption.
+    ``counters`` gives the first and the last value of each symbol that counts the rounds of a loop: what is asked of
+    such a symbol is asked of all rounds, and the answer must be one.
     """
 
     hints: dict[str, int] = field(default_factory=dict)
@@ -48,6 +55,7 @@ class ShapeEnv:
     frozen: bool = False
     atoms: dict[str, Callable[[Mapping[str, int]], int]] = field(default_factory=dict)
     on_guard: Callable[[SizeGuard], None] | None = None
+    counters: dict[str, tuple[Size, Size]] = field(default_factory=dict)
 
     def symbol(self, hint: int, minimum: int | None = None, maximum: int | None = None) -> SymInt:
         """Makes a new symbol ``s0``, ``s1``, … with the value seen at capture."""
@@ -58,8 +66,16 @@ class ShapeEnv:
             self.maximum[name] = maximum
         return SymInt(self, {(name,): 1})
 
+    def counter(self, last: Size) -> SymInt:
+        """Makes a symbol that counts the rounds of a loop, from 0 to ``last``."""
+        made = self.symbol(hint(last) // 2, 0, last if isinstance(last, int) else None)
+        self.counters[str(made)] = 0, last
+        return made
+
     def decide(self, text: str, hint: bool) -> bool:
         """Answers a question by its hint and records it; where no guard can be added any more, by those there are."""
+        if self.counters and not self.counters.keys().isdisjoint(re.findall(r"\w+", text)):
+            raise VariesInLoop(f"{text} is not the same in all rounds of the loop")
         if self.frozen:
             for guard in self.guards:
                 if guard.text == text:
@@ -123,6 +139,25 @@ class SymInt:
     def symbols(self) -> set[str]:
         """The names of the atoms that occur."""
         return {atom for monomial in self.terms for atom in monomial}
+
+    def counters(self) -> list[str]:
+        """The symbols in it that count rounds of loops, the innermost loop's first."""
+        if not self.env.counters:
+            return []
+        found = self.env.counters.keys() & set(re.findall(r"\w+", str(self)))
+        return sorted(found, key=lambda name: -int(name[1:]))
+
+    def at(self, name: str, value: Size) -> Size:
+        """The size where ``name`` has ``value``. Raises VariesInLoop where the symbol is part of a division."""
+        total: Size = 0
+        for monomial, coefficient in self.terms.items():
+            term: Size = coefficient
+            for atom in monomial:
+                if atom != name and name in re.findall(r"\w+", atom):
+                    raise VariesInLoop(f"{atom} is not the same in all rounds of the loop")
+                term = term * (value if atom == name else SymInt(self.env, {(atom,): 1}))
+            total = total + term
+        return total
 
     def __str__(self) -> str:
         text = ""
@@ -248,10 +283,31 @@ class SymInt:
                 return False
             if sign != "==" and compare(high) == compare(high - 1) == _COMPARE[sign](-1):
                 return compare(high)
+        if self.env.counters:
+            counters = difference.counters()
+            if counters:
+                return difference._ask_rounds(counters[0], sign)
         text = f"{difference} {sign} 0"
         if sign == "==" and self.env.frozen and all(guard.text != text for guard in self.env.guards):
             text = f"{-difference} == 0"  # as it was asked the other way round
         return self.env.decide(text, compare(difference.hint))
+
+    def _ask_rounds(self, name: str, sign: str) -> bool:
+        """The answer to ``self sign 0`` in all rounds that ``name`` counts.
+
+        What is linear in the counter lies between what it is in the first and in the last round.
+        """
+        if any(monomial.count(name) > 1 for monomial in self.terms):
+            raise VariesInLoop(f"{self} is not linear in the rounds of the loop")
+        first, last = (self.at(name, end) for end in self.env.counters[name])
+        if sign == "==":
+            if (first > 0 and last > 0) or (first < 0 and last < 0):
+                return False
+        else:
+            answers = [_COMPARE[sign](end) for end in (first, last)]
+            if answers[0] == answers[1]:
+                return answers[0]
+        raise VariesInLoop(f"{self} {sign} 0 is not the same in all rounds of the loop")
 
     def bounds(self) -> tuple[int | None, int | None]:
         """Lower and upper bound that follow from the symbols' minima and maxima (None: unbounded)."""
@@ -299,7 +355,7 @@ class SymInt:
         return not self._ask(0, "==")
 
 
-_COMPARE: dict[str, Callable[[int], bool]] = {
+_COMPARE: dict[str, Callable[[Any], bool]] = {
     "==": lambda d: d == 0,
     "<": lambda d: d < 0,
     "<=": lambda d: d <= 0,

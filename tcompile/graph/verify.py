@@ -76,7 +76,7 @@ def _verify(graph: Graph, env: ShapeEnv, symbols: set[str]) -> None:
         _check_symbols(graph, node, symbols)
         _check_type(graph, node, op)
         for region in node.regions:
-            _verify(region, env, symbols)
+            _verify(region, env, symbols | set(region.symbol_inputs()))
         _define(graph, node, defined, names)
     for node in graph.outputs:
         if node not in defined:

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tcompile.backends.llvm.vectors import DIVIDE, INTEGER_OVERFLOW, INVALID, ONLY_NUMPY, OVERFLOW
 from tcompile.backends.replay import Replay
-from tcompile.graph import Graph, TensorType
-from tcompile.graph.evaluate import conforms, run
+from tcompile.graph import TensorType
+from tcompile.graph.evaluate import conforms
 
 _CATEGORIES = ((DIVIDE, "divide"), (OVERFLOW, "over"), (INVALID, "invalid"), (INTEGER_OVERFLOW, "over"))
 
@@ -123,9 +123,19 @@ def discard_imaginary(x: Any) -> None:
     raise Replay("a cast discards imaginary parts")
 
 
-def interpret(region: Graph, symbols: Mapping[str, int]) -> Callable[..., tuple[Any, ...]]:
-    """A region that reads sizes of the graph around it, run node by node in NumPy."""
-    return lambda *args: library_call(run, region, args, symbols)
+def with_sizes(region: Callable[..., tuple[Any, ...]], sizes: tuple[int, ...]) -> Callable[..., tuple[Any, ...]]:
+    """A region that takes sizes of the graph around it as its last inputs."""
+    return lambda *args: region(*args, *sizes)
+
+
+def count_rounds(
+    start: int, stop: int, *carried: Any, regions: Sequence[Callable[..., tuple[Any, ...]]]
+) -> tuple[Any, ...]:
+    """A loop whose region is given the number of the round."""
+    (body,) = regions
+    for i in range(start, stop):
+        carried = body(i, *carried)
+    return carried
 
 
 def settle(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import keyword
 import linecache
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -25,7 +26,7 @@ from tcompile.backends.llvm.nests import Code
 from tcompile.backends.llvm.text import SUPPORTED
 from tcompile.backends.schedule import Schedule, Store, Value
 from tcompile.backends.schedule.plan import Step
-from tcompile.graph import Graph, Node, Size, SymInt, TensorType
+from tcompile.graph import Graph, Node, ScalarType, Size, SymInt, TensorType
 from tcompile.graph.ops import OPS
 from tcompile.graph.ops.gathering import IN_PLACE
 from tcompile.graph.ops.opaque import Slot, resolve
@@ -128,7 +129,7 @@ class Program:
             check_error_state=helpers.check_error_state, report=helpers.floating_point_report,
             library_call=helpers.library_call, enough=helpers.enough, settle=helpers.settle, checked=helpers.checked,
             check_rewriting=helpers.check_rewriting, copy=helpers.copy,
-            discard_imaginary=helpers.discard_imaginary, interpret=helpers.interpret,
+            discard_imaginary=helpers.discard_imaginary, with_sizes=helpers.with_sizes,
             raise_on_flags=helpers.raise_on_flags, reset=helpers.reset, replay=helpers.replay,
         )  # fmt: skip
         for node in graph.inputs:
@@ -457,7 +458,9 @@ class Program:
         attrs = [f"{key}={self._attribute(node, key)}" for key in node.attrs]
         if node.regions:
             attrs.append(f"regions=[{', '.join(self._region(node, i) for i in range(len(node.regions)))}]")
-        if node.op in IN_PLACE and self._is_done_with(node.inputs[0], step):
+        if node.op == "fori_loop" and isinstance(node.regions[0].inputs[0].type, ScalarType):
+            function = self._constant("count_rounds", helpers.count_rounds)
+        elif node.op in IN_PLACE and self._is_done_with(node.inputs[0], step):
             function = self._constant(f"numpy_{node.op}_into", IN_PLACE[node.op])
         else:
             function = self._constant(f"numpy_{node.op}", OPS[node.op].numpy)
@@ -521,15 +524,14 @@ class Program:
         self.lines.append(f"checked({name}, {type}, {shape}, {in_c_order})")
 
     def _region(self, node: Node, number: int) -> str:
-        """A callable for a region: compiled, unless it reads sizes of this graph."""
+        """A compiled callable for a region; sizes of this graph that it reads are given to it, too."""
         region = node.regions[number]
         name = self._fresh(f"{node.name}_region_{number}")
-        if free_symbols(region) <= set(region.symbol_inputs()):
-            if region not in self.regions:
-                self.regions[region] = self.compile_region(region)
-            return self._constant(name, self.regions[region])
-        symbols = ", ".join(f"{s!r}: {s}" for s in self.schedule.graph.symbol_inputs())
-        return f"interpret({self._constant(name, region)}, {{{symbols}}})"
+        missing = sorted(free_symbols(region) - set(region.symbol_inputs()))
+        if region not in self.regions:
+            self.regions[region] = self.compile_region(_closed(region, missing))
+        found = self._constant(name, self.regions[region])
+        return f"with_sizes({found}, ({', '.join(missing)},))" if missing else found
 
     def _number(self, value: Any) -> str:
         return self._constant(f"constant_{len(self.names)}", value)
@@ -549,7 +551,7 @@ def free_symbols(graph: Graph) -> set[str]:
 
     def visit(value: Any) -> None:
         if isinstance(value, SymInt):
-            found.update(s for s in value.env.hints if s in str(value))
+            found.update(value.env.hints.keys() & set(re.findall(r"\w+", str(value))))
         elif isinstance(value, TensorType):
             visit(value.shape)
         elif isinstance(value, tuple | list):
@@ -563,8 +565,18 @@ def free_symbols(graph: Graph) -> set[str]:
     for node in [*graph.inputs, *graph.nodes]:
         visit((node.type, tuple(o for o in node.operands if not isinstance(o, Node)), node.attrs))
         for region in node.regions:
-            found |= free_symbols(region)
+            found |= free_symbols(region) - {name for name in region.symbol_inputs() if name in graph.env.counters}
     return found
+
+
+def _closed(region: Graph, symbols: Sequence[str]) -> Graph:
+    """A region with one more input for each of these symbols."""
+    if not symbols:
+        return region
+    closed = Graph(region.name, region.env, list(region.inputs), region.nodes, region.outputs, region.updates)
+    for name in symbols:
+        closed.inputs.append(Node("input", (), {}, ScalarType("int", SymInt(region.env, {(name,): 1})), name))
+    return closed
 
 
 def _symbolic(value: Any) -> bool:

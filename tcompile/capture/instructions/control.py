@@ -14,6 +14,7 @@ from tcompile.capture.protocols import Exhausted, advance, iterator
 from tcompile.capture.special.policy import PolicyValue
 from tcompile.capture.values.callable import GeneratorValue
 from tcompile.capture.values.constant import Constant
+from tcompile.capture.values.container import RangeIterator
 from tcompile.capture.values.object import ObjectValue, OpaqueValue
 from tcompile.frontends.base import CannotCapture
 
@@ -31,6 +32,10 @@ def _for_iter(f: Frame, i: dis.Instruction) -> None:
     items = f.peek(1)
     if isinstance(items, OpaqueValue):  # the running frame's own, which only it can move on
         raise CannotCapture("frame-step", f.tx.current_text())
+    if isinstance(items, RangeIterator):
+        from tcompile.capture.loops import enter
+
+        enter(f, items)
     value = advance(f.tx, items)
     if value is not None:
         f.push(value)

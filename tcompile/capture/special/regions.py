@@ -7,6 +7,7 @@ function changes anything that exists outside of it, or returns what is no array
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ from tcompile.capture.values.memory import Memory
 from tcompile.capture.values.scalar import ScalarValue
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Graph, Node, TensorType
-from tcompile.graph.graph import Type
+from tcompile.graph.graph import Operand, Type
 from tcompile.graph.ops import OPS
 from tcompile.graph.sizes import same_shape
 
@@ -70,7 +71,7 @@ def capture_region(
         given = Traced(graph.input(f"x{position}", type))
         array = tx.new_array(given, tx.frontends[0], kept="an operand of a control-flow function,")
         inside.append(array)
-    before = _state(tx)
+    before = state_of(tx)
     outside, tx.builder.graph = tx.builder.graph, graph
     try:
         region = Region(graph, call(inside), before[0].keys())
@@ -79,12 +80,25 @@ def capture_region(
         graph.outputs = finish(region)
     finally:
         tx.builder.graph = outside
-    if _state(tx)[:2] != before[:2]:
+    if state_of(tx)[:2] != before[:2]:
         raise mismatch("A function given to it changes something outside itself.")
     known = {*graph.inputs, *graph.nodes}
     reads = [*(o for node in graph.nodes for o in node.inputs), *graph.outputs]
     region.outer = list(dict.fromkeys(node for node in reads if node not in known))
     return region
+
+
+@contextlib.contextmanager
+def open_region(tx: Capture, graph: Graph) -> Iterator[None]:
+    """Follows what comes in ``graph``, the region of a loop, which may write to arrays that the loop carries."""
+    outside = tx.builder.graph
+    tx.builder.graph = graph
+    tx.open_loops.append((outside, graph))
+    try:
+        yield
+    finally:
+        tx.open_loops.pop()
+        tx.builder.graph = outside
 
 
 def lift(regions: Sequence[Region]) -> tuple[list[Node], list[list[Node]]]:
@@ -107,7 +121,7 @@ def lift(regions: Sequence[Region]) -> tuple[list[Node], list[list[Node]]]:
 
 
 def control_node(
-    tx: Capture, op: str, operands: Sequence[Node], types: Sequence[Type], regions: Sequence[Graph], **attrs: Any
+    tx: Capture, op: str, operands: Sequence[Operand], types: Sequence[Type], regions: Sequence[Graph], **attrs: Any
 ) -> list[Node]:
     """A control-flow node in the graph being built, and the values that it results in."""
     graph, location = tx.builder.graph, tx.builder.location
@@ -207,7 +221,7 @@ def unflatten(spec: Any, leaves: Iterator[Value]) -> Value:
 # -- purity ----------------------------------------------------------------------------------------------------------
 
 
-def _state(tx: Capture) -> tuple[dict[int, Any], list[Any], list[Any]]:
+def state_of(tx: Capture) -> tuple[dict[int, Any], list[Any], list[Any]]:
     """A fingerprint of all captured state that exists, to see whether following a function changed it.
 
     The last item only keeps alive what the others name by identity.

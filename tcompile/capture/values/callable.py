@@ -333,6 +333,7 @@ class GeneratorValue(IteratorValue):
     def send(self, sent: Value) -> Value | None:
         """``generator.send(sent)``: what it yields; None where it returns, or has returned before."""
         self.tx.touch()
+        self.taken += 1
         if self._running:
             raise CannotCapture("operation-raises", "generator already executing")
         if self.result is not None:

@@ -10,14 +10,18 @@ import enum
 import operator
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.sources import Source
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Unread, Value, named, settled
+from tcompile.capture.values.callable import IteratorValue
 from tcompile.capture.values.classes import answers_in_python, class_attribute, lookup
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
 from tcompile.frontends.base import CannotCapture
+from tcompile.graph.ops.creation import arange_length
+from tcompile.graph.sizes import Size
 
 if TYPE_CHECKING:
     from tcompile.capture.program import Rebuilder
@@ -659,6 +663,53 @@ class RangeValue(Value):
         if self.source is not None:
             return program.load(self.source)
         return f"range({', '.join(f'({part})' for part in (self.start, self.stop, self.step))})"
+
+
+class RangeIterator(IteratorValue):
+    """The iterator of a range. Its bounds may stay symbolic as long as it is not ``decided`` that it goes to the end."""
+
+    def __init__(self, tx: Capture, values: RangeValue) -> None:
+        super().__init__(tx, iter(()))
+        self.values = values
+        self.rounds: Size = 0  # those that are done
+        self.decided = False
+
+    @cached_property
+    def count(self) -> Size:
+        """How many numbers there are, guarded where that is known at run time only."""
+        values = self.values
+        if not isinstance(values.step, int):
+            values.step = values.step.specialise()
+        try:
+            return arange_length(values.start, values.stop, values.step)
+        except OverflowError as error:
+            raise CannotCapture("operation-raises", str(error)) from error
+
+    @property
+    def left(self) -> Size:
+        """How many numbers are left."""
+        return self.count - self.rounds
+
+    def number(self, position: Size) -> Size:
+        """The number that comes after as many others."""
+        return self.values.start + self.values.step * (self.rounds + position)  # type: ignore[no-any-return]
+
+    def skip(self, count: Size) -> None:
+        """Leaves out so many numbers."""
+        self.tx.touch()
+        self.rounds = self.rounds + count
+
+    def __next__(self) -> Value:
+        self.tx.touch()
+        self.taken += 1
+        left = self.left
+        if self.decided and not isinstance(left, int):
+            left.specialise()
+        if not left > 0:
+            raise StopIteration
+        found = integer(self.number(0))
+        self.rounds = self.rounds + 1
+        return found
 
 
 class BuiltinMethod(Value):

@@ -15,7 +15,7 @@ import numpy as np
 
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
-from tcompile.capture.values.constant import Constant, FloatValue
+from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.frontends.base import CannotCapture, Traced, TracedNumber
 from tcompile.graph import Node, TensorType
 from tcompile.graph.types import DType
@@ -146,6 +146,8 @@ def _float_operand(tx: Capture, value: Value) -> Any:
         return value.array.traced.node
     if isinstance(value, FloatValue):
         return tx.number_input(value.source).node
+    if isinstance(value, IntegerValue) and value.size.counters() and -_EXACT <= value.size <= _EXACT:
+        return tx.builder.op("full", shape=(), fill_value=value.size, dtype="float64")
     if isinstance(value, Constant) and type(value.value) is float and math.isfinite(value.value):
         return value.value
     if isinstance(value, Constant) and type(value.value) is int and abs(value.value) <= _EXACT:

@@ -1,0 +1,47 @@
+"""What is known of the loops that a capture meets, from one attempt at it to the next.
+
+Enters and leaves: ``Loops``, which ``loops`` fills in and which the attempts at one capture share. Exists apart from it
+because capture's state holds it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tcompile.graph.sizes import Size
+
+
+class Restart(BaseException):
+    """Something was learned of a loop: capture is to start anew. Nobody on the way takes it for an error."""
+
+
+@dataclass
+class Plan:
+    """What is known of one loop, and what is done with it.
+
+    ``apart`` rounds are done before the node, ``at_once`` rounds are one of its own. ``carried`` are the local variables
+    bound anew, ``steps`` by how much ints among them grow; ``written`` are the arrays written, by where they are found.
+    """
+
+    line: int
+    outcome: str = ""  # "node" or "unrolled", once that is known
+    reason: str = ""
+    looked: bool = False
+    tries: int = 0
+    apart: int = 0
+    at_once: int = 1
+    carried: set[str] = field(default_factory=set)
+    steps: dict[str, Size] = field(default_factory=dict)
+    written: dict[Any, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Loops:
+    """The plans of all loops that one capture meets, by the way that leads to each."""
+
+    plans: dict[tuple[Any, ...], Plan] = field(default_factory=dict)
+    restarts: int = 0
+
+
+__all__ = ["Loops", "Plan", "Restart"]
