@@ -13,8 +13,9 @@ from __future__ import annotations
 import dis
 import types
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from tcompile.bytecode.analysis import Analysis
 from tcompile.capture.instructions import HANDLERS, Handler, Returned, Yielded
 from tcompile.capture.sources import ConstantSource, GlobalSource
 from tcompile.capture.state import Capture
@@ -38,6 +39,7 @@ class Decoded:
     starts: list[int]  # where each instruction begins, with its EXTENDED_ARGs
     locations: list[Location | None]  # filled in as they are asked for
     has_blocks: bool  # whether it has ``try`` or ``with``
+    analysed: list[Analysis | None] = field(default_factory=list)  # once it was asked for
 
 
 _DECODED: dict[int, tuple[weakref.ref[types.CodeType], Decoded]] = {}

@@ -1,7 +1,7 @@
 """Loops that stay loops: ``for`` over a range becomes one ``fori_loop`` node, its body followed once.
 
-Enters: a frame at a loop's FOR_ITER. Leaves: the node in the graph, and the frame as the last round leaves it. Exists so
-that a thousand time steps compile as fast as ten.
+Enters: a frame at a loop's FOR_ITER. Leaves: the node in the graph, and the frame as the last round leaves it. Exists
+so that a thousand time steps compile as fast as ten.
 
 The body is followed in a graph of its own, with a symbol for the number of the round, which gives the loop variable and
 every int that grows by the same amount each round. What one round hands to the next is carried: arrays that are
@@ -10,14 +10,13 @@ does not, a first round or two are done apart (``x = None`` before the loop, an 
 arrays change places (``u, v = v, u``), as many rounds as bring them back are one round of the node, and every array
 keeps its place.
 
-What has to be carried is seen only when the body has been followed. So a loop is looked at once, and then capture starts
-anew with what was learned: nothing that was done to captured values has to be taken back. A body that cannot be
+What has to be carried is seen only when the body has been followed. So a loop is looked at once, and then capture
+starts anew with what was learned: nothing that was done to captured values has to be taken back. A body that cannot be
 captured, or that does not settle, is noted in the same way, and the loop is then unrolled as far as that goes.
 """
 
 from __future__ import annotations
 
-import types
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -42,7 +41,6 @@ from tcompile.graph.verify import fits
 
 if TYPE_CHECKING:
     from tcompile.capture.interpreter import Frame
-    from tcompile.capture.state import Capture
 
 FEW_ROUNDS = 4  # as many are always unrolled
 FEW_OPERATIONS = 64  # a loop of a known number of rounds that comes to no more is unrolled
@@ -57,21 +55,15 @@ class _Unsettled(Exception):
     """A round does not hand on what it was given."""
 
 
-_ANALYSES: dict[int, tuple[types.CodeType, Analysis | None]] = {}
-
-
-def _analysis(code: types.CodeType) -> Analysis | None:
+def _analysis(f: Frame) -> Analysis | None:
     """What is read later, at each instruction; None for code that is not understood."""
-    found = _ANALYSES.get(id(code))
-    if found is None or found[0] is not code:
+    known = f.decoded.analysed
+    if not known:
         try:
-            made = analyse(code)
+            known.append(analyse(f.code))
         except NotResumable:
-            made = None
-        if len(_ANALYSES) > 64:
-            _ANALYSES.clear()
-        found = _ANALYSES[id(code)] = code, made
-    return found[1]
+            known.append(None)
+    return known[0]
 
 
 def enter(f: Frame, items: RangeIterator) -> None:
@@ -87,7 +79,7 @@ def enter(f: Frame, items: RangeIterator) -> None:
     left = items.left
     if plan is None:
         few = isinstance(left, int) and left <= FEW_ROUNDS
-        if few or tx.loops.restarts >= _MOST_RESTARTS or _collects(f) or _analysis(f.code) is None:
+        if few or tx.loops.restarts >= _MOST_RESTARTS or _collects(f) or _analysis(f) is None:
             items.decided = True
             return
         plan = tx.loops.plans[key] = Plan(f.location(f.at - 1).line)
@@ -159,7 +151,7 @@ class _Loop:
         self.taker: _Leaf | None = None
         end = f.decoded.positions[f.decoded.instructions[self.header].argval]
         self.bound = _bound(f.decoded.instructions[self.header : end])
-        found = _analysis(f.code)
+        found = _analysis(f)
         assert found is not None
         index = found.stream.index[f.decoded.starts[self.header]]
         self.live_after = self._names(found, found.live[found.goes[index]])
@@ -216,7 +208,7 @@ class _Loop:
         outside = {memory: (memory.root, memory.node, memory.graph) for memory in memories}
         with open_region(tx, graph):
             for memory, leaf in zip(memories, leaves, strict=True):
-                leaf.inside = graph.input(memory.root.name, leaf.given.type)
+                leaf.inside = graph.input(memory.root.name, leaf.given.tensor)
                 memory.root = memory.node = leaf.inside
                 memory.graph = graph
                 memory.version += 1
@@ -239,7 +231,7 @@ class _Loop:
             results = self._results(before, given, trees, leaves, graph)
             outputs = [*(memory.node for memory in memories), *map(self._output, leaves[len(memories) :])]
             for memory, leaf in zip(memories, leaves, strict=False):
-                if not fits(memory.node.type, leaf.given.type):
+                if not fits(memory.node.tensor, leaf.given.tensor):
                     raise _Unsettled(f"an array of type {leaf.given.type} becomes one of type {memory.node.type}")
         self._check_state(known, memories, policy, writes)
         few = isinstance(rounds, int) and rounds * len(graph.nodes) <= FEW_OPERATIONS
@@ -353,7 +345,7 @@ class _Loop:
         """The value that a round is given."""
         if isinstance(tree, _Many):
             return SequenceValue([self._inside(part, graph, leaves) for part in tree.parts], tree.cls)
-        tree.inside = graph.input(tree.given.name, tree.given.type)
+        tree.inside = graph.input(tree.given.name, tree.given.tensor)
         leaves.append(tree)
         return self._value(tree.kind, tree.inside, "that a loop carries,")
 
@@ -372,7 +364,7 @@ class _Loop:
             return value.value
         raise _Unsettled(f"{value.describe()} becomes an int")
 
-    # -- what a look at one round tells ----------------------------------------------------------------------------------
+    # -- what a look at one round tells --------------------------------------------------------------------------------
     def _look(self, before: dict[str, Value], given: dict[str, Value], written: Iterable[Memory]) -> None:
         """Notes what has to be carried, and starts anew."""
         f, plan = self.f, self.plan
@@ -469,7 +461,7 @@ class _Loop:
             return
         self.taker = tree
         found = self._node(name, tree.kind, value)
-        if not fits(found.type, tree.given.type):
+        if not fits(found.tensor, tree.given.tensor):
             raise _Unsettled(f"`{name}` is {tree.given.type} before a round and {found.type} after it")
         tree.result = found
 
@@ -497,7 +489,8 @@ class _Loop:
         carried = next((leaf for leaf in self.leaves if leaf.inside is node), None)
         if carried is not None and carried is not self.taker and not self._is_free(carried.value):
             raise _Unsettled(f"`{name}` becomes an array that something else may hold")
-        if memory is None or memory in self.memories or memory.graph is not self.tx.builder.graph or memory.owner is not None or value.path:
+        found = memory is None or memory in self.memories or memory.graph is not self.tx.builder.graph
+        if memory is None or found or memory.owner is not None or value.path:
             raise _Unsettled(f"`{name}` is an array or a view of one that each round finds, not one that it makes")
         if memory.kept and node.op != "input":
             raise CannotCapture("loop-mismatch", f"`{name}` is an array {memory.kept}")
@@ -595,7 +588,7 @@ class _Loop:
         graph.outputs = [*graph.outputs, *passed_on]
         for leaf in leaves:
             leaf.result = None
-        if not leaves:
+        if not leaves and not graph.nodes:
             return
         tx.builder.location = location
         given = [*(leaf.given for leaf in leaves), *outer]

@@ -20,8 +20,9 @@ class Restart(BaseException):
 class Plan:
     """What is known of one loop, and what is done with it.
 
-    ``apart`` rounds are done before the node, ``at_once`` rounds are one of its own. ``carried`` are the local variables
-    bound anew, ``steps`` by how much ints among them grow; ``written`` are the arrays written, by where they are found.
+    ``apart`` rounds are done before the node, ``at_once`` rounds are one of its own. ``carried`` are the local
+    variables bound anew, ``steps`` by how much ints among them grow; ``written`` are the arrays written, by where they
+    are found.
     """
 
     line: int

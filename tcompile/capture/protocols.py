@@ -16,7 +16,14 @@ from tcompile.capture.values.base import Value
 from tcompile.capture.values.callable import FunctionValue, IteratorValue, MethodValue
 from tcompile.capture.values.classes import class_answers_in_python, hasattr_asks
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
-from tcompile.capture.values.container import BuiltinMethod, DictValue, RangeIterator, RangeValue, SequenceValue, SliceValue
+from tcompile.capture.values.container import (
+    BuiltinMethod,
+    DictValue,
+    RangeIterator,
+    RangeValue,
+    SequenceValue,
+    SliceValue,
+)
 from tcompile.capture.values.object import ObjectValue, OpaqueValue
 from tcompile.capture.values.sets import SetValue
 from tcompile.frontends.base import CannotCapture

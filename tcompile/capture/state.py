@@ -121,7 +121,7 @@ class Capture:
     outside_mutations: int = 0  # how often something from outside was
     outside_writes: int = 0  # how often that was an array
     loops: Loops = field(default_factory=Loops)
-    open_loops: list[tuple[Graph, Graph]] = field(default_factory=list)  # the graphs around and in each, outermost first
+    open_loops: list[tuple[Graph, Graph]] = field(default_factory=list)  # for each, the graphs around and in it
     unplanned: list[Memory] = field(default_factory=list)  # those that a loop was seen to write only now
     mutated: dict[int, Value] = field(default_factory=dict)  # what came from outside and was changed, in order
     used_floats: bool = False

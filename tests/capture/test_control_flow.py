@@ -317,7 +317,7 @@ def test_floating_point_errors_come_from_plain_numpy():
 
 def test_a_long_loop_is_left_to_python_and_its_body_compiled():
     def paths(d):
-        for k in range(d.shape[0]):
+        for k in list(range(d.shape[0])):
             d = np.minimum(d, d[:, k, None] + d[None, k, :])
         return d
 

@@ -666,7 +666,7 @@ class RangeValue(Value):
 
 
 class RangeIterator(IteratorValue):
-    """The iterator of a range. Its bounds may stay symbolic as long as it is not ``decided`` that it goes to the end."""
+    """The iterator of a range, whose bounds may stay symbolic until it is ``decided`` what becomes of the loop."""
 
     def __init__(self, tx: Capture, values: RangeValue) -> None:
         super().__init__(tx, iter(()))

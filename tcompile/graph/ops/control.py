@@ -2,7 +2,8 @@
 
 ``cond``: operands ``(pred, *args)``, regions ``(true, false)`` over ``args``. ``while_loop``: operands are
 the carried values, regions ``(condition, body)``. ``fori_loop``: operands ``(start, stop, *carried)``, region
-``body(i, *carried)``, whose ``i`` is an integer array of rank 0 or, by its type, a Python int that binds a symbol. ``scan``: operands ``(*init, *xs)``, attribute ``carry`` counts the first, region
+``body(i, *carried)``, whose ``i`` is an integer array of rank 0 or, by its type, a Python int that binds a symbol.
+``scan``: operands ``(*init, *xs)``, attribute ``carry`` counts the first, region
 ``combine(*carry, *slices)`` gives the new carry and then the stacked parts. ``map``: operands ``xs``, region
 over one slice each. ``invoke``: operands ``args``, region over them; several nodes may hold one region.
 The node's type is a tuple; ``get`` reads result ``index``.

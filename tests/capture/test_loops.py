@@ -1,0 +1,626 @@
+"""``for`` over a range as one node: everything that Python does in a loop stays what it is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from differential import assert_same, check
+
+import tcompile
+
+N = 40
+
+
+def ops(compiled):
+    return [node.op for graph in compiled.graphs for node in graph.nodes]
+
+
+def each(f, make_args, **more):
+    """What ``check`` compiles, one backend after the other, while its graphs are there."""
+    for backend in ("eager", "llvm"):
+        yield check(f, make_args, backends=(backend,), ulp=64, **more)[0]
+
+
+def line():
+    return np.linspace(-1, 2, 12)
+
+
+def grid():
+    return (np.arange(42.0).reshape(6, 7) * 37 % 11) / 7
+
+
+# -- loops that become one node ----------------------------------------------------------------------------------------
+
+
+def jacobi(u, n):
+    for _ in range(n):
+        un = u.copy()
+        u[1:-1, 1:-1] = 0.25 * (un[2:, 1:-1] + un[:-2, 1:-1] + un[1:-1, 2:] + un[1:-1, :-2])
+    return u
+
+
+def jacobi_rebound(u, n):
+    for _ in range(n):
+        v = u.copy()
+        v[1:-1, 1:-1] = 0.25 * (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2])
+        u = v
+    return u
+
+
+def two_buffers(u, n):
+    v = u.copy()
+    for _ in range(n):
+        v[1:-1] = 0.5 * (u[2:] + u[:-2])
+        u, v = v, u
+    return u, v
+
+
+def two_buffers_from_outside(u, v, n):
+    for _ in range(n):
+        v[1:-1] = 0.5 * (u[2:] + u[:-2]) - 0.1
+        u, v = v, u
+    return u
+
+
+def three_buffers(u, n):
+    a, b = u * 2, u * 3
+    for _ in range(n):
+        a[1:-1] = 2 * b[1:-1] - a[1:-1] + 0.1 * (b[2:] - 2 * b[1:-1] + b[:-2])
+        a, b, u = b, u, a
+    return a, b, u
+
+
+def leapfrog(u, n):
+    prev = u
+    for _ in range(n):
+        new = 0.5 * (u + np.roll(u, 1)) - 0.1 * prev
+        prev = u
+        u = new
+    return u, prev
+
+
+def counters(x, n):
+    t, k, c = 0.0, 3, 10
+    for i in range(n):
+        x = 0.5 * np.sin(x) + t * 0.1 + i
+        t += 0.25
+        k += 2
+        c -= i - i + 1
+    return x, t, k, c, i
+
+
+def with_start_and_step(x, n):
+    for i in range(n, 2, -3):
+        x = 0.01 * np.cos(x) * i + 0.5 * np.sin(x) / (i + 1)
+    return x, i
+
+
+def used_after(x, n):
+    for i in range(n):
+        y = x * 0.5 + i
+        x = 0.5 * np.sin(y) + 0.1 * np.cos(y)
+        top = y.max()
+        j = 2 * i + 1
+    return y, top, j, i
+
+
+def view_used_after(u, n):
+    for i in range(n):
+        u[1:] = 0.25 * u[:-1] + 0.5 * u[1:] * i * 0.1
+        part = u[2:5]
+    part[0] = 7
+    return part
+
+
+def scalars(x, n):
+    best, mean, flag = 0.0, np.float64(0), False
+    for i in range(n):
+        x = 0.5 * np.sin(x) + 0.1 * mean
+        mean = x.mean()
+        best = float(x.sum() > 0) + best * 0.5
+        flag = i > -1
+    return x, best, mean, flag
+
+
+def tuples(x, n):
+    state = (x, x * 2)
+    for i in range(n):
+        a, b = state
+        state = (0.5 * np.sin(a) + b * 0.1, 0.2 * np.cos(b) - a * 0.5)
+    return state
+
+
+def starts_as_none(x, n):
+    total = None
+    for i in range(n):
+        term = np.sin(x * i) + np.cos(x)
+        total = term if total is None else total * 0.9 + term
+    return total
+
+
+def starts_as_int(x, n):
+    s = 0
+    for i in range(n):
+        s = s * 0.5 + np.sin(x) * np.cos(x + i)
+    return s
+
+
+def becomes_float(n):
+    x = np.arange(5)
+    for i in range(n):
+        x = x * 0.5 + i + np.sqrt(x * x + 1)
+    return x
+
+
+def first_round_differs(x, n):
+    for i in range(n):
+        if i == 0:
+            x = x * 3
+        else:
+            x = 0.5 * np.sin(x) + np.cos(x) * 0.1 + 0.2 * np.sqrt(np.abs(x) + 1)
+    return x
+
+
+def reads_rows(a, n):
+    s = np.zeros(a.shape[1])
+    for i in range(n):
+        s = 0.9 * s + a[i] * np.exp(-a[i] * a[i])
+    return s
+
+
+def writes_rows(a, n):
+    for i in range(1, n):
+        a[i] = 0.5 * a[i - 1] + np.sqrt(a[i]) * 0.1 + a[i] * 0.3
+    return a
+
+
+def writes_to_new_array(x, n):
+    out = np.empty((n, x.shape[0]))
+    for i in range(n):
+        x = 0.5 * np.sin(x) + np.cos(x) * 0.2
+        out[i] = x
+    return out
+
+
+def shifting_slices(a, n):
+    s = a[0:3, 0] * 0
+    for i in range(n):
+        s = s * 0.5 + np.sin(a[i : i + 3, 0]) + np.cos(a[i : i + 3, 1])
+    return s
+
+
+def shrinking_slices(a, n):
+    for i in range(n):
+        a[i + 1 :] -= a[i] * 0.01 + np.sqrt(np.abs(a[i + 1 :])) * 0.1
+    return a
+
+
+def views_taken_before(u, n):
+    inner, left = u[1:-1], u[:-2]
+    for _ in range(n):
+        inner[...] = 0.5 * inner + 0.25 * left + 0.1 * np.sqrt(np.abs(u[2:])) - 0.01
+    return inner, u
+
+
+def aliases(u, n):
+    w = u
+    for _ in range(n):
+        u[1:] = 0.3 * (w[:-1] + w[1:] * w[1:]) * 0.5 + 0.1
+    return w is u, w
+
+
+def rebinds_and_writes(u, n):
+    for i in range(n):
+        u = u + 0.1 * np.sin(u)
+        u[0] = i
+        u[-1] = 0
+    return u
+
+
+def nested(a, n):
+    for i in range(n):
+        for j in range(30):
+            a = 0.5 * np.sin(a) + 0.01 * np.cos(a) * j
+        a = a + i
+    return a
+
+
+def nested_in_place(a, n):
+    for i in range(n):
+        for j in range(i):
+            a[1:] = 0.5 * a[:-1] + 0.1 * np.abs(a[1:]) * j * 0.1 - i
+    return a
+
+
+def integers(x, n):
+    k = np.arange(12, dtype=np.int32)
+    for i in range(n):
+        k = (k * 3 + i) % 1001
+        x = 0.5 * np.sin(x) + k
+    return x, k
+
+
+def with_else(x, n):
+    for i in range(n):
+        x = 0.5 * np.sin(x) + np.cos(x) * 0.1 + i
+    else:
+        x = x * 2
+    return x
+
+
+def skips_some(x, n, verbose=False):
+    for i in range(n):
+        x = 0.5 * np.sin(x) + np.cos(x) * 0.2
+        if verbose:
+            continue
+        x = x * 1.01
+    return x
+
+
+def step(x, i, dt=0.1):
+    return 0.5 * x + dt * np.sin(x * 0.1 + i)
+
+
+def calls(x, n):
+    for i in range(n):
+        x = step(x, i)
+        x = step(x, i + 1, dt=i * 0.5)
+    return x
+
+
+def inlined(x, n):
+    return calls(x, n) + jacobi(np.outer(x, x), n).sum()
+
+
+def unused(x, n):
+    for _ in range(n):
+        np.sin(x) + np.cos(x) + np.sqrt(x * x)
+    return x
+
+
+def matmuls(x, n):
+    m = np.outer(x, x) * 0.01 + np.eye(12)
+    for _ in range(n):
+        x = m @ x
+        x = x / np.sqrt((x * x).sum())
+    return x
+
+
+def deletes(x, n):
+    for i in range(n):
+        y = np.sin(x) * 2
+        z = 0.1 * np.cos(y)
+        del y
+        x = z + i
+    return x
+
+
+def scalar_chain(x, n):
+    s = x[0]
+    for i in range(n):
+        s = 0.1 * np.sin(s) + s * 0.5 + i
+    return s
+
+
+NODES = [
+    (jacobi, grid), (jacobi_rebound, grid), (two_buffers, line), (three_buffers, line), (leapfrog, line),
+    (counters, line), (with_start_and_step, line), (used_after, line), (view_used_after, line), (scalars, line),
+    (tuples, line), (starts_as_none, line), (starts_as_int, line), (first_round_differs, line),
+    (writes_to_new_array, line), (views_taken_before, line), (aliases, line), (rebinds_and_writes, line),
+    (nested, line), (nested_in_place, line), (integers, line), (with_else, line), (skips_some, line), (calls, line),
+    (inlined, line), (unused, line), (matmuls, line), (deletes, line), (scalar_chain, line),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("f", "make"), NODES, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("n", [N, N + 1])
+def test_a_loop_is_one_node(f, make, n):
+    for compiled in each(f, lambda: (make(), n)):
+        assert "fori_loop" in ops(compiled)
+        assert not compiled.breaks
+
+
+def table():
+    return np.random.default_rng(1).random((N + 3, 5)) + 0.5
+
+
+@pytest.mark.parametrize("f", [reads_rows, writes_rows, shifting_slices])
+def test_the_counter_selects_rows(f):
+    for compiled in each(f, lambda: (table(), N)):
+        assert "fori_loop" in ops(compiled)
+
+
+def test_shapes_that_the_counter_gives():
+    check(shrinking_slices, lambda: (np.linspace(0, 1, N + 2), N))
+
+
+def test_no_arguments_but_a_number():
+    for compiled in each(becomes_float, lambda: (N,)):
+        assert "fori_loop" in ops(compiled)
+
+
+@pytest.mark.parametrize("n", [N, N + 1])
+def test_buffers_of_the_caller_change_places(n):
+    def both():
+        return line(), line() * 2, n
+
+    for compiled in each(two_buffers_from_outside, both):
+        assert "fori_loop" in ops(compiled)
+
+
+@pytest.mark.parametrize(("f", "make"), NODES, ids=lambda f: f.__name__)
+def test_the_number_of_rounds_varies(f, make):
+    for backend in ("eager", "llvm"):
+        tcompile.reset()
+        compiled = tcompile.compile(f, backend=backend)
+        for n in (N, N + 1, N + 20, N + 2, 7, 2, 1, 0, N + 5):
+            try:
+                want = f(make(), n)
+            except UnboundLocalError as error:
+                with pytest.raises(UnboundLocalError, match=str(error)):
+                    compiled(make(), n)
+                continue
+            assert_same(compiled(make(), n), want, ulp=1e9)
+        assert len(compiled.entries) < 8, compiled.recompiles
+
+
+def test_compile_time_does_not_depend_on_the_number_of_rounds():
+    compiled = tcompile.compile(jacobi, backend="eager")
+    compiled(grid(), 1000)
+    (graph,) = compiled.graphs
+    assert graph.op_count < 40
+
+
+# -- loops that do not -------------------------------------------------------------------------------------------------
+
+
+def breaks_off(x, n):
+    for i in range(n):
+        x = 0.5 * np.sin(x) + np.cos(x) * 0.1
+        if x.sum() > 5:
+            break
+    else:
+        return x, "all"
+    return x, i
+
+
+def returns_early(x, n):
+    for i in range(n):
+        x = 0.5 * np.sin(x) + np.cos(x) * 0.1
+        if i == 30:
+            return x, i
+    return x, -1
+
+
+def appends(x, n):
+    found = []
+    for i in range(n):
+        x = 0.5 * np.sin(x) + np.cos(x) * 0.1
+        found.append(x)
+    return found
+
+
+def prints(x, n):
+    for i in range(n):
+        x = 0.5 * np.sin(x) + np.cos(x) * 0.1
+        if i % 10 == 0:
+            print(i)
+    return x
+
+
+def even_rounds(x, n):
+    for i in range(n):
+        x = 0.5 * np.sin(x) + np.cos(x) * 0.1
+        if i % 2 == 0:
+            x = x * 3
+    return x
+
+
+def grows(x, n):
+    for i in range(n):
+        x = np.concatenate([x, x[:1] + i])
+    return x
+
+
+def large_numbers(x, n):
+    k = 1
+    for i in range(1, n):
+        k *= i
+        x = 0.5 * np.sin(x) + np.cos(x) * 0.2
+    return x, k
+
+
+def collects(x, n):
+    return [np.sin(x) + i for i in range(n)], sum(np.sqrt(x * x + i) for i in range(n)), {i: x * i for i in range(n)}
+
+
+def generates(x, n):
+    def values():
+        for i in range(n):
+            yield np.sin(x) + i
+
+    return sum(values())
+
+
+def takes_next(x, n):
+    numbers = iter(range(3 * n))
+    for i in numbers:
+        x = 0.5 * np.sin(x) + np.cos(x) * 0.1
+        x = x + next(numbers)
+    return x
+
+
+def changes_a_list(x, n):
+    state = [x, 0]
+    for i in range(n):
+        state[0] = 0.5 * np.sin(state[0]) + np.cos(state[0]) * 0.1
+        state[1] += i
+    return state
+
+
+def in_a_closure(x, n):
+    def add():
+        nonlocal x
+        x = 0.5 * np.sin(x) + np.cos(x) * 0.1 + i
+
+    for i in range(n):
+        add()
+    return x
+
+
+def last_two(x, n):
+    a = b = x
+    for i in range(n):
+        a = b
+        b = 0.5 * np.sin(b) + np.cos(b) * 0.1
+    return a, b, a is b
+
+
+def one_object_twice(x, n):
+    a, b = x, x * 2
+    for i in range(n):
+        a = 0.5 * np.sin(b) + np.cos(a) * 0.1
+        b = a
+    b[0] = 7
+    return a, b, a is b
+
+
+def keeps_the_best(x, n):
+    best = x
+    for i in range(n):
+        x = 0.5 * np.sin(x) + np.cos(x) * 0.1
+        if i < 5:
+            best = x
+    return best, best is x
+
+
+def writes_before_rebinding(u, n):
+    for i in range(n):
+        u[0] = i
+        u = 0.5 * np.sin(u) + np.cos(u) * 0.1
+    return u
+
+
+def views_move_on(u, n):
+    for i in range(n):
+        u[1:] = 0.5 * u[:-1] + 0.25 * u[1:] * u[1:] * 0.1
+        if u.shape[0] > 3:
+            u = u[1:]
+    return u
+
+
+def transposes(a, n):
+    for i in range(n):
+        a = 0.5 * np.sin(a.T) + np.cos(a.T) * 0.1
+    return a
+
+
+def view_of_a_new_array(x, n):
+    for _ in range(n):
+        x = 0.5 * np.sin(x) + np.cos(x) * 0.1
+        row = x[1:3]
+    row[0] = 5
+    return x, row
+
+
+def reversed_view(a, n):
+    for i in range(n):
+        a = a[::-1]
+    return a
+
+
+OTHERS = [
+    (breaks_off, line), (returns_early, line), (appends, line), (prints, line), (even_rounds, line), (grows, line),
+    (large_numbers, line), (collects, line), (generates, line), (takes_next, line), (changes_a_list, line),
+    (in_a_closure, line), (last_two, line), (one_object_twice, line), (keeps_the_best, line),
+    (writes_before_rebinding, line), (views_move_on, line), (transposes, lambda: np.eye(5) + 0.5),
+    (reversed_view, line), (view_of_a_new_array, line),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("f", "make"), OTHERS, ids=lambda f: f.__name__)
+def test_whatever_a_loop_does_is_done(f, make):
+    for n in (0, 2, N):
+        check(f, lambda n=n: (make(), n), backends=("eager", "llvm"), ulp=64)
+
+
+class Model:
+    """What simulations look like."""
+
+    def __init__(self, u):
+        self.u = u
+        self.v = np.zeros_like(u)
+        self.t = 0.0
+
+    def advance(self, dt):
+        self.v[1:-1] += dt * (self.u[2:] - 2 * self.u[1:-1] + self.u[:-2])
+        self.u += dt * self.v
+        self.t += dt
+
+
+def simulates(u, n):
+    model = Model(u)
+    for _ in range(n):
+        model.advance(0.1)
+    return model.u, model.v, model.t
+
+
+def test_attributes():
+    check(simulates, lambda: (line(), N))
+
+    def outside(model, n):
+        for _ in range(n):
+            model.advance(0.1)
+
+    for backend in ("eager", "llvm"):
+        got, want = Model(line()), Model(line())
+        compiled = tcompile.compile(outside, backend=backend)
+        for _ in range(3):
+            compiled(got, N)
+            outside(want, N)
+            assert_same([got.u, got.v, got.t], [want.u, want.v, want.t])
+
+
+# -- errors ------------------------------------------------------------------------------------------------------------
+
+
+def runs_out(a, x, n):
+    for i in range(n):
+        x[0] = i
+        x = np.sin(x) + np.cos(x) + a[i]
+    return x
+
+
+def divides(x, n):
+    for i in range(n):
+        x = np.sin(x) / (x - x[3] + (i < 1000)) + np.cos(x)
+        x[1:] = x[:-1] / (30 - i)
+    return x
+
+
+def overflows(x, n):
+    for _ in range(n):
+        x = x * x + np.exp(x)
+    return x
+
+
+def test_an_error_comes_in_its_round():
+    check(runs_out, lambda: (np.arange(30.0), line(), N))
+    for how in ("ignore", "warn", "raise"):
+        with np.errstate(all=how):
+            check(divides, lambda: (line(), N))
+            check(overflows, lambda: (line(), N))
+
+
+def test_effects_before_and_after_a_loop():
+    def f(x, n):
+        print("start")
+        for i in range(n):
+            x = 0.5 * np.sin(x) + np.cos(x) * 0.1 + i
+        print("end", i)
+        for i in range(n):
+            x = x * 0.5 + np.sqrt(x * x)
+        return x
+
+    for compiled in each(f, lambda: (line(), N)):
+        assert ops(compiled).count("fori_loop") == 2
