@@ -2,7 +2,7 @@
 
 Enters: a graph. Leaves: one in which nodes that say the same are one node. Two results that Python code can
 tell apart (two outputs, or views of them) keep arrays of their own: a node whose memory may reach an output
-is never merged into another.
+is never merged into another, nor is one that is written to: that would cost a copy.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from tcompile.transforms.rewrite import keep, rewrite
 def merge_common(graph: Graph) -> Graph:
     """Merges equal nodes."""
     escaping = escaping_nodes(graph)
+    escaping |= {node.inputs[0] for node in graph.nodes if node.op == "assign"}  # to be written in their places
     seen: dict[Hashable, Node] = {}
 
     def rule(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | None:

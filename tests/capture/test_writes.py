@@ -396,3 +396,15 @@ def test_a_rolled_array_that_is_written_stays_a_view(backend):
 
     same(f, lambda: (ramp(3, 4),), backend=backend)
     assert owns(tcompile.compile(f, backend=backend)(ramp(3, 4))) == owns(f(ramp(3, 4))) == [False, False]
+
+
+@pytest.mark.parametrize("backend", ["eager", "llvm"])
+def test_equal_arrays_that_are_written_are_two(backend):
+    def f(a):
+        u, v = np.zeros((3, 4)), np.zeros((3, 4))
+        s = np.sort(u)
+        u[:, 1:] = a[:, 1:] + s[:, 1:]
+        v[:, 1:] = a[:, :-1] + s[:, 1:]
+        return u, v
+
+    same(f, lambda: (ramp(3, 4),), backend=backend)

@@ -126,6 +126,8 @@ class _Placement:
     def _fits(self, node: Node, step: Step) -> bool:
         """Whether all that reads the base's old elements can do so before they are overwritten. Adds the waits."""
         base = node.inputs[0]
+        if any(other is not node and replaces_part(other) and other.inputs[0] is base for other in step.writes):
+            return False  # one kernel makes two arrays of it
         assert step.kernel is not None
         (store,) = (s for s in step.kernel.stores if s.access.buffer.node is node)
         if not self._reads_in_place(step, base, store):
