@@ -260,6 +260,20 @@ def test_symbolic_sizes():
             same(got, expected, ulp=8, rtol=1e-5)
 
 
+@pytest.mark.parametrize("width", [63, 64, 65, 200, 1100])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "int64"])
+def test_columns_side_by_side(dtype, width):
+    a = sample(dtype, (37, width))
+
+    def build(op, x):
+        centred = op("subtract", x, op("max", x, axis=(0,), keepdims=True))
+        return [op("sum", op("multiply", centred, centred), axis=(0,), keepdims=False), op("negative", centred)]
+
+    compiled = check(build, a, ulp=8, rtol=1e-5)
+    assert [kernel.form for kernel in compiled.schedule.kernels] == ["columns"]
+    check(lambda op, x: op("min", x, axis=(0,), keepdims=False), a[:, ::2])
+
+
 def test_there_are_as_many_strips_of_columns_as_fit_whatever_the_size():
     graph = Graph("symbolic")
     n, m = graph.env.symbol(1000, 2), graph.env.symbol(1000, 2)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tcompile.backends.llvm.elements import Place
-from tcompile.backends.llvm.nest import Function, Nest
+from tcompile.backends.llvm.nest import CHEAP, FEW_VALUES, SIDE_BY_SIDE, Function, Nest
 from tcompile.backends.llvm.reductions import Reduction
 from tcompile.backends.llvm.stages import Stages
 from tcompile.backends.schedule import Kernel, Value
@@ -29,7 +29,8 @@ def strip_of(kernel: Kernel, stages: Stages) -> int:
     if stages.passes > 1:
         rows = max(1, hint(size_of([kernel.axes[a] for a in kernel.reduced])))
         loads = [v.dtype.itemsize for v in kernel.values if v.op == "load" and v.axes & set(kernel.reduced)]
-        most = min(most, STRIP_BYTES // (rows * max(1, sum(loads))))
+        near = STRIP_BYTES // (rows * max(1, sum(loads)))
+        most = min(most, near) if near >= 64 else most  # what is read anew in every pass is best read in long runs
     return max(64, min(most, width // 4) // 64 * 64)
 
 
@@ -162,10 +163,14 @@ class _Strip:
             for (slot, dtype), value in zip(slots, first, strict=True):
                 self._put(slot, dtype, i, value)
 
-        def elements(inner: dict[int, str], i: str, fetched: dict[Value, str], parts: list[str]) -> list[str]:
+        def elements(
+            inner: dict[int, str], i: str, fetched: dict[Value, str], parts: list[str], whole: bool
+        ) -> list[str]:
             """One vector at one place of the reduced space; returns the accumulators after it."""
             loads = [x for x in per_column if x not in fetched]
-            registers, _ = nest.elements.write(self._place(i, inner), [*loads, *wanted], fetched, stores)
+            place = self._place(i, inner)
+            place.whole = place.whole or whole
+            registers, _ = nest.elements.write(place, [*loads, *wanted], fetched, stores)
             following: list[str] = []
             for reduce, kind in kinds.items():
                 mine = parts[len(following) : len(following) + len(kind.parts)]
@@ -174,6 +179,8 @@ class _Strip:
 
         axes = stages.kernel.reduced
         rows = nest.size(axes[-1])
+        cheap = sum(x.attrs.get("own_cost", 0.0) for x in wanted) <= CHEAP and len(wanted) <= FEW_VALUES
+        side_by_side = SIDE_BY_SIDE if cheap else 1
 
         def level(depth: int, inner: dict[int, str]) -> None:
             if depth < len(axes) - 1:
@@ -185,17 +192,32 @@ class _Strip:
                 over = w.get(f"icmp sgt i64 {limit}, {rows}")
                 last = w.get(f"select i1 {over}, i64 {rows}, i64 {limit}")
 
-                def vector(i: str) -> None:
-                    fetched = self._fetch(per_column, i)
-                    carried = [(self.v.type(dtype), self._get(slot, dtype, i)) for slot, dtype in slots]
-                    after = w.loop(
-                        first, last, "1", carried,
-                        lambda row, parts: elements({**inner, axes[-1]: row}, i, fetched, parts),
-                    )  # fmt: skip
-                    for (slot, dtype), value in zip(slots, after, strict=True):
-                        self._put(slot, dtype, i, value)
+                def vectors(i: str, count: int) -> None:
+                    places = [i, *(w.get(f"add i64 {i}, {n * nest.lanes}") for n in range(1, count))]
+                    fetched = [self._fetch(per_column, at) for at in places]
+                    carried = [
+                        (self.v.type(dtype), self._get(slot, dtype, at)) for at in places for slot, dtype in slots
+                    ]
 
-                self._sweep(vector)
+                    def one_row(row: str, parts: list[str]) -> list[str]:
+                        reached, following = {**inner, axes[-1]: row}, []
+                        for n, at in enumerate(places):
+                            mine = parts[n * len(slots) : (n + 1) * len(slots)]
+                            following += elements(reached, at, fetched[n], mine, count > 1)
+                        return following
+
+                    after = w.loop(first, last, "1", carried, one_row)
+                    for n, at in enumerate(places):
+                        for (slot, dtype), value in zip(slots, after[n * len(slots) :], strict=False):
+                            self._put(slot, dtype, at, value)
+
+                rest = self.start
+                if side_by_side > 1:
+                    stride = side_by_side * nest.lanes
+                    length = w.get(f"sub i64 {self.stop}, {self.start}")
+                    rest = w.get(f"add i64 {self.start}, {w.get(f'and i64 {length}, {-stride}')}")
+                    nest.repeat(self.start, rest, str(stride), lambda i: vectors(i, side_by_side))
+                nest.repeat(rest, self.stop, str(nest.lanes), lambda i: vectors(i, 1))
 
             nest.repeat("0", rows, str(ROWS_AT_ONCE), some_rows)
 
