@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tcompile.backends.llvm import host, native, nests, pointwise, reductions
+from tcompile.backends.llvm.choice import left_to_numpy
 from tcompile.backends.llvm.exactness import is_exact
 from tcompile.backends.llvm.text import SUPPORTED, Module, cells
 from tcompile.backends.llvm.vectors import FLOAT16
@@ -119,7 +120,9 @@ def compile_graph(
     >>> compile_graph(g)(np.arange(3, dtype="float32"))
     (array([2., 4., 6.], dtype=float32),)
     """
-    plan = schedule(graph, _supports_exactly if exact else supports)
+    able = _supports_exactly if exact else supports
+    left = left_to_numpy(graph, able)
+    plan = schedule(graph, lambda node: node not in left and able(node))
     started = time.perf_counter()
     module = Module()
     written: list[tuple[Step, nests.Code]] = []

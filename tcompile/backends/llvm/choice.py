@@ -1,0 +1,71 @@
+"""Which operations are left to NumPy's own loops, because kernels would take longer.
+
+Enters: a graph. Leaves: the nodes that kernels could compute, but should not. The one place where figures of NumPy's
+loops stand beside our own: where the processor has AVX-512, NumPy computes some functions with Intel's short vector
+math library, which is faster than the C library's vector functions. A kernel still wins where it saves passes over
+memory, where several threads share the work, and where arrays are so small that a call takes longer than they do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tcompile.backends.llvm import native
+from tcompile.backends.llvm.vectors import FLOAT32
+from tcompile.backends.llvm.vmath import FUNCTIONS, libmvec_name
+from tcompile.backends.schedule.costs import small_power
+from tcompile.graph import Graph, Node, TensorType
+from tcompile.graph.ops import OPS
+from tcompile.graph.sizes import hint
+
+# Nanoseconds an element on one thread, from arrays of 10^4 elements: a kernel of its own, and NumPy's loop. Listed is
+# what NumPy wins by more than a tenth (AMD EPYC with AVX-512, glibc 2.36, NumPy 2.5).
+_NS: dict[tuple[str, str], tuple[float, float]] = {
+    ("tanh", "float32"): (0.28, 0.19), ("log1p", "float32"): (0.36, 0.31), ("tan", "float32"): (0.34, 0.29),
+    ("atan", "float32"): (0.40, 0.35), ("asinh", "float32"): (0.54, 0.46), ("atanh", "float32"): (0.39, 0.32),
+    ("acosh", "float32"): (0.74, 0.45), ("atan2", "float32"): (0.63, 0.41), ("pow", "float32"): (3.3, 0.48),
+    ("nextafter", "float32"): (3.1, 1.7),
+    ("sinh", "float64"): (1.2, 0.83), ("tanh", "float64"): (1.15, 0.86), ("log", "float64"): (0.84, 0.74),
+    ("pow", "float64"): (6.5, 1.6),
+}  # fmt: skip
+_CALL_NS = 500.0  # what a call of NumPy costs beyond its elements
+_PASS_NS = 0.2  # an element that is stored and loaded once more, since a neighbour runs in another loop
+_MOST_BYTES = 16 << 20  # larger results are better made in the pool's memory
+_FUSED = ("pointwise", "reduction", "creation")
+_SHARED_NS = 250_000.0  # what a kernel has to be worth before a second thread takes part of it
+
+
+def left_to_numpy(graph: Graph, supports: Callable[[Node], bool]) -> set[Node]:
+    """The nodes among those that ``supports`` admits to kernels."""
+    if libmvec_name(FUNCTIONS["exp"], FLOAT32, 16, native.has_symbol) is None:
+        return set()
+    readers: dict[Node, list[Node]] = {}
+    for node in graph.nodes:
+        for operand in node.inputs:
+            readers.setdefault(operand, []).append(node)
+    return {node for node in graph.nodes if (times := _times(node)) and _is_better(node, times, readers, supports)}
+
+
+def _times(node: Node) -> tuple[float, float] | None:
+    if not isinstance(node.type, TensorType):
+        return None
+    times = _NS.get((node.op, node.tensor.dtype.name))
+    return None if node.op == "pow" and small_power(node.operands[1]) is not None else times
+
+
+def _is_better(
+    node: Node, times: tuple[float, float], readers: dict[Node, list[Node]], supports: Callable[[Node], bool]
+) -> bool:
+    """Whether NumPy's loop is faster, as the sizes are that were seen."""
+    count = hint(node.tensor.size)
+    if count * node.tensor.dtype.itemsize > _MOST_BYTES:
+        return False
+    neighbours = {*node.inputs, *readers.get(node, ())}
+    passes = sum(n.op in OPS and OPS[n.op].kind in _FUSED and supports(n) for n in neighbours)
+    ours, numpys = (each * count for each in times)
+    if ours > _SHARED_NS:
+        ours /= native.num_threads()
+    return _CALL_NS + numpys + passes * _PASS_NS * count < ours
+
+
+__all__ = ["left_to_numpy"]

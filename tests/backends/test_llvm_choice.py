@@ -1,0 +1,48 @@
+"""What NumPy computes faster is left to it, unless it would cost more elsewhere."""
+
+import numpy as np
+import pytest
+
+from tcompile.backends.llvm import choice, compile_graph, native, supports
+from tests.backends.llvm_cases import graph_of
+
+
+@pytest.fixture(autouse=True)
+def machine(monkeypatch):
+    """A processor with AVX-512, and two threads."""
+    monkeypatch.setattr(native, "has_symbol", lambda name: True)
+    monkeypatch.setattr(native, "num_threads", lambda: 2)
+
+
+def left(build, size, dtype):
+    graph = graph_of(build, np.ones(size, dtype))
+    return {node.op for node in choice.left_to_numpy(graph, supports)}
+
+
+def test_by_size_and_dtype():
+    for size, found in ((100, set()), (10_000, {"tanh"}), (5_000_000, set())):
+        assert left(lambda op, x: op("tanh", x), size, "float32") == found
+    assert left(lambda op, x: op("sin", x), 10_000, "float64") == set()
+
+
+def test_neighbours_in_a_kernel_count():
+    def chain(op, x):
+        return op("add", op("tanh", op("multiply", x, 2.0)), 1.0)
+
+    assert left(chain, 10_000, "float32") == set()
+    assert left(lambda op, x: op("add", op("pow", op("multiply", x, 2.0), 1.7), 1.0), 10_000, "float64") == {"pow"}
+
+
+def test_powers_of_a_few_operations_are_never_left():
+    assert left(lambda op, x: op("pow", x, 1.5), 10_000, "float64") == set()
+
+
+def test_no_choice_without_such_a_processor(monkeypatch):
+    monkeypatch.setattr(native, "has_symbol", lambda name: False)
+    assert left(lambda op, x: op("pow", x, 1.7), 10_000, "float64") == set()
+
+
+def test_the_result_is_numpys():
+    x = np.linspace(0.1, 5, 4096)
+    graph = graph_of(lambda op, x: op("pow", x, 1.7), x)
+    np.testing.assert_array_equal(compile_graph(graph)(x)[0], x**1.7)
