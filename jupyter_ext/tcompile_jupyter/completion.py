@@ -31,7 +31,7 @@ def choices(option: str) -> list[str]:
     """
     named: dict[str, Callable[[], Iterable[str]]] = {
         "--stance": lambda: STANCES,
-        "--backend": lambda: ("auto", *tcompile.list_backends()),
+        "--backend": lambda: tcompile.list_backends(None),
         "--mode": tcompile.list_mode_options,
         "--dynamic": lambda: DYNAMIC,
     }

@@ -11,8 +11,10 @@ from tcompile_jupyter import Comparisons, compare
 from tcompile_jupyter.record import Record
 from tcompile_jupyter.report import Report
 
+import tcompile
 from tcompile.debug.differences import difference
-from tcompile.observe.events import FellBack, GraphBroke, GraphCaptured, RecompileStarted, UserLine
+from tcompile.observe.events import CompileStarted, FellBack, GraphBroke, GraphCaptured, RecompileStarted, UserLine
+from tcompile.observe.recorder import Recorder
 
 F = "def f(x):\n    return x * 2 + 1\n"
 
@@ -253,3 +255,66 @@ def test_compare_takes_methods_partials_and_wrapped_functions():
 def test_a_compared_cell_may_define_classes(notebook):
     ran = notebook("%%tcompile --compare\nclass C:\n    pass\nc = C()\nc.x = np.ones(3)")
     assert "largest difference 0" in ran.text
+
+
+def test_each_statement_of_a_cell(notebook):
+    notebook("a = np.arange(6.0)\nruns = []")
+    ran = notebook(
+        f"%%tcompile --each\nimport math\n{F}a += 1\nruns.append(1)\nb = f(a)\nif True:\n    c = b * 2\nb.sum()"
+    )
+    assert notebook["runs"] == [1] and ran.value == 48
+    np.testing.assert_array_equal(notebook["a"], np.arange(6.0) + 1)
+    (report,) = ran.reports
+    text = report.data["text/plain"]
+    for line in ("5: a += 1", "6: runs.append(1)", "7: b = f(a)", "8: if True:", "10: b.sum()"):
+        assert line in text
+    assert "def f" not in text and "import math" not in text  # definitions run, and are not timed
+    assert "DIFFER" not in text
+    rows = report.data["application/vnd.tcompile.report+json"]["statements"]["rows"]
+    assert len(rows) == 5 and all(row["equal"] and row["rounds"] >= 6 for row in rows)
+    balanced(report.data["text/html"])
+
+
+def test_each_statement_says_what_differs(notebook):
+    notebook("class Kept:\n    count = 0\ndef more():\n    Kept.count += 1\n    return Kept.count")
+    (report,) = notebook("%%tcompile --each\nx = np.ones(2) + more()\ny = np.ones(2)").reports
+    rows = report.data["application/vnd.tcompile.report+json"]["statements"]["rows"]
+    assert rows[0]["difference"] != "0" and rows[1]["difference"] == "0"
+
+
+def test_explain_and_profile_in_the_report(notebook):
+    text = "def g(x):\n    y = x + 1\n    print(end='')\n    return y * 2\n"
+    (report,) = notebook(f"%%tcompile --explain --profile\n{text}z = g(np.ones(2)), g(np.ones(2))").reports
+    plain, html = report.data["text/plain"], report.data["text/html"]
+    assert "Graph break 1: Input or output" in plain and "Guards (" in plain
+    assert "function  compiles" in plain and "<summary>profile</summary>" in html
+    assert "explain g" in html and "<svg" in html
+    balanced(html)
+
+
+def test_help_needs_no_body(notebook):
+    for cell in ("%%tcompile --help", "%%tcompile --help\n", "%%tcompile --quiet -h\n\n", "%tcompile --help"):
+        ran = notebook(cell)
+        assert "--each" in ran.stdout and "%tcompile watch" in ran.stdout
+    assert "--each" in notebook("%%tcompile --help\nnever = True").stdout and "never" not in notebook
+
+
+def test_what_was_compiled_is_kept_from_run_to_run(notebook):
+    notebook("x = np.ones(50)")
+    with Recorder() as seen:
+        notebook("%%tcompile --compare\ndef f(x):\n    return x + 1\ny = f(x) * 2")
+    assert len(seen.of(CompileStarted)) <= 8
+
+
+def test_modules_and_functions_are_not_copied_into(notebook):
+    import types
+
+    from tcompile.debug.copying import copied
+
+    module = types.ModuleType("module")
+    module.array = np.ones(2)
+    function = tcompile.compile(lambda x: x)
+    function.array = module.array
+    ours = copied({"m": module, "f": function, "a": [module.array]})
+    assert ours["m"] is module and ours["a"][0] is not module.array
+    assert module.array is function.array
