@@ -6,7 +6,6 @@ error about an argument is made here, and names the argument, what is valid and 
 
 from __future__ import annotations
 
-import ast
 import difflib
 import functools
 import inspect
@@ -279,17 +278,17 @@ def run(fn: F) -> Any:
 
 
 def run_cell(
-    body: ast.Module, filename: str, namespace: dict[str, Any], *, fullgraph: bool = False,
+    code: types.CodeType, namespace: dict[str, Any], *, fullgraph: bool = False,
     dynamic: bool | None = None, backend: str | F = "auto", mode: str | None = None,
 ) -> None:
-    """Executes module-level statements in ``namespace``, compiling the array work between statements that break.
+    """Executes the code of a module in ``namespace``, compiling the array work between statements that break.
 
-    ``filename`` is what tracebacks show. Raises what the statements raise, and under ``fullgraph`` Unsupported.
+    Raises what the statements raise, and under ``fullgraph`` Unsupported.
     """
     check_backend(backend)
     _check_mode(mode)
     settings = Settings(fullgraph, dynamic, backend, _check_options(_MODES[mode or "default"]))
-    run_statements(body.body, filename, namespace, settings, compile_region)
+    run_statements(code, namespace, settings, compile_region)
 
 
 def set_num_threads(n: int) -> None:

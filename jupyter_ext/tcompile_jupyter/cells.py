@@ -55,10 +55,9 @@ class Settings:
         )
         return compiled
 
-    def run(self, statements: list[ast.stmt], filename: str, namespace: dict[str, Any]) -> None:
-        """Runs top-level statements with these settings. They may break, under ``fullgraph`` too."""
-        module = ast.Module(statements, type_ignores=[])
-        run_cell(module, filename, namespace, dynamic=self.dynamic, backend=self.backend, mode=self.mode)
+    def run(self, code: types.CodeType, namespace: dict[str, Any]) -> None:
+        """Runs the code of top-level statements with these settings. They may break, under ``fullgraph`` too."""
+        run_cell(code, namespace, dynamic=self.dynamic, backend=self.backend, mode=self.mode)
 
 
 @dataclass
@@ -110,7 +109,7 @@ class Stretch:
     def run(self, namespace: dict[str, Any], settings: Settings) -> Callable[..., Any] | None:
         """Runs the statements in ``namespace``. Returns the compiled function, if they define one."""
         if self.kind is Kind.STATEMENTS:
-            settings.run(self.body, self.filename, namespace)
+            settings.run(self.code, namespace)
             return None
         exec(self.code, namespace)
         if self.kind is Kind.FUNCTION:

@@ -20,6 +20,7 @@ from IPython.display import DisplayHandle
 from tcompile.observe import context
 from tcompile.observe.context import Work
 from tcompile.observe.display import sheet
+from tcompile_jupyter.record import CELL
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -63,7 +64,7 @@ class Notebook:
     def end(self, work: Work, seconds: float) -> None:
         """Leaves what it took: an output cannot be taken away again."""
         if self._handle is not None:
-            told = f"compiled {sheet.cut(work.function or 'a function')} in {seconds:.1f} s"
+            told = f"compiled {_name(work)} in {seconds:.1f} s"
             data = {"text/plain": told, "text/html": sheet.page(f'<span class="tc-dim">{sheet.text(told)}</span>')}
             self._handle.update(data, raw=True)
             self._handle = None
@@ -146,7 +147,7 @@ def line(work: Work, seconds: float) -> str:
     >>> line(Work("f", phase="capture", count=lambda: "120 instructions followed"), 1.23)
     'compiling f: following the bytecode (2 of 5), 120 instructions followed, 1.2 s'
     """
-    return sheet.printable(f"compiling {sheet.cut(work.function or 'a function')}: {', '.join(_facts(work, seconds))}")
+    return sheet.printable(f"compiling {_name(work)}: {', '.join(_facts(work, seconds))}")
 
 
 def html(work: Work, seconds: float) -> str:
@@ -154,7 +155,11 @@ def html(work: Work, seconds: float) -> str:
     done = PHASES.index(work.phase) if work.phase in PHASES else 0
     bar = f'<progress max="{len(PHASES)}" value="{done}" style="width:8em"></progress>'
     rest = sheet.facts(map(sheet.text, _facts(work, seconds)))
-    return sheet.page(f'{bar} compiling <b>{sheet.short(work.function)}</b> <span class="tc-dim">{rest}</span>')
+    return sheet.page(f'{bar} compiling <b>{sheet.short(_name(work))}</b> <span class="tc-dim">{rest}</span>')
+
+
+def _name(work: Work) -> str:
+    return "the cell" if work.function == CELL else sheet.cut(work.function or "a function")
 
 
 def _facts(work: Work, seconds: float) -> list[str]:

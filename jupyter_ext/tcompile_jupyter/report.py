@@ -78,7 +78,8 @@ class Report:
             reasons = function.recompiles[-1].reasons
             before = len(function.recompiles) - 1
             more = f", and {_count(before, 'other')} before it" if before else ""
-            notes.append(Note("recompile", (reasons[0] if reasons else "no entry fitted the call") + more))
+            first, _, rest = (reasons[0] if reasons else "no entry fitted the call").partition("\n")
+            notes.append(Note("recompile", first + more, hint=rest.removeprefix("Hint: ")))
         if function.idle:
             notes.append(Note("plain", "it does no array work"))
         seen: dict[str, int] = {}
@@ -206,7 +207,7 @@ class Report:
             )
             for function in functions
         ]  # fmt: skip
-        heads = "tcompile", "graphs", "operations", "kernels", "breaks", "recompiles", "compile time"
+        heads = "<b>tcompile</b>", "graphs", "operations", "kernels", "breaks", "recompiles", "compile time"
         return table(heads, rows)
 
     def _graph(self, function: FunctionRecord, event: GraphCaptured) -> str:

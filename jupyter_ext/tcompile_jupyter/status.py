@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import tcompile
+from tcompile.observe.display import sheet
 from tcompile.runtime.look import calls_are
 
 
@@ -42,7 +42,7 @@ class Status:
         lines = [f"stance {self.stance}; calls {self.calls}; backends {', '.join(self.backends)}"]
         if not self.functions:
             return f"{lines[0]}\nno compiled functions here"
-        table = [self.HEADS, *(tuple(map(str, row)) for row in self.functions)]
+        table = [self.HEADS, *((sheet.cut(sheet.printable(name)), *map(str, row)) for name, *row in self.functions)]
         widths = [max(len(row[n]) for row in table) for n in range(len(self.HEADS))]
         for row in table:
             numbers = (text.rjust(width) for text, width in zip(row[1:], widths[1:], strict=True))
@@ -52,15 +52,10 @@ class Status:
     def html(self) -> str:
         """The status as HTML."""
         backends = ", ".join(self.backends)
-        parts = f"stance <b>{escape(self.stance)}</b>", f"calls {escape(self.calls)}", f"backends {escape(backends)}"
-        head = f"<div>{' · '.join(parts)}</div>"
-        if not self.functions:
-            return f"{head}<div>no compiled functions here</div>"
-        heads = "".join(f"<th>{name}</th>" for name in self.HEADS)
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{escape(str(value))}</td>" for value in row) + "</tr>" for row in self.functions
-        )
-        return f"{head}<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+        told = f"stance {self.stance}", f"calls {self.calls}", f"backends {backends}"
+        head = sheet.title("tcompile", f'<span class="tc-dim">{sheet.facts(map(sheet.short, told))}</span>')
+        rows = [(f"<code>{sheet.short(name)}</code>", *map(str, counts)) for name, *counts in self.functions]
+        return sheet.page(head + (sheet.table(self.HEADS, rows) if rows else "<div>no compiled functions here</div>"))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/plain": str(self), "text/html": self.html()}

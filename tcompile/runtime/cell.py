@@ -8,9 +8,7 @@ that function has entries of its own, and following it here would hide them.
 
 from __future__ import annotations
 
-import ast
 import types
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,13 +23,13 @@ _MAX_CELLS = 256
 
 
 def run_statements(
-    body: Sequence[ast.stmt], filename: str, namespace: dict[str, Any], settings: Settings, compile: CompileFunction
+    code: types.CodeType, namespace: dict[str, Any], settings: Settings, compile: CompileFunction
 ) -> None:
-    """Executes ``body`` in ``namespace``, compiling what it can. Errors are raised from the statements' own lines.
+    """Executes ``code`` in ``namespace``, compiling what it can. Errors are raised from the statements' own lines.
 
     Raises Unsupported under ``settings.fullgraph`` where the statements cannot be captured.
     """
-    code, cache = _cache(body, filename, namespace, settings)
+    code, cache = _cache(code, namespace, settings)
     stance = current()
     if stance.name == "force_eager":
         exec(code, namespace)
@@ -44,12 +42,9 @@ def run_statements(
     exec(cache.host.code if cache.host is not None else code, namespace)
 
 
-def _cache(
-    body: Sequence[ast.stmt], filename: str, namespace: dict[str, Any], settings: Settings
-) -> tuple[types.CodeType, FunctionCache]:
+def _cache(code: types.CodeType, namespace: dict[str, Any], settings: Settings) -> tuple[types.CodeType, FunctionCache]:
     """The code of a cell and its cache; a cell that is run again has equal code and finds its entries."""
-    code = compile(ast.Module(list(body), type_ignores=[]), filename, "exec", dont_inherit=True)
-    key = (code, filename, id(namespace), settings)
+    key = (code, code.co_filename, id(namespace), settings)
     if key not in _cells:
         if len(_cells) >= _MAX_CELLS:
             _cells.clear()

@@ -101,7 +101,7 @@ def test_status(notebook):
         assert status.stance == "default" and status.calls == "in machine code"
         assert "llvm" in status.backends
         assert status.functions == (("f", 1, 1, 0, 0),)
-        assert "f" in str(status) and "<td>f</td>" in status.html()
+        assert "f" in str(status) and "<code>f</code>" in status.html()
 
 
 def test_line_stance(notebook):

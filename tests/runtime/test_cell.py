@@ -1,6 +1,5 @@
 """Module-level statements: effects in order, stretches between breaks, errors at the statements' own lines."""
 
-import ast
 import linecache
 
 import numpy as np
@@ -19,6 +18,10 @@ def _fresh():
     tcompile.reset()
 
 
+def code_of(text, filename):
+    return compile(text, filename, "exec", dont_inherit=True)
+
+
 def run(text, namespace=None, **settings):
     """Runs ``text`` plainly and compiled in two namespaces, compares them, and returns the events."""
     filename = f"<cell {abs(hash(text))}>"
@@ -27,7 +30,7 @@ def run(text, namespace=None, **settings):
     exec(compile(text, filename, "exec"), plain)
     compiled = {"np": np, "tcompile": tcompile, **(namespace or {})}
     with Recorder() as recorder:
-        run_cell(ast.parse(text, filename), filename, compiled, **settings)
+        run_cell(code_of(text, filename), compiled, **settings)
     ours = {k: v for k, v in plain.items() if not k.startswith("__") and not callable(v) and v is not np}
     for name, value in ours.items():
         if name != "tcompile":
@@ -71,7 +74,7 @@ def test_rebinding_and_augmented_assignment():
 def test_arrays_from_the_namespace_are_not_copied():
     data = np.arange(5.0)
     namespace = {"np": np, "data": data}
-    run_cell(ast.parse("same = data\nview = data[1:]\nnew = data * 1"), "<cell same>", namespace)
+    run_cell(code_of("same = data\nview = data[1:]\nnew = data * 1", "<cell same>"), namespace)
     assert namespace["same"] is data
     assert namespace["view"].base is data and np.shares_memory(namespace["view"], data)
     assert not np.shares_memory(namespace["new"], data)
@@ -81,7 +84,7 @@ def test_errors_point_at_the_statement():
     text = "a = np.ones(3)\nb = a * 2\nc = b + np.ones(4)\nd = 1\n"
     namespace = {"np": np}
     with pytest.raises(ValueError, match="could not be broadcast") as error:
-        run_cell(ast.parse(text), "<cell error>", namespace)
+        run_cell(code_of(text, "<cell error>"), namespace)
     assert error.traceback[-1].lineno + 1 == 3
     assert "d" not in namespace and namespace["b"].tolist() == [2, 2, 2]
 
@@ -101,19 +104,19 @@ def test_running_a_cell_again_finds_its_entries():
     namespace = {"np": np, "x": np.ones(3)}
     for round in range(3):
         with Recorder() as recorder:
-            run_cell(ast.parse(text), "<cell again>", namespace)
+            run_cell(code_of(text, "<cell again>"), namespace)
         assert len(recorder.of(CompileFinished)) == (round == 0)
     namespace["x"] = np.zeros(3)
-    run_cell(ast.parse(text), "<cell again>", namespace)
+    run_cell(code_of(text, "<cell again>"), namespace)
     assert_same(namespace["z"], np.ones(3))
 
 
 def test_fullgraph_raises():
     with pytest.raises(Unsupported, match="print"):
-        run_cell(ast.parse("a = np.ones(3)\nprint(a)\n"), "<cell full>", {"np": np}, fullgraph=True)
+        run_cell(code_of("a = np.ones(3)\nprint(a)\n", "<cell full>"), {"np": np}, fullgraph=True)
 
 
 def test_names_deleted_and_missing():
     run("a = np.ones(2)\nb = a + 1\ndel a\nc = b * 2\n")
     with pytest.raises(NameError, match="nowhere"):
-        run_cell(ast.parse("a = np.ones(2)\nb = nowhere + a\n"), "<cell missing>", {"np": np})
+        run_cell(code_of("a = np.ones(2)\nb = nowhere + a\n", "<cell missing>"), {"np": np})

@@ -27,43 +27,43 @@ _ANSI = re.compile(r"\x1b(\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-
 
 STYLE = (
     """
-.tcompile{font-size:.88em;line-height:1.5;margin:.35em 0;padding:.1em 0 .1em .8em;border-left:3px solid #4b8bbe;
+div.tcompile{font-size:.88em;line-height:1.5;margin:.35em 0;padding:.1em 0 .1em .8em;border-left:3px solid #4b8bbe;
 max-width:100%;overflow-wrap:anywhere}
-.tcompile .tc-title{margin:.05em 0}.tcompile .tc-title b{color:#4b8bbe;font-weight:600}
-.tcompile .tc-dim,.tcompile th,.tcompile summary{opacity:.68}.tcompile .tc-note{margin:.15em 0}
-.tcompile .tc-more{padding-left:1.2em}
-.tcompile .tc-warn{color:#c77700;font-weight:600}.tcompile .tc-bad{color:#e04f4f;font-weight:600}
-.tcompile .tc-good{color:#2e9e5b;font-weight:600}
-.tcompile table{border-collapse:collapse;margin:.2em 0;font-size:1em;width:auto;max-width:100%;display:table}
-.tcompile th,.tcompile td{padding:.05em 1.4em .05em 0;text-align:left;border:none;background:none;
+div.tcompile .tc-title{margin:.05em 0}div.tcompile .tc-title b,div.tcompile th b{color:#4b8bbe;font-weight:600}
+div.tcompile .tc-dim,div.tcompile th,div.tcompile summary{opacity:.68}div.tcompile .tc-note{margin:.15em 0}
+div.tcompile .tc-more{padding-left:1.2em}
+div.tcompile .tc-warn{color:#c77700;font-weight:600}div.tcompile .tc-bad{color:#e04f4f;font-weight:600}
+div.tcompile .tc-good{color:#2e9e5b;font-weight:600}
+div.tcompile table{border-collapse:collapse;margin:.2em 0;font-size:1em;width:auto;max-width:100%;display:table}
+div.tcompile th,div.tcompile td{padding:.05em 1.4em .05em 0;text-align:left;border:none;background:none;
 vertical-align:baseline;font-weight:normal;line-height:1.5;max-width:46em}
-.tcompile tr{background:none!important}.tcompile thead{border-bottom:1px solid rgba(127,127,127,.35)}
-.tcompile .tc-n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
-.tcompile summary{cursor:pointer}.tcompile details{margin:.1em 0}
-.tcompile details>*:not(summary){margin-left:1.1em}
-.tcompile pre,.tcompile code{font:.93em/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;
+div.tcompile tr{background:none!important}div.tcompile thead{border-bottom:1px solid rgba(127,127,127,.35)}
+div.tcompile .tc-n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
+div.tcompile summary{cursor:pointer}div.tcompile th:has(b),div.tcompile summary:has(.tc-title){opacity:1}div.tcompile details{margin:.1em 0}
+div.tcompile details>*:not(summary){margin-left:1.1em}
+div.tcompile pre,div.tcompile code{font:.93em/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;
 background:none;color:inherit;border:none;padding:0}
-.tcompile pre{margin:.2em 0 .4em;overflow:auto;max-height:30em;white-space:pre}
-.tcompile pre.tc-code{padding:.35em .7em;background:rgba(127,127,127,.09);border-radius:5px;width:fit-content;
+div.tcompile pre{margin:.2em 0 .4em;overflow:auto;max-height:30em;white-space:pre!important;word-break:normal;overflow-wrap:normal}
+div.tcompile pre.tc-code{padding:.35em .7em;background:rgba(127,127,127,.09);border-radius:5px;width:fit-content;
 max-width:100%;box-sizing:border-box}
-.tcompile u{text-decoration:underline wavy #e04f4f 1px;text-underline-offset:3px}
-.tcompile .tc-no{opacity:.5;user-select:none}
-.tcompile .tc-bar{display:flex;height:.55em;width:11em;border-radius:3px;overflow:hidden;
-background:rgba(127,127,127,.15)}.tcompile .tc-bar span{min-width:1px}
-.tcompile .tc-key i{display:inline-block;width:.65em;height:.65em;border-radius:2px;margin:0 .35em 0 .9em}
-.tcompile .tc-picture{margin:.3em 0 .5em}.tcompile .tc-live[hidden]{display:block!important}
-.tcompile .tc-still{display:none}
-.tcompile .tc-pane{overflow:auto;max-height:44em;border-radius:8px}.tcompile .tc-pane svg{display:block}
-.tcompile .tc-live:has(input[value=fit]:checked) svg{max-width:100%;height:auto;max-height:43em}
-.tcompile .tc-live:has(input[value="2"]:checked) svg{zoom:2}.tcompile form{margin:0}
-.tcompile .tc-zoom{font-size:.9em;display:flex;gap:.2em;margin:.15em 0}
-.tcompile .tc-zoom label{cursor:pointer;opacity:.55;padding:0 .45em;border-radius:4px;display:inline}
-.tcompile .tc-zoom label:has(:checked){opacity:1;background:rgba(127,127,127,.17)}
-.tcompile .tc-zoom label:has(:focus-visible){outline:2px solid #4b8bbe}
-.tcompile .tc-zoom input{position:absolute;opacity:0;pointer-events:none;width:0;height:0;margin:0}
-.tcompile .tc-sides{display:grid;gap:.4em .8em;overflow-x:auto;margin:.4em 0}.tcompile .tc-sides>div{min-width:8em}
-.tcompile .tc-sides h4{font-size:.93em;font-weight:600;margin:0 0 .2em;opacity:.75}
-.tcompile .tc-sides pre{max-height:27em;padding:.35em .7em;background:rgba(127,127,127,.09);border-radius:5px;
+div.tcompile u{text-decoration:underline wavy #e04f4f 1px;text-underline-offset:3px}
+div.tcompile .tc-no{opacity:.5;user-select:none}
+div.tcompile .tc-bar{display:flex;height:.55em;width:11em;margin:.3em 0;border-radius:3px;overflow:hidden;
+background:rgba(127,127,127,.15)}div.tcompile .tc-bar span{min-width:1px}
+div.tcompile .tc-key i{display:inline-block;width:.65em;height:.65em;border-radius:2px;margin:0 .35em 0 .9em}
+div.tcompile .tc-picture{margin:.3em 0 .5em}div.tcompile .tc-live[hidden]{display:block!important}
+div.tcompile .tc-still{display:none}
+div.tcompile .tc-pane{overflow:auto;max-height:44em;border-radius:8px}div.tcompile .tc-pane svg{display:block}
+div.tcompile .tc-live:has(input[value=fit]:checked) svg{max-width:100%;height:auto;max-height:43em}
+div.tcompile .tc-live:has(input[value="2"]:checked) svg{zoom:2}div.tcompile form{margin:0}
+div.tcompile .tc-zoom{font-size:.9em;display:flex;gap:.2em;margin:.15em 0}
+div.tcompile .tc-zoom label{cursor:pointer;opacity:.55;padding:0 .45em;border-radius:4px;display:inline}
+div.tcompile .tc-zoom label:has(:checked){opacity:1;background:rgba(127,127,127,.17)}
+div.tcompile .tc-zoom label:has(:focus-visible){outline:2px solid #4b8bbe}
+div.tcompile .tc-zoom input{position:absolute;opacity:0;pointer-events:none;width:0;height:0;margin:0}
+div.tcompile .tc-sides{display:grid;gap:.4em .8em;overflow-x:auto;margin:.4em 0}div.tcompile .tc-sides>div{min-width:8em}
+div.tcompile .tc-sides>div>b{font-weight:600;opacity:.75}
+div.tcompile .tc-sides pre{max-height:27em;padding:.35em .7em;background:rgba(127,127,127,.09);border-radius:5px;
 margin:0}
 """.replace("\n", " ").strip()
 )
@@ -151,15 +151,15 @@ def note(kind: str, body: str, more: Iterable[str] = (), tone: str = "warn") -> 
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[int] = (0,)) -> str:
-    """A table of HTML cells; the columns ``left`` hold words, the others numbers."""
+    """A table of HTML cells, the head's too; the columns ``left`` hold words, the others numbers."""
 
     def row(cells: Sequence[str], tag: str) -> str:
-        mark = ' class="tc-n"'
-        shown = (f"<{tag}{'' if n in left else mark}>{cell}</{tag}>" for n, cell in enumerate(cells))
+        words, numbers = ' style="text-align:left"', ' class="tc-n"'  # front ends align tables to the right
+        shown = (f"<{tag}{words if n in left else numbers}>{cell}</{tag}>" for n, cell in enumerate(cells))
         return f"<tr>{''.join(shown)}</tr>"
 
     body = "".join(row(cells, "td") for cells in rows)
-    return f"<table><thead>{row([text(name) for name in head], 'th')}</thead><tbody>{body}</tbody></table>"
+    return f"<table><thead>{row(head, 'th')}</thead><tbody>{body}</tbody></table>"
 
 
 def place(line: UserLine) -> str:
@@ -226,7 +226,7 @@ def picture(svg: str, label: str) -> str:
 def sides(columns: Sequence[tuple[str, str, str]]) -> str:
     """Texts side by side: title, HTML, and width (of CSS grid) of each."""
     widths = " ".join(width for _, _, width in columns)
-    parts = "".join(f"<div><h4>{text(name)}</h4>{body}</div>" for name, body, _ in columns)
+    parts = "".join(f"<div><b>{text(name)}</b>{body}</div>" for name, body, _ in columns)
     return f'<div class="tc-sides" style="grid-template-columns:{widths}">{parts}</div>'
 
 
