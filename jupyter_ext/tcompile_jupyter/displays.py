@@ -55,7 +55,8 @@ class ComparisonView(View):
     def body(self) -> str:
         """The table, with a bar for each time."""
         counted = any(row.graphs is not None for row in self.rows)
-        head = [sheet.short(self.what), *(("graphs", "kernels") if counted else ()), "plain Python", "compiled", "", "speed-up"]
+        counts = ("graphs", "kernels") if counted else ()
+        head = [sheet.short(self.what), *counts, "plain Python", "compiled", "", "speed-up"]
         left = 0, len(head) - 2, len(head)
         return sheet.table([*head, "results"], [self._row(row, counted) for row in self.rows], left=left)
 

@@ -14,9 +14,9 @@ import ipywidgets
 from tcompile.errors import InvalidType
 from tcompile.graph import Graph, Node
 from tcompile.graph.printer import call_text, readable, type_text
+from tcompile.observe.display.sheet import time as format_ms
 from tcompile.observe.events import CompileFinished, Event
 from tcompile.observe.userline import file_label
-from tcompile_jupyter.compare import format_ms
 from tcompile_jupyter.status import is_compiled
 from tcompile_jupyter.widgets.feed import feed
 from tcompile_jupyter.widgets.picture import Detail, Picture

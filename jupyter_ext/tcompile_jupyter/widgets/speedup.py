@@ -19,7 +19,7 @@ import ipywidgets
 import plotly.graph_objects as go
 
 from tcompile.errors import InvalidArgument
-from tcompile_jupyter.compare import format_ms
+from tcompile.observe.display.sheet import time as format_ms
 from tcompile_jupyter.measure import CONFIDENCE, TOLERANCE, Measured, Pair, crossings
 from tcompile_jupyter.widgets.chart import INK, Series, chart
 from tcompile_jupyter.widgets.feed import PERIOD

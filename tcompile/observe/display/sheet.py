@@ -39,11 +39,14 @@ div.tcompile th,div.tcompile td{padding:.05em 1.4em .05em 0;text-align:left;bord
 vertical-align:baseline;font-weight:normal;line-height:1.5;max-width:46em}
 div.tcompile tr{background:none!important}div.tcompile thead{border-bottom:1px solid rgba(127,127,127,.35)}
 div.tcompile .tc-n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
-div.tcompile summary{cursor:pointer}div.tcompile th:has(b),div.tcompile summary:has(.tc-title){opacity:1}div.tcompile details{margin:.1em 0}
+div.tcompile summary{cursor:pointer}div.tcompile th:has(b),div.tcompile summary:has(.tc-title){opacity:1}
+div.tcompile details{margin:.1em 0}
 div.tcompile details>*:not(summary){margin-left:1.1em}
-div.tcompile pre,div.tcompile code{font:.93em/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;
+div.tcompile pre,div.tcompile code{
+font:.93em/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;
 background:none;color:inherit;border:none;padding:0}
-div.tcompile pre{margin:.2em 0 .4em;overflow:auto;max-height:30em;white-space:pre!important;word-break:normal;overflow-wrap:normal}
+div.tcompile pre{margin:.2em 0 .4em;overflow:auto;max-height:30em;white-space:pre!important;
+word-break:normal;overflow-wrap:normal}
 div.tcompile pre.tc-code{padding:.35em .7em;background:rgba(127,127,127,.09);border-radius:5px;width:fit-content;
 max-width:100%;box-sizing:border-box}
 div.tcompile u{text-decoration:underline wavy #e04f4f 1px;text-underline-offset:3px}
@@ -61,7 +64,8 @@ div.tcompile .tc-zoom label{cursor:pointer;opacity:.55;padding:0 .45em;border-ra
 div.tcompile .tc-zoom label:has(:checked){opacity:1;background:rgba(127,127,127,.17)}
 div.tcompile .tc-zoom label:has(:focus-visible){outline:2px solid #4b8bbe}
 div.tcompile .tc-zoom input{position:absolute;opacity:0;pointer-events:none;width:0;height:0;margin:0}
-div.tcompile .tc-sides{display:grid;gap:.4em .8em;overflow-x:auto;margin:.4em 0}div.tcompile .tc-sides>div{min-width:8em}
+div.tcompile .tc-sides{display:grid;gap:.4em .8em;overflow-x:auto;margin:.4em 0}
+div.tcompile .tc-sides>div{min-width:8em}
 div.tcompile .tc-sides>div>b{font-weight:600;opacity:.75}
 div.tcompile .tc-sides pre{max-height:27em;padding:.35em .7em;background:rgba(127,127,127,.09);border-radius:5px;
 margin:0}
