@@ -61,8 +61,10 @@ def exp(v: Vectors, d: DType, x: str) -> str:
     q = constant(c.q[-1])
     for coefficient in c.q[-2::-1]:
         q = fma(q, r, constant(coefficient))
-    power = fma(v.op("fmul", d, r, r), q, r)
-    power = v.op("fadd", d, power, constant(1.0))
+    # 1 + r in two parts: its rounding error would be the largest but the last one.
+    near = v.op("fadd", d, constant(1.0), r)
+    lost = v.op("fsub", d, r, v.op("fsub", d, near, constant(1.0)))
+    power = v.op("fadd", d, near, fma(v.op("fmul", d, r, r), q, lost))
     # 2^n in two factors, each of which has an exponent in range.
     whole, _ = v.bits(d, shifted)
     whole = v.op("sub", integer, whole, v.bits(d, constant(c.round))[0])
