@@ -169,6 +169,14 @@ def _text(text: str) -> str:
     return re.sub("0x[0-9a-f]+", "0x…", text)
 
 
+def said(error: BaseException | None) -> str:
+    """What an error says; what it holds may be in no state to be shown."""
+    try:
+        return _text(repr(error))
+    except Exception as failure:
+        return f"{type(error).__name__}, which cannot be shown: {failure}"
+
+
 def raised_at(error: BaseException | None) -> list[tuple[str, int | None]]:
     """Functions and lines of the program through which an error went."""
     if error is None:
@@ -209,9 +217,9 @@ def compare(source: str, plan: Plan) -> bool:
         for number, (ours, theirs) in enumerate(zip(found, wanted, strict=True)):
             got, want, about = ours.run, theirs.run, f"call {number}: "
             if want.error is None and got.error is not None:
-                raise AssertionError(f"{about}raised {got.error!r}") from got.error
-            assert type(got.error) is type(want.error), f"{about}{got.error!r} instead of {want.error!r}"
-            assert _text(str(got.error)) == _text(str(want.error)), f"{about}{got.error!r} instead of {want.error!r}"
+                raise AssertionError(f"{about}raised {said(got.error)}") from got.error
+            assert type(got.error) is type(want.error), f"{about}{said(got.error)} instead of {said(want.error)}"
+            assert said(got.error) == said(want.error), f"{about}{said(got.error)} instead of {said(want.error)}"
             printed = _text(got.printed), _text(want.printed)
             assert printed[0] == printed[1], f"{about}printed {printed[0]!r} instead of {printed[1]!r}"
             warned = [one for one in got.warned if not one[1].startswith("tcompile: ")]  # a limit was reached
