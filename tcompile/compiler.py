@@ -127,7 +127,8 @@ def _compile_region(
         if captured.graph is not None:
             route = cache.built.route(captured.exit)
     follow = functools.partial(compiler.follow, cache)
-    runs = captured.as_plain() if _gains_nothing(captured, compiled) else captured
+    gains_nothing = _gains_nothing if whole else _is_trifling
+    runs = captured.as_plain() if gains_nothing(captured, compiled) else captured
 
     def program(keep: Callable[[Guard], bool] = lambda guard: True) -> Callable[..., Any]:
         made: Callable[..., Any] = runs.entry(compiled, route, follow, keep)
@@ -206,6 +207,20 @@ def _gains_nothing(captured: Captured, compiled: Any) -> bool:
     if config.stress_capture or config.stress_breaks:
         return False
     return not plan.kernels and not any(node.regions or node.op == "python_call" for node in plan.graph.nodes)
+
+
+def _is_trifling(captured: Captured, compiled: Any) -> bool:
+    """Whether a stretch inside a function computes a few numbers only, which plain Python does sooner."""
+    plan = getattr(compiled, "schedule", None)
+    if plan is None or captured.calls or captured.differs or config.stress_capture or config.stress_breaks:
+        return False
+    if any(node.regions or node.op == "python_call" for node in plan.graph.nodes):
+        return False
+    answer: bool = plan.is_trifling(_FEW)
+    return answer
+
+
+_FEW = 12  # operations on numbers, which take as long as a stretch is entered and left
 
 
 def _by_types(start: Start, values: Sequence[Any]) -> Captured:

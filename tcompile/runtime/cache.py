@@ -102,6 +102,11 @@ class Region:
     tables: weakref.WeakKeyDictionary[Any, Any] = field(default_factory=weakref.WeakKeyDictionary)
     unchecked: tuple[tuple[Entry, ...], tuple[Callable[..., Any], ...]] = ((), ())
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether whatever has come here so far runs in plain Python."""
+        return all(entry.captured.graph is None for entry in self.entries)
+
 
 @dataclass(eq=False)
 class FunctionCache:
@@ -119,6 +124,7 @@ class FunctionCache:
     host: Host | None = None  # the one that calls run in: ``built``, or one that has only the gates in use
     quiet_calls: int = 0  # in the host, since a gate was last opened
     closed: set[int] = field(default_factory=set)  # offsets of gates where nothing can be captured any more
+    asleep: set[int] = field(default_factory=set)  # offsets of gates at which plain Python has gone on again and again
     resumable: bool = True
     profile: Profile = field(default_factory=Profile)
     breaks: list[GraphBreak] = field(default_factory=list)
@@ -182,13 +188,32 @@ class FunctionCache:
         """Lets no captured code start at an instruction from now on."""
         assert self.built is not None
         self.closed.add(offset)
+        self._shut(offset)
+
+    def sleep(self, offset: int) -> None:
+        """Lets frames pass a gate by without a look at what they hold, until ``wake``."""
+        self.asleep.add(offset)
+        self._shut(offset)
+
+    def _shut(self, offset: int) -> None:
         for host in (self.built, self.host):
             if host is not None and offset in host.gates:
                 host.gates[offset].clear()
 
+    def wake(self) -> None:
+        """Has every gate that is asleep looked at again."""
+        self.host = self.host and self.built
+        for offset in list(self.asleep):
+            if self.built is not None and not self.built.gates[offset]:
+                self.built.gates[offset].append(offset)
+        self.asleep.clear()
+
     def add(self, region: Region, entry: Entry) -> None:
-        """Puts a new entry first."""
+        """Puts a new entry first. Whatever made it necessary may go for gates that are asleep, too."""
         region.entries = (entry, *region.entries)
+        if self.asleep:
+            self.quiet_calls = 0
+            self.wake()
 
     def promote(self, region: Region, entry: Entry) -> None:
         """Moves an entry that was hit to the front (a lost race with another thread is harmless)."""

@@ -48,9 +48,15 @@ def host_of(cache: FunctionCache, code: types.CodeType, compiler: Compiler) -> H
 
 
 def settle(cache: FunctionCache, compiler: Compiler) -> None:
-    """Counts a call in the host; after many without a new gate, calls run in a host that has only the open ones."""
+    """Counts a call in the host; after many without a new gate, calls run in a host that has only the open ones.
+
+    Gates that are asleep are woken ever more seldom: what comes there may have changed.
+    """
     cache.quiet_calls += 1
-    if cache.quiet_calls != (_SETTLED_UNDER_STRESS if config.stress_breaks else _SETTLED):
+    count, settled = cache.quiet_calls, _SETTLED_UNDER_STRESS if config.stress_breaks else _SETTLED
+    if cache.asleep and not count % 3 and (count // 3).bit_count() == 1:  # 3, 6, 12, 24, 48, 96, …
+        cache.wake()
+    if count % settled or cache.host is not cache.built:
         return
     from tcompile.bytecode import build
 

@@ -167,6 +167,8 @@ class Gate(native.Base):  # type: ignore[misc]  # which class that is depends on
                 self._attach(cache, region)
         entry, result = found
         if result is PLAIN:
+            if entry.calls > _DROWSY and region.is_plain:
+                cache.sleep(self.offset)
             return None
         if entry.captured.exit is None:
             assert cache.host is not None
@@ -175,6 +177,8 @@ class Gate(native.Base):  # type: ignore[misc]  # which class that is depends on
 
     def _attach(self, cache: FunctionCache, region: Region) -> None:
         """Lets the machine code enter here, where there are other entries than the last time."""
+        if region.is_plain and region is not cache.first:
+            return  # the gate will not be needed for long
         entries = tuple(sorted(entry.index for entry in region.entries))
         if entries != self.attached and cache.built is not None and config.native_calls and not bus.listened[0]:
             self.attached = entries
@@ -279,6 +283,7 @@ def _unchecked(region: Region) -> tuple[Callable[..., Any], ...]:
 
 _MAX_GUARD_TEXT = 3
 _MISSES = 256  # so often a place is missed before it is closed
+_DROWSY = 256  # so often plain Python goes on at a place before its gate sleeps
 
 
 def _recompile_text(cache: FunctionCache, reasons: Sequence[str]) -> str:

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from tcompile.backends.schedule.kernel import Buffer, Kernel
+from tcompile.backends.schedule.kernel import Buffer, Kernel, size_of
 from tcompile.backends.schedule.lower import Group
 from tcompile.graph import Graph, Node
+from tcompile.graph.sizes import hint
 
 Target: TypeAlias = Literal["base", "copy"]
 
@@ -55,6 +56,12 @@ class Schedule:
     def kernels(self) -> list[Kernel]:
         """The fused kernels, in order."""
         return [step.kernel for step in self.steps if step.kernel is not None]
+
+    def is_trifling(self, most: int) -> bool:
+        """Whether the kernels compute single numbers only, in ``most`` operations or fewer."""
+        nodes = {value.node for kernel in self.kernels for value in kernel.values if value.operands}
+        nodes.update(node for kernel in self.kernels for node in kernel.nodes)
+        return len(nodes) <= most and all(hint(size_of(kernel.axes)) <= 1 for kernel in self.kernels)
 
 
 def leads_to(step: Step, goal: Step) -> bool:

@@ -1,0 +1,76 @@
+"""Stretches inside a function that cost less than entering them run plainly, and are soon not looked at any more."""
+
+from __future__ import annotations
+
+import numpy as np
+from differential import check
+
+import tcompile
+
+X = np.arange(200.0)
+
+
+@tcompile.disable
+def opaque():
+    pass
+
+
+def numbers_between_breaks(items):
+    total = 0
+    for item in items:
+        opaque()
+        total = total + item * 2
+    return total
+
+
+def inside(compiled):
+    """The entries of stretches that hold operations, but for the one at the function's start."""
+    others = [entry for entry in compiled.entries if entry not in compiled.cache.first.entries]
+    return [entry for entry in others if entry.graph is not None and entry.graph.nodes]
+
+
+def test_a_few_numbers_run_plainly_and_arrays_do_not():
+    (*_, compiled) = check(numbers_between_breaks, lambda: (list(X[:5]),))
+    assert inside(compiled)
+    assert all(entry.captured.graph is None for entry in inside(compiled))
+    (*_, compiled) = check(numbers_between_breaks, lambda: ([X, X, X],))
+    assert inside(compiled)
+    assert all(entry.captured.graph is not None for entry in inside(compiled))
+
+
+def test_operations_on_numbers_that_are_worth_it():
+    def f(items):
+        total = items[0]
+        for item in items:
+            opaque()
+            for _ in range(30):
+                total = total * 0.5 + item
+        return total
+
+    (*_, compiled) = check(f, lambda: (list(X[:5]),))
+    assert any(entry.captured.graph is not None for entry in inside(compiled))
+
+
+def test_gates_sleep_and_wake():
+    tcompile.reset()
+    compiled = tcompile.compile(numbers_between_breaks)
+    for _ in range(3):
+        assert compiled(list(X)) == numbers_between_breaks(X)
+    assert compiled.cache.asleep
+    for _ in range(3):  # the sixth call looks again
+        np.testing.assert_array_equal(compiled([X, X + 1]), numbers_between_breaks([X, X + 1]))
+    assert not compiled.cache.asleep  # for something was compiled
+    assert any(entry.captured.graph is not None for entry in inside(compiled))
+
+
+def test_gates_that_sleep_are_left_out_when_calls_have_settled():
+    tcompile.reset()
+    compiled = tcompile.compile(numbers_between_breaks)
+    for _ in range(70):
+        assert compiled(list(X[:20])) == numbers_between_breaks(X[:20])
+    cache = compiled.cache
+    assert cache.asleep and cache.host is not cache.built
+    for _ in range(30):
+        np.testing.assert_array_equal(compiled([X, X + 1]), numbers_between_breaks([X, X + 1]))
+    assert cache.host is cache.built
+    assert any(entry.captured.graph is not None for entry in inside(compiled))
