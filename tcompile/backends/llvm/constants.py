@@ -67,6 +67,7 @@ def _made(node: Node) -> np.ndarray[Any, Any] | None:
             value = OPS[node.op].numpy(*node.operands, **node.attrs)
             helpers.checked(value, type, tuple(shape), type.c_contiguous)
             made = np.array(value, order="K")
+            made = made if value.flags.owndata else made[...]  # a view of an array that nobody else has
     except Exception:
         return None
     made.flags.writeable = False

@@ -421,7 +421,7 @@ class Program:
             self.steps.append(Constant(node, made))
         else:
             self.arrays[node] = self._name(node)
-            self.lines.append(f"{self.arrays[node]} = copy({name})")
+            self.lines.append(f"{self.arrays[node]} = copy({name}){'' if made.flags.owndata else '[...]'}")
 
     def _call(self, step: Step) -> None:
         node = step.node
