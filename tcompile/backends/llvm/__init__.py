@@ -28,6 +28,7 @@ from tcompile.observe import bus
 from tcompile.observe.events import KernelCompiled, Lazy
 
 NONTEMPORAL_BYTES = 32 << 20  # outputs this large leave the caches anyway, so they are written past them
+NEVER_READ_BYTES = 1 << 20  # and what is hardly ever read at all should not even enter
 
 
 @dataclass(frozen=True)
@@ -194,12 +195,14 @@ def _supports_creation(node: Node) -> bool:
 def _past_the_cache(plan: Schedule, kernel: Kernel) -> list[Store]:
     """The stores of large results that no later step of the graph reads."""
     read = {node for step in plan.steps for node in step.reads}
-    return [
-        store
-        for store in kernel.stores
-        if store.access.buffer.node not in read
-        and hint(store.access.buffer.type.size) * store.value.dtype.itemsize >= NONTEMPORAL_BYTES
-    ]
+    never = {old for _, old in plan.undo}
+
+    def is_large(store: Store) -> bool:
+        node = store.access.buffer.node
+        limit = NEVER_READ_BYTES if node in never else NONTEMPORAL_BYTES
+        return node not in read and hint(node.tensor.size) * store.value.dtype.itemsize >= limit
+
+    return [store for store in kernel.stores if is_large(store)]
 
 
 def _report(graph: Graph, written: nests.Code, code: native.Code, ms: float) -> CompiledKernel:

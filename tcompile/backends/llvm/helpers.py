@@ -20,6 +20,7 @@ from tcompile.backends.llvm.vectors import DIVIDE, INTEGER_OVERFLOW, INVALID, ON
 from tcompile.backends.replay import Replay
 from tcompile.graph import TensorType
 from tcompile.graph.evaluate import conforms
+from tcompile.graph.ops.writing import Path, shown
 
 _CATEGORIES = ((DIVIDE, "divide"), (OVERFLOW, "over"), (INVALID, "invalid"), (INTEGER_OVERFLOW, "over"))
 
@@ -27,6 +28,8 @@ _CATEGORIES = ((DIVIDE, "divide"), (OVERFLOW, "over"), (INVALID, "invalid"), (IN
 _variable = np._core.umath._extobj_contextvar  # type: ignore[attr-defined]
 _state: Callable[[], object] = _variable.get
 _strict: tuple[object, object] = (None, None)  # a state, and the same with flags raising
+_gentle: object = None  # a state that asks for warnings at most, and the filters of warnings, none of which raises
+_filters: list[Any] = []
 harmless: list[object] = [None]  # the state that was looked at last; machine code reads it, too
 
 
@@ -41,10 +44,15 @@ def check_error_state() -> None:
 
 def check_rewriting() -> None:
     """Raises Replay where plain Python may end before it has written again what kernels write: by an exception."""
+    global _gentle, _filters
+    state, filters = _state(), warnings.filters
+    if state is _gentle and filters == _filters:  # these very objects have been looked at
+        return
     if any(how not in ("ignore", "warn") for how in np.geterr().values()):
         raise Replay("the error state asks for more than warnings")
-    if any(action[0] == "error" for action in warnings.filters):
+    if any(action[0] == "error" for action in filters):
         raise Replay("warnings may be errors")
+    _gentle, _filters = state, list(filters)
 
 
 def copy(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -60,6 +68,24 @@ def floating_point_report(status: int) -> None:
     for bit, category in _CATEGORIES:
         if status & bit and state[category] != "ignore":
             raise Replay(f"floating-point flag: {category}")
+
+
+def undoing(paths: Sequence[Path]) -> Callable[..., None]:
+    """``floating_point_report`` for kernels that have written to arrays of the caller.
+
+    It takes the status, and for each path the array that was written there and the elements that were there before.
+    """
+
+    def report(status: int, *arrays: np.ndarray[Any, Any]) -> None:
+        try:
+            floating_point_report(status)
+        except Replay:
+            written = list(zip(paths, arrays[::2], arrays[1::2], strict=True))
+            for path, array, old in reversed(written):
+                shown(array, path)[...] = old
+            raise
+
+    return report
 
 
 def library_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -85,7 +85,13 @@ class Constant:
 
 @dataclass(frozen=True)
 class Report:
-    """The bits that the kernels have returned so far go to ``helpers.floating_point_report``."""
+    """The bits that the kernels have returned so far go to ``helpers.floating_point_report``.
+
+    Or to ``undoing``, which takes ``arrays`` as well.
+    """
+
+    undoing: Callable[..., None] | None = None
+    arrays: tuple[Node, ...] = ()
 
 
 RecipeStep: TypeAlias = Allocate | Launch | Number | Onto | Constant | Report
@@ -164,7 +170,8 @@ class Program:
         if any(isinstance(step, Onto) and step.base in self.for_kernels for step in self.steps):
             return None
         made = [step for step in self.steps if isinstance(step, Allocate) and isinstance(step.key, Node)]
-        if any(step.key not in graph.outputs and self._is_large(step) for step in made):
+        lasting = {*graph.outputs, *(old for _, old in self.schedule.undo)}
+        if any(step.key not in lasting and self._is_large(step) for step in made):
             return None
         symbols = dict(graph.symbol_inputs())
         rewritten = bool(self.schedule.rewritten)
@@ -200,8 +207,19 @@ class Program:
                 "except Exception as error:", "    raise replay(error) from None", "finally:", "    reset(token)",
             ]  # fmt: skip
         if any(step.kernel is not None for step in steps):
+            self._report(self.schedule.undo if first == self.schedule.last else ())
+
+    def _report(self, undo: Sequence[tuple[Node, Node]]) -> None:
+        """What the kernels have found; if that is for plain Python to tell, the caller's arrays are as they were."""
+        if not undo:
             self.lines += ["if status:", "    report(status)"]
             self.steps.append(Report())
+            return
+        undoing = helpers.undoing([node.attrs["path"] for node, _ in undo])
+        arrays = [array for pair in undo for array in pair]
+        given = ", ".join(["status", *(self.arrays[array] for array in arrays)])
+        self.lines += ["if status:", f"    {self._number(undoing)}({given})"]
+        self.steps.append(Report(undoing, tuple(arrays)))
 
     # -- names ----------------------------------------------------------------------------------------------------
     def _name(self, node: Node) -> str:
@@ -269,7 +287,7 @@ class Program:
 
     @cached_property
     def _last_uses(self) -> dict[int, list[Node]]:
-        outputs = set(self.schedule.graph.outputs)
+        outputs = {*self.schedule.graph.outputs, *(node for pair in self.schedule.undo for node in pair)}
         last: dict[Node, int] = {}
         for position, step in enumerate(self.schedule.steps):
             for node in [*step.reads, *step.writes]:

@@ -6,7 +6,7 @@ Enters: a ``Group`` (which nodes run in one loop nest, and which of them must re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -339,20 +339,24 @@ def lower(
     leaves: Callable[[Node], bool],
     buffer: Callable[[Node], Buffer],
     outputs: Sequence[Node],
+    old: Mapping[Node, Buffer],
 ) -> Kernel:
     """The kernel of ``group``; the members in ``outputs`` are stored into their buffers.
 
-    Raises NotAffine where a movement inside cannot be expressed.
+    What the assignments in ``old`` replace is stored into those buffers. Raises NotAffine where a movement inside
+    cannot be expressed.
     """
     lowering = Lowering(group, leaves, buffer)
     stores: list[Store] = []
     for node in group.members:
         value = lowering.member(node)
         if node in outputs:
-            map, part = group.map_of(node), replaces_part(node)
-            if part and map is not None:
-                map = through_path(node, map)
-            assert map is not None
+            own, part = group.map_of(node), replaces_part(node)
+            map = through_path(node, own) if part and own is not None else own
+            assert own is not None and map is not None
+            if node in old:  # read first
+                replaced = lowering.read(node.inputs[0], map, node.tensor.dtype)
+                stores.append(Store(replaced, access_of(old[node], own, len(group.shape))))
             # A part of an axis of size one may be nothing: a store that does not move would be done once all the same.
             stores.append(Store(value, access_of(buffer(node), map, len(group.shape), ones=part)))
     axes = [Axis(size, i in group.reduced) for i, size in enumerate(group.shape)]

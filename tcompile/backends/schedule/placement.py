@@ -5,17 +5,20 @@ that write arrays of the caller. Exists because the graph is pure: an array that
 whether the two can lie in one place depends on who still reads the first.
 
 An array of the caller is written only when nothing can go wrong any more. Once it is written, plain Python could not
-take over (to warn, or to raise) unless it writes the same elements again before it reads any of them.
+take over (to warn, or to raise) unless it writes the same elements again before it reads any of them, or unless the
+kernels keep the old elements beside it, so that they can be put back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from tcompile.backends.schedule.kernel import Store, same_distance
 from tcompile.backends.schedule.lower import replaces_part
 from tcompile.backends.schedule.plan import Step, in_order, leads_to
-from tcompile.graph import Graph, Node
+from tcompile.graph import Graph, Node, SymInt
 from tcompile.graph.ops import OPS
 from tcompile.graph.signals import may_signal
 
@@ -28,18 +31,41 @@ class Separate(Exception):
         self.nodes = nodes
 
 
-def place(graph: Graph, steps: Sequence[Step], alone: set[Node], final: bool) -> tuple[set[Step], bool]:
+class Keep(Exception):
+    """The elements that these assignments replace should be kept, so that they can be put back."""
+
+    def __init__(self, nodes: set[Node]) -> None:
+        super().__init__("elements that are kept")
+        self.nodes = nodes
+
+
+@dataclass(frozen=True)
+class Placed:
+    """The steps that write arrays of the caller or come after one that does.
+
+    ``rewritten``: whether plain Python would write the same elements again; ``undone``: the assignments whose old
+    elements are needed if it has to take over, in the order in which they are stored.
+    """
+
+    late: set[Step]
+    rewritten: bool
+    undone: tuple[Node, ...]
+
+
+def place(graph: Graph, steps: Sequence[Step], alone: set[Node], kept: set[Node], final: bool) -> Placed:
     """Decides where each assignment goes.
 
-    Returns the steps that write arrays of the caller or come after one that does, and whether plain Python would write
-    the same elements again. ``alone`` are the assignments that already have a kernel of their own. Raises Separate
-    where others should have one, unless this is the ``final`` try.
+    ``alone`` are the assignments that already have a kernel of their own, ``kept`` those that keep what they replace.
+    Raises Separate or Keep where others should, unless this is the ``final`` try.
     """
-    return _Placement(graph, steps, alone, final).run()
+    return _Placement(graph, steps, alone, kept, final).run()
 
 
 class _Placement:
-    def __init__(self, graph: Graph, steps: Sequence[Step], alone: set[Node], final: bool) -> None:
+    def __init__(
+        self, graph: Graph, steps: Sequence[Step], alone: set[Node], kept: set[Node], final: bool
+    ) -> None:
+        self.kept = kept
         self.graph = graph
         self.steps = steps
         self.alone = alone
@@ -49,8 +75,9 @@ class _Placement:
         self.ends = self._memories(graph.outputs)
         self.chains: list[list[Node]] = []
         self.wish: set[Node] = set()
+        self.keep: set[Node] = set()
 
-    def run(self) -> tuple[set[Step], bool]:
+    def run(self) -> Placed:
         for output, number in self.graph.updates.items():
             chain = self._chain(self.graph.outputs[output], self.graph.inputs[number])
             if chain and self._update(chain):
@@ -64,10 +91,16 @@ class _Placement:
                     step.onto[node] = "base" if kept else "copy"
                 elif node in given:
                     step.onto[node] = "base"
+        if self.keep and not self.final:
+            raise Keep(self.keep)
         if self.wish and not self.final:
             raise Separate(self.wish)
         late = self._late(self.chains)
-        return set(late), any(map(_signals, late))
+        signals = any(map(_signals, late))
+        if not signals or not given <= self.kept:
+            return Placed(set(late), signals, ())
+        order = [node for step in in_order(self.steps) for node in step.writes if node in given]
+        return Placed(set(late), False, tuple(order))
 
     def _chain(self, last: Node, base: Node) -> list[Node]:
         """The assignments that lead from an input to what it is updated to, first one first; none if others do."""
@@ -96,7 +129,7 @@ class _Placement:
         chains = [*self.chains, chain]
         late = self._late(chains)
         again = all(map(self._is_written_first, chains)) and not self._may_end_before(late, chains)
-        if allowed and any(map(_signals, late)) and not again:
+        if allowed and any(map(_signals, late)) and not again and not self._can_be_undone(late, chains):
             writers = {self.step_of[node] for node in chain}
             wish = {node for node in chain if _signals(self.step_of[node])} - self.alone
             if not any(_signals(step) for step in late if step not in writers):
@@ -106,6 +139,16 @@ class _Placement:
             for step, after in before.items():
                 step.after = after
         return allowed
+
+    def _can_be_undone(self, late: Sequence[Step], chains: Sequence[Sequence[Node]]) -> bool:
+        """Whether all that is written can be put back as it was. What is not kept yet will be at the next try."""
+        nodes = {node for chain in chains for node in chain}
+        if any(step.kernel is None and step.kind != "view" for step in late):
+            return False
+        if any(self.step_of.get(node.inputs[0]) is self.step_of[node] or _varies(node.attrs["path"]) for node in nodes):
+            return False
+        self.keep |= nodes - self.kept
+        return not (self.final and self.keep)
 
     def _may_end_before(self, late: Sequence[Step], chains: Sequence[Sequence[Node]]) -> bool:
         """Whether an exception in one of the steps may end plain Python before it comes to all of the assignments."""
@@ -174,6 +217,13 @@ class _Placement:
         return found
 
 
+def _varies(value: Any) -> bool:
+    """Whether sizes that are not known now occur in a path."""
+    if isinstance(value, slice):
+        return _varies((value.start, value.stop, value.step))
+    return isinstance(value, SymInt) or (isinstance(value, tuple | list) and any(map(_varies, value)))
+
+
 def _raising(step: Step) -> list[Node]:
     """The nodes that may raise: library calls, and indices in kernels that are out of range."""
     if step.kernel is not None:
@@ -193,4 +243,4 @@ def _signals(step: Step) -> bool:
 
 
 
-__all__ = ["Separate", "place"]
+__all__ = ["Keep", "Placed", "Separate", "place"]

@@ -43,7 +43,8 @@ class Schedule:
 
     From step number ``last`` on, arrays of the caller are written: nothing may be found out any more for which these
     would have to be as they were. Where ``rewritten`` holds, plain Python writes the same elements again before it
-    reads them, so that it may still take over as long as it runs to the end.
+    reads them, so that it may still take over as long as it runs to the end. Where plain Python takes over otherwise,
+    what the assignments in ``undo`` have replaced is put back, last one first: it lies in the array beside each.
     """
 
     graph: Graph
@@ -51,6 +52,7 @@ class Schedule:
     buffers: dict[Node, Buffer]
     last: int
     rewritten: bool = False
+    undo: tuple[tuple[Node, Node], ...] = ()
 
     @property
     def kernels(self) -> list[Kernel]:

@@ -29,11 +29,12 @@ from tcompile.backends.schedule.lower import (
     replaces_part,
 )
 from tcompile.backends.schedule.maps import ANYWHERE, Map, identity, map_key, through, through_path
-from tcompile.backends.schedule.placement import Separate, place
+from tcompile.backends.schedule.placement import Keep, Separate, place
 from tcompile.backends.schedule.plan import Schedule, Step, in_order, leads_to
-from tcompile.graph import Graph, Node
+from tcompile.graph import Graph, Node, TensorType
 from tcompile.graph.ops import OPS, k_order
 from tcompile.graph.ops.movement import expand_key, slice_bounds
+from tcompile.graph.ops.table import like_order
 from tcompile.graph.ops.writing import part_of
 from tcompile.graph.signals import may_signal
 from tcompile.graph.sizes import UnprovableSizeError, hint, is_one, product, same_shape
@@ -50,13 +51,16 @@ def schedule(graph: Graph, supports: Callable[[Node], bool]) -> Schedule:
     stored: set[Node] = set()
     arrays: set[Node] = set()
     alone: set[Node] = set()
+    kept: set[Node] = set()
     for tries in range(9):
-        planner = _Planner(graph, supports, stored, arrays, alone, final=tries == 8)
+        planner = _Planner(graph, supports, stored, arrays, alone, kept, final=tries == 8)
         try:
             planner.plan()
             return planner.finish()
         except Separate as wish:
             alone.update(wish.nodes)
+        except Keep as wish:
+            kept.update(wish.nodes)
         except NotAffine as refusal:
             arrays.add(refusal.node)
         except _StoreThese as wish:
@@ -73,7 +77,7 @@ class _StoreThese(Exception):
 class _Planner:
     def __init__(
         self, graph: Graph, supports: Callable[[Node], bool], stored: set[Node], arrays: set[Node], alone: set[Node],
-        final: bool,
+        kept: set[Node], final: bool,
     ) -> None:  # fmt: skip
         self.graph = graph
         self.final = final
@@ -90,6 +94,7 @@ class _Planner:
         self.extra = stored
         self.arrays = arrays
         self.alone = alone
+        self.old = {node: _old(node) for node in kept}  # what assignments replace
         self.memo: dict[tuple[object, ...], dict[tuple[object, ...], tuple[Node, Map]]] = {}
 
     def _kind(self, node: Node, supports: Callable[[Node], bool]) -> str:
@@ -424,17 +429,25 @@ class _Planner:
             outputs = [node for node in members if node in outside]
             name = f"kernel_{number}_{'_'.join(dict.fromkeys(_summary(step.group, members)))}"[:60]
             number += 1
-            step.kernel = lower(step.group, name, self.is_leaf, self.buffers.__getitem__, outputs)
+            old = {node: Buffer(self.old[node], self.old[node].name) for node in outputs if node in self.old}
+            step.kernel = lower(step.group, name, self.is_leaf, self.buffers.__getitem__, outputs, old)
             step.reads = [
                 b.node for b in step.kernel.buffers if b.node not in members and b.node not in outputs
             ]
             step.reads += [n.inputs[0] for n in outputs if replaces_part(n) and n.inputs[0] not in step.reads]
-            step.writes = outputs
+            step.writes = [*outputs, *(buffer.node for buffer in old.values())]
         kept = [step for step in self.steps if step.group is None or step.writes]
-        late, rewritten = place(self.graph, kept, set(self.alone), self.final)
-        first = in_order([step for step in kept if step not in late])
-        last = [step for step in in_order(kept) if step in late]
-        return Schedule(self.graph, first + last, self.buffers, len(first), rewritten)
+        placed = place(self.graph, kept, set(self.alone), set(self.old), self.final)
+        first = in_order([step for step in kept if step not in placed.late])
+        last = [step for step in in_order(kept) if step in placed.late]
+        undo = tuple((node, self.old[node]) for node in placed.undone)
+        return Schedule(self.graph, first + last, self.buffers, len(first), placed.rewritten, undo)
+
+
+def _old(node: Node) -> Node:
+    """What an assignment replaces, as an array of its own."""
+    part = part_of(node)
+    return Node("positive", (), {}, TensorType(part.dtype, part.shape, like_order(part)), f"old_{node.name}")
 
 
 def _kind_of_assignment(node: Node) -> str:

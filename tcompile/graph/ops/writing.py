@@ -54,16 +54,21 @@ def _assign_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> T
 
 def _assign(base: Any, value: Any, path: Path) -> Any:
     new = np.copy(base, order="K") if path else np.empty_like(base)
-    part = new
+    shown(new, path)[...] = value
+    return new
+
+
+def shown(base: Any, path: Path) -> Any:
+    """The view of an array that a path of known numbers leads to."""
+    part = base
     for op, attrs in path:
         named = dict(attrs)
         if op == "index" and Ellipsis not in named["key"]:  # numbers alone would give a scalar
             named["key"] = (*named["key"], Ellipsis)
         part = OPS[op].numpy(part, **named)
-    part[...] = value
-    return new
+    return part
 
 
 define(Op("assign", "opaque", 2, _assign_rule, _assign, "``base`` with the elements that ``path`` shows replaced"))
 
-__all__ = ["Path", "part_of", "path_types"]
+__all__ = ["Path", "part_of", "path_types", "shown"]

@@ -858,6 +858,38 @@ fail:
   ret ptr %ended
 }
 
+; undoing: function, count, registers. As told, for kernels that have written to arrays of the caller: the function takes
+; the status, and the registers but the first one.
+define ptr @undoing(ptr %frame, ptr %pc) nounwind {
+  %at = getelementptr i64, ptr %frame, i64 $F_STATUS
+  %status = load i64, ptr %at
+  %count = call i64 @word(ptr %pc, i64 2)
+  %quiet = icmp eq i64 %status, 0
+  br i1 %quiet, label %on, label %tell
+tell:
+  %function = call ptr @pointer(ptr %pc, i64 1)
+  %list = call ptr @gather(ptr %frame, ptr %pc, i64 3, i64 %count)
+  %number = call ptr @PyLong_FromLongLong(i64 %status)
+  store ptr %number, ptr %list
+  %no.number = icmp eq ptr %number, null
+  br i1 %no.number, label %fail, label %say
+say:
+  %answer = call ptr @PyObject_Vectorcall(ptr %function, ptr %list, i64 %count, ptr null)
+  call void @Py_DecRef(ptr %number)
+  %raised = icmp eq ptr %answer, null
+  br i1 %raised, label %fail, label %said
+said:
+  call void @Py_DecRef(ptr %answer)
+  br label %on
+on:
+  %length = add i64 %count, 3
+  %to = call ptr @next(ptr %pc, i64 %length)
+  ret ptr %to
+fail:
+  %ended = call ptr @end(ptr %frame, i64 $FAILED)
+  ret ptr %ended
+}
+
 ; scalar: register, register of an array without axes: its element as a NumPy scalar
 define ptr @scalar(ptr %frame, ptr %pc) nounwind {
   %array = call ptr @object(ptr %frame, ptr %pc, i64 2)

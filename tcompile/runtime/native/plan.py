@@ -189,7 +189,7 @@ class _Writer(Guards):
                     case Launch():
                         self.launch(step, arrays)
                     case Report():
-                        self.emit("told")
+                        self.report(step, arrays)
         finally:
             self.numbers = outer
         for position, node in enumerate(recipe.outputs):
@@ -227,6 +227,15 @@ class _Writer(Guards):
         self.emit("allocate", self.at(made), *dtype, flags, self.address(order), *self.gathered(registers))
         self.of(made).type = np.ndarray
         return made
+
+    def report(self, step: Report, arrays: Mapping[Node | str, int]) -> None:
+        """What the kernels' status means; where they have written to arrays of the caller, this may be undone."""
+        if step.undoing is None:
+            self.emit("told")
+            return
+        registers = [arrays[array] for array in step.arrays]
+        # The first place is the status'.
+        self.emit("undoing", self.address(step.undoing), *self.gathered([registers[0], *registers]))
 
     def literal_array(self, step: Constant) -> int:
         """An array that is there already."""
