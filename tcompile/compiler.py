@@ -37,6 +37,7 @@ from tcompile.observe.events import (
     GraphBroke,
     GraphCaptured,
     Lazy,
+    LoopDecided,
     RecompileStarted,
     UserLine,
 )
@@ -104,6 +105,7 @@ def _compile_region(
             raise Unsupported(broke.full_text())
         if not broke.reason.silent:
             _note_break(cache, broke)
+    _tell_loops(outcome)
     captured = outcome.captured
     whole = captured.exit is None and region is cache.first
     stressed = config.stress_capture and captured.exit != region.start.offset
@@ -298,6 +300,13 @@ def _tell_break(broke: GraphBreak) -> None:
             hints=broke.reason.hints, where=broke.where, stack=broke.stack,
         )
     )
+
+
+def _tell_loops(outcome: Outcome) -> None:
+    """What became of the loops that were met."""
+    for plan in outcome.loops if bus.active() else ():
+        done = "one node" if plan.outcome == "node" else "unrolled" if plan.finished else "python"
+        bus.emit(LoopDecided(outcome=done, reason=plan.reason, rounds=plan.rounds, where=plan.where))
 
 
 def _timed(phases: dict[str, float], name: str, run: Callable[[], Any]) -> Any:

@@ -12,6 +12,7 @@ the loop, which then runs in the frame itself with its body compiled.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import types
 import weakref
@@ -23,7 +24,7 @@ from tcompile.bytecode import Host
 from tcompile.capture.breaks import GraphBreak
 from tcompile.capture.dynamic import Profile
 from tcompile.capture.entries import Start
-from tcompile.capture.plans import Loops, Restart
+from tcompile.capture.plans import Loops, Plan, Restart
 from tcompile.capture.program import Captured, finish, finish_at, plain
 from tcompile.capture.root import RootFrame, Stopped
 from tcompile.capture.state import Capture, CaptureOptions
@@ -41,6 +42,7 @@ class Outcome:
 
     captured: Captured
     graph_break: GraphBreak | None = None
+    loops: Sequence[Plan] = ()
 
 
 def capture(
@@ -62,11 +64,12 @@ def capture(
     """
     attempts = _Attempts(code, namespace, start, values, name, frontends, options, profile, host)
     outcome, used_floats = attempts.run()
+    outcome = dataclasses.replace(outcome, loops=attempts.loops.told())
     if outcome.graph_break is not None and used_floats:
         profile.floats_open = False  # a float's value may be what was missing: fix them by guards and try again
         fixed, _ = attempts.run()
         if fixed.graph_break is None:
-            return fixed
+            return dataclasses.replace(fixed, loops=attempts.loops.told())
         profile.floats_open = True  # it was not
     return outcome
 
@@ -102,6 +105,7 @@ class _Attempts:
                 self.frontends, self.options, self.profile, Graph(self.name), self.code, self.namespace,
                 loops=self.loops,
             )  # fmt: skip
+            self.loops.begin()
             enter("capture", functools.partial(_followed, weakref.ref(tx)))
             try:
                 frame = RootFrame(tx, self.code, self.namespace, self.start, self.values, stop)

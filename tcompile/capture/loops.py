@@ -17,6 +17,7 @@ captured, or that does not settle, is noted in the same way, and the loop is the
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ import numpy as np
 
 from tcompile.bytecode import NotResumable
 from tcompile.bytecode.analysis import Analysis, analyse
+from tcompile.capture.breaks import CATALOGUE
 from tcompile.capture.instructions.registry import Returned, Yielded
 from tcompile.capture.plans import Plan, Restart
 from tcompile.capture.special.regions import Region, as_node, control_node, lift, open_region, state_of
@@ -38,6 +40,7 @@ from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Graph, Node, ScalarType, SymInt, TensorType
 from tcompile.graph.sizes import Size, VariesInLoop, same
 from tcompile.graph.verify import fits
+from tcompile.observe.events import UserLine
 
 if TYPE_CHECKING:
     from tcompile.capture.interpreter import Frame
@@ -82,7 +85,9 @@ def enter(f: Frame, items: RangeIterator) -> None:
         if few or tx.loops.restarts >= _MOST_RESTARTS or _collects(f) or _analysis(f) is None:
             items.decided = True
             return
-        plan = tx.loops.plans[key] = Plan(f.location(f.at - 1).line)
+        plan = tx.loops.plans[key] = Plan(_first_line(f.user_line()), str(left))
+    plan.met = True
+    items.plan = plan
     if plan.outcome == "unrolled":
         items.decided = True
         return
@@ -96,6 +101,11 @@ def enter(f: Frame, items: RangeIterator) -> None:
         loop.refuse(error)
     if plan.outcome != "node":
         plan.outcome = "node"
+
+
+def _first_line(where: UserLine) -> UserLine:
+    """The line of the ``for`` itself."""
+    return dataclasses.replace(where, end_line=0, end_column=None)
 
 
 def _collects(f: Frame) -> bool:
@@ -168,10 +178,16 @@ class _Loop:
         plan = self.plan
         if isinstance(error, _Unsettled | VariesInLoop) and plan.apart < _MOST_APART and plan.tries < _MOST_TRIES:
             self.again(apart=plan.apart + 1, steps={}, looked=False, carried=set())
-        if isinstance(error, CannotCapture):
-            reason = f"its body cannot be captured ({error})"
-        elif isinstance(error, Returned | Yielded):
+        if isinstance(error, _Left | Returned | Yielded):
             reason = "it is left from inside"
+        elif isinstance(error, CannotCapture):
+            known = CATALOGUE.get(error.reason)
+            reason = error.detail.rstrip(".")
+            if known is not None and error.reason != "loop-mismatch":
+                shown = known.headline[:1].lower() + known.headline[1:]
+                reason = f"{shown} ({reason})" if reason else shown
+        elif isinstance(error, VariesInLoop):
+            reason = "which way its body goes depends on the number of the round"
         else:
             reason = str(error)
         self.again(outcome="unrolled", reason=reason)
@@ -201,7 +217,7 @@ class _Loop:
         known = state_of(tx)
         self.known = known[0].keys()
         policy, writes = tx.break_is_error, tx.outside_mutations - tx.outside_writes
-        graph = Graph(f"loop_{plan.line}", tx.graph.env)
+        graph = Graph(f"loop_{plan.where.line}", tx.graph.env)
         graph.input("round", ScalarType("int", counter))
         trees = self._carried(before, counter)
         leaves = self._memory_leaves(memories)
@@ -572,7 +588,7 @@ class _Loop:
         planned = {id(memory) for memory in memories}
         changes = any(found != now[0].get(key, found) for key, found in known[0].items() if key not in planned)
         if changes or known[1][:-1] != now[1][:-1] or tx.outside_mutations - tx.outside_writes != writes:
-            raise CannotCapture("loop-mismatch", "a round changes an object")
+            raise CannotCapture("loop-mismatch", "a round changes an object that is no array")
         if tx.break_is_error != policy:
             raise CannotCapture("loop-mismatch", "a round changes what breaks mean")
 

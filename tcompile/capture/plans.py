@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tcompile.graph.sizes import Size
+from tcompile.observe.events import UserLine
 
 
 class Restart(BaseException):
@@ -25,7 +26,10 @@ class Plan:
     are found.
     """
 
-    line: int
+    where: UserLine
+    rounds: str = ""
+    finished: bool = False  # whether the last attempt has unrolled it to its end
+    met: bool = False  # whether the last attempt came to it
     outcome: str = ""  # "node" or "unrolled", once that is known
     reason: str = ""
     looked: bool = False
@@ -43,6 +47,15 @@ class Loops:
 
     plans: dict[tuple[Any, ...], Plan] = field(default_factory=dict)
     restarts: int = 0
+
+    def begin(self) -> None:
+        """Another attempt begins."""
+        for plan in self.plans.values():
+            plan.met = plan.finished = False
+
+    def told(self) -> list[Plan]:
+        """Those that the last attempt came to, or stopped before since Python runs them."""
+        return [plan for plan in self.plans.values() if plan.met or plan.outcome == "unrolled"]
 
 
 __all__ = ["Loops", "Plan", "Restart"]

@@ -167,6 +167,17 @@ class GraphBroke(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoopDecided(Event):
+    """What became of a loop that capture met, and why: ``outcome`` is "one node", "unrolled" or "python"."""
+
+    kind: ClassVar[str] = "loop_decided"
+    outcome: str = ""
+    reason: str = ""
+    rounds: str = ""
+    where: UserLine = UserLine()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GuardFailed(Event):
     """A guard of a cached entry did not hold for a call."""
 
@@ -287,6 +298,7 @@ class StanceChanged(Event):
 
 
 EVENTS: tuple[type[Event], ...] = (
-    CompileStarted, GraphCaptured, GraphBroke, GuardFailed, RecompileStarted, PassFinished, KernelCompiled,
+    CompileStarted, GraphCaptured, GraphBroke, LoopDecided, GuardFailed, RecompileStarted, PassFinished,
+    KernelCompiled,
     CompileFinished, CacheHit, CacheMiss, FellBack, CallTimed, StanceChanged,
 )  # fmt: skip

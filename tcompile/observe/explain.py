@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tcompile.observe.events import CompileFinished, Event, FellBack, GraphBroke, GraphCaptured, UserLine
+from tcompile.observe.events import CompileFinished, Event, FellBack, GraphBroke, GraphCaptured, LoopDecided, UserLine
 from tcompile.observe.recorder import Recorder
-from tcompile.observe.userline import format_stack
+from tcompile.observe.userline import format_line, format_stack
 
 if TYPE_CHECKING:
     from tcompile.observe.display.explained import ExplainView
@@ -52,7 +52,7 @@ class ExplainOutput:
 
     ``ops_per_graph`` names the operations of each graph, ``out_guards`` are the checks under which the
     compiled code is used again, ``compile_times`` are milliseconds for each phase and in ``total``,
-    ``fell_back`` says why calls ran in plain Python.
+    ``fell_back`` says why calls ran in plain Python, ``loops`` what became of each loop over a range, and why.
     """
 
     function: str
@@ -65,6 +65,7 @@ class ExplainOutput:
     out_guards: tuple[str, ...] = ()
     compile_times: dict[str, float] = field(default_factory=dict)
     fell_back: tuple[str, ...] = ()
+    loops: tuple[str, ...] = ()
     listings: tuple[str, ...] = field(default=(), repr=False)
 
     @classmethod
@@ -74,6 +75,7 @@ class ExplainOutput:
         reasons: list[BreakReason] = []
         guards: dict[str, None] = {}
         fell_back: dict[str, None] = {}
+        loops: dict[str, None] = {}
         op_count = 0
         times: defaultdict[str, float] = defaultdict(float)
         for event in events:
@@ -90,6 +92,8 @@ class ExplainOutput:
                 reasons.append(
                     BreakReason(event.headline, stack, event.explanation, event.hints, event.reason)
                 )
+            elif isinstance(event, LoopDecided):
+                loops[f"{format_line(event.where)}\n{_indent(loop_text(event))}"] = None
             elif isinstance(event, FellBack):
                 fell_back[f"{event.reason}: {event.detail}" if event.detail else event.reason] = None
             elif isinstance(event, CompileFinished):
@@ -98,7 +102,7 @@ class ExplainOutput:
                 times["total"] += event.ms
         return cls(
             function, tuple(graphs), len(graphs), len(reasons), tuple(reasons), op_count, tuple(operations),
-            tuple(guards), dict(times), tuple(fell_back), tuple(listings),
+            tuple(guards), dict(times), tuple(fell_back), tuple(loops), tuple(listings),
         )  # fmt: skip
 
     @property
@@ -121,6 +125,8 @@ class ExplainOutput:
             yield f"Graph {number}\n{_indent(listing)}"
         for number, reason in enumerate(self.break_reasons, start=1):
             yield f"Graph break {number}: {_indent(str(reason)).lstrip()}"
+        if self.loops:
+            yield "Loops\n" + _indent("\n".join(self.loops))
         if self.fell_back:
             yield "Ran in plain Python\n" + _indent("\n".join(self.fell_back))
         if self.out_guards:
@@ -154,11 +160,20 @@ class ExplainOutput:
                 )
                 for reason in self.break_reasons
             ),
-            guards=self.out_guards, compile_times=self.compile_times, fell_back=self.fell_back,
+            guards=self.out_guards, compile_times=self.compile_times, fell_back=self.fell_back, loops=self.loops,
         )  # fmt: skip
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         return self.view().bundle()
+
+
+def loop_text(event: LoopDecided) -> str:
+    """What became of a loop, in a line."""
+    outcome = {
+        "one node": f"stays a loop: one node of the graph, {event.rounds} rounds",
+        "unrolled": "is unrolled", "python": "runs in Python, its body compiled where it can be",
+    }[event.outcome]  # fmt: skip
+    return f"This loop {outcome}{': ' if event.reason else ''}{event.reason}."
 
 
 def _operations(graph: Any) -> Iterator[str]:
@@ -176,4 +191,4 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-__all__ = ["BreakReason", "ExplainOutput", "Recorder"]
+__all__ = ["BreakReason", "ExplainOutput", "Recorder", "loop_text"]

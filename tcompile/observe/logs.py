@@ -28,10 +28,12 @@ from tcompile.observe.events import (
     GraphCaptured,
     GuardFailed,
     KernelCompiled,
+    LoopDecided,
     PassFinished,
     RecompileStarted,
     StanceChanged,
 )  # fmt: skip
+from tcompile.observe.explain import loop_text
 from tcompile.observe.userline import format_line, format_stack
 
 Switch: TypeAlias = bool | Literal["+"] | None
@@ -202,6 +204,11 @@ def _graph_break(event: GraphBroke, detail: bool) -> str:
     return "\n".join(rows)
 
 
+def _loop(event: LoopDecided, detail: bool) -> str:
+    row = loop_text(event)
+    return "\n".join([row, format_stack((event.where,), title="")]) if event.where.file else row
+
+
 def _recompile(event: RecompileStarted, detail: bool) -> str:
     return f"recompile {event.number}, because no entry fits this call\n" + _lines(event.reasons)
 
@@ -287,6 +294,7 @@ _WRITERS: list[tuple[str, type[Event], Callable[[Any, bool], str]]] = [
     ("kernel_code", KernelCompiled, _kernel_code),
     ("cache", CacheHit, _cache_hit),
     ("cache", CacheMiss, _cache_miss),
+    ("perf_hints", LoopDecided, _loop),
     ("perf_hints", FellBack, _fell_back),
     ("output_code", CompileFinished, _output_code),
     ("compiles", CompileFinished, _finished),

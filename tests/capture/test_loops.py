@@ -624,3 +624,28 @@ def test_effects_before_and_after_a_loop():
 
     for compiled in each(f, lambda: (line(), N)):
         assert ops(compiled).count("fori_loop") == 2
+
+
+def told(f, *args):
+    return [text.splitlines()[-1].strip() for text in tcompile.explain(f)(*args).loops]
+
+
+def test_explain_says_what_became_of_each_loop():
+    def f(x, n):
+        for i in range(n):
+            x = 0.5 * np.sin(x) + i
+        for i in range(6):
+            x = x * i
+        for i in range(n):
+            x = x + (1 if i % 2 else 2)
+        for i in range(n):
+            x = x + i
+            print(end="")
+        return x
+
+    loop, few, odd, python = told(f, line(), 100)
+    assert loop == "This loop stays a loop: one node of the graph, 100 rounds."
+    assert few == "This loop is unrolled: 6 rounds of 1 operations are few."
+    assert odd.startswith("This loop is unrolled: which way its body goes depends on the number of the round")
+    assert python.startswith("This loop runs in Python, its body compiled where it can be: input or output")
+    assert "for i in range(n):" in tcompile.explain(f)(line(), 50).loops[0]

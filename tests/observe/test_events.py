@@ -36,6 +36,12 @@ def f(x):
 """
 
 
+def looped(x):
+    for i in range(50):
+        x = np.sin(x) + i
+    return x
+
+
 @pytest.fixture(scope="module")
 def stream():
     """Every kind of event that a run can emit, from a function that a cell defined."""
@@ -48,6 +54,7 @@ def stream():
             f = tcompile.compile(names["f"], backend="llvm")
             for size in (3, 4, 5):
                 f(np.ones(size))
+            tcompile.compile(looped)(np.ones(3))
             with np.errstate(all="ignore"):
                 tcompile.compile(lambda a: a / 0)(np.zeros(2, int))
             with tcompile.set_stance("force_eager"):

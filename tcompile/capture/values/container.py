@@ -24,6 +24,7 @@ from tcompile.graph.ops.creation import arange_length
 from tcompile.graph.sizes import Size
 
 if TYPE_CHECKING:
+    from tcompile.capture.plans import Plan
     from tcompile.capture.program import Rebuilder
     from tcompile.capture.state import Capture
 
@@ -672,6 +673,7 @@ class RangeIterator(IteratorValue):
         super().__init__(tx, iter(()))
         self.values = values
         self.rounds: Size = 0  # those that are done
+        self.plan: Plan | None = None
         self.decided = False
 
     @cached_property
@@ -706,6 +708,8 @@ class RangeIterator(IteratorValue):
         if self.decided and not isinstance(left, int):
             left.specialise()
         if not left > 0:
+            if self.plan is not None:
+                self.plan.finished = True
             raise StopIteration
         found = integer(self.number(0))
         self.rounds = self.rounds + 1

@@ -32,6 +32,7 @@ class ExplainView(View):
     guards: tuple[str, ...] = ()
     compile_times: dict[str, float] = field(default_factory=dict)
     fell_back: tuple[str, ...] = ()
+    loops: tuple[str, ...] = ()
 
     def body(self) -> str:
         """The counts, each break with its line, the graphs, guards and times."""
@@ -51,6 +52,8 @@ class ExplainView(View):
             yield sheet.source((where,)) if where.text else ""
             more = [sheet.code(text, 400) for text in (broke.explanation, *broke.hints) if text]
             yield "".join(f'<div class="tc-note tc-more tc-dim">{text}</div>' for text in more)
+        for text in self.loops:
+            yield sheet.note("loop", sheet.code(text, 400))
         for text in self.fell_back:
             yield sheet.note("plain Python", sheet.code(text, 300))
         for number, graph in enumerate(self.graphs, start=1):
