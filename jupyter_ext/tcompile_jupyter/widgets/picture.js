@@ -19,15 +19,17 @@ function render({ model, el }) {
   const tools = document.createElement("div");
   tools.className = "tc-tools";
   el.replaceChildren(view, side, tools);
-  let zoom = 0; // 0: as wide as there is room for, at most its own size
+  el.classList.toggle("tc-below", model.get("below"));
+  let zoom = 0; // 0: it fits the room there is, as far as it can be read then
 
   function size() {
     const svg = view.querySelector("svg");
     if (!svg || !model.get("zooms")) return;
-    const own = svg.viewBox.baseVal.width;
-    svg.style.maxWidth = zoom ? "none" : "100%";
+    const { width, height } = svg.viewBox.baseVal;
+    const room = el.clientWidth ? Math.max(0.5, Math.min(el.clientWidth / width, 620 / height)) : 1;
+    svg.style.maxWidth = "none";
     svg.style.height = "auto";
-    svg.style.width = (zoom ? own * zoom : own) + "px";
+    svg.style.width = width * (zoom || Math.min(1, room)) + "px";
   }
 
   function scale(factor) {
@@ -38,7 +40,7 @@ function render({ model, el }) {
     size();
   }
 
-  for (const [sign, says, factor] of [["−", "smaller", 0.8], ["+", "larger", 1.25], ["fit", "fit the width", 0]]) {
+  for (const [sign, says, factor] of [["−", "smaller", 0.8], ["+", "larger", 1.25], ["fit", "fit the room", 0]]) {
     const button = document.createElement("button");
     button.type = "button";
     button.textContent = sign;
@@ -106,7 +108,10 @@ function render({ model, el }) {
   model.on("change:details", draw);
   model.on("change:selected", mark);
   draw();
+  const watch = new ResizeObserver(size);
+  watch.observe(el);
   return () => {
+    watch.disconnect();
     model.off("change:html", draw);
     model.off("change:details", draw);
     model.off("change:selected", mark);

@@ -24,7 +24,7 @@ class Picture(anywidget.AnyWidget):  # type: ignore[misc]
     """A picture that scrolls and zooms. ``selected`` is the name of the clicked part, "" where none is.
 
     ``html`` is put into the page as it is, so whoever makes it escapes what comes from the user; ``details`` are put
-    there as text.
+    there as text, beside the picture or ``below`` it.
     """
 
     _esm = (_HERE / "picture.js").read_text(encoding="utf-8")
@@ -34,6 +34,7 @@ class Picture(anywidget.AnyWidget):  # type: ignore[misc]
     selected = traitlets.Unicode("").tag(sync=True)
     hint = traitlets.Unicode("").tag(sync=True)
     zooms = traitlets.Bool(False).tag(sync=True)
+    below = traitlets.Bool(False).tag(sync=True)
 
     def show(self, html: str, details: dict[str, list[Detail]] | None = None) -> None:
         """Shows another picture; a part that both have stays selected."""

@@ -23,11 +23,12 @@ from IPython.display import display, update_display
 REST = 2.0
 """Seconds between two pictures of a widget that goes on changing."""
 
+# One rule each: a browser drops a rule whole where it does not know a part of it. JupyterLab's note is the one widget
+# that is an output itself, not in one.
 _RULES = (
-    "body:has(.{live}) .{saved},"
-    ".jp-OutputArea:has(.{live}) .jp-OutputArea-child:has(.{saved}),"
-    ".jp-OutputArea-child:has(>.jupyter-widgets:not(:has(*))):has(+.jp-OutputArea-child .{saved})"
-    "{{display:none!important}}"
+    "body:has(.{live}) .{saved}{{display:none}}"
+    ".jp-OutputArea:has(.{live}) .jp-OutputArea-child:has(.{saved}){{display:none}}"
+    ".jp-OutputArea-child:has(>.jp-OutputArea-output.jupyter-widgets):has(+.jp-OutputArea-child .{saved}){{display:none}}"
 )
 
 

@@ -73,7 +73,7 @@ class SpeedupPlot(Shown):
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
         self._progress = ipywidgets.FloatProgress(min=0.0, max=1.0, layout={"width": "180px"})
-        self._button = ipywidgets.Button(layout={"width": "110px"})
+        self._button = ipywidgets.Button(layout={"width": "auto", "min_width": "90px"})
         self._says = ipywidgets.HTML()
         self.figure = _figure(sweep=make is not None)
         row = ipywidgets.HBox((self._button, self._progress, self._says), layout={"align_items": "center"})
@@ -173,7 +173,8 @@ class SpeedupPlot(Shown):
             told = (f"plain {format_ms(known.eager.median)}, compiled {format_ms(known.compiled.median)}, "
                     f"{known.speed_up:.2g}x as fast")  # fmt: skip
             worst = known.uncertainty
-        sure = f"medians within {worst:.0%} at {CONFIDENCE:.0%} confidence" if worst < 1 else "not sure yet"
+        unsure = "not sure yet" if self.status == "measuring" else "medians unsure: the times vary"
+        sure = f"medians within {worst:.0%} at {CONFIDENCE:.0%} confidence" if worst < 1 else unsure
         stopped = " (stopped)" if self.status == "stopped" else ""
         return f"{size}{told}, {sure}{stopped}"
 
@@ -244,21 +245,20 @@ class SpeedupPlot(Shown):
     def _draw_calls(self) -> None:
         lines = []
         for trace, (_, colour, sample) in zip(self.figure.data, self._calls(), strict=True):
-            trace.x, trace.y = list(range(1, len(sample) + 1)), list(sample)
+            trace.x, trace.y = list(range(1, len(sample) + 1)), [ms / 1e3 for ms in sample]
             if sample:
-                median = sorted(sample)[len(sample) // 2]
+                median = sorted(sample)[len(sample) // 2] / 1e3
                 lines.append({"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": median, "y1": median,
                               "line": {"color": colour, "width": 1, "dash": "dot"}})  # fmt: skip
         self.figure.layout.shapes = lines
 
     def _draw_sweep(self) -> None:
         for trace, (_, _, rows) in zip(self.figure.data, self._sweep(), strict=True):
-            trace.x, trace.y = [row[0] for row in rows], [row[1] for row in rows]
+            trace.x, trace.y = [row[0] for row in rows], [row[1] / 1e3 for row in rows]
             trace.error_y = {"type": "data", "symmetric": False, "thickness": 4, "width": 0,
-                             "array": [row[3] - row[1] for row in rows],
-                             "arrayminus": [row[1] - row[2] for row in rows]}  # fmt: skip
-            ups = [f"{point.measured.speed_up:.2f}x as fast compiled" for point in self.points]
-            trace.customdata = ups
+                             "array": [(row[3] - row[1]) / 1e3 for row in rows],
+                             "arrayminus": [(row[1] - row[2]) / 1e3 for row in rows]}  # fmt: skip
+            trace.customdata = [f"{point.measured.speed_up:.2f}x" for point in self.points]
         marks = self._marks()
         self.figure.layout.shapes = [
             {"type": "line", "yref": "paper", "x0": size, "x1": size, "y0": 0, "y1": 1,
@@ -279,7 +279,7 @@ class SpeedupPlot(Shown):
 def _figure(*, sweep: bool) -> Any:
     """An empty plot with its two series."""
     mode = "lines+markers" if sweep else "markers"
-    says = "%{y:.3g} ms<br>%{customdata}" if sweep else "%{y:.3g} ms"
+    says = "%{y:.3s}s, %{customdata}" if sweep else "%{y:.3s}s"
     axis = {"gridcolor": "rgba(128,135,144,.22)", "zeroline": False, "linecolor": "rgba(128,135,144,.5)"}
     traces = [
         go.Scatter(x=[], y=[], name=name, mode=mode, line={"color": colour, "width": 2}, hovertemplate=says,
@@ -290,9 +290,11 @@ def _figure(*, sweep: bool) -> Any:
         height=320, margin={"l": 60, "r": 14, "t": 26, "b": 42}, template="none", font={"color": INK, "size": 12},
         paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)", hovermode="x unified" if sweep else "closest",
         legend={"orientation": "h", "x": 1, "xanchor": "right", "y": 1.0, "yanchor": "bottom"},
-        xaxis={**axis, "title": {"text": "size" if sweep else "call"}, "type": "log" if sweep else "linear"},
-        yaxis={**axis, "title": {"text": "ms a call"}, "type": "log" if sweep else "linear",
-               "rangemode": "normal" if sweep else "tozero", "exponentformat": "power"},
+        xaxis={**axis, "title": {"text": "size" if sweep else "call"}, "type": "log" if sweep else "linear",
+               "dtick": 1 if sweep else None},
+        yaxis={**axis, "title": {"text": "time of a call"}, "type": "log" if sweep else "linear",
+               "rangemode": "normal" if sweep else "tozero", "exponentformat": "SI", "minexponent": 0, "ticksuffix": "s",
+               "dtick": 1 if sweep else None},
         hoverlabel={"bgcolor": "#1f2937", "font": {"color": "#e5e7eb"}},
     )  # fmt: skip
     return go.FigureWidget(traces, layout)

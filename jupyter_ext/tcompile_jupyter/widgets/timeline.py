@@ -23,7 +23,7 @@ from tcompile_jupyter.widgets.shown import Shown, image, plain, text
 MOST_COMPILES = 400
 MOST_LANES = 8
 _LISTED = 4
-_WIDTH, _LEFT, _LANE, _TOP = 760.0, 150.0, 26.0, 10.0
+_WIDTH, _LEFT, _LANE, _TOP = 860.0, 150.0, 26.0, 12.0
 
 COLOURS = {"first": "#3b82f6", "again": "#d97706", "plain": "#8b949e"}
 _SAYS = {"first": "first compile", "again": "recompile", "plain": "left to plain Python"}
@@ -54,7 +54,7 @@ class RecompileTimeline(Shown):
         self._dropped = 0
         self._fallbacks: deque[str] = deque(maxlen=_LISTED)
         self._lock = threading.Lock()
-        self._picture = Picture(hint="Click a mark for its reason.")
+        self._picture = Picture(hint="Click a mark for its reason.", below=True)
         super().__init__((self._picture,))
         self.ends = (feed.open(self._follow),)
         self._follow(history.events)
@@ -89,6 +89,7 @@ class RecompileTimeline(Shown):
                     self._dropped += 1
             case CompileFinished() if known is not None:
                 known.ms = event.ms
+                known.started = event.time - event.ms / 1e3  # what is loaded first is part of it
                 known.kind = known.kind if event.outcome == "compiled" else "plain"
             case GraphBroke() if known is not None:
                 known.breaks.append(f"line {event.where.line}: {event.headline}")
@@ -105,8 +106,8 @@ class RecompileTimeline(Shown):
         lanes = self._lanes(compiles)
         if not lanes:
             return "", {}
-        start = compiles[0].started
-        length = max(compiles[-1].started - start + (compiles[-1].ms or 0) / 1e3, 1e-3)
+        start = min(one.started for one in compiles)
+        length = max(max(one.started + (one.ms or 0) / 1e3 for one in compiles) - start, 1e-3)
         scale = (_WIDTH - _LEFT - 30) / length
         height = _TOP + len(lanes) * _LANE + 26
         parts = [

@@ -1,0 +1,72 @@
+"""One JupyterLab and one browser for all tests of the page.
+
+They are skipped where the machine has no browser or the extra ``ui`` is not installed, except where ``TCOMPILE_UI`` is
+set, as in continuous integration: there that is an error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+import pytest
+
+PICTURES = Path(__file__).resolve().parent.parent.parent / "build" / "screenshots"
+
+
+def _lacking() -> str:
+    """What there is not to run these tests; "" where all is there."""
+    for module in ("playwright", "jupyterlab", "ipywidgets", "anywidget", "plotly"):
+        try:
+            __import__(module)
+        except ImportError:
+            return f"the package {module} is not installed: pip install 'tcompile[ui]'"
+    from tests.ui.lab import browser_path
+
+    return "" if browser_path() else "there is no Chromium on this machine: apt-get install chromium"
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    lacking = _lacking()
+    if lacking and os.environ.get("TCOMPILE_UI"):
+        pytest.fail(lacking)
+    if lacking:
+        pytest.skip(lacking)
+    from tests.ui.lab import Server
+
+    made = Server(tmp_path_factory.mktemp("lab"))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def browser(server):
+    from playwright.sync_api import sync_playwright
+
+    from tests.ui.lab import browser_path
+
+    with sync_playwright() as playwright:
+        made = playwright.chromium.launch(executable_path=browser_path(), args=["--no-sandbox", "--disable-gpu"])
+        server.wait()
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def lab(browser, server, request):
+    """``with lab([cells]) as page``: a notebook in the page; ``theme`` is ``light`` or ``dark``."""
+    from tests.ui.lab import opened
+
+    made = iter(range(1000))
+
+    @contextlib.contextmanager
+    def open(cells=(), *, theme="light", **settings):
+        server.theme(theme)
+        name = f"{request.node.name.translate(str.maketrans('[]/', '---'))}-{next(made)}.ipynb"
+        with opened(browser, server, list(cells), name, PICTURES, **settings) as page:
+            yield page
+            assert not page.errors
+
+    return open
