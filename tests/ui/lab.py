@@ -136,6 +136,10 @@ class Page:
         self.page.wait_for_function("() => !document.querySelector('#jupyterlab-splash, #galaxy')", timeout=60_000)
         return self
 
+    def no_kernel(self) -> None:
+        """Answers the question for a kernel, which a notebook without one's name raises: none."""
+        self.page.locator(".jp-Dialog-button.jp-mod-reject").click()
+
     def run(self, seconds: float = 60) -> Page:
         """Runs all cells, and waits until they have run."""
         self.page.wait_for_function(
@@ -190,7 +194,7 @@ def opened(browser: Any, server: Server, cells: list[str], name: str, pictures: 
     """A page with a notebook of these cells, or with ``notebook`` itself."""
     if notebook is None:
         notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    notebook.metadata["kernelspec"] = {"name": kernel, "display_name": kernel, "language": "python"}
+    notebook.metadata = {"kernelspec": {"name": kernel, "display_name": kernel}}
     address = server.write(notebook, name)
     context = browser.new_context(viewport={"width": 1100, "height": height}, device_scale_factor=1)
     context.set_default_timeout(60_000)

@@ -137,7 +137,7 @@ def test_what_is_saved_is_seen_without_a_kernel(lab):
         page.wait_for_function("() => !document.body.innerText.includes('model not found')")
         page.picture("saved-trusted")
     with lab(notebook=saved, kernel="gone", height=2600) as page:  # somebody else's, without its kernel
-        page.page.get_by_role("button", name="No Kernel").click()
+        page.no_kernel()
         page.wait_for_function(
             "() => [...document.querySelectorAll('.jp-OutputArea-output img')].filter(i => i.checkVisibility()).length >= 4"
         )
@@ -178,7 +178,7 @@ live""",
         page.picture("hostile-names")
         saved = page.save()
     with lab(notebook=saved, kernel="gone") as page:
-        page.page.get_by_role("button", name="No Kernel").click()
+        page.no_kernel()
         page.page.wait_for_timeout(500)
         assert page.evaluate("() => window.harmed") is None
 

@@ -51,7 +51,7 @@ class _Axis:
         """Round numbers along the axis."""
         if self.log:
             decades = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
-            factors = (1,) if len(decades) > 4 else (1, 2, 5)
+            factors = (1,) if self.high >= 100 * self.low else (1, 2, 5)
             found = [factor * 10.0**decade for decade in decades for factor in factors]
         else:
             step = 10.0 ** math.floor(math.log10((self.high - self.low) / 2 or 1))
@@ -79,7 +79,7 @@ def chart(
         Series(one.name, one.colour, [p for p in one.points if _fits(p[0], log_x) and _fits(p[1], log_y)], one.joined)
         for one in series
     ]
-    across = _axis([p[0] for one in shown for p in one.points], _LEFT, _WIDTH - _RIGHT, log_x, 0.0)
+    across = _axis([p[0] for one in shown for p in one.points], _LEFT, _WIDTH - _RIGHT, log_x, 0.03)
     heights = [v for one in shown for p in one.points for v in p[1:] if _fits(v, log_y)]
     up = _axis(heights, _HEIGHT - _BOTTOM, _TOP, log_y, 0.06)
     parts = [

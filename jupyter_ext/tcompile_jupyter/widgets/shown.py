@@ -6,7 +6,7 @@ The picture needs no script, and is kept when a notebook that is not trusted is 
 and an image.
 
 Which of the two is seen is decided by a style sheet in the page: the picture goes where the live widget is in the same
-document. JupyterLab's note that a widget's model was not found goes where the picture stands beneath it.
+document. JupyterLab's note that it waits for a widget, or that there is none, goes where the picture stands beneath it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ from IPython.display import display, update_display
 REST = 2.0
 """Seconds between two pictures of a widget that goes on changing."""
 
-# One rule each: a browser drops a rule whole where it does not know a part of it. JupyterLab's note is the one widget
-# that is an output itself, not in one.
+# One rule each: a browser drops a rule whole where it does not know a part of it.
 _RULES = (
     "body:has(.{live}) .{saved}{{display:none}}"
     ".jp-OutputArea:has(.{live}) .jp-OutputArea-child:has(.{saved}){{display:none}}"
-    ".jp-OutputArea-child:has(>.jp-OutputArea-output.jupyter-widgets):has(+.jp-OutputArea-child .{saved}){{display:none}}"
+    ".jp-OutputArea-child:not(:has(.{live})):has(+.jp-OutputArea-child .{saved}){{display:none}}"
 )
 
 

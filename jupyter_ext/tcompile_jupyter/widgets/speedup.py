@@ -207,7 +207,7 @@ class SpeedupPlot(Shown):
         if self._make is None:
             series = [Series(name, colour, [(n, ms, ms, ms) for n, ms in enumerate(sample, 1)], joined=False)
                       for name, colour, sample in self._calls()]  # fmt: skip
-            return chart(series, x="call", y="time of a call", log_x=False, log_y=False, tell=format_ms)
+            return chart(series, x="call", y="time of a call", log_x=False, tell=format_ms)
         series = [Series(name, colour, rows) for name, colour, rows in self._sweep()]
         return chart(series, x="size", y="time of a call", marks=self._marks(), tell=format_ms)
 
@@ -292,9 +292,8 @@ def _figure(*, sweep: bool) -> Any:
         legend={"orientation": "h", "x": 1, "xanchor": "right", "y": 1.0, "yanchor": "bottom"},
         xaxis={**axis, "title": {"text": "size" if sweep else "call"}, "type": "log" if sweep else "linear",
                "dtick": 1 if sweep else None},
-        yaxis={**axis, "title": {"text": "time of a call"}, "type": "log" if sweep else "linear",
-               "rangemode": "normal" if sweep else "tozero", "exponentformat": "SI", "minexponent": 0, "ticksuffix": "s",
-               "dtick": 1 if sweep else None},
+        yaxis={**axis, "title": {"text": "time of a call"}, "type": "log", "exponentformat": "SI", "minexponent": 0,
+               "ticksuffix": "s", "dtick": 1},
         hoverlabel={"bgcolor": "#1f2937", "font": {"color": "#e5e7eb"}},
     )  # fmt: skip
     return go.FigureWidget(traces, layout)
