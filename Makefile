@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab test test-cpython test-numpy test-array-api test-stress lint bench bench-programs bench-small bench-quick clean
+.PHONY: help demo lab test test-ui test-cpython test-numpy test-array-api test-stress lint bench bench-programs bench-small bench-quick clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
@@ -17,11 +17,14 @@ help:  ## this list
 demo: $(VENV)/demo.stamp  ## run the quickstart without a screen, write build/quickstart.html, print its table
 	$(BIN)/python tools/run_notebook.py notebooks/quickstart.ipynb build
 
-lab: $(VENV)/lab.stamp  ## open the quickstart in JupyterLab
+lab: $(VENV)/lab.stamp  ## open the notebooks in JupyterLab, the quickstart first
 	$(BIN)/jupyter lab notebooks/quickstart.ipynb
 
-test: $(VENV)/test.stamp  ## every test; ruff, mypy and the import contract are among them
-	$(BIN)/python -m pytest -n $(WORKERS)
+test: $(VENV)/test.stamp  ## every test but those in a browser; ruff, mypy and the import contract are among them
+	$(BIN)/python -m pytest -n $(WORKERS) --ignore tests/ui
+
+test-ui: $(VENV)/ui.stamp  ## widgets and displays in a real JupyterLab; needs Chromium; pictures in build/screenshots
+	$(BIN)/python -m pytest tests/ui
 
 test-cpython: $(VENV)/test.stamp  ## CPython's own tests with every function compiled (a quarter of an hour)
 	$(BIN)/python -m tests.conformance.runner cpython --jobs $(WORKERS) --json build/cpython.json

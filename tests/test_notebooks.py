@@ -1,4 +1,4 @@
-"""The notebooks in git hold no outputs, and the quickstart runs from top to bottom."""
+"""The notebooks in git hold no outputs, and run from top to bottom."""
 
 from __future__ import annotations
 
@@ -41,6 +41,27 @@ def test_the_quickstart_runs(runner, tmp_path, capsys):
     assert "eager ms" in table[0] and "largest difference from NumPy" in table[0]
     assert {line.split()[0] for line in table[2:]} >= {"tone", "edges", "softmax"}
     assert "DIFFER" not in printed
+
+
+SAYS = {
+    "stances": ["[-1. -1. -1.]", "a call of set_stance", "failed guard of entry 0: x.shape == (3,), got (4,)"],
+    "graph_breaks": ["data-dependent-branch", "fori_loop", "one graph", "talks to the laboratory"],
+    "recompiles": ["x.dtype == float64, got float32", "1 compile: ['x.shape[0] >= 2']", "recompiles, "],
+    "kernels": ["rows over 2000 x 300r", "matmul", "x as fast, "],
+    "wrong_results": ["at fault is the backend careless", "12 operations reduced to 1", "RESULTS DIFFER"],
+}
+"""What the outputs of each notebook hold among other things."""
+
+
+@pytest.mark.parametrize("name", [path.stem for path in NOTEBOOKS if path.stem != "quickstart"])
+def test_the_others_run(runner, tmp_path, name, capsys):
+    assert runner.main([str(ROOT / "notebooks" / f"{name}.ipynb"), str(tmp_path)]) == 0, capsys.readouterr().err
+    cells = [c for c in nbformat.read(tmp_path / f"{name}.ipynb", as_version=4).cells if c.cell_type == "code"]
+    texts = [o.get("text") or o.data.get("text/html", "") + o.data["text/plain"] for c in cells for o in c.outputs]
+    for said in SAYS[name]:
+        assert any(said in text for text in texts), said
+    assert not any("<script" in text for text in texts)
+    assert cells[-1].outputs  # ends with something to see
 
 
 def test_a_notebook_that_fails_is_written_and_reported(runner, tmp_path, capsys):

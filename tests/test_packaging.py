@@ -39,6 +39,8 @@ def test_the_wheel_holds_both_packages_and_nothing_else(wheel):
         names = archive.namelist()
     expected = {str(path.relative_to(ROOT)) for path in (ROOT / "tcompile").rglob("*.py")}
     expected |= {str(path.relative_to(ROOT / "jupyter_ext")) for path in (ROOT / "jupyter_ext").rglob("*.py")}
+    assets = (path for ending in ("js", "css") for path in (ROOT / "jupyter_ext").rglob(f"*.{ending}"))
+    expected |= {str(path.relative_to(ROOT / "jupyter_ext")) for path in assets}
     assert expected | {"tcompile/py.typed"} <= set(names)
     assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {
         "tcompile",

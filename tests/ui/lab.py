@@ -152,8 +152,8 @@ class Page:
         self.command("notebook:run-all-cells")
         self.page.wait_for_function(
             """() => {
-                const prompts = [...document.querySelectorAll('.jp-CodeCell .jp-InputArea-prompt')].map(p => p.textContent);
-                return prompts.length && prompts.every(p => /[0-9]/.test(p));
+                const prompts = [...document.querySelectorAll('.jp-CodeCell .jp-InputArea-prompt')];
+                return prompts.length && prompts.every(p => /[0-9]/.test(p.textContent));
             }""",
             timeout=seconds * 1000,
         )

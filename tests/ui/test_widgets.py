@@ -84,7 +84,7 @@ def test_every_widget(lab, theme):
         page.wait_for_selector("text=3 graphs")
         assert "f64[2, 2, 2]" in graph.locator(".tc-view svg").inner_html()
         graph.locator("select").select_option(index=0)
-        page.wait_for_function("() => document.querySelector('.tc-picture svg').innerHTML.includes('f64[3, 4]')")
+        page.wait_for_function("() => document.querySelector('.tc-panel svg').innerHTML.includes('f64[3, 4]')")
 
         # The timeline: a click tells why.
         line = cell(page, 5)
@@ -113,12 +113,13 @@ def test_dashboard(lab, theme):
         page.picture(f"dashboard-{theme}")
 
 
+SEEN = """[...document.querySelectorAll('.jp-OutputArea-output img')]
+    .filter(i => i.checkVisibility() && i.naturalWidth > 50)"""
+
+
 def pictures(page):
     """The pictures that are seen."""
-    return page.evaluate(
-        """() => [...document.querySelectorAll('.jp-OutputArea-output img')]
-            .filter(i => i.checkVisibility() && i.naturalWidth > 50).map(i => i.alt)"""
-    )
+    return page.evaluate(f"() => {SEEN}.map(i => i.alt)")
 
 
 def test_what_is_saved_is_seen_without_a_kernel(lab):
@@ -131,16 +132,12 @@ def test_what_is_saved_is_seen_without_a_kernel(lab):
         page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
         page.page.reload()
         page.ready()
-        page.wait_for_function(
-            "() => [...document.querySelectorAll('.jp-OutputArea-output img')].filter(i => i.checkVisibility()).length >= 4"
-        )
+        page.wait_for_function(f"() => {SEEN}.length >= 4")
         page.wait_for_function("() => !document.body.innerText.includes('model not found')")
         page.picture("saved-trusted")
     with lab(notebook=saved, kernel="gone", height=2600) as page:  # somebody else's, without its kernel
         page.no_kernel()
-        page.wait_for_function(
-            "() => [...document.querySelectorAll('.jp-OutputArea-output img')].filter(i => i.checkVisibility()).length >= 4"
-        )
+        page.wait_for_function(f"() => {SEEN}.length >= 4")
         seen = pictures(page)
         assert any("graph of wave" in alt for alt in seen) and any("as fast" in alt for alt in seen), seen
         assert page.locator(".jp-mod-untrusted, [data-icon='ui-components:not-trusted']").count()

@@ -6,15 +6,15 @@ click on an operation shows the user's line that asked for it and the kernel tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import ipywidgets
 
 from tcompile.errors import InvalidType
-from tcompile.graph import Graph, Node
-from tcompile.graph.printer import call_text, readable, type_text
-from tcompile.observe.display.sheet import time as format_ms
+from tcompile.graph.printer import type_text
+from tcompile.observe.display import sheet
+from tcompile.observe.display.graphs import GraphView, NodeView
 from tcompile.observe.events import CompileFinished, Event
 from tcompile.observe.userline import file_label
 from tcompile_jupyter.status import is_compiled
@@ -107,49 +107,43 @@ class LiveGraph(Shown):
 
 
 def _drawn(entry: Any) -> tuple[Any, str, dict[str, list[Detail]]]:
-    """An entry with the drawing of its graph and what to say of each node."""
-    graph: Graph = entry.graph
-    kernels = {kernel.name: [node.name for node in kernel.nodes] for kernel in entry.kernels}
+    """An entry with the drawing of its graph and what to say of each operation."""
+    graph = entry.graph
     if graph.op_count > MOST:
-        listing = text(readable(graph), 20_000)
+        listing = text(graph.readable(), 20_000)
         return entry, f"<pre>{graph.op_count} operations, too many to draw:\n{listing}</pre>", {}
-    return entry, graph.svg(kernels), dict(_details(graph, entry.kernels))
+    view: GraphView = graph.view()
+    kernels = {kernel.name: kernel.description for kernel in entry.kernels}
+    together: dict[str, list[str]] = {}
+    for node in view.nodes:
+        together.setdefault(node.kernel, []).append(node.name)
+    return entry, view.draw_svg, dict(_details([*view.inputs, *view.nodes], kernels, together))
 
 
-def _details(graph: Graph, kernels: tuple[Any, ...], outside: str = "") -> Iterator[tuple[str, list[Detail]]]:
-    for node in [*graph.inputs, *graph.nodes]:
-        yield outside + node.name, list(_rows(node, kernels))
-        for region in node.regions:
-            yield from _details(region, kernels, f"{outside}{node.name}/")
+def _details(
+    nodes: Iterable[NodeView], kernels: dict[str, str], together: dict[str, list[str]], outside: str = ""
+) -> Iterator[tuple[str, list[Detail]]]:
+    for node in nodes:
+        yield outside + node.name, list(_rows(node, kernels, together))
+        yield from _details(node.inside, kernels, together, f"{outside}{node.name}/")
 
 
-def _rows(node: Node, kernels: tuple[Any, ...]) -> Iterator[Detail]:
-    yield "value", f"{node.name}: {type_text(node.type)}"
-    if node.op != "input":
-        yield "operation", _call(node)
-    place = node.location
-    if place is not None and place.file:
-        yield "your line", f"{file_label(place.file)}, line {place.line}\n{place.text.strip()}"
-    kernel = next((k for k in kernels if node.name in {other.name for other in k.nodes}), None)
-    if kernel is None and node.op != "input":  # written otherwise before it was fused: found by its line
-        kernel = next((k for k in kernels if place is not None and place in k.lines), None)
-    if kernel is not None:
-        yield "kernel", f"{kernel.name}\n{kernel.description}"
-        yield "computed with it", ", ".join(other.name for other in kernel.nodes)
-
-
-def _call(node: Node) -> str:
-    try:
-        return call_text(node)
-    except TypeError:
-        return node.op
+def _rows(node: NodeView, kernels: dict[str, str], together: dict[str, list[str]]) -> Iterator[Detail]:
+    yield "value", f"{node.name}: {node.type}"
+    if node.call:
+        yield "operation", node.call
+    if node.where.line:
+        file = sheet.cut(file_label(node.where.file), 60)
+        yield "your line", f"{file}, line {node.where.line}\n{node.where.text.strip()}"
+    if node.kernel:
+        yield "kernel", f"{node.kernel}\n{kernels.get(node.kernel, '')}".strip()
+        yield "computed with it", ", ".join(together[node.kernel])
 
 
 def _summary(entry: Any) -> str:
-    ops, kernels = entry.graph.op_count, len(entry.kernels)
-    parts = [f"{ops} operation{'' if ops == 1 else 's'}", f"{kernels} kernel{'' if kernels == 1 else 's'}"]
+    parts = [sheet.count(entry.graph.op_count, "operation"), sheet.count(len(entry.kernels), "kernel")]
     sizes = ", ".join(f"{node.name} {type_text(node.type)}" for node in entry.graph.inputs[:3])
-    return plain(f"entry {entry.index}: {' · '.join([*parts, sizes, format_ms(entry.compile_ms)])}", 120)
+    return plain(f"entry {entry.index}: {' · '.join([*parts, sizes, sheet.time(entry.compile_ms)])}", 120)
 
 
 def _name(function: Any) -> str:

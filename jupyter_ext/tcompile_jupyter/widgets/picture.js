@@ -10,7 +10,7 @@ function pathOf(part) {
 }
 
 function render({ model, el }) {
-  el.classList.add("tc-picture");
+  el.classList.add("tc-panel");
   const view = document.createElement("div");
   view.className = "tc-view";
   const side = document.createElement("div");

@@ -20,6 +20,8 @@ from typing import Any
 import ipywidgets
 from IPython.display import display, update_display
 
+from tcompile.observe.display import sheet
+
 REST = 2.0
 """Seconds between two pictures of a widget that goes on changing."""
 
@@ -109,8 +111,7 @@ def image(svg: str, about: str, width: float | None = None) -> str:
 
 def plain(told: str, most: int = 300) -> str:
     """Text without signs that a terminal or a page would obey, of bearable length."""
-    kept = "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in told)
-    return kept if len(kept) <= most else kept[: most - 1] + "…"
+    return sheet.cut(sheet.printable(told[: 4 * most]), most)
 
 
 def text(told: str, most: int = 300) -> str:
