@@ -155,14 +155,61 @@ class Nest:
         registers, _ = self.elements.write(place, values, known)
         known.update(registers)
 
-    def prepare_nontemporal(self, address: Callable[[Access], str]) -> None:
-        """Finds out, once a row, whether whole cache lines can be written past the cache."""
-        for store in self.nontemporal:
-            if store.value.dtype.itemsize * self.lanes % 64:
-                continue
+    def prepare_nontemporal(self, address: Callable[[Access], str], lead: str = "0") -> None:
+        """Finds out, once a row, whether whole cache lines can be written past the cache, from ``lead`` elements on."""
+        for store in self._past_the_cache():
             number = self.w.get(f"ptrtoint ptr {address(store.access)} to i64")
+            if lead != "0":
+                skipped = self.w.get(f"mul i64 {lead}, {store.value.dtype.itemsize}")
+                number = self.w.get(f"add i64 {number}, {skipped}")
             low = self.w.get(f"and i64 {number}, 63")
             self.elements.nontemporal[store] = self.w.get(f"icmp eq i64 {low}, 0")
+
+    def _past_the_cache(self) -> list[Store]:
+        return [store for store in self.nontemporal if store.value.dtype.itemsize * self.lanes % 64 == 0]
+
+    def lead(self, address: Callable[[Access], str], axis: int, start: str) -> str:
+        """How many elements of a row come before the first cache line that can be written past the cache.
+
+        None where vectors along the axis never stick out: such rows all begin as their array does.
+        """
+        w, stores = self.w, self._past_the_cache()
+        if not stores or self.whole(self.kernel.axes[axis].size):
+            return "0"
+        itemsize = stores[0].value.dtype.itemsize
+        number = w.get(f"ptrtoint ptr {address(stores[0].access)} to i64")
+        at = w.get(f"add i64 {number}, {w.get(f'mul i64 {start}, {itemsize}')}")
+        return w.get(f"udiv i64 {w.get(f'and i64 {w.get(f'sub i64 0, {at}')}, 63')}, {itemsize}")
+
+    def vectors(
+        self, start: str, stop: str, lead: str, carried: Sequence[tuple[str, str]],
+        body: Callable[[str, str, list[str]], Sequence[str]],
+    ) -> list[str]:  # fmt: skip
+        """The loop over the vectors of [start, stop): first ``lead`` elements by themselves, where there are any.
+
+        ``body`` gets where a vector begins, how many elements there are from there on (of the first vector, ``lead``),
+        and the carried values.
+        """
+        w, lanes = self.w, str(self.lanes)
+        if lead == "0":
+            return w.loop(start, stop, lanes, carried, lambda i, now: body(i, w.get(f"sub i64 {stop}, {i}"), now))
+        after = w.get(f"add i64 {start}, {lead}")
+        some = w.get(f"icmp ne i64 {lead}, 0")
+        begin = w.get(f"select i1 {some}, i64 {w.get(f'sub i64 {after}, {lanes}')}, i64 {start}")
+        near = w.get(f"select i1 {w.get(f'icmp slt i64 {after}, {stop}')}, i64 {after}, i64 {stop}")
+        first = w.get(f"sub i64 {near}, {start}")
+
+        def vector(i: str, now: list[str]) -> Sequence[str]:
+            early = w.get(f"icmp slt i64 {i}, {start}")
+            at = w.get(f"select i1 {early}, i64 {start}, i64 {i}")
+            rest = w.get(f"select i1 {early}, i64 {first}, i64 {w.get(f'sub i64 {stop}, {i}')}")
+            return body(at, rest, now)
+
+        return w.loop(begin, stop, lanes, carried, vector)
+
+    def least(self, a: str, b: str) -> str:
+        """The smaller one of two numbers."""
+        return self.w.get(f"select i1 {self.w.get(f'icmp slt i64 {a}, {b}')}, i64 {a}, i64 {b}")
 
     def repeat(self, start: str, stop: str, step: str, body: Callable[[str], None]) -> None:
         """A counted loop that carries nothing."""
@@ -184,13 +231,18 @@ class Nest:
         kept: dict[Value, tuple[int, str]],
         start: str = "0",
         stop: str | None = None,
+        lead: str = "0",
     ) -> dict[Value, list[str]]:
-        """One pass over the reduced space; returns the accumulators of the pass' reductions."""
+        """One pass over the reduced space; returns the accumulators of the pass' reductions.
+
+        Where it stores, the first ``lead`` elements of a row are walked by themselves.
+        """
         w, v = self.w, self.v
         reductions = stages.reductions(number)
         first_pass = {value: first for value, (first, _) in kept.items()}
         wanted = stages.needed(number, first_pass)
         stores = stages.stores(number)
+        lead = lead if stores else "0"
         reread = {x: kept[x][1] for x in wanted if x in kept and kept[x][0] < number}
         keep = {x: kept[x][1] for x in wanted if x in kept and kept[x][0] == number}
         kinds = [Reduction(r.attrs["op"], r.dtype) for r in reductions]
@@ -217,8 +269,8 @@ class Nest:
                 place = Place(reach, {**counters, **inner}, last, i, rest, whole)
                 return self.elements.write(place, wanted, known, stores, reread, keep)
 
-            def vector(i: str, now: list[str]) -> list[str]:
-                registers, mask = read(i, w.get(f"sub i64 {end}, {i}"), whole)
+            def vector(i: str, rest: str, now: list[str]) -> list[str]:
+                registers, mask = read(i, rest, whole)
                 following: list[str] = []
                 at = 0
                 for reduce, kind in zip(reductions, kinds, strict=True):
@@ -236,7 +288,7 @@ class Nest:
             types = [type for type, _ in carried]
             if several:
                 begin, held = self._side_by_side(begin, end, types, [f for _, f in carried], held, kinds, elements)
-            return w.loop(begin, end, str(self.lanes), list(zip(types, held, strict=True)), vector)
+            return self.vectors(begin, end, lead, list(zip(types, held, strict=True)), vector)
 
         results = level(0, {}, [first for _, first in carried])
         totals: dict[Value, list[str]] = {}

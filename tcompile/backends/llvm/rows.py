@@ -62,20 +62,20 @@ class FlatNest(Nest):
         known: dict[Value, str] = {}
         row_place = Place(address, counters)
         self.row_values(stages.row_values(0), row_place, known)
-        self.prepare_nontemporal(address)
+        lead = self.lead(address, last, start)
+        self.prepare_nontemporal(address, lead)
         if stages.row_stores(0):
             self.elements.write(row_place, (), known, stages.row_stores(0))
         stores = stages.stores(0)
         if not stores:
             return
 
-        def vector(i: str, _: list[str]) -> list[str]:
-            rest = w.get(f"sub i64 {stop}, {i}")
+        def vector(i: str, rest: str, _: list[str]) -> list[str]:
             place = Place(address, counters, last, i, rest, whole)
             self.elements.write(place, wanted, known, stores)
             return []
 
-        w.loop(start, stop, str(self.lanes), [], vector)
+        self.vectors(start, stop, lead, [], vector)
 
 
 class RowNest(Nest):
@@ -97,7 +97,9 @@ class RowNest(Nest):
 
     def _row(self, counters: dict[int, str], stages: Stages) -> None:
         address = self.addresses(counters)
-        self.prepare_nontemporal(address)
+        innermost = self.kernel.reduced[-1]
+        lead = self.lead(address, innermost, "0") if len(self.kernel.reduced) == 1 else "0"
+        self.prepare_nontemporal(address, lead)
         known: dict[Value, str] = {}
         kept = self._row_buffers(stages)
         for number in range(stages.passes + 1):
@@ -107,7 +109,7 @@ class RowNest(Nest):
                 self.elements.write(place, (), known, [store])
             if number < stages.passes:
                 reduced = self.kernel.reduced
-                totals = self.run_pass(stages, number, reduced, counters, address, known, kept)
+                totals = self.run_pass(stages, number, reduced, counters, address, known, kept, lead=lead)
                 for reduce, parts in totals.items():
                     known[reduce] = self._total(reduce, parts)
 
@@ -122,6 +124,7 @@ class RowNest(Nest):
         if len(reduced) > 1 or not isinstance(size, int):
             return {}
         padded = -(-size // self.lanes) * self.lanes
+        padded += self.lanes if self.nontemporal else 0  # a row's first vector may be shorter, all others reach further
         buffers: dict[Value, tuple[int, str]] = {}
         room = ROW_BUFFER_BYTES
         for value, first in stages.worth_keeping().items():

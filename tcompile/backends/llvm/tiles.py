@@ -39,14 +39,11 @@ class TiledNest(Nest):
         def strip(number: str) -> None:
             outer = w.get(f"sdiv i64 {number}, {strips}")
             start = w.get(f"mul i64 {w.get(f'srem i64 {number}, {strips}')}, {height}")
-            stop = self._least(w.get(f"add i64 {start}, {height}"), rows)
+            stop = self.least(w.get(f"add i64 {start}, {height}"), rows)
             self._strip(self.split(outer, range(self.across)), start, stop)
 
         self.repeat("%begin", "%end", "1", strip)
         return self.finish(kernel.name, tuple(axis.size for axis in axes[: self.last]), height)
-
-    def _least(self, a: str, b: str) -> str:
-        return self.w.get(f"select i1 {self.w.get(f'icmp slt i64 {a}, {b}')}, i64 {a}, i64 {b}")
 
     def _type(self, load: Value) -> str:
         return f"<{self.lanes} x {memory_type(load.dtype)}>"
@@ -64,7 +61,7 @@ class TiledNest(Nest):
     def _tile(self, address: Callable[[Access], str], counters: dict[int, str], row: str, stop: str, i: str) -> None:
         """The rows from ``row`` on, as many as there are lanes, and no further than ``stop``; one vector of each."""
         w = self.w
-        rows = self._least(w.get(f"sub i64 {stop}, {row}"), str(self.lanes))
+        rows = self.least(w.get(f"sub i64 {stop}, {row}"), str(self.lanes))
         rest = w.get(f"sub i64 {self.size(self.last)}, {i}")
         self._fill(address, row, rows, i, rest)
         whole = self.whole(self.kernel.axes[self.last].size)

@@ -1,0 +1,43 @@
+"""Results that are written past the cache: rows that begin anywhere in a cache line, and end anywhere."""
+
+import numpy as np
+import pytest
+
+from tcompile.backends import llvm
+from tests.backends.llvm_cases import DTYPES, check, sample
+from tests.backends.test_llvm_fusion import layer_norm, softmax
+
+
+@pytest.fixture(autouse=True)
+def everything_is_large(monkeypatch):
+    monkeypatch.setattr(llvm, "NONTEMPORAL_BYTES", 0)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("width", [1, 3, 15, 16, 17, 37, 64, 100, 131])
+def test_pointwise_rows(dtype, width):
+    a = sample(dtype, (7, width + 2))
+    inner = (slice(None), slice(1, -1))
+    compiled = check(lambda op, x: op("equal" if dtype == "bool" else "add", op("index", x, key=inner), 1), a)
+    compiled = check(lambda op, x: op("maximum", op("index", x, key=inner), op("index", x, key=inner)), a)
+    if np.dtype(dtype).itemsize >= 4 and width > 1:
+        assert "!nontemporal" in compiled.kernels[0].ir
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("width", [9, 16, 17, 33, 100, 131, 1000])
+def test_rows_with_reductions(dtype, width):
+    a = sample(dtype, (9, width))
+    compiled = check(softmax(1), a, ulp=8, rtol=1e-6)
+    assert "!nontemporal" in compiled.kernels[0].ir
+    check(layer_norm(1, width), a, sample(dtype, width, 3), sample(dtype, width, 4), ulp=16, rtol=2e-4)
+    check(softmax(0), a, ulp=8, rtol=1e-6)
+
+
+def test_flags_of_the_first_and_the_last_elements():
+    for column in (0, 1, 15, 16, 36):
+        a = np.ones((3, 39), "float32")
+        a[2, 1 + column] = 0
+        inner = (slice(None), slice(1, -1))
+        check(lambda op, x: op("divide", 1.0, op("index", x, key=inner)), a)
+    check(lambda op, x: op("divide", 1.0, op("index", x, key=inner)), np.where(a == 0, 1, a))
