@@ -179,7 +179,8 @@ class Nest:
         itemsize = stores[0].value.dtype.itemsize
         number = w.get(f"ptrtoint ptr {address(stores[0].access)} to i64")
         at = w.get(f"add i64 {number}, {w.get(f'mul i64 {start}, {itemsize}')}")
-        return w.get(f"udiv i64 {w.get(f'and i64 {w.get(f'sub i64 0, {at}')}, 63')}, {itemsize}")
+        missing = w.get(f"and i64 {w.get(f'sub i64 0, {at}')}, 63")
+        return w.get(f"udiv i64 {missing}, {itemsize}")
 
     def vectors(
         self, start: str, stop: str, lead: str, carried: Sequence[tuple[str, str]],

@@ -56,7 +56,6 @@ class FlatNest(Nest):
     def _elements(
         self, stages: Stages, wanted: Sequence[Value], counters: dict[int, str], start: str, stop: str, whole: bool
     ) -> None:
-        w = self.w
         last = len(self.kernel.axes) - 1
         address = self.addresses(counters)
         known: dict[Value, str] = {}
