@@ -62,7 +62,7 @@ def compile_region(
     Raises Unsupported for a graph break under ``fullgraph``, BackendError where the backend fails, and StanceError
     where the function changes the stance. An interrupt leaves the cache as it was.
     """
-    with compiling(cache.name, f"{cache.number}/{cache.compiles}", cache.code.co_filename):
+    with compiling(cache.name, f"{cache.number}/{cache.compiles}", cache.defined_in):
         return _compile_region(cache, region, values, reasons, compiler)
 
 

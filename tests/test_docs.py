@@ -51,7 +51,7 @@ def test_every_vector_function_is_measured(load_tool):
     assert 0.5 <= ulp_numpy <= 4 and 0.5 <= ulp_ours <= 4 and min(ns_numpy, ns_ours) > 0
 
 
-@pytest.mark.parametrize("page, least", [("control.md", 40), ("debugging.md", 12)])
+@pytest.mark.parametrize("page, least", [("control.md", 40), ("debugging.md", 12), ("notebooks.md", 8)])
 def test_the_examples_of_a_page_run(page, least):
     flags = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
     try:
@@ -59,6 +59,29 @@ def test_the_examples_of_a_page_run(page, least):
     finally:
         treatments._table.pop(id(math.dist), None)
     assert not failed and ran >= least
+
+
+def test_pictures_are_there_in_both_themes():
+    shown = set()
+    for page in PAGES:
+        for target in re.findall(r'(?:src|srcset)="([^"]+)"', page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), target
+            shown.add((page.parent / target).resolve())
+    assert {path.resolve() for path in (ROOT / "docs" / "pictures").iterdir()} == shown
+
+
+def test_every_magic_is_described():
+    from tcompile_jupyter.completion import options
+    from tcompile_jupyter.displays import VIEWS
+    from tcompile_jupyter.magics import COMMANDS
+
+    text = (ROOT / "docs" / "notebooks.md").read_text(encoding="utf-8")
+    for option in options():
+        assert f"`{option}" in text, option
+    for command in COMMANDS:
+        assert f"`%tcompile {command}" in text or command == "status", command
+    for view in VIEWS:
+        assert f"| `{view.mime()}` |" in text
 
 
 def test_every_log_is_described():

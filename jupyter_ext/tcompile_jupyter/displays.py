@@ -20,6 +20,7 @@ from tcompile.observe.display.places import GraphBreakView, GuardFailureView
 from tcompile.observe.display.schema import schema_of
 from tcompile.observe.display.view import View
 
+_SAME = 0.95, 1.05  # speed-ups between these are none
 PATH = Path(__file__).with_name("displays.schema.json")
 
 
@@ -62,25 +63,27 @@ class ComparisonView(View):
 
     def _row(self, row: ComparisonRow, counted: bool) -> tuple[str, ...]:
         counts = ["" if count is None else str(count) for count in (row.graphs, row.kernels)] if counted else []
-        faster = row.speed_up is None or row.speed_up >= 1
+        ratio = row.speed_up or 1.0
+        tone = "good" if ratio > _SAME[1] else "warn" if ratio < _SAME[0] else "dim"
         times = "" if row.speed_up is None else f"{row.speed_up:.3g}x"
         if row.equal:
-            result = f"<span class='tc-good'>equal</span>, largest difference {sheet.short(row.difference)}"
-            result = "the same" if row.difference in ("0", "0.0") else result
+            result = "the same" if row.difference == "0" else f"the same within {sheet.short(row.difference)}"
+            result = f'<span style="white-space:nowrap">{result}</span>'
         else:
             result = f'<span class="tc-bad">DIFFERENT: {sheet.short(row.difference, 200)}</span>'
         sure = "" if row.uncertainty is None else f", ±{100 * row.uncertainty:.2g}%"
         sure = f' title="medians of {row.rounds} runs{sure}"'
         return (
-            f"<code>{sheet.short(row.name, 90)}</code>", *counts, sheet.time(row.eager_ms), sheet.time(row.compiled_ms),
-            self._bars(row), f"<span class='tc-{'good' if faster else 'warn'}'{sure}>{times}</span>", result,
+            f'<code style="white-space:nowrap">{sheet.short(row.name, 52)}</code>', *counts,
+            sheet.time(row.eager_ms), sheet.time(row.compiled_ms), self._bars(row),
+            f'<span class="tc-{tone}"{sure}>{times}</span>', result,
         )  # fmt: skip
 
     def _bars(self, row: ComparisonRow) -> str:
         longest = max(row.eager_ms, row.compiled_ms) or 1.0
         return "".join(
             f'<div style="height:.34em;margin:.14em 0;border-radius:2px;background:{colour};'
-            f'width:{max(0.1, 7 * ms / longest):.2f}em"></div>'
+            f'width:{max(0.1, 6 * ms / longest):.2f}em"></div>'
             for ms, colour in ((row.eager_ms, "rgba(127,127,127,.6)"), (row.compiled_ms, sheet.ACCENT))
         )
 

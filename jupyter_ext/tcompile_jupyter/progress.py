@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 PATIENCE = 0.5
 """Seconds after which a compile is told of."""
 
+METADATA = {"tcompile": "progress"}
+"""Of the outputs, by which who reads a notebook knows them."""
+
 _RENEWED = 0.25  # seconds between two looks
 PHASES = "load", "capture", "transforms", "backend", "entry"
 _MEANING = {
@@ -57,16 +60,16 @@ class Notebook:
         data = {"text/plain": line(work, seconds), "text/html": html(work, seconds)}
         if self._handle is None:
             self._handle = DisplayHandle()
-            self._handle.display(data, raw=True)
+            self._handle.display(data, raw=True, metadata=METADATA)
         else:
-            self._handle.update(data, raw=True)
+            self._handle.update(data, raw=True, metadata=METADATA)
 
     def end(self, work: Work, seconds: float) -> None:
         """Leaves what it took: an output cannot be taken away again."""
         if self._handle is not None:
             told = f"compiled {_name(work)} in {seconds:.1f} s"
             data = {"text/plain": told, "text/html": sheet.page(f'<span class="tc-dim">{sheet.text(told)}</span>')}
-            self._handle.update(data, raw=True)
+            self._handle.update(data, raw=True, metadata=METADATA)
             self._handle = None
 
 
@@ -181,4 +184,6 @@ def show_progress(shell: InteractiveShell) -> Callable[[], None]:
     return undo
 
 
-__all__ = ["PATIENCE", "PHASES", "Notebook", "Progress", "Screen", "Terminal", "html", "line", "show_progress"]
+__all__ = [
+    "METADATA", "PATIENCE", "PHASES", "Notebook", "Progress", "Screen", "Terminal", "html", "line", "show_progress",
+]  # fmt: skip

@@ -131,7 +131,7 @@ def judge(graph: Graph, inputs: Sequence[Any], column: Column, tolerance: float 
     'wrong: output 0: 3 of 3 elements differ, at (0,) 3.0 where NumPy has 2.0'
     """
     # What is compiled here belongs to no compile that may be going on around us: its events say so.
-    with np.errstate(all="ignore"), warnings.catch_warnings(), compiling("", "", ""):
+    with np.errstate(all="ignore"), warnings.catch_warnings(), compiling("", ""):
         warnings.simplefilter("ignore")
         try:
             expected = graph(*copies(inputs))

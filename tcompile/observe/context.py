@@ -40,14 +40,14 @@ _waiting: list[Callable[[], None]] = []  # who wants to know that a compile begi
 
 
 @contextlib.contextmanager
-def compiling(function: str, compile_id: str, file: str) -> Iterator[None]:
-    """Says for the length of a ``with`` block what is being compiled, and in which file it was written.
+def compiling(function: str, compile_id: str, cell: str | None = None) -> Iterator[None]:
+    """Says for the length of a ``with`` block what is being compiled, and which cell defined it.
 
-    >>> with compiling("f", "0/0", "f.py"):
+    >>> with compiling("f", "0/0"):
     ...     function(), compile_id(), defined_in(), [work.function for work in running()]
     ('f', '0/0', None, ['f'])
     """
-    work = Work(function, compile_id, cell_of(file), time.perf_counter())
+    work = Work(function, compile_id, cell, time.perf_counter())
     token = _work.set(work)
     _running.append(work)
     for begins in _waiting:

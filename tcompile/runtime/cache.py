@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.dynamic import Profile
 from tcompile.capture.entries import Start, start_of
-from tcompile.observe.context import cell_of
+from tcompile.observe.context import cell_of, current_cell
 
 if TYPE_CHECKING:
     from tcompile.bytecode import Host
@@ -117,6 +117,7 @@ class FunctionCache:
     namespace: dict[str, Any] = field(repr=False)
     settings: Settings
     first: Region
+    cell: str | None = field(default_factory=current_cell.get)  # that was running when it was made
     number: int = field(default_factory=itertools.count().__next__)  # its part of compile ids
     regions: dict[int, Region] = field(default_factory=dict)
     tops: dict[int, str] = field(default_factory=dict)  # by offset, what is on top of the stack there
@@ -152,8 +153,15 @@ class FunctionCache:
     @property
     def about(self) -> dict[str, Any]:
         """What an event says of this function where no compile is going on."""
+        return {"function": self.name, "defined_in": self.defined_in}
+
+    @property
+    def defined_in(self) -> str | None:
+        """The cell that defined the function; of code without a file (under ``%%time``), the one that compiled it."""
         code = self.held()
-        return {"function": self.name, "defined_in": cell_of(code.co_filename) if code is not None else None}
+        if code is None:
+            return None
+        return cell_of(code.co_filename) or (self.cell if code.co_filename.startswith("<") else None)
 
     @property
     def entries(self) -> tuple[Entry, ...]:

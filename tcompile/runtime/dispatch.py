@@ -24,7 +24,6 @@ from tcompile.capture.policy import error_on_graph_break
 from tcompile.capture.treatments import treatment_of
 from tcompile.config import config
 from tcompile.observe import bus
-from tcompile.observe.context import cell_of
 from tcompile.runtime import cache as caches
 from tcompile.runtime import native
 from tcompile.runtime.binding import binder
@@ -208,7 +207,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
 
     def _tell_call(self, started: float, calls: int) -> None:
         milliseconds = (perf_counter() - started) * 1e3
-        bus.tell_call(self.function.__qualname__, cell_of(self._code.co_filename), milliseconds, calls)
+        bus.tell_call(self.function.__qualname__, self.cache.defined_in, milliseconds, calls)
 
     # -- being a function ----------------------------------------------------------------------------------------------
     @property

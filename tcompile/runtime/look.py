@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from tcompile.capture.entries import start_of
 from tcompile.config import config
 from tcompile.observe import times
-from tcompile.observe.context import cell_of
 from tcompile.observe.display.functions import EntryView, FunctionView
 from tcompile.observe.display.graphs import NodeView
 from tcompile.observe.events import UserLine
@@ -39,7 +38,7 @@ def function_view(compiled: CompiledFunction) -> FunctionView:
     told += [f"{name}={value!r}" for name, value in settings.options if value]
     where = UserLine(file=code.co_filename, line=code.co_firstlineno, function=code.co_name)
     return FunctionView(
-        name=compiled.function.__qualname__, where=where, defined_in=cell_of(code.co_filename),
+        name=compiled.function.__qualname__, where=where, defined_in=cache.defined_in,
         backend=settings.backend_name, settings=tuple(told), stance=current().name, calls=calls_are(), entries=entries,
         breaks=tuple(broke.view(cache.name) for broke in cache.breaks), recompiles=tuple(cache.recompiles),
         eager_calls=cache.eager_calls, code=tuple(_source(where)),

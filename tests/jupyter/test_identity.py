@@ -25,6 +25,15 @@ def test_the_front_ends_id_goes_before_the_count(notebook):
     assert {(event.defined_in, event.cell) for event in seen.of(CompileStarted)} == {("abc-1", "abc-2")}
 
 
+def test_code_of_magics_that_have_no_file(notebook):
+    count = notebook.shell.execution_count
+    notebook("%%time\nimport tcompile\n@tcompile.compile\ndef f(x):\n    return x + 1")
+    with Recorder() as seen:
+        notebook("f(np.ones(3))")
+    (started,) = seen.of(CompileStarted)
+    assert started.where.file.startswith("<") and started.defined_in == f"In[{count}]"
+
+
 def test_unloading_stops_the_naming(notebook):
     notebook("%unload_ext tcompile")
     try:

@@ -8,6 +8,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
+from tcompile_jupyter.progress import METADATA
 
 CELLS = [
     "%load_ext tcompile\nimport numpy as np\nimport matplotlib.pyplot as plt",
@@ -24,6 +25,8 @@ def executed() -> nbformat.NotebookNode:
     client = NotebookClient(notebook, timeout=120, kernel_name="python3", extra_arguments=["--log-level=ERROR"])
     with pytest.raises(CellExecutionError):
         client.execute()
+    for cell in notebook.cells:  # a busy machine compiles slowly, and says so
+        cell.outputs = [output for output in cell.get("outputs", []) if output.get("metadata") != METADATA]
     return notebook
 
 

@@ -61,14 +61,14 @@ def test_a_slow_backend_is_told_of(screen):
 
 
 def test_a_quick_compile_is_not(screen):
-    with context.compiling("quick", "0/0", "a.py"):
+    with context.compiling("quick", "0/0"):
         pass
     time.sleep(0.2)
     assert not screen.shown and not screen.ended
 
 
 def test_a_compile_that_fails_ends_too(screen):
-    with pytest.raises(KeyError), context.compiling("broken", "0/0", "a.py"):
+    with pytest.raises(KeyError), context.compiling("broken", "0/0"):
         context.enter("capture", lambda: "7 instructions followed")
         until(lambda: screen.shown)
         raise KeyError

@@ -79,8 +79,10 @@ class FunctionView(View):
             line = f"line {where.line}: " if where.line else ""
             more = [sheet.code(text, 300) for text in (broke.explanation, *broke.hints[:1])]
             yield sheet.note("graph break", f"{line}{sheet.code(broke.headline)}", more)
+        given: set[str] = set()
         for number, reasons in enumerate(self.recompiles, start=1):
-            hints = [line for reason in reasons[:1] for line in reason.splitlines()[1:]]
+            hints = [line for reason in reasons[:1] for line in reason.splitlines()[1:] if line not in given]
+            given.update(hints)
             yield sheet.note(f"recompile {number}", sheet.code(_first(reasons), 300), map(sheet.code, hints))
         if self.eager_calls:
             yield sheet.note("plain Python", f"{sheet.count(self.eager_calls, 'call')} ran without compiled code")

@@ -25,7 +25,7 @@ class KernelView(View):
     assembly: str = ""
 
     def body(self) -> str:
-        """Four texts side by side; what belongs to one of the user's lines bears one colour in the first two."""
+        """Four texts; what belongs to one of the user's lines bears one colour in the first two."""
         lines = by_line(self.nodes)
         colours = {line: sheet.COLOURS[n % len(sheet.COLOURS)] for n, line in enumerate(lines)}
         first = "\n".join(
@@ -42,12 +42,11 @@ class KernelView(View):
         counts = f"{sheet.count(len(self.nodes), 'operation')} in one pass"
         head = sheet.title(f"kernel {sheet.short(self.name, 80)}", f'<span class="tc-dim">{counts}</span>')
         about = f'<div class="tc-dim">{sheet.short(self.description, 200)}</div>'
-        columns = [
-            ("your lines", f"<pre>{first}</pre>", "minmax(0,1.1fr)"),
-            ("operations", f"<pre>{second}</pre>", "minmax(0,1fr)"),
-            ("LLVM IR", sheet.pre(self.ir), "minmax(0,1.5fr)"),
-            ("assembly", sheet.pre(self.assembly), "minmax(0,1.2fr)"),
-        ]
+        columns = (
+            ((("your lines", f"<pre>{first}</pre>"), ("operations", f"<pre>{second}</pre>")), 1.3),
+            ((("LLVM IR", sheet.pre(self.ir)),), 1.4),
+            ((("assembly", sheet.pre(self.assembly)),), 1.1),
+        )
         return head + about + sheet.sides(columns)
 
     def text(self) -> str:

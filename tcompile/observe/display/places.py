@@ -42,7 +42,7 @@ class GraphBreakView(View):
         if len(self.stack) > 1:
             calls = "".join(f"<div>{sheet.place(line)}</div>{sheet.source((line,))}" for line in self.stack)
             parts.append(sheet.folded("called from", calls))
-        known = f'<span class="tc-dim">{_DOCUMENT} describes it as <code>{sheet.text(self.reason)}</code></span>'
+        known = f'<span class="tc-dim">{_DOCUMENT} describes it as <code>{sheet.short(self.reason, 60)}</code></span>'
         return "".join((*parts, known if self.reason else ""))
 
     def text(self) -> str:

@@ -28,7 +28,7 @@ _ANSI = re.compile(r"\x1b(\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-
 STYLE = (
     """
 div.tcompile{font-size:.88em;line-height:1.5;margin:.35em 0;padding:.1em 0 .1em .8em;border-left:3px solid #4b8bbe;
-max-width:100%;overflow-wrap:anywhere}
+max-width:100%;overflow-wrap:break-word;overflow-x:auto}
 div.tcompile .tc-title{margin:.05em 0}div.tcompile .tc-title b,div.tcompile th b{color:#4b8bbe;font-weight:600}
 div.tcompile .tc-dim,div.tcompile th,div.tcompile summary{opacity:.68}div.tcompile .tc-note{margin:.15em 0}
 div.tcompile .tc-more{padding-left:1.2em}
@@ -68,7 +68,7 @@ div.tcompile .tc-sides{display:grid;gap:.4em .8em;overflow-x:auto;margin:.4em 0}
 div.tcompile .tc-sides>div{min-width:8em}
 div.tcompile .tc-sides>div>b{font-weight:600;opacity:.75}
 div.tcompile .tc-sides pre{max-height:27em;padding:.35em .7em;background:rgba(127,127,127,.09);border-radius:5px;
-margin:0}
+margin:0 0 .5em}
 """.replace("\n", " ").strip()
 )
 
@@ -118,7 +118,8 @@ def code(value: str, longest: int = _LONGEST) -> str:
     pieces = value.split("`")
     if len(pieces) % 2 == 0:  # an odd backquote is somebody's own
         return short(value, longest)
-    return "".join(f"<code>{short(p, longest)}</code>" if n % 2 else short(p, 2000) for n, p in enumerate(pieces))
+    shown = (f"<code>{short(p, longest)}</code>" if n % 2 else short(p, 4 * longest) for n, p in enumerate(pieces))
+    return "".join(shown)
 
 
 def page(body: str, kind: str = "") -> str:
@@ -227,11 +228,14 @@ def picture(svg: str, label: str) -> str:
     )
 
 
-def sides(columns: Sequence[tuple[str, str, str]]) -> str:
-    """Texts side by side: title, HTML, and width (of CSS grid) of each."""
-    widths = " ".join(width for _, _, width in columns)
-    parts = "".join(f"<div><b>{text(name)}</b>{body}</div>" for name, body, _ in columns)
-    return f'<div class="tc-sides" style="grid-template-columns:{widths}">{parts}</div>'
+def sides(columns: Sequence[tuple[Sequence[tuple[str, str]], float]]) -> str:
+    """Columns side by side: of each, the parts from above, title and HTML, and the share of the width."""
+    widths = " ".join(f"minmax(0,{share}fr)" for _, share in columns)
+    parts = (
+        "".join(f"<b>{text(name)}</b>{body}" for name, body in column) for column, _ in columns
+    )
+    cells = "".join(f"<div>{part}</div>" for part in parts)
+    return f'<div class="tc-sides" style="grid-template-columns:{widths}">{cells}</div>'
 
 
 def count(number: int, noun: str) -> str:
