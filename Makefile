@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab test test-ui test-cpython test-numpy test-array-api test-stress lint bench bench-programs bench-small bench-quick clean
+.PHONY: help demo lab test test-ui test-cpython test-numpy test-array-api test-stress lint labextension bench bench-programs bench-small bench-quick clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
@@ -44,18 +44,24 @@ test-stress: $(VENV)/test.stamp  ## the differential tests with a graph break af
 lint: $(VENV)/test.stamp  ## ruff, mypy and the import contract alone
 	$(BIN)/python -m pytest tests/test_style.py
 
+labextension: $(VENV)/labextension.stamp  ## build what JupyterLab loads, after a change in labextension/
+	$(BIN)/python tools/write_front_end_types.py
+	$(BIN)/python tools/build_labextension.py
+
 clean:  ## remove what the other targets made
+	rm -rf labextension/node_modules labextension/lib
 	rm -rf .venv .venv-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# One stamp for each extra. The install is editable, so only a change of the dependencies calls for a new one.
-$(VENV)/%.stamp: pyproject.toml | $(BIN)/python
+# One stamp for each extra. The install is editable, so only a change of the dependencies, or of
+# the JupyterLab extension, which is copied to where JupyterLab looks for it, calls for a new one.
+$(VENV)/%.stamp: pyproject.toml labextension/prebuilt/package.json | $(BIN)/python
 	@echo "installing tcompile[$*] into $(VENV)"
 	@$(PIP) --editable ".[$*]"
 	@touch $@
 
 $(VENV)/lab.stamp: EXTRA = jupyter,demo
-$(VENV)/lab.stamp: pyproject.toml | $(BIN)/python
+$(VENV)/lab.stamp: pyproject.toml labextension/prebuilt/package.json | $(BIN)/python
 	@echo "installing tcompile[$(EXTRA)] into $(VENV)"
 	@$(PIP) --editable ".[$(EXTRA)]"
 	@touch $@

@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 from ipywidgets import Widget
+from tcompile_jupyter.feed import feed
 from tcompile_jupyter.widgets import dashboard
-from tcompile_jupyter.widgets.feed import feed
 
 import tcompile
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from tcompile.observe.userline import label_files
 from tcompile_jupyter.compare import Comparison, Comparisons, compare
 from tcompile_jupyter.identity import follow_cells
+from tcompile_jupyter.panel import open_pages
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -66,6 +67,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     _undo.append(magics.unload)
     _undo.append(complete(shell))
     _undo.append(show_progress(shell))
+    _undo.append(open_pages(shell))
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:

@@ -265,6 +265,12 @@ def function_cache(function: types.FunctionType, settings: Settings) -> Function
         return made
 
 
+def caches() -> tuple[FunctionCache, ...]:
+    """The caches of all functions for which something may be compiled; of a function defined again, the new one."""
+    with _lock:
+        return tuple(cache for code, cache in _caches.values() if code() is not None)
+
+
 def reset() -> None:
     """Forgets everything compiled, every profile of sizes, and every count."""
     with _lock:

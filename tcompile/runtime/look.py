@@ -31,14 +31,20 @@ _DRAWN = 250_000  # characters of drawings
 
 def function_view(compiled: CompiledFunction) -> FunctionView:
     """The data of the function's display."""
-    cache, code, settings = compiled.cache, compiled.function.__code__, compiled.settings
-    entries = tuple(_drawn([entry_view(cache, code, entry) for entry in sorted(cache.entries, key=lambda e: e.index)]))
+    return cache_view(compiled.cache)
+
+
+def cache_view(cache: FunctionCache, graphs: bool = True) -> FunctionView:
+    """The data of the display of the function that ``cache`` is of; without ``graphs`` it is short and quickly made."""
+    code, settings = cache.code, cache.settings
+    ordered = sorted(cache.entries, key=lambda entry: entry.index)
+    entries = tuple(_drawn([entry_view(cache, code, entry, graphs) for entry in ordered]))
     told = [f"fullgraph={settings.fullgraph}"] if settings.fullgraph else []
     told += [f"dynamic={settings.dynamic}"] if settings.dynamic is not None else []
     told += [f"{name}={value!r}" for name, value in settings.options if value]
     where = UserLine(file=code.co_filename, line=code.co_firstlineno, function=code.co_name)
     return FunctionView(
-        name=compiled.function.__qualname__, where=where, defined_in=cache.defined_in,
+        name=cache.name, where=where, defined_in=cache.defined_in,
         backend=settings.backend_name, settings=tuple(told), stance=current().name, calls=calls_are(), entries=entries,
         breaks=tuple(broke.view(cache.name) for broke in cache.breaks), recompiles=tuple(cache.recompiles),
         eager_calls=cache.eager_calls, code=tuple(_source(where)),
@@ -46,8 +52,8 @@ def function_view(compiled: CompiledFunction) -> FunctionView:
     )  # fmt: skip
 
 
-def entry_view(cache: FunctionCache, code: types.CodeType, entry: Entry) -> EntryView:
-    """The data of one entry of ``code``."""
+def entry_view(cache: FunctionCache, code: types.CodeType, entry: Entry, graphs: bool = True) -> EntryView:
+    """The data of one entry of ``code``, with its graph unless ``graphs`` says otherwise."""
     starts, exit = "start", entry.captured.exit
     region = next((region for region in cache.regions.values() if entry in region.entries), cache.first)
     if region is not cache.first and region.start.offset != start_of(code).offset:
@@ -58,7 +64,7 @@ def entry_view(cache: FunctionCache, code: types.CodeType, entry: Entry) -> Entr
         ops=entry.graph.op_count if entry.graph is not None else 0,
         kernels=tuple(kernel.name for kernel in entry.kernels), guards=tuple(entry.guards), compile_ms=entry.compile_ms,
         phases=times.phases(f"{cache.number}/{entry.index}"),
-        graph=entry.graph.view() if entry.graph is not None and entry.graph.nodes else None,
+        graph=entry.graph.view() if graphs and entry.graph is not None and entry.graph.nodes else None,
     )  # fmt: skip
 
 
@@ -111,4 +117,4 @@ def _source(where: UserLine) -> Iterator[UserLine]:
         yield UserLine(file=where.file, line=number, function=where.function, text=text.rstrip("\n"))
 
 
-__all__ = ["calls_are", "entry_view", "function_view"]
+__all__ = ["cache_view", "calls_are", "entry_view", "function_view"]

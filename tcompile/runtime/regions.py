@@ -102,9 +102,8 @@ class Compiler:
             if region.entries and all(entry.graph is None for entry in region.entries):
                 return None
             raise RecompileError(_recompile_text(cache, reasons))
-        if bus.active():
-            for entry in region.entries:
-                _tell_failure(cache, entry, values)
+        for entry in region.entries:
+            _tell_failure(cache, entry, values)
         try:
             entry = self.compile(cache, region, values, reasons, self)
         except (BackendError, InvalidArgument, StanceError) as error:

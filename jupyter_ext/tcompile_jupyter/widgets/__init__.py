@@ -3,8 +3,9 @@
 Enters: compiled functions, and the compiler's events. Leaves: widgets for a notebook. Each is saved as a picture too,
 which stays when the notebook is opened without a kernel. Exists apart from the magics so that these need no ipywidgets.
 
-``feed`` brings the events in batches, ``shown`` is what all widgets have in common, ``picture`` the one custom front
-end; the widgets are ``controls``, ``live_graph``, ``timeline``, ``speedup`` and, all together, ``dashboard``.
+``feed``, beside this package, brings the events in batches; ``shown`` is what all widgets have in common, ``picture``
+the one custom front end; the widgets are ``controls``, ``live_graph``, ``timeline``, ``speedup`` and, all together,
+``dashboard``.
 """
 
 from tcompile_jupyter.widgets.controls import BackendChooser, ModeChooser, StanceToggle

@@ -16,7 +16,7 @@ import traitlets
 import tcompile
 from tcompile.observe.events import Event, StanceChanged
 from tcompile.stance import STANCES, Stance
-from tcompile_jupyter.widgets.feed import feed
+from tcompile_jupyter.feed import feed
 from tcompile_jupyter.widgets.shown import Shown, text
 
 OWN = "each function's own"

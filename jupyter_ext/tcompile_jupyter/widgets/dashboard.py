@@ -14,9 +14,9 @@ from typing import Any
 import ipywidgets
 
 from tcompile.observe.events import CompileFinished, Event
+from tcompile_jupyter.feed import feed
 from tcompile_jupyter.status import is_compiled
 from tcompile_jupyter.widgets.controls import BackendChooser, ModeChooser, StanceToggle
-from tcompile_jupyter.widgets.feed import feed
 from tcompile_jupyter.widgets.live_graph import LiveGraph
 from tcompile_jupyter.widgets.shown import Shown, text
 from tcompile_jupyter.widgets.speedup import SpeedupPlot

@@ -17,8 +17,8 @@ from tcompile.observe.display import sheet
 from tcompile.observe.display.graphs import GraphView, NodeView
 from tcompile.observe.events import CompileFinished, Event
 from tcompile.observe.userline import file_label
+from tcompile_jupyter.feed import feed
 from tcompile_jupyter.status import is_compiled
-from tcompile_jupyter.widgets.feed import feed
 from tcompile_jupyter.widgets.picture import Detail, Picture
 from tcompile_jupyter.widgets.shown import Shown, image, plain, text
 

@@ -20,9 +20,9 @@ import plotly.graph_objects as go
 
 from tcompile.errors import InvalidArgument
 from tcompile.observe.display.sheet import time as format_ms
+from tcompile_jupyter.feed import PERIOD
 from tcompile_jupyter.measure import CONFIDENCE, TOLERANCE, Measured, Pair, crossings
 from tcompile_jupyter.widgets.chart import INK, Series, chart
-from tcompile_jupyter.widgets.feed import PERIOD
 from tcompile_jupyter.widgets.shown import Shown, image, text
 
 EAGER, COMPILED = "#8b949e", "#2f81f7"

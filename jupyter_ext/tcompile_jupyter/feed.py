@@ -1,10 +1,10 @@
-"""Carries the compiler's events to widgets, in batches.
+"""Carries the compiler's events to the page, in batches.
 
 Enters: events, from the bus. Leaves: calls of the readers, each with a tuple of events, a few times a second at most.
-Exists so that widgets cost a program next to nothing however much it compiles: they share one listener, which only
-keeps the event, and one thread, which tells them. While no widget is open there is neither.
+Exists so that widgets and the JupyterLab panel cost a program next to nothing however much it compiles: they share one
+listener, which only keeps the event, and one thread, which tells them. While nothing is open there is neither.
 
-Calls of compiled functions are not listened to, so they run in machine code as without a widget.
+Calls of compiled functions are not listened to, so they run in machine code as without a reader.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Feed:
                 try:
                     reader(tuple(batch))
                 except Exception:
-                    print("tcompile: a widget failed:", file=sys.stderr)
+                    print("tcompile: a display failed:", file=sys.stderr)
                     traceback.print_exc()
 
     def _keep(self, event: Event) -> None:
@@ -82,7 +82,7 @@ class Feed:
     def _start(self) -> None:
         over = threading.Event()
         self._undo = [bus.subscribe(self._keep, calls=False), over.set, self._came.set, _after_cells(self.flush)]
-        threading.Thread(target=self._run, args=(over,), name="tcompile widgets", daemon=True).start()
+        threading.Thread(target=self._run, args=(over,), name="tcompile feed", daemon=True).start()
 
     def _stop(self) -> None:
         for undo in self._undo:

@@ -1,0 +1,110 @@
+"""What is known of each compiled function, for the JupyterLab extension.
+
+Enters: the code caches. Leaves: JSON-able records, one for each function, with a mark for each line of the user's of
+which something can be said: it is in a graph, a graph broke there, or it runs in plain Python.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tcompile.graph import Node
+from tcompile.observe.context import cell_of
+from tcompile.runtime.cache import Entry, FunctionCache, caches
+from tcompile.runtime.look import cache_view
+from tcompile_jupyter.record import CELL
+
+MOST_LINES = 2_000
+"""Lines of one function that are marked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """What is known of a line. ``state`` is "captured", "broken" or "plain"; the rest speaks of the break."""
+
+    file: str
+    line: int
+    text: str
+    state: str
+    column: int | None = None
+    end_column: int | None = None
+    reason: str = ""
+    headline: str = ""
+    explanation: str = ""
+    hints: tuple[str, ...] = ()
+
+
+def function_state(cache: FunctionCache) -> dict[str, Any]:
+    """A function as the page is told of it: its number, which begins the ids of its compiles, its display, its marks.
+
+    The display has no graphs: they are large, and asked for when they are looked at.
+    """
+    found = {(mark.file, mark.line): asdict(mark) for mark in _marks(cache)}
+    return {
+        "number": cache.number,
+        "view": cache_view(cache, graphs=False).data(),
+        "marks": list(found.values())[:MOST_LINES],
+    }
+
+
+def find(number: int) -> FunctionCache | None:
+    """The cache with a number."""
+    return next((cache for cache in caches() if cache.number == number), None)
+
+
+def find_entry(number: int, index: int) -> Entry | None:
+    """An entry by the numbers of its function and its own."""
+    cache = find(number)
+    return next((entry for entry in cache.entries if entry.index == index), None) if cache is not None else None
+
+
+def cells_of(states: Iterable[dict[str, Any]]) -> dict[str, str]:
+    """Which cell each file is that the marks of functions lie in."""
+    files = {mark["file"] for state in states for mark in state["marks"]}
+    return {file: cell for file in files if (cell := cell_of(file)) is not None}
+
+
+def _marks(cache: FunctionCache) -> Iterator[Mark]:
+    """The marks, those that win over others at the same line last."""
+    graphs = [entry.graph for entry in list(cache.entries) if entry.graph is not None]
+    of_cell = cache.name == CELL
+    tried = cache.eager_calls or cache.breaks or cache.entries
+    if tried and not of_cell and not any(graph.nodes for graph in graphs):
+        yield from _plain(cache)
+    for graph in graphs:
+        yield from _captured(graph.nodes)
+    for broke in list(cache.breaks):
+        # In a library's function the user sees the line that led there.
+        where = next((line for line in reversed(broke.stack) if cell_of(line.file) is not None), broke.where)
+        if of_cell and broke.reason.id == "compiled-by-itself":
+            continue
+        if where.line:
+            yield Mark(
+                file=where.file, line=where.line, text=where.text, state="plain" if of_cell else "broken",
+                column=where.column, end_column=None if where.end_line > where.line else where.end_column,
+                reason=broke.reason.id, headline=broke.reason.headline, explanation=broke.explanation,
+                hints=broke.reason.hints,
+            )  # fmt: skip
+
+
+def _captured(nodes: Iterable[Node]) -> Iterator[Mark]:
+    for node in nodes:
+        at = node.location
+        if at is not None and at.line:
+            for line in range(at.line, max(at.line, at.end_line) + 1):
+                text = at.text if line == at.line else linecache.getline(at.file, line)
+                yield Mark(file=at.file, line=line, text=text.strip(), state="captured")
+        for region in node.regions:
+            yield from _captured(region.nodes)
+
+
+def _plain(cache: FunctionCache) -> Iterator[Mark]:
+    file, first = cache.code.co_filename, cache.code.co_firstlineno
+    for line in sorted({line for _, _, line in cache.code.co_lines() if line is not None and line > first}):
+        yield Mark(file=file, line=line, text=linecache.getline(file, line).strip(), state="plain")
+
+
+__all__ = ["MOST_LINES", "Mark", "cells_of", "find", "find_entry", "function_state"]

@@ -1,0 +1,1 @@
+"use strict";(self.rspackChunktcompile=self.rspackChunktcompile||[]).push([[342],{341(s,e,c){c.d(e,{},{F:{foldFrom:300,recompiles:300}})}}]);

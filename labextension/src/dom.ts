@@ -1,0 +1,43 @@
+// Elements of the page, made of data.
+//
+// Enters: a tag, attributes, children. Leaves: an element. Text is always set as text, so nothing that comes from the
+// user's code, or from a notebook of somebody else's, is ever read as HTML.
+
+type Child = Node | string | number | null | false | undefined;
+type Attributes = Record<string, string | number | boolean | ((event: Event) => void) | undefined>;
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An HTML element. Attributes that are functions are listeners; `true` is an attribute without a value. */
+export function h<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  attributes: Attributes = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[K] {
+  return fill(document.createElement(tag), attributes, children);
+}
+
+/** An SVG element. */
+export function s<K extends keyof SVGElementTagNameMap>(
+  tag: K,
+  attributes: Attributes = {},
+  ...children: Child[]
+): SVGElementTagNameMap[K] {
+  return fill(document.createElementNS(SVG, tag), attributes, children);
+}
+
+function fill<E extends Element>(element: E, attributes: Attributes, children: Child[]): E {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") {
+      element.addEventListener(name, value);
+    } else if (value !== undefined && value !== false) {
+      element.setAttribute(name, value === true ? "" : String(value));
+    }
+  }
+  for (const child of children) {
+    if (child !== null && child !== undefined && child !== false) {
+      element.append(child instanceof Node ? child : String(child));
+    }
+  }
+  return element;
+}

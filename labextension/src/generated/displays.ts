@@ -1,0 +1,283 @@
+// A display of tcompile: the types of its JSON. Made of jupyter_ext/tcompile_jupyter/displays.schema.json by tools/write_front_end_types.py.
+
+/** The version that these types speak of. */
+export const VERSION = 1;
+
+/** The same work in plain Python and compiled; times are medians of `rounds` runs of each, in milliseconds. */
+export interface ComparisonRow {
+  name: string;
+  eager_ms: number;
+  compiled_ms: number;
+  speed_up: number | null;
+  equal: boolean;
+  difference: string;
+  rounds: number;
+  graphs: number | null;
+  kernels: number | null;
+  uncertainty: number | null;
+}
+
+/** A table of comparisons; `what` says what each row is. */
+export interface ComparisonView {
+  what: string;
+  rows: ComparisonRow[];
+}
+
+/** One compiled stretch of a function, for calls of one kind. */
+export interface EntryView {
+  number: number;
+  state: string;
+  starts: string;
+  ends: string;
+  hits: number;
+  ops: number;
+  kernels: string[];
+  guards: string[];
+  compile_ms: number;
+  phases: Record<string, number>;
+  graph: GraphView | null;
+}
+
+/** One call, explained. `compile_times` are milliseconds, of each phase and in `total`. */
+export interface ExplainView {
+  function: string;
+  headline: string;
+  graph_count: number;
+  graph_break_count: number;
+  op_count: number;
+  graphs: GraphView[];
+  breaks: GraphBreakView[];
+  guards: string[];
+  compile_times: Record<string, number>;
+  fell_back: string[];
+  loops: string[];
+}
+
+/** What happened to one function while a cell ran; `cell` is true for the cell's own statements. */
+export interface FunctionReport {
+  name: string;
+  cell: boolean;
+  kernels: number;
+  compile_ms: number;
+  graphs: GraphView[];
+  breaks: GraphBreakView[];
+  recompiles: string[][];
+  fallbacks: string[];
+}
+
+/** A compiled function. `code` are its lines, `compiled_lines` the numbers of those that are in a graph. */
+export interface FunctionView {
+  name: string;
+  where: UserLine;
+  defined_in: string | null;
+  backend: string;
+  settings: string[];
+  stance: string;
+  calls: string;
+  entries: EntryView[];
+  breaks: GraphBreakView[];
+  recompiles: string[][];
+  eager_calls: number;
+  code: UserLine[];
+  compiled_lines: number[];
+}
+
+/** A place where capture stopped. `stack` are the user's lines, outermost first; `reason` is its id. */
+export interface GraphBreakView {
+  function: string;
+  reason: string;
+  headline: string;
+  explanation: string;
+  hints: string[];
+  stack: UserLine[];
+}
+
+/** A graph: its inputs, its operations in order, the names of its outputs, and which kernel computes what. */
+export interface GraphView {
+  name: string;
+  ops: number;
+  transformed: boolean;
+  inputs: NodeView[];
+  nodes: NodeView[];
+  outputs: string[];
+  kernels: string[];
+  listing: string;
+}
+
+/** A guard of a compiled entry that did not hold for a call. */
+export interface GuardFailureView {
+  function: string;
+  entry: number;
+  source: string;
+  guard: string;
+  expected: string;
+  seen: string;
+  hint: string;
+  cell: string | null;
+}
+
+/** One kernel. `nodes` are all operations computed in it; `ir` and `assembly` are its own functions alone. */
+export interface KernelView {
+  name: string;
+  description: string;
+  nodes: NodeView[];
+  ir: string;
+  assembly: string;
+}
+
+/**
+ * One value: its name, operation, type and shape (sizes as text: they may be symbols), and the call that makes
+ * it.
+ */
+export interface NodeView {
+  name: string;
+  op: string;
+  sort: string;
+  type: string;
+  dtype: string;
+  shape: string[];
+  call: string;
+  inputs: string[];
+  where: UserLine;
+  kernel: string;
+  inside: NodeView[];
+}
+
+/** The report under a cell. `waiting` names the functions of the cell that were not called. */
+export interface ReportView {
+  headline: string;
+  stance: string;
+  functions: FunctionReport[];
+  waiting: string[];
+  comparison: ComparisonView | null;
+  statements: ComparisonView | null;
+}
+
+/** A place in the user's code; columns are 0-based. `end_line` is set where it goes over several lines. */
+export interface UserLine {
+  file: string;
+  line: number;
+  column: number | null;
+  end_column: number | null;
+  function: string;
+  text: string;
+  end_line: number;
+}
+
+/** The JSON of the type `application/vnd.tcompile.function+json`. */
+export interface ShownFunction {
+  kind: "function";
+  version: 1;
+  name: string;
+  where: UserLine;
+  defined_in: string | null;
+  backend: string;
+  settings: string[];
+  stance: string;
+  calls: string;
+  entries: EntryView[];
+  breaks: GraphBreakView[];
+  recompiles: string[][];
+  eager_calls: number;
+  code: UserLine[];
+  compiled_lines: number[];
+}
+
+/** The JSON of the type `application/vnd.tcompile.graph+json`. */
+export interface ShownGraph {
+  kind: "graph";
+  version: 1;
+  name: string;
+  ops: number;
+  transformed: boolean;
+  inputs: NodeView[];
+  nodes: NodeView[];
+  outputs: string[];
+  kernels: string[];
+  listing: string;
+}
+
+/** The JSON of the type `application/vnd.tcompile.kernel+json`. */
+export interface ShownKernel {
+  kind: "kernel";
+  version: 1;
+  name: string;
+  description: string;
+  nodes: NodeView[];
+  ir: string;
+  assembly: string;
+}
+
+/** The JSON of the type `application/vnd.tcompile.graph-break+json`. */
+export interface ShownGraphBreak {
+  kind: "graph-break";
+  version: 1;
+  function: string;
+  reason: string;
+  headline: string;
+  explanation: string;
+  hints: string[];
+  stack: UserLine[];
+}
+
+/** The JSON of the type `application/vnd.tcompile.guard-failure+json`. */
+export interface ShownGuardFailure {
+  kind: "guard-failure";
+  version: 1;
+  function: string;
+  entry: number;
+  source: string;
+  guard: string;
+  expected: string;
+  seen: string;
+  hint: string;
+  cell: string | null;
+}
+
+/** The JSON of the type `application/vnd.tcompile.explain+json`. */
+export interface ShownExplain {
+  kind: "explain";
+  version: 1;
+  function: string;
+  headline: string;
+  graph_count: number;
+  graph_break_count: number;
+  op_count: number;
+  graphs: GraphView[];
+  breaks: GraphBreakView[];
+  guards: string[];
+  compile_times: Record<string, number>;
+  fell_back: string[];
+  loops: string[];
+}
+
+/** The JSON of the type `application/vnd.tcompile.comparison+json`. */
+export interface ShownComparison {
+  kind: "comparison";
+  version: 1;
+  what: string;
+  rows: ComparisonRow[];
+}
+
+/** The JSON of the type `application/vnd.tcompile.report+json`. */
+export interface ShownReport {
+  kind: "report";
+  version: 1;
+  headline: string;
+  stance: string;
+  functions: FunctionReport[];
+  waiting: string[];
+  comparison: ComparisonView | null;
+  statements: ComparisonView | null;
+}
+
+/** A display of tcompile. */
+export type Shown =
+  | ShownFunction
+  | ShownGraph
+  | ShownKernel
+  | ShownGraphBreak
+  | ShownGuardFailure
+  | ShownExplain
+  | ShownComparison
+  | ShownReport;

@@ -1,0 +1,72 @@
+// Whether data is a graph.
+//
+// Enters: whatever a notebook or a kernel holds. Leaves: a graph in which every field has its type, missing ones filled
+// in, or a line that says why it is none.
+
+import type { GraphView, NodeView, UserLine } from "../generated/displays.ts";
+import { MOST } from "./scene.ts";
+
+type Loose = Record<string, unknown>;
+
+/** Reads a graph; a line of text where there is none. */
+export function checkGraph(data: unknown): GraphView | string {
+  if (!isRecord(data) || !Array.isArray(data.nodes) || !Array.isArray(data.inputs)) {
+    return "it is not one.";
+  }
+  if (data.nodes.length + data.inputs.length > MOST) {
+    return `it has ${data.nodes.length} operations, more than ${MOST}.`;
+  }
+  const nodes = data.nodes.map((node) => checkNode(node, 0));
+  return {
+    name: text(data.name).slice(0, 200),
+    ops: typeof data.ops === "number" ? data.ops : nodes.length,
+    transformed: data.transformed === true,
+    inputs: data.inputs.map((node) => ({ ...checkNode(node, 0), op: "input" })),
+    nodes,
+    outputs: texts(data.outputs),
+    kernels: [...new Set(nodes.map((node) => node.kernel).filter(Boolean))],
+    listing: text(data.listing).slice(0, 200_000),
+  };
+}
+
+function checkNode(data: unknown, depth: number): NodeView {
+  const node = isRecord(data) ? data : {};
+  return {
+    name: text(node.name),
+    op: text(node.op),
+    sort: text(node.sort),
+    type: text(node.type),
+    dtype: text(node.dtype),
+    shape: texts(node.shape),
+    call: text(node.call).slice(0, 2000),
+    inputs: texts(node.inputs),
+    where: line(node.where),
+    kernel: text(node.kernel),
+    inside: depth < 20 && Array.isArray(node.inside) ? node.inside.map((inner) => checkNode(inner, depth + 1)) : [],
+  };
+}
+
+function line(data: unknown): UserLine {
+  const where = isRecord(data) ? data : {};
+  return {
+    file: text(where.file),
+    line: typeof where.line === "number" ? where.line : 0,
+    column: null,
+    end_column: null,
+    function: text(where.function),
+    text: text(where.text).slice(0, 500),
+    end_line: typeof where.end_line === "number" ? where.end_line : 0,
+  };
+}
+
+function isRecord(value: unknown): value is Loose {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function text(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+function texts(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
+}

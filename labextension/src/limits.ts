@@ -1,0 +1,11 @@
+// Figures that the settings can change.
+//
+// Enters: the settings. Leaves: one record that the parts read when they need it.
+
+/** What is bounded, and where. */
+export const limits = {
+  /** Graphs with more operations open with their kernels folded. */
+  foldFrom: 300,
+  /** Recompiles that are remembered for each kernel. */
+  recompiles: 300,
+};

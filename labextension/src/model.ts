@@ -1,0 +1,256 @@
+// What is known of one kernel.
+//
+// Enters: the kernel's messages. Leaves: its functions, what happened in each cell, the marks of each cell, and the
+// recompiles, all of it bounded. Knows neither JupyterLab nor the page, so that it is tested without either.
+
+import { VERSION } from "./generated/events.ts";
+import type { CompileFinished, Event, FellBack, GraphBroke, GuardFailed } from "./generated/events.ts";
+import { limits } from "./limits.ts";
+import { mismatch } from "./protocol.ts";
+import type { FunctionState, Mark, News } from "./protocol.ts";
+
+/** Cells and functions that are remembered; the oldest go. */
+export const MOST = 1000;
+/** The name under which events speak of a cell's own statements. */
+const CELL = "cell";
+
+/** What happened while a cell ran, the last time that it made the compiler work. */
+export interface CellSummary {
+  began: number;
+  graphs: number;
+  kernels: number;
+  ops: number;
+  breaks: GraphBroke[];
+  recompiles: number;
+  compileMs: number;
+  fallbacks: FellBack[];
+  functions: Set<string>;
+}
+
+/** A step of a function's history: which guards did not hold, and what was compiled then. */
+export interface Recompile {
+  function: string;
+  compileId: string;
+  time: number;
+  failures: GuardFailed[];
+  reasons: string[];
+  cell: string | null;
+  finished: CompileFinished | null;
+}
+
+/** What has changed: cells by id, or everything. */
+export interface Change {
+  cells: Set<string>;
+  functions: boolean;
+  stance: boolean;
+}
+
+/** One kernel as the page knows it. */
+export class KernelModel {
+  readonly functions = new Map<number, FunctionState>();
+  readonly cells = new Map<string, CellSummary>();
+  readonly recompiles: Recompile[] = [];
+  stance = "";
+  stances: Record<string, string> = {};
+  notice = "";
+  dropped = 0;
+  unknown = 0;
+  readonly listeners = new Set<(change: Change) => void>();
+  private files: Record<string, string> = {};
+  private runs = new Map<string, number[]>();
+  private failures: GuardFailed[] = [];
+  private last = -1; // the id of the newest event
+
+  /** Takes in what the kernel says. */
+  take(news: News): void {
+    const change: Change = { cells: new Set(), functions: false, stance: false };
+    if (news.whole) {
+      this.forget(change);
+    }
+    this.notice = mismatch(news.protocol, news.schema, VERSION);
+    this.dropped = news.dropped;
+    for (const [file, cell] of Object.entries(news.cells)) {
+      this.files[file] = cell;
+    }
+    for (const [cell, time] of news.runs) {
+      const runs = this.runs.get(cell) ?? [];
+      runs.push(time);
+      put(this.runs, cell, runs.slice(-20));
+    }
+    for (const event of news.events) {
+      if (event.id > this.last) {
+        this.last = event.id;
+        this.event(event, change);
+      }
+    }
+    for (const state of news.functions) {
+      this.function(state, change);
+    }
+    this.bury(new Set(news.alive), change);
+    if (news.stance !== this.stance || Object.keys(news.stances).length) {
+      change.stance = true;
+      this.stance = news.stance;
+      this.stances = Object.keys(news.stances).length ? news.stances : this.stances;
+    }
+    this.tell(change);
+  }
+
+  /** Takes in functions as they are in this moment, with their counts. */
+  count(functions: FunctionState[]): void {
+    const change: Change = { cells: new Set(), functions: false, stance: false };
+    functions.forEach((state) => this.function(state, change));
+    this.tell(change);
+  }
+
+  /** Forgets everything: the kernel has been started again, or is gone. */
+  clear(): void {
+    const change: Change = { cells: new Set(), functions: true, stance: true };
+    this.forget(change);
+    this.notice = "";
+    this.stance = "";
+    this.tell(change);
+  }
+
+  /** What is said of the lines of a cell, of this text of it and of earlier ones; `placing` says what still holds. */
+  marks(cell: string): Mark[] {
+    const all: Mark[] = [];
+    for (const { marks } of this.functions.values()) {
+      all.push(...marks.filter((mark) => this.files[mark.file] === cell));
+    }
+    return all;
+  }
+
+  /** The cell that a file of code is; "" where it is none. */
+  cellOf(file: string): string {
+    return this.files[file] ?? "";
+  }
+
+  private tell(change: Change): void {
+    for (const listener of this.listeners) {
+      listener(change);
+    }
+  }
+
+  private forget(change: Change): void {
+    for (const cell of [...this.cells.keys(), ...Object.values(this.files)]) {
+      change.cells.add(cell);
+    }
+    change.functions = true;
+    this.functions.clear();
+    this.cells.clear();
+    this.runs.clear();
+    this.recompiles.length = 0;
+    this.failures = [];
+    this.files = {};
+    this.last = -1;
+    this.unknown = 0;
+  }
+
+  private function(state: FunctionState, change: Change): void {
+    put(this.functions, state.number, state);
+    change.functions = true;
+    for (const file of new Set(state.marks.map((mark) => mark.file))) {
+      change.cells.add(this.cellOf(file));
+    }
+  }
+
+  /** Functions that the kernel has let go of, since they were defined again, or since it was told to forget them. */
+  private bury(alive: Set<number>, change: Change): void {
+    for (const [number, state] of this.functions) {
+      if (!alive.has(number)) {
+        this.functions.delete(number);
+        change.functions = true;
+        state.marks.forEach((mark) => change.cells.add(this.cellOf(mark.file)));
+      }
+    }
+  }
+
+  private event(event: Event, change: Change): void {
+    const cell = event.cell;
+    const summary = cell === null ? null : this.summary(cell, event.time);
+    switch (event.kind) {
+      case "graph_captured":
+        summary && ((summary.graphs += 1), (summary.ops += event.ops), summary.functions.add(event.function));
+        break;
+      case "graph_broke":
+        if (summary && event.function !== CELL) {
+          summary.breaks.push(event);
+        }
+        break;
+      case "kernel_compiled":
+        summary && (summary.kernels += 1);
+        break;
+      case "compile_finished": {
+        summary && (summary.compileMs += event.ms);
+        const step = this.recompiles.findLast((step) => step.compileId === event.compile_id);
+        if (step) {
+          step.finished = event;
+        }
+        break;
+      }
+      case "guard_failed":
+        this.failures = [...this.failures.slice(-50), event];
+        return;
+      case "recompile_started":
+        summary && (summary.recompiles += 1);
+        this.recompile(event.function, event.compile_id, event.time, event.reasons, cell);
+        break;
+      case "fell_back":
+        summary && summary.fallbacks.length < 100 && summary.fallbacks.push(event);
+        break;
+      case "stance_changed":
+      case "compile_started":
+      case "pass_finished":
+      case "loop_decided":
+      case "cache_hit":
+      case "cache_miss":
+      case "call_timed":
+        return;
+      default:
+        this.unknown += 1;
+        return;
+    }
+    if (cell !== null) {
+      change.cells.add(cell);
+    }
+  }
+
+  private recompile(name: string, compileId: string, time: number, reasons: string[], cell: string | null): void {
+    const failures = this.failures.filter((failure) => failure.function === name);
+    this.failures = this.failures.filter((failure) => failure.function !== name);
+    this.recompiles.push({ function: name, compileId, time, failures, reasons, cell, finished: null });
+    this.recompiles.splice(0, Math.max(0, this.recompiles.length - limits.recompiles));
+  }
+
+  /** What is known of the run of ``cell`` that went on at ``time``; a run that is newer begins anew. */
+  private summary(cell: string, time: number): CellSummary {
+    const began = (this.runs.get(cell) ?? []).findLast((run) => run <= time) ?? 0;
+    const held = this.cells.get(cell);
+    if (held && held.began >= began) {
+      return held;
+    }
+    const made: CellSummary = {
+      began,
+      graphs: 0,
+      kernels: 0,
+      ops: 0,
+      breaks: [],
+      recompiles: 0,
+      compileMs: 0,
+      fallbacks: [],
+      functions: new Set(),
+    };
+    put(this.cells, cell, made);
+    return made;
+  }
+}
+
+/** Sets a key as the newest one, and lets go of the oldest where there are too many. */
+function put<K, V>(map: Map<K, V>, key: K, value: V): void {
+  map.delete(key);
+  map.set(key, value);
+  if (map.size > MOST) {
+    const [oldest] = map.keys();
+    map.delete(oldest as K);
+  }
+}

@@ -1,0 +1,114 @@
+// What the parts of the side panel have in common.
+//
+// Enters: the kernel that is looked at, and what the user has chosen. Leaves: an element that each part keeps up to date
+// while it is seen.
+
+import type { TranslationBundle } from "@jupyterlab/translation";
+
+import { h } from "../dom.ts";
+import type { EntryView, UserLine } from "../generated/displays.ts";
+import type { Link } from "../link.ts";
+import { short } from "../words.ts";
+
+/** What a section can ask of the panel around it. */
+export interface Frame {
+  readonly trans: TranslationBundle;
+  /** The kernel that is looked at; null where none has tcompile. */
+  readonly link: Link | null;
+  /** The entry that is looked at: the numbers of its function and its own. */
+  choice: Choice | null;
+  /** Shows a graph, or a kernel of one. */
+  go(tab: "graph" | "kernels", choice: Choice): void;
+  /** Puts the cursor to a line of the user's. */
+  reveal(where: UserLine): void;
+  /** How a cell is called: by what stands in front of it. */
+  cellName(cell: string): string;
+  /** Puts a cell into view. */
+  revealCell(cell: string): void;
+  /** Shows what is written about a reason for graph breaks. */
+  about(reason: string): void;
+}
+
+/** An entry of a function, and perhaps a kernel of it. */
+export interface Choice {
+  number: number;
+  entry: number;
+  kernel?: string;
+}
+
+/** A part of the panel, behind a tab. */
+export interface Section {
+  readonly node: HTMLElement;
+  /** Draws what there is now. Called when the section comes into view and when something changes while it is. */
+  draw(): void;
+  /** The cursor has come to a line. */
+  cursor?(file: string, line: number): void;
+}
+
+/** A button that looks like a link and goes to a line of the user's. */
+export function lineButton(frame: Frame, where: UserLine): HTMLElement | null {
+  if (!where.line) {
+    return null;
+  }
+  const text = short(where.text.trim(), 60);
+  const label = frame.trans.__("line %1", where.line);
+  return h(
+    "button",
+    { type: "button", class: "tc-link", title: frame.trans.__("Go to this line"), click: () => frame.reveal(where) },
+    text ? `${label}: ` : label,
+    text && h("code", {}, text),
+  );
+}
+
+/** An entry in a few words. */
+export function entryName(frame: Frame, entry: EntryView): string {
+  const { trans } = frame;
+  const where = entry.starts === "start" ? "" : `, ${entry.starts}`;
+  return `${trans.__("entry %1", entry.number)}${where}`;
+}
+
+/** The entries of all functions of the kernel, newest function first. */
+export function choices(frame: Frame): { choice: Choice; name: string; entry: EntryView }[] {
+  const found = [];
+  for (const { number, view } of [...(frame.link?.model.functions.values() ?? [])].reverse()) {
+    for (const entry of view.entries) {
+      if (entry.state === "compiled" && entry.ops > 0) {
+        const name = `${short(view.name, 40)}, ${entryName(frame, entry)}`;
+        found.push({ choice: { number, entry: entry.number }, name, entry });
+      }
+    }
+  }
+  return found;
+}
+
+/** A chooser among the entries; it sets the frame's choice. Null where there is nothing to choose. */
+export function chooser(frame: Frame, changed: () => void): HTMLElement | null {
+  const all = choices(frame);
+  const first = all[0];
+  if (first === undefined) {
+    return null;
+  }
+  const key = (choice: Choice | null): string => (choice ? `${choice.number}/${choice.entry}` : "");
+  if (!all.some(({ choice }) => key(choice) === key(frame.choice))) {
+    frame.choice = first.choice;
+  }
+  const select = h(
+    "select",
+    {
+      class: "tc-select",
+      "aria-label": frame.trans.__("Function and entry"),
+      change: () => {
+        frame.choice = all.find(({ choice }) => key(choice) === select.value)?.choice ?? null;
+        changed();
+      },
+    },
+    ...all.map(({ choice, name }) => h("option", { value: key(choice) }, name)),
+  );
+  select.value = key(frame.choice);
+  return select;
+}
+
+/** A line in dim letters. */
+export function note(text: string): HTMLElement {
+  return h("div", { class: "tc-note tc-dim" }, text);
+}

@@ -1,0 +1,121 @@
+// What the model makes of the kernel's messages.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { limits } from "../src/limits.ts";
+import { KernelModel, MOST } from "../src/model.ts";
+import { read } from "../src/protocol.ts";
+import { event, mark, news, state } from "./made.ts";
+
+test("the figures of a cell are those of its last run that compiled something", () => {
+  const model = new KernelModel();
+  model.take(
+    news({
+      runs: [["a", 0]],
+      events: [event("graph_captured", { ops: 3 }), event("graph_broke"), event("compile_finished", { ms: 5 })],
+    }),
+  );
+  const first = model.cells.get("a")!;
+  assert.deepEqual([first.graphs, first.ops, first.breaks.length, first.compileMs], [1, 3, 1, 5]);
+  const late = event("graph_captured");
+  model.take(news({ runs: [["a", late.time - 0.5]], events: [late] }));
+  const second = model.cells.get("a")!;
+  assert.deepEqual([second.graphs, second.breaks.length], [1, 0]);
+});
+
+test("events that come twice count once", () => {
+  const model = new KernelModel();
+  const events = [event("graph_captured")];
+  model.take(news({ events }));
+  model.take(news({ events }));
+  assert.equal(model.cells.get("a")!.graphs, 1);
+  model.take(news({ events, whole: true })); // the page has come back
+  assert.equal(model.cells.get("a")!.graphs, 1);
+});
+
+test("a cell's own statements that are no part of a graph are not breaks", () => {
+  const model = new KernelModel();
+  model.take(news({ events: [event("graph_broke", { function: "cell" })] }));
+  assert.equal(model.cells.get("a")!.breaks.length, 0);
+});
+
+test("a recompile knows which guards did not hold, and how long it took", () => {
+  const model = new KernelModel();
+  model.take(
+    news({
+      events: [
+        event("guard_failed", { entry: 0, source: "x", expected: "3", seen: "4", compile_id: "" }),
+        event("guard_failed", { function: "another", compile_id: "" }),
+        event("recompile_started", { compile_id: "0/1", number: 1, reasons: ["x"] }),
+        event("compile_finished", { compile_id: "0/1", ms: 7 }),
+      ],
+    }),
+  );
+  const [step] = model.recompiles;
+  assert.equal(step?.failures.length, 1);
+  assert.equal(step?.failures[0]?.seen, "4");
+  assert.equal(step?.finished?.ms, 7);
+});
+
+test("marks are those of the cell, and go with their function", () => {
+  const model = new KernelModel();
+  const told: Set<string>[] = [];
+  model.listeners.add((change) => told.push(change.cells));
+  const functions = [state(1, [mark(2, "y = x", { file: "a.py" }), mark(2, "z", { file: "b.py" })])];
+  model.take(news({ functions, alive: [1], cells: { "a.py": "a", "b.py": "b" } }));
+  assert.deepEqual(
+    model.marks("a").map((one) => one.text),
+    ["y = x"],
+  );
+  assert.deepEqual([...told[0]!].sort(), ["a", "b"]);
+  model.take(news({ alive: [2] }));
+  assert.deepEqual(model.marks("a"), []);
+  assert.deepEqual([...told[1]!].sort(), ["a", "b"]);
+});
+
+test("a kernel that is gone leaves nothing behind, and the page is told of its cells", () => {
+  const model = new KernelModel();
+  model.take(news({ events: [event("graph_captured")], stances: { default: "" }, whole: true }));
+  const told: Set<string>[] = [];
+  model.listeners.add((change) => told.push(change.cells));
+  model.clear();
+  assert.equal(model.cells.size, 0);
+  assert.equal(model.stance, "");
+  assert.ok(told[0]!.has("a"));
+});
+
+test("what is remembered is bounded", () => {
+  const model = new KernelModel();
+  for (let n = 0; n < 2000; n += 1) {
+    const events = [event("graph_captured", { cell: `c${n}` }), event("recompile_started", { compile_id: `0/${n}` })];
+    model.take(news({ events, functions: [state(n)], alive: Array.from({ length: n + 1 }, (_, k) => k) }));
+  }
+  assert.ok(model.cells.size <= MOST && model.functions.size <= MOST);
+  assert.equal(model.recompiles.length, limits.recompiles);
+});
+
+test("a kernel of another version is told of in a line, and what is known of it is shown", () => {
+  const model = new KernelModel();
+  model.take(news({ schema: 99, events: [event("graph_captured"), event("something_new" as never)] }));
+  assert.match(model.notice, /version 99/);
+  assert.equal(model.cells.get("a")!.graphs, 1);
+  assert.equal(model.unknown, 1);
+  model.take(news({ protocol: 2 }));
+  assert.match(model.notice, /newer/);
+});
+
+test("malformed messages are lines of text, malformed parts are left out", () => {
+  for (const bad of [null, 3, "x", [], {}, { type: "other" }, { type: "answer" }]) {
+    assert.equal(typeof read(bad), "string");
+  }
+  const got = read({
+    type: "news",
+    events: [1, {}, event("graph_captured")],
+    functions: [{ number: 1 }],
+    runs: [["a"]],
+  });
+  assert.ok(typeof got !== "string" && got.type === "news");
+  assert.equal(got.events.length, 1);
+  assert.deepEqual([got.functions, got.runs, got.cells], [[], [], {}]);
+});
