@@ -14,6 +14,7 @@ from tcompile.backends.llvm.blocks import BlockNest
 from tcompile.backends.llvm.columns import ColumnNest
 from tcompile.backends.llvm.nest import Function
 from tcompile.backends.llvm.rows import FlatNest, RowNest
+from tcompile.backends.llvm.shortrows import ShortRowsNest, has_short_rows
 from tcompile.backends.llvm.text import Module
 from tcompile.backends.llvm.thin import ThinNest
 from tcompile.backends.llvm.tiles import TiledNest
@@ -37,6 +38,8 @@ def write(
         code.functions.append(FlatNest(module, kernel, has_symbol, nontemporal).flat())
     elif kernel.form == "tiled":
         code.functions.append(TiledNest(module, kernel, has_symbol, nontemporal).tiled())
+    elif kernel.form == "rows" and has_short_rows(kernel):
+        code.functions.append(ShortRowsNest(module, kernel, has_symbol, nontemporal).rows())
     elif kernel.form == "rows":
         code.functions.append(RowNest(module, kernel, has_symbol, nontemporal).rows())
     elif kernel.form == "thin":

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tcompile.backends.llvm.pointwise import maximum, minimum
-from tcompile.backends.llvm.text import SUPPORTED
+from tcompile.backends.llvm.text import SUPPORTED, scalar_type
 from tcompile.backends.llvm.vectors import FLOAT32, FLOAT64, Vectors
 from tcompile.graph import Node
 from tcompile.graph.sizes import SymInt
@@ -125,6 +125,14 @@ class Reduction:
             best, lost = accumulators
             return v.pick(v.is_nan(self.dtype, lost), self.dtype, lost, best)
         return accumulators[0]
+
+    def joined(self, v: Vectors, a: list[str], b: list[str], low: list[int], high: list[int]) -> list[str]:
+        """The lanes ``low`` of ``a`` and ``b`` (whose lanes count on), each merged with the same of ``high``."""
+        first, second = (
+            [v.shuffle(scalar_type(part), x, lanes, y) for part, x, y in zip(self.parts, a, b, strict=True)]
+            for lanes in (low, high)
+        )
+        return self.merge(v, first, second)
 
     def across(self, v: Vectors, accumulators: list[str]) -> list[str]:
         """Merges the lanes; every lane of the result holds the total."""
