@@ -7,6 +7,7 @@ import re
 import pytest
 
 SETUP = """
+%load_ext tcompile
 import numpy as np, tcompile
 import tcompile_jupyter as tj
 

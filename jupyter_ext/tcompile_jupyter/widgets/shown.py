@@ -76,7 +76,7 @@ class Shown(ipywidgets.VBox):  # type: ignore[misc]
 
     def _ipython_display_(self, **_: Any) -> None:
         view = {"version_major": 2, "version_minor": 0, "model_id": self.model_id}
-        said = {"text/plain": plain(self.title()), "application/vnd.jupyter.widget-view+json": view}
+        said = {"text/plain": f"{type(self).__name__}:", "application/vnd.jupyter.widget-view+json": view}
         display(said, raw=True)
         data = self._saved()
         self._last = data["text/html"]

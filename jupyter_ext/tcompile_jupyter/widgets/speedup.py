@@ -7,7 +7,6 @@ it is only run, in a thread of its own, and drawn.
 
 from __future__ import annotations
 
-import contextvars
 import math
 import threading
 import time
@@ -19,6 +18,7 @@ import ipywidgets
 import plotly.graph_objects as go
 
 from tcompile.errors import InvalidArgument
+from tcompile.observe.context import current_cell
 from tcompile.observe.display.sheet import time as format_ms
 from tcompile_jupyter.feed import PERIOD
 from tcompile_jupyter.measure import CONFIDENCE, TOLERANCE, Measured, Pair, crossings
@@ -97,8 +97,9 @@ class SpeedupPlot(Shown):
         self._over.clear()
         self.points = ()
         self.status = "measuring"
-        context = contextvars.copy_context()  # the stance's blocks and the cell are those of whoever starts it
-        self._thread = threading.Thread(target=context.run, args=(self._measure,), name="tcompile plot", daemon=True)
+        # In a context of its own: what it displays later belongs to the cell that runs then, and is taken in there.
+        cell = current_cell.get()
+        self._thread = threading.Thread(target=self._measure, args=(cell,), name="tcompile plot", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
@@ -115,7 +116,8 @@ class SpeedupPlot(Shown):
             raise
         return self
 
-    def _measure(self) -> None:
+    def _measure(self, cell: str | None) -> None:
+        current_cell.set(cell)
         try:
             for number, size in enumerate(self._sizes):
                 self._measure_size(number, size)
