@@ -202,6 +202,10 @@ def opened(browser: Any, server: Server, cells: list[str], name: str, pictures: 
         page = Page(context.new_page(), server, name, pictures)
         page.page.goto(address)
         yield page.ready()
+    except Exception:
+        pictures.mkdir(parents=True, exist_ok=True)
+        page.page.screenshot(path=str(pictures / f"failed-{Path(name).stem}.png"))
+        raise
     finally:
         with contextlib.suppress(Exception):
             page.page.evaluate("() => { window.jupyterapp.shell.currentWidget.sessionContext.shutdown(); }")

@@ -38,7 +38,7 @@ class Picture(anywidget.AnyWidget):  # type: ignore[misc]
 
     def show(self, html: str, details: dict[str, list[Detail]] | None = None) -> None:
         """Shows another picture; a part that both have stays selected."""
-        told = {name: [[plain(h, 80), plain(t, 4000)] for h, t in rows] for name, rows in (details or {}).items()}
+        told = {name: [[plain(h, 80), plain(t, 1500)] for h, t in rows] for name, rows in (details or {}).items()}
         with self.hold_sync():
             if self.selected not in told:
                 self.selected = ""

@@ -73,7 +73,7 @@ class SpeedupPlot(Shown):
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
         self._progress = ipywidgets.FloatProgress(min=0.0, max=1.0, layout={"width": "180px"})
-        self._button = ipywidgets.Button(layout={"width": "auto", "min_width": "90px"})
+        self._button = ipywidgets.Button(layout={"width": "auto", "min_width": "90px", "flex": "0 0 auto"})
         self._says = ipywidgets.HTML()
         self.figure = _figure(sweep=make is not None)
         row = ipywidgets.HBox((self._button, self._progress, self._says), layout={"align_items": "center"})
