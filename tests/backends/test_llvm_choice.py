@@ -42,6 +42,20 @@ def test_no_choice_without_such_a_processor(monkeypatch):
     assert left(lambda op, x: op("pow", x, 1.7), 10_000, "float64") == set()
 
 
+def test_any_and_all_of_what_is_in_memory_stop_early():
+    def either(op, x):
+        return op("any", x, axis=(0,), keepdims=False)
+
+    assert left(either, 1_000_000, "bool") == {"any"}
+    assert left(either, 1000, "bool") == set()
+    assert left(lambda op, x: either(op, op("greater", x, 0.0)), 1_000_000, "float64") == set()
+    x = np.zeros(100_000, bool)
+    for value in (False, True):
+        x[-1] = value
+        got = compile_graph(graph_of(either, x))(x)[0]
+        assert got == value and np.asarray(got).dtype == bool and np.ndim(got) == 0
+
+
 def test_the_result_is_numpys():
     x = np.linspace(0.1, 5, 4096)
     graph = graph_of(lambda op, x: op("pow", x, 1.7), x)

@@ -31,19 +31,35 @@ _NS: dict[tuple[str, str], tuple[float, float]] = {
 _CALL_NS = 500.0  # what a call of NumPy costs beyond its elements
 _PASS_NS = 0.2  # an element that is stored and loaded once more, since a neighbour runs in another loop
 _MOST_BYTES = 16 << 20  # larger results are better made in the pool's memory
+_MANY = 1 << 16  # booleans that a kernel looks at in the time of a call
 _FUSED = ("pointwise", "reduction", "creation")
 _SHARED_NS = 250_000.0  # what a kernel has to be worth before a second thread takes part of it
 
 
 def left_to_numpy(graph: Graph, supports: Callable[[Node], bool]) -> set[Node]:
     """The nodes among those that ``supports`` admits to kernels."""
+    early = {node for node in graph.nodes if _stops_early(node, supports)}
     if libmvec_name(FUNCTIONS["exp"], FLOAT32, 16, native.has_symbol) is None:
-        return set()
+        return early
     readers: dict[Node, list[Node]] = {}
     for node in graph.nodes:
         for operand in node.inputs:
             readers.setdefault(operand, []).append(node)
-    return {node for node in graph.nodes if (times := _times(node)) and _is_better(node, times, readers, supports)}
+    return early | {
+        node for node in graph.nodes if (times := _times(node)) and _is_better(node, times, readers, supports)
+    }
+
+
+def _stops_early(node: Node, supports: Callable[[Node], bool]) -> bool:
+    """Whether this is ``any`` or ``all`` of many booleans that are in memory: NumPy stops where it knows."""
+    if node.op not in ("any", "all") or not isinstance(node.type, TensorType) or hint(node.tensor.size) != 1:
+        return False
+    source = node.inputs[0]
+    if source.tensor.dtype.kind != "b" or hint(source.tensor.size) < _MANY:
+        return False
+    while source.op in OPS and OPS[source.op].kind == "movement":
+        source = source.inputs[0]
+    return source.op not in OPS or OPS[source.op].kind not in _FUSED or not supports(source)
 
 
 def _times(node: Node) -> tuple[float, float] | None:

@@ -16,6 +16,9 @@ from tcompile.graph.types import DType
 
 def integer_divide(v: Vectors, name: str, d: DType, a: str, b: str) -> str:
     """``floor_divide``, ``remainder`` or ``fmod`` of integers: by zero gives zero and the divide flag."""
+    known = _number_in(b)
+    if known is not None and known not in (0, -1):
+        return _divided_by(v, name, d, a, b, known)
     zero, one = v.constant(d, 0), v.constant(d, 1)
     by_zero = v.compare("eq", d, b, zero)
     v.report(by_zero, DIVIDE)
@@ -28,6 +31,20 @@ def integer_divide(v: Vectors, name: str, d: DType, a: str, b: str) -> str:
         v.report(wraps, OVERFLOW)
     result = _divided(v, name, d, a, v.pick(v.mask("or", by_zero, wraps), d, one, b))
     return v.pick(by_zero, d, zero, result)
+
+
+def _number_in(register: str) -> int | None:
+    """The number in all lanes of a literal vector of integers."""
+    return int(register.split(",")[0].split()[1]) if register.startswith("<") else None
+
+
+def _divided_by(v: Vectors, name: str, d: DType, a: str, b: str, number: int) -> str:
+    """Division by a number that is known: shifts for powers of two, else what LLVM makes of it up to 32 bits."""
+    if number > 0 and not number & (number - 1) and name != "fmod":
+        if name == "remainder":
+            return v.op("and", d, a, v.constant(d, number - 1))
+        return v.op("ashr" if d.kind == "i" else "lshr", d, a, v.constant(d, number.bit_length() - 1))
+    return _divided_as_integers(v, name, d, a, b) if d.itemsize < 8 else _divided(v, name, d, a, b)
 
 
 def _divided(v: Vectors, name: str, d: DType, a: str, b: str) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tcompile.backends.llvm import vmath
+from tcompile.backends.llvm import native, vmath
 from tcompile.backends.llvm.elements import Elements, Place
 from tcompile.backends.llvm.parameters import Parameters
 from tcompile.backends.llvm.reductions import Reduction
@@ -44,10 +44,19 @@ class Function:
 
 
 def lanes_of(kernel: Kernel) -> int:
-    """The vector width: 8 lanes where cells of 8 bytes take part, else 16."""
+    """The vector width: 8 lanes where cells of 8 bytes take part, else 16.
+
+    Where no cell is larger than a byte, and the processor masks vectors of bytes, as many as a vector holds.
+    """
     dtypes = {v.dtype for v in kernel.values}
     dtypes |= {v.attrs["operand_dtype"] for v in kernel.values if "operand_dtype" in v.attrs}
-    return 8 if any(d.itemsize // cells(d) == 8 for d in dtypes) else 16
+    largest = max(d.itemsize // cells(d) for d in dtypes)
+    if largest == 1 and all(v.op not in _WIDE for v in kernel.values) and native.machine().masks_bytes:
+        return 64
+    return 8 if largest == 8 else 16
+
+
+_WIDE = ("gather", "iota", "size", "number")  # whose lanes are computed in larger cells
 
 
 class Nest:

@@ -6,7 +6,7 @@ reductions depend on one another, while it is in the cache; what would be dear t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tcompile.backends.llvm.elements import Place
 from tcompile.backends.llvm.nest import Function, Nest
@@ -15,6 +15,7 @@ from tcompile.backends.llvm.stages import Stages
 from tcompile.backends.llvm.text import memory_type
 from tcompile.backends.llvm.vectors import BOOL
 from tcompile.backends.schedule import Value
+from tcompile.graph import Size
 
 ROW_BUFFER_BYTES = 1 << 16  # the most stack that row buffers of one kernel may take
 
@@ -33,35 +34,60 @@ class FlatNest(Nest):
             self._element_loop(stages, wanted, {}, "%begin", "%end", self.whole(axes[0].size))
             return self.finish(self.kernel.name, (axes[0].size,))
 
-        def row(number: str, _: list[str]) -> list[str]:
-            counters = self.split(number, range(last))
-            self._element_loop(stages, wanted, counters, "0", self.size(last), self.whole(axes[last].size))
-            return []
+        def rows() -> None:
+            first = self._same_in_all_rows(wanted, axes[last].size)
 
-        w.loop("%begin", "%end", "1", [], row)
+            def row(number: str, _: list[str]) -> list[str]:
+                counters = self.split(number, range(last))
+                self._element_loop(stages, wanted, counters, "0", self.size(last), self.whole(axes[last].size), first)
+                return []
+
+            w.loop("%begin", "%end", "1", [], row)
+
+        self._if_any("%begin", "%end", rows)
         return self.finish(self.kernel.name, tuple(axis.size for axis in axes[:last]))
 
-    def _element_loop(
-        self, stages: Stages, wanted: Sequence[Value], counters: dict[int, str], start: str, stop: str, whole: bool
-    ) -> None:
-        """A row's elements; of an empty row nothing is read or stored, what is the same for all of it included."""
+    def _if_any(self, start: str, stop: str, body: Callable[[], None]) -> None:
+        """Runs the body where there is anything between start and stop."""
         w = self.w
         some, none = w.label("some"), w.label("none")
         w.branch(w.get(f"icmp slt i64 {start}, {stop}"), some, none)
         w.place(some)
-        self._elements(stages, wanted, counters, start, stop, whole)
+        body()
         w.jump(none)
         w.place(none)
 
+    def _same_in_all_rows(self, wanted: Sequence[Value], size: Size) -> dict[Value, str]:
+        """What changes along the rows only, where a row is one vector: computed once for all of them."""
+        if not isinstance(size, int) or not 0 < size <= self.lanes:
+            return {}
+        last = len(self.kernel.axes) - 1
+        same: set[Value] = set()
+        for value in wanted:
+            if value.axes == {last} and value.op != "gather" and same.issuperset(value.values):
+                same.add(value)
+        place = Place(self.addresses({}), {}, last, "0", str(size), self.whole(size))
+        registers, _ = self.elements.write(place, [value for value in wanted if value in same], {})
+        return registers
+
+    def _element_loop(
+        self, stages: Stages, wanted: Sequence[Value], counters: dict[int, str], start: str, stop: str, whole: bool,
+        known: Mapping[Value, str] | None = None,
+    ) -> None:  # fmt: skip
+        """A row's elements; of an empty row nothing is read or stored, what is the same for all of it included."""
+        self._if_any(
+            start, stop, lambda: self._elements(stages, wanted, counters, start, stop, whole, dict(known or {}))
+        )
+
     def _elements(
-        self, stages: Stages, wanted: Sequence[Value], counters: dict[int, str], start: str, stop: str, whole: bool
-    ) -> None:
+        self, stages: Stages, wanted: Sequence[Value], counters: dict[int, str], start: str, stop: str, whole: bool,
+        known: dict[Value, str],
+    ) -> None:  # fmt: skip
         last = len(self.kernel.axes) - 1
         address = self.addresses(counters)
-        known: dict[Value, str] = {}
         row_place = Place(address, counters)
+        lead = "0" if known else self.lead(address, last, start)  # what is known is a vector from the row's start on
         self.row_values(stages.row_values(0), row_place, known)
-        lead = self.lead(address, last, start)
         self.prepare_nontemporal(address, lead)
         if stages.row_stores(0):
             self.elements.write(row_place, (), known, stages.row_stores(0))

@@ -47,6 +47,11 @@ class Machine:
     features: frozenset[str]
 
     @property
+    def masks_bytes(self) -> bool:
+        """Whether some bytes of a vector can be loaded and stored at once."""
+        return "avx512bw" in self.features and "avx512vl" in self.features
+
+    @property
     def vector_bits(self) -> int:
         """Width in bits of the widest vector register that kernels should use: 512, 256 or 128."""
         if "avx512f" in self.features:
