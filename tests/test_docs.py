@@ -71,12 +71,12 @@ def test_pictures_are_there_in_both_themes():
 
 
 def test_every_magic_is_described():
-    from tcompile_jupyter.completion import options
     from tcompile_jupyter.displays import VIEWS
-    from tcompile_jupyter.magics import COMMANDS
+    from tcompile_jupyter.magics import COMMANDS, TcompileMagics
+    from tcompile_jupyter.options import options
 
     text = (ROOT / "docs" / "notebooks.md").read_text(encoding="utf-8")
-    for option in options():
+    for option in options(TcompileMagics.cell.parser):
         assert f"`{option}" in text, option
     for command in COMMANDS:
         assert f"`%tcompile {command}" in text or command == "status", command

@@ -237,10 +237,11 @@ def show_error(shell: InteractiveShell, filename: str, error: BaseException) -> 
     shell.showtraceback((type(error), error, error.__traceback__), tb_offset=0)
 
 
-def user_traceback(error: BaseException, filename: str) -> types.TracebackType | None:
+def user_traceback(error: BaseException, filename: str = "") -> types.TracebackType | None:
     """The traceback of ``error`` from the first frame of the cell on, without the frames of tcompile.
 
-    They stay where tcompile failed by a bug of its own. The traceback is whole where no frame is the cell's.
+    They stay where tcompile failed by a bug of its own. The traceback is whole where no frame is the cell's. Without a
+    ``filename`` it begins where it does.
     """
     frames = []
     entry = error.__traceback__
@@ -248,9 +249,9 @@ def user_traceback(error: BaseException, filename: str) -> types.TracebackType |
         frames.append(entry)
         entry = entry.tb_next
     files = [frame.tb_frame.f_code.co_filename for frame in frames]
-    if filename not in files:
+    if filename and filename not in files:
         return error.__traceback__
-    start = files.index(filename)
+    start = files.index(filename) if filename else 0
     ours = _PACKAGES if isinstance(error, TcompileError) or not files[-1].startswith(_PACKAGES) else ()
     kept: types.TracebackType | None = None
     for frame, file in reversed(list(zip(frames[start:], files[start:], strict=True))):

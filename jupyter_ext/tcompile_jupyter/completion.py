@@ -8,40 +8,19 @@ they are defined: the magic's parser and the public API.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult, context_matcher
 
-import tcompile
 from tcompile.stance import STANCES
-from tcompile_jupyter.magics import COMMANDS, DYNAMIC, WATCH, TcompileMagics
+from tcompile_jupyter.magics import COMMANDS, WATCH, TcompileMagics
+from tcompile_jupyter.options import choices, options
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 _LINE = re.compile(r"\s*(%{1,2})tcompile\s(.*)$")
-
-
-def choices(option: str) -> list[str]:
-    """What an option of ``%%tcompile`` takes; nothing for one that takes nothing.
-
-    >>> choices("--dynamic")
-    ['true', 'false', 'auto']
-    """
-    named: dict[str, Callable[[], Iterable[str]]] = {
-        "--stance": lambda: STANCES,
-        "--backend": lambda: tcompile.list_backends(None),
-        "--mode": tcompile.list_mode_options,
-        "--dynamic": lambda: DYNAMIC,
-    }
-    return list(named[option]()) if option in named else []
-
-
-def options() -> list[str]:
-    """The options of ``%%tcompile``."""
-    actions = TcompileMagics.cell.parser._actions
-    return [name for action in actions for name in action.option_strings if name.startswith("--")]
 
 
 def candidates(line: str) -> list[str]:
@@ -57,7 +36,7 @@ def candidates(line: str) -> list[str]:
     if found[1] == "%%":
         used = set(before)
         valid = choices(before[-1]) if before else []
-        valid = valid or [name for name in options() if name not in used]
+        valid = valid or [name for name in options(TcompileMagics.cell.parser) if name not in used]
     elif not before:
         valid = [*COMMANDS, "--help"]
     elif len(before) == 1:
@@ -85,4 +64,4 @@ def complete(shell: InteractiveShell) -> Callable[[], None]:
     return lambda: matchers.remove(tcompile_matcher) if tcompile_matcher in matchers else None
 
 
-__all__ = ["candidates", "choices", "complete", "options"]
+__all__ = ["candidates", "complete"]

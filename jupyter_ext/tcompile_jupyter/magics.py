@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import bdb
 import contextlib
-import difflib
 import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,9 +21,10 @@ from IPython.display import display
 
 import tcompile
 from tcompile.errors import InvalidArgument, InvalidType
-from tcompile_jupyter.cells import Cell, Settings, prepare, running, show_error
+from tcompile_jupyter.cells import Cell, Settings, prepare, running, show_error, user_traceback
 from tcompile_jupyter.compare import Comparison, compare
 from tcompile_jupyter.compare_cell import compare_cell, compare_statements, snapshot
+from tcompile_jupyter.options import DYNAMIC, better_error, help_text, unknown
 from tcompile_jupyter.record import Record, recording
 from tcompile_jupyter.report import Report
 from tcompile_jupyter.status import Status, current_stance
@@ -33,9 +33,20 @@ from tcompile_jupyter.watch import Watch
 if TYPE_CHECKING:
     import argparse
 
-DYNAMIC = {"true": True, "false": False, "auto": None}
 _HELP = re.compile(r"%%tcompile\s(.*\s)?(-h|--help)\s*$")
 T = TypeVar("T")
+_LINE = """%tcompile [COMMAND]: ask and tell the compiler
+
+  %tcompile               what is compiled, under which stance
+  %tcompile stance NAME   change the stance, for the whole process
+  %tcompile explain CALL  run the call, and explain its graphs, breaks and guards
+  %tcompile compare CALL  time the call in plain Python and compiled, and compare the results
+  %tcompile watch         show a line under every later cell that compiled something; watch off: no more
+  %tcompile reset         forget everything that was compiled
+"""
+_CELL = """%%tcompile [OPTIONS]: run a cell with its code compiled, functions that it defines and statements
+
+The cell behaves as without the magic. A report of what was compiled follows it."""
 COMMANDS = "status", "stance", "explain", "compare", "watch", "reset"
 WATCH = "on", "off", ""
 
@@ -51,10 +62,10 @@ class TcompileMagics(Magics):  # type: ignore[misc]
 
     @no_var_expand
     @magic_arguments("tcompile")
-    @argument("--stance", help="the stance for this cell alone; see tcompile.set_stance for the names")
-    @argument("--backend", default="auto", help="the backend; tcompile.list_backends() names them")
-    @argument("--mode", help="the mode; tcompile.list_mode_options() names them")
-    @argument("--dynamic", default="auto", help="sizes: true, false, or auto (dynamic once seen to change)")
+    @argument("--stance", help="the stance for this cell alone")
+    @argument("--backend", default="auto", help="what makes machine code of graphs")
+    @argument("--mode", help="a named set of options")
+    @argument("--dynamic", default="auto", help="whether sizes are left open; auto: once they are seen to change")
     @argument("--fullgraph", action="store_true", help="an error where a function of this cell would break")
     @argument("--compare", action="store_true", help="run the cell again in copies, plain and compiled, and compare")
     @argument("--each", action="store_true", help="the same for each statement by itself")
@@ -69,9 +80,12 @@ class TcompileMagics(Magics):  # type: ignore[misc]
 
         The cell behaves as without the magic. A report of what was compiled follows it.
         """
-        options = parse_argstring(self.cell, line)
+        try:
+            options = parse_argstring(self.cell, line)
+        except UsageError as error:
+            raise UsageError(better_error(self.cell.parser, str(error))) from None
         if options.help:
-            print(self.cell.__doc__)
+            print(help_text(self.cell.parser, _CELL))
             return
         settings = _settings(options)
         with contextlib.ExitStack() as stack:
@@ -148,24 +162,12 @@ class TcompileMagics(Magics):  # type: ignore[misc]
         self.shell.events.register("post_run_cell", after_cell)
 
     @no_var_expand
-    @magic_arguments("tcompile")
-    @argument("command", nargs="?", default="status", help=", ".join(COMMANDS))
-    @argument("what", nargs="*", help="for stance: a name; for watch: on or off; for explain and compare: f(x, y)")
-    @argument("-h", "--help", action="store_true", help="this text")
     @line_magic("tcompile")
     def line(self, line: str) -> Any:
-        """Ask and tell the compiler.
-
-        %tcompile               what is compiled, under which stance
-        %tcompile stance NAME   change the stance, for the whole process
-        %tcompile explain CALL  run the call, and explain its graphs, breaks and guards
-        %tcompile compare CALL  time the call in plain Python and compiled, and compare the results
-        %tcompile watch         show a line under every later cell that compiled something; watch off: no more
-        %tcompile reset         forget everything that was compiled
-        """
+        """Ask and tell the compiler; ``%tcompile --help`` says how."""
         command, _, what = line.strip().partition(" ")
         if command in ("-h", "--help"):
-            print(f"{self.line.__doc__}\n{self.cell.__doc__}")
+            print(f"{_LINE}\n{help_text(self.cell.parser, _CELL)}")
             return None
         commands: dict[str, Callable[[str], Any]] = {
             "status": self._status,
@@ -176,8 +178,17 @@ class TcompileMagics(Magics):  # type: ignore[misc]
             "reset": self._reset,
         }
         if (command or "status") not in commands:
-            raise UsageError(_unknown("command", command, commands, "%tcompile --help says what they do"))
-        return commands[command or "status"](what.strip())
+            raise UsageError(unknown("command", command, commands, "%tcompile --help says what they do"))
+        __tracebackhide__ = True  # IPython then shows the user's frames alone
+        try:
+            return commands[command or "status"](what.strip())
+        except UsageError:
+            raise
+        except Exception as error:
+            error.__traceback__ = user_traceback(error)
+            if error.__traceback__ is None:  # it is about the call that was asked for
+                raise UsageError(f"%tcompile {command}: {error}") from None
+            raise
 
     def _status(self, what: str) -> Status:
         _nothing("status", what)
@@ -201,7 +212,7 @@ class TcompileMagics(Magics):  # type: ignore[misc]
 
     def _set_watch(self, what: str) -> None:
         if what not in WATCH:
-            raise UsageError(_unknown("argument of %tcompile watch", what, WATCH))
+            raise UsageError(unknown("argument of %tcompile watch", what, WATCH))
         self._watch.set(what != "off")
         print("cells that compile something say so" if what != "off" else "cells say nothing more")
 
@@ -255,7 +266,7 @@ def _waiting(cell: Cell, record: Record) -> tuple[str, ...]:
 def _settings(options: argparse.Namespace) -> Settings:
     """The cell's settings, tried out on an empty function: a wrong one is refused before anything runs."""
     if options.dynamic not in DYNAMIC:
-        raise UsageError(_unknown("--dynamic", options.dynamic, DYNAMIC))
+        raise UsageError(unknown("--dynamic", options.dynamic, DYNAMIC))
     settings = Settings(options.fullgraph, DYNAMIC[options.dynamic], options.backend, options.mode)
     with _usage_errors():
         settings.compile(lambda: None)
@@ -269,12 +280,6 @@ def _usage_errors() -> Iterator[None]:
         yield
     except (InvalidArgument, InvalidType) as error:
         raise UsageError(str(error)) from None
-
-
-def _unknown(what: str, given: str, valid: Any, more: str = "") -> str:
-    close = difflib.get_close_matches(given, list(valid), n=1)
-    guess = f" Did you mean {close[0]!r}?" if close else ""
-    return f"unknown {what} {given!r}; valid are: {', '.join(filter(None, valid))}.{guess}{' ' + more if more else ''}"
 
 
 def _nothing(command: str, what: str) -> None:

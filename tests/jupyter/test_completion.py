@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 from IPython.core.completer import provisionalcompleter
-from tcompile_jupyter.completion import candidates, choices, options
+from tcompile_jupyter.completion import candidates
+from tcompile_jupyter.magics import TcompileMagics
+from tcompile_jupyter.options import choices, options
 
 import tcompile
 from tcompile.stance import STANCES
@@ -38,7 +40,7 @@ def test_the_names_are_those_of_the_api():
     assert choices("--stance") == list(STANCES)
     assert {"auto", "llvm", "eager", "aot_eager"} <= set(choices("--backend"))
     assert choices("--mode") == list(tcompile.list_mode_options())
-    assert {"--each", "--explain", "--profile", "--help"} < set(options())
+    assert {"--each", "--explain", "--profile", "--help"} < set(options(TcompileMagics.cell.parser))
     assert "--quiet" not in candidates("%%tcompile --quiet --")  # once is enough
 
 

@@ -153,3 +153,30 @@ def test_unknown_commands(notebook):
     assert "status, stance, explain, compare, watch, reset" in ran.stderr and "Did you mean 'status'" in ran.stderr
     assert "takes nothing" in notebook("%tcompile reset all", fails=True).stderr
     assert "takes nothing" in notebook("%tcompile status x", fails=True).stderr
+
+
+def test_wrong_options_say_what_is_right(notebook):
+    ran = notebook("%%tcompile --grph\n1", fails=True)
+    assert "unknown option '--grph'" in ran.stderr and "Did you mean '--graph'?" in ran.stderr
+    ran = notebook("%%tcompile --backend\n1", fails=True)
+    assert "--backend takes one of: auto, llvm, eager, aot_eager" in ran.stderr
+
+
+def test_help_names_what_options_take(notebook):
+    text = notebook("%tcompile --help").stdout
+    assert "%%tcompile [OPTIONS]" in text and "%tcompile watch" in text and "::" not in text
+    for name in ("eager_on_recompile", "aot_eager", "true, false, auto", "--profile"):
+        assert name in text
+    assert max(map(len, text.splitlines())) <= 110
+
+
+def test_errors_of_a_call_show_the_users_frames_alone(notebook):
+    notebook("def raises(x):\n    raise KeyError('mine')\nafter = 0")
+    ran = notebook("%tcompile explain raises(np.ones(2))\nafter = 1", fails=True)
+    assert isinstance(ran.error, KeyError) and notebook["after"] == 0
+    assert "raise KeyError('mine')" in ran.stdout and "tcompile_jupyter" not in ran.stdout
+    assert "api.py" not in ran.stdout and "dispatch.py" not in ran.stdout
+    ran = notebook("%tcompile compare 3(4)", fails=True)
+    assert "UsageError: %tcompile compare: compile takes a function, got int 3" in ran.stderr
+    ran = notebook("%tcompile explain nowhere(1)", fails=True)
+    assert isinstance(ran.error, NameError) and "tcompile_jupyter" not in ran.stdout

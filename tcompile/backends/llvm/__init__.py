@@ -78,19 +78,20 @@ class CompiledKernel:
 class CompiledGraph:
     """A compiled graph: call it with the graph's inputs.
 
-    ``source`` is the host program's text, ``kernels`` the compiled kernels, ``recipe`` the same without Python, where
-    kernels are all there is.
+    ``source`` is the host program's text, ``kernels`` the compiled kernels, those of regions (``inner``) last,
+    ``recipe`` the same without Python, where kernels are all there is.
     """
 
     def __init__(
         self, program: Callable[..., tuple[Any, ...]], source: str, kernels: list[CompiledKernel], plan: Schedule,
-        recipe: host.Recipe | None = None,
+        recipe: host.Recipe | None = None, inner: Sequence[CompiledKernel] = (),
     ) -> None:  # fmt: skip
         self.program = program
         self.recipe = recipe
         self.source = source
         program.__dict__["code"] = [kernel.code for kernel in kernels]  # the program holds bare addresses
-        self.kernels = kernels
+        self.kernels = [*kernels, *inner]
+        self._own = kernels
         self.schedule = plan
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
@@ -98,8 +99,8 @@ class CompiledGraph:
         return self.program(*inputs)
 
     def groups(self) -> dict[str, tuple[str, ...]]:
-        """By kernel, the names of the nodes that it computes."""
-        return {kernel.name: tuple(node.name for node in kernel.computed) for kernel in self.kernels}
+        """By kernel, the names of the nodes that it computes; of the graph's own, not of those in its regions."""
+        return {kernel.name: tuple(node.name for node in kernel.computed) for kernel in self._own}
 
 
 def compile_graph(
@@ -144,7 +145,8 @@ def compile_graph(
     regions = functools.partial(compile_graph, exact=exact)
     written_host = host.Program(plan, codes, regions)
     source, program = written_host.build()
-    return CompiledGraph(program, source, kernels, plan, written_host.recipe())
+    inner = [kernel for part in written_host.regions.values() for kernel in getattr(part, "kernels", ())]
+    return CompiledGraph(program, source, kernels, plan, written_host.recipe(), inner)
 
 
 def supports(node: Node) -> bool:

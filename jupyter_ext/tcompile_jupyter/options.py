@@ -1,0 +1,84 @@
+"""What the options of ``%%tcompile`` take, and how help and errors speak of them.
+
+Enters: the magic's own parser, and the public API. Leaves: valid names, the help text, and errors that say what would
+be right. Exists so that help, completion and errors name the same things, which are those that the API names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import textwrap
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import tcompile
+from tcompile.stance import STANCES
+
+DYNAMIC = {"true": True, "false": False, "auto": None}
+_WIDTH = 100
+
+
+def choices(option: str) -> list[str]:
+    """What an option of ``%%tcompile`` takes; nothing for one that takes nothing.
+
+    >>> choices("--dynamic")
+    ['true', 'false', 'auto']
+    """
+    named: dict[str, Callable[[], Iterable[str]]] = {
+        "--stance": lambda: STANCES,
+        "--backend": lambda: tcompile.list_backends(None),
+        "--mode": tcompile.list_mode_options,
+        "--dynamic": lambda: DYNAMIC,
+    }
+    return list(named[option]()) if option in named else []
+
+
+def options(parser: argparse.ArgumentParser) -> list[str]:
+    """The names of a parser's options."""
+    return [name for action in parser._actions for name in action.option_strings if name.startswith("--")]
+
+
+def help_text(parser: argparse.ArgumentParser, about: str) -> str:
+    """The options in a list, each with what it takes, under ``about``."""
+    rows: list[tuple[str, str]] = []
+    for action in parser._actions:
+        name = action.option_strings[-1]
+        valid = choices(name)
+        rows.append((f"{name} {(action.dest.upper() if valid else '')}".rstrip(), action.help or ""))
+        if valid:
+            rows.append(("", ", ".join(valid)))
+    wide = max(len(name) for name, _ in rows) + 4
+    lines = [about, ""]
+    for name, text in rows:
+        lines += textwrap.wrap(text, _WIDTH, initial_indent=f"  {name}".ljust(wide), subsequent_indent=" " * wide)
+    return "\n".join(lines)
+
+
+def better_error(parser: argparse.ArgumentParser, message: str) -> str:
+    """What a parser says of a wrong line, with what would be right.
+
+    >>> from tcompile_jupyter.magics import TcompileMagics
+    >>> better_error(TcompileMagics.cell.parser, "unrecognized arguments: --grph").partition(";")[0]
+    "unknown option '--grph'"
+    """
+    what, _, words = message.partition(": ")
+    if what == "unrecognized arguments":
+        first = words.split()[0]
+        kind = "option" if first.startswith("-") else "argument"
+        return unknown(kind, first, options(parser), "%%tcompile --help says what they do")
+    option = what.removeprefix("argument ")
+    if choices(option):
+        return f"{option} takes one of: {', '.join(choices(option))}"
+    return message
+
+
+def unknown(what: str, given: str, valid: Iterable[Any], more: str = "") -> str:
+    """The text of an error about a name that is none of ``valid``."""
+    names = [str(name) for name in valid if name]
+    close = difflib.get_close_matches(given, names, n=1)
+    guess = f" Did you mean {close[0]!r}?" if close else ""
+    return f"unknown {what} {given!r}; valid are: {', '.join(names)}.{guess}{' ' + more if more else ''}"
+
+
+__all__ = ["DYNAMIC", "better_error", "choices", "help_text", "options", "unknown"]
