@@ -114,6 +114,12 @@ class Measured:
         """How far off the worse known of the two medians may be, relative to it."""
         return max(self.eager.uncertainty(), self.compiled.uncertainty())
 
+    @property
+    def sure(self) -> bool:
+        """Whether one of the two is faster with 95% confidence: their intervals lie apart."""
+        (low, high), (other_low, other_high) = self.eager.interval(), self.compiled.interval()
+        return high < other_low or other_high < low
+
     def progress(self, tolerance: float = TOLERANCE) -> float:
         """How much of the way is done, from 0 to 1, where the time allows: errors shrink with the root of the count."""
         if self.done:

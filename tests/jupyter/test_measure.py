@@ -6,9 +6,10 @@ import random
 
 import numpy as np
 import pytest
-from tcompile_jupyter.measure import ROUNDS, Pair, Sample, crossings, measure
+from tcompile_jupyter.measure import ROUNDS, Measured, Pair, Sample, crossings, measure
 
 import tcompile
+from tcompile.debug.differences import Difference
 
 
 def test_the_interval_holds_the_median_as_often_as_it_says():
@@ -27,6 +28,14 @@ def test_a_sample():
     assert (one.median, one.spread(), one.uncertainty()) == (5.0, (5.0, 5.0), math.inf)
     steady = Sample((2.0,) * 6)
     assert (steady.interval(), steady.uncertainty()) == ((2.0, 2.0), 0.0)
+
+
+def test_it_says_when_it_is_sure():
+    def known(*times):
+        return Measured(Sample((1.0, 1.1) * 5), Sample(times), Difference())
+
+    assert known(*(2.0,) * 10).sure and known(*(0.5,) * 10).sure
+    assert not known(*(0.5, 2.0) * 5).sure and not known(2.0, 2.0).sure
 
 
 def test_turns_are_taken_and_the_first_runs_are_not_counted():

@@ -72,25 +72,25 @@ def test_every_widget(lab, theme):
         # The graph: a click tells the line and the kernel, another entry may be looked at, a new one appears.
         graph = cell(page, 4)
         graph.locator("[data-node=sqrt]").click()
-        side = graph.locator(".tc-side")
+        side = graph.locator(".tcw-side")
         assert "y = np.sqrt(x) + 1" in side.inner_text() and "kernel_0" in side.inner_text()
         page.picture("live-graph-clicked", ".jp-CodeCell:nth-of-type(5)")
         graph.locator("[data-node=add]").focus()
         page.page.keyboard.press("Enter")
         assert "add(" in side.inner_text()
-        before = graph.locator(".tc-view svg").bounding_box()["width"]
+        before = graph.locator(".tcw-view svg").bounding_box()["width"]
         graph.locator("button >> text=+").click()
-        assert graph.locator(".tc-view svg").bounding_box()["width"] > before
+        assert graph.locator(".tcw-view svg").bounding_box()["width"] > before
         page.python("wave(np.ones((2, 2, 2)))")
         page.wait_for_selector("text=3 graphs")
-        assert "f64[2, 2, 2]" in graph.locator(".tc-view svg").inner_html()
+        assert "f64[2, 2, 2]" in graph.locator(".tcw-view svg").inner_html()
         graph.locator("select").select_option(index=0)
-        page.wait_for_function("() => document.querySelector('.tc-panel svg').innerHTML.includes('f64[3, 4]')")
+        page.wait_for_function("() => document.querySelector('.tcw-panel svg').innerHTML.includes('f64[3, 4]')")
 
         # The timeline: a click tells why.
         line = cell(page, 5)
         line.locator("g[data-node]").last.click()
-        assert "x.ndim" in line.locator(".tc-side").inner_text()
+        assert "x.ndim" in line.locator(".tcw-side").inner_text()
         page.picture("timeline-clicked", ".jp-CodeCell:nth-of-type(6)")
 
         # The plot: it measures again when it is told to, and can be stopped.

@@ -10,23 +10,23 @@ function pathOf(part) {
 }
 
 function render({ model, el }) {
-  el.classList.add("tc-panel");
+  el.classList.add("tcw-panel");
   const view = document.createElement("div");
-  view.className = "tc-view";
+  view.className = "tcw-view";
   const side = document.createElement("div");
-  side.className = "tc-side";
+  side.className = "tcw-side";
   side.setAttribute("aria-live", "polite");
   const tools = document.createElement("div");
-  tools.className = "tc-tools";
+  tools.className = "tcw-tools";
   el.replaceChildren(view, side, tools);
-  el.classList.toggle("tc-below", model.get("below"));
+  el.classList.toggle("tcw-below", model.get("below"));
   let zoom = 0; // 0: it fits the room there is, as far as it can be read then
 
   function size() {
     const svg = view.querySelector("svg");
     if (!svg || !model.get("zooms")) return;
     const { width, height } = svg.viewBox.baseVal;
-    const room = el.clientWidth ? Math.max(0.5, Math.min(el.clientWidth / width, 620 / height)) : 1;
+    const room = el.clientWidth ? Math.max(0.75, Math.min(el.clientWidth / width, 620 / height)) : 1;
     svg.style.maxWidth = "none";
     svg.style.height = "auto";
     svg.style.width = width * (zoom || Math.min(1, room)) + "px";
@@ -53,21 +53,21 @@ function render({ model, el }) {
   function mark() {
     const chosen = model.get("selected");
     for (const part of view.querySelectorAll("[data-node]")) {
-      part.classList.toggle("tc-selected", pathOf(part) === chosen);
+      part.classList.toggle("tcw-selected", pathOf(part) === chosen);
     }
     const rows = model.get("details")[chosen];
     side.replaceChildren();
-    side.classList.toggle("tc-empty", !rows);
+    side.classList.toggle("tcw-empty", !rows);
     if (!rows) {
       side.textContent = Object.keys(model.get("details")).length ? model.get("hint") : "";
       return;
     }
     for (const [heading, text] of rows) {
       const head = document.createElement("div");
-      head.className = "tc-heading";
+      head.className = "tcw-heading";
       head.textContent = heading;
       const body = document.createElement("div");
-      body.className = "tc-text";
+      body.className = "tcw-text";
       body.textContent = text;
       side.append(head, body);
     }

@@ -153,8 +153,11 @@ class SpeedupPlot(Shown):
     # -- showing -----------------------------------------------------------------------------------
     @property
     def crossings(self) -> list[float]:
-        """The sizes at which compiled code becomes faster, or slower, than plain Python."""
-        known = [(p.size, p.measured.speed_up) for p in self.points if p.size is not None]
+        """The sizes at which compiled code becomes faster, or slower, than plain Python.
+
+        Points of which it is not sure which is faster are passed over.
+        """
+        known = [(p.size, p.measured.speed_up) for p in self.points if p.size is not None and p.measured.sure]
         return crossings([size for size, _ in known], [speed for _, speed in known])
 
     def title(self) -> str:
@@ -243,6 +246,9 @@ class SpeedupPlot(Shown):
                 self._draw_calls()
             else:
                 self._draw_sweep()
+            times = [value for trace in self.figure.data for value in trace.y if value > 0]
+            wide = bool(times) and max(times) > 100 * min(times)
+            self.figure.layout.yaxis.dtick = 1 if wide else "D2"  # D2: 1, 2 and 5 of each decade
 
     def _draw_calls(self) -> None:
         lines = []
