@@ -8,6 +8,7 @@ look at a flag.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -98,6 +99,8 @@ class Progress:
         self._thread: threading.Thread | None = None
         self._process = 0
         self._ended = False
+        self._shown: Work | None = None
+        self._lock = threading.Lock()
 
     def begins(self) -> None:
         """A compile begins."""
@@ -110,7 +113,19 @@ class Progress:
             self._thread.start()
         self._wake.set()
 
-    def end(self) -> None:
+    def ends(self, work: Work) -> None:
+        """A compile has ended: what is shown of it says so before the cell goes on."""
+        if self._shown is work:
+            with contextlib.suppress(Exception):
+                self._last(work)
+
+    def _last(self, work: Work) -> None:
+        with self._lock:
+            if self._shown is work:
+                self._shown = None
+                self._screen.end(work, time.perf_counter() - work.started)
+
+    def close(self) -> None:
         """Ends the thread."""
         self._ended = True
         self._wake.set()
@@ -128,19 +143,12 @@ class Progress:
                 return
 
     def _follow(self) -> None:
-        shown: tuple[Work, float] | None = None
-        while True:
-            now = time.perf_counter()
-            works = context.running()
-            work = works[0] if works else None
-            if shown is not None and work is not shown[0]:
-                self._screen.end(*shown)
-                shown = None
-            if work is None:
-                return
-            if now - work.started >= PATIENCE:
-                shown = work, now - work.started
-                self._screen.show(*shown)
+        while works := context.running():
+            seconds = time.perf_counter() - works[0].started
+            with self._lock:
+                if seconds >= PATIENCE and works[0] in context.running() and self._shown in (None, works[0]):
+                    self._shown = works[0]
+                    self._screen.show(works[0], seconds)
             time.sleep(_RENEWED)
 
 
@@ -175,11 +183,11 @@ def _facts(work: Work, seconds: float) -> list[str]:
 def show_progress(shell: InteractiveShell) -> Callable[[], None]:
     """Shows the progress of long compiles in ``shell``. Returns what undoes it."""
     progress = Progress(Notebook() if getattr(shell, "kernel", None) is not None else Terminal())
-    forget = context.on_compile(progress.begins)
+    forget = context.follow(progress.begins, progress.ends)
 
     def undo() -> None:
         forget()
-        progress.end()
+        progress.close()
 
     return undo
 

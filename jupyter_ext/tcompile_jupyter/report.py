@@ -132,7 +132,7 @@ class Report:
         if self.draw and not self.explain:
             lines += [graph.readable for function in self.record for graph in function.graphs]
         if self.explain:
-            lines += [f"\n{self._explained(function)}" for function in self.record]
+            lines += [f"\n{self._explained(function)}" for function in self.record if not function.idle]
         if self.profile is not None:
             lines.append(f"\n{self.profile.report()}")
         return printable("\n".join(lines))
@@ -179,7 +179,7 @@ class Report:
         if self.statements is not None:
             parts.append(self.statements.view().body())
         if self.explain:
-            parts += [self._explained(function).view().body() for function in functions]
+            parts += [self._explained(function).view().body() for function in functions if not function.idle]
         else:
             parts += [self._graph(function, graph) for function in functions for graph in function.graphs]
         if self.profile is not None:

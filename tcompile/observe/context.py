@@ -36,7 +36,7 @@ class Work:
 _NOTHING = Work()
 _work: contextvars.ContextVar[Work] = contextvars.ContextVar("tcompile_work", default=_NOTHING)
 _running: list[Work] = []
-_waiting: list[Callable[[], None]] = []  # who wants to know that a compile begins
+_followers: list[tuple[Callable[[], None], Callable[[Work], None]]] = []  # called when a compile begins, and ends
 
 
 @contextlib.contextmanager
@@ -50,13 +50,15 @@ def compiling(function: str, compile_id: str, cell: str | None = None) -> Iterat
     work = Work(function, compile_id, cell, time.perf_counter())
     token = _work.set(work)
     _running.append(work)
-    for begins in _waiting:
+    for begins, _ in _followers:
         begins()
     try:
         yield
     finally:
         _running.remove(work)
         _work.reset(token)
+        for _, ends in _followers:
+            ends(work)
 
 
 def running() -> list[Work]:
@@ -71,10 +73,11 @@ def enter(phase: str, count: Callable[[], str] | None = None) -> None:
         work.phase, work.count = phase, count
 
 
-def on_compile(begins: Callable[[], None]) -> Callable[[], None]:
-    """Calls ``begins`` whenever a compile begins. Returns what undoes it."""
-    _waiting.append(begins)
-    return lambda: _waiting.remove(begins) if begins in _waiting else None
+def follow(begins: Callable[[], None], ends: Callable[[Work], None]) -> Callable[[], None]:
+    """Calls ``begins()`` whenever a compile begins, and ``ends(work)`` when it has ended. Returns what undoes it."""
+    pair = begins, ends
+    _followers.append(pair)
+    return lambda: _followers.remove(pair) if pair in _followers else None
 
 
 def function() -> str:
@@ -119,6 +122,6 @@ def cell_of(file: str) -> str | None:
 
 
 __all__ = [
-    "Work", "cell_of", "compile_id", "compiling", "current_cell", "defined_in", "enter", "function", "name_cells",
-    "on_compile", "running",
+    "Work", "cell_of", "compile_id", "compiling", "current_cell", "defined_in", "enter", "follow", "function",
+    "name_cells",    "running",
 ]  # fmt: skip

@@ -33,10 +33,10 @@ def screen(monkeypatch):
     monkeypatch.setattr(progress, "_RENEWED", 0.02)
     seen = Seen()
     made = progress.Progress(seen)
-    forget = context.on_compile(made.begins)
+    forget = context.follow(made.begins, made.ends)
     yield seen
     forget()
-    made.end()
+    made.close()
 
 
 def until(true):
@@ -55,7 +55,7 @@ def test_a_slow_backend_is_told_of(screen):
         return np.sin(x) + 1
 
     tcompile.compile(f, backend=slow)(np.ones(3))
-    until(lambda: screen.ended)
+    assert screen.ended  # at once, before the cell goes on
     assert all("f: making machine code (4 of 5)" in line for line in screen.shown)
     assert screen.ended[0][0].endswith("f") and not context.running()
 
@@ -72,7 +72,7 @@ def test_a_compile_that_fails_ends_too(screen):
         context.enter("capture", lambda: "7 instructions followed")
         until(lambda: screen.shown)
         raise KeyError
-    until(lambda: screen.ended)
+    assert screen.ended
     assert "following the bytecode (2 of 5), 7 instructions followed" in screen.shown[0]
 
 
