@@ -70,13 +70,13 @@ class ComparisonView(View):
             result = "the same" if row.difference == "0" else f"the same within {sheet.short(row.difference)}"
             result = f'<span style="white-space:nowrap">{result}</span>'
         else:
-            result = f'<span class="tc-bad">DIFFERENT: {sheet.short(row.difference, 200)}</span>'
+            result = f'<span class="tcd-bad">DIFFERENT: {sheet.short(row.difference, 200)}</span>'
         sure = "" if row.uncertainty is None else f", ±{100 * row.uncertainty:.2g}%"
         sure = f' title="medians of {row.rounds} runs{sure}"'
         return (
             f'<code style="white-space:nowrap">{sheet.short(row.name, 52)}</code>', *counts,
             sheet.time(row.eager_ms), sheet.time(row.compiled_ms), self._bars(row),
-            f'<span class="tc-{tone}"{sure}>{times}</span>', result,
+            f'<span class="tcd-{tone}"{sure}>{times}</span>', result,
         )  # fmt: skip
 
     def _bars(self, row: ComparisonRow) -> str:

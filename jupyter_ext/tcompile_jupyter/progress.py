@@ -69,7 +69,7 @@ class Notebook:
         """Leaves what it took: an output cannot be taken away again."""
         if self._handle is not None:
             told = f"compiled {_name(work)} in {seconds:.1f} s"
-            data = {"text/plain": told, "text/html": sheet.page(f'<span class="tc-dim">{sheet.text(told)}</span>')}
+            data = {"text/plain": told, "text/html": sheet.page(f'<span class="tcd-dim">{sheet.text(told)}</span>')}
             self._handle.update(data, raw=True, metadata=METADATA)
             self._handle = None
 
@@ -166,7 +166,7 @@ def html(work: Work, seconds: float) -> str:
     done = PHASES.index(work.phase) if work.phase in PHASES else 0
     bar = f'<progress max="{len(PHASES)}" value="{done}" style="width:8em"></progress>'
     rest = sheet.facts(map(sheet.text, _facts(work, seconds)))
-    return sheet.page(f'{bar} compiling <b>{sheet.short(_name(work))}</b> <span class="tc-dim">{rest}</span>')
+    return sheet.page(f'{bar} compiling <b>{sheet.short(_name(work))}</b> <span class="tcd-dim">{rest}</span>')
 
 
 def _name(work: Work) -> str:

@@ -150,7 +150,8 @@ class Report:
     def one_line_html(self) -> str:
         """The same as HTML: a line that opens the report."""
         told = self.line().removeprefix("tcompile").strip()
-        return page(folded(f'<span class="tc-title"><b>tcompile</b></span> {short(told, 300)}', self._body()), "report")
+        line = f'<span class="tcd-title"><b>tcompile</b></span> {short(told, 300)}'
+        return page(folded(line, self._body()), "report")
 
     def html(self) -> str:
         """The report as one HTML element."""
@@ -162,7 +163,7 @@ class Report:
         if compiled:
             parts = [self._table(compiled)]
             if self.stance != "default":
-                parts.append(f'<div class="tc-dim">stance {text(self.stance)}</div>')
+                parts.append(f'<div class="tcd-dim">stance {text(self.stance)}</div>')
         else:
             parts = [title("tcompile", text(self.headline()))]
         for function in functions:
@@ -172,9 +173,9 @@ class Report:
                 parts.append(note(remark.kind, f"in {name}, {code(remark.text)}", more))
         if self.waiting:
             names = ", ".join(short(name, 60) for name in self.waiting)
-            parts.append(f'<div class="tc-dim">compiled when first called: {names}</div>')
+            parts.append(f'<div class="tcd-dim">compiled when first called: {names}</div>')
         if self.comparison is not None:
-            mark = "" if self.comparison.difference.equal else ' class="tc-bad"'
+            mark = "" if self.comparison.difference.equal else ' class="tcd-bad"'
             parts.append(f"<div{mark}>{text(self.comparison.sentence())}</div>")
         if self.statements is not None:
             parts.append(self.statements.view().body())

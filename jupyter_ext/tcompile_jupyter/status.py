@@ -53,7 +53,7 @@ class Status:
         """The status as HTML."""
         backends = ", ".join(self.backends)
         told = f"stance {self.stance}", f"calls {self.calls}", f"backends {backends}"
-        head = sheet.title("tcompile", f'<span class="tc-dim">{sheet.facts(map(sheet.short, told))}</span>')
+        head = sheet.title("tcompile", f'<span class="tcd-dim">{sheet.facts(map(sheet.short, told))}</span>')
         rows = [(f"<code>{sheet.short(name)}</code>", *map(str, counts)) for name, *counts in self.functions]
         return sheet.page(head + (sheet.table(self.HEADS, rows) if rows else "<div>no compiled functions here</div>"))
 

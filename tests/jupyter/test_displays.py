@@ -157,7 +157,7 @@ def test_what_is_shown_without_a_stylesheet(shown):
     """A front end that does not trust the notebook drops style and svg, and leaves hidden parts hidden."""
     html = shown["graph"]._repr_mimebundle_()["text/html"]
     tree = ElementTree.fromstring(html)
-    (live,) = (element for element in tree.iter("div") if element.get("class") == "tc-live")
+    (live,) = (element for element in tree.iter("div") if element.get("class") == "tcd-live")
     assert live.get("hidden") and live.find(".//{http://www.w3.org/2000/svg}svg") is not None
     (still,) = tree.iter("img")
     assert still.get("src").startswith("data:image/svg+xml;base64,") and still.get("alt")

@@ -39,19 +39,19 @@ class ExplainView(View):
         return "".join(self._parts())
 
     def _parts(self) -> Iterator[str]:
-        told = f'<span class="tc-dim">{sheet.text(self.headline)}</span>'
+        told = f'<span class="tcd-dim">{sheet.text(self.headline)}</span>'
         yield sheet.title(f"explain {sheet.short(self.function, 80)}", told)
         phases = {name: ms for name, ms in self.compile_times.items() if name != "total"}
         if phases:
             times = sheet.facts(f"{sheet.text(name)} {sheet.time(ms)}" for name, ms in phases.items())
-            yield f'{sheet.bar(phases)}<div class="tc-dim">compiling: {times}</div>'
+            yield f'{sheet.bar(phases)}<div class="tcd-dim">compiling: {times}</div>'
         for broke in self.breaks:
             where = broke.stack[-1] if broke.stack else UserLine()
             place = sheet.place(where)
             yield sheet.note("graph break", f"{place + ': ' if place else ''}{sheet.code(broke.headline)}")
             yield sheet.source((where,)) if where.text else ""
             more = [sheet.code(text, 400) for text in (broke.explanation, *broke.hints) if text]
-            yield "".join(f'<div class="tc-note tc-more tc-dim">{text}</div>' for text in more)
+            yield "".join(f'<div class="tcd-note tcd-more tcd-dim">{text}</div>' for text in more)
         for text in self.loops:
             yield sheet.note("loop", sheet.code(text, 400))
         for text in self.fell_back:

@@ -15,7 +15,7 @@ from tcompile.observe.display.places import GraphBreakView
 from tcompile.observe.display.view import View
 from tcompile.observe.events import NOWHERE, UserLine
 
-_PLAIN = ' <span class="tc-warn">plain Python</span>'
+_PLAIN = ' <span class="tcd-warn">plain Python</span>'
 _OPEN_LINES = 24  # of a function's code, that are shown without a click
 
 
@@ -65,9 +65,9 @@ class FunctionView(View):
 
     def _parts(self) -> Iterator[str]:
         told = sheet.facts((sheet.place(self.where), *map(sheet.short, self._state())))
-        yield sheet.title(f"compiled {sheet.short(self.name, 80)}", f'<span class="tc-dim">{told}</span>')
+        yield sheet.title(f"compiled {sheet.short(self.name, 80)}", f'<span class="tcd-dim">{told}</span>')
         if not self.entries:
-            yield '<div class="tc-note">nothing is compiled yet: the first call does that</div>'
+            yield '<div class="tcd-note">nothing is compiled yet: the first call does that</div>'
         else:
             yield sheet.table(
                 ("entry", "runs from", "to", "hits", "ops", "kernels", "guards", "compiled in", ""),
@@ -124,18 +124,18 @@ class FunctionView(View):
             opened=len(entry.guards) <= 8,
         )
         phases = sheet.facts(f"{sheet.short(name)} {sheet.time(ms)}" for name, ms in entry.phases.items())
-        return graph + guards + (f'<div class="tc-dim">compiling: {phases}</div>' if phases else "")
+        return graph + guards + (f'<div class="tcd-dim">compiling: {phases}</div>' if phases else "")
 
     def _code(self) -> str:
         broken = {stack.line for broke in self.breaks for stack in broke.stack if stack.file == self.where.file}
         rows = []
         for line in self.code:
             mark = "○" if line.line in broken else "●" if line.line in self.compiled_lines else " "
-            tone = ' class="tc-warn"' if mark == "○" else f' style="color:{sheet.ACCENT}"'
+            tone = ' class="tcd-warn"' if mark == "○" else f' style="color:{sheet.ACCENT}"'
             rows.append(
-                f'<span{tone}>{mark}</span><span class="tc-no">{line.line:>5}</span>  {sheet.text(line.text[:400])}'
+                f'<span{tone}>{mark}</span><span class="tcd-no">{line.line:>5}</span>  {sheet.text(line.text[:400])}'
             )
-        return f'<pre class="tc-code">{chr(10).join(rows)}</pre>'
+        return f'<pre class="tcd-code">{chr(10).join(rows)}</pre>'
 
     def text(self) -> str:
         """The same as text, without the drawings."""

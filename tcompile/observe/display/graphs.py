@@ -66,14 +66,14 @@ class GraphView(View):
         fused = f"fused into {sheet.count(len(self.kernels), 'kernel')}" if self.kernels else ""
         sizes = ((self.ops, "op"), (len(self.inputs), "input"), (len(self.outputs), "output"))
         counts = sheet.facts((*(sheet.count(*size) for size in sizes), fused))
-        head = sheet.title(f"graph {sheet.short(self.name, 60)}", f'<span class="tc-dim">{counts}</span>')
-        return f'{head}<div class="tc-key tc-dim">{legend}</div>{self.inside()}'
+        head = sheet.title(f"graph {sheet.short(self.name, 60)}", f'<span class="tcd-dim">{counts}</span>')
+        return f'{head}<div class="tcd-key tcd-dim">{legend}</div>{self.inside()}'
 
     def inside(self, *, opened: bool = False) -> str:
         """The drawing and the listing alone."""
         drawn = sheet.picture(self.draw_svg, f"the graph {self.name}") if self.draw_svg else ""
         if not drawn:
-            drawn = f'<div class="tc-dim">not drawn here, for its size: {sheet.count(self.ops, "operation")}</div>'
+            drawn = f'<div class="tcd-dim">not drawn here, for its size: {sheet.count(self.ops, "operation")}</div>'
         summary = "as captured, as a listing" if self.transformed else "as a listing"
         return drawn + sheet.folded(summary, sheet.pre(self.listing), opened=opened)
 

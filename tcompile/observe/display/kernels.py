@@ -29,7 +29,7 @@ class KernelView(View):
         lines = by_line(self.nodes)
         colours = {line: sheet.COLOURS[n % len(sheet.COLOURS)] for n, line in enumerate(lines)}
         first = "\n".join(
-            f'{_dot(colours[line])}<span class="tc-no">{line.line:>4}</span>  {sheet.short(line.text.strip(), 200)}'
+            f'{_dot(colours[line])}<span class="tcd-no">{line.line:>4}</span>  {sheet.short(line.text.strip(), 200)}'
             for line in sorted(lines, key=lambda line: (line.file, line.line))
             if line.line
         )
@@ -40,8 +40,8 @@ class KernelView(View):
             for node in nodes
         )
         counts = f"{sheet.count(len(self.nodes), 'operation')} in one pass"
-        head = sheet.title(f"kernel {sheet.short(self.name, 80)}", f'<span class="tc-dim">{counts}</span>')
-        about = f'<div class="tc-dim">{sheet.short(self.description, 200)}</div>'
+        head = sheet.title(f"kernel {sheet.short(self.name, 80)}", f'<span class="tcd-dim">{counts}</span>')
+        about = f'<div class="tcd-dim">{sheet.short(self.description, 200)}</div>'
         columns = (
             ((("your lines", f"<pre>{first}</pre>"), ("operations", f"<pre>{second}</pre>")), 1.3),
             ((("LLVM IR", sheet.pre(self.ir)),), 1.4),

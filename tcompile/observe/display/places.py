@@ -37,12 +37,12 @@ class GraphBreakView(View):
         parts = [sheet.title("graph break", sheet.facts((by, where)))]
         parts.append(sheet.note("why", sheet.code(f"{self.headline or self.reason}.")))
         parts += [sheet.source((innermost,))] if innermost.text else []
-        parts += [f'<div class="tc-note">{sheet.code(self.explanation, 400)}</div>'] if self.explanation else []
+        parts += [f'<div class="tcd-note">{sheet.code(self.explanation, 400)}</div>'] if self.explanation else []
         parts += [sheet.note("hint", sheet.code(hint, 400), tone="good") for hint in self.hints]
         if len(self.stack) > 1:
             calls = "".join(f"<div>{sheet.place(line)}</div>{sheet.source((line,))}" for line in self.stack)
             parts.append(sheet.folded("called from", calls))
-        known = f'<span class="tc-dim">{_DOCUMENT} describes it as <code>{sheet.short(self.reason, 60)}</code></span>'
+        known = f'<span class="tcd-dim">{_DOCUMENT} describes it as <code>{sheet.short(self.reason, 60)}</code></span>'
         return "".join((*parts, known if self.reason else ""))
 
     def text(self) -> str:
@@ -77,8 +77,8 @@ class GuardFailureView(View):
             for name, value in (("guard", self.guard), ("of", self.source), ("expected", self.expected))
             if value
         ]
-        rows.append(("seen", f'<code class="tc-warn">{sheet.short(self.seen, 300)}</code>'))
-        cells = "".join(f'<tr><td class="tc-dim">{name}</td><td>{value}</td></tr>' for name, value in rows)
+        rows.append(("seen", f'<code class="tcd-warn">{sheet.short(self.seen, 300)}</code>'))
+        cells = "".join(f'<tr><td class="tcd-dim">{name}</td><td>{value}</td></tr>' for name, value in rows)
         hint = sheet.note("hint", sheet.code(self.hint, 400), tone="good") if self.hint else ""
         return f"{sheet.title('guard failed', sheet.facts((of, where)))}<table>{cells}</table>{hint}"
 

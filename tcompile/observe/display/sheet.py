@@ -29,17 +29,17 @@ STYLE = (
     """
 div.tcompile{font-size:.88em;line-height:1.5;margin:.35em 0;padding:.1em 0 .1em .8em;border-left:3px solid #4b8bbe;
 max-width:100%;overflow-wrap:break-word;overflow-x:auto}
-div.tcompile .tc-title{margin:.05em 0}div.tcompile .tc-title b,div.tcompile th b{color:#4b8bbe;font-weight:600}
-div.tcompile .tc-dim,div.tcompile th,div.tcompile summary{opacity:.68}div.tcompile .tc-note{margin:.15em 0}
-div.tcompile .tc-more{padding-left:1.2em}
-div.tcompile .tc-warn{color:#c77700;font-weight:600}div.tcompile .tc-bad{color:#e04f4f;font-weight:600}
-div.tcompile .tc-good{color:#2e9e5b;font-weight:600}
+div.tcompile .tcd-title{margin:.05em 0}div.tcompile .tcd-title b,div.tcompile th b{color:#4b8bbe;font-weight:600}
+div.tcompile .tcd-dim,div.tcompile th,div.tcompile summary{opacity:.68}div.tcompile .tcd-note{margin:.15em 0}
+div.tcompile .tcd-more{padding-left:1.2em}
+div.tcompile .tcd-warn{color:#c77700;font-weight:600}div.tcompile .tcd-bad{color:#e04f4f;font-weight:600}
+div.tcompile .tcd-good{color:#2e9e5b;font-weight:600}
 div.tcompile table{border-collapse:collapse;margin:.2em 0;font-size:1em;width:auto;max-width:100%;display:table}
 div.tcompile th,div.tcompile td{padding:.05em 1.4em .05em 0;text-align:left;border:none;background:none;
 vertical-align:baseline;font-weight:normal;line-height:1.5;max-width:46em}
 div.tcompile tr{background:none!important}div.tcompile thead{border-bottom:1px solid rgba(127,127,127,.35)}
-div.tcompile .tc-n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
-div.tcompile summary{cursor:pointer}div.tcompile th:has(b),div.tcompile summary:has(.tc-title){opacity:1}
+div.tcompile .tcd-n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
+div.tcompile summary{cursor:pointer}div.tcompile th:has(b),div.tcompile summary:has(.tcd-title){opacity:1}
 div.tcompile details{margin:.1em 0}
 div.tcompile details>*:not(summary){margin-left:1.1em}
 div.tcompile pre,div.tcompile code{
@@ -47,27 +47,27 @@ font:.93em/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',mo
 background:none;color:inherit;border:none;padding:0}
 div.tcompile pre{margin:.2em 0 .4em;overflow:auto;max-height:30em;white-space:pre!important;
 word-break:normal;overflow-wrap:normal}
-div.tcompile pre.tc-code{padding:.35em .7em;background:rgba(127,127,127,.09);border-radius:5px;width:fit-content;
+div.tcompile pre.tcd-code{padding:.35em .7em;background:rgba(127,127,127,.09);border-radius:5px;width:fit-content;
 max-width:100%;box-sizing:border-box}
 div.tcompile u{text-decoration:underline wavy #e04f4f 1px;text-underline-offset:3px}
-div.tcompile .tc-no{opacity:.5;user-select:none}
-div.tcompile .tc-bar{display:flex;height:.55em;width:11em;margin:.3em 0;border-radius:3px;overflow:hidden;
-background:rgba(127,127,127,.15)}div.tcompile .tc-bar span{min-width:1px}
-div.tcompile .tc-key i{display:inline-block;width:.65em;height:.65em;border-radius:2px;margin:0 .35em 0 .9em}
-div.tcompile .tc-picture{margin:.3em 0 .5em}div.tcompile .tc-live[hidden]{display:block!important}
-div.tcompile .tc-still{display:none}
-div.tcompile .tc-pane{overflow:auto;max-height:44em;border-radius:8px}div.tcompile .tc-pane svg{display:block}
-div.tcompile .tc-live:has(input[value=fit]:checked) svg{max-width:100%;height:auto;max-height:43em}
-div.tcompile .tc-live:has(input[value="2"]:checked) svg{zoom:2}div.tcompile form{margin:0}
-div.tcompile .tc-zoom{font-size:.9em;display:flex;gap:.2em;margin:.15em 0}
-div.tcompile .tc-zoom label{cursor:pointer;opacity:.55;padding:0 .45em;border-radius:4px;display:inline}
-div.tcompile .tc-zoom label:has(:checked){opacity:1;background:rgba(127,127,127,.17)}
-div.tcompile .tc-zoom label:has(:focus-visible){outline:2px solid #4b8bbe}
-div.tcompile .tc-zoom input{position:absolute;opacity:0;pointer-events:none;width:0;height:0;margin:0}
-div.tcompile .tc-sides{display:grid;gap:.4em .8em;overflow-x:auto;margin:.4em 0}
-div.tcompile .tc-sides>div{min-width:8em}
-div.tcompile .tc-sides>div>b{font-weight:600;opacity:.75}
-div.tcompile .tc-sides pre{max-height:27em;padding:.35em .7em;background:rgba(127,127,127,.09);border-radius:5px;
+div.tcompile .tcd-no{opacity:.5;user-select:none}
+div.tcompile .tcd-bar{display:flex;height:.55em;width:11em;margin:.3em 0;border-radius:3px;overflow:hidden;
+background:rgba(127,127,127,.15)}div.tcompile .tcd-bar span{min-width:1px}
+div.tcompile .tcd-key i{display:inline-block;width:.65em;height:.65em;border-radius:2px;margin:0 .35em 0 .9em}
+div.tcompile .tcd-picture{margin:.3em 0 .5em}div.tcompile .tcd-live[hidden]{display:block!important}
+div.tcompile .tcd-still{display:none}
+div.tcompile .tcd-pane{overflow:auto;max-height:44em;border-radius:8px}div.tcompile .tcd-pane svg{display:block}
+div.tcompile .tcd-live:has(input[value=fit]:checked) svg{max-width:100%;height:auto;max-height:43em}
+div.tcompile .tcd-live:has(input[value="2"]:checked) svg{zoom:2}div.tcompile form{margin:0}
+div.tcompile .tcd-zoom{font-size:.9em;display:flex;gap:.2em;margin:.15em 0}
+div.tcompile .tcd-zoom label{cursor:pointer;opacity:.55;padding:0 .45em;border-radius:4px;display:inline}
+div.tcompile .tcd-zoom label:has(:checked){opacity:1;background:rgba(127,127,127,.17)}
+div.tcompile .tcd-zoom label:has(:focus-visible){outline:2px solid #4b8bbe}
+div.tcompile .tcd-zoom input{position:absolute;opacity:0;pointer-events:none;width:0;height:0;margin:0}
+div.tcompile .tcd-sides{display:grid;gap:.4em .8em;overflow-x:auto;margin:.4em 0}
+div.tcompile .tcd-sides>div{min-width:8em}
+div.tcompile .tcd-sides>div>b{font-weight:600;opacity:.75}
+div.tcompile .tcd-sides pre{max-height:27em;padding:.35em .7em;background:rgba(127,127,127,.09);border-radius:5px;
 margin:0 0 .5em}
 """.replace("\n", " ").strip()
 )
@@ -130,7 +130,7 @@ def page(body: str, kind: str = "") -> str:
 
 def title(name: str, rest: str = "") -> str:
     """The first line: what it is, and facts about it, both HTML already."""
-    return f'<div class="tc-title"><b>{name}</b>{" " + rest if rest else ""}</div>'
+    return f'<div class="tcd-title"><b>{name}</b>{" " + rest if rest else ""}</div>'
 
 
 def facts(parts: Iterable[str]) -> str:
@@ -151,15 +151,15 @@ def pre(value: str) -> str:
 
 def note(kind: str, body: str, more: Iterable[str] = (), tone: str = "warn") -> str:
     """One remark: what sort it is, what it says, and further lines; HTML already, but for ``kind``."""
-    lines = "".join(f'<div class="tc-more tc-dim">{line}</div>' for line in more if line)
-    return f'<div class="tc-note"><b class="tc-{tone}">{text(kind)}</b> {body}{lines}</div>'
+    lines = "".join(f'<div class="tcd-more tcd-dim">{line}</div>' for line in more if line)
+    return f'<div class="tcd-note"><b class="tcd-{tone}">{text(kind)}</b> {body}{lines}</div>'
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[int] = (0,)) -> str:
     """A table of HTML cells, the head's too; the columns ``left`` hold words, the others numbers."""
 
     def row(cells: Sequence[str], tag: str) -> str:
-        words, numbers = ' style="text-align:left"', ' class="tc-n"'  # front ends align tables to the right
+        words, numbers = ' style="text-align:left"', ' class="tcd-n"'  # front ends align tables to the right
         shown = (f"<{tag}{words if n in left else numbers}>{cell}</{tag}>" for n, cell in enumerate(cells))
         return f"<tr>{''.join(shown)}</tr>"
 
@@ -180,9 +180,9 @@ def source(lines: Sequence[UserLine]) -> str:
     """The user's lines with their numbers, what is meant underlined; the place of each where it is another file's."""
     parts = []
     for line in lines:
-        number = f'<span class="tc-no">{line.line:>4}</span>  ' if line.line else ""
+        number = f'<span class="tcd-no">{line.line:>4}</span>  ' if line.line else ""
         parts.append(number + _marked(line))
-    return f'<pre class="tc-code">{chr(10).join(parts)}</pre>'
+    return f'<pre class="tcd-code">{chr(10).join(parts)}</pre>'
 
 
 def _marked(line: UserLine) -> str:
@@ -205,7 +205,7 @@ def bar(parts: dict[str, float], unit: str = "ms") -> str:
         f'<span style="width:{100 * value / total:.1f}%;background:{COLOURS[n % len(COLOURS)]}"></span>'
         for n, value in enumerate(parts.values())
     )
-    return f'<div class="tc-bar" title="{text(told)}">{spans}</div>'
+    return f'<div class="tcd-bar" title="{text(told)}">{spans}</div>'
 
 
 def picture(svg: str, label: str) -> str:
@@ -221,10 +221,10 @@ def picture(svg: str, label: str) -> str:
         )
     )  # fmt: skip
     # The form keeps the choices of two drawings apart; of this method, no key can send it anywhere.
-    zoom = f'<form method="dialog"><div class="tc-zoom">{labels}</div></form>'
+    zoom = f'<form method="dialog"><div class="tcd-zoom">{labels}</div></form>'
     return (
-        f'<div class="tc-picture"><div class="tc-live" hidden="hidden">{zoom}<div class="tc-pane">{svg}</div></div>'
-        f'<img class="tc-still" alt="{text(label)}" src="data:image/svg+xml;base64,{data}"/></div>'
+        f'<div class="tcd-picture"><div class="tcd-live" hidden="hidden">{zoom}<div class="tcd-pane">{svg}</div></div>'
+        f'<img class="tcd-still" alt="{text(label)}" src="data:image/svg+xml;base64,{data}"/></div>'
     )
 
 
@@ -235,7 +235,7 @@ def sides(columns: Sequence[tuple[Sequence[tuple[str, str]], float]]) -> str:
         "".join(f"<b>{text(name)}</b>{body}" for name, body in column) for column, _ in columns
     )
     cells = "".join(f"<div>{part}</div>" for part in parts)
-    return f'<div class="tc-sides" style="grid-template-columns:{widths}">{cells}</div>'
+    return f'<div class="tcd-sides" style="grid-template-columns:{widths}">{cells}</div>'
 
 
 def count(number: int, noun: str) -> str:
