@@ -206,8 +206,9 @@ class _Loop:
     def run(self) -> None:
         """Follows the body, and adds the node."""
         f, tx, plan = self.f, self.tx, self.plan
-        rounds = self._rounds()
-        counter = tx.graph.env.counter(rounds - 1)
+        rounds, env = self._rounds(), tx.graph.env
+        counter = env.counter(rounds - 1)
+        plan.steps = {name: env.adopt(amount) for name, amount in plan.steps.items()}  # learned by another attempt
         self.counter, self.last = str(counter), rounds - 1
         location = tx.builder.location
         for name in self.bound & self.needed & f.locals.keys():

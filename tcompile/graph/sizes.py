@@ -72,6 +72,14 @@ class ShapeEnv:
         self.counters[str(made)] = 0, last
         return made
 
+    def adopt(self, size: Size) -> Size:
+        """A size of another capture of the same code, whose symbols are called the same, as one of this capture."""
+        if isinstance(size, int):
+            return size
+        for name, value in size.env.atoms.items():
+            self.atoms.setdefault(name, value)
+        return SymInt(self, size.terms)
+
     def decide(self, text: str, hint: bool) -> bool:
         """Answers a question by its hint and records it; where no guard can be added any more, by those there are."""
         if self.counters and not self.counters.keys().isdisjoint(re.findall(r"\w+", text)):

@@ -649,3 +649,17 @@ def test_explain_says_what_became_of_each_loop():
     assert odd.startswith("This loop is unrolled: which way its body goes depends on the number of the round")
     assert python.startswith("This loop runs in Python, its body compiled where it can be: input or output")
     assert "for i in range(n):" in tcompile.explain(f)(line(), 50).loops[0]
+
+
+def test_a_size_that_a_round_divides():
+    def f(x, k, n):
+        for i in range(n):
+            i = k
+            k //= 2
+            x = x + (i == 1)
+        return x, k
+
+    for backend in ("eager", "llvm"):
+        compiled = tcompile.compile(f, backend=backend, dynamic=True)
+        for k, n in ((70, 9), (71, 9), (3, 8), (0, 7)):
+            assert_same(compiled(line(), k, n), f(line(), k, n))
