@@ -77,6 +77,12 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         if self._generation != caches.generation[0] or self.function.__code__ is not self._code:
             self._refresh()
         cache = self._cache
+        host = cache.host
+        if (
+            host is not None and host is not cache.built and not cache.asleep and not bus.listened[0]
+            and self._attached is cache.first.entries
+        ):  # fmt: skip
+            return self._function_of(host.code)(*args, **kwargs)  # nothing is left to be found out
         timed = bus.times_call()
         started = perf_counter() if timed else 0.0
         region = cache.first
