@@ -173,6 +173,17 @@ def test_two_operands(name, dtype):
             same(compiled(x, y)[0], expected[0], ulp=ULP)
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_exp_is_the_same_on_processors_that_scale_and_on_others(dtype, monkeypatch):
+    low, high = (-106, 90) if dtype == "float32" else (-750, 711)
+    x = np.linspace(low, high, 4099).astype(dtype)
+    with np.errstate(all="ignore"):
+        (first,) = compile_graph(one("exp", dtype, len(x)))(x)
+        monkeypatch.setattr(llvm.native.Machine, "scales_vectors", False)
+        (second,) = compile_graph(one("exp", dtype, len(x)))(x)
+    np.testing.assert_array_equal(first, second)
+
+
 def test_powers_of_negative_numbers():
     x = np.linspace(-20, 20, 101)
     for exponent in (3.0, -2.0, 4.0):

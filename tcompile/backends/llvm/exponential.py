@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tcompile.backends.llvm import native
 from tcompile.backends.llvm.vectors import FLOAT32, INT32, INT64, Vectors
 from tcompile.graph.types import DType
 
@@ -65,6 +66,8 @@ def exp(v: Vectors, d: DType, x: str) -> str:
     near = v.op("fadd", d, constant(1.0), r)
     lost = v.op("fsub", d, r, v.op("fsub", d, near, constant(1.0)))
     power = v.op("fadd", d, near, fma(v.op("fmul", d, r, r), q, lost))
+    if native.machine().scales_vectors and v.lanes * d.itemsize == 64:
+        return _scaled(v, d, power, n)
     # 2^n in two factors, each of which has an exponent in range.
     whole, _ = v.bits(d, shifted)
     whole = v.op("sub", integer, whole, v.bits(d, constant(c.round))[0])
@@ -74,3 +77,11 @@ def exp(v: Vectors, d: DType, x: str) -> str:
         factor = v.convert("bitcast", v.op("shl", integer, biased, v.constant(integer, c.bits)), integer, d)
         power = v.op("fmul", d, power, factor)
     return power
+
+
+def _scaled(v: Vectors, d: DType, power: str, n: str) -> str:
+    """``power`` times 2^n, rounded once, by the one instruction for that."""
+    type, lanes = v.type(d), v.lanes
+    name = f"@llvm.x86.avx512.mask.scalef.{'ps' if d == FLOAT32 else 'pd'}.512"
+    v.w.module.declare(name, f"declare {type} {name}({type}, {type}, {type}, i{lanes}, i32)")
+    return v.w.get(f"call {type} {name}({type} {power}, {type} {n}, {type} zeroinitializer, i{lanes} -1, i32 4)")

@@ -52,6 +52,11 @@ class Machine:
         return "avx512bw" in self.features and "avx512vl" in self.features
 
     @property
+    def scales_vectors(self) -> bool:
+        """Whether one instruction multiplies a vector of floats by powers of two."""
+        return "avx512f" in self.features
+
+    @property
     def vector_bits(self) -> int:
         """Width in bits of the widest vector register that kernels should use: 512, 256 or 128."""
         if "avx512f" in self.features:
