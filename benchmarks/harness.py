@@ -51,7 +51,7 @@ class Plan:
     dtypes: tuple[str, ...] = ("float32", "float64")
     rounds: int = 15
     calls: int = 3
-    seconds: float = 4.0
+    seconds: float = 3.0
     overhead_rounds: int = 25
     import_runs: int = 9
     threads: int = 2

@@ -34,6 +34,23 @@ def test_rows_with_reductions(dtype, width):
     check(softmax(0), a, ulp=8, rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("axis", [0, 1, 2, (0, 1), (1, 2), (0, 2), (0, 1, 2)])
+def test_reduced_axes_that_are_walked_one_by_one(dtype, axis):
+    axes = (axis,) if isinstance(axis, int) else axis
+    for shape in ((3, 4, 9), (3, 1000, 37), (70, 3, 21), (20, 33, 65)):
+        a = sample(dtype, shape)
+        views = [a, a.transpose(2, 1, 0), np.ascontiguousarray(a.transpose(2, 1, 0)).transpose(2, 1, 0), a[:, ::-1]]
+        for x in views:
+            y = sample(dtype, x.shape, 1)
+
+            def build(op, x, y):
+                centred = op("subtract", y, op("max", op("add", x, y), axis=axes, keepdims=True))
+                return [centred, op("multiply", centred, y)]
+
+            check(build, x, y)
+
+
 def test_flags_of_the_first_and_the_last_elements():
     for column in (0, 1, 15, 16, 36):
         a = np.ones((3, 39), "float32")

@@ -51,7 +51,8 @@ class BlockNest(Nest):
             else:
                 counters, start, stop, inner = {axes[0]: number}, "0", None, axes[1:]
             address = self.addresses(counters)
-            self.prepare_nontemporal(address)
+            if len(inner) == 1:  # else a block has parts that may begin anywhere
+                self.prepare_nontemporal(address)
             self.row_values(stages.row_values(0), Place(address, counters), known)
             totals = self.run_pass(stages, 0, inner, counters, address, known, {}, start, stop)
             at = 0

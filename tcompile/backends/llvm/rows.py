@@ -122,9 +122,10 @@ class RowNest(Nest):
 
     def _row(self, counters: dict[int, str], stages: Stages) -> None:
         address = self.addresses(counters)
-        innermost = self.kernel.reduced[-1]
-        lead = self.lead(address, innermost, "0") if len(self.kernel.reduced) == 1 else "0"
-        self.prepare_nontemporal(address, lead)
+        lead = "0"
+        if len(self.kernel.reduced) == 1:  # else a row has parts that may begin anywhere
+            lead = self.lead(address, self.kernel.reduced[0], "0")
+            self.prepare_nontemporal(address, lead)
         known: dict[Value, str] = {}
         kept = self._row_buffers(stages)
         for number in range(stages.passes + 1):

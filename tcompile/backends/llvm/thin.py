@@ -63,7 +63,6 @@ class ThinNest(Nest):
         """The rows [start, stop) along the innermost kept axis."""
         w = self.w
         address = self.addresses(counters)
-        self.prepare_nontemporal(address)
 
         def vector(i: str) -> None:
             self._vector(_Vector(address, counters, i, w.get(f"sub i64 {stop}, {i}")))
@@ -183,6 +182,7 @@ class ThinNest(Nest):
         """What has one element a row."""
         if stores:
             place = Place(vector.address, vector.counters, self.last, vector.index, vector.rest, whole=False)
+            self.prepare_nontemporal(place.address)
             self.elements.write(place, (), vector.known, stores)
 
     def _store_elements(self, vector: _Vector, stores: list[Store]) -> None:
@@ -214,4 +214,6 @@ class ThinNest(Nest):
     def _scatter(self, vector: _Vector, stores: list[Store]) -> None:
         if stores:
             for r, known in enumerate(vector.elements):
-                self.elements.write(self._place(vector, r, whole=False), (), {**vector.known, **known}, stores)
+                place = self._place(vector, r, whole=False)
+                self.prepare_nontemporal(place.address)
+                self.elements.write(place, (), {**vector.known, **known}, stores)
