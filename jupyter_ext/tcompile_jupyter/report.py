@@ -184,7 +184,7 @@ class Report:
         else:
             parts += [self._graph(function, graph) for function in functions for graph in function.graphs]
         if self.profile is not None:
-            parts.append(folded("profile", pre(self.profile.report()), opened=True))
+            parts.append(self.profile.body())
         if plain := self.plain_statements():
             lines = "".join(f"<div>{code(self.break_text(event))}</div>" for event in plain)
             parts.append(folded(f"{_count(len(plain), 'statement')} of the cell in plain Python", lines))

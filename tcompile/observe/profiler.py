@@ -7,7 +7,6 @@ this slow?" asked of a program that runs on for a while; ``explain`` answers it 
 
 from __future__ import annotations
 
-import html
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -48,6 +47,13 @@ class FunctionProfile:
     guard_failures: Counter[str] = field(default_factory=Counter)
     fallbacks: Counter[str] = field(default_factory=Counter)
     hints: dict[str, str] = field(default_factory=dict)  # for a break or a guard failure, what to do
+
+    def counters(self) -> tuple[tuple[str, Counter[str]], ...]:
+        """What went otherwise than hoped, by what it is called."""
+        return (
+            ("graph breaks", self.breaks), ("guard failures", self.guard_failures),
+            ("ran in plain Python", self.fallbacks),
+        )  # fmt: skip
 
     @property
     def empty(self) -> bool:
@@ -162,8 +168,27 @@ class CompileProfiler:
         return f"<CompileProfiler: {self._headline(self._told())}>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        text = self.report()
-        return {"text/plain": text, "text/html": f"<pre>{html.escape(text)}</pre>"}
+        from tcompile.observe.display import sheet
+
+        return {"text/plain": sheet.printable(self.report()), "text/html": sheet.page(self.body())}
+
+    def body(self) -> str:
+        """The report as HTML, without its frame."""
+        from tcompile.observe.display import sheet
+
+        told = self._told()
+        if not told:
+            return sheet.title("profile", "nothing was compiled")
+        rows = [(f"<code>{sheet.short(name)}</code>", *figures) for name, *figures in map(_row, told)]
+        parts = [sheet.title("profile", f'<span class="tcd-dim">{sheet.text(self._headline(told))}</span>')]
+        parts.append(sheet.table(_HEAD, rows))
+        for about in told:
+            for kind, counter in about.counters():
+                for text, count in counter.most_common():
+                    hints = about.hints.get(text, "").splitlines()
+                    what = f"in <code>{sheet.short(about.name, 60)}</code>, {count} × {sheet.code(text, 300)}"
+                    parts.append(sheet.note(kind, what, map(sheet.code, hints)))
+        return "".join(parts)
 
 
 _HEAD = ("function", "compiles", "ms", "graphs", "ops", "kernels", "calls", "µs a call")
@@ -179,10 +204,7 @@ def _row(about: FunctionProfile) -> tuple[str, ...]:
 
 def _details(about: FunctionProfile) -> str:
     rows = []
-    for title, counter in (
-        ("graph breaks", about.breaks), ("guard failures", about.guard_failures),
-        ("ran in plain Python", about.fallbacks),
-    ):  # fmt: skip
+    for title, counter in about.counters():
         rows += [f"{about.name or '(no function)'}: {title}"] if counter else []
         advice: dict[str, None] = {}
         for text, count in counter.most_common():

@@ -287,7 +287,7 @@ def test_explain_and_profile_in_the_report(notebook):
     (report,) = notebook(f"%%tcompile --explain --profile\n{text}z = g(np.ones(2)), g(np.ones(2))").reports
     plain, html = report.data["text/plain"], report.data["text/html"]
     assert "Graph break 1: Input or output" in plain and "Guards (" in plain
-    assert "function  compiles" in plain and "<summary>profile</summary>" in html
+    assert "function  compiles" in plain and "<b>profile</b>" in html
     assert "explain g" in html and "<svg" in html
     balanced(html)
 
