@@ -64,7 +64,7 @@ class Report:
         if ms:
             parts.append(f"{format_ms(ms)} compiling")
         if self.stance != "default":
-            parts.append(f"stance {self.stance}")
+            parts.append(f"stance {cut(self.stance, 40)}")
         return " · ".join(parts)
 
     def notes(self, function: FunctionRecord) -> list[Note]:

@@ -55,7 +55,7 @@ def cache_view(cache: FunctionCache, graphs: bool = True) -> FunctionView:
 def entry_view(cache: FunctionCache, code: types.CodeType, entry: Entry, graphs: bool = True) -> EntryView:
     """The data of one entry of ``code``, with its graph unless ``graphs`` says otherwise."""
     starts, exit = "start", entry.captured.exit
-    region = next((region for region in cache.regions.values() if entry in region.entries), cache.first)
+    region = next((region for region in list(cache.regions.values()) if entry in region.entries), cache.first)
     if region is not cache.first and region.start.offset != start_of(code).offset:
         starts = _line_at(code, region.start.offset)
     return EntryView(

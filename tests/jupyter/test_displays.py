@@ -12,7 +12,9 @@ import jsonschema
 import numpy as np
 import pytest
 from tcompile_jupyter import Comparisons, compare
-from tcompile_jupyter.displays import PATH, VIEWS, ComparisonRow, ComparisonView, schema
+from tcompile_jupyter.displays import PATH, VIEWS, ComparisonRow, ComparisonView, ReportView, schema
+from tcompile_jupyter.record import Record
+from tcompile_jupyter.report import Line, Report
 
 import tcompile
 from tcompile.observe.display import sheet
@@ -20,7 +22,7 @@ from tcompile.observe.display.functions import EntryView, FunctionView
 from tcompile.observe.display.graphs import GraphView, NodeView
 from tcompile.observe.display.kernels import KernelView
 from tcompile.observe.display.places import GraphBreakView, GuardFailureView
-from tcompile.observe.events import GraphBroke, GuardFailed, UserLine
+from tcompile.observe.events import FellBack, GraphBroke, GraphCaptured, GuardFailed, RecompileStarted, UserLine
 from tcompile.observe.recorder import Recorder
 
 TEXT = """def step(u, k):
@@ -205,6 +207,26 @@ def test_hostile_text_does_no_harm(evil):
         for form in (html, str(view)):
             assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e]", form)
         json.dumps(view.data())
+
+
+@pytest.mark.parametrize("evil", EVIL, ids=["script", "closing", "quotes", "ansi", "marks", "long"])
+def test_hostile_text_in_a_report_does_no_harm(evil):
+    record = Record()
+    where = UserLine(file=evil, line=3, text=evil, function=evil)
+    record(GraphCaptured(function=evil, guards=(evil,), ops=1))
+    record(GraphBroke(function=evil, reason=evil, headline=evil, explanation=evil, hints=(evil,), where=where))
+    record(RecompileStarted(function=evil, reasons=(evil,)))
+    record(FellBack(function=evil + "2", reason=evil, detail=evil))
+    report = Report(record, stance=evil, waiting=(evil,), explain=True, profile=tcompile.CompileProfiler())
+    assert len(report.line()) < 2_000
+    for shown in (report, Report(record, stance=evil, waiting=(evil,), draw=True), Line(report)):
+        bundle = shown._repr_mimebundle_()
+        tree = ElementTree.fromstring(bundle["text/html"])
+        assert not {element.tag for element in tree.iter()} & {"script", "img", "svg"}
+        assert not any(name.startswith("on") for element in tree.iter() for name in element.attrib)
+        for form in ("text/html", "text/plain"):
+            assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e]", bundle[form])
+        jsonschema.Draft202012Validator(schema()).validate(json.loads(json.dumps(bundle[ReportView.mime()])))
 
 
 def test_names_of_real_functions_do_no_harm():
