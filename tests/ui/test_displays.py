@@ -59,7 +59,6 @@ def test_every_display(lab, theme):
     with lab(notebook=saved, kernel="gone", height=7000) as page:  # somebody else's, without its kernel
         page.no_kernel()
         page.wait_for_function(f"() => {SEEN}.length >= 2")
-        assert page.evaluate(f"() => {SEEN}.every(i => i.tagName === 'IMG')")
         text = page.locator(".jp-Notebook").inner_text()
         assert "A branch depends on an array's value" in text and "{" not in text.split("Graph break")[0][:200]
         page.picture("displays-untrusted")

@@ -8,6 +8,7 @@ it is only run, in a thread of its own, and drawn.
 from __future__ import annotations
 
 import math
+import statistics
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -15,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import ipywidgets
-import plotly.graph_objects as go
 
 from tcompile.errors import InvalidArgument
 from tcompile.observe.context import current_cell
@@ -23,9 +23,10 @@ from tcompile.observe.display.sheet import time as format_ms
 from tcompile_jupyter.feed import PERIOD
 from tcompile_jupyter.measure import CONFIDENCE, TOLERANCE, Measured, Pair, crossings
 from tcompile_jupyter.widgets.chart import INK, Series, chart
+from tcompile_jupyter.widgets.plot import Plot
 from tcompile_jupyter.widgets.shown import Shown, image, text
 
-EAGER, COMPILED = "#8b949e", "#2f81f7"
+EAGER, COMPILED, MARK = "#8b949e", "#2f81f7", "#d97706"
 SIZES = tuple(10**n for n in range(1, 7))
 
 
@@ -75,9 +76,9 @@ class SpeedupPlot(Shown):
         self._progress = ipywidgets.FloatProgress(min=0.0, max=1.0, layout={"width": "180px"})
         self._button = ipywidgets.Button(layout={"width": "auto", "min_width": "90px", "flex": "0 0 auto"})
         self._says = ipywidgets.HTML()
-        self.figure = _figure(sweep=make is not None)
+        self.plot = Plot()
         row = ipywidgets.HBox((self._button, self._progress, self._says), layout={"align_items": "center"})
-        super().__init__((row, self.figure))
+        super().__init__((row, self.plot))
         self.ends = (self.stop,)
         self._button.on_click(self._pressed)
         self._draw()
@@ -241,41 +242,60 @@ class SpeedupPlot(Shown):
         self._progress.layout.width = "180px" if busy else "0px"
         mark = "color:#c62828" if self.status.startswith("results differ") else "opacity:.8"
         self._says.value = f"<b>{text(self.name, 80)}</b> <span style='{mark}'>{text(self._told())}</span>"
-        with self.figure.batch_update():
-            if self._make is None:
-                self._draw_calls()
-            else:
-                self._draw_sweep()
-            times = [value for trace in self.figure.data for value in trace.y if value > 0]
-            wide = bool(times) and max(times) > 100 * min(times)
-            self.figure.layout.yaxis.dtick = 1 if wide else "D2"  # D2: 1, 2 and 5 of each decade
+        self.plot.show(self._traces(), self._layout())
 
-    def _draw_calls(self) -> None:
-        lines = []
-        for trace, (_, colour, sample) in zip(self.figure.data, self._calls(), strict=True):
-            trace.x, trace.y = list(range(1, len(sample) + 1)), [ms / 1e3 for ms in sample]
-            if sample:
-                median = sorted(sample)[len(sample) // 2] / 1e3
-                lines.append({"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": median, "y1": median,
-                              "line": {"color": colour, "width": 1, "dash": "dot"}})  # fmt: skip
-        self.figure.layout.shapes = lines
+    def _traces(self) -> list[dict[str, Any]]:
+        """The series as plotly has them; times are in seconds, so that it finds their unit."""
+        if self._make is None:
+            return [
+                {**_trace(name, colour, "markers", 5), "x": list(range(1, len(sample) + 1)),
+                 "y": [ms / 1e3 for ms in sample], "hovertemplate": "%{y:.3s}s"}
+                for name, colour, sample in self._calls()
+            ]  # fmt: skip
+        ups = [f"{point.measured.speed_up:.2f}x" for point in self.points]
+        return [
+            {**_trace(name, colour, "lines+markers", 8), "x": [row[0] for row in rows],
+             "y": [row[1] / 1e3 for row in rows], "customdata": ups, "hovertemplate": "%{y:.3s}s, %{customdata}",
+             "error_y": {"type": "data", "symmetric": False, "thickness": 4, "width": 0,
+                         "array": [(row[3] - row[1]) / 1e3 for row in rows],
+                         "arrayminus": [(row[1] - row[2]) / 1e3 for row in rows]}}
+            for name, colour, rows in self._sweep()
+        ]  # fmt: skip
 
-    def _draw_sweep(self) -> None:
-        for trace, (_, _, rows) in zip(self.figure.data, self._sweep(), strict=True):
-            trace.x, trace.y = [row[0] for row in rows], [row[1] / 1e3 for row in rows]
-            trace.error_y = {"type": "data", "symmetric": False, "thickness": 4, "width": 0,
-                             "array": [(row[3] - row[1]) / 1e3 for row in rows],
-                             "arrayminus": [(row[1] - row[2]) / 1e3 for row in rows]}  # fmt: skip
-            trace.customdata = [f"{point.measured.speed_up:.2f}x" for point in self.points]
-        marks = self._marks()
-        self.figure.layout.shapes = [
-            {"type": "line", "yref": "paper", "x0": size, "x1": size, "y0": 0, "y1": 1,
-             "line": {"color": "#d97706", "width": 1.5, "dash": "dash"}} for size, _ in marks
-        ]  # fmt: skip
-        self.figure.layout.annotations = [
-            {"x": math.log10(size), "y": 1, "yref": "paper", "text": says, "showarrow": False, "xanchor": "left",
-             "yanchor": "top", "xshift": 5, "font": {"color": "#d97706"}} for size, says in marks
-        ]  # fmt: skip
+    def _layout(self) -> dict[str, Any]:
+        axis = {"gridcolor": "rgba(128,135,144,.22)", "zeroline": False, "linecolor": "rgba(128,135,144,.5)"}
+        sweep = self._make is not None
+        times = [ms for point in self.points for sample in (point.measured.eager, point.measured.compiled)
+                 for ms in sample.ms if ms > 0]  # fmt: skip
+        wide = bool(times) and max(times) > 100 * min(times)
+        return {
+            "height": 320, "margin": {"l": 60, "r": 14, "t": 26, "b": 42}, "font": {"color": INK, "size": 12},
+            "paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)",
+            "hovermode": "x unified" if sweep else "closest",
+            "hoverlabel": {"bgcolor": "#1f2937", "font": {"color": "#e5e7eb"}},
+            "legend": {"orientation": "h", "x": 1, "xanchor": "right", "y": 1.0, "yanchor": "bottom"},
+            "xaxis": {**axis, "title": {"text": "size" if sweep else "call"}, "type": "log" if sweep else "linear",
+                      **({"dtick": 1} if sweep else {})},
+            "yaxis": {**axis, "title": {"text": "time of a call"}, "type": "log", "exponentformat": "SI",
+                      "minexponent": 0, "ticksuffix": "s", "dtick": 1 if wide else "D2"},  # D2: 1, 2, 5, 10
+            "shapes": self._lines(),
+            "annotations": [
+                {"x": math.log10(size), "y": 1, "yref": "paper", "text": says, "showarrow": False, "xanchor": "left",
+                 "yanchor": "top", "xshift": 5, "font": {"color": MARK}} for size, says in self._marks()
+            ],
+        }  # fmt: skip
+
+    def _lines(self) -> list[dict[str, Any]]:
+        """An upright line at each crossing, or one across at each median."""
+        across = {"type": "line", "xref": "paper", "x0": 0, "x1": 1}
+        upright = {"type": "line", "yref": "paper", "y0": 0, "y1": 1, "line": {"color": MARK, "dash": "dash"}}
+        if self._make is not None:
+            return [{**upright, "x0": size, "x1": size} for size, _ in self._marks()]
+        medians = [(colour, statistics.median(sample) / 1e3) for _, colour, sample in self._calls() if sample]
+        return [
+            {**across, "y0": median, "y1": median, "line": {"color": colour, "width": 1, "dash": "dot"}}
+            for colour, median in medians
+        ]
 
     def _pressed(self, _: Any) -> None:
         if self.measuring:
@@ -284,27 +304,9 @@ class SpeedupPlot(Shown):
             self.start()
 
 
-def _figure(*, sweep: bool) -> Any:
-    """An empty plot with its two series."""
-    mode = "lines+markers" if sweep else "markers"
-    says = "%{y:.3s}s, %{customdata}" if sweep else "%{y:.3s}s"
-    axis = {"gridcolor": "rgba(128,135,144,.22)", "zeroline": False, "linecolor": "rgba(128,135,144,.5)"}
-    traces = [
-        go.Scatter(x=[], y=[], name=name, mode=mode, line={"color": colour, "width": 2}, hovertemplate=says,
-                   marker={"color": colour, "size": 8 if sweep else 5})
-        for name, colour in (("plain Python", EAGER), ("compiled", COMPILED))
-    ]  # fmt: skip
-    layout = go.Layout(
-        height=320, margin={"l": 60, "r": 14, "t": 26, "b": 42}, template="none", font={"color": INK, "size": 12},
-        paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)", hovermode="x unified" if sweep else "closest",
-        legend={"orientation": "h", "x": 1, "xanchor": "right", "y": 1.0, "yanchor": "bottom"},
-        xaxis={**axis, "title": {"text": "size" if sweep else "call"}, "type": "log" if sweep else "linear",
-               "dtick": 1 if sweep else None},
-        yaxis={**axis, "title": {"text": "time of a call"}, "type": "log", "exponentformat": "SI", "minexponent": 0,
-               "ticksuffix": "s", "dtick": 1},
-        hoverlabel={"bgcolor": "#1f2937", "font": {"color": "#e5e7eb"}},
-    )  # fmt: skip
-    return go.FigureWidget(traces, layout)
+def _trace(name: str, colour: str, mode: str, size: int) -> dict[str, Any]:
+    look = {"line": {"color": colour, "width": 2}, "marker": {"color": colour, "size": size}}
+    return {"type": "scatter", "name": name, "mode": mode, **look}
 
 
 __all__ = ["COMPILED", "EAGER", "SIZES", "Point", "SpeedupPlot"]

@@ -1,0 +1,70 @@
+"""Writes the pictures of the widgets in docs/pictures, as JupyterLab shows them, in both themes.
+
+Enters: the cells below. Leaves: a PNG for each widget, light and dark. Exists so that the pictures are what the code
+shows; run it when a widget has changed. Needs the extra ``ui`` and a Chromium on the machine.
+
+    python tools/write_widget_pictures.py
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.ui.lab import THEMES, Server, browser_path, opened  # noqa: E402
+
+SETUP = """%load_ext tcompile
+import numpy as np, tcompile, tcompile_jupyter as tj
+
+@tcompile.compile
+def softmax(x):
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+@tcompile.compile
+def blend(x, y, weight):
+    return weight * x + (1 - weight) * y
+
+for n in (100, 200):
+    softmax(np.ones((n, 50)))
+    blend(np.ones(n), np.ones(n), 0.5)
+blend(np.ones((2, 2)), np.ones((2, 2)), 0.5)
+softmax(np.ones((10, 50), np.float32))
+board = tj.dashboard()
+board._functions.value = "softmax"
+"""
+PLOT = """plot = tj.SpeedupPlot(softmax, make=lambda n: np.ones((n, 50)), sizes=(2, 10, 100, 1000, 10_000), budget=2)
+plot"""
+
+
+def main() -> None:
+    """The command."""
+    server = Server(Path(tempfile.mkdtemp()))
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=browser_path(), args=["--no-sandbox", "--disable-gpu"])
+        server.wait()
+        for theme in THEMES:
+            server.theme(theme)
+            cells = [SETUP, "board", PLOT, "plot.wait();"]
+            with opened(browser, server, cells, f"{theme}.ipynb", ROOT / "docs" / "pictures", height=2600) as page:
+                page.run()
+                page.wait_for_selector("[data-node=max]")
+                page.locator("[data-node=exp]").click()
+                page.wait_for_selector("text=Measure again")
+                page.page.wait_for_timeout(1000)
+                for number, name in ((1, "dashboard"), (2, "speedup")):
+                    live = page.locator(".jp-CodeCell").nth(number).locator(".jp-OutputArea-output").first
+                    live.screenshot(path=str(page.pictures / f"{name}-{theme}.png"))
+                    print(page.pictures / f"{name}-{theme}.png")
+        browser.close()
+    server.close()
+
+
+if __name__ == "__main__":
+    main()
