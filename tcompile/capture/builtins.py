@@ -40,7 +40,7 @@ from tcompile.capture.values.container import (
     constant_of,
 )
 from tcompile.capture.values.object import ObjectValue
-from tcompile.capture.values.scalar import ScalarValue, negative, read
+from tcompile.capture.values.scalar import ScalarValue, negative, read, selected
 from tcompile.capture.values.selected import SelectedValue
 from tcompile.capture.values.sets import SetValue, collection
 from tcompile.frontends.base import CannotCapture
@@ -349,7 +349,9 @@ def _extreme(function: Callable[..., Any], sign: str) -> Handler:
         rank: Value | None = None
         for value in args[0].iterate(tx) if len(args) == 1 else args:
             own = value if key.is_none else key.call(tx, [value], {})
-            if rank is None or binary(tx, sign, own, rank).truth(tx):
+            if best is not None and key.is_none and (chosen := selected(tx, sign, value, best)) is not None:
+                best = rank = chosen
+            elif rank is None or binary(tx, sign, own, rank).truth(tx):
                 best, rank = value, own
         if best is None:
             best = kwargs.get("default")

@@ -132,6 +132,8 @@ class _Leaf:
     value: Value | None
     inside: Node | None = None
     result: Node | None = None
+    start: Value | None = None  # what a round is given
+    end: Value | None = None  # the array object that a round hands on
 
 
 @dataclass(eq=False)
@@ -159,6 +161,8 @@ class _Loop:
         self.left = left
         self.header = f.at - 1
         self.taker: _Leaf | None = None
+        self.homes: dict[int, _Leaf] = {}  # by the identity of an array at the end of a round, where it is carried
+        self.starts: dict[int, _Leaf] = {}  # the same at its start
         end = f.decoded.positions[f.decoded.instructions[self.header].argval]
         self.bound = _bound(f.decoded.instructions[self.header : end])
         found = _analysis(f)
@@ -346,8 +350,10 @@ class _Loop:
     def _tree(self, name: str, value: Value) -> Any:
         tx = self.tx
         value = settled(tx, value)
+        if isinstance(value, ArrayValue) and value.traced.scalar:
+            return _Leaf("scalar", value.traced.node, value)
         if isinstance(value, ArrayValue):
-            return _Leaf("scalar" if value.traced.scalar else "array", value.traced.node, value)
+            return self.starts.setdefault(id(value), _Leaf("array", value.traced.node, value))
         if isinstance(value, ScalarValue):
             return _Leaf(value.cls, value.array.traced.node, value)
         if isinstance(value, FloatValue) or (isinstance(value, Constant) and type(value.value) in (float, bool)):
@@ -362,9 +368,12 @@ class _Loop:
         """The value that a round is given."""
         if isinstance(tree, _Many):
             return SequenceValue([self._inside(part, graph, leaves) for part in tree.parts], tree.cls)
-        tree.inside = graph.input(tree.given.name, tree.given.tensor)
-        leaves.append(tree)
-        return self._value(tree.kind, tree.inside, "that a loop carries,")
+        if tree.start is None:
+            tree.inside = graph.input(tree.given.name, tree.given.tensor)
+            leaves.append(tree)
+            tree.start = self._value(tree.kind, tree.inside, "that a loop carries,")
+        found: Value = tree.start
+        return found
 
     def _value(self, kind: Any, node: Node, kept: str = "") -> Value:
         tx = self.tx
@@ -438,8 +447,14 @@ class _Loop:
         f, tx, plan = self.f, self.tx, self.plan
         results: dict[str, Any] = {}
         late: dict[int, Any] = {}
-        for name in sorted(given.keys() | f.locals.keys()):
+        names = sorted(given.keys() | f.locals.keys(), key=lambda name: (name not in trees, name))
+        for name in names:  # what is carried first: other names may hold the same arrays
             start, end = given.get(name), f.locals.get(name)
+            if name in trees:
+                if end is None:
+                    raise _Unsettled(f"`{name}` has no value after a round")
+                self._hand_on(name, trees[name], end)
+                continue
             if start is end or (start is not None and end is not None and settled(tx, start) is settled(tx, end)):
                 continue
             if name not in self.live_before:
@@ -452,19 +467,11 @@ class _Loop:
                 if amount is None or not same(amount, plan.steps[name]):
                     raise _Unsettled(f"`{name}` does not grow by the same amount in each round")
                 continue
-            if name in trees:
-                self._hand_on(name, trees[name], end)
-                continue
             if name in self.needed:
                 self.again(carried=plan.carried | {name})
             if id(end) not in late:
                 late[id(end)] = self._late(name, end, leaves, graph)
             results[name] = late[id(end)]
-        for one in trees:
-            for two in trees:
-                together = f.locals.get(one) is f.locals.get(two)
-                if one < two and together != (trees[one] is trees[two]):
-                    raise _Unsettled(f"`{one}` and `{two}` are one object in some rounds only")
         return results
 
     def _hand_on(self, name: str, tree: Any, value: Value) -> None:
@@ -476,6 +483,10 @@ class _Loop:
             for part, item in zip(tree.parts, value.items, strict=True):
                 self._hand_on(name, part, item)
             return
+        if tree.kind == "array":
+            if self.homes.setdefault(id(value), tree) is not tree or tree.end not in (None, value):
+                raise _Unsettled(f"`{name}` and another variable are one object in some rounds only")
+            tree.end = value
         self.taker = tree
         found = self._node(name, tree.kind, value)
         if not fits(found.tensor, tree.given.tensor):
@@ -535,6 +546,8 @@ class _Loop:
             kind: Any = "scalar" if value.traced.scalar else "array"
             if id(value) in self.known:
                 return value
+            if id(value) in self.homes:
+                return self.homes[id(value)]
             if value.memory is not None and id(value.memory) in self.known:
                 return _View(value.memory, self._in_last_round(value.path))
         elif isinstance(value, ScalarValue):
@@ -548,6 +561,8 @@ class _Loop:
             raise CannotCapture("loop-mismatch", f"`{name}` is of type {type} behind the loop")
         leaf = _Leaf(kind, self._nothing(type), None, graph.input(name, type), node)
         leaves.append(leaf)
+        if kind == "array":
+            self.homes[id(value)] = leaf
         return leaf
 
     def _in_last_round(self, part: Any) -> Any:
@@ -597,7 +612,9 @@ class _Loop:
         self, graph: Graph, rounds: Size, leaves: Sequence[_Leaf], outputs: list[Node], location: Any
     ) -> None:
         tx = self.tx
-        graph.outputs = outputs
+        graph.outputs, graph.scratch = outputs, True
+        written = [leaf.kind == "memory" and node.op == "assign" for leaf, node in zip(leaves, outputs, strict=True)]
+        graph.updates = {number: number + 1 for number, whether in enumerate(written) if whether}
         known = {*graph.inputs, *graph.nodes}
         reads = [*(o for node in graph.nodes for o in node.inputs), *outputs]
         region = Region(graph, Constant(None), (), outer=list(dict.fromkeys(n for n in reads if n not in known)))

@@ -96,6 +96,7 @@ class Graph:
     nodes: list[Node] = field(default_factory=list)
     outputs: list[Node] = field(default_factory=list)
     updates: dict[int, int] = field(default_factory=dict)
+    scratch: bool = False
     compiled: Callable[[], Any] | None = None
     _names: dict[str, int] = field(default_factory=dict)
 
@@ -162,7 +163,7 @@ class Graph:
                 )  # fmt: skip
             new[node] = made
         result.outputs = [new[node] for node in self.outputs]
-        result.updates = self.updates
+        result.updates, result.scratch = self.updates, self.scratch
         return result
 
     @property

@@ -32,5 +32,5 @@ def drop_dead(graph: Graph) -> Graph:
                     regions[region] = drop_dead(region)
             new[node] = keep(result, node, operands, tuple(regions[region] for region in node.regions))
     result.outputs = [new[node] for node in graph.outputs]
-    result.updates = graph.updates
+    result.updates, result.scratch = graph.updates, graph.scratch
     return result

@@ -17,12 +17,14 @@ from tcompile.graph import Graph, Node, Operand, SymInt, TensorType
 from tcompile.graph.ops import OPS, apply
 from tcompile.graph.ops.table import operand_type
 from tcompile.graph.signals import exact_cast
+from tcompile.transforms.cse import escaping_nodes
 from tcompile.transforms.rewrite import keep, rewrite, same_type
 
 
 def fold(graph: Graph) -> Graph:
     """Folds constants, casts and views."""
     outputs = set(graph.outputs)
+    escaping = escaping_nodes(graph) if graph.scratch else set()
 
     def rule(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | None:
         kind = OPS[node.op].kind
@@ -30,6 +32,9 @@ def fold(graph: Graph) -> Graph:
             return _pointwise(result, node, operands)
         if kind == "movement":
             return _movement(result, node, operands, node in outputs)
+        if graph.scratch and node.op in ("copy", "copy_c") and node not in escaping:
+            (source,) = operands  # nobody sees which array a round of a loop reads
+            return source if isinstance(source, Node) and same_type(source.type, node.type) else None
         return None
 
     return rewrite(graph, rule, fold)

@@ -62,7 +62,7 @@ class Writer:
 
     def statement(self) -> None:
         x, y = self.pick(*ARRAYS), self.pick(*ARRAYS)
-        kind = self.random.randrange(22)
+        kind = self.random.randrange(23)
         if kind < 5:
             self.add(f"{x} = {self.array('n')}")
         elif kind < 7:
@@ -106,6 +106,11 @@ class Writer:
         elif kind == 19:
             self.add(f"w = {self.array('m')}")
             self.add(f"{x}[1:-1] += w * 0.5")
+        elif kind == 21 and self.counters:
+            c = self.counters[-1]
+            self.add(f"if {c} < 7:")
+            self.add(f"    {x}[{c}] = {self.pick('min', 'max')}({y}[{c}], {x}[{c} + 1] * 0.5 + {y}[-{c} - 1])")
+            self.add(f"{self.pick(*SCALARS)} = {self.pick('min', 'max')}({x}[{c} % 8], {y}[0])")
         elif kind == 20 and self.counters:
             self.add(f"d[{self.counters[-1]} % 3] = {x}")
             self.add(f"{x} = d.max(axis=0) * 0.25")

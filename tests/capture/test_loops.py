@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import _thread
+import threading
+
 import numpy as np
 import pytest
 from differential import assert_same, check
@@ -369,6 +372,97 @@ def test_compile_time_does_not_depend_on_the_number_of_rounds():
     compiled(grid(), 1000)
     (graph,) = compiled.graphs
     assert graph.op_count < 40
+
+
+# -- loops over elements -----------------------------------------------------------------------------------------------
+
+
+def shortest_paths(d, n):
+    for k in range(n):
+        for i in range(n):
+            for j in range(n):
+                d[i, j] = min(d[i, j], d[i, k] + d[k, j])
+    return d
+
+
+def gauss_seidel(u, n):
+    for _ in range(n):
+        for i in range(1, u.shape[0] - 1):
+            for j in range(1, u.shape[1] - 1):
+                u[i, j] = 0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1])
+    return u
+
+
+def thomas(a, n):
+    b, c, d = a[0] + 4, a[1], a[2]
+    for i in range(1, n):
+        w = a[3, i] / b[i - 1]
+        b[i] = b[i] - w * c[i - 1]
+        d[i] = d[i] - w * d[i - 1]
+    d[n - 1] = d[n - 1] / b[n - 1]
+    for i in range(n - 2, -1, -1):
+        d[i] = (d[i] - c[i] * d[i + 1]) / b[i]
+    return d, b
+
+
+def triangle(a, n):
+    for i in range(n - 1):
+        for j in range(i + 1):
+            a[j + 1] = 0.5 * a[j] + 0.25 * a[j + 1] + i
+    return a
+
+
+def inner_products(a, n):
+    s = low = a[0, 0]
+    for i in range(n):
+        row = 0.0
+        for j in range(n):
+            row += a[i, j] * a[j, i]
+        s = max(s, row * 0.5)
+        low = min(low, a[i, 0])
+    return s, low
+
+
+def counts(k, n):
+    total = k[0]
+    for i in range(n):
+        total = total + k[i] * i
+        k[i] = max(total, k[-1])
+    return total, k
+
+
+def matrix():
+    return np.random.default_rng(5).random((12, 12))
+
+
+@pytest.mark.parametrize(("f", "make", "n"), [
+    (shortest_paths, matrix, 12), (gauss_seidel, matrix, 9), (thomas, matrix, 12), (triangle, lambda: matrix()[0], 12),
+    (inner_products, matrix, 12), (counts, lambda: np.arange(40) - 17, 40),
+])  # fmt: skip
+def test_loops_over_elements(f, make, n, monkeypatch):
+    monkeypatch.setattr("tcompile.capture.loops.FEW_OPERATIONS", 0)
+    for compiled in each(f, lambda: (make(), n)):
+        assert "fori_loop" in ops(compiled)
+        assert not compiled.breaks
+
+
+def test_elements_out_of_range():
+    check(shortest_paths, lambda: (matrix(), 13), backends=("eager", "llvm"))
+    check(gauss_seidel, lambda: (matrix()[:2], 90), backends=("eager", "llvm"))
+
+
+def test_loops_in_machine_code_can_be_interrupted():
+    """An interrupt comes between two stretches of rounds, and nothing of the loop is then seen."""
+    compiled = tcompile.compile(gauss_seidel, backend="llvm")
+    u = matrix()
+    compiled(u, 100)
+    before = u.copy()
+    timer = threading.Timer(0.3, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        compiled(u, 20_000_000)
+    timer.join()
+    np.testing.assert_array_equal(u, before)
 
 
 # -- loops that do not -------------------------------------------------------------------------------------------------

@@ -84,8 +84,9 @@ class CompiledGraph:
 
     def __init__(
         self, program: Callable[..., tuple[Any, ...]], source: str, kernels: list[CompiledKernel], plan: Schedule,
-        recipe: host.Recipe | None = None, inner: Sequence[CompiledKernel] = (),
+        host: host.Program, recipe: host.Recipe | None = None, inner: Sequence[CompiledKernel] = (),
     ) -> None:  # fmt: skip
+        self.host = host
         self.program = program
         self.recipe = recipe
         self.source = source
@@ -146,7 +147,7 @@ def compile_graph(
     written_host = host.Program(plan, codes, regions)
     source, program = written_host.build()
     inner = [kernel for part in written_host.regions.values() for kernel in getattr(part, "kernels", ())]
-    return CompiledGraph(program, source, kernels, plan, written_host.recipe(), inner)
+    return CompiledGraph(program, source, kernels, plan, written_host, written_host.recipe(), inner)
 
 
 def supports(node: Node) -> bool:

@@ -154,16 +154,6 @@ def with_sizes(region: Callable[..., tuple[Any, ...]], sizes: tuple[int, ...]) -
     return lambda *args: region(*args, *sizes)
 
 
-def count_rounds(
-    start: int, stop: int, *carried: Any, regions: Sequence[Callable[..., tuple[Any, ...]]]
-) -> tuple[Any, ...]:
-    """A loop whose region is given the number of the round."""
-    (body,) = regions
-    for i in range(start, stop):
-        carried = body(i, *carried)
-    return carried
-
-
 def settle(
     x: Any, dtype: np.dtype[Any], shape: tuple[int, ...], order: tuple[int, ...] | None
 ) -> np.ndarray[Any, Any]:

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tcompile.backends.llvm import helpers, native
+from tcompile.backends.llvm import helpers, native, rounds
 from tcompile.backends.llvm.constants import constants, held
 from tcompile.backends.llvm.nest import Function
 from tcompile.backends.llvm.nests import Code
@@ -126,6 +126,7 @@ class Program:
     guarded: bool = False  # whether library calls raise at floating-point flags since the program sees to it
     regions: dict[Graph, Callable[..., Any]] = field(default_factory=dict)  # those compiled: nodes may share one
     steps: list[RecipeStep] = field(default_factory=list)  # the same without Python
+    loops: dict[Node, rounds.Loop] = field(default_factory=dict)
 
     def build(self) -> tuple[str, Callable[..., tuple[Any, ...]]]:
         """Writes the program and executes its definition."""
@@ -332,7 +333,7 @@ class Program:
                 else:
                     arguments.append(partial if isinstance(argument, str) else self._size(argument))
             kernel = self._constant(function.name, addresses[function.name])
-            grain = items if function is code.functions[-1] and partial else self._grain(step, function)
+            grain = items if function is code.functions[-1] and partial else self.grain(step, function)
             given = tuple(partial if isinstance(a, str) else a for a in function.parameters.arguments)
             address = addresses[function.name]
             self.steps.append(Launch(address, function.parameters.spec, items, str(grain), given))
@@ -359,7 +360,8 @@ class Program:
             return " * ".join([*(f"({n})" for n in outer), inner])
         return self._size(product(function.items))
 
-    def _grain(self, step: Step, function: Function) -> str:
+    def grain(self, step: Step, function: Function) -> str:
+        """How many items one chunk has."""
         kernel = step.kernel
         assert kernel is not None
         points = product(axis.size for axis in kernel.axes)
@@ -473,12 +475,13 @@ class Program:
         if node.op == "call":
             self._library_call(node, operands)
             return
+        if node.op == "fori_loop" and isinstance(node.regions[0].inputs[0].type, ScalarType):
+            self._loop(node, operands)
+            return
         attrs = [f"{key}={self._attribute(node, key)}" for key in node.attrs]
         if node.regions:
             attrs.append(f"regions=[{', '.join(self._region(node, i) for i in range(len(node.regions)))}]")
-        if node.op == "fori_loop" and isinstance(node.regions[0].inputs[0].type, ScalarType):
-            function = self._constant("count_rounds", helpers.count_rounds)
-        elif node.op in IN_PLACE and self._is_done_with(node.inputs[0], step):
+        if node.op in IN_PLACE and self._is_done_with(node.inputs[0], step):
             function = self._constant(f"numpy_{node.op}_into", IN_PLACE[node.op])
         else:
             function = self._constant(f"numpy_{node.op}", OPS[node.op].numpy)
@@ -545,11 +548,24 @@ class Program:
         """A compiled callable for a region; sizes of this graph that it reads are given to it, too."""
         region = node.regions[number]
         name = self._fresh(f"{node.name}_region_{number}")
+        body, missing = self._compiled(region)
+        found = self._constant(name, body)
+        return f"with_sizes({found}, ({', '.join(missing)},))" if missing else found
+
+    def _compiled(self, region: Graph) -> tuple[Any, list[str]]:
+        """A compiled region, and the sizes of this graph that it takes as its last inputs."""
         missing = sorted(free_symbols(region) - set(region.symbol_inputs()))
         if region not in self.regions:
             self.regions[region] = self.compile_region(_closed(region, missing))
-        found = self._constant(name, self.regions[region])
-        return f"with_sizes({found}, ({', '.join(missing)},))" if missing else found
+        return self.regions[region], missing
+
+    def _loop(self, node: Node, operands: Sequence[str]) -> None:
+        """A loop whose region is given the number of the round."""
+        body, missing = self._compiled(node.regions[0])
+        self.loops[node] = rounds.loop(body.host, body, len(operands) - 2)
+        name = self._constant(self._fresh(f"{node.name}_rounds"), self.loops[node])
+        sizes = f"sizes=({', '.join(missing)},)"
+        self.lines.append(f"{self.arrays[node]} = {name}({', '.join([*operands, *([sizes] if missing else [])])})")
 
     def _number(self, value: Any) -> str:
         return self._constant(f"constant_{len(self.names)}", value)
@@ -591,7 +607,9 @@ def _closed(region: Graph, symbols: Sequence[str]) -> Graph:
     """A region with one more input for each of these symbols."""
     if not symbols:
         return region
-    closed = Graph(region.name, region.env, list(region.inputs), region.nodes, region.outputs, region.updates)
+    closed = Graph(
+        region.name, region.env, list(region.inputs), region.nodes, region.outputs, region.updates, region.scratch
+    )
     for name in symbols:
         closed.inputs.append(Node("input", (), {}, ScalarType("int", SymInt(region.env, {(name,): 1})), name))
     return closed

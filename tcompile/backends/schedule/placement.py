@@ -11,7 +11,7 @@ kernels keep the old elements beside it, so that they can be put back.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,6 +95,8 @@ class _Placement:
             raise Keep(self.keep)
         if self.wish and not self.final:
             raise Separate(self.wish)
+        if self.graph.scratch:
+            return Placed(set(), False, ())
         late = self._late(self.chains)
         signals = any(map(_signals, late))
         if not signals or not given <= self.kept:
@@ -126,6 +128,10 @@ class _Placement:
         before = {step: set(step.after) for step in self.steps}
         allowed = not self._memories(chain[:-1]) & self.ends
         allowed = allowed and all(self._fits(node, self.step_of[node]) for node in chain)
+        if self.graph.scratch:
+            if not allowed:
+                self._put_back(before)
+            return allowed
         chains = [*self.chains, chain]
         late = self._late(chains)
         again = all(map(self._is_written_first, chains)) and not self._may_end_before(late, chains)
@@ -136,9 +142,14 @@ class _Placement:
                 self.wish |= wish
             allowed = False
         if not allowed:
-            for step, after in before.items():
-                step.after = after
+            self._put_back(before)
         return allowed
+
+    @staticmethod
+    def _put_back(before: Mapping[Step, set[Step]]) -> None:
+        """Takes waits back."""
+        for step, after in before.items():
+            step.after = after
 
     def _can_be_undone(self, late: Sequence[Step], chains: Sequence[Sequence[Node]]) -> bool:
         """Whether all that is written can be put back as it was. What is not kept yet will be at the next try."""

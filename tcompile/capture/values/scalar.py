@@ -122,6 +122,27 @@ def combine(tx: Capture, sign: str, left: Value, right: Value) -> Value:
     return _number(tx, tx.builder.op(_FLOATS.get(sign, "divide"), *operands), float)
 
 
+def selected(tx: Capture, sign: str, value: Value, other: Value) -> Value | None:
+    """``value if value sign other else other`` of two scalars that the graph computes; None where it is something else.
+
+    Both must be of one type, for the result has the type of either.
+    """
+    if isinstance(value, ArrayValue) and isinstance(other, ArrayValue):
+        one, two = value.traced, other.traced
+        if not (one.scalar and two.scalar) or one.type.dtype != two.type.dtype or one.type.dtype.kind not in "iuf":
+            return None
+        condition = tx.builder.op(_COMPARE[sign], one.node, two.node)
+        return tx.from_frontend(Traced(tx.builder.op("where", condition, one.node, two.node), True), value)
+    if not (isinstance(value, ScalarValue) or isinstance(other, ScalarValue)):
+        return None
+    if value.python_type is not float or other.python_type is not float:
+        return None
+    operands = [_float_operand(tx, side) for side in (value, other)]
+    if None in operands:
+        return None
+    return _number(tx, tx.builder.op("where", tx.builder.op(_COMPARE[sign], *operands), *operands), float)
+
+
 def negative(tx: Capture, sign: str, value: ScalarValue) -> Value:
     """``-value``, ``+value`` and ``abs(value)``."""
     if value.cls is not float or sign not in ("-", "+", "abs"):
@@ -155,4 +176,4 @@ def _float_operand(tx: Capture, value: Value) -> Any:
     return None
 
 
-__all__ = ["ScalarValue", "combine", "negative", "read"]
+__all__ = ["ScalarValue", "combine", "negative", "read", "selected"]

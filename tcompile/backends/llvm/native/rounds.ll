@@ -1,0 +1,155 @@
+; Runs rounds of a loop without Python: see ../rounds.py, which writes the program that %p points to.
+
+declare i32 @tc_parallel(ptr, ptr, i64, i64) nounwind
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+
+define internal i64 @at(ptr %p, i64 %place) alwaysinline nounwind {
+  %where = getelementptr i64, ptr %p, i64 %place
+  %word = load i64, ptr %where
+  ret i64 %word
+}
+
+; i32 tc_rounds(i64 *p, i64 *slots, i64 rounds): the OR of all kernels' statuses
+define i32 @tc_rounds(ptr %p, ptr %slots, i64 %rounds) nounwind {
+entry:
+  %n.steps = call i64 @at(ptr %p, i64 0)
+  %o.steps = call i64 @at(ptr %p, i64 1)
+  %n.addresses = call i64 @at(ptr %p, i64 2)
+  %o.addresses = call i64 @at(ptr %p, i64 3)
+  %n.growing = call i64 @at(ptr %p, i64 4)
+  %o.growing = call i64 @at(ptr %p, i64 5)
+  %n.swaps = call i64 @at(ptr %p, i64 6)
+  %o.swaps = call i64 @at(ptr %p, i64 7)
+  br label %round
+round:
+  %r = phi i64 [ 0, %entry ], [ %r.next, %round.end ]
+  %status = phi i32 [ 0, %entry ], [ %status.steps, %round.end ]
+  %more = icmp slt i64 %r, %rounds
+  br i1 %more, label %addresses, label %done
+
+; the addresses of arrays that change places
+addresses:
+  %a = phi i64 [ 0, %round ], [ %a.next, %address ]
+  %a.more = icmp slt i64 %a, %n.addresses
+  br i1 %a.more, label %address, label %steps
+address:
+  %a.two = shl i64 %a, 1
+  %a.at = add i64 %o.addresses, %a.two
+  %a.at1 = add i64 %a.at, 1
+  %a.place = call i64 @at(ptr %p, i64 %a.at)
+  %a.slot = call i64 @at(ptr %p, i64 %a.at1)
+  %a.word = call i64 @at(ptr %slots, i64 %a.slot)
+  %a.where = getelementptr i64, ptr %p, i64 %a.place
+  store i64 %a.word, ptr %a.where
+  %a.next = add i64 %a, 1
+  br label %addresses
+
+; kernels and copies
+steps:
+  %s = phi i64 [ 0, %addresses ], [ %s.next, %step.end ]
+  %status.steps = phi i32 [ %status, %addresses ], [ %status.next, %step.end ]
+  %s.more = icmp slt i64 %s, %n.steps
+  br i1 %s.more, label %step, label %growing
+step:
+  %s.five = mul i64 %s, 5
+  %s.at = add i64 %o.steps, %s.five
+  %s.at1 = add i64 %s.at, 1
+  %s.at2 = add i64 %s.at, 2
+  %s.at3 = add i64 %s.at, 3
+  %s.at4 = add i64 %s.at, 4
+  %s.kind = call i64 @at(ptr %p, i64 %s.at)
+  %s.a = call i64 @at(ptr %p, i64 %s.at1)
+  %s.b = call i64 @at(ptr %p, i64 %s.at2)
+  %s.c = call i64 @at(ptr %p, i64 %s.at3)
+  %s.d = call i64 @at(ptr %p, i64 %s.at4)
+  switch i64 %s.kind, label %kernel [
+    i64 1, label %copy
+    i64 2, label %bind
+    i64 3, label %move
+    i64 4, label %inner
+  ]
+kernel:
+  %k.code = inttoptr i64 %s.a to ptr
+  %k.words = getelementptr i64, ptr %p, i64 %s.b
+  %k.one = icmp sle i64 %s.c, %s.d
+  br i1 %k.one, label %one, label %many
+one:
+  %status.one = call i32 %k.code(ptr %k.words, i64 0, i64 %s.c)
+  br label %step.end
+many:
+  %status.many = call i32 @tc_parallel(ptr %k.code, ptr %k.words, i64 %s.c, i64 %s.d)
+  br label %step.end
+copy:
+  %c.to.at = inttoptr i64 %s.a to ptr
+  %c.from.at = inttoptr i64 %s.b to ptr
+  %c.to.p = load ptr, ptr %c.to.at
+  %c.from.p = load ptr, ptr %c.from.at
+  call void @llvm.memcpy.p0.p0.i64(ptr %c.to.p, ptr %c.from.p, i64 %s.c, i1 false)
+  br label %step.end
+; a loop inside: what it reads, its first numbers, and itself
+bind:
+  %b.to = inttoptr i64 %s.a to ptr
+  %b.address = call i64 @at(ptr %slots, i64 %s.b)
+  store i64 %b.address, ptr %b.to
+  br label %step.end
+move:
+  %m.to = inttoptr i64 %s.a to ptr
+  %m.word = call i64 @at(ptr %p, i64 %s.b)
+  store i64 %m.word, ptr %m.to
+  br label %step.end
+inner:
+  %i.p = inttoptr i64 %s.a to ptr
+  %i.slots = inttoptr i64 %s.b to ptr
+  %status.inner = call i32 @tc_rounds(ptr %i.p, ptr %i.slots, i64 %s.c)
+  br label %step.end
+step.end:
+  %status.step = phi i32 [ %status.one, %one ], [ %status.many, %many ], [ 0, %copy ], [ 0, %bind ], [ 0, %move ],
+                         [ %status.inner, %inner ]
+  %status.next = or i32 %status.steps, %status.step
+  %s.next = add i64 %s, 1
+  br label %steps
+
+; numbers that grow from round to round
+growing:
+  %g = phi i64 [ 0, %steps ], [ %g.next, %grow ]
+  %g.more = icmp slt i64 %g, %n.growing
+  br i1 %g.more, label %grow, label %swaps
+grow:
+  %g.two = shl i64 %g, 1
+  %g.at = add i64 %o.growing, %g.two
+  %g.at1 = add i64 %g.at, 1
+  %g.place = call i64 @at(ptr %p, i64 %g.at)
+  %g.by = call i64 @at(ptr %p, i64 %g.at1)
+  %g.where = getelementptr i64, ptr %p, i64 %g.place
+  %g.old = load i64, ptr %g.where
+  %g.new = add i64 %g.old, %g.by
+  store i64 %g.new, ptr %g.where
+  %g.next = add i64 %g, 1
+  br label %growing
+
+; arrays change places
+swaps:
+  %x = phi i64 [ 0, %growing ], [ %x.next, %swap ]
+  %x.more = icmp slt i64 %x, %n.swaps
+  br i1 %x.more, label %swap, label %round.end
+swap:
+  %x.two = shl i64 %x, 1
+  %x.at = add i64 %o.swaps, %x.two
+  %x.at1 = add i64 %x.at, 1
+  %x.a = call i64 @at(ptr %p, i64 %x.at)
+  %x.b = call i64 @at(ptr %p, i64 %x.at1)
+  %x.a.at = getelementptr i64, ptr %slots, i64 %x.a
+  %x.b.at = getelementptr i64, ptr %slots, i64 %x.b
+  %x.one = load i64, ptr %x.a.at
+  %x.two.old = load i64, ptr %x.b.at
+  store i64 %x.two.old, ptr %x.a.at
+  store i64 %x.one, ptr %x.b.at
+  %x.next = add i64 %x, 1
+  br label %swaps
+round.end:
+  %r.next = add i64 %r, 1
+  br label %round
+
+done:
+  ret i32 %status
+}
