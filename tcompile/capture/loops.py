@@ -234,11 +234,8 @@ class _Loop:
                 memory.graph = graph
                 memory.version += 1
                 tx.show_memory(leaf.inside, memory)
-            inside: dict[int, Value] = {}
             for name, tree in trees.items():
-                if id(tree) not in inside:
-                    inside[id(tree)] = self._inside(tree, graph, leaves)
-                f.locals[name] = inside[id(tree)]
+                f.locals[name] = self._inside(tree, graph, leaves)
             self.leaves = leaves
             for name, amount in plan.steps.items():
                 if name in before:
@@ -331,9 +328,8 @@ class _Loop:
         return leaves
 
     def _carried(self, before: dict[str, Value], counter: SymInt) -> dict[str, Any]:
-        """What the carried variables hold, as trees; two names of one object share one."""
+        """What the carried variables hold, as trees; two names of one array share a leaf."""
         trees: dict[str, Any] = {}
-        shared: dict[int, Any] = {}
         for name in sorted(self.plan.carried):
             value = before.get(name)
             if value is None:
@@ -342,9 +338,7 @@ class _Loop:
                 continue
             if name in self.plan.steps:
                 continue
-            if id(value) not in shared:
-                shared[id(value)] = self._tree(name, value)
-            trees[name] = shared[id(value)]
+            trees[name] = self._tree(name, value)
         return trees
 
     def _tree(self, name: str, value: Value) -> Any:
