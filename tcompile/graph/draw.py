@@ -14,7 +14,7 @@ from __future__ import annotations
 import html
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from tcompile.graph.graph import Graph, Node
@@ -56,6 +56,7 @@ _STYLE = (
 
 
 _Place = tuple[float, float, float, float]  # left, top, right, bottom
+_Groups = Mapping[str, Sequence[str]]
 
 
 @dataclass(slots=True)
@@ -80,21 +81,32 @@ class _Drawing:
     boxes: list[_Box]
     placed: Placed
     caption: str = ""
+    groups: _Groups = field(default_factory=dict)
+
+    @property
+    def lead(self) -> float:
+        """The room above the boxes."""
+        return (_LINE if self.caption else 0.0) + (_LINE if self.groups else 0.0)
 
     @property
     def height(self) -> float:
-        return self.placed.height + (_LINE if self.caption else 0.0)
+        return self.placed.height + self.lead
 
     @property
     def width(self) -> float:
         return max(self.placed.width, len(self.caption) * _EM)
 
 
-def svg(graph: Graph, groups: Mapping[str, Sequence[str]] | None = None) -> str:
-    """The drawing of ``graph``. ``groups`` maps names, say of kernels, to the names of the nodes in them."""
-    drawing = _place(graph, rise=46.0 if groups else 26.0)
-    top = _MARGIN + (_LINE if groups else 0.0)
-    width, height = drawing.width + 2 * _MARGIN, drawing.height + _MARGIN + top
+def svg(
+    graph: Graph, groups: _Groups | None = None, inner: Mapping[Graph, _Groups] | None = None
+) -> str:
+    """The drawing of ``graph``. ``groups`` maps names, say of kernels, to the names of the nodes in them.
+
+    ``inner`` has such groups for sub-graphs.
+    """
+    drawing = _place(graph, {graph: groups or {}, **(inner or {})})
+    top = _MARGIN + drawing.lead
+    width, height = drawing.width + 2 * _MARGIN, drawing.height + 2 * _MARGIN
     size = f'width="{_n(width)}" height="{_n(height)}" viewBox="0 0 {_n(width)} {_n(height)}"'
     label = _text(f"graph {graph.name}: {_counts(graph)}")
     parts = [
@@ -104,9 +116,7 @@ def svg(graph: Graph, groups: Mapping[str, Sequence[str]] | None = None) -> str:
         f"<style>{_STYLE}</style>",
         _rect(0.0, 0.0, width, height, 8.0, 'class="bg" fill="#ffffff"'),
         f'<g transform="translate({_n(_MARGIN)} {_n(top)})">',
-        *_frames(drawing, groups or {}),
         *_body(drawing),
-        *_labels(drawing, groups or {}),
         "</g></svg>",
     ]
     return "".join(parts)
@@ -115,9 +125,10 @@ def svg(graph: Graph, groups: Mapping[str, Sequence[str]] | None = None) -> str:
 # -- what is drawn ---------------------------------------------------------------------------------
 
 
-def _place(graph: Graph, caption: str = "", rise: float = 26.0) -> _Drawing:
+def _place(graph: Graph, groups: Mapping[Graph, _Groups], caption: str = "") -> _Drawing:
     number = {node: i for i, node in enumerate([*graph.inputs, *graph.nodes])}
-    boxes = [_node_box(node) for node in number]
+    boxes = [_node_box(node, groups) for node in number]
+    here = groups.get(graph, {})
     edges = [(number[o], number[node]) for node in graph.nodes for o in node.inputs if o in number]
     for position, node in enumerate(graph.outputs):
         label = "output" if len(graph.outputs) == 1 else f"output {position}"
@@ -125,10 +136,10 @@ def _place(graph: Graph, caption: str = "", rise: float = 26.0) -> _Drawing:
         if node in number:
             edges.append((number[node], len(boxes) - 1))
     sizes = [(box.width, box.height) for box in boxes]
-    return _Drawing(boxes, layered(sizes, edges, rise=rise), caption)
+    return _Drawing(boxes, layered(sizes, edges, rise=46.0 if here else 26.0), caption, here)
 
 
-def _node_box(node: Node) -> _Box:
+def _node_box(node: Node, groups: Mapping[Graph, _Groups]) -> _Box:
     kind = kind_of(node)
     place = short_place(node.location)
     tip = f"{node.name}: {type_text(node.type)}" + ("" if kind == "input" else f"\n{_call(node)}")
@@ -147,7 +158,7 @@ def _node_box(node: Node) -> _Box:
         shown = _short(shown, _LONGEST - len(line)) + line
     captions = _CAPTIONS.get(node.op, ())
     inner = tuple(
-        _place(region, captions[i] if i < len(captions) else region.name)
+        _place(region, groups, captions[i] if i < len(captions) else region.name)
         for i, region in enumerate(node.regions)
     )
     return _box(kind, node.op, " ".join(numbers + attrs), shown, tip, node.name, inner)
@@ -198,6 +209,7 @@ def _counts(graph: Graph) -> str:
 
 
 def _body(drawing: _Drawing) -> Iterator[str]:
+    yield from _frames(drawing, drawing.groups)
     yield '<g class="e" opacity=".5" stroke="#1f2937" fill="#1f2937" stroke-width="1.2">'
     for route in drawing.placed.routes:
         x, y = route[-1]
@@ -206,6 +218,7 @@ def _body(drawing: _Drawing) -> Iterator[str]:
     yield "</g>"
     for box, (x, y) in zip(drawing.boxes, drawing.placed.corners, strict=True):
         yield from _drawn(box, x, y)
+    yield from _labels(drawing, drawing.groups)
 
 
 def _drawn(box: _Box, x: float, y: float) -> Iterator[str]:
@@ -230,14 +243,14 @@ def _drawn(box: _Box, x: float, y: float) -> Iterator[str]:
         frame = (left - 7, top - 4, part.width + 14, part.height + 11, 6.0)
         yield _rect(*frame, f'fill="none" stroke="{colour}" stroke-opacity=".45"')
         yield f'<text class="d c" x="{_n(left)}" y="{_n(top + 9)}">{_text(part.caption)}</text>'
-        yield f'<g transform="translate({_n(left)} {_n(top + _LINE)})">'
+        yield f'<g transform="translate({_n(left)} {_n(top + part.lead)})">'
         yield from _body(part)
         yield "</g>"
         left += part.width + 2 * _PAD
     yield "</g>"
 
 
-def _frames(drawing: _Drawing, groups: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _frames(drawing: _Drawing, groups: _Groups) -> Iterator[str]:
     """Tinted ground behind each group: a frame where that holds no other box, else a band along its nodes."""
     where = _where(drawing)
     for number, (name, members) in enumerate(groups.items()):
@@ -255,7 +268,7 @@ def _frames(drawing: _Drawing, groups: Mapping[str, Sequence[str]]) -> Iterator[
         yield "</g>"
 
 
-def _labels(drawing: _Drawing, groups: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _labels(drawing: _Drawing, groups: _Groups) -> Iterator[str]:
     """The groups' names, over the edges, above their frame or their first node."""
     where = _where(drawing)
     for name, members in groups.items():

@@ -211,14 +211,20 @@ class Graph:
 
         return script(self, about, inputs)
 
-    def svg(self, groups: Mapping[str, Sequence[str]] | None = None) -> str:
-        """The drawing, as SVG text; ``groups`` maps names, say of kernels, to the names of the nodes in them."""
+    def svg(
+        self, groups: Mapping[str, Sequence[str]] | None = None,
+        inner: Mapping[Graph, Mapping[str, Sequence[str]]] | None = None,
+    ) -> str:  # fmt: skip
+        """The drawing, as SVG text; ``groups`` maps names, say of kernels, to the names of the nodes in them.
+
+        ``inner`` has such groups for sub-graphs.
+        """
         from tcompile.graph.draw import svg
 
-        return svg(self, groups)
+        return svg(self, groups, inner)
 
-    def fused(self) -> tuple[Graph, dict[str, tuple[str, ...]]] | None:
-        """What runs in this graph's place: the graph after the transforms, and by kernel the names of nodes in it.
+    def fused(self) -> tuple[Graph, dict[Graph, dict[str, tuple[str, ...]]]] | None:
+        """What runs in this graph's place: the graph after the transforms; by graph and kernel the names of nodes.
 
         None where it has not been compiled into kernels, or where these are gone.
         """

@@ -16,34 +16,39 @@ from tcompile.graph.verify import user_line
 from tcompile.observe.display.graphs import MOST, GraphView, NodeView
 from tcompile.observe.events import UserLine
 
+_Groups = Mapping[str, Sequence[str]]  # by kernel, the names of nodes
+
 
 def graph_view(graph: Graph, draw: bool = True) -> GraphView:
     """The data of the graph's display: as captured; and where it is fused into kernels, as these have it."""
     fused = graph.fused()
-    final, kernels = fused if fused is not None else (graph, {})
-    inside = {node: kernel for kernel, nodes in kernels.items() for node in nodes}
+    final, groups = fused if fused is not None else (graph, {})
+    kernels = groups.get(final, {})
     small = len(final.nodes) <= MOST
     return GraphView(
         name=graph.name,
         ops=graph.op_count,
         transformed=fused is not None,
         inputs=tuple(node_view(node) for node in final.inputs),
-        nodes=node_views(final.nodes[:MOST], inside),
+        nodes=node_views(final.nodes[:MOST], _by_node(kernels), groups),
         outputs=tuple(node.name for node in final.outputs),
-        kernels=tuple(kernels),
+        kernels=tuple(_kernels(final, groups)),
         listing=readable(graph),
-        draw_svg=svg(final, kernels) if draw and small else "",
+        draw_svg=svg(final, kernels, groups) if draw and small else "",
         draw_legend=tuple(_legend(final)),
     )
 
 
-def node_views(nodes: Iterable[Node], kernels: Mapping[str, str] | None = None) -> tuple[NodeView, ...]:
-    """The data of nodes; ``kernels`` says by name in which kernel each is."""
-    return tuple(node_view(node, (kernels or {}).get(node.name, "")) for node in nodes)
+def node_views(
+    nodes: Iterable[Node], kernels: Mapping[str, str] | None = None, inner: Mapping[Graph, _Groups] | None = None
+) -> tuple[NodeView, ...]:
+    """The data of nodes; ``kernels`` says by name in which kernel each is, ``inner`` which kernels sub-graphs have."""
+    return tuple(node_view(node, (kernels or {}).get(node.name, ""), inner or {}) for node in nodes)
 
 
-def node_view(node: Node, kernel: str = "") -> NodeView:
+def node_view(node: Node, kernel: str = "", inner: Mapping[Graph, _Groups] | None = None) -> NodeView:
     """The data of one node."""
+    parts = ((region, _by_node((inner or {}).get(region, {}))) for region in node.regions)
     type = node.type
     return NodeView(
         name=node.name,
@@ -56,8 +61,19 @@ def node_view(node: Node, kernel: str = "") -> NodeView:
         inputs=tuple(operand.name for operand in node.inputs),
         where=user_line(node.location) if node.location is not None else UserLine(),
         kernel=kernel,
-        inside=tuple(node_view(inner) for region in node.regions for inner in region.nodes),
+        inside=tuple(view for region, kernels in parts for view in node_views(region.nodes, kernels, inner)),
     )
+
+
+def _kernels(graph: Graph, groups: Mapping[Graph, _Groups]) -> Iterator[str]:
+    yield from groups.get(graph, {})
+    for node in graph.nodes:
+        for region in node.regions:
+            yield from _kernels(region, groups)
+
+
+def _by_node(groups: _Groups) -> dict[str, str]:
+    return {node: kernel for kernel, nodes in groups.items() for node in nodes}
 
 
 def _call(node: Node) -> str:

@@ -19,6 +19,10 @@ def test_kernels_of_regions_are_reported():
     assert "fori_loop" in [node.op for node in graph.nodes]
     own, inner = entry.kernels
     assert [node.op for node in own.computed] == ["add"] and "sin" in [node.op for node in inner.computed]
-    assert list(graph.view().kernels) == [own.name]  # only these hold nodes that are drawn outside of the loop
+    view = graph.view()
+    assert view.kernels == (own.name, inner.name)
+    (loop,) = (node for node in view.nodes if node.op == "fori_loop")
+    assert {node.kernel for node in loop.inside if node.op in ("sin", "multiply", "add")} == {inner.name}
+    assert view.draw_svg.count(f">{inner.name}</text>") == 1 + (own.name == inner.name)
     for kernel in entry.kernels:
         assert kernel.view().ir.startswith("define") and kernel.view().assembly

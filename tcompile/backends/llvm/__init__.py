@@ -78,30 +78,39 @@ class CompiledKernel:
 class CompiledGraph:
     """A compiled graph: call it with the graph's inputs.
 
-    ``source`` is the host program's text, ``kernels`` the compiled kernels, those of regions (``inner``) last,
+    ``source`` is the host program's text, ``kernels`` the compiled kernels, those of ``parts``, its regions, last,
     ``recipe`` the same without Python, where kernels are all there is.
     """
 
     def __init__(
         self, program: Callable[..., tuple[Any, ...]], source: str, kernels: list[CompiledKernel], plan: Schedule,
-        host: host.Program, recipe: host.Recipe | None = None, inner: Sequence[CompiledKernel] = (),
+        host: host.Program, recipe: host.Recipe | None = None,
     ) -> None:  # fmt: skip
         self.host = host
         self.program = program
         self.recipe = recipe
         self.source = source
         program.__dict__["code"] = [kernel.code for kernel in kernels]  # the program holds bare addresses
-        self.kernels = [*kernels, *inner]
+        self.parts: dict[Graph, CompiledGraph] = {
+            region: made for region, made in host.regions.items() if isinstance(made, CompiledGraph)
+        }
         self._own = kernels
+        self.kernels: list[CompiledKernel] = [*kernels, *(k for part in self.parts.values() for k in part.kernels)]
         self.schedule = plan
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
         """Runs the graph."""
         return self.program(*inputs)
 
-    def groups(self) -> dict[str, tuple[str, ...]]:
-        """By kernel, the names of the nodes that it computes; of the graph's own, not of those in its regions."""
-        return {kernel.name: tuple(node.name for node in kernel.computed) for kernel in self._own}
+    def groups(self) -> dict[Graph, dict[str, tuple[str, ...]]]:
+        """By graph, this one and those of its regions, and by kernel, the names of the nodes that it computes."""
+        found = {
+            self.schedule.graph: {kernel.name: tuple(node.name for node in kernel.computed) for kernel in self._own}
+        }
+        for region, part in self.parts.items():
+            inner = part.groups()
+            found |= inner | {region: inner[part.schedule.graph]}
+        return found
 
 
 def compile_graph(
@@ -146,8 +155,7 @@ def compile_graph(
     regions = functools.partial(compile_graph, exact=exact)
     written_host = host.Program(plan, codes, regions)
     source, program = written_host.build()
-    inner = [kernel for part in written_host.regions.values() for kernel in getattr(part, "kernels", ())]
-    return CompiledGraph(program, source, kernels, plan, written_host, written_host.recipe(), inner)
+    return CompiledGraph(program, source, kernels, plan, written_host, written_host.recipe())
 
 
 def supports(node: Node) -> bool:
