@@ -327,6 +327,14 @@ def test_the_button_stops_it(opened):
     assert plot.status == "stopped" and not plot.measuring and plot._button.description.startswith("Measure")
 
 
+def test_plots_share_their_library(opened):
+    one, other = (opened(tj.SpeedupPlot(len, make=np.ones, start=False)) for _ in range(2))
+    assert one.plot.library is other.plot.library and "plotly" in one.plot.library.code[:500]
+    assert len(str(one.plot.get_state(["data", "layout_of_plot"]))) < 5000
+    one.plot.library.close()
+    assert opened(tj.SpeedupPlot(len, make=np.ones, start=False)).plot.library.comm is not None
+
+
 def test_results_that_differ_are_not_timed(opened):
     def f(x):
         return x + 1 if tcompile.is_compiling() else (x + 1).astype(np.float32)

@@ -4,8 +4,8 @@ Enters: compiled functions, and the compiler's events. Leaves: widgets for a not
 which stays when the notebook is opened without a kernel. Exists apart from the magics so that these need no ipywidgets.
 
 ``feed``, beside this package, brings the events in batches; ``shown`` is what all widgets have in common, ``picture``
-the one custom front end; the widgets are ``controls``, ``live_graph``, ``timeline``, ``speedup`` and, all together,
-``dashboard``.
+and ``plot`` are front ends of our own; the widgets are ``controls``, ``live_graph``, ``timeline``, ``speedup`` and, all
+together, ``dashboard``.
 """
 
 from tcompile_jupyter.widgets.controls import BackendChooser, ModeChooser, StanceToggle

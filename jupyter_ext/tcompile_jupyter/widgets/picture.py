@@ -1,8 +1,8 @@
 """A picture in the page whose parts can be clicked.
 
 Enters: HTML made by tcompile (SVG, as a rule), and for each part that is named in it (``data-node``) what to say of it.
-Leaves: the name of the part that was clicked. Exists as the one custom front end of the widgets: its script and style
-are files of this package, and load nothing from elsewhere.
+Leaves: the name of the part that was clicked. Exists as a front end of our own: its script and style are files of this
+package, and load nothing from elsewhere.
 """
 
 from __future__ import annotations
