@@ -180,7 +180,9 @@ class _Strip:
         axes = stages.kernel.reduced
         rows = nest.size(axes[-1])
         cheap = sum(x.attrs.get("own_cost", 0.0) for x in wanted) <= CHEAP and len(wanted) <= FEW_VALUES
-        side_by_side = SIDE_BY_SIDE if cheap else 1
+        width, stride = stages.kernel.axes[self.axis].size, SIDE_BY_SIDE * nest.lanes
+        several = cheap and not (isinstance(width, int) and width < stride)
+        single = not several or not (isinstance(width, int) and width % stride == 0)  # else strips have no rest
 
         def level(depth: int, inner: dict[int, str]) -> None:
             if depth < len(axes) - 1:
@@ -212,12 +214,12 @@ class _Strip:
                             self._put(slot, dtype, at, value)
 
                 rest = self.start
-                if side_by_side > 1:
-                    stride = side_by_side * nest.lanes
+                if several:
                     length = w.get(f"sub i64 {self.stop}, {self.start}")
                     rest = w.get(f"add i64 {self.start}, {w.get(f'and i64 {length}, {-stride}')}")
-                    nest.repeat(self.start, rest, str(stride), lambda i: vectors(i, side_by_side))
-                nest.repeat(rest, self.stop, str(nest.lanes), lambda i: vectors(i, 1))
+                    nest.repeat(self.start, rest, str(stride), lambda i: vectors(i, SIDE_BY_SIDE))
+                if single:
+                    nest.repeat(rest, self.stop, str(nest.lanes), lambda i: vectors(i, 1))
 
             nest.repeat("0", rows, str(ROWS_AT_ONCE), some_rows)
 
