@@ -40,6 +40,7 @@ from tcompile.api import (
     scan,
     set_num_threads,
     substitute_in_graph,
+    unroll,
     while_loop,
 )
 from tcompile.backends import list_backends, register_backend
@@ -72,5 +73,5 @@ __all__ = [
     "get_num_threads", "graph_break", "is_compiling", "list_backends",
     "list_mode_options", "list_options", "load_ipython_extension", "map", "mark_dynamic", "mark_static",
     "maybe_mark_dynamic", "memory", "nested_compile_region", "register_backend", "reset", "run", "scan", "set_logs",
-    "set_num_threads", "set_stance", "substitute_in_graph", "while_loop",
+    "set_num_threads", "set_stance", "substitute_in_graph", "unroll", "while_loop",
 ]  # fmt: skip

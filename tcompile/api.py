@@ -17,7 +17,7 @@ from typing import Any, overload
 from tcompile import stance
 from tcompile.backends import check_backend, is_exact
 from tcompile.capture.control_flow import associative_scan, cond, map, scan, while_loop
-from tcompile.capture.intrinsics import graph_break, is_compiling
+from tcompile.capture.intrinsics import graph_break, is_compiling, unroll
 from tcompile.capture.marks import mark_dynamic, mark_static, maybe_mark_dynamic
 from tcompile.capture.policy import error_on_graph_break
 from tcompile.capture.treatments import (
@@ -407,5 +407,5 @@ __all__ = [
     "compile_times", "compile_with", "cond", "diagnose", "disable", "disallow_in_graph", "error_on_graph_break",
     "events", "explain", "get_num_threads", "graph_break", "is_compiling", "list_mode_options", "list_options", "map",
     "mark_dynamic", "mark_static", "maybe_mark_dynamic", "nested_compile_region", "reset", "run", "run_cell", "scan",
-    "set_num_threads", "substitute_in_graph", "while_loop",
+    "set_num_threads", "substitute_in_graph", "unroll", "while_loop",
 ]  # fmt: skip

@@ -6,7 +6,11 @@ they are apart so that importing tcompile does not load capture.
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from tcompile.errors import InvalidType
+
+T = TypeVar("T")
 
 
 def is_compiling() -> bool:
@@ -21,3 +25,12 @@ def graph_break(msg: str = "") -> None:
     """
     if not isinstance(msg, str):
         raise InvalidType(f"graph_break: msg must be str, got {type(msg).__name__} {msg!r}")
+
+
+def unroll(values: T) -> T:
+    """``values`` as they are. A compiled ``for`` over ``unroll(range(n))`` is unrolled and no node of the graph.
+
+    >>> list(unroll(range(3)))
+    [0, 1, 2]
+    """
+    return values

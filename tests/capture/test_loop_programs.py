@@ -193,6 +193,7 @@ def differs(seed: int, backends=("eager", "llvm")) -> tuple[str, int]:
 def test_generated_loops(first, monkeypatch):
     monkeypatch.setattr("tcompile.capture.loops.FEW_ROUNDS", 1)
     monkeypatch.setattr("tcompile.capture.loops.FEW_OPERATIONS", 0)
+    monkeypatch.setattr("tcompile.backends.llvm.rounds.FEWEST", 1)
     with tcompile.config.patch(verify=True):
         assert sum(differs(seed)[1] for seed in range(first, first + 10))
 
@@ -200,9 +201,10 @@ def test_generated_loops(first, monkeypatch):
 if __name__ == "__main__":
     import traceback
 
+    from tcompile.backends.llvm import rounds
     from tcompile.capture import loops
 
-    loops.FEW_ROUNDS, loops.FEW_OPERATIONS = 1, 0
+    loops.FEW_ROUNDS, loops.FEW_OPERATIONS, rounds.FEWEST = 1, 0, 1
     tcompile.config.verify = True
     start, count = int(sys.argv[1]), int(sys.argv[2])
     total = wrong = 0
@@ -212,9 +214,9 @@ if __name__ == "__main__":
         except Exception as problem:
             wrong += 1
             if wrong < 4:
-                print(number, "".join(traceback.format_exception_only(problem))[:3000])
+                print(number, "".join(traceback.format_exception_only(problem))[:3000], flush=True)
                 if not isinstance(problem, AssertionError):
                     traceback.print_exc(limit=-6)
             else:
-                print(number, type(problem).__name__)
+                print(number, type(problem).__name__, flush=True)
     print(f"{count} programs, {total} nodes, {wrong} differ")

@@ -757,3 +757,15 @@ def test_a_size_that_a_round_divides():
     with tcompile.config.patch(verify=True):
         for k, n in ((70, 9), (71, 9), (3, 8), (0, 7)):
             assert_same(compiled(line(), k, n), f(line(), k, n))
+
+
+def test_unroll():
+    def f(x, n):
+        for i in tcompile.unroll(range(n)):
+            x = 0.5 * np.sin(x) + i
+        return x
+
+    for compiled in each(f, lambda: (line(), N)):
+        assert "fori_loop" not in ops(compiled)
+        assert ops(compiled).count("sin") == N
+    assert list(tcompile.unroll(values=range(3))) == [0, 1, 2]

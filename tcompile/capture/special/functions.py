@@ -10,10 +10,11 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tcompile.capture.intrinsics import graph_break, is_compiling
-from tcompile.capture.special.registry import special
+from tcompile.capture.intrinsics import graph_break, is_compiling, unroll
+from tcompile.capture.special.registry import bind, special
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.constant import Constant
+from tcompile.capture.values.container import RangeValue
 from tcompile.frontends.base import CannotCapture
 from tcompile.stance import refusal, set_stance
 
@@ -31,6 +32,14 @@ def _is_compiling(tx: Capture, function: Constant, args: Sequence[Value], kwargs
 def _graph_break(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     reason = next((str(v.value) for v in [*args, *kwargs.values()] if isinstance(v, Constant)), "")
     raise CannotCapture("graph-break-call", reason or "The program asks for it.")
+
+
+@special(unroll)
+def _unroll(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    (values,) = bind("unroll", {"values": None}, args, kwargs)
+    if isinstance(values, RangeValue):
+        values.unrolled = True
+    return values
 
 
 @special(set_stance)

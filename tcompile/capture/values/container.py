@@ -614,6 +614,7 @@ class RangeValue(Value):
     def __init__(self, start: Any, stop: Any, step: Any, source: Source | None = None) -> None:
         self.start, self.stop, self.step = start, stop, step
         self.source = source
+        self.unrolled = False  # whether the user asks for that
 
     @property
     def python_type(self) -> type:
@@ -674,7 +675,7 @@ class RangeIterator(IteratorValue):
         self.values = values
         self.rounds: Size = 0  # those that are done
         self.plan: Plan | None = None
-        self.decided = False
+        self.decided = values.unrolled
 
     @cached_property
     def count(self) -> Size:
