@@ -451,6 +451,17 @@ def test_elements_out_of_range():
     check(gauss_seidel, lambda: (matrix()[:2], 90), backends=("eager", "llvm"))
 
 
+def test_numbers_of_more_than_64_bits():
+    def f(x, n):
+        k = 1
+        for i in range(n):
+            k += 10**18
+            x = 0.5 * np.sin(x) + i * 10**18 + k
+        return x, k
+
+    check(f, lambda: (line(), N), backends=("eager", "llvm"))
+
+
 def test_loops_in_machine_code_can_be_interrupted():
     """An interrupt comes between two stretches of rounds, and nothing of the loop is then seen."""
     compiled = tcompile.compile(gauss_seidel, backend="llvm")

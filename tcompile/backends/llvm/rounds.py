@@ -27,6 +27,7 @@ import numpy as np
 
 from tcompile.backends.llvm import helpers, native
 from tcompile.backends.llvm.native import target, threads
+from tcompile.backends.replay import Replay
 from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType
 from tcompile.graph.sizes import evaluate, product
 
@@ -291,11 +292,15 @@ class _At:
         """A size in the first rounds of all loops."""
         return evaluate(size, {**self.symbols, **dict.fromkeys(self.last, 0)})
 
-    def most(self, size: Size) -> int:
-        """The largest value that a size has in any round."""
+    def ends(self, size: Size) -> list[int]:
+        """What a size is where each counter is at one end; it is never beyond these."""
         names = sorted(_counters(size))
         corners = itertools.product(*((0, self.last[name]) for name in names))
-        return max(evaluate(size, {**self.symbols, **dict(zip(names, ends, strict=True))}) for ends in corners)
+        return [evaluate(size, {**self.symbols, **dict(zip(names, ends, strict=True))}) for ends in corners]
+
+    def most(self, size: Size) -> int:
+        """The largest value that a size has in any round."""
+        return max(self.ends(size))
 
     def growth(self, size: Size, counter: str) -> int:
         """By how much a size grows when a counter does."""
@@ -332,7 +337,9 @@ class _Level:
         return native.empty(shape, made.dtype, order)
 
     def _number(self, size: Size) -> int:
-        """A new word with a size; the place of the word."""
+        """A new word with a size, and its place. Raises Replay where the size has more than 64 bits in some round."""
+        if any(abs(end) >= 1 << 63 for end in self.at.ends(size)):
+            raise Replay("a number of more than 64 bits")
         self.words.append(self.at.first(size))
         self.numbers.append((len(self.words) - 1, size))
         return len(self.words) - 1
