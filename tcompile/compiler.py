@@ -202,12 +202,14 @@ def _no_work(graph: Graph | None, values: Sequence[Any]) -> bool:
 
 
 def _gains_nothing(captured: Captured, compiled: Any) -> bool:
-    """Whether a whole function is calls of NumPy's own routines and views alone, which plain Python makes as well."""
+    """Whether a whole function is what plain Python does as well: calls of NumPy's routines and views, or one write."""
     plan = getattr(compiled, "schedule", None)
-    if plan is None or captured.exit is not None or captured.effects or captured.differs:
+    if plan is None or captured.exit is not None or captured.differs:
         return False
     if config.stress_capture or config.stress_breaks:
         return False
+    if captured.effects:
+        return len(captured.effects) == len(plan.graph.updates) and bool(plan.writes_once)
     return not plan.kernels and not any(node.regions or node.op == "python_call" for node in plan.graph.nodes)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tcompile.capture.root import RootFrame
 
 Entry = Callable[..., Any]
+_OF_WRITES = ("memory", "writeable")  # kinds of guards that plain Python has no need of
 
 
 class _HoldsItself(Exception):
@@ -153,8 +154,10 @@ class Captured:
         return self.graph is None or not (self.graph.nodes or self.calls)
 
     def as_plain(self) -> Captured:
-        """The same guards in front of plain Python."""
-        return Captured(None, self.prologue, self.arity, symbol_texts=self.symbol_texts, exit=self.exit)
+        """The same guards in front of plain Python, but for those on the memory of what kernels would write to."""
+        steps = [step for step in self.prologue.steps if not (isinstance(step, Guard) and step.kind in _OF_WRITES)]
+        prologue = replace(self.prologue, steps=steps)
+        return Captured(None, prologue, self.arity, symbol_texts=self.symbol_texts, exit=self.exit)
 
     @property
     def guards(self) -> list[Guard]:

@@ -7,8 +7,12 @@ import tcompile
 from tests.differential import Run, assert_same_run, check
 
 
-def adds(a, b):
+def one_operation(a, b):
     a += b
+
+
+def adds(a, b):
+    a += 2 * b
 
 
 def adds_and_goes_on(a, b):
@@ -48,7 +52,7 @@ def transposed(a, b):
     m.T[...] += b[:4].reshape(2, 2)
 
 
-FUNCTIONS = [adds, adds_and_goes_on, a_part, backwards, out, both, under_a_mask, transposed]
+FUNCTIONS = [one_operation, adds, adds_and_goes_on, a_part, backwards, out, both, under_a_mask, transposed]
 
 
 def arguments(kind, dtype="float64", size=37):
@@ -99,10 +103,17 @@ def test_after_a_warning_machine_code_goes_on():
 
 
 def test_one_kernel_without_a_copy():
-    for function in (adds, a_part, backwards, out):
+    for function in (adds, a_part):
         (compiled,) = check(function, lambda: arguments("plain"), backends=["llvm"])
         entry = compiled.entries[0]
         assert len(entry.kernels) == 1 and "copy" not in entry.compiled_graph.source
+
+
+def test_one_operation_is_numpys_own():
+    for function in (one_operation, backwards, out):
+        (compiled,) = check(function, lambda: arguments("plain"), backends=["llvm"], calls=3)
+        entry = compiled.entries[0]
+        assert entry.graph is not None and entry.captured.graph is None
 
 
 def test_large_arrays():

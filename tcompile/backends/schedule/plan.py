@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 from tcompile.backends.schedule.kernel import Buffer, Kernel, size_of
 from tcompile.backends.schedule.lower import Group
 from tcompile.graph import Graph, Node
+from tcompile.graph.ops import OPS
 from tcompile.graph.sizes import hint
 
 Target: TypeAlias = Literal["base", "copy"]
@@ -53,6 +54,12 @@ class Schedule:
     last: int
     rewritten: bool = False
     undo: tuple[tuple[Node, Node], ...] = ()
+
+    @property
+    def writes_once(self) -> bool:
+        """Whether all there is to do is one operation in place, for which kernels would keep what they replace."""
+        kinds = [OPS[node.op].kind for node in self.graph.nodes if OPS[node.op].kind != "movement"]
+        return len(self.undo) == 1 and sorted(kinds) == ["opaque", "pointwise"] and len(self.kernels) == 1
 
     @property
     def kernels(self) -> list[Kernel]:
