@@ -25,7 +25,14 @@ FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 WIDTH = 940
 
 CELLS: tuple[tuple[str, str], ...] = (
-    ("", "%load_ext tcompile\nimport numpy as np\nimport tcompile\nrng = np.random.default_rng(0)"),
+    (
+        "",
+        """%load_ext tcompile
+import numpy as np
+import tcompile
+rng = np.random.default_rng(0)
+image = rng.random((1500, 1500))""",
+    ),
     (
         "report",
         """%%tcompile --compare
@@ -53,10 +60,10 @@ p = softmax(rng.random((2000, 1000)))""",
     (
         "each",
         """%%tcompile --each
-image = rng.random((1000, 1000))
 bright = np.clip(image * 1.3 - 0.1, 0, 1) ** 2.2
 edges = np.hypot(bright[1:, 1:] - bright[:-1, 1:], bright[1:, 1:] - bright[1:, :-1])
-edges /= edges.max()""",
+edges = np.sqrt(edges / edges.max())
+edges.mean()""",
     ),
 )
 

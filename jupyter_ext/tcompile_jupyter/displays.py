@@ -59,18 +59,18 @@ class ComparisonView(View):
         counts = ("graphs", "kernels") if counted else ()
         head = [sheet.short(self.what), *counts, "plain Python", "compiled", "", "speed-up"]
         left = 0, len(head) - 2, len(head)
-        return sheet.table([*head, "results"], [self._row(row, counted) for row in self.rows], left=left)
+        return sheet.table([*head, "difference"], [self._row(row, counted) for row in self.rows], left=left)
 
     def _row(self, row: ComparisonRow, counted: bool) -> tuple[str, ...]:
         counts = ["" if count is None else str(count) for count in (row.graphs, row.kernels)] if counted else []
+        difference = sheet.short(row.difference, 40 if row.equal else 200)
         ratio = row.speed_up or 1.0
         tone = "good" if ratio > _SAME[1] else "warn" if ratio < _SAME[0] else "dim"
         times = "" if row.speed_up is None else f"{row.speed_up:.3g}x"
         if row.equal:
-            result = "the same" if row.difference == "0" else f"the same within {sheet.short(row.difference)}"
-            result = f'<span style="white-space:nowrap">{result}</span>'
+            result = "none" if row.difference == "0" else f'<span style="white-space:nowrap">{difference}</span>'
         else:
-            result = f'<span class="tcd-bad">DIFFERENT: {sheet.short(row.difference, 200)}</span>'
+            result = f'<span class="tcd-bad">DIFFERENT: {difference}</span>'
         sure = "" if row.uncertainty is None else f", ±{100 * row.uncertainty:.2g}%"
         sure = f' title="medians of {row.rounds} runs{sure}"'
         return (
