@@ -23,23 +23,21 @@ SETUP = """%load_ext tcompile
 import numpy as np, tcompile, tcompile_jupyter as tj
 
 @tcompile.compile
+def blend(x, y, weight):
+    return weight * x + (1 - weight) * y
+
+@tcompile.compile
 def softmax(x):
     e = np.exp(x - x.max(axis=1, keepdims=True))
     return e / e.sum(axis=1, keepdims=True)
-
-@tcompile.compile
-def blend(x, y, weight):
-    return weight * x + (1 - weight) * y
 
 for n in (100, 200):
     softmax(np.ones((n, 50)))
     blend(np.ones(n), np.ones(n), 0.5)
 blend(np.ones((2, 2)), np.ones((2, 2)), 0.5)
 softmax(np.ones((10, 50), np.float32))
-board = tj.dashboard()
-board._functions.value = "softmax"
-"""
-PLOT = """plot = tj.SpeedupPlot(softmax, make=lambda n: np.ones((n, 50)), sizes=(2, 10, 100, 1000, 10_000), budget=2)
+board = tj.dashboard()"""
+PLOT = """plot = tj.SpeedupPlot(softmax, make=lambda n: np.ones((n, 50)), sizes=(2, 10, 100, 1000), budget=2)
 plot"""
 
 
