@@ -191,6 +191,12 @@ class Program:
         # Regions report by themselves what NumPy would, by the error state that they find.
         self.guarded = bool(calls) and not any(node.regions for node in calls)
         start = len(self.lines)
+        if self.schedule.undo and first == self.schedule.last:  # once something is written, memory must not run out
+            for step in steps:
+                for node in step.writes if step.kernel is not None else ():
+                    if node not in step.onto:
+                        self.arrays[node] = self._name(node)
+                        self._allocate(node)
         for position, step in enumerate(steps, first):
             if step.kind == "kernel":
                 self._launch(step)
@@ -304,6 +310,8 @@ class Program:
         code, addresses = self.codes[step]
         assert step.kernel is not None
         for node in step.writes:
+            if node in self.arrays:  # made beforehand
+                continue
             target = step.onto.get(node)
             base = None if target is None else self.for_kernels.get(node.inputs[0], self.arrays[node.inputs[0]])
             self.arrays[node] = self._name(node)
