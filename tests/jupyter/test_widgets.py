@@ -227,11 +227,13 @@ def test_a_click_tells_line_and_kernel(opened):
 
 
 def test_parts_inside_parts_have_both_names(opened):
-    f = compiled("def f(x):\n    for i in range(50):\n        x = x * 0.5 + i\n    return x\n")
-    f(np.ones(3))
+    f = compiled("def f(x, n):\n    for i in range(n):\n        x = x * 0.5 + i\n    return x\n")
+    for n in (40, 50):
+        f(np.ones(3), n)
     live = opened(tj.LiveGraph(f))
-    if any(node.regions for node in f.graphs[0].nodes):
-        assert any("/" in name for name in live._picture.details)
+    loop = next(node.name for node in f.graphs[-1].nodes if node.regions)
+    rows = dict(live._picture.details[f"{loop}/multiply"])
+    assert "kernel" in rows["kernel"] and "multiply" in rows["computed with it"]
 
 
 def test_what_is_no_compiled_function_is_refused():

@@ -6,7 +6,7 @@ click on an operation shows the user's line that asked for it and the kernel tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import ipywidgets
@@ -114,18 +114,19 @@ def _drawn(entry: Any) -> tuple[Any, str, dict[str, list[Detail]]]:
         return entry, f"<pre>{graph.op_count} operations, too many to draw:\n{listing}</pre>", {}
     view: GraphView = graph.view()
     kernels = {kernel.name: kernel.description for kernel in entry.kernels}
-    together: dict[str, list[str]] = {}
-    for node in view.nodes:
-        together.setdefault(node.kernel, []).append(node.name)
-    return entry, view.draw_svg, dict(_details([*view.inputs, *view.nodes], kernels, together))
+    return entry, view.draw_svg, dict(_details([*view.inputs, *view.nodes], kernels))
 
 
 def _details(
-    nodes: Iterable[NodeView], kernels: dict[str, str], together: dict[str, list[str]], outside: str = ""
+    nodes: Sequence[NodeView], kernels: dict[str, str], outside: str = ""
 ) -> Iterator[tuple[str, list[Detail]]]:
+    """What to say of each of the nodes of a graph, and of those in its sub-graphs, whose kernels are their own."""
+    together: dict[str, list[str]] = {}
+    for node in nodes:
+        together.setdefault(node.kernel, []).append(node.name)
     for node in nodes:
         yield outside + node.name, list(_rows(node, kernels, together))
-        yield from _details(node.inside, kernels, together, f"{outside}{node.name}/")
+        yield from _details(node.inside, kernels, f"{outside}{node.name}/")
 
 
 def _rows(node: NodeView, kernels: dict[str, str], together: dict[str, list[str]]) -> Iterator[Detail]:
