@@ -130,17 +130,18 @@ def _compile_region(
             route = cache.built.route(captured.exit)
     follow = functools.partial(compiler.follow, cache)
     gains_nothing = _gains_nothing if whole else _is_trifling
-    runs = captured.as_plain() if gains_nothing(captured, compiled) else captured
+    ours = compiled if backend.builtin else None  # into what another backend returns nobody looks
+    runs = captured.as_plain() if gains_nothing(captured, ours) else captured
 
     def program(keep: Callable[[Guard], bool] = lambda guard: True) -> Callable[..., Any]:
         made: Callable[..., Any] = runs.entry(compiled, route, follow, keep)
         return made
 
-    if captured.graph is not None and hasattr(compiled, "schedule"):
-        captured.graph.compiled = weakref.ref(compiled)
+    if captured.graph is not None and hasattr(ours, "schedule"):
+        captured.graph.compiled = weakref.ref(ours)
     run = _timed(phases, "entry", program)
     milliseconds = (time.perf_counter() - started) * 1e3
-    kernels = tuple(getattr(compiled, "kernels", ()))
+    kernels = tuple(getattr(ours, "kernels", ()))
     rest = Rest(runs, compiled, route, follow)
     entry = Entry(index, runs, run, program, compiled, captured.graph, broke, kernels, milliseconds, rest)
     cache.compiles += 1

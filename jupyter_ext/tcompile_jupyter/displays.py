@@ -21,6 +21,7 @@ from tcompile.observe.display.schema import schema_of
 from tcompile.observe.display.view import View
 
 _SAME = 0.95, 1.05  # speed-ups between these are none
+_SHORT_MS = 0.05  # what is shorter matters to nobody in a cell
 PATH = Path(__file__).with_name("displays.schema.json")
 
 
@@ -64,7 +65,7 @@ class ComparisonView(View):
     def _row(self, row: ComparisonRow, counted: bool) -> tuple[str, ...]:
         counts = ["" if count is None else str(count) for count in (row.graphs, row.kernels)] if counted else []
         difference = sheet.short(row.difference, 40 if row.equal else 200)
-        ratio = row.speed_up or 1.0
+        ratio = row.speed_up if row.speed_up and max(row.eager_ms, row.compiled_ms) > _SHORT_MS else 1.0
         tone = "good" if ratio > _SAME[1] else "warn" if ratio < _SAME[0] else "dim"
         times = "" if row.speed_up is None else f"{row.speed_up:.3g}x"
         if row.equal:

@@ -131,6 +131,21 @@ def test_a_graph_whose_code_is_gone_shows_itself_as_captured():
     assert graph.fused() is None and not graph.view().kernels
 
 
+def test_what_a_backend_of_the_users_returns_is_not_looked_into():
+    class Made:
+        __slots__ = ("graph", "kernels", "schedule")
+
+        def __init__(self, graph):
+            self.graph, self.schedule, self.kernels = graph, "mine", 3
+
+        def __call__(self, *args):
+            return self.graph(*args)
+
+    f = tcompile.compile(lambda x: np.exp(x) + 1, backend=lambda graph, inputs: Made(graph))
+    f(np.ones(3))
+    assert not f.graphs[0].view().kernels and f._repr_mimebundle_()["text/html"]
+
+
 def test_a_kernel_shows_lines_operations_and_code_side_by_side(shown):
     kernel = shown["kernel"]
     bundle = kernel._repr_mimebundle_()
