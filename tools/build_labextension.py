@@ -58,9 +58,10 @@ def build() -> None:
     lock, held = FOLDER / "package-lock.json", FOLDER / "node_modules" / ".package-lock.json"
     if not held.exists() or held.stat().st_mtime < lock.stat().st_mtime:
         npm("ci", "--no-progress", "--ignore-scripts")
-    for made in (BUILT, FOLDER / "lib"):
-        shutil.rmtree(made, ignore_errors=True)
-    npm("run", "build")
+    shutil.rmtree(FOLDER / "lib", ignore_errors=True)
+    npm("run", "types")
+    shutil.rmtree(BUILT, ignore_errors=True)
+    npm("run", "bundle")
     for extra in BUILT.rglob("*.orig"):
         extra.unlink()
     SUM.write_text(json.dumps({"sha256": checksum()}) + "\n", encoding="utf-8")

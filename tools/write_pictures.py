@@ -4,6 +4,8 @@ Enters: the cells below. Leaves: a PNG for each that has a name, light and dark.
 the code shows; run it when a display has changed. Needs playwright and a Chromium on the machine.
 
     python tools/write_pictures.py
+
+The picture of the JupyterLab extension is one that its tests keep: ``make test-ui`` first.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 WIDTH = 940
+KEPT = FOLDER.parent.parent / "build" / "screenshots"
 
 CELLS: tuple[tuple[str, str], ...] = (
     (
@@ -89,6 +92,9 @@ def main() -> int:
         return 1
     notebook = executed()
     FOLDER.mkdir(parents=True, exist_ok=True)
+    for theme in ("light", "dark"):
+        if (kept := KEPT / f"labextension-graph-{theme}.png").exists():
+            shutil.copy(kept, FOLDER / f"jupyterlab-{theme}.png")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
         for theme in ("light", "dark"):

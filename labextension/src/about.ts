@@ -35,7 +35,11 @@ export class About {
     }
     shell.activateById(this.shown.id);
     const heads = [...this.shown.node.querySelectorAll<HTMLElement>("h3")];
-    heads.find((head) => (head.textContent ?? "").startsWith(reason))?.scrollIntoView({ block: "start" });
+    const head = heads.find((one) => (one.textContent ?? "").startsWith(reason));
+    // Once when the tab is there, and once when its code has its colours and its height.
+    for (const wait of [30, 400]) {
+      setTimeout(() => head?.scrollIntoView({ block: "start" }), wait);
+    }
   }
 
   private async make(): Promise<MainAreaWidget> {

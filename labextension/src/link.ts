@@ -16,11 +16,15 @@ type Question = ToKernel extends infer Ask ? (Ask extends ToKernel ? Omit<Ask, "
 /** How long a question waits for its answer, in milliseconds: a kernel that runs a cell answers afterwards. */
 const PATIENCE = 60_000;
 
+/** How long a kernel may take to start a subshell, in milliseconds; then the comm goes without. */
+const SUBSHELL = 2_000;
+
 /** One kernel, as long as this page has a connection to it. */
 export class Link {
   readonly model = new KernelModel();
   readonly kernel: Kernel.IKernelConnection;
   private comm: Kernel.IComm | null = null;
+  private opening: Kernel.IComm | null = null;
   private asked = 0;
   private looking = false;
   private readonly waiting = new Map<number, (answer: Answer) => void>();
@@ -86,26 +90,42 @@ export class Link {
   /** The kernel says that it has loaded tcompile's extension; its own comm carries nothing else. */
   private readonly announced = (): void => {
     this.close();
-    this.open();
+    void this.open();
   };
 
   /** Finds out whether the extension was loaded before this page came. */
   private async seek(): Promise<void> {
-    if (this.connected || this.kernel.isDisposed || !this.kernel.handleComms) {
+    if (this.connected || this.opening !== null || this.kernel.isDisposed || !this.kernel.handleComms) {
       return;
     }
     try {
       const reply = await this.kernel.requestCommInfo({ target_name: TARGET });
-      if (reply.content.status === "ok" && Object.keys(reply.content.comms).length && !this.connected) {
-        this.open();
+      if (
+        reply.content.status === "ok" &&
+        Object.keys(reply.content.comms).length &&
+        !this.connected &&
+        this.opening === null
+      ) {
+        await this.open();
       }
     } catch {
       // The kernel has gone in the meantime, or knows no comms.
     }
   }
 
-  private open(): void {
-    const comm = this.kernel.createComm(TARGET);
+  /** Opens a comm of this page's own. Kernels that can do so hear it while a cell runs, in a subshell. */
+  private async open(): Promise<void> {
+    // The interface does not name the promise, which the class has.
+    const comm: Kernel.IComm & { subshellStarted?: Promise<void> } = this.kernel.createComm(TARGET);
+    this.opening = comm;
+    if (this.kernel.supportsSubshells) {
+      await Promise.race([comm.subshellStarted, new Promise((resolve) => setTimeout(resolve, SUBSHELL))]);
+    }
+    if (this.opening !== comm || this.kernel.isDisposed) {
+      comm.dispose();
+      return;
+    }
+    this.opening = null;
     comm.onMsg = (message) => this.receive(comm, message);
     comm.onClose = () => {
       if (this.comm === comm) {
@@ -134,6 +154,7 @@ export class Link {
   /** There is no comm any more: whoever waits is told. */
   private lose(): void {
     this.comm = null;
+    this.opening = null;
     for (const [question, answer] of [...this.waiting]) {
       answer({ type: "answer", question, error: "The kernel is gone." });
     }

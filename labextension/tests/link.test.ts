@@ -22,6 +22,7 @@ class Signal {
 class Kernel {
   readonly id = "k";
   readonly handleComms = true;
+  readonly supportsSubshells = false;
   isDisposed = false;
   status = "idle";
   readonly statusChanged = new Signal();

@@ -53,6 +53,7 @@ export class Picture {
         class: "tc-view",
         tabindex: 0,
         role: "application",
+        "data-lm-suppress-shortcuts": "true", // or JupyterLab would take the arrow keys in a notebook's output
         "aria-label": trans.__(
           "Graph %1, %2 operations. Arrow keys follow the edges, Enter folds, plus and minus zoom.",
           graph.name,
