@@ -26,6 +26,7 @@ os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 WIDTH = 940
 KEPT = FOLDER.parent.parent / "build" / "screenshots"
+COPIED = {"jupyterlab": "labextension-graph"}  # what the UI tests call it
 
 CELLS: tuple[tuple[str, str], ...] = (
     (
@@ -93,8 +94,9 @@ def main() -> int:
     notebook = executed()
     FOLDER.mkdir(parents=True, exist_ok=True)
     for theme in ("light", "dark"):
-        if (kept := KEPT / f"labextension-graph-{theme}.png").exists():
-            shutil.copy(kept, FOLDER / f"jupyterlab-{theme}.png")
+        for name, test in COPIED.items():
+            if (kept := KEPT / f"{test}-{theme}.png").exists():
+                shutil.copy(kept, FOLDER / f"{name}-{theme}.png")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
         for theme in ("light", "dark"):
