@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import against_numpy, against_report, forms, harness, memory, performance, report, run
+from benchmarks import against_numpy, against_report, forms, harness, loops, memory, performance, report, run
 from benchmarks.harness import Plan, Row
 from benchmarks.kernels import KERNELS
 from benchmarks.peers import PEERS, Contestant, NumPy, Peer, TCompile, fresh
@@ -323,3 +323,10 @@ def test_the_page_of_the_benchmarks_names_every_kernel_peer_and_file():
     assert all(f"| `{name}` |" in text for name in KERNELS)
     assert all(peer.title in text for peer in PEERS.values())
     assert all(f"({path.name})" in text for path in (ROOT / "benchmarks").glob("[a-z]*.py"))
+
+
+def test_loops_are_checked_and_measured(tmp_path):
+    rows = loops.main(["--tiny", "--seconds", "0", "--only", "jacobi,shortest_paths", "--json", str(tmp_path / "rows")])
+    assert [row["name"] for row in rows] == ["jacobi", "shortest_paths"]
+    assert all(row["numpy, ms"] > 0 and row["tcompile, ms"] > 0 and not row["breaks"] for row in rows)
+    assert len(json.loads((tmp_path / "rows").read_text())) == 2
