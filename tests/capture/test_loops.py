@@ -451,6 +451,26 @@ def test_elements_out_of_range():
     check(gauss_seidel, lambda: (matrix()[:2], 90), backends=("eager", "llvm"))
 
 
+def test_calls_of_one_loop_share_nothing():
+    def f(x, y, n):
+        for i in range(n):
+            x = 0.5 * x + y * i
+            for j in range(n):
+                x[0] = x[1] * y + j
+        return x
+
+    compiled = tcompile.compile(f, backend="llvm", dynamic=True)
+    kept = []
+    given = [(9, 0.5, 30), (9, 0.5, 30), (9, -0.0, 30), (9, 0.0, 30), (7, 0.5, 30), (9, 0.5, 31), (9, 0.5, 30)]
+    for size, y, n in given:
+        for start in (1.0, -2.0):
+            made = compiled(np.arange(size) * start, y, n), f(np.arange(size) * start, y, n)
+            assert_same(*made, exact=True)
+            kept.append(made)
+    for got, want in kept:
+        assert_same(got, want, exact=True)
+
+
 def test_numbers_of_more_than_64_bits():
     def f(x, n):
         k = 1

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 Array: TypeAlias = np.ndarray[Any, Any]
 FEWEST = 8  # rounds for which writing the program pays
 _STRETCH = 0.005  # seconds that a stretch of rounds should take
+_SPARE, _SPARE_BYTES = 4, 1 << 20  # programs of earlier calls that are kept for each loop, and how large they may be
 _KERNEL, _COPY, _BIND, _MOVE, _INNER = range(5)
 _HEADER = 8
 _STEP = 5
@@ -123,6 +124,9 @@ class Rounds:
             elif step.node is None or step.node.op != "get" or step.node.inputs[0] not in program.loops:
                 raise NotNative("its body does more than kernels do")
         self._exchange()
+        self.fresh = sorted(self.inputs.keys() | {number for pair in self.swaps for number in pair})
+        self.sized = sorted({place - 1 for place, axis in self.graph.symbol_inputs().values() if axis is not None})
+        self.spare: dict[Any, _Level] = {}  # programs and temporaries of earlier calls, by what the calls were given
 
     def _array(self, node: Node) -> int:
         self.number[node] = len(self.arrays)
@@ -224,13 +228,19 @@ class Rounds:
             self.written |= {here, there}
 
     # -- each call -----------------------------------------------------------------------------------------------------
-    def run(self, stop: int, given: Sequence[Any], sizes: Sequence[int]) -> tuple[Any, ...]:
+    def run(self, stop: int, given: Sequence[Any], sizes: tuple[int, ...]) -> tuple[Any, ...]:
         """What ``stop`` rounds make of the carried values; ``sizes`` are the symbols that the region takes besides.
 
         Raises Replay where only plain Python can go on.
         """
         helpers.check_error_state()
-        level = _Level(self, given, _At(self._symbols(given, sizes), {self.counter: stop - 1}))
+        kind = stop, sizes, *(value.hex() if type(value) is float else value.strides for value in given)
+        shapes = tuple(given[position].shape for position in self.sized)
+        level = self.spare.pop((kind, shapes), None)
+        if level is None:
+            level = _Level(self, given, _At(self._symbols(given, sizes), {self.counter: stop - 1}))
+        else:
+            level.take(given)
         run, left, stretch, status = _runner(), stop, 1, 0
         while left:
             count = min(stretch, left)
@@ -249,6 +259,11 @@ class Rounds:
         for position, node in enumerate(self.graph.inputs[1 : self.carried + 1]):
             number = self.number.get(node)
             results.append(given[position] if number is None or number not in self.written else arrays[number])
+        level.let_go()
+        if level.bytes < _SPARE_BYTES:
+            if len(self.spare) >= _SPARE:
+                self.spare.clear()
+            self.spare[kind, shapes] = level
         return tuple(results)
 
     def _symbols(self, given: Sequence[Any], sizes: Sequence[int]) -> dict[str, int]:
@@ -319,11 +334,38 @@ class _Level:
         self.slots = np.array([_address(array) for array in self.arrays], np.int64)
         self.table = _address(self.slots)
         self.numbers: list[tuple[int, Size]] = []  # words that hold sizes
-        self.held: list[Any] = []
+        self.held: list[_Level] = []
         self.words: list[int] = []
+        self.places: list[tuple[int, int]] = []  # words that hold addresses, and of which array
         self._write()
-        self.memory = np.array(self.words, np.int64)
+        self.first = np.array(self.words, np.int64)
+        self.memory = self.first.copy()
         self.program = _address(self.memory)
+        if inside:
+            self.let_go()
+
+    def take(self, given: Sequence[Any]) -> None:
+        """Begins another call with values of the same kind."""
+        self.given = given
+        for number in self.rounds.fresh:
+            self.arrays[number] = made = self._memory(number)
+            self.slots[number] = _address(made)
+        for place, number in self.places:
+            self.first[place] = self.slots[number]
+        self.memory[:] = self.first
+
+    @property
+    def bytes(self) -> int:
+        """How much memory it holds, what it was given left out."""
+        own = sum(array.nbytes for array in self.arrays)
+        return own + 8 * len(self.words) + sum(level.bytes for level in self.held)
+
+    def let_go(self) -> None:
+        """Forgets all arrays that others hold, or will."""
+        self.given = ()
+        for number in self.rounds.inputs if self.inside else self.rounds.fresh:
+            if not (self.inside and number in self.rounds.written):
+                self.arrays[number] = _NONE
 
     def _memory(self, number: int) -> Array:
         """An array of the loop: what it is given, a copy where it is written to, or a new one."""
@@ -389,6 +431,8 @@ class _Level:
             else:
                 if argument in swapped:
                     addresses += [len(words), argument]
+                elif argument in self.rounds.inputs:
+                    self.places.append((len(words), argument))
                 words.append(_address(self.arrays[argument]))
                 words += self.arrays[argument].strides if char == "s" else ()
         return row, items if step.per_item == 1 else None
@@ -423,6 +467,9 @@ class _Level:
         for number, inside in step.results:
             rows.append((self._copy(self.table, number, level.table, inside, self.arrays[number]), None))
         return rows
+
+
+_NONE: Array = np.empty(0)
 
 
 def _address(array: Array) -> int:
