@@ -45,6 +45,7 @@ div.tcompile details>*:not(summary){margin-left:1.1em}
 div.tcompile pre,div.tcompile code{
 font:.93em/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;
 background:none;color:inherit;border:none;padding:0}
+div.tcompile td code{background:none!important;padding:0}
 div.tcompile pre{margin:.2em 0 .4em;overflow:auto;max-height:30em;white-space:pre!important;
 word-break:normal;overflow-wrap:normal}
 div.tcompile pre.tcd-code{padding:.35em .7em;background:rgba(127,127,127,.09);border-radius:5px;width:fit-content;
@@ -246,10 +247,10 @@ def count(number: int, noun: str) -> str:
 def time(ms: float) -> str:
     """Milliseconds with three digits, in the unit that suits them.
 
-    >>> time(0.0123), time(12.34), time(5432.1)
-    ('12.3 µs', '12.3 ms', '5.43 s')
+    >>> time(0.0123), time(0.9999), time(12.34), time(5432.1)
+    ('12.3 µs', '1 ms', '12.3 ms', '5.43 s')
     """
-    if ms < 1:
+    if ms < 0.9995:
         return f"{ms * 1e3:.3g} µs"
     return f"{ms:.3g} ms" if ms < 999.5 else f"{ms / 1e3:.3g} s"
 
