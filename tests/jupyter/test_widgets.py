@@ -395,7 +395,8 @@ def test_the_dashboard(opened):
     assert "SyntaxError" in board._error.value
     board.measure("f(x=3)")
     assert "by position" in board._error.value
-    for part in ("stance", "1 compile", "as fast"):
+    settle()
+    for part in ("stance", "2 compiles, 1 recompile", "as fast"):
         assert part in board.picture()
 
 
