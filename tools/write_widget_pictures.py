@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import sync_playwright
 
@@ -44,24 +45,30 @@ plot"""
 def main() -> None:
     """The command."""
     server = Server(Path(tempfile.mkdtemp()))
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=browser_path(), args=["--no-sandbox", "--disable-gpu"])
-        server.wait()
-        for theme in THEMES:
-            server.theme(theme)
-            cells = [SETUP, "board", PLOT, "plot.wait();"]
-            with opened(browser, server, cells, f"{theme}.ipynb", ROOT / "docs" / "pictures", height=2600) as page:
-                page.run()
-                page.wait_for_selector("[data-node=max]")
-                page.locator("[data-node=exp]").click()
-                page.wait_for_selector("text=Measure again")
-                page.page.wait_for_timeout(1000)
-                for number, name in ((1, "dashboard"), (2, "speedup")):
-                    live = page.locator(".jp-CodeCell").nth(number).locator(".jp-OutputArea-output").first
-                    live.screenshot(path=str(page.pictures / f"{name}-{theme}.png"))
-                    print(page.pictures / f"{name}-{theme}.png")
-        browser.close()
-    server.close()
+    try:
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=browser_path(), args=["--no-sandbox", "--disable-gpu"])
+            server.wait()
+            for theme in THEMES:
+                server.theme(theme)
+                write(browser, server, theme)
+    finally:
+        server.close()
+
+
+def write(browser: Any, server: Server, theme: str) -> None:
+    """The pictures in one theme."""
+    cells = [SETUP, "board", PLOT, "plot.wait();"]
+    with opened(browser, server, cells, f"{theme}.ipynb", ROOT / "docs" / "pictures", height=2600) as page:
+        page.run()
+        page.wait_for_selector("[data-node=max]")
+        page.locator("[data-node=exp]").click()
+        page.wait_for_selector("text=Measure again")
+        page.page.wait_for_timeout(1000)
+        for number, name in ((1, "dashboard"), (2, "speedup")):
+            path = page.pictures / f"{name}-{theme}.png"
+            page.locator(".jp-CodeCell").nth(number).locator(".jp-OutputArea-output").first.screenshot(path=str(path))
+            print(path)
 
 
 if __name__ == "__main__":
