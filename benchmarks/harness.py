@@ -141,6 +141,7 @@ def measure(
             report.skipped.append(f"fresh processes were not measured: {error}")
             tell(report.skipped[-1])
     starters: list[Contestant] = []
+    loaded: list[Peer] = []
     small = (np.linspace(-1, 1, 8, dtype="float32").reshape(2, 4),)
     for peer in peers:
         try:
@@ -152,10 +153,13 @@ def measure(
         tell(f"{peer.title}: first compile")
         try:
             starters.append(peer.build(KERNELS["relu"], small))
+        except NotApplicable:  # not to 8 elements: what is larger follows
+            pass
         except Exception as error:  # a peer that cannot start is reported, the others go on
             report.skipped.append(f"{peer.title} is skipped, its first compile failed: {_line(error)}")
             tell(report.skipped[-1])
-    loaded = [contestant.peer for contestant in starters]
+            continue
+        loaded.append(peer)
     report.about["versions"] = {k: v for peer in loaded for k, v in peer.versions().items()}
     tell("call overhead")
     report.overheads = overheads(starters, plan)

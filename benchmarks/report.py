@@ -206,7 +206,8 @@ def _short(table: Data) -> bool:
 
 def _titles(tables: Sequence[Data]) -> dict[str, str]:
     """All contestants of all tables, in order: name and title; those that timed nothing left out."""
-    return {row["peer"]: row["title"] for table in tables for row in table["rows"] if row["median"] is not None}
+    found = {row["peer"]: row["title"] for table in tables for row in table["rows"] if row["median"] is not None}
+    return {name: found[name] for name in sorted(found, key=lambda name: name == "copy")}
 
 
 def _notes(table: Data) -> list[str]:

@@ -16,7 +16,7 @@ import pytest
 from benchmarks import against_numpy, against_report, forms, harness, loops, memory, performance, report, run
 from benchmarks.harness import Plan, Row
 from benchmarks.kernels import KERNELS
-from benchmarks.peers import PEERS, Contestant, NumPy, Peer, TCompile, fresh
+from benchmarks.peers import PEERS, Contestant, NotApplicable, NumPy, Peer, TCompile, fresh
 
 ROOT = Path(__file__).resolve().parent.parent
 TINY = Plan(((16, 16),), ("float32",), rounds=2, calls=2, seconds=60.0, overhead_rounds=2, import_runs=1, threads=2)
@@ -181,6 +181,19 @@ def test_a_failing_peer_is_a_row_and_the_others_go_on():
     (table,) = measure(["relu"], [NumPy(), Broken(fail), TCompile("eager")]).tables
     assert [row.status for row in table.rows] == ["ok", "failed", "ok", "ok"]
     assert table.rows[1].detail == "ValueError: no kernel today"
+
+
+def test_a_peer_for_large_arrays_only_is_measured_there():
+    class Large(Broken):
+        def build(self, kernel, inputs):
+            if inputs[0].size == 8:
+                raise NotApplicable("too small")
+            return super().build(kernel, inputs)
+
+    result = measure(["relu"], [NumPy(), Large(lambda y: y)])
+    assert [row.status for row in result.tables[0].rows] == ["ok"] * 3
+    assert [row.peer for row in result.overheads] == ["numpy"]
+    assert not result.skipped
 
 
 def test_a_missing_peer_is_skipped_and_said_to_be():
