@@ -41,11 +41,9 @@ GraphView(name="made", ops={count}, nodes=tuple(nodes), outputs=("n{last}",),
 # From the message that says that the kernel is idle after the cell, to the first frame with marks and badge.
 _MARKS = """async () => {
     const panel = window.jupyterapp.shell.currentWidget;
-    const kernel = panel.sessionContext.session.kernel;
     const seen = () => document.querySelectorAll('.tc-gutter .tc-bar').length && document.querySelector('.tc-badge');
     panel.content.activeCellIndex = 1;
-    const ran = window.jupyterapp.commands.execute('notebook:run-cell');
-    await ran;
+    await window.jupyterapp.commands.execute('notebook:run-cell');
     const end = performance.now();
     while (!seen()) { await new Promise(requestAnimationFrame); }
     return performance.now() - end;
@@ -71,7 +69,7 @@ _DRAWN = """async number => {
     const count = document.querySelectorAll('.tc-rendered .tc-picture').length;
     let came = 0;
     const output = panel.content.widgets[number].outputArea.model;
-    output.changed.connect(() => { came ||= performance.now(); });
+    output.changed.connect(() => { if (output.length) { came ||= performance.now(); } });
     await window.jupyterapp.commands.execute('notebook:run-cell');
     while (document.querySelectorAll('.tc-rendered .tc-picture .tc-box').length === 0
            || document.querySelectorAll('.tc-rendered .tc-picture').length === count) {
@@ -91,6 +89,7 @@ def main() -> None:
         )
         server.wait()
         with opened(browser, server, cells, "measured.ipynb", OUT.parent, height=1400) as page:
+            page.wait_for_function("() => window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel")
             page.python(SETUP.replace("%load_ext tcompile", "get_ipython().run_line_magic('load_ext', 'tcompile')"))
             page.wait_for_timeout(3000)
             page.command("tcompile:panel")

@@ -73,16 +73,19 @@ export class Functions implements Section {
     return h("h3", {}, h("button", { type: "button", class: "tc-link", title, click }, frame.cellName(cell)));
   }
 
-  private folded(key: string, summary: (string | HTMLElement)[], ...inside: (HTMLElement | null)[]): HTMLElement {
-    const details = h(
-      "details",
-      {
-        open: this.open.has(key),
-        toggle: () => (details.open ? this.open.add(key) : this.open.delete(key)),
-      },
-      h("summary", {}, ...summary),
-      ...inside,
-    );
+  /** Something to unfold; what is inside is made when it is unfolded, for there may be hundreds. */
+  private folded(key: string, summary: (string | HTMLElement)[], inside: () => (HTMLElement | null)[]): HTMLElement {
+    const fill = (): void => details.append(...inside().filter((one) => one !== null));
+    const details = h("details", { open: this.open.has(key) }, h("summary", {}, ...summary));
+    if (details.open) {
+      fill();
+    }
+    details.addEventListener("toggle", () => {
+      details.open ? this.open.add(key) : this.open.delete(key);
+      if (details.open && details.childElementCount === 1) {
+        fill();
+      }
+    });
     return details;
   }
 
@@ -102,11 +105,15 @@ export class Functions implements Section {
     return this.folded(
       `f${number}`,
       [h("span", { class: `tc-bar tc-${state}` }), h("b", {}, name), " ", dim(figures.join(" · "))],
-      note(settings.join(" · ")),
-      lineButton(this.frame, view.where),
-      ...view.breaks.map((broke) => this.broke(broke)),
-      ...view.entries.map((entry) => this.entry(number, entry)),
-      view.eager_calls ? note(trans._n("%1 call in plain Python", "%1 calls in plain Python", view.eager_calls)) : null,
+      () => [
+        note(settings.join(" · ")),
+        lineButton(this.frame, view.where),
+        ...view.breaks.map((broke) => this.broke(broke)),
+        ...view.entries.map((entry) => this.entry(number, entry)),
+        view.eager_calls
+          ? note(trans._n("%1 call in plain Python", "%1 calls in plain Python", view.eager_calls))
+          : null,
+      ],
     );
   }
 
@@ -134,32 +141,33 @@ export class Functions implements Section {
       trans._n("%1 hit", "%1 hits", entry.hits),
       time(entry.compile_ms),
     ];
-    const kernels = entry.kernels.map((kernel) =>
+    const kernel = (name: string): HTMLElement =>
       h(
         "button",
-        { type: "button", class: "tc-link", click: () => frame.go("kernels", { ...choice, kernel }) },
-        h("code", {}, short(kernel, 40)),
-      ),
-    );
+        { type: "button", class: "tc-link", click: () => frame.go("kernels", { ...choice, kernel: name }) },
+        h("code", {}, short(name, 40)),
+      );
+    const graph = (): HTMLElement =>
+      h(
+        "div",
+        { class: "tc-row" },
+        h(
+          "button",
+          { type: "button", class: "tc-button", click: () => frame.go("graph", choice) },
+          trans.__("Show the graph"),
+        ),
+        ...entry.kernels.map(kernel),
+      );
     return this.folded(
       `e${number}/${entry.number}`,
       [entryName(frame, entry), " ", dim(entry.state === "plain" ? trans.__("plain Python") : figures.join(" · "))],
-      note(trans.__("from %1 to %2", entry.starts, entry.ends)),
-      h("div", { class: "tc-label" }, trans.__("holds while")),
-      h("ul", { class: "tc-guards" }, ...entry.guards.slice(0, 200).map((text) => h("li", {}, h("code", {}, text)))),
-      this.phases(entry),
-      entry.ops
-        ? h(
-            "div",
-            { class: "tc-row" },
-            h(
-              "button",
-              { type: "button", class: "tc-button", click: () => frame.go("graph", choice) },
-              trans.__("Show the graph"),
-            ),
-            ...kernels,
-          )
-        : null,
+      () => [
+        note(trans.__("from %1 to %2", entry.starts, entry.ends)),
+        h("div", { class: "tc-label" }, trans.__("holds while")),
+        h("ul", { class: "tc-guards" }, ...entry.guards.slice(0, 200).map((text) => h("li", {}, h("code", {}, text)))),
+        this.phases(entry),
+        entry.ops ? graph() : null,
+      ],
     );
   }
 

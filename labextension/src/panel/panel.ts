@@ -19,8 +19,9 @@ import { History } from "./history.ts";
 import { Kernels } from "./kernels.ts";
 import type { Choice, Frame, Section } from "./section.ts";
 
-/** Milliseconds between two drawings. */
+/** Milliseconds between two drawings, at least; and how many times as long as a drawing took. */
 const REST = 150;
+const TIMES = 12;
 
 /** What the panel needs of the notebooks. */
 export interface Surroundings {
@@ -44,6 +45,7 @@ export class Panel extends Widget implements Frame {
   private readonly line = h("div", { class: "tc-notice", role: "status" });
   private readonly stance: StanceChooser;
   private waiting = 0;
+  private rest = REST;
 
   constructor(
     private readonly links: Links,
@@ -172,8 +174,10 @@ export class Panel extends Widget implements Frame {
     if (!this.waiting) {
       this.waiting = window.setTimeout(() => {
         this.waiting = 0;
+        const began = performance.now();
         this.draw();
-      }, REST);
+        this.rest = Math.max(REST, TIMES * (performance.now() - began));
+      }, this.rest);
     }
   }
 

@@ -67,10 +67,13 @@ export function entryName(frame: Frame, entry: EntryView): string {
   return `${trans.__("entry %1", entry.number)}${where}`;
 }
 
-/** The entries of all functions of the kernel, newest function first. */
+/** Functions that can be chosen; of more, the newest. */
+const MOST = 200;
+
+/** The entries of the kernel's functions, newest function first. */
 export function choices(frame: Frame): { choice: Choice; name: string; entry: EntryView }[] {
   const found = [];
-  for (const { number, view } of [...(frame.link?.model.functions.values() ?? [])].reverse()) {
+  for (const { number, view } of [...(frame.link?.model.functions.values() ?? [])].slice(-MOST).reverse()) {
     for (const entry of view.entries) {
       if (entry.state === "compiled" && entry.ops > 0) {
         const name = `${short(view.name, 40)}, ${entryName(frame, entry)}`;
