@@ -42,10 +42,10 @@ def test_the_wheel_holds_both_packages_and_nothing_else(wheel):
     assets = (path for ending in ("js", "css") for path in (ROOT / "jupyter_ext").rglob(f"*.{ending}"))
     expected |= {str(path.relative_to(ROOT / "jupyter_ext")) for path in assets}
     assert expected | {"tcompile/py.typed"} <= set(names)
-    assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {
-        "tcompile",
-        "tcompile_jupyter",
-    }
+    outside = [name for name in names if name.split("/")[0] not in ("tcompile", "tcompile_jupyter")]
+    loaded_by_jupyterlab = f"tcompile-{wheel.name.split('-')[1]}.data/data/share/jupyter/labextensions/tcompile/"
+    assert all(".dist-info/" in name or name.startswith(loaded_by_jupyterlab) for name in outside)
+    assert f"{loaded_by_jupyterlab}package.json" in outside
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 
