@@ -55,13 +55,13 @@ clean:  ## remove what the other targets made
 
 # One stamp for each extra. The install is editable, so only a change of the dependencies, or of
 # the JupyterLab extension, which is copied to where JupyterLab looks for it, calls for a new one.
-$(VENV)/%.stamp: pyproject.toml labextension/prebuilt/package.json | $(BIN)/python
+$(VENV)/%.stamp: pyproject.toml labextension/prebuilt/sources.json | $(BIN)/python
 	@echo "installing tcompile[$*] into $(VENV)"
 	@$(PIP) --editable ".[$*]"
 	@touch $@
 
 $(VENV)/lab.stamp: EXTRA = jupyter,demo
-$(VENV)/lab.stamp: pyproject.toml labextension/prebuilt/package.json | $(BIN)/python
+$(VENV)/lab.stamp: pyproject.toml labextension/prebuilt/sources.json | $(BIN)/python
 	@echo "installing tcompile[$(EXTRA)] into $(VENV)"
 	@$(PIP) --editable ".[$(EXTRA)]"
 	@touch $@
