@@ -84,6 +84,18 @@ def test_small_inverses(n, dtype):
                 assert_same_run(Run(compiled, arguments), Run(function, arguments), ulp=8e3 * max(1.0, size))
 
 
+def test_the_signs_of_zeros_in_solutions():
+    solve = np.linalg.solve
+    for n in (1, 2, 3):
+        tcompile.reset()
+        compiled = tcompile.compile(lambda a, b: solve(a, b))
+        for seed in range(20):
+            rng = np.random.default_rng(seed)
+            a, b = rng.normal(size=(n, n)) + 9 * np.eye(n), np.copysign(0.0, rng.normal(size=(n, 3)))
+            b[:, seed % 3] = 1
+            assert_same_run(Run(compiled, [a, b]), Run(solve, [a, b]), ulp=1e4)
+
+
 def test_inverses_run_in_kernels():
     def gain(p, h, r):
         return p @ h.T @ np.linalg.inv(h @ p @ h.T + r)
