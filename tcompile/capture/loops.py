@@ -346,6 +346,8 @@ class _Loop:
         value = settled(tx, value)
         if isinstance(value, ArrayValue) and value.traced.scalar:
             return _Leaf("scalar", value.traced.node, value)
+        if isinstance(value, ArrayValue) and value.memory in self.memories:
+            raise _Unsettled(f"`{name}` shows an array that the first round writes to")
         if isinstance(value, ArrayValue):
             return self.starts.setdefault(id(value), _Leaf("array", value.traced.node, value))
         if isinstance(value, ScalarValue):

@@ -626,6 +626,14 @@ def writes_before_rebinding(u, n):
     return u
 
 
+def shows_what_is_written_at_first(a, n):
+    b = a
+    for i in range(n):
+        a[0] = i + 1
+        b = b * 0.5 + i
+    return a, b
+
+
 def views_move_on(u, n):
     for i in range(n):
         u[1:] = 0.5 * u[:-1] + 0.25 * u[1:] * u[1:] * 0.1
@@ -659,7 +667,7 @@ OTHERS = [
     (large_numbers, line), (collects, line), (generates, line), (takes_next, line), (changes_a_list, line),
     (in_a_closure, line), (last_two, line), (one_object_twice, line), (keeps_the_best, line),
     (writes_before_rebinding, line), (views_move_on, line), (transposes, lambda: np.eye(5) + 0.5),
-    (reversed_view, line), (view_of_a_new_array, line),
+    (shows_what_is_written_at_first, line), (reversed_view, line), (view_of_a_new_array, line),
 ]  # fmt: skip
 
 
