@@ -283,7 +283,8 @@ def test_saved_graphs_need_no_kernel(lab):
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("saved", outputs=outputs)])
     with lab(notebook=notebook, kernel="there-is-none") as page:
         page.wait_for_selector(".tc-rendered .tc-picture")
-        page.evaluate("() => document.querySelector('.jp-Dialog .jp-mod-reject')?.click()")
+        page.locator(".jp-Dialog .jp-mod-reject").click()  # the choice of another kernel
+        page.wait_for_selector(".jp-Dialog", state="detached")
         assert page.locator(".tc-rendered").count() == 4
         assert page.locator("text=This graph cannot be shown").count() == 3
         page.locator(".tc-rendered .tc-view").focus()

@@ -76,16 +76,17 @@ export class Functions implements Section {
   /** Something to unfold; what is inside is made when it is unfolded, for there may be hundreds. */
   private folded(key: string, summary: (string | HTMLElement)[], inside: () => (HTMLElement | null)[]): HTMLElement {
     const fill = (): void => details.append(...inside().filter((one) => one !== null));
-    const details = h("details", { open: this.open.has(key) }, h("summary", {}, ...summary));
+    const click = (): void => {
+      const opens = !details.open; // it does so after this
+      opens ? this.open.add(key) : this.open.delete(key);
+      if (opens && details.childElementCount === 1) {
+        fill();
+      }
+    };
+    const details = h("details", { open: this.open.has(key) }, h("summary", { click }, ...summary));
     if (details.open) {
       fill();
     }
-    details.addEventListener("toggle", () => {
-      details.open ? this.open.add(key) : this.open.delete(key);
-      if (details.open && details.childElementCount === 1) {
-        fill();
-      }
-    });
     return details;
   }
 
