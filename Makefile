@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab test test-ui test-cpython test-numpy test-array-api test-stress lint labextension bench bench-programs bench-small bench-quick clean
+.PHONY: help demo lab test test-ui test-cpython test-numpy test-array-api test-triton test-gpu test-stress lint labextension bench bench-gpu bench-programs bench-small bench-quick clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
@@ -20,11 +20,12 @@ demo: $(VENV)/demo.stamp  ## run the quickstart without a screen, write build/qu
 lab: $(VENV)/lab.stamp  ## open the notebooks in JupyterLab, the quickstart first
 	$(BIN)/jupyter lab notebooks/quickstart.ipynb
 
-test: $(VENV)/test.stamp  ## every test but those in a browser; ruff, mypy and the import contract are among them
+test: $(VENV)/ui.stamp  ## every test, lint and types included; those in a browser are skipped where there is no Chromium
 	$(BIN)/python -m pytest -n $(WORKERS) --ignore tests/ui
+	$(BIN)/python -m pytest -rs tests/ui
 
-test-ui: $(VENV)/ui.stamp  ## widgets and displays in a real JupyterLab; needs Chromium; pictures in build/screenshots
-	$(BIN)/python -m pytest tests/ui
+test-ui: $(VENV)/ui.stamp  ## only those in a real JupyterLab, in Chromium; pictures in build/screenshots
+	$(BIN)/python -m pytest -rs tests/ui
 
 test-cpython: $(VENV)/test.stamp  ## CPython's own tests with every function compiled (a quarter of an hour)
 	$(BIN)/python -m tests.conformance.runner cpython --jobs $(WORKERS) --json build/cpython.json
@@ -37,6 +38,13 @@ test-array-api: $(VENV)/test.stamp  ## the Array API test suite on compiled NumP
 	$(PIP) pytest-json-report ndindex
 	$(BIN)/python -m tests.conformance.runner array_api --path $(ARRAY_API) --examples $(or $(EXAMPLES),20) \
 		--backend llvm --jobs $(WORKERS) --timeout 10000 --json build/array_api.json
+
+test-triton: $(VENV)/test.stamp  ## the llvm backend's tests on the triton backend too, in Triton's interpreter (an hour)
+	TCOMPILE_TEST_TRITON=1 $(BIN)/python -m pytest -n $(WORKERS) tests/backends tests/test_complex.py \
+		tests/test_dtypes.py tests/test_inputs.py tests/test_error_states.py tests/test_opaque_calls.py
+
+test-gpu: $(if $(GPU_PYTHON),,$(VENV)/gpu.stamp)  ## programs on a real NVIDIA GPU beside NumPy (GPU_PYTHON=...)
+	$(or $(GPU_PYTHON),$(BIN)/python) -m pytest tests/gpu
 
 test-stress: $(VENV)/test.stamp  ## the differential tests with a graph break after every k-th instruction (an hour)
 	$(BIN)/python tools/stress.py --out build/stress.json
@@ -61,7 +69,8 @@ $(VENV)/%.stamp: pyproject.toml labextension/prebuilt/sources.json | $(BIN)/pyth
 	@touch $@
 
 $(VENV)/lab.stamp: EXTRA = jupyter,demo
-$(VENV)/lab.stamp: pyproject.toml labextension/prebuilt/sources.json | $(BIN)/python
+$(VENV)/gpu.stamp: EXTRA = test,gpu
+$(VENV)/lab.stamp $(VENV)/gpu.stamp: pyproject.toml labextension/prebuilt/sources.json | $(BIN)/python
 	@echo "installing tcompile[$(EXTRA)] into $(VENV)"
 	@$(PIP) --editable ".[$(EXTRA)]"
 	@touch $@
@@ -77,6 +86,10 @@ BENCH := $(VENV)/bench.stamp $(if $(filter 1,$(BENCH_TORCH)),$(VENV)/bench-torch
 bench: $(BENCH) bench-programs bench-small  ## measure tcompile beside its peers, write benchmarks/results (BENCH_TORCH=1: torch.compile too)
 	$(BIN)/python -m benchmarks.run
 	$(BIN)/python -m benchmarks.performance
+
+# GPU_PYTHON is an interpreter that has Triton and CuPy already, where they cannot be installed.
+bench-gpu: $(if $(GPU_PYTHON),,$(VENV)/gpu.stamp)  ## kernels on an NVIDIA GPU beside CuPy, into benchmarks/results (GPU_PYTHON=...)
+	$(or $(GPU_PYTHON),$(BIN)/python) -m benchmarks.gpu
 
 bench-programs: $(VENV)/bench.stamp  ## whole programs, tcompile beside NumPy alone (two minutes)
 	$(BIN)/python -m benchmarks.against_numpy programs

@@ -96,17 +96,124 @@ def thomas(a, steps):
     return d
 
 
+def cavity(a, steps):
+    u, v, p = a[0] * 0, a[1] * 0, a[2] * 0
+    for _ in range(steps):
+        b = 10 * ((u[1:-1, 2:] - u[1:-1, :-2]) + (v[2:, 1:-1] - v[:-2, 1:-1])) - (u[1:-1, 2:] - u[1:-1, :-2]) ** 2
+        for _ in range(10):
+            q = p.copy()
+            p[1:-1, 1:-1] = 0.25 * (q[1:-1, 2:] + q[1:-1, :-2] + q[2:, 1:-1] + q[:-2, 1:-1]) - 0.01 * b
+            p[:, -1] = p[:, -2]
+            p[0, :] = p[1, :]
+            p[:, 0] = p[:, 1]
+            p[-1, :] = 0
+        x, y = u.copy(), v.copy()
+        cx, cy = x[1:-1, 1:-1], y[1:-1, 1:-1]
+        along = 0.01 * cx * (cx - x[1:-1, :-2]) + 0.01 * cy * (cx - x[:-2, 1:-1])
+        across = 0.01 * cx * (cy - y[1:-1, :-2]) + 0.01 * cy * (cy - y[:-2, 1:-1])
+        u[1:-1, 1:-1] = cx - along - 0.01 * (p[1:-1, 2:] - p[1:-1, :-2])
+        v[1:-1, 1:-1] = cy - across - 0.01 * (p[2:, 1:-1] - p[:-2, 1:-1])
+        u[0, :], u[:, 0], u[-1, :] = 0, 0, 1
+        v[0, :], v[:, 0] = 0, 0
+    return u
+
+
+def edit_distance(a, m):
+    n = len(a)
+    d = np.zeros((n + 1, m + 1), np.int64)
+    for i in range(n + 1):
+        d[i, 0] = i
+    for j in range(m + 1):
+        d[0, j] = j
+    for i in range(1, n + 1):
+        for j in range(1, m + 1):
+            cost = 0 if a[i - 1] == a[j // 2] else 1
+            d[i, j] = min(d[i - 1, j] + 1, d[i, j - 1] + 1, d[i - 1, j - 1] + cost)
+    return d
+
+
+def mandelbrot(a, limit):
+    n, m = a.shape
+    out = np.zeros((n, m), np.int64)
+    for i in range(n):
+        for j in range(m):
+            cx, cy = 3.0 * j / m - 2.0, 2.0 * i / n - 1.0
+            x = y = 0.0
+            k = 0
+            while x * x + y * y <= 4.0 and k < limit:
+                x, y = x * x - y * y + cx, 2.0 * x * y + cy
+                k += 1
+            out[i, j] = k
+    return out
+
+
+def sieve(a, steps):
+    n = len(a)
+    prime = np.ones(n, np.bool_)
+    for i in range(2, n):
+        if prime[i]:
+            for j in range(i * i, n, i):
+                prime[j] = False
+    return prime
+
+
+def nussinov(a, pair):
+    n = len(a)
+    t = np.zeros((n, n), np.int64)
+    for i in range(n - 2, -1, -1):
+        for j in range(i + 1, n):
+            best = max(t[i, j - 1], t[i + 1, j])
+            if j > i + 1 and a[i] + a[j] == pair:
+                best = max(best, t[i + 1, j - 1] + 1)
+            for k in range(i + 1, j):
+                best = max(best, t[i, k] + t[k + 1, j])
+            t[i, j] = best
+    return t
+
+
+def crc32(a, steps):
+    table = np.zeros(256, np.int64)
+    for i in range(256):
+        c = i
+        for _ in range(8):
+            c = 0xEDB88320 ^ (c >> 1) if c & 1 else c >> 1
+        table[i] = c
+    crc = np.int64(0xFFFFFFFF)
+    for k in range(len(a)):
+        crc = table[(crc ^ a[k]) & 0xFF] ^ (crc >> 8)
+    return crc ^ 0xFFFFFFFF
+
+
+def nearest_centres(a, centres):
+    n, d = a.shape
+    out = np.zeros(n, np.int64)
+    for i in range(n):
+        best = np.inf
+        for k in range(centres):
+            s = 0.0
+            for j in range(d):
+                t = a[i, j] - a[k, j]
+                s += t * t
+            if s < best:
+                best = s
+                out[i] = k
+    return out
+
+
 @dataclass(frozen=True)
 class Case:
-    """A function of an array and a number of rounds."""
+    """A function of an array and a number of rounds, or another int. ``letters``: the array has so many, as ints."""
 
     function: Callable[[Any, int], Any]
     shape: tuple[int, ...]
     steps: int
     tiny: tuple[int, ...]
+    letters: int = 0
 
     def array(self, shape: tuple[int, ...]) -> Any:
         """Its argument."""
+        if self.letters:
+            return np.random.default_rng(0).integers(0, self.letters, shape)
         return np.random.default_rng(0).random(shape)
 
 
@@ -115,6 +222,10 @@ CASES = [
     Case(fdtd, (400, 400), 1000, (6, 7)), Case(two_buffers, (10_000,), 1000, (9,)),
     Case(power_iteration, (64, 64), 1000, (6, 6)), Case(shortest_paths, (200, 200), 200, (7, 7)),
     Case(gauss_seidel, (200, 200), 100, (6, 7)), Case(thomas, (4, 100_000), 1, (4, 40)),
+    Case(cavity, (3, 41, 41), 100, (3, 7, 7)), Case(edit_distance, (600,), 600, (40,), 4),
+    Case(mandelbrot, (150, 200), 100, (6, 7)), Case(sieve, (500_000,), 1, (60,)),
+    Case(nussinov, (200,), 3, (12,), 4), Case(crc32, (300_000,), 1, (40,), 256),
+    Case(nearest_centres, (5000, 4), 8, (30, 4)),
 ]  # fmt: skip
 
 

@@ -8,6 +8,7 @@ system knows what a process really holds, and only while nobody else is in it.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -58,6 +59,7 @@ def measure(names: Sequence[str], shape: tuple[int, int], backend: str) -> list[
         done = subprocess.run(
             [sys.executable, "-c", CHILD, json.dumps([who, list(names), list(shape), backend])],
             capture_output=True, text=True,
+            env={**os.environ, "TCOMPILE_CACHE_DIR": ""},  # nothing is left for later compiles, which are to be cold
         )  # fmt: skip
         if done.returncode:
             raise RuntimeError(done.stderr.strip().splitlines()[-1])

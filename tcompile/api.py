@@ -6,7 +6,6 @@ error about an argument is made here, and names the argument, what is valid and 
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import types
@@ -15,7 +14,7 @@ from dataclasses import replace
 from typing import Any, overload
 
 from tcompile import stance
-from tcompile.backends import check_backend, is_exact
+from tcompile.backends import check_backend, is_exact, list_backends, preload
 from tcompile.capture.control_flow import associative_scan, cond, map, scan, while_loop
 from tcompile.capture.intrinsics import graph_break, is_compiling, unroll
 from tcompile.capture.marks import mark_dynamic, mark_static, maybe_mark_dynamic
@@ -27,7 +26,8 @@ from tcompile.capture.treatments import (
     nested_compile_region,
     substitute_in_graph,
 )
-from tcompile.errors import InvalidArgument, InvalidType
+from tcompile.collector import no_collection
+from tcompile.errors import InvalidArgument, InvalidType, did_you_mean
 from tcompile.observe import bus, events, times, variables
 from tcompile.observe.explain import ExplainOutput, Recorder
 from tcompile.observe.history import history
@@ -41,9 +41,12 @@ from tcompile.runtime.dispatch import CompiledFunction, on_rebuild
 from tcompile.runtime.regions import Compiler
 
 F = Callable[..., Any]
-_MODES: dict[str, dict[str, Any]] = {"default": {}}
-_LATER_MODES = ("reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-_OPTIONS: dict[str, Any] = {"exact": False}  # names and defaults; docs/numerics.md says what it does
+# What torch.compile's users type means the same here where it can mean something. There are no CUDA graphs.
+_MODES: dict[str, dict[str, Any]] = {
+    "default": {}, "max-autotune": {"autotune": True}, "max-autotune-no-cudagraphs": {"autotune": True},
+}  # fmt: skip
+_LATER_MODES = ("reduce-overhead",)
+_OPTIONS: dict[str, Any] = {"autotune": False, "exact": False}  # names and defaults
 _AROUND_METHODS = (property, functools.cached_property, functools.partialmethod)
 _OLD_NAMES = {"nopython": "fullgraph", "model": "fn", "cache_size_limit": "tcompile.config.recompile_limit"}
 
@@ -52,9 +55,16 @@ def compile_region(
     cache: FunctionCache, region: Region, values: Sequence[Any], reasons: Sequence[str], compiler: Compiler
 ) -> Entry:
     """The compiler, loaded when something is first compiled: capture and the frontends are most of our code."""
-    from tcompile import compiler as pipeline
+    return _pipeline()(cache, region, values, reasons, compiler)
 
-    return pipeline.compile_region(cache, region, values, reasons, compiler)
+
+@functools.cache
+def _pipeline() -> Callable[..., Entry]:
+    preload.map_llvm()
+    with no_collection():
+        from tcompile import compiler as pipeline
+        from tcompile.backends import llvm  # noqa: F401  # as good as always used
+    return pipeline.compile_region
 
 
 @overload
@@ -108,8 +118,11 @@ def compile(
         raise InvalidArgument("give mode or options, not both: a mode is a named set of options")
     _check_mode(mode)
     settings = Settings(fullgraph, dynamic, backend, _check_options({**_MODES[mode or "default"], **(options or {})}))
-    if settings.exact and not is_exact(backend):
-        raise InvalidArgument(f"option 'exact' is for tcompile's own backends, not for {settings.backend_name!r}")
+    asked = next((name for name, on in settings.options if on), None)
+    if asked is not None and not is_exact(backend):
+        own = ", ".join(name for name in list_backends(None) if is_exact(name))
+        other = settings.backend_name
+        raise InvalidArgument(f"option {asked!r} is for tcompile's own backends {own}, not for {other!r}")
     if fn is None:
         return lambda function: compile_with(function, settings, disable)
     return compile_with(fn, settings, disable)
@@ -163,8 +176,7 @@ def _unknown_argument(name: str) -> InvalidArgument:
     if name in _OLD_NAMES:
         return InvalidArgument(f"compile has no argument {name!r}: use {_OLD_NAMES[name]}")
     valid = ["fullgraph", "dynamic", "backend", "mode", "options", "disable"]
-    near = difflib.get_close_matches(name, valid, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    hint = did_you_mean(name, valid)
     return InvalidArgument(f"compile has no argument {name!r}.{hint} Arguments: {', '.join(valid)}")
 
 
@@ -172,16 +184,14 @@ def _check_mode(mode: str | None) -> None:
     if mode in _LATER_MODES:
         raise InvalidArgument(f"mode {mode!r} is not available in this version. Modes: {', '.join(_MODES)}")
     if mode is not None and mode not in _MODES:
-        near = difflib.get_close_matches(mode, _MODES, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(mode, _MODES)
         raise InvalidArgument(f"there is no mode {mode!r}.{hint} Modes: {', '.join(_MODES)}")
 
 
 def _check_options(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     for name, value in options.items():
         if name not in _OPTIONS:
-            near = difflib.get_close_matches(str(name), _OPTIONS, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+            hint = did_you_mean(str(name), _OPTIONS)
             valid = ", ".join(_OPTIONS) or "none in this version"
             raise InvalidArgument(f"there is no option {name!r}.{hint} Options: {valid}")
         if type(value) is not type(_OPTIONS[name]):
@@ -193,8 +203,8 @@ def _check_options(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
 def list_mode_options(mode: str | None = None) -> dict[str, Any]:
     """The options that each mode sets, or those of one mode.
 
-    >>> list_mode_options()
-    {'default': {}}
+    >>> list_mode_options("max-autotune")
+    {'autotune': True}
     """
     if mode is None:
         return {name: dict(options) for name, options in _MODES.items()}
@@ -205,10 +215,12 @@ def list_mode_options(mode: str | None = None) -> dict[str, Any]:
 def list_options() -> list[str]:
     """The names that ``options=`` takes.
 
-    ``exact``: results have NumPy's very bits; vector functions and sums of floats then run in NumPy.
+    ``autotune``: kernels are timed in several variants on the arrays of the call that is compiled, and the fastest is
+    kept, also on disk; the results are the same. ``exact``: results have NumPy's very bits; vector functions and sums
+    of floats then run in NumPy.
 
     >>> list_options()
-    ['exact']
+    ['autotune', 'exact']
     """
     return sorted(_OPTIONS)
 
@@ -289,6 +301,33 @@ def run_cell(
     _check_mode(mode)
     settings = Settings(fullgraph, dynamic, backend, _check_options(_MODES[mode or "default"]))
     run_statements(code, namespace, settings, compile_region)
+
+
+def device(name: str) -> stance.set_stance:
+    """A ``with`` block, or a decorator, in which compiled functions run on another device: ``"cuda"`` or ``"cpu"``.
+
+    On ``"cuda"``, CuPy's current GPU (``with cupy.cuda.Device(1):`` chooses another), NumPy arrays are copied there for
+    the kernels of a call, and its results are copied back: worth it where a call computes much on few bytes. Whatever
+    kernels do not cover runs in NumPy. It is ``set_stance(force_backend="triton")`` with a look at the GPU first.
+
+    Raises InvalidType or InvalidArgument for another name, BackendError where there is no GPU, driver, or CuPy.
+
+    >>> import numpy as np
+    >>> with device("cpu"):
+    ...     compile(np.square)(np.array([3.0]))
+    array([9.])
+    """
+    if type(name) is not str:
+        raise InvalidType(f"device must be str, got {type(name).__name__} {_shown(name)}")
+    backends = {"cpu": "auto", "cuda": "triton"}
+    if name not in backends:
+        hint = " CuPy chooses among several GPUs: with cupy.cuda.Device(1): ..." if name.startswith("cuda:") else ""
+        raise InvalidArgument(f"there is no device {name!r}.{hint} Devices: {', '.join(backends)}")
+    if name == "cuda":
+        from tcompile.backends.triton.devices import device as find
+
+        find()
+    return stance.set_stance.block(stance.Stance(force_backend=backends[name]))
 
 
 def set_num_threads(n: int) -> None:
@@ -404,8 +443,9 @@ variables.follow(
 
 __all__ = [
     "CompileProfiler", "allow_in_graph", "associative_scan", "assume_constant_result", "bus", "by_itself", "compile",
-    "compile_times", "compile_with", "cond", "diagnose", "disable", "disallow_in_graph", "error_on_graph_break",
-    "events", "explain", "get_num_threads", "graph_break", "is_compiling", "list_mode_options", "list_options", "map",
-    "mark_dynamic", "mark_static", "maybe_mark_dynamic", "nested_compile_region", "reset", "run", "run_cell", "scan",
-    "set_num_threads", "substitute_in_graph", "unroll", "while_loop",
+    "compile_times", "compile_with", "cond", "device", "diagnose", "disable", "disallow_in_graph",
+    "error_on_graph_break", "events", "explain", "get_num_threads", "graph_break", "is_compiling",
+    "list_mode_options", "list_options", "map", "mark_dynamic", "mark_static", "maybe_mark_dynamic",
+    "nested_compile_region", "reset", "run", "run_cell", "scan", "set_num_threads", "substitute_in_graph", "unroll",
+    "while_loop",
 ]  # fmt: skip

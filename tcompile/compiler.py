@@ -23,6 +23,7 @@ from tcompile.capture.guards import Guard, LoadStep, Prologue
 from tcompile.capture.program import Captured, Rest
 from tcompile.capture.sources import ParameterSource
 from tcompile.capture.state import CaptureOptions
+from tcompile.collector import no_collection
 from tcompile.config import config
 from tcompile.errors import BackendError, InvalidArgument, InvalidType, StanceError, Unsupported
 from tcompile.frontends.base import Frontend
@@ -42,7 +43,7 @@ from tcompile.observe.events import (
     UserLine,
 )
 from tcompile.observe.warn import warn
-from tcompile.runtime.cache import Entry, FunctionCache, Region
+from tcompile.runtime.cache import Entry, FunctionCache, Region, Settings
 from tcompile.runtime.host import host_of, open_gates
 from tcompile.runtime.regions import Compiler
 
@@ -62,7 +63,7 @@ def compile_region(
     Raises Unsupported for a graph break under ``fullgraph``, BackendError where the backend fails, and StanceError
     where the function changes the stance. An interrupt leaves the cache as it was.
     """
-    with compiling(cache.name, f"{cache.number}/{cache.compiles}", cache.defined_in):
+    with no_collection(), compiling(cache.name, f"{cache.number}/{cache.compiles}", cache.defined_in):
         return _compile_region(cache, region, values, reasons, compiler)
 
 
@@ -114,7 +115,7 @@ def _compile_region(
     compiled: Callable[..., Any] | None = None
     if captured.graph is not None:
         try:
-            compiled = _compile_graph(captured.graph, captured, values, backend, settings.exact, phases)
+            compiled = _compile_graph(captured.graph, captured, values, backend, settings, phases)
         except _PASSED_ON:
             raise
         except Exception as error:
@@ -211,7 +212,7 @@ def _gains_nothing(captured: Captured, compiled: Any) -> bool:
         return False
     if captured.effects:
         return len(captured.effects) == len(plan.graph.updates) and bool(plan.writes_once)
-    return not plan.kernels and not any(node.regions or node.op == "python_call" for node in plan.graph.nodes)
+    return not plan.kernels and not any(node.regions or node.op in _OWN for node in plan.graph.nodes)
 
 
 def _is_trifling(captured: Captured, compiled: Any) -> bool:
@@ -219,12 +220,13 @@ def _is_trifling(captured: Captured, compiled: Any) -> bool:
     plan = getattr(compiled, "schedule", None)
     if plan is None or captured.calls or captured.differs or config.stress_capture or config.stress_breaks:
         return False
-    if any(node.regions or node.op == "python_call" for node in plan.graph.nodes):
+    if any(node.regions or node.op in _OWN for node in plan.graph.nodes):
         return False
     answer: bool = plan.is_trifling(_FEW)
     return answer
 
 
+_OWN = ("python_call", "element_loop")  # operations that NumPy does not have
 _FEW = 12  # operations on numbers, which take as long as a stretch is entered and left
 
 
@@ -245,7 +247,7 @@ def _compile_graph(
     captured: Captured,
     values: Sequence[Any],
     backend: Backend,
-    exact: bool,
+    settings: Settings,
     phases: dict[str, float],
 ) -> Callable[..., Any]:
     """Transforms and backend."""
@@ -267,10 +269,7 @@ def _compile_graph(
         final = graph
         if backend.transformed:
             final = _timed(phases, "transforms", lambda: transforms.run(graph, check))
-        compile = backend.compile
-        if exact:
-            assert backend.exact is not None  # api refuses the option for other backends
-            compile = backend.exact
+        compile = backend.compiler(settings.exact, settings.autotune)
         try:
             compiled = _timed(phases, "backend", lambda: compile(final, examples))
         except Exception as error:
@@ -284,7 +283,7 @@ def _compile_graph(
         made: Callable[..., Any] = compiled
         return made
 
-    return column() if watcher is None else watcher(graph, examples, backend, exact, column)
+    return column() if watcher is None else watcher(graph, examples, backend, settings.exact, column)
 
 
 def _example_inputs(captured: Captured, values: Sequence[Any]) -> list[Any]:

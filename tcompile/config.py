@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import array
 import contextlib
-import difflib
-import html
 from typing import Any, Generic, NoReturn, TypeVar, overload
 
-from tcompile.errors import InvalidArgument, InvalidType
+from tcompile.errors import InvalidArgument, InvalidType, did_you_mean
 
 T = TypeVar("T", bool, int, set[Any])
 
@@ -128,6 +126,11 @@ class Config:
         "Answer calls of compiled functions in machine code, where they fit what was compiled; otherwise each call runs"
         " a Python function that does the same.",
     )
+    triton_interpret = Setting(
+        False,
+        "Run the kernels of backend='triton' in Triton's interpreter, on the CPU and without a GPU: very slow, to see"
+        " and to test what they compute.",
+    )
     verify = Setting(False, "Check types and dominance of graphs after capture and after each transform.")
     stress_capture = Setting(
         False,
@@ -175,6 +178,8 @@ class Config:
         return "\n".join(["tcompile.config(", *rows, ")"])
 
     def _repr_html_(self) -> str:
+        import html
+
         left = "style='text-align:left'"
         rows = "".join(
             f"<tr><td {left}><code>{name}</code></td><td><code>{getattr(self, name)!r}</code></td>"
@@ -223,9 +228,7 @@ def _setting(name: str) -> Setting[Any]:
 
 
 def _unknown(name: str) -> str:
-    near = difflib.get_close_matches(name, SETTINGS, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"there is no setting {name!r}.{hint} Settings: {', '.join(SETTINGS)}"
+    return f"there is no setting {name!r}.{did_you_mean(name, SETTINGS)} Settings: {', '.join(SETTINGS)}"
 
 
 config = Config()

@@ -1,10 +1,24 @@
 """Every error that tcompile raises on its own account.
 
 Errors of the user's code are never wrapped: they are raised by plain Python, from the user's own line. Imports
-nothing, so that any stage can raise.
+nothing of ours, so that any stage can raise.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The sentence, after a space, that offers the name most like ``name``; empty where none is like it.
+
+    >>> did_you_mean("fulgraph", ["fullgraph", "dynamic"])
+    " Did you mean 'fullgraph'?"
+    """
+    from difflib import get_close_matches  # here, since a process without such an error should not wait for it
+
+    near = get_close_matches(name, list(known), n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 class TcompileError(RuntimeError):

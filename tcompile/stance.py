@@ -13,7 +13,6 @@ thread has again what it had before, and the rest of the process keeps what the 
 from __future__ import annotations
 
 import array
-import difflib
 import functools
 import inspect
 import math
@@ -21,14 +20,15 @@ import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar, final
 
 from tcompile.callsite import kept_or_dropped
-from tcompile.errors import InvalidArgument, InvalidType, StanceError
+from tcompile.errors import InvalidArgument, InvalidType, StanceError, did_you_mean
 from tcompile.observe import bus
 from tcompile.observe.events import StanceChanged, UserLine
 from tcompile.observe.userline import format_stack
+from tcompile.records import dataclass
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -42,7 +42,7 @@ STANCES: dict[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Stance:
     """One stance. ``force_backend`` (a name or a callable) replaces the functions' own backend.
 
@@ -61,7 +61,7 @@ class Stance:
         return f"{text}, skip_guard_eval_unsafe" if self.skip_guard_eval_unsafe else text
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class _Block:
     """A block that this thread stands in: whose it is, its stance now, the stance before it, the one around
     it.
@@ -164,14 +164,15 @@ class set_stance:
         if isinstance(function, type) or not callable(function):
             raise InvalidType(f"set_stance decorates functions and methods, got {function!r}")
         self._take_back()
-        wrapper = _wrapper(function, set_stance._block_of(self.stance))
+        wrapper = _wrapper(function, set_stance.block(self.stance))
         is_function = inspect.isroutine(function)  # of other callables, the state in __dict__ is their own
         functools.update_wrapper(wrapper, function, updated=("__dict__",) if is_function else ())
         wrapper.__tcompile_stance__ = self.stance  # type: ignore[attr-defined]  # capture refuses such functions
         return wrapper  # type: ignore[return-value]
 
     @classmethod
-    def _block_of(cls, stance: Stance) -> set_stance:
+    def block(cls, stance: Stance) -> set_stance:
+        """A block or a decorator of this stance, that is no statement."""
         made = cls.__new__(cls)
         made.stance, made._undo = stance, None
         return made
@@ -344,8 +345,7 @@ def _checked(stance: object, skip: object, backend: object) -> Stance:
         hint = ' Write @set_stance("force_eager") above a function.' if callable(stance) else ""
         raise InvalidType(f"set_stance takes a stance's name, got {stance!r}.{hint} Stances: {valid}")
     if stance not in STANCES:
-        near = difflib.get_close_matches(stance.lower().replace("-", "_"), STANCES, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(stance.lower().replace("-", "_"), STANCES)
         raise InvalidArgument(f"there is no stance {stance!r}.{hint} Stances: {valid}")
     if not isinstance(skip, bool):
         raise InvalidType(f"skip_guard_eval_unsafe must be bool, got {type(skip).__name__} {skip!r}")

@@ -16,6 +16,8 @@ if "TCOMPILE_CACHE_DIR" not in os.environ:  # not the user's own; shared by the 
     os.environ["TCOMPILE_CACHE_DIR"] = os.path.join(tempfile.gettempdir(), f"tcompile-tests-{os.getuid()}")
 
 ROOT = Path(__file__).resolve().parent.parent
+if "TRITON_CACHE_DIR" not in os.environ:  # Triton's own, likewise
+    os.environ["TRITON_CACHE_DIR"] = os.path.join(tempfile.gettempdir(), f"tcompile-tests-{os.getuid()}-triton")
 
 
 @pytest.fixture(autouse=True)

@@ -11,6 +11,7 @@ import contextlib
 import functools
 import io
 import itertools
+import os
 import re
 import types
 import warnings
@@ -21,7 +22,9 @@ import numpy as np
 
 import tcompile
 
-BACKENDS = ("eager", "aot_eager", "llvm")
+BACKENDS: tuple[str, ...] = ("eager", "aot_eager", "llvm")
+if os.environ.get("TCOMPILE_TEST_TRITON"):  # `make test-triton`
+    BACKENDS = (*BACKENDS, "triton")
 STANCES = (
     "default", "force_eager", "eager_on_recompile", "eager_then_compile", "aot_eager_then_compile",
 )  # fmt: skip
@@ -31,13 +34,14 @@ ULP = 8  # of the result's own dtype, for float results of compiled math and sum
 class Run:
     """What one call did."""
 
-    def __init__(self, function: Callable[..., Any], args: Sequence[Any]) -> None:
+    def __init__(self, function: Callable[..., Any], args: Sequence[Any], interpret: bool = True) -> None:
         self.args = args
         self.value: Any = None
         self.error: BaseException | None = None
         out = io.StringIO()
         # verify: graphs are checked after every pass, and a bug of tcompile's raises instead of running plainly.
-        checked = tcompile.config.patch(verify=True)
+        # Kernels for GPUs run in Triton's interpreter, so that no GPU is needed.
+        checked = tcompile.config.patch(verify=True, triton_interpret=interpret)
         with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(out), checked:
             warnings.simplefilter("always")
             try:

@@ -13,7 +13,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import against_numpy, against_report, forms, harness, loops, memory, performance, report, run
+from benchmarks import (
+    against_numpy,
+    against_report,
+    forms,
+    harness,
+    labextension,
+    loops,
+    memory,
+    performance,
+    report,
+    run,
+)
 from benchmarks.harness import Plan, Row
 from benchmarks.kernels import KERNELS
 from benchmarks.peers import PEERS, Contestant, NotApplicable, NumPy, Peer, TCompile, fresh
@@ -343,3 +354,10 @@ def test_loops_are_checked_and_measured(tmp_path):
     assert [row["name"] for row in rows] == ["jacobi", "shortest_paths"]
     assert all(row["numpy, ms"] > 0 and row["tcompile, ms"] > 0 and not row["breaks"] for row in rows)
     assert len(json.loads((tmp_path / "rows").read_text())) == 2
+
+
+def test_the_docs_have_the_newest_figures_of_the_labextension():
+    newest = performance.newest(ROOT / "benchmarks" / "results", "labextension")
+    found = json.loads(newest.read_text(encoding="utf-8"))
+    page = labextension.DOCS.read_text(encoding="utf-8")
+    assert labextension.written(page, found) == page, f"python -m benchmarks.labextension --table {newest}"

@@ -95,3 +95,21 @@ def test_the_version_is_one():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert tcompile.__version__ == project["project"]["version"]
     assert f"## {tcompile.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+FIRST = """
+import gc, sys
+import numpy
+before = set(sys.modules)
+import tcompile
+f = tcompile.compile(lambda x: numpy.maximum(x + 1, 0) * 2)
+f(numpy.ones(8))
+assert f.graphs and gc.isenabled()
+print(*sorted(set(sys.modules) - before))
+"""
+
+
+def test_the_first_compile_loads_nothing_that_it_does_not_need():
+    printed = subprocess.run([sys.executable, "-c", FIRST], check=True, capture_output=True, text=True).stdout
+    needless = {"numpy.random", "hashlib", "html", "difflib", "csv", "sysconfig", "tcompile.graph.draw"}
+    assert not needless & set(printed.split())

@@ -18,7 +18,7 @@ import inspect
 import sys
 import types
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -29,6 +29,7 @@ from IPython.core.error import UsageError
 import tcompile
 from tcompile.api import run_cell
 from tcompile.errors import TcompileError
+from tcompile.records import dataclass
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import ExecutionResult, InteractiveShell

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tcompile.debug.differences import Difference
 from tcompile.observe.display.sheet import cut
 from tcompile.observe.display.sheet import time as format_ms
+from tcompile.records import dataclass
 from tcompile_jupyter.displays import ComparisonRow, ComparisonView
 from tcompile_jupyter.measure import Measured, Pair, measure
 

@@ -18,7 +18,6 @@ import random
 import time
 import types
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from IPython.utils.capture import capture_output
 import tcompile
 from tcompile.debug.copying import copied
 from tcompile.debug.differences import difference
+from tcompile.records import dataclass
 from tcompile_jupyter.cells import SHOWN, Cell, Settings, one_statement
 from tcompile_jupyter.compare import Comparison, Comparisons, comparison, take_turns
 from tcompile_jupyter.measure import ROUNDS, TOLERANCE, Measured, Sample

@@ -7,7 +7,7 @@ to ``displays.schema.json`` beside this file.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,13 +19,14 @@ from tcompile.observe.display.kernels import KernelView
 from tcompile.observe.display.places import GraphBreakView, GuardFailureView
 from tcompile.observe.display.schema import schema_of
 from tcompile.observe.display.view import View
+from tcompile.records import dataclass
 
 _SAME = 0.95, 1.05  # speed-ups between these are none
 _SHORT_MS = 0.05  # what is shorter matters to nobody in a cell
 PATH = Path(__file__).with_name("displays.schema.json")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ComparisonRow:
     """The same work in plain Python and compiled; times are medians of ``rounds`` runs of each, in milliseconds.
 
@@ -45,7 +46,7 @@ class ComparisonRow:
     uncertainty: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ComparisonView(View):
     """A table of comparisons; ``what`` says what each row is."""
 
@@ -93,7 +94,7 @@ class ComparisonView(View):
         return self.draw_text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class FunctionReport:
     """What happened to one function while a cell ran; ``cell`` is true for the cell's own statements."""
 
@@ -107,7 +108,7 @@ class FunctionReport:
     fallbacks: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ReportView(View):
     """The report under a cell. ``waiting`` names the functions of the cell that were not called."""
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 import traceback
 from collections import deque
 from collections.abc import Callable
@@ -93,8 +92,7 @@ class Feed:
     def _run(self, over: threading.Event) -> None:
         while not over.is_set():
             self._came.wait()
-            time.sleep(PERIOD)
-            if not over.is_set():
+            if not over.wait(PERIOD):
                 self.flush()
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from tcompile.graph import Node
 from tcompile.observe.context import cell_of
+from tcompile.records import dataclass
 from tcompile.runtime.cache import Entry, FunctionCache, caches
 from tcompile.runtime.look import cache_view
 from tcompile_jupyter.record import CELL
@@ -21,7 +22,7 @@ MOST_LINES = 2_000
 """Lines of one function that are marked."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Mark:
     """What is known of a line. ``state`` is "captured", "broken" or "plain"; the rest speaks of the break."""
 

@@ -21,13 +21,13 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import tcompile
 from tcompile.debug.copying import copied
 from tcompile.debug.differences import Difference, difference
+from tcompile.records import dataclass
 from tcompile_jupyter.status import is_compiled
 
 Run = Callable[[int], tuple[float, Any]]

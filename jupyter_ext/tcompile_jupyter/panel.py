@@ -33,6 +33,9 @@ PROTOCOL = 1
 PAGES = 8
 """Pages that are told; one that was closed without a word goes when another comes."""
 
+FUNCTIONS = 1000
+"""Functions that a page is told of at most, the newest."""
+
 _RUNS = 512  # cells whose beginning is remembered
 _LONGEST = 2_000  # characters of a text in an event, as a page is told of it
 _LISTING = 1_000_000  # characters of IR or of assembly
@@ -75,6 +78,7 @@ class Page:
         self.pages = pages
         self._stop: Callable[[], None] | None = None
         self._told = 0.0  # when it was last told which cells ran
+        self._counts: dict[int, tuple[int, int]] = {}  # of each function, the calls that it was told of
 
     def hears(self, message: dict[str, Any]) -> None:
         """Answers a question; what it is about is in ``ask``."""
@@ -99,7 +103,7 @@ class Page:
         if self._stop is None:
             self._stop = feed.open(self.tell)
         self._told = 0.0
-        self._say(history.events, caches(), whole=True)
+        self._say(history.events, _newest(), whole=True)
 
     def quiet(self) -> None:
         """Tells the page nothing any more."""
@@ -111,7 +115,7 @@ class Page:
         """Tells the page of events, and of the functions that they speak of."""
         events = tuple(events)
         numbers = {int(event.compile_id.partition("/")[0]) for event in events if event.compile_id}
-        self._say(events, [cache for cache in caches() if cache.number in numbers])
+        self._say(events, [cache for cache in _newest() if cache.number in numbers])
 
     def stance(self, stance: str) -> None:
         """Sets the stance of the process."""
@@ -119,8 +123,9 @@ class Page:
         self._say((), ())
 
     def functions(self) -> dict[str, Any]:
-        """All functions, with the counts of this moment."""
-        return {"functions": _states(caches())}
+        """The functions that have been called since the page was last told of them."""
+        called = [cache for cache in _newest() if _count(cache) != self._counts.get(cache.number)]
+        return {"functions": self._states(called)}
 
     def graph(self, number: int, entry: int) -> dict[str, Any]:
         """The graph of an entry; None where it has none."""
@@ -139,18 +144,32 @@ class Page:
         return {"kernel": {**data, "ir": data["ir"][:_LISTING], "assembly": data["assembly"][:_LISTING]}}
 
     def _say(self, events: Iterable[Event], touched: Iterable[FunctionCache], *, whole: bool = False) -> None:
-        states = _states(touched)
+        states = self._states(touched)
         runs = [run for run in list(self.pages.runs) if run[1] > self._told]
         self._told = runs[-1][1] if runs else self._told
+        alive = [cache.number for cache in _newest()]
+        self._counts = {number: self._counts[number] for number in alive if number in self._counts}
         self.comm.send(
             {
                 "type": "news", "protocol": PROTOCOL, "schema": SCHEMA_VERSION, "whole": whole,
                 "events": [_short(event) for event in events if not isinstance(event, CallTimed | PassFinished)],
-                "dropped": history.dropped, "functions": states, "alive": [cache.number for cache in caches()],
+                "dropped": history.dropped, "functions": states, "alive": alive,
                 "cells": cells_of(states), "runs": runs, "stance": tcompile.stance.current().name,
                 "stances": dict(STANCES) if whole else {},
             }
         )  # fmt: skip
+
+    def _states(self, touched: Iterable[FunctionCache]) -> list[dict[str, Any]]:
+        """What is known of functions. One that changes in this moment is left out: the next news has it."""
+        states = []
+        for cache in touched:
+            try:
+                if cache.held() is not None and (cache.compiles or cache.breaks or cache.eager_calls):
+                    self._counts[cache.number] = _count(cache)
+                    states.append(function_state(cache))
+            except RuntimeError:  # a dict that has grown in another thread
+                continue
+        return states
 
 
 def open_pages(shell: InteractiveShell) -> Callable[[], None]:
@@ -178,16 +197,14 @@ def open_pages(shell: InteractiveShell) -> Callable[[], None]:
     return undo
 
 
-def _states(touched: Iterable[FunctionCache]) -> list[dict[str, Any]]:
-    """What is known of functions. One that changes in this moment is left out: the next news has it."""
-    states = []
-    for cache in touched:
-        try:
-            if cache.held() is not None and (cache.compiles or cache.breaks or cache.eager_calls):
-                states.append(function_state(cache))
-        except RuntimeError:  # a dict that has grown in another thread
-            continue
-    return states
+def _newest() -> tuple[FunctionCache, ...]:
+    """The functions that pages are told of."""
+    return caches()[-FUNCTIONS:]
+
+
+def _count(cache: FunctionCache) -> tuple[int, int]:
+    """How often compiled code answered, and how often plain Python did."""
+    return sum(entry.hits for entry in list(cache.entries)), cache.eager_calls
 
 
 def _short(event: Event) -> dict[str, Any]:
@@ -201,4 +218,4 @@ def _gone(number: int) -> str:
     return "it is not there any more" if find(number) is not None else "the function is not there any more"
 
 
-__all__ = ["PAGES", "PROTOCOL", "TARGET", "Page", "Pages", "open_pages"]
+__all__ = ["FUNCTIONS", "PAGES", "PROTOCOL", "TARGET", "Page", "Pages", "open_pages"]

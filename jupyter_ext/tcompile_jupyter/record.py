@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tcompile.observe import bus
 from tcompile.observe.events import (
@@ -19,6 +19,7 @@ from tcompile.observe.events import (
     GraphCaptured,
     RecompileStarted,
 )
+from tcompile.records import dataclass
 
 CELL = "cell"
 """The name under which events speak of a cell's own statements."""

@@ -11,7 +11,6 @@ tcompile  nothing new to compile
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from tcompile.observe.display.graphs import GraphView
@@ -23,6 +22,7 @@ from tcompile.observe.events import GraphBroke, GraphCaptured, UserLine
 from tcompile.observe.explain import ExplainOutput
 from tcompile.observe.profiler import CompileProfiler
 from tcompile.observe.userline import file_label
+from tcompile.records import dataclass
 from tcompile_jupyter.compare import Comparison, Comparisons
 from tcompile_jupyter.displays import FunctionReport, ReportView
 from tcompile_jupyter.record import CELL, FunctionRecord, Record
@@ -79,7 +79,7 @@ class Report:
             before = len(function.recompiles) - 1
             more = f", and {_count(before, 'other')} before it" if before else ""
             first, _, rest = (reasons[0] if reasons else "no entry fitted the call").partition("\n")
-            notes.append(Note("recompile", first + more, hint=rest.removeprefix("Hint: ")))
+            notes.append(Note("recompile", first + more, hint=rest.strip().removeprefix("Hint: ")))
         if function.idle:
             notes.append(Note("plain", "it does no array work"))
         seen: dict[str, int] = {}

@@ -7,11 +7,11 @@ of the compiler can be seen at any time, not only under the cell that compiled.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import tcompile
 from tcompile.observe.display import sheet
+from tcompile.records import dataclass
 from tcompile.runtime.look import calls_are
 
 

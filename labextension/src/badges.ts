@@ -80,7 +80,7 @@ export class Badges {
       this.badges.set(cell, badge);
       (cell.layout as PanelLayout).addWidget(badge);
     }
-    badge.tell(summary, speedUp(model));
+    badge.tell(summary);
   }
 }
 
@@ -88,6 +88,7 @@ export class Badges {
 class Badge extends Widget {
   private readonly button: HTMLButtonElement;
   private summary: CellSummary | null = null;
+  private waiting = 0;
 
   constructor(
     private readonly model: ICodeCellModel,
@@ -98,11 +99,13 @@ class Badge extends Widget {
     super({ node: h("div", { class: "tc-badge-line" }, button) });
     this.button = button;
     model.sharedModel.changed.connect(this.edited, this);
+    model.outputs.changed.connect(this.reported, this);
   }
 
   /** Shows the figures of the cell's last run that compiled something. */
-  tell(summary: CellSummary, faster: number | null): void {
+  tell(summary: CellSummary): void {
     const same = this.summary === summary;
+    const faster = speedUp(this.model);
     this.summary = summary;
     if (!same) {
       this.button.classList.remove("tc-stale");
@@ -141,8 +144,18 @@ class Badge extends Widget {
     }
   }
 
+  /** The report of the cell, which has the speed-up, may come after everything else; of many outputs one look is enough. */
+  private reported(): void {
+    this.waiting ||= requestAnimationFrame(() => {
+      this.waiting = 0;
+      this.summary && this.tell(this.summary);
+    });
+  }
+
   override dispose(): void {
+    cancelAnimationFrame(this.waiting);
     this.model.sharedModel.changed.disconnect(this.edited, this);
+    this.model.outputs.changed.disconnect(this.reported, this);
     super.dispose();
   }
 }

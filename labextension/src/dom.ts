@@ -26,6 +26,24 @@ export function s<K extends keyof SVGElementTagNameMap>(
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
 
+/** Gives an element these children. What stays is not touched, so that it keeps its focus and costs no layout. */
+export function keep(parent: Element, children: readonly Node[]): void {
+  const wanted = new Set(children);
+  for (const child of [...parent.childNodes]) {
+    if (!wanted.has(child)) {
+      child.remove();
+    }
+  }
+  let next = parent.firstChild;
+  for (const child of children) {
+    if (child === next) {
+      next = child.nextSibling;
+    } else {
+      parent.insertBefore(child, next);
+    }
+  }
+}
+
 function fill<E extends Element>(element: E, attributes: Attributes, children: Child[]): E {
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") {

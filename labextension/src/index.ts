@@ -63,7 +63,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
   ) => {
     const trans = (translator ?? nullTranslator).load("tcompile");
     const about = new About(app, rendermime, trans);
-    const links = new Links(notebooks, consoles);
+    const links = new Links(notebooks, consoles, app.shell, trans);
     const marks = new Marks(links, trans, (reason) => void about.open(reason));
     const around = new Notebooks(app, links, marks, trans);
     const panel = new Panel(links, trans, {

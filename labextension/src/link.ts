@@ -5,6 +5,7 @@
 // kernel is told to be quiet, and sends nothing.
 
 import type { Kernel, KernelMessage } from "@jupyterlab/services";
+import type { TranslationBundle } from "@jupyterlab/translation";
 import type { JSONValue } from "@lumino/coreutils";
 
 import { KernelModel } from "./model.ts";
@@ -30,8 +31,11 @@ export class Link {
   private readonly waiting = new Map<number, (answer: Answer) => void>();
   private readonly told = new Set<string>();
 
-  constructor(kernel: Kernel.IKernelConnection) {
+  private readonly trans: TranslationBundle;
+
+  constructor(kernel: Kernel.IKernelConnection, trans: TranslationBundle) {
     this.kernel = kernel;
+    this.trans = trans;
     kernel.registerCommTarget(TARGET, this.announced);
     kernel.statusChanged.connect(this.status, this);
     kernel.connectionStatusChanged.connect(this.connection, this);
@@ -64,10 +68,11 @@ export class Link {
         resolve({ type: "answer", question: number, error });
       };
       if (!this.connected) {
-        failed("This kernel is not connected.");
+        failed(this.trans.__("This kernel is not connected."));
         return;
       }
-      const late = setTimeout(() => failed("The kernel did not answer: it is busy, or gone."), PATIENCE);
+      const silent = this.trans.__("The kernel did not answer: it is busy, or gone.");
+      const late = setTimeout(() => failed(silent), PATIENCE);
       this.waiting.set(number, (answer) => {
         clearTimeout(late);
         this.waiting.delete(number);
@@ -156,7 +161,7 @@ export class Link {
     this.comm = null;
     this.opening = null;
     for (const [question, answer] of [...this.waiting]) {
-      answer({ type: "answer", question, error: "The kernel is gone." });
+      answer({ type: "answer", question, error: this.trans.__("The kernel is gone.") });
     }
   }
 
@@ -180,6 +185,12 @@ export class Link {
         this.waiting.get(got.question)?.(got);
       } else {
         this.model.take(got);
+        if (got.malformed) {
+          this.complain("parts of a message that cannot be read");
+        }
+        if (this.model.unknown) {
+          this.complain("events of a kind that this panel does not know");
+        }
       }
     } catch (error) {
       this.complain(`a message that cannot be read: ${String(error)}`);

@@ -4,10 +4,12 @@
 // ran in. Two notebooks, or a notebook and a console, on one kernel share a link; of their connections one alone
 // handles comms, and that one is used.
 
+import type { JupyterFrontEnd } from "@jupyterlab/application";
 import type { ISessionContext } from "@jupyterlab/apputils";
 import type { ICodeCellModel } from "@jupyterlab/cells";
 import type { ConsolePanel, IConsoleTracker } from "@jupyterlab/console";
 import type { INotebookTracker, NotebookPanel } from "@jupyterlab/notebook";
+import type { TranslationBundle } from "@jupyterlab/translation";
 import { Signal } from "@lumino/signaling";
 import type { Widget } from "@lumino/widgets";
 
@@ -32,18 +34,25 @@ export class Links {
   constructor(
     private readonly notebooks: INotebookTracker,
     private readonly consoles: IConsoleTracker | null,
+    shell: JupyterFrontEnd.IShell,
+    private readonly trans: TranslationBundle,
   ) {
     for (const tracker of [notebooks, consoles]) {
       tracker?.forEach((place: Place) => this.add(place));
       tracker?.widgetAdded.connect((_: unknown, place: Place) => this.add(place));
-      tracker?.currentChanged.connect((_: unknown, place: Place | null) => {
-        if (place !== null) {
-          this.front = place;
-          this.changed.emit();
-        }
-      });
     }
+    // The trackers do not tell of a way back: each thinks its own last place the current one all the time.
+    const follow = (): void => {
+      const place = [...this.places].find((one) => one === shell.currentWidget);
+      if (place !== undefined && place !== this.front) {
+        this.front = place;
+        this.changed.emit();
+      }
+    };
     this.front = notebooks.currentWidget ?? consoles?.currentWidget ?? null;
+    shell.currentChanged?.connect(follow);
+    this.changed.connect(follow); // a place may come to the front before its tracker tells of it
+    follow();
   }
 
   /** The link of the notebook or console that is, or was last, in front; null where its kernel has none. */
@@ -122,7 +131,7 @@ export class Links {
     }
     for (const [id, kernel] of live) {
       if (!this.links.has(id)) {
-        const link = new Link(kernel);
+        const link = new Link(kernel, this.trans);
         this.links.set(id, link);
         link.model.listeners.add((change) => this.news.emit({ link, change }));
         link.look(this.shown);

@@ -24,8 +24,17 @@ export interface Cursor {
   line: number;
 }
 
+/** Marks, and how their bars look. */
+interface Told {
+  marks: Mark[];
+  bars: Bars;
+}
+
+type Bars = Record<Mark["state"], Bar>;
+
 interface Shown {
   spots: Spot[];
+  bars: Bars | null;
   placed: Placed[];
   lines: DecorationSet;
   gutter: RangeSet<GutterMarker>;
@@ -36,7 +45,7 @@ interface Editor {
   model: ICodeCellModel;
 }
 
-const setMarks = StateEffect.define<Mark[]>();
+const setMarks = StateEffect.define<Told>();
 const explain = StateEffect.define<Placed | null>();
 
 /** The marks of all editors of this page. */
@@ -44,6 +53,8 @@ export class Marks {
   /** The cursor has come to a line of which something is known. */
   readonly cursor = new Signal<this, Cursor>(this);
   private readonly editors = new Map<string, Set<Editor>>();
+  private readonly bars: Bars;
+  private readonly said = h("div", { class: "tc-sr", role: "status" }); // for who does not see the marks
   private shown = true;
 
   constructor(
@@ -51,6 +62,12 @@ export class Marks {
     private readonly trans: TranslationBundle,
     private readonly about: (reason: string) => void,
   ) {
+    this.bars = {
+      captured: new Bar("captured", trans.__("captured in a graph")),
+      broken: new Bar("broken", trans.__("graph break")),
+      plain: new Bar("plain", trans.__("plain Python")),
+    };
+    document.body.append(this.said);
     links.news.connect((_, { link, change }) => {
       for (const cell of change.cells) {
         for (const editor of this.editors.get(cell) ?? []) {
@@ -124,6 +141,8 @@ export class Marks {
       return false;
     }
     const anchor = view.state.doc.line(next.line).from + next.from;
+    const { headline, explanation, hints } = next.mark;
+    this.said.textContent = [this.trans.__("Graph break"), headline, explanation, ...hints].join(". ");
     view.focus();
     view.dispatch({ selection: { anchor }, scrollIntoView: true, effects: explain.of(next) });
     return true;
@@ -151,7 +170,7 @@ export class Marks {
       return;
     }
     const filled = marks.length > 0;
-    view.dispatch({ effects: [setMarks.of(marks), gutters.reconfigure(filled ? bar : [])] });
+    view.dispatch({ effects: [setMarks.of({ marks, bars: this.bars }), gutters.reconfigure(filled ? bar : [])] });
   }
 
   private tooltip(state: EditorState, at: Placed): Tooltip {
@@ -185,10 +204,12 @@ export function code(text: string): (string | HTMLElement)[] {
 
 class Bar extends GutterMarker {
   readonly state: Mark["state"];
+  readonly title: string;
 
-  constructor(state: Mark["state"]) {
+  constructor(state: Mark["state"], title: string) {
     super();
     this.state = state;
+    this.title = title;
   }
 
   override eq(other: Bar): boolean {
@@ -196,29 +217,26 @@ class Bar extends GutterMarker {
   }
 
   override toDOM(): Node {
-    return h("div", { class: `tc-bar tc-${this.state}`, title: TITLES[this.state] });
+    return h("div", { class: `tc-bar tc-${this.state}`, title: this.title });
   }
 }
 
-const TITLES = { captured: "captured in a graph", broken: "graph break", plain: "plain Python" };
-const BARS = { captured: new Bar("captured"), broken: new Bar("broken"), plain: new Bar("plain") };
 const UNDERLINE = Decoration.mark({ class: "tc-underline" });
 
 const gutters = new Compartment();
 const bar = gutter({ class: "tc-gutter", markers: (view) => view.state.field(shownMarks).gutter });
 
 const shownMarks = StateField.define<Shown>({
-  create: () => ({ spots: [], placed: [], lines: Decoration.none, gutter: RangeSet.empty }),
+  create: () => ({ spots: [], bars: null, placed: [], lines: Decoration.none, gutter: RangeSet.empty }),
   update: (shown, transaction) => {
     const told = transaction.effects.find((effect) => effect.is(setMarks));
     if (told?.is(setMarks)) {
-      return draw(
-        transaction.state,
-        told.value.map((mark) => ({ mark, at: mark.line })),
-      );
+      const { marks, bars } = told.value;
+      const spots = marks.map((mark) => ({ mark, at: mark.line }));
+      return draw(transaction.state, spots, bars);
     }
-    return transaction.docChanged && shown.spots.length
-      ? draw(transaction.state, moved(shown.spots, transaction))
+    return transaction.docChanged && shown.bars && shown.spots.length
+      ? draw(transaction.state, moved(shown.spots, transaction), shown.bars)
       : shown;
   },
   provide: (field) => EditorView.decorations.from(field, (shown) => shown.lines),
@@ -236,15 +254,15 @@ function moved(spots: Spot[], { changes, startState, state }: Transaction): Spot
   });
 }
 
-function draw(state: EditorState, marks: Spot[]): Shown {
+function draw(state: EditorState, marks: Spot[], look: Bars): Shown {
   const { spots, placed } = locate([...state.doc.iterLines()], marks);
-  const bars = placed.map((at) => BARS[at.mark.state].range(state.doc.line(at.line).from));
+  const bars = placed.map((at) => look[at.mark.state].range(state.doc.line(at.line).from));
   const broken = placed.filter((at) => at.mark.state === "broken");
   const underlined = broken.map((at) => {
     const { from } = state.doc.line(at.line);
     return UNDERLINE.range(from + at.from, from + at.to);
   });
-  return { spots, placed, lines: Decoration.set(underlined), gutter: RangeSet.of(bars) };
+  return { spots, bars: look, placed, lines: Decoration.set(underlined), gutter: RangeSet.of(bars) };
 }
 
 function placedAt(state: EditorState, pos: number): Placed | undefined {

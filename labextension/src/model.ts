@@ -7,7 +7,7 @@ import { VERSION } from "./generated/events.ts";
 import type { CompileFinished, Event, FellBack, GraphBroke, GuardFailed } from "./generated/events.ts";
 import { limits } from "./limits.ts";
 import { mismatch } from "./protocol.ts";
-import type { FunctionState, Mark, News } from "./protocol.ts";
+import type { FunctionState, Mark, Mismatch, News } from "./protocol.ts";
 
 /** Cells and functions that are remembered; the oldest go. */
 export const MOST = 1000;
@@ -52,7 +52,8 @@ export class KernelModel {
   readonly recompiles: Recompile[] = [];
   stance = "";
   stances: Record<string, string> = {};
-  notice = "";
+  notice: Mismatch = "";
+  schema = 0;
   dropped = 0;
   unknown = 0;
   readonly listeners = new Set<(change: Change) => void>();
@@ -68,6 +69,7 @@ export class KernelModel {
       this.forget(change);
     }
     this.notice = mismatch(news.protocol, news.schema, VERSION);
+    this.schema = news.schema;
     this.dropped = news.dropped;
     for (const [file, cell] of Object.entries(news.cells)) {
       this.files[file] = cell;

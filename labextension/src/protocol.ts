@@ -48,6 +48,7 @@ export interface News {
   runs: [string, number][]; // cells that began to run, and when
   stance: string;
   stances: Record<string, string>;
+  malformed: number; // parts that this page could not read, and has left out
 }
 
 /** The answer to a question; `error` is a line where there is none. */
@@ -75,19 +76,22 @@ export function read(data: unknown): News | Answer | string {
     return "a message that is no record";
   }
   if (data.type === "answer" && typeof data.question === "number") {
-    return { ...data, error: text(data.error) } as Answer;
+    const functions = list(data.functions).flatMap((one) => functionOf(one) ?? []);
+    return { ...data, error: text(data.error), functions } as Answer;
   }
   if (data.type !== "news") {
     return `a message of an unknown kind: ${text(data.type).slice(0, 40)}`;
   }
+  const [events, functions] = [list(data.events), list(data.functions)];
+  const known = { events: events.filter(isEvent), functions: functions.flatMap((one) => functionOf(one) ?? []) };
   return {
     type: "news",
+    ...known,
+    malformed: events.length + functions.length - known.events.length - known.functions.length,
     protocol: number(data.protocol),
     schema: number(data.schema),
     whole: data.whole === true,
-    events: list(data.events).filter(isEvent),
     dropped: number(data.dropped),
-    functions: list(data.functions).filter(isFunction),
     alive: list(data.alive).filter((item) => typeof item === "number"),
     cells: texts(data.cells),
     runs: list(data.runs).filter(isRun),
@@ -96,16 +100,15 @@ export function read(data: unknown): News | Answer | string {
   };
 }
 
-/** What is odd about a kernel of another version, in a line; "" where nothing is. */
-export function mismatch(protocol: number, schema: number, version: number): string {
+/** What is odd about a kernel of another version; "" where nothing is. */
+export type Mismatch = "" | "newer" | "older" | "events";
+
+/** How the versions of a kernel's messages and events compare with this page's. */
+export function mismatch(protocol: number, schema: number, version: number): Mismatch {
   if (protocol !== PROTOCOL) {
-    const newer = protocol > PROTOCOL ? "newer" : "older";
-    return `This kernel's tcompile is ${newer} than this panel: install the same version for both.`;
+    return protocol > PROTOCOL ? "newer" : "older";
   }
-  if (schema !== version) {
-    return `This kernel's events are of version ${schema}, this panel reads version ${version}: some are not shown.`;
-  }
-  return "";
+  return schema === version ? "" : "events";
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {
@@ -116,12 +119,36 @@ function isEvent(value: unknown): value is Event {
   return isRecord(value) && typeof value.kind === "string" && typeof value.id === "number";
 }
 
-function isFunction(value: unknown): value is FunctionState {
+function functionOf(value: unknown): FunctionState | null {
   if (!isRecord(value) || typeof value.number !== "number" || !isRecord(value.view) || !Array.isArray(value.marks)) {
-    return false;
+    return null;
   }
   const view = value.view;
-  return typeof view.name === "string" && ["entries", "breaks", "code"].every((name) => Array.isArray(view[name]));
+  const lists = ["entries", "breaks", "code", "settings", "recompiles"].every((name) => Array.isArray(view[name]));
+  const records = [view.where, ...list(view.breaks)].every(isRecord) && list(view.entries).every(isEntry);
+  const whole = typeof view.name === "string" && lists && records;
+  return whole ? ({ ...value, marks: value.marks.filter(isMark) } as unknown as FunctionState) : null;
+}
+
+function isEntry(value: unknown): boolean {
+  return (
+    isRecord(value) &&
+    ["number", "hits", "ops", "compile_ms"].every((name) => typeof value[name] === "number") &&
+    ["guards", "kernels"].every((name) => Array.isArray(value[name]))
+  );
+}
+
+function isMark(value: unknown): value is Mark {
+  const texts = ["file", "text", "reason", "headline", "explanation"];
+  return (
+    isRecord(value) &&
+    texts.every((name) => typeof value[name] === "string") &&
+    typeof value.line === "number" &&
+    ["captured", "broken", "plain"].includes(value.state as string) &&
+    [value.column, value.end_column].every((at) => at === null || typeof at === "number") &&
+    Array.isArray(value.hints) &&
+    value.hints.every((hint) => typeof hint === "string")
+  );
 }
 
 function isRun(value: unknown): value is [string, number] {

@@ -30,12 +30,10 @@ class Rendered extends Widget implements IRenderMime.IRenderer {
   async renderModel(model: IRenderMime.IMimeModel): Promise<void> {
     const { trans } = this;
     const data: unknown = model.data[MIME];
-    const graph = checkGraph(data);
+    const graph = checkGraph(data, trans);
     this.picture?.dispose();
     if (typeof graph === "string") {
-      this.node.replaceChildren(
-        h("div", { class: "tc-note tc-dim" }, trans.__("This graph cannot be shown: %1", graph)),
-      );
+      this.node.replaceChildren(h("div", { class: "tc-note tc-dim" }, graph));
       return;
     }
     const { Picture } = await import("./graph/picture.ts");

@@ -21,7 +21,15 @@ export class StanceChooser extends Widget {
   ) {
     const label = trans.__("Stance of tcompile: what compiled functions do");
     const select = h("select", { "aria-label": label, class: "tc-stance", change: () => this.chosen() });
-    super({ node: h("label", { class: "tc-stance-box", title: label }, h("span", { class: "tc-dot" }), select) });
+    super({
+      node: h(
+        "label",
+        { class: "tc-stance-box", title: label },
+        h("span", { class: "tc-dot" }),
+        h("span", { class: "tc-dim" }, "tcompile"),
+        select,
+      ),
+    });
     this.select = select;
     links.news.connect(this.follow, this);
     links.changed.connect(this.follow, this);
@@ -37,13 +45,13 @@ export class StanceChooser extends Widget {
   private follow(): void {
     const link = this.which();
     const { stance, stances } = link?.model ?? { stance: "", stances: {} as Record<string, string> };
-    this.setHidden(!link?.connected || stance === "");
+    const known = link?.connected ? stance : "";
     const names = Object.keys(stances);
     if (names.join() !== [...this.select.options].map((option) => option.value).join()) {
       this.select.replaceChildren(...names.map((name) => h("option", { value: name, title: stances[name] }, name)));
     }
     this.select.value = stance;
-    this.node.dataset.stance = stance;
+    this.node.dataset.stance = known; // nothing is shown where it is empty: the status bar would undo `hide`
   }
 
   private chosen(): void {

@@ -4,6 +4,9 @@
 
 import type { TranslationBundle } from "@jupyterlab/translation";
 
+import { VERSION } from "./generated/events.ts";
+import type { KernelModel } from "./model.ts";
+
 /** Milliseconds as a person reads them. */
 export function time(ms: number): string {
   if (ms < 0.001) {
@@ -13,6 +16,20 @@ export function time(ms: number): string {
     return `${(ms * 1000).toPrecision(3)} µs`;
   }
   return ms < 1000 ? `${Number(ms.toPrecision(3))} ms` : `${Number((ms / 1000).toPrecision(3))} s`;
+}
+
+/** What is odd about a kernel of another version, in a line; "" where nothing is. */
+export function mismatched(trans: TranslationBundle, { notice, schema }: KernelModel): string {
+  return {
+    "": "",
+    newer: trans.__("This kernel's tcompile is newer than this panel: install the same version for both."),
+    older: trans.__("This kernel's tcompile is older than this panel: install the same version for both."),
+    events: trans.__(
+      "This kernel's events are of version %1, this panel reads version %2: some are not shown.",
+      schema,
+      VERSION,
+    ),
+  }[notice];
 }
 
 /** Text of bearable length. */

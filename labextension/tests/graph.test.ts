@@ -3,13 +3,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { checkGraph } from "../src/graph/check.ts";
-import { layout } from "../src/graph/layout.ts";
-import type { Edge, Size } from "../src/graph/layout.ts";
-import { firstFolds, kernelId, nodeId, scene } from "../src/graph/scene.ts";
+import { checkGraph as check } from "../src/graph/check.ts";
+import { layout as layoutSteps } from "../src/graph/layout.ts";
+import type { Edge, Placed, Size } from "../src/graph/layout.ts";
+import { firstFolds, kernelId, nodeId, scene as sceneSteps } from "../src/graph/scene.ts";
 import type { Scene } from "../src/graph/scene.ts";
-import { graph, node } from "./made.ts";
+import { sliced, whole } from "../src/graph/sliced.ts";
+import { graph, node, trans } from "./made.ts";
 
+const layout = (...input: Parameters<typeof layoutSteps>): Placed => whole(layoutSteps(...input));
+const scene = (...input: Parameters<typeof sceneSteps>): Scene => whole(sceneSteps(...input));
+const checkGraph = (data: unknown): ReturnType<typeof check> => check(data, trans);
 const overlap = (boxes: Scene["boxes"]): boolean =>
   boxes.some((a, n) =>
     boxes
@@ -73,9 +77,41 @@ test("operations of loops lie inside them", () => {
   assert.ok(boxes.some((box) => box.id === `${nodeId("loop")}/${nodeId("more")}`));
 });
 
-test("two thousand operations are laid out", () => {
+test("two thousand operations are laid out, in slices that leave room for others", async () => {
   const many = Array.from({ length: 2000 }, (_, n) => node(`n${n}`, n ? [`n${n - 1}`, `n${(n * 31) % n}`] : ["x"]));
-  assert.equal(scene(graph(many, ["n1999"]), new Set()).boxes.length, 2002);
+  const made = graph(many, ["n1999"]);
+  let time = 0;
+  const slow = (): number => (time += 5); // each step takes 5 ms
+  let others = 0;
+  const ticking = setInterval(() => (others += 1), 1);
+  const drawn = await new Promise<Scene>((resolve) => sliced(sceneSteps(made, new Set()), resolve, slow));
+  clearInterval(ticking);
+  assert.equal(drawn.boxes.length, 2002);
+  assert.ok(others > 1);
+});
+
+test("short work is done at once, and work that is given up never ends", async () => {
+  const ended: number[] = [];
+  const still = (): number => 0;
+  sliced(sceneSteps(graph([node("a")], ["a"]), new Set()), ({ boxes }) => ended.push(boxes.length), still);
+  assert.deepEqual(ended, [3]);
+  let steps = 0;
+  const endless = function* (): Generator<void, number> {
+    for (;;) {
+      steps += 1;
+      yield;
+    }
+  };
+  let time = 0;
+  const giveUp = sliced(
+    endless(),
+    () => ended.push(0),
+    () => (time += 5),
+  );
+  giveUp();
+  const done = steps;
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.deepEqual([ended, steps], [[3], done]);
 });
 
 test("what is no graph is a line of text, what is half of one is mended", () => {

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Link } from "../src/link.ts";
-import { event, news } from "./made.ts";
+import { event, news, trans } from "./made.ts";
 
 type Listener = (sender: unknown, argument: string) => void;
 
@@ -58,7 +58,7 @@ class Kernel {
   }
 }
 
-const link = (kernel: Kernel): Link => new Link(kernel as never);
+const link = (kernel: Kernel): Link => new Link(kernel as never, trans);
 const settled = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 5));
 const asks = (kernel: Kernel): unknown[] => kernel.sent.map((data) => data.ask);
 
@@ -140,6 +140,10 @@ test("what cannot be read is logged once", async (context) => {
     kernel.say({ type: "nonsense" });
   }
   assert.equal(warn.mock.callCount(), 2);
+  for (let n = 0; n < 3; n += 1) {
+    kernel.say(news({ events: [event("something_new" as never), 7 as never] }));
+  }
+  assert.equal(warn.mock.callCount(), 4); // what is no event, and what is a new one
   kernel.say(news({ events: [event("graph_captured")] }));
   assert.equal(made.model.cells.size, 1);
 });

@@ -1,5 +1,7 @@
 // Messages and graphs for the tests, as a kernel makes them.
 
+import type { TranslationBundle } from "@jupyterlab/translation";
+
 import type { EntryView, GraphView, NodeView, UserLine } from "../src/generated/displays.ts";
 import type { Event } from "../src/generated/events.ts";
 import { VERSION } from "../src/generated/events.ts";
@@ -30,6 +32,7 @@ export function news(more: Partial<News> = {}): News {
     runs: [],
     stance: "default",
     stances: {},
+    malformed: 0,
     ...more,
   };
 }
@@ -78,3 +81,8 @@ export function graph(nodes: NodeView[], outputs: string[]): GraphView {
   const inputs = [{ ...node("x"), op: "input", sort: "input" }];
   return { name: "g", ops: nodes.length, transformed: true, inputs, nodes, outputs, kernels, listing: "" };
 }
+
+/** Words as they are written, with the figures in them. */
+export const trans = {
+  __: (text: string, ...figures: unknown[]) => text.replace(/%(\d)/g, (_, n: string) => String(figures[Number(n) - 1])),
+} as TranslationBundle;

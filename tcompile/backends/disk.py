@@ -12,7 +12,6 @@ the disk is full or not to be written, compilation goes on without it.
 from __future__ import annotations
 
 import contextlib
-import html
 import itertools
 import os
 import stat
@@ -21,10 +20,15 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from tcompile.errors import InvalidArgument, InvalidType
+
+try:
+    from _blake2 import blake2b  # hashlib's own; hashlib loads OpenSSL as well, which takes milliseconds
+except ImportError:
+    from hashlib import blake2b
+from tcompile.records import dataclass
 
 _MAGIC = b"tcompile object 1\n"
 _BUNDLE = b"tcompile objects 1\n"
@@ -34,7 +38,7 @@ _LOOK_EVERY = 4 << 20  # bytes written between two looks at how much there is
 _FRESH = 24 * 3600.0  # seconds for which a file's time of use is not brought up to date
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CacheInfo:
     """What ``tcompile.cache.info()`` tells.
 
@@ -56,6 +60,8 @@ class CacheInfo:
         return f"{self.directory or '(no directory)'}: {state}; {self.hits} found, {self.misses} not found"
 
     def _repr_html_(self) -> str:
+        import html
+
         return f"<code>tcompile.cache</code> {html.escape(str(self))}"
 
 
@@ -284,9 +290,7 @@ def key_of(*parts: str) -> str:
     >>> key_of("a", "b") != key_of("ab", "")
     True
     """
-    import hashlib
-
-    digest = hashlib.blake2b(digest_size=20)
+    digest = blake2b(digest_size=20)
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")
         digest.update(struct.pack("<Q", len(data)))
@@ -295,9 +299,7 @@ def key_of(*parts: str) -> str:
 
 
 def _digest(key: str, contents: bytes) -> bytes:
-    import hashlib
-
-    return hashlib.blake2b(key.encode() + b"\0" + contents, digest_size=32).digest()
+    return blake2b(key.encode() + b"\0" + contents, digest_size=32).digest()
 
 
 def _is_key(text: str) -> bool:

@@ -6,13 +6,11 @@ Enters: a person's questions and limits. Leaves: figures. Exists apart from the 
 
 from __future__ import annotations
 
-import html
-from dataclasses import dataclass
-
 from tcompile.errors import InvalidArgument, InvalidType
+from tcompile.records import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MemoryInfo:
     """What ``tcompile.memory.info()`` tells.
 
@@ -31,6 +29,8 @@ class MemoryInfo:
         return f"{_mebibytes(self.in_use)} in use, {kept}; {self.hits} arrays reused memory, {self.misses} did not"
 
     def _repr_html_(self) -> str:
+        import html
+
         return f"<code>tcompile.memory</code> {html.escape(str(self))}"
 
 

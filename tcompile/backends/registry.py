@@ -6,17 +6,16 @@ Enters: names and callables. Leaves: ``Backend`` records: what turns a graph int
 
 from __future__ import annotations
 
-import difflib
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from tcompile.errors import InvalidArgument, InvalidType
+from tcompile.errors import InvalidArgument, InvalidType, did_you_mean
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack
+from tcompile.records import dataclass
 
 if TYPE_CHECKING:
     from tcompile.graph import Graph
@@ -26,11 +25,12 @@ Compile: TypeAlias = "Callable[[Graph, Sequence[Any]], Compiled]"
 _DEBUG_TAGS = ("debug", "experimental")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Backend:
     """One backend. ``transformed``: it takes graphs after the transforms. ``builtin``: it is tcompile's own.
 
-    ``exact`` compiles so that results have NumPy's very bits; None: the backend does not promise that.
+    ``exact`` compiles so that results have NumPy's very bits; None: the backend does not promise that. ``tuned`` is the
+    same pair with kernels timed in several variants, usual and exact; None: there is nothing to time.
     """
 
     name: str
@@ -39,6 +39,16 @@ class Backend:
     tags: tuple[str, ...] = ()
     builtin: bool = False
     exact: Compile | None = None
+    tuned: tuple[Compile, Compile] | None = None
+
+    def compiler(self, exact: bool, autotune: bool) -> Compile:
+        """What compiles a graph under these options."""
+        if autotune and self.tuned is not None:
+            return self.tuned[exact]
+        if exact:
+            assert self.exact is not None  # api refuses the option for other backends
+            return self.exact
+        return self.compile
 
 
 def _eager(graph: Graph, example_inputs: Sequence[Any]) -> Compiled:
@@ -51,25 +61,32 @@ def _eager(graph: Graph, example_inputs: Sequence[Any]) -> Compiled:
     return run
 
 
-def _llvm(graph: Graph, example_inputs: Sequence[Any]) -> Compiled:
-    from tcompile.backends.llvm import compile_graph  # llvmlite is loaded when first needed
+def _llvm(exact: bool, autotune: bool) -> Compile:
+    def compile(graph: Graph, example_inputs: Sequence[Any]) -> Compiled:
+        from tcompile.backends.llvm import compile_graph  # llvmlite is loaded when first needed
+
+        return compile_graph(graph, example_inputs, exact=exact, autotune=autotune)
+
+    return compile
+
+
+def _triton(graph: Graph, example_inputs: Sequence[Any]) -> Compiled:
+    from tcompile.backends.triton import compile_graph  # Triton is loaded when first needed
 
     return compile_graph(graph, example_inputs)
-
-
-def _exact_llvm(graph: Graph, example_inputs: Sequence[Any]) -> Compiled:
-    from tcompile.backends.llvm import compile_graph
-
-    return compile_graph(graph, example_inputs, exact=True)
 
 
 _BACKENDS: dict[str, Backend] = {
     b.name: b
     for b in (
-        Backend("llvm", _llvm, transformed=True, builtin=True, exact=_exact_llvm),  # fused machine code for the CPU
+        Backend(  # fused machine code for the CPU
+            "llvm", _llvm(False, False), transformed=True, builtin=True, exact=_llvm(True, False),
+            tuned=(_llvm(False, True), _llvm(True, True)),
+        ),
         Backend("eager", _eager, tags=("debug",), builtin=True, exact=_eager),  # the captured graph, run in NumPy
         # The same after the transforms.
         Backend("aot_eager", _eager, transformed=True, tags=("debug",), builtin=True, exact=_eager),
+        Backend("triton", _triton, transformed=True, builtin=True),  # fused kernels for NVIDIA's GPUs
     )
 }
 
@@ -88,7 +105,7 @@ def register_backend(compile: Compile | None = None, name: str | None = None, ta
     own = name or getattr(compile, "__name__", None)
     if not isinstance(own, str) or not own:
         raise InvalidArgument("register_backend needs a name for this callable")
-    if own in ("auto", "llvm", "eager", "aot_eager"):
+    if own == "auto" or (own in _BACKENDS and _BACKENDS[own].builtin):
         raise InvalidArgument(f"backend name {own!r} belongs to tcompile")
     _BACKENDS[own] = Backend(own, compile, False, tuple(tags))
     return compile
@@ -111,15 +128,14 @@ def check_backend(backend: str | Compile) -> None:
     if isinstance(backend, str):
         if backend != "auto" and backend not in _BACKENDS:
             names = list_backends(None)
-            near = difflib.get_close_matches(backend, names, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+            hint = did_you_mean(backend, names)
             raise InvalidArgument(f"there is no backend {backend!r}.{hint} Backends: {', '.join(names)}")
     elif not callable(backend):
         raise InvalidType(f"backend must be a name or a callable, got {type(backend).__name__} {backend!r}")
 
 
 def is_exact(backend: str | Compile) -> bool:
-    """Whether ``backend`` can promise NumPy's very bits: tcompile's own backends can."""
+    """Whether ``backend`` can promise NumPy's very bits: tcompile's own backends for the CPU can."""
     return isinstance(backend, str) and (backend == "auto" or _BACKENDS[backend].exact is not None)
 
 

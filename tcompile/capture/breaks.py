@@ -7,14 +7,14 @@ stable id that documentation can speak of.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from tcompile.observe.events import UserLine
 from tcompile.observe.userline import format_stack
+from tcompile.records import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Reason:
     """One row of the catalogue. ``{detail}`` in the explanation is filled in."""
 

@@ -39,6 +39,7 @@ from tcompile.capture.values.container import (
     SliceValue,
     constant_of,
 )
+from tcompile.capture.values.counted import Enumerated, RowIterator, counted, zipped
 from tcompile.capture.values.object import ObjectValue
 from tcompile.capture.values.scalar import ScalarValue, negative, read, selected
 from tcompile.capture.values.selected import SelectedValue
@@ -76,6 +77,9 @@ def call_constant(tx: Capture, function: Constant, args: Sequence[Value], kwargs
         return special
     frontend = tx.frontend_of(target)
     if frontend is not None:
+        form = frontend.form(target)
+        if form is not None:
+            return tx.inline_form(form, args, kwargs)
         plain = [arg.export(tx) for arg in args]
         named = {key: value.export(tx) for key, value in kwargs.items()}
         return tx.from_frontend(frontend.call(tx.builder, target, plain, named))
@@ -264,6 +268,9 @@ def _enumerate(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) 
     start = constant_of(first, "enumerate's start")
     if not isinstance(start, int):
         raise CannotCapture("unsupported-operands", f"enumerate from {first.describe()}")
+    items = counted(tx, args[0])
+    if items is not None and type(start) is int:
+        return Enumerated(tx, items, start)
     values = args[0].iterate(tx)
     return IteratorValue(tx, (SequenceValue([Constant(i), v], tuple) for i, v in enumerate(values, start)))
 
@@ -271,6 +278,9 @@ def _enumerate(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) 
 @handles(zip)
 def _zip(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     strict = constant_of(kwargs["strict"], "zip's strict") if "strict" in kwargs else False
+    found = zipped(tx, args)
+    if found is not None:
+        return found
     sources = [arg.iterate(tx) for arg in args]
 
     def rows() -> Iterator[Value]:
@@ -301,7 +311,9 @@ def _filter(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> 
 @handles(reversed)
 def _reversed(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     if isinstance(args[0], RangeValue):
-        return IteratorValue(tx, (Constant(i) for i in reversed(args[0].fixed())))
+        return iterator(tx, args[0].backwards())
+    if isinstance(args[0], ArrayValue):
+        return RowIterator(tx, args[0], backwards=True)
     if isinstance(args[0], SequenceValue):
         return IteratorValue(tx, reversed(args[0].items))
     raise CannotCapture("unknown-function", f"reversed of {args[0].describe()}")

@@ -17,7 +17,7 @@ import functools
 import types
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tcompile.bytecode import Host
@@ -32,11 +32,12 @@ from tcompile.capture.values.base import Unrebuildable
 from tcompile.frontends.base import CannotCapture, Frontend
 from tcompile.graph import Graph
 from tcompile.observe.context import enter
+from tcompile.records import dataclass
 
 _MAX_ATTEMPTS = 12
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Outcome:
     """The program of one stretch, and the break that ended it where there was one."""
 
@@ -80,7 +81,7 @@ def _followed(tx: weakref.ref[Capture]) -> str:
     return f"{count} instructions followed" if count else ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Attempts:
     """What is captured, and what is known about it."""
 

@@ -9,10 +9,11 @@ function uses one where a graph needs its value.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tcompile.capture.marks import NO_MARKS, Mark
+from tcompile.records import dataclass
 
 
 @dataclass

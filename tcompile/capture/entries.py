@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import dis
 import types
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from tcompile.records import dataclass
 
 _RESUME = dis.opmap["RESUME"]
 
@@ -34,7 +36,7 @@ def local_names(code: types.CodeType) -> tuple[str, ...]:
     return code.co_varnames[:count]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Start:
     """A place in a function where captured code may start, and what an entry that starts there takes.
 

@@ -11,10 +11,10 @@ import enum
 import os.path
 import types
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from tcompile.observe.userline import file_label
+from tcompile.records import dataclass
 
 _MAX_TEXT = 120
 _REPR = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis), type(NotImplemented))
@@ -24,7 +24,7 @@ _SIZED = (list, tuple, dict, set, frozenset)
 Advice = Callable[[str, str, Any], str]  # of the place, what was expected there, and what was found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Kind:
     """``show`` turns what was found into words; ``advise`` says how the recompile is avoided."""
 

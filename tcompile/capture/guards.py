@@ -8,14 +8,15 @@ there is one truth: the text that runs is the text that is explained.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from tcompile.capture.guard_kinds import KINDS
 from tcompile.capture.sources import Source
+from tcompile.records import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Guard:
     """A predicate on a source.
 
@@ -32,7 +33,7 @@ class Guard:
     advice: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LoadStep:
     """Assigns a variable of the entry program."""
 
@@ -41,7 +42,7 @@ class LoadStep:
     source: Source | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GuardFailure:
     """Which guard did not hold, and what was there instead."""
 

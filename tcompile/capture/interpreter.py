@@ -13,10 +13,13 @@ from __future__ import annotations
 import dis
 import types
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import field
+from typing import TYPE_CHECKING
 
-from tcompile.bytecode.analysis import Analysis
-from tcompile.capture.instructions import HANDLERS, Handler, Returned, Yielded
+from tcompile.bytecode import NotResumable
+from tcompile.bytecode.analysis import Analysis, analyse
+from tcompile.capture.headers import Flow, Header
+from tcompile.capture.instructions import HANDLERS, Handler, Returned, Yielded, at_header
 from tcompile.capture.sources import ConstantSource, GlobalSource
 from tcompile.capture.state import Capture
 from tcompile.capture.values.base import Unread, Value, settled
@@ -27,6 +30,10 @@ from tcompile.graph import Location
 from tcompile.graph.verify import user_line
 from tcompile.observe.events import UserLine
 from tcompile.observe.userline import file_line
+from tcompile.records import dataclass
+
+if TYPE_CHECKING:
+    from tcompile.capture.loops import WhileRounds
 
 
 @dataclass(eq=False)
@@ -39,6 +46,8 @@ class Decoded:
     starts: list[int]  # where each instruction begins, with its EXTENDED_ARGs
     locations: list[Location | None]  # filled in as they are asked for
     has_blocks: bool  # whether it has ``try`` or ``with``
+    flow: Flow
+    headers: dict[int, Header] = field(default_factory=dict)  # of `while` loops, by where they begin and are entered
     analysed: list[Analysis | None] = field(default_factory=list)  # once it was asked for
 
 
@@ -66,7 +75,12 @@ def decode(code: types.CodeType) -> Decoded:
     decoded = Decoded(
         instructions, [HANDLERS.get(i.opname) for i in instructions], positions, starts,
         [None] * len(instructions), any(i.opname == "PUSH_EXC_INFO" for i in instructions),
+        Flow(instructions, positions),
     )  # fmt: skip
+    for header in decoded.flow.whiles():
+        for at in {header.at, header.entry}:
+            decoded.headers[at] = header
+            decoded.handlers[at] = at_header
     key = id(code)
     drop = _DECODED.pop  # by name here, for at exit the module's own names are gone first
     _DECODED[key] = (weakref.ref(code, lambda _: drop(key, None)), decoded)
@@ -79,10 +93,13 @@ def has_blocks(code: types.CodeType) -> bool:
 
 
 class Frame:
-    """One function's execution on captured values."""
+    """One function's execution on captured values. One that is no code of the user's happens ``place``d at a line."""
 
-    def __init__(self, tx: Capture, function: FunctionValue, arguments: dict[str, Value]) -> None:
+    def __init__(
+        self, tx: Capture, function: FunctionValue, arguments: dict[str, Value], place: Location | None = None
+    ) -> None:
         self.tx = tx
+        self.place = place
         self.function = function
         self.code = function.code
         self.locals: dict[str, Value] = dict(arguments)
@@ -93,6 +110,8 @@ class Frame:
         self.decoded = decode(self.code)
         self.at = 0
         self.steps = 0  # that were followed, where config.stress_breaks counts them
+        self.came_back = -1  # the instruction that a jump back has led to
+        self.rounds: dict[int, WhileRounds] = {}  # of the `while` loops that the frame is in, by where they begin
         self.first_round: dict[int, int] = {}  # how many operations there were when each loop first went back
 
     # -- running -----------------------------------------------------------------------------------------------------
@@ -168,6 +187,16 @@ class Frame:
         del self.stack[-count:]
         return values
 
+    def analysis(self) -> Analysis | None:
+        """What is read later, at each instruction; None for code that is not understood."""
+        known = self.decoded.analysed
+        if not known:
+            try:
+                known.append(analyse(self.code))
+            except NotResumable:
+                known.append(None)
+        return known[0]
+
     def jump(self, instruction: dis.Instruction) -> None:
         """Goes to the instruction's target."""
         self.at = self.decoded.positions[instruction.argval]
@@ -175,6 +204,8 @@ class Frame:
     # -- where we are ------------------------------------------------------------------------------------------------
     def location(self, at: int) -> Location:
         """The user's line behind instruction number ``at``."""
+        if self.place is not None:
+            return self.place
         known = self.decoded.locations[at]
         if known is None:
             place = self.decoded.instructions[at].positions

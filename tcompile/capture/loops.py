@@ -1,7 +1,7 @@
-"""Loops that stay loops: ``for`` over a range becomes one ``fori_loop`` node, its body followed once.
+"""Loops that stay loops: ``for`` over a range or an array, or ``while``, becomes one node, its body followed once.
 
-Enters: a frame at a loop's FOR_ITER. Leaves: the node in the graph, and the frame as the last round leaves it. Exists
-so that a thousand time steps compile as fast as ten.
+Enters: a frame where a loop begins. Leaves: the node in the graph, and the frame as the loop leaves it. Exists so that
+a thousand time steps compile as fast as ten.
 
 The body is followed in a graph of its own, with a symbol for the number of the round, which gives the loop variable and
 every int that grows by the same amount each round. What one round hands to the next is carried: arrays that are
@@ -9,6 +9,10 @@ written, and variables that are bound anew. A round must hand on what it was giv
 does not, a first round or two are done apart (``x = None`` before the loop, an int that becomes a float). Where two
 arrays change places (``u, v = v, u``), as many rounds as bring them back are one round of the node, and every array
 keeps its place.
+
+A test of a value that the graph computes may lead out of the loop (``while err > tol``, ``if done: break``), or to the
+next round (``continue``). It ends a part of the round, as ``exits`` says; the node is then an ``exit_loop``. A test of
+ints where a round of a ``while`` loop begins gives the number of its rounds.
 
 What has to be carried is seen only when the body has been followed. So a loop is looked at once, and then capture
 starts anew with what was learned: nothing that was done to captured values has to be taken back. A body that cannot be
@@ -18,27 +22,28 @@ captured, or that does not settle, is noted in the same way, and the loop is the
 from __future__ import annotations
 
 import dataclasses
+import dis
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from tcompile.bytecode import NotResumable
-from tcompile.bytecode.analysis import Analysis, analyse
 from tcompile.capture.breaks import CATALOGUE
-from tcompile.capture.instructions.registry import Returned, Yielded
+from tcompile.capture.carried import Carried, Leaf, Unsettled
+from tcompile.capture.exits import Behind, Exits, Left, Way, int_of, is_int, leaves_of
+from tcompile.capture.headers import Header
+from tcompile.capture.instructions.registry import HANDLERS, Returned, Yielded
+from tcompile.capture.limits import rounds_while, stays_while, ways_of_test
+from tcompile.capture.loop_node import loop_node
 from tcompile.capture.plans import Plan, Restart
-from tcompile.capture.special.regions import Region, as_node, control_node, lift, open_region, state_of
+from tcompile.capture.special.regions import open_region, state_of
 from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import Value, settled
-from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
-from tcompile.capture.values.container import RangeIterator, SequenceValue
+from tcompile.capture.values.base import Unread, Value, settled
+from tcompile.capture.values.constant import integer
+from tcompile.capture.values.counted import Counted
 from tcompile.capture.values.memory import Memory
-from tcompile.capture.values.scalar import ScalarValue
-from tcompile.frontends.base import CannotCapture, Traced
-from tcompile.graph import Graph, Node, ScalarType, SymInt, TensorType
-from tcompile.graph.sizes import Size, VariesInLoop, same
+from tcompile.frontends.base import CannotCapture
+from tcompile.graph import Graph, Node, SymInt
+from tcompile.graph.sizes import ShapeEnv, Size, VariesInLoop, same
 from tcompile.graph.verify import fits
 from tcompile.observe.events import UserLine
 
@@ -47,6 +52,7 @@ if TYPE_CHECKING:
 
 FEW_ROUNDS = 4  # as many are always unrolled
 FEW_OPERATIONS = 64  # a loop of a known number of rounds that comes to no more is unrolled
+FOREVER = 1 << 48  # rounds of a loop that only a test ends
 _MOST_APART = 2  # rounds that are done before the node
 _MOST_AT_ONCE = 6  # rounds that are one round of the node, for arrays that change places
 _MOST_TRIES = 8  # of one loop
@@ -54,53 +60,92 @@ _MOST_RESTARTS = 64  # of one capture
 _COLLECTS = ("LIST_APPEND", "SET_ADD", "MAP_ADD")
 
 
-class _Unsettled(Exception):
-    """A round does not hand on what it was given."""
+class WhileRounds:
+    """How far a frame is with a ``while`` loop; the rounds of a node are counted from 0."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+        self.decided = False
+        self.plan: Plan | None = None
+        self.left: Size = FOREVER
 
 
-def _analysis(f: Frame) -> Analysis | None:
-    """What is read later, at each instruction; None for code that is not understood."""
-    known = f.decoded.analysed
-    if not known:
-        try:
-            known.append(analyse(f.code))
-        except NotResumable:
-            known.append(None)
-    return known[0]
-
-
-def enter(f: Frame, items: RangeIterator) -> None:
+def enter(f: Frame, items: Counted) -> bool:
     """Makes a node of the loop whose FOR_ITER the frame is at; the iterator then has nothing left, or the odd rounds.
 
-    Where the loop is to be unrolled nothing is done. Raises Restart where capture has to start anew.
+    Where the loop is to be unrolled nothing is done. Says whether the frame is already where it goes on behind the
+    loop. Raises Restart where capture has to start anew.
     """
     if items.decided:
-        return
+        return False
+    header = f.decoded.flow.loop_at(f.at - 1)
+    few = isinstance(items.left, int) and items.left <= FEW_ROUNDS
+    plan = _plan(f, items, str(items.left), few or _collects(f))
+    if plan is None or items.taken < plan.apart or not items.left > plan.at_once - 1:
+        return False
+    return _make(f, items, header, plan)
+
+
+def enter_while(f: Frame, header: Header, rounds: WhileRounds) -> bool:
+    """The same for a ``while`` loop, at the start of a round."""
+    if rounds.decided:
+        return False
+    plan = _plan(f, rounds, "any number of", bool(f.code.co_flags & 0x20))
+    if plan is None or rounds.taken < plan.apart:
+        return False
+    if plan.limit is not None:
+        for name, value in f.locals.items():  # the limit may be known by their symbols
+            if isinstance(value, Unread) and type(value.value) is int:
+                f.locals[name] = value.settle(f.tx)
+        if not _is_known(f.tx.graph.env, plan.limit):
+            plan.outcome, plan.reason = "unrolled", "how often it is done is not known where it begins"
+            rounds.decided = True
+            return False
+        rounds.left = plan.limit = f.tx.graph.env.adopt(plan.limit)
+        plan.rounds = f"at most {plan.limit}"
+        if not rounds.left > 0:  # no round is done: the test says so
+            return False
+    return _make(f, rounds, header, plan)
+
+
+def _plan(f: Frame, items: Counted | WhileRounds, rounds: str, unrolled: bool) -> Plan | None:
+    """What is known of the loop; None where it is to be unrolled."""
     tx = f.tx
     key = (*((id(frame.code), frame.at) for frame in tx.frames), len(tx.open_loops))
-    plan = tx.loops.plans.get(key)
-    left = items.left
+    if isinstance(items, WhileRounds) and items.plan is not None:  # it may have been entered at another place
+        plan: Plan | None = items.plan
+    else:
+        plan = tx.loops.plans.get(key)
     if plan is None:
-        few = isinstance(left, int) and left <= FEW_ROUNDS
-        if few or tx.loops.restarts >= _MOST_RESTARTS or _collects(f) or _analysis(f) is None:
+        if unrolled or tx.loops.restarts >= _MOST_RESTARTS or f.analysis() is None:
             items.decided = True
-            return
-        plan = tx.loops.plans[key] = Plan(_first_line(f.user_line()), str(left))
+            return None
+        plan = tx.loops.plans[key] = Plan(_first_line(f.user_line()), rounds)
     plan.met = True
     items.plan = plan
     if plan.outcome == "unrolled":
         items.decided = True
-        return
-    if items.taken < plan.apart or not left > plan.at_once - 1:
-        return
+        return None
+    return plan
+
+
+def _is_known(env: ShapeEnv, size: Size) -> bool:
+    """Whether a size of another attempt is made of symbols that this one has met as well."""
+    return isinstance(size, int) or set(re.findall(r"\bs\d+\b", str(size))) <= env.hints.keys()
+
+
+def _make(f: Frame, items: Counted | WhileRounds, header: Header, plan: Plan) -> bool:
+    """Makes the node, or notes why there is none. Says whether the frame is where it goes on."""
     items.decided = True
-    loop = _Loop(f, items, plan, left)
+    loop = _Loop(f, items, plan, header)
     try:
-        loop.run()
-    except (CannotCapture, VariesInLoop, Returned, Yielded, _Unsettled) as error:
+        elsewhere, returned = loop.run()
+    except (CannotCapture, VariesInLoop, Returned, Yielded, Unsettled) as error:
         loop.refuse(error)
-    if plan.outcome != "node":
-        plan.outcome = "node"
+    plan.outcome = "node"
+    if returned is not None:
+        raise Returned(returned)
+    return elsewhere
 
 
 def _first_line(where: UserLine) -> UserLine:
@@ -119,70 +164,38 @@ def _collects(f: Frame) -> bool:
     return last is not None and last.opname in _COLLECTS and last.arg == 2 and end - 2 > header
 
 
-@dataclass(eq=False)
-class _Leaf:
-    """One carried value: an ``array``, a ``scalar`` object of the library, or a Python number that the graph computes.
-
-    ``given`` is the node outside that the first round starts with, ``inside`` the region's input, ``result`` the value
-    after the last round.
-    """
-
-    kind: Any
-    given: Node
-    value: Value | None
-    inside: Node | None = None
-    result: Node | None = None
-    start: Value | None = None  # what a round is given
-    end: Value | None = None  # the array object that a round hands on
-
-
-@dataclass(eq=False)
-class _Many:
-    """A tuple of carried values."""
-
-    cls: type
-    parts: list[Any]
-
-
-@dataclass(eq=False)
-class _View:
-    """An array that shows a part of what is there before the loop."""
-
-    memory: Memory
-    path: Any
-
-
 class _Loop:
     """One loop on its way to become a node."""
 
-    def __init__(self, f: Frame, items: RangeIterator, plan: Plan, left: Size) -> None:
-        self.f, self.items, self.plan = f, items, plan
+    def __init__(self, f: Frame, items: Counted | WhileRounds, plan: Plan, header: Header) -> None:
+        self.f, self.items, self.plan, self.header = f, items, plan, header
         self.tx = f.tx
-        self.left = left
-        self.header = f.at - 1
-        self.taker: _Leaf | None = None
-        self.homes: dict[int, _Leaf] = {}  # by the identity of an array at the end of a round, where it is carried
-        self.starts: dict[int, _Leaf] = {}  # the same at its start
-        end = f.decoded.positions[f.decoded.instructions[self.header].argval]
-        self.bound = _bound(f.decoded.instructions[self.header : end])
-        found = _analysis(f)
+        self.left = items.left
+        self.is_for = isinstance(items, Counted)
+        self.bound = _bound(f.decoded.instructions[at] for at in header.inside)
+        found = f.analysis()
         assert found is not None
-        index = found.stream.index[f.decoded.starts[self.header]]
-        self.live_after = self._names(found, found.live[found.goes[index]])
-        self.live_before = self._names(found, found.live[index + 1]) | self.live_after
-        self.needed = self._names(found, found.live[index + 1])
+        self.analysis = found
+        after = set() if not self.is_for else self.live(f.decoded.flow.target(header.at))
+        if plan.limit is not None:
+            after = self.live(self.way_out())
+        self.live_after = after
+        self.needed = self.live(header.at + self.is_for) | plan.asked
+        self.live_before = self.needed | after
 
-    @staticmethod
-    def _names(found: Analysis, bits: int) -> set[str]:
+    def live(self, at: int) -> set[str]:
+        """The variables that are read from an instruction on."""
+        found = self.analysis
+        bits = found.live[found.stream.index[self.f.decoded.starts[at]]]
         return {name for name, bit in found.fast_bit.items() if bits >> bit & 1}
 
     # -- what is learned -----------------------------------------------------------------------------------------------
     def refuse(self, error: Exception) -> None:
         """The loop is unrolled, once another round done apart does not help either."""
         plan = self.plan
-        if isinstance(error, _Unsettled | VariesInLoop) and plan.apart < _MOST_APART and plan.tries < _MOST_TRIES:
-            self.again(apart=plan.apart + 1, steps={}, looked=False, carried=set())
-        if isinstance(error, _Left | Returned | Yielded):
+        if isinstance(error, Unsettled | VariesInLoop) and plan.apart < _MOST_APART and plan.tries < _MOST_TRIES:
+            self.again(apart=plan.apart + 1, steps={}, looked=False, carried=set(), limit=None, limit_at=-1)
+        if isinstance(error, Left | Returned | Yielded):
             reason = "it is left from inside"
         elif isinstance(error, CannotCapture):
             known = CATALOGUE.get(error.reason)
@@ -207,62 +220,108 @@ class _Loop:
         raise Restart
 
     # -- the node ------------------------------------------------------------------------------------------------------
-    def run(self) -> None:
-        """Follows the body, and adds the node."""
+    def run(self) -> tuple[bool, Value | None]:
+        """Follows the body, and adds the node.
+
+        Says whether the frame is where it goes on behind the loop, and what the function returns where it does so.
+        """
         f, tx, plan = self.f, self.tx, self.plan
         rounds, env = self._rounds(), tx.graph.env
+        for name in self.needed & f.locals.keys():  # by their symbols other ints may be known
+            value = f.locals[name]
+            if name in self.bound or (isinstance(value, Unread) and type(value.value) is int):
+                f.locals[name] = settled(tx, value)
+        if not all(_is_known(env, amount) for amount in plan.steps.values()):
+            raise Unsettled("by how much an int grows is not known where the loop begins")
         counter = env.counter(rounds - 1)
         plan.steps = {name: env.adopt(amount) for name, amount in plan.steps.items()}  # learned by another attempt
         self.counter, self.last = str(counter), rounds - 1
         location = tx.builder.location
-        for name in self.bound & self.needed & f.locals.keys():
-            f.locals[name] = settled(tx, f.locals[name])
-        before = dict(f.locals)
-        memories = self.memories = self._memories()
+        before, stack = dict(f.locals), list(f.stack)
+        name = f"loop_{plan.where.line}"
         known = state_of(tx)
-        self.known = known[0].keys()
+        carried = self.carried = Carried(
+            tx, plan, name, counter, self.last, self.needed, known[0].keys()
+        )
+        carried.find_memories(f)
+        memories = carried.memories
         policy, writes = tx.break_is_error, tx.outside_mutations - tx.outside_writes
-        graph = Graph(f"loop_{plan.where.line}", tx.graph.env)
-        graph.input("round", ScalarType("int", counter))
-        trees = self._carried(before, counter)
-        leaves = self._memory_leaves(memories)
         outside = {memory: (memory.root, memory.node, memory.graph) for memory in memories}
-        with open_region(tx, graph):
-            for memory, leaf in zip(memories, leaves, strict=True):
-                leaf.inside = graph.input(memory.root.name, leaf.given.tensor)
-                memory.root = memory.node = leaf.inside
-                memory.graph = graph
-                memory.version += 1
-                tx.show_memory(leaf.inside, memory)
-            for name, tree in trees.items():
-                f.locals[name] = self._inside(tree, graph, leaves)
-            self.leaves = leaves
+        self.exits = Exits(f, carried, self.header, self)
+        carried.find_leaves(before)
+        with open_region(tx, Graph(name, env)):
+            carried.begin()
+            f.locals.update(carried.first_values())
             for name, amount in plan.steps.items():
                 if name in before:
-                    f.locals[name] = integer(self._int(before[name]) + amount * counter)
-            given = dict(f.locals)
+                    f.locals[name] = integer(int_of(before[name]) + amount * counter)
+            self.given = dict(f.locals)
             first_unwritten = len(tx.unplanned)
             for number in range(plan.at_once):
                 self._round(counter * plan.at_once + number)
             if not plan.looked or len(tx.unplanned) > first_unwritten:
-                self._look(before, given, tx.unplanned[first_unwritten:])
-            results = self._results(before, given, trees, leaves, graph)
-            outputs = [*(memory.node for memory in memories), *map(self._output, leaves[len(memories) :])]
-            for memory, leaf in zip(memories, leaves, strict=False):
-                if not fits(memory.node.tensor, leaf.given.tensor):
-                    raise _Unsettled(f"an array of type {leaf.given.type} becomes one of type {memory.node.type}")
+                self._look(before, tx.unplanned[first_unwritten:])
+            results = self._results(before)
+            leaves = carried.leaves
+            outputs = [*(memory.node for memory in memories), *carried.ends()[len(memories) :]]
+            for leaf, output in zip(leaves, outputs, strict=True):
+                leaf.ends.append(output)
+                for end in leaf.ends if leaf.kind == "memory" else ():
+                    if not fits(end.tensor, leaf.given.tensor):
+                        raise Unsettled(f"an array of type {leaf.given.type} becomes one of type {end.type}")
+            if self.exits.flags:
+                carried.settle_foreign()
         self._check_state(known, memories, policy, writes)
-        few = isinstance(rounds, int) and rounds * len(graph.nodes) <= FEW_OPERATIONS
-        if few and not any(node.regions for node in graph.nodes):
-            self.again(outcome="unrolled", reason=f"{rounds} rounds of {len(graph.nodes)} operations are few")
-        self._add_node(graph, rounds, leaves, outputs, location)
-        for memory, leaf, output in zip(memories, leaves, outputs, strict=False):
+        parts = carried.parts
+        most = [rounds, *(known for known in self.exits.known if known is not None)]
+        count = sum(len(part.nodes) for part in parts)
+        sizes = [size for size in most if isinstance(size, int)]
+        few = bool(sizes) and min(sizes) * count <= FEW_OPERATIONS and None not in self.exits.known
+        if few and not any(node.regions for part in parts for node in part.nodes):
+            self.again(outcome="unrolled", reason=f"{min(sizes)} rounds of {count} operations are few")
+        made = loop_node(tx, carried, rounds, self.exits.flags, self.exits.leaves, location)
+        for memory, leaf in zip(memories, leaves, strict=False):
             memory.root, node, memory.graph = outside[memory]
             memory.version += 1
-            memory.node = node if output is leaf.inside else self._result(leaf)
+            memory.node = node if leaf.ends == leaf.inputs else self._result(leaf)
             tx.show_memory(memory.node, memory)
-        self._bind(before, results, trees)
-        self.items.skip(rounds * plan.at_once)
+        f.assigned |= self.bound
+        tx.touch()
+        if not self.exits.ways:
+            behind = Behind(carried, None)
+            for name, tree in self._after(before, results).items():
+                if tree is None:
+                    f.locals.pop(name, None)
+                else:
+                    f.locals[name] = behind.value(tree)
+        f.stack[:] = stack
+        if self.exits.ways:
+            return True, self.exits.leave(made, self._end(before, results, stack))
+        if isinstance(self.items, Counted):
+            self.items.skip(rounds * plan.at_once)
+            return False, None
+        if plan.limit is None:
+            raise CannotCapture("loop-mismatch", "nothing ends it")
+        f.at = self.way_out()
+        return True, None
+
+    def _end(self, before: dict[str, Value], results: dict[str, Any], stack: list[Value]) -> Way | None:
+        """The way by which all rounds are done; None where that never happens."""
+        held = {**before, **self._after(before, results)}
+        shown = leaves_of(tree for name, tree in held.items() if name in self.live_after)
+        if self.is_for:
+            return Way(0, self.f.decoded.flow.target(self.header.at), held, stack[:-1], shown)
+        return None if self.plan.limit is None else Way(0, self.way_out(), held, stack, shown)
+
+    def _after(self, before: dict[str, Value], results: dict[str, Any]) -> dict[str, Any]:
+        """What variables hold when all rounds are done, as values or trees of leaves; None where that is nothing."""
+        steps = {n: amount for n, amount in self.plan.steps.items() if n in before}
+        ints = {name: integer(int_of(before[name]) + amount * (self.last + 1)) for name, amount in steps.items()}
+        return {**self.carried.trees, **results, **ints}
+
+    def way_out(self) -> int:
+        """Where the test that limits the number of rounds leaves the loop."""
+        return ways_of_test(self.f.decoded.flow, self.header, self.plan.limit_at)[1]
 
     def _rounds(self) -> Size:
         """How many rounds the node has; the odd ones that arrays changing places leave are unrolled behind it."""
@@ -272,141 +331,99 @@ class _Loop:
         odd = self.left % at_once
         return (self.left - (odd if isinstance(odd, int) else odd.specialise())) // at_once
 
+    # -- following a round ---------------------------------------------------------------------------------------------
     def _round(self, number: Size) -> None:
         """Follows the body once."""
-        f, tx = self.f, self.tx
+        f, items, header = self.f, self.items, self.header
         depth, rounds = len(f.stack), f.first_round
         f.first_round = {}
-        f.push(integer(self.items.number(number)))
-        f.at = self.header + 1
-        instructions, handlers, limit = f.decoded.instructions, f.decoded.handlers, tx.options.max_instructions
-        while f.at != self.header:
-            at = f.at
-            f.at = at + 1
-            tx.instructions += 1
-            if tx.instructions > limit:
-                raise CannotCapture("too-long", f"More than {limit} instructions were followed.")
-            f.refuse_step(instructions[at])
-            run = handlers[at]
-            if run is None:
-                raise CannotCapture("unsupported-instruction", instructions[at].opname)
-            tx.builder.location = f.location(at)
-            run(f, instructions[at])
+        f.at = header.at
+        if isinstance(items, Counted):
+            f.push(items.number(number))
+            f.at += 1
+        starts = {header.at, header.entry}
+        while True:
+            self._step(starts)
             if len(f.stack) < depth:
-                raise _Left
-        f.at = self.header + 1
+                raise Left
+            if f.at in starts and len(f.stack) == depth:
+                break
+        f.came_back = -1
+        f.at = header.at + 1
         f.first_round = rounds
 
-    # -- what is carried -----------------------------------------------------------------------------------------------
-    def _memories(self) -> list[Memory]:
-        """The memories that were seen to be written."""
-        found: dict[Memory, None] = {}
-        tx = self.tx
-        for place, value in self.plan.written.items():
-            kind, name = place
-            if kind == "source":
-                array: Value | None = tx.wrap(value, name)
-            elif kind == "local":
-                array = self.f.locals.get(name)
-                array = settled(tx, array) if array is not None else None
-            else:
-                memory = tx.memory_named(name)
-                if memory is not None:
-                    found[memory] = None
-                continue
-            if isinstance(array, ArrayValue) and array.memory is not None:
-                found[array.memory] = None
-        return list(found)
+    def _step(self, starts: set[int]) -> None:
+        """Follows one instruction."""
+        f, tx = self.f, self.tx
+        at = f.at
+        i = f.decoded.instructions[at]
+        tx.instructions += 1
+        if tx.instructions > tx.options.max_instructions:
+            raise CannotCapture("too-long", f"More than {tx.options.max_instructions} instructions were followed.")
+        f.at = at + 1
+        f.refuse_step(i)
+        tx.builder.location = f.location(at)
+        if at == self.plan.limit_at:  # the rounds of the node are those in which it holds
+            f.pop_many(2)
+            f.at, _ = ways_of_test(f.decoded.flow, self.header, at)
+            return
+        if i.opname == "COMPARE_OP" and not self.is_for and self.plan.limit is None and self.plan.looked:
+            self._look_for_limit(at, i)
+        if self.exits.take(at, i, looking=not self.plan.looked):
+            return
+        run = f.decoded.handlers[at] if at not in starts else HANDLERS.get(i.opname)
+        if run is None:
+            raise CannotCapture("unsupported-instruction", i.opname)
+        run(f, i)
 
-    def _memory_leaves(self, memories: Sequence[Memory]) -> list[_Leaf]:
-        leaves = []
-        for memory in memories:
-            if memory.kept:
-                raise CannotCapture("writes-to-array", f"Writing to an array {memory.kept}")
-            self.tx.claim(memory)
-            leaves.append(_Leaf("memory", memory.node, None))
-        return leaves
+    def _look_for_limit(self, at: int, i: dis.Instruction) -> None:
+        """Whether a comparison of ints, with nothing done before it in this round, says how many rounds there are."""
+        left, right = settled(self.tx, self.f.stack[-2]), settled(self.tx, self.f.stack[-1])
+        if not (is_int(left) and is_int(right)):
+            return
+        distance = int_of(left) - int_of(right)
+        if not isinstance(distance, SymInt) or self.counter not in distance.counters() or not self._nothing_done():
+            return
+        sign = stays_while(self.f.decoded.flow, self.header, at, i)
+        limit = rounds_while(distance, sign, self.counter) if sign is not None else None
+        if limit is not None:
+            self.again(limit=limit, limit_at=at)
 
-    def _carried(self, before: dict[str, Value], counter: SymInt) -> dict[str, Any]:
-        """What the carried variables hold, as trees; two names of one array share a leaf."""
-        trees: dict[str, Any] = {}
-        for name in sorted(self.plan.carried):
-            value = before.get(name)
-            if value is None:
-                if name in self.needed:
-                    raise _Unsettled(f"`{name}` has no value before the loop")
-                continue
-            if name in self.plan.steps:
-                continue
-            trees[name] = self._tree(name, value)
-        return trees
-
-    def _tree(self, name: str, value: Value) -> Any:
-        tx = self.tx
-        value = settled(tx, value)
-        if isinstance(value, ArrayValue) and value.traced.scalar:
-            return _Leaf("scalar", value.traced.node, value)
-        if isinstance(value, ArrayValue) and value.memory in self.memories:
-            raise _Unsettled(f"`{name}` shows an array that the first round writes to")
-        if isinstance(value, ArrayValue):
-            return self.starts.setdefault(id(value), _Leaf("array", value.traced.node, value))
-        if isinstance(value, ScalarValue):
-            return _Leaf(value.cls, value.array.traced.node, value)
-        if isinstance(value, FloatValue) or (isinstance(value, Constant) and type(value.value) in (float, bool)):
-            return _Leaf(value.python_type, as_node(tx, value), value)
-        if isinstance(value, Constant) and isinstance(value.value, np.generic):
-            return _Leaf("scalar", as_node(tx, value), value)
-        if isinstance(value, SequenceValue) and value.cls is tuple:
-            return _Many(tuple, [self._tree(name, item) for item in value.items])
-        raise _Unsettled(f"`{name}` is {value.describe()} before the loop and something else after a round")
-
-    def _inside(self, tree: Any, graph: Graph, leaves: list[_Leaf]) -> Value:
-        """The value that a round is given."""
-        if isinstance(tree, _Many):
-            return SequenceValue([self._inside(part, graph, leaves) for part in tree.parts], tree.cls)
-        if tree.start is None:
-            tree.inside = graph.input(tree.given.name, tree.given.tensor)
-            leaves.append(tree)
-            tree.start = self._value(tree.kind, tree.inside, "that a loop carries,")
-        found: Value = tree.start
-        return found
-
-    def _value(self, kind: Any, node: Node, kept: str = "") -> Value:
-        tx = self.tx
-        if kind in ("array", "scalar"):
-            return tx.new_array(Traced(node, kind == "scalar"), tx.frontends[0], kept=kept)
-        return ScalarValue(ArrayValue(Traced(node, scalar=True), tx.frontends[0]), kind)
-
-    @staticmethod
-    def _int(value: Value) -> Any:
-        """The int behind a value; _Unsettled where it is something else."""
-        if isinstance(value, IntegerValue):
-            return value.size
-        if isinstance(value, Constant) and type(value.value) is int:
-            return value.value
-        raise _Unsettled(f"{value.describe()} becomes an int")
+    def _nothing_done(self) -> bool:
+        """Whether all variables and arrays are as the round was given them."""
+        f, carried = self.f, self.carried
+        same_names = all(f.locals.get(name) is self.given.get(name) for name in self.live_before | self.bound)
+        return same_names and all(
+            memory.node is leaf.inside for memory, leaf in zip(carried.memories, carried.leaves, strict=False)
+        )
 
     # -- what a look at one round tells --------------------------------------------------------------------------------
-    def _look(self, before: dict[str, Value], given: dict[str, Value], written: Iterable[Memory]) -> None:
+    def _look(self, before: dict[str, Value], written: Iterable[Memory]) -> None:
         """Notes what has to be carried, and starts anew."""
-        f, plan = self.f, self.plan
+        f, plan, given = self.f, self.plan, self.given
         places = dict(plan.written)
         for memory in written:
             places.update([self._place_of(memory, before)])
-        changed = {n for n in self.needed if f.locals.get(n) is not given.get(n)}
+        asked = plan.asked | self.exits.asked(given)
+        changed = {n for n in self.needed | asked if f.locals.get(n) is not given.get(n)}
         at_once = self._exchange(changed, given) if plan.at_once == 1 else 1
+        if at_once > 1 and not self.is_for:  # how many rounds are left over would have to be known
+            raise CannotCapture("loop-mismatch", "arrays change places in a `while` loop")
         if at_once > 1:
             self.again(at_once=at_once, written=places)
         steps: dict[str, Size] = {}
         for name in changed:
             start, end = given.get(name), f.locals.get(name)
-            if start is None or end is None or not all(_is_int(value) for value in (start, end)):
+            if start is None or end is None or not all(is_int(value) for value in (start, end)):
                 continue
-            amount = self._int(end) - self._int(start)
+            amount = int_of(end) - int_of(start)
             if isinstance(amount, SymInt) and self.counter in amount.counters():
-                raise _Unsettled(f"`{name}` does not grow by the same amount in each round")
+                raise Unsettled(f"`{name}` does not grow by the same amount in each round")
             steps[name] = amount
-        self.again(looked=True, carried=plan.carried | changed, steps=steps, written=places)
+        self.again(
+            looked=True, carried=plan.carried | changed, steps=steps, written=places, asked=asked,
+            tested=self.exits.tests,
+        )  # fmt: skip
 
     def _place_of(self, memory: Memory, before: dict[str, Value]) -> tuple[Any, Any]:
         """How an array that the body writes is found before the loop."""
@@ -435,21 +452,19 @@ class _Loop:
         return 1
 
     # -- what a round hands on -----------------------------------------------------------------------------------------
-    def _results(
-        self, before: dict[str, Value], given: dict[str, Value], trees: dict[str, Any], leaves: list[_Leaf],
-        graph: Graph,
-    ) -> dict[str, Any]:  # fmt: skip
+    def _results(self, before: dict[str, Value]) -> dict[str, Any]:
         """What each variable holds behind the loop, as a value or a tree of carried ones."""
-        f, tx, plan = self.f, self.tx, self.plan
+        f, tx, plan, given, carried = self.f, self.tx, self.plan, self.given, self.carried
         results: dict[str, Any] = {}
         late: dict[int, Any] = {}
+        trees = carried.trees
         names = sorted(given.keys() | f.locals.keys(), key=lambda name: (name not in trees, name))
         for name in names:  # what is carried first: other names may hold the same arrays
             start, end = given.get(name), f.locals.get(name)
             if name in trees:
                 if end is None:
-                    raise _Unsettled(f"`{name}` has no value after a round")
-                self._hand_on(name, trees[name], end)
+                    raise Unsettled(f"`{name}` has no value after a round")
+                carried.hand_on(name, trees[name], end)
                 continue
             if start is end or (start is not None and end is not None and settled(tx, start) is settled(tx, end)):
                 continue
@@ -457,142 +472,21 @@ class _Loop:
                 results[name] = None  # nobody reads it any more
                 continue
             if end is None:
-                raise _Unsettled(f"`{name}` has no value after a round")
+                raise Unsettled(f"`{name}` has no value after a round")
             if name in plan.steps:
-                amount = self._int(end) - self._int(start) if start is not None else None
+                amount = int_of(end) - int_of(start) if start is not None else None
                 if amount is None or not same(amount, plan.steps[name]):
-                    raise _Unsettled(f"`{name}` does not grow by the same amount in each round")
+                    raise Unsettled(f"`{name}` does not grow by the same amount in each round")
                 continue
             if name in self.needed:
                 self.again(carried=plan.carried | {name})
             if id(end) not in late:
-                late[id(end)] = self._late(name, end, leaves, graph)
+                late[id(end)] = carried.late(name, end)
             results[name] = late[id(end)]
+        self.exits.check_next(results)
         return results
 
-    def _hand_on(self, name: str, tree: Any, value: Value) -> None:
-        """Notes what the next round gets in the place of ``tree``."""
-        value = settled(self.tx, value)
-        if isinstance(tree, _Many):
-            if not isinstance(value, SequenceValue) or value.cls is not tree.cls or len(value.items) != len(tree.parts):
-                raise _Unsettled(f"`{name}` becomes {value.describe()} after a round")
-            for part, item in zip(tree.parts, value.items, strict=True):
-                self._hand_on(name, part, item)
-            return
-        if tree.kind == "array":
-            if self.homes.setdefault(id(value), tree) is not tree or tree.end not in (None, value):
-                raise _Unsettled(f"`{name}` and another variable are one object in some rounds only")
-            tree.end = value
-        self.taker = tree
-        found = self._node(name, tree.kind, value)
-        if not fits(found.tensor, tree.given.tensor):
-            raise _Unsettled(f"`{name}` is {tree.given.type} before a round and {found.type} after it")
-        tree.result = found
-
-    def _node(self, name: str, kind: Any, value: Value) -> Node:
-        """The node of a value of this kind, which is new in each round or was handed to it."""
-        tx = self.tx
-        other = _Unsettled(f"`{name}` is {value.describe()} after a round")
-        if kind == "array":
-            if not isinstance(value, ArrayValue) or value.traced.scalar:
-                raise other
-            return self._own(name, value)
-        if kind == "scalar":
-            if isinstance(value, ArrayValue) and value.traced.scalar:
-                return value.traced.node
-            if isinstance(value, Constant) and isinstance(value.value, np.generic):
-                return as_node(tx, value)
-            raise other
-        if value.python_type is not kind:
-            raise other
-        return value.array.traced.node if isinstance(value, ScalarValue) else as_node(tx, value)
-
-    def _own(self, name: str, value: ArrayValue) -> Node:
-        """The node of an array that this round has made, of which nothing else shows a part."""
-        memory, node = value.memory, value.traced.node
-        carried = next((leaf for leaf in self.leaves if leaf.inside is node), None)
-        if carried is not None and carried is not self.taker and not self._is_free(carried.value):
-            raise _Unsettled(f"`{name}` becomes an array that something else may hold")
-        found = memory is None or memory in self.memories or memory.graph is not self.tx.builder.graph
-        if memory is None or found or memory.owner is not None or value.path:
-            raise _Unsettled(f"`{name}` is an array or a view of one that each round finds, not one that it makes")
-        if memory.kept and node.op != "input":
-            raise CannotCapture("loop-mismatch", f"`{name}` is an array {memory.kept}")
-        return node
-
-    def _is_free(self, value: Value | None) -> bool:
-        """Whether an array that the first round is given belongs to nobody else."""
-        if not isinstance(value, ArrayValue) or value.memory is None:
-            return value is None
-        return value.memory.owner is None and not value.path and value.memory not in self.memories
-
-    def _late(self, name: str, value: Value, leaves: list[_Leaf], graph: Graph) -> Any:
-        """What a variable holds behind the loop that each round binds anew before it reads it."""
-        tx = self.tx
-        value = settled(tx, value)
-        if isinstance(value, Constant):
-            return value
-        if isinstance(value, IntegerValue):
-            return integer(value.size.at(self.counter, self.last))
-        if isinstance(value, SequenceValue) and value.cls is tuple:
-            return _Many(tuple, [self._late(name, item, leaves, graph) for item in value.items])
-        if isinstance(value, FloatValue):
-            return value
-        if isinstance(value, ArrayValue):
-            kind: Any = "scalar" if value.traced.scalar else "array"
-            if id(value) in self.known:
-                return value
-            if id(value) in self.homes:
-                return self.homes[id(value)]
-            if value.memory is not None and id(value.memory) in self.known:
-                return _View(value.memory, self._in_last_round(value.path))
-        elif isinstance(value, ScalarValue):
-            kind = value.cls
-        else:
-            raise CannotCapture("loop-mismatch", f"`{name}` is {value.describe()} behind the loop")
-        node = self._node(name, kind, value)
-        type = node.tensor
-        sizes = [size for size in type.shape if isinstance(size, SymInt)]
-        if not type.c_contiguous or any(self.counter in size.counters() for size in sizes):
-            raise CannotCapture("loop-mismatch", f"`{name}` is of type {type} behind the loop")
-        leaf = _Leaf(kind, self._nothing(type), None, graph.input(name, type), node)
-        leaves.append(leaf)
-        if kind == "array":
-            self.homes[id(value)] = leaf
-        return leaf
-
-    def _in_last_round(self, part: Any) -> Any:
-        """A movement as it is in the last round."""
-        if isinstance(part, SymInt):
-            return part.at(self.counter, self.last)
-        if isinstance(part, tuple):
-            return tuple(map(self._in_last_round, part))
-        if isinstance(part, slice):
-            return slice(*map(self._in_last_round, (part.start, part.stop, part.step)))
-        return part
-
-    def _nothing(self, type: TensorType) -> Node:
-        """An array outside that no round reads."""
-        builder = self.tx.builder
-        inside, builder.graph = builder.graph, self.outer
-        try:
-            return builder.op("full", shape=type.shape, fill_value=0, dtype=type.dtype.name)
-        finally:
-            builder.graph = inside
-
-    @staticmethod
-    def _output(leaf: _Leaf) -> Node:
-        """The region's output for a carried value."""
-        found = leaf.result or leaf.inside  # as it was, where no round binds it anew
-        assert found is not None
-        return found
-
     # -- the graph around ----------------------------------------------------------------------------------------------
-    @property
-    def outer(self) -> Graph:
-        """The graph that the node goes to."""
-        return self.tx.open_loops[-1][0]
-
     def _check_state(self, known: Any, memories: Sequence[Memory], policy: bool, writes: int) -> None:
         """Refuses a body that changes anything but arrays and its own variables."""
         tx = self.tx
@@ -604,75 +498,10 @@ class _Loop:
         if tx.break_is_error != policy:
             raise CannotCapture("loop-mismatch", "a round changes what breaks mean")
 
-    def _add_node(
-        self, graph: Graph, rounds: Size, leaves: Sequence[_Leaf], outputs: list[Node], location: Any
-    ) -> None:
-        tx = self.tx
-        graph.outputs, graph.scratch = outputs, True
-        written = [leaf.kind == "memory" and node.op == "assign" for leaf, node in zip(leaves, outputs, strict=True)]
-        graph.updates = {number: number + 1 for number, whether in enumerate(written) if whether}
-        known = {*graph.inputs, *graph.nodes}
-        reads = [*(o for node in graph.nodes for o in node.inputs), *outputs]
-        region = Region(graph, Constant(None), (), outer=list(dict.fromkeys(n for n in reads if n not in known)))
-        outer, (passed_on,) = lift([region])
-        graph.outputs = [*graph.outputs, *passed_on]
-        for leaf in leaves:
-            leaf.result = None
-        if not leaves and not graph.nodes:
-            return
-        tx.builder.location = location
-        given = [*(leaf.given for leaf in leaves), *outer]
-        types: list[Any] = [node.type for node in given]
-        made = control_node(tx, "fori_loop", [0, rounds, *given], types, [graph])
-        for leaf, node in zip(leaves, made, strict=False):
-            leaf.result = node
-
     @staticmethod
-    def _result(leaf: _Leaf) -> Node:
+    def _result(leaf: Leaf) -> Node:
         assert leaf.result is not None
         return leaf.result
-
-    def _bind(self, before: dict[str, Value], results: dict[str, Any], trees: dict[str, Any]) -> None:
-        """Gives the variables what they hold behind the loop."""
-        f, plan = self.f, self.plan
-        after: dict[int, Value] = {}
-
-        def value(tree: Any) -> Value:
-            if isinstance(tree, Value):
-                return tree
-            if id(tree) not in after:
-                if isinstance(tree, _View):
-                    after[id(tree)] = self._value("array", tree.memory.seen_through(tree.path)[0])
-                elif isinstance(tree, _Many):
-                    after[id(tree)] = SequenceValue([value(part) for part in tree.parts], tree.cls)
-                elif tree.value is not None and self._unchanged(tree):
-                    after[id(tree)] = tree.value
-                else:
-                    after[id(tree)] = self._value(tree.kind, self._result(tree))
-            return after[id(tree)]
-
-        for name, tree in {**trees, **results}.items():
-            f.assigned.add(name)
-            if tree is None:
-                f.locals.pop(name, None)
-            else:
-                f.locals[name] = value(tree)
-        for name, amount in plan.steps.items():
-            if name in before:
-                f.locals[name] = integer(self._int(before[name]) + amount * (self.last + 1))
-
-    def _unchanged(self, leaf: _Leaf) -> bool:
-        """Whether every round hands on what it was given."""
-        node = self._result(leaf)
-        region = node.inputs[0].regions[0]
-        return region.outputs[node.attrs["index"]] is region.inputs[node.attrs["index"] + 1]
-
-
-class _Left(CannotCapture):
-    """The body jumps out of the loop."""
-
-    def __init__(self) -> None:
-        super().__init__("loop-mismatch", "it is left by `break`")
 
 
 def _bound(instructions: Iterable[Any]) -> set[str]:
@@ -684,8 +513,4 @@ def _bound(instructions: Iterable[Any]) -> set[str]:
     return found
 
 
-def _is_int(value: Value) -> bool:
-    return isinstance(value, IntegerValue) or (isinstance(value, Constant) and type(value.value) is int)
-
-
-__all__ = ["enter"]
+__all__ = ["WhileRounds", "enter", "enter_while"]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import operator
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -18,9 +17,10 @@ import numpy as np
 from tcompile.errors import InvalidArgument, InvalidType
 from tcompile.observe.events import UserLine
 from tcompile.observe.userline import format_stack
+from tcompile.records import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Mark:
     """One axis: ``dynamic`` (varies, or it is an error), ``maybe`` (varies where it can) or ``static`` (never)."""
 

@@ -13,6 +13,7 @@ import types
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tcompile.capture.temporaries import reused
 from tcompile.capture.values import scalar
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.attributes import AttributesValue
@@ -80,9 +81,14 @@ def binary(tx: Capture, sign: str, left: Value, right: Value) -> Value:
         other = right if array is left else left
         if sign == "*" and array.traced.scalar and isinstance(other, SequenceValue):  # NumPy's scalars repeat sequences
             raise CannotCapture("unsupported-operands", f"{left.describe()} {sign} {right.describe()}")
-        operands = (side.beside(tx, sign, array) if isinstance(side, ScalarValue) else side.export(tx)
+        one, two = (side.beside(tx, sign, array) if isinstance(side, ScalarValue) else side.export(tx)
                     for side in (left, right))  # fmt: skip
-        return tx.from_frontend(array.frontend.binary(tx.builder, sign, *operands), array)
+        result = array.frontend.binary(tx.builder, sign, one, two)
+        taken = array.frontend.takes_memory(sign, one, two, result)
+        like = reused(tx, [left, right], taken) if taken else None
+        if like is not None:
+            result = array.frontend.laid_out(tx.builder, result, like.traced)
+        return tx.from_frontend(result, array)
     if isinstance(left, ScalarValue) or isinstance(right, ScalarValue):
         return scalar.combine(tx, sign, left, right)
     if isinstance(left, OpaqueValue) or isinstance(right, OpaqueValue):

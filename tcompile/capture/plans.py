@@ -6,11 +6,12 @@ because capture's state holds it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tcompile.graph.sizes import Size
 from tcompile.observe.events import UserLine
+from tcompile.records import dataclass
 
 
 class Restart(BaseException):
@@ -23,7 +24,8 @@ class Plan:
 
     ``apart`` rounds are done before the node, ``at_once`` rounds are one of its own. ``carried`` are the local
     variables bound anew, ``steps`` by how much ints among them grow; ``written`` are the arrays written, by where they
-    are found.
+    are found. ``tested`` says that a test may end a round before it is done, and ``asked`` are variables that are read
+    there. ``limit`` is the number of rounds that the test at instruction ``limit_at`` leaves a ``while`` loop.
     """
 
     where: UserLine
@@ -39,6 +41,10 @@ class Plan:
     carried: set[str] = field(default_factory=set)
     steps: dict[str, Size] = field(default_factory=dict)
     written: dict[Any, Any] = field(default_factory=dict)
+    asked: set[str] = field(default_factory=set)
+    tested: bool = False
+    limit: Size | None = None
+    limit_at: int = -1
 
 
 @dataclass
@@ -47,6 +53,7 @@ class Loops:
 
     plans: dict[tuple[Any, ...], Plan] = field(default_factory=dict)
     restarts: int = 0
+    refused: dict[tuple[Any, ...], str] = field(default_factory=dict)  # why loops are no loops over elements
 
     def begin(self) -> None:
         """Another attempt begins."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from tcompile.capture.values.memory import Memory
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Graph, Node, ScalarType, TensorType
 from tcompile.graph.sizes import SymInt
+from tcompile.records import dataclass
 
 if TYPE_CHECKING:
     from tcompile.capture.root import RootFrame

@@ -19,11 +19,11 @@ from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import (
     BuiltinMethod,
     DictValue,
-    RangeIterator,
     RangeValue,
     SequenceValue,
     SliceValue,
 )
+from tcompile.capture.values.counted import counted
 from tcompile.capture.values.object import ObjectValue, OpaqueValue
 from tcompile.capture.values.sets import SetValue
 from tcompile.frontends.base import CannotCapture
@@ -93,8 +93,9 @@ def iterator(tx: Capture, value: Value) -> Value:
         return value
     if isinstance(value, ObjectValue):
         return value.iterator(tx)
-    if isinstance(value, RangeValue):
-        return RangeIterator(tx, value)
+    found = counted(tx, value)
+    if found is not None:
+        return found
     return IteratorValue(tx, value.iterate(tx))
 
 

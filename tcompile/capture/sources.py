@@ -8,14 +8,15 @@ one object must know both how to reload a value and how to name it in a guard.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from tcompile.records import dataclass
 
 Load = Callable[["Source"], str]
 Constant = Callable[[Any], str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Source:
     """A place that holds a value. Subclasses say which."""
 
@@ -29,7 +30,7 @@ class Source:
         raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ParameterSource(Source):
     """Parameter ``index`` of the entry program: a local variable, a cell or a stack item of the frame it runs in."""
 
@@ -46,7 +47,7 @@ class ParameterSource(Source):
         return f"p{self.index}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ConstantSource(Source):
     """An object that the entry program holds on to (reached only after its identity was guarded)."""
 
@@ -81,7 +82,7 @@ class _Same(tuple[Any, ...]):
         return isinstance(other, _Same)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GlobalSource(Source):
     """Global ``name`` of the module whose namespace is held at ``namespace``."""
 
@@ -98,7 +99,7 @@ class GlobalSource(Source):
         return f"{load(self.namespace)}[{self.name!r}]"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CellSource(Source):
     """The contents of the closure cell found at ``cell``: the variable ``name``."""
 
@@ -115,7 +116,7 @@ class CellSource(Source):
         return f"{load(self.cell)}.cell_contents"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AttributeSource(Source):
     """``base.name``."""
 
@@ -134,7 +135,7 @@ class AttributeSource(Source):
         return f"getattr({load(self.base)}, {self.name!r})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ItemSource(Source):
     """``base[key]`` with a constant key."""
 
@@ -152,7 +153,7 @@ class ItemSource(Source):
         return f"{load(self.base)}[{self.key!r}]" if plain else f"{load(self.base)}[{constant(self.key)}]"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ComputedSource(Source):
     """A number that plain Python computes from other sources before the graph runs: ``1.0 - k``.
 
@@ -178,7 +179,7 @@ def _name(function: Any) -> str:
     return getattr(function, "__name__", "f")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SizeSource(Source):
     """The value of a size expression over symbols (which the entry program has bound by then)."""
 

@@ -12,7 +12,7 @@ import re
 import types
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,11 +40,12 @@ from tcompile.capture.values.memory import Memory, is_fresh, origin
 from tcompile.capture.values.object import ObjectValue
 from tcompile.capture.values.selected import SelectedValue
 from tcompile.capture.values.sets import SetValue
-from tcompile.frontends.base import Builder, CannotCapture, Frontend, Selected, Traced, TracedNumber
-from tcompile.graph import Graph, Node, ScalarType, SymInt, TensorType
+from tcompile.frontends.base import Builder, CannotCapture, Frontend, Read, Selected, Traced, TracedNumber
+from tcompile.graph import Graph, Location, Node, ScalarType, SymInt, TensorType
 from tcompile.graph.sizes import SizeGuard
 from tcompile.observe.events import UserLine
 from tcompile.observe.userline import expression_text
+from tcompile.records import dataclass
 
 if TYPE_CHECKING:
     from tcompile.capture.interpreter import Frame
@@ -57,7 +58,7 @@ _FIXED_MODULES = ("math", "operator", "builtins", "itertools")
 _OURS = ("tcompile", "tcompile_jupyter")  # our own functions are called, never followed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CaptureOptions:
     """What the caller decided: ``dynamic`` as in ``compile``, how many instructions are followed at most, whether
     functions that are already compiled are followed too, whether results must have NumPy's very bits, and how many
@@ -441,6 +442,10 @@ class Capture:
             return SelectedValue(self, result, self.frontends[0])
         if isinstance(result, SymInt):
             return IntegerValue(result)
+        if isinstance(result, Read):
+            from tcompile.capture.values.scalar import read
+
+            return read(self, self.new_array(Traced(result.node, scalar=True), self.frontends[0]), result.cls)
         if isinstance(result, tuple | list):
             return SequenceValue([self.from_frontend(item, owner) for item in result], type(result))
         if isinstance(result, dict):
@@ -608,16 +613,30 @@ class Capture:
 
         return call_constant(self, function, args, kwargs)
 
-    def inline(self, function: FunctionValue, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-        """Follows a user's function."""
+    def inline_form(self, form: types.FunctionType, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+        """Follows the Python form of a library's function, which happens on the user's line."""
+        depth, function = len(self.frames), FunctionValue.of(self, form, None)
+        try:
+            return self.inline(function, args, kwargs, at=self.builder.location)
+        except CannotCapture as refusal:
+            if len(self.frames) > depth + 1:  # in the user's function, which it calls
+                raise
+            del self.frames[depth:]
+            text = f"{form.__name__} calls a function of Python, in a way that is not followed."
+            raise CannotCapture("unsupported-object", text) from refusal
+
+    def inline(
+        self, function: FunctionValue, args: Sequence[Value], kwargs: Mapping[str, Value], at: Location | None = None
+    ) -> Value:
+        """Follows a user's function, or one of ours that stands ``at`` the user's place."""
         from tcompile.capture.interpreter import Frame, has_blocks
         from tcompile.capture.values.callable import bind_arguments
 
-        if str(function.globals.get("__name__", "")).partition(".")[0] in _OURS:
+        if at is None and str(function.globals.get("__name__", "")).partition(".")[0] in _OURS:
             raise CannotCapture("unknown-function", function.describe())
         if len(self.frames) >= MAX_DEPTH:
             raise CannotCapture("recursion", f"{function.describe()} is {MAX_DEPTH} calls deep.")
-        frame = Frame(self, function, bind_arguments(self, function, args, kwargs))
+        frame = Frame(self, function, bind_arguments(self, function, args, kwargs), at)
         if function.code.co_flags & 0x20:
             if has_blocks(function.code):
                 raise CannotCapture("generator", f"{function.describe()} (with `try` or `with` in it)")

@@ -11,15 +11,15 @@ import inspect
 import types
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from tcompile.errors import InvalidArgument, InvalidType
+from tcompile.records import dataclass
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Treatment:
     """How calls of a function are captured.
 

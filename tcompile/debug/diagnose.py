@@ -12,7 +12,7 @@ import random
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import GeneratorType
 from typing import Any
@@ -32,6 +32,7 @@ from tcompile.graph import Graph
 from tcompile.observe.events import FellBack
 from tcompile.observe.recorder import Recorder
 from tcompile.observe.tables import table
+from tcompile.records import dataclass
 from tcompile.stance import set_stance
 
 Backend = str | Callable[..., Any]

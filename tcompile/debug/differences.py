@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from tcompile.records import dataclass
 
 _DEEPEST = 40  # containers in containers
 

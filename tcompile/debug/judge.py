@@ -11,7 +11,6 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from tcompile.graph import Graph, Layout, ScalarType, SymInt, TensorType
 from tcompile.graph.evaluate import concrete
 from tcompile.graph.ops import OPS
 from tcompile.observe.context import compiling
+from tcompile.records import dataclass
 
 STAGES = ("capture", "transforms")
 TOLERANCE = 1e-3  # relative; what is further off than this is wrong, and no matter of rounding

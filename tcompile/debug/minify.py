@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -21,6 +20,7 @@ from tcompile.debug.judge import TOLERANCE, Column, Verdict, judge
 from tcompile.debug.pieces import Piece, Whole, sizes, smaller, specialised
 from tcompile.errors import InvalidArgument
 from tcompile.graph import Graph, Node
+from tcompile.records import dataclass
 
 Judge = Callable[[Graph, Sequence[Any], float | None], Verdict]
 SECONDS = 60.0

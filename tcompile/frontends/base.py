@@ -10,15 +10,17 @@ Whatever a frontend cannot express exactly it refuses with ``CannotCapture``; it
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 from tcompile.errors import GraphError
 from tcompile.graph import Graph, Location, Node, Operand, TensorType
-from tcompile.graph.ops import apply
+from tcompile.graph.ops import OPS, apply
 from tcompile.graph.sizes import ShapeEnv
 from tcompile.graph.types import DType
+from tcompile.records import dataclass
 
 
 class CannotCapture(Exception):
@@ -30,7 +32,7 @@ class CannotCapture(Exception):
         self.detail = detail
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Traced:
     """An array of the library. ``scalar`` says that Python sees a scalar object (np.float64) and not an array."""
 
@@ -43,7 +45,7 @@ class Traced:
         return self.node.tensor
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Selected:
     """The elements of an array where a mask holds, one after the other: an array whose size is not known.
 
@@ -56,7 +58,7 @@ class Selected:
     outside: Any = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TracedNumber:
     """A Python float known at run time only, weakly typed: an input node of ``ScalarType('float')``.
 
@@ -65,6 +67,20 @@ class TracedNumber:
 
     node: Node
     at: Callable[[DType], Node] | None = None
+
+
+def _behind_whole_view(operand: Operand) -> Operand:
+    if isinstance(operand, Node) and operand.op == "index" and operand.attrs["key"] == (...,):
+        return operand.inputs[0]
+    return operand
+
+
+@dataclass(frozen=True)
+class Read:
+    """A Python number of class ``cls`` that a function gives: it is read from a 0-d value of the graph."""
+
+    node: Node
+    cls: type
 
 
 @dataclass
@@ -86,10 +102,19 @@ class Builder:
 
     def op(self, name: str, *operands: Operand, **attrs: Any) -> Node:
         """Adds an operation at the current location. Operand types that do not fit mean CannotCapture."""
+        if OPS[name].kind != "movement":
+            operands = tuple(map(_behind_whole_view, operands))
         try:
             return apply(self.graph, name, *operands, location=self.location, **attrs)
         except GraphError as error:
             raise CannotCapture("operation-raises", str(error)) from error
+
+    def whole_view(self, node: Node) -> Node:
+        """``node[...]``: what a function gives that makes an array and returns a view of it.
+
+        Python can tell such an array from one that owns its memory; to operations that compute it is the array.
+        """
+        return self.op("index", node, key=(...,))
 
     def write(self, target: Traced, contents: Node) -> Traced:
         """Asks for ``contents`` (of the target's dtype, broadcast to its shape) to be written to an array or view.
@@ -100,7 +125,7 @@ class Builder:
         return target
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Check:
     """One condition on a library object: Python ``code`` with ``{}`` for its variable, and what a person reads.
 
@@ -146,8 +171,17 @@ class Frontend(Protocol):
     def knows(self, function: object) -> bool:
         """Whether ``function`` is one of the library's functions (captured or refused, but never entered)."""
 
+    def form(self, function: object) -> types.FunctionType | None:
+        """A Python function to follow in the place of one that calls a function of the user's; mostly there is none.
+
+        It raises NotImplementedError for what it does not cover.
+        """
+
     def call(self, b: Builder, function: object, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """The meaning of calling a function that ``knows`` accepts."""
+
+    def subscript(self, b: Builder, owner: object, key: Any) -> Any:
+        """``owner[key]``, of an object of the library's that ``is_fixed`` accepts."""
 
     def method(
         self, b: Builder, x: Traced | Selected, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
@@ -165,6 +199,14 @@ class Frontend(Protocol):
 
     def binary(self, b: Builder, sign: str, left: Any, right: Any) -> Any:
         """``left sign right`` for the signs + - * / // % ** @ & | ^ << >> < <= == != > >= ; one side is traced."""
+
+    def takes_memory(self, sign: str, left: Any, right: Any, result: Any) -> list[int]:
+        """The places (0: left) of the operands whose memory ``left sign right`` takes for its result, in this order,
+        where nobody else holds them; none where the result lies in memory the same way in any case.
+        """
+
+    def laid_out(self, b: Builder, x: Traced, like: Traced) -> Traced:
+        """``x`` in the memory order of ``like``."""
 
     def inplace(self, b: Builder, sign: str, left: Traced | Selected, right: Any) -> Any:
         """The new contents of ``left`` after ``left sign= right`` (of the dtype and shape of ``left``)."""

@@ -14,13 +14,14 @@ from __future__ import annotations
 import html
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 
 from tcompile.graph.graph import Graph, Node
 from tcompile.graph.layout import Placed, Point, layered
 from tcompile.graph.ops import OPS
-from tcompile.graph.printer import call_text, key_text, literal, short_place, type_text
+from tcompile.graph.printer import attribute_texts, call_text, key_text, literal, short_place, type_text
+from tcompile.records import dataclass
 
 _EM = 7.23  # the width of a character of 12 px monospace, in pixels
 _LINE = 16.0
@@ -35,7 +36,7 @@ KINDS = {
 _TINTS = ("#f59e0b", "#06b6d4", "#a855f7", "#84cc16", "#ec4899", "#6366f1")
 _CAPTIONS = {
     "invoke": ("region",), "cond": ("if true", "if false"), "while_loop": ("while", "do"), "fori_loop": ("each step",),
-    "scan": ("each step",), "map": ("each slice",),
+    "exit_loop": ("each step", *["goes on with"] * 15), "scan": ("each step",), "map": ("each slice",),
 }  # fmt: skip
 
 _THEME = (
@@ -59,7 +60,7 @@ _Place = tuple[float, float, float, float]  # left, top, right, bottom
 _Groups = Mapping[str, Sequence[str]]
 
 
-@dataclass(slots=True)
+@dataclass
 class _Box:
     """One box to draw: a node, or an output."""
 
@@ -74,7 +75,7 @@ class _Box:
     inner: tuple[_Drawing, ...] = ()
 
 
-@dataclass(slots=True)
+@dataclass
 class _Drawing:
     """A graph that has been placed: its boxes and edges, and what stands above it."""
 
@@ -151,7 +152,7 @@ def _node_box(node: Node, groups: Mapping[Graph, _Groups]) -> _Box:
     if node.op == "index" and "key" in node.attrs:  # as the user wrote it
         attrs = [f"[{', '.join(map(key_text, node.attrs['key']))}]"]
     else:
-        attrs = [f"{key}={_literal(value)}" for key, value in node.attrs.items() if value is not False]
+        attrs = _attributes(node)
     shown = type if node.name == node.op else f"{node.name}: {type}"
     if node.location is not None and node.location.line:
         line = f" · line {node.location.line}"
@@ -191,6 +192,13 @@ def _call(node: Node) -> str:
         return call_text(node)
     except TypeError:  # drawings are also made of graphs that have gone wrong
         return node.op
+
+
+def _attributes(node: Node) -> list[str]:
+    try:
+        return attribute_texts(node, most=True)
+    except TypeError:
+        return [f"{key}={value!r}" for key, value in node.attrs.items()]
 
 
 def _literal(value: object) -> str:

@@ -12,14 +12,15 @@ are named in ``graph.ops``; keyword attributes are plain immutable values. Opera
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 from tcompile.graph.sizes import ShapeEnv, Size, SymInt
 from tcompile.graph.types import ScalarType, TensorType, Type
+from tcompile.records import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Location:
     """Where in the user's code a value was made: file, 1-based line, 0-based columns, function, source line.
 
@@ -38,7 +39,7 @@ class Location:
         return f"{self.file}:{self.line} in {self.function}"
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class Node:
     """One value. ``op`` names a row of the op table, or is ``input``.
 

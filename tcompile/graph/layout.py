@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from tcompile.records import dataclass
 
 Point = tuple[float, float]
 
@@ -21,7 +23,7 @@ _SWEEPS = 12
 _LONGEST = 24  # edges over more layers than this do not keep a way free for themselves
 
 
-@dataclass(slots=True)
+@dataclass
 class Placed:
     """Where things are: top left corners of the boxes, points of each edge's route, the size of it all."""
 
@@ -31,7 +33,7 @@ class Placed:
     height: float
 
 
-@dataclass(slots=True)
+@dataclass
 class _Item:
     """A box, or the place that a long edge takes in a layer."""
 

@@ -25,6 +25,7 @@ import numpy as np
 
 from tcompile.graph.graph import Graph, Location, Node, Operand
 from tcompile.graph.ops import OPS
+from tcompile.graph.ops.element_loop import about
 from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.reader import NO_SOURCE, from_code, parse_type
 from tcompile.graph.sizes import SymInt
@@ -99,7 +100,7 @@ def _statement(node: Node, functions: list[str], names: _Names) -> str:
 
 def states_type(node: Node) -> bool:
     """Whether the printed form has to say the type: no rule works it out from the operands."""
-    if node.op in ("call", "python_call"):
+    if node.op in ("call", "python_call", "element_loop"):
         return True
     return node.op != "get" and node.op in OPS and OPS[node.op].kind == "control"
 
@@ -246,8 +247,15 @@ def call_text(node: Node) -> str:
     arguments = [o.name if isinstance(o, Node) else literal(o) for o in node.operands]
     if node.op == "index":  # as the user wrote it
         return f"{arguments[0]}[{', '.join(map(key_text, node.attrs['key']))}]"
-    arguments += [f"{key}={literal(value)}" for key, value in node.attrs.items()]
+    arguments += attribute_texts(node)
     return f"{node.op}({', '.join(arguments)})"
+
+
+def attribute_texts(node: Node, most: bool = False) -> list[str]:
+    """The attributes as a person wants to see them: of a program, what it consists of. ``most`` leaves out False."""
+    if node.op == "element_loop":
+        return [about(node.attrs["program"])]
+    return [f"{key}={literal(value)}" for key, value in node.attrs.items() if not (most and value is False)]
 
 
 def key_text(item: Any) -> str:
@@ -270,5 +278,6 @@ def short_place(location: Location | None) -> str:
 
 
 __all__ = [
-    "call_text", "code", "from_code", "key_text", "literal", "parse_type", "readable", "short_place", "type_text",
+    "attribute_texts", "call_text", "code", "from_code", "key_text", "literal", "parse_type", "readable", "short_place",
+    "type_text",
 ]  # fmt: skip

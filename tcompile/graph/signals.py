@@ -11,7 +11,7 @@ from tcompile.graph.ops import OPS
 from tcompile.graph.types import DType
 
 _QUIET_POINTWISE = frozenset({
-    "abs", "conj", "negative", "positive", "sign", "floor", "ceil", "trunc", "round", "copysign", "maximum",
+    "abs", "conj", "negative", "ordered", "positive", "sign", "floor", "ceil", "trunc", "round", "copysign", "maximum",
     "minimum", "fmax", "fmin",
     "clip", "where", "bitwise_invert", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift",
     "bitwise_right_shift", "isfinite", "isinf", "isnan", "signbit", "equal", "not_equal", "less",

@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias, Union
+
+from tcompile.records import dataclass
 
 Size: TypeAlias = Union[int, "SymInt"]
 _Monomial: TypeAlias = tuple[str, ...]  # atom texts, sorted; () is the constant term
@@ -30,7 +32,7 @@ class VariesInLoop(UnprovableSizeError):
     """A question about a loop's counter that not all rounds of the loop answer alike."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SizeGuard:
     """A relation between sizes that held at capture: ``text`` over symbol names must be ``holds``."""
 

@@ -7,13 +7,13 @@ elements lie in memory (NumPy lets a user see that order, so it is part of the t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from tcompile.graph.sizes import Size, is_one, product
+from tcompile.records import dataclass
 
 DType: TypeAlias = np.dtype[Any]
 
@@ -25,7 +25,7 @@ _SHORT = {
 _LONG = {short: long for long, short in _SHORT.items()}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Layout:
     """How the elements of an array lie in memory, as far as the compiler relies on it.
 
@@ -56,7 +56,7 @@ class Layout:
         return tuple(sorted(range(len(self.ranks)), key=lambda axis: -self.ranks[axis]))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TensorType:
     """An array value: dtype, shape (ints or symbolic sizes), memory layout and device.
 
@@ -111,7 +111,7 @@ class TensorType:
         return text if self.device == "cpu" else f"{text} {self.device}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ScalarType:
     """A Python number that enters a graph at run time.
 

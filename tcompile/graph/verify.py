@@ -28,7 +28,7 @@ from tcompile.graph.types import Layout, ScalarType, TensorType, Type
 from tcompile.observe.events import UserLine
 from tcompile.observe.userline import format_stack
 
-_REGIONS = {"invoke": 1, "cond": 2, "while_loop": 2, "fori_loop": 1, "scan": 1, "map": 1}
+_REGIONS = {"invoke": 1, "cond": 2, "while_loop": 2, "fori_loop": 1, "exit_loop": 0, "scan": 1, "map": 1}  # 0: any
 
 
 def verify(graph: Graph) -> None:
@@ -102,7 +102,7 @@ def _check_type(graph: Graph, node: Node, op: Op) -> None:
         raise _error(graph, node, f"has {len(node.operands)} operands and takes {op.arity}")
     if bool(node.regions) != (op.name in _REGIONS):
         raise _error(graph, node, f"has {len(node.regions)} regions")
-    if op.name in ("call", "python_call"):
+    if op.name in ("call", "python_call", "element_loop"):
         return  # any type: whoever built it stated it
     if op.kind == "control":
         _CONTROL[op.name](graph, node)
@@ -251,6 +251,19 @@ def _check_fori(graph: Graph, node: Node) -> None:
     _gives(graph, node, body, results)
 
 
+def _check_exit(graph: Graph, node: Node) -> None:
+    carried = _types(graph, node, node.operands[2:])
+    assert isinstance(node.type, tuple)
+    results = list(node.type)
+    number, flag = TensorType(np.dtype("int64"), ()), TensorType(np.dtype("bool"), ())
+    _carries(graph, node, [*carried, number, number], results)
+    if len(node.attrs["leaves"]) != len(node.regions) - 1:
+        raise _error(graph, node, f"has {len(node.regions)} parts and {len(node.attrs['leaves'])} ends of such")
+    for part in node.regions:
+        _takes(graph, node, part, [None, *carried])
+        _gives(graph, node, part, [*carried, *([flag] if part is not node.regions[-1] else [])])
+
+
 def _check_scan(graph: Graph, node: Node) -> None:
     results, types = _results(graph, node), _types(graph, node, node.operands)
     (combine,) = node.regions
@@ -313,7 +326,7 @@ def _rows(graph: Graph, node: Node, types: Sequence[Type], length: Size | None) 
 
 _CONTROL: dict[str, Callable[[Graph, Node], None]] = {
     "get": _check_get, "invoke": _check_invoke, "cond": _check_cond, "while_loop": _check_while,
-    "fori_loop": _check_fori, "scan": _check_scan, "map": _check_map,
+    "fori_loop": _check_fori, "exit_loop": _check_exit, "scan": _check_scan, "map": _check_map,
 }  # fmt: skip
 
 

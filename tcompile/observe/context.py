@@ -12,13 +12,14 @@ import contextlib
 import contextvars
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+
+from tcompile.records import dataclass
 
 current_cell: contextvars.ContextVar[str | None] = contextvars.ContextVar("tcompile_cell", default=None)
 """The cell that runs: JupyterLab's id of it, or ``In[3]`` where the front end sends none."""
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class Work:
     """A compile that is going on: what it is of, since when (``time.perf_counter``), and how far it is.
 

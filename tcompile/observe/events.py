@@ -19,10 +19,11 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, TypeVar
 
 from tcompile.observe import context
+from tcompile.records import dataclass
 
 SCHEMA_VERSION = 2
 
@@ -56,7 +57,7 @@ class Lazy:
         return made
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class UserLine:
     """A place in the user's code; columns are 0-based. ``end_line`` is set where it goes over several lines."""
 
@@ -72,7 +73,7 @@ class UserLine:
 NOWHERE = UserLine()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Event:
     """What every event carries."""
 
@@ -111,7 +112,7 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CompileStarted(Event):
     """A function is about to be captured. ``reason`` is "first call" or the failed guards of a recompile."""
 
@@ -120,7 +121,7 @@ class CompileStarted(Event):
     where: UserLine = UserLine()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class GraphCaptured(Event):
     """A graph came out of capture. ``get_graph`` gives the Graph itself to readers in this process.
 
@@ -148,7 +149,7 @@ class GraphCaptured(Event):
         return graph.code if graph is not None else ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class GraphBroke(Event):
     """Capture stopped: what could not be captured, where, why, and what to do."""
 
@@ -166,7 +167,7 @@ class GraphBroke(Event):
         return of_break(self).bundle()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LoopDecided(Event):
     """What became of a loop that capture met, and why: ``outcome`` is "one node", "unrolled" or "python"."""
 
@@ -177,7 +178,7 @@ class LoopDecided(Event):
     where: UserLine = UserLine()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class GuardFailed(Event):
     """A guard of a cached entry did not hold for a call."""
 
@@ -195,7 +196,7 @@ class GuardFailed(Event):
         return of_guard(self).bundle()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RecompileStarted(Event):
     """No entry fitted a call, a new one is being compiled. ``reasons`` has one text for each entry tried."""
 
@@ -204,7 +205,7 @@ class RecompileStarted(Event):
     reasons: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PassFinished(Event):
     """One transform ran. ``before`` and ``after`` count operations; ``get_graph`` gives the graph after it."""
 
@@ -216,7 +217,7 @@ class PassFinished(Event):
     get_graph: Callable[[], Any] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class KernelCompiled(Event):
     """A kernel became machine code. ``nodes`` are the graph nodes in it; the ``get_`` fields make text."""
 
@@ -231,7 +232,7 @@ class KernelCompiled(Event):
     get_assembly: Callable[[], str] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CompileFinished(Event):
     """A compile ended. ``phases`` maps phase names to milliseconds; ``outcome`` is "compiled" or "plain".
 
@@ -250,7 +251,7 @@ class CompileFinished(Event):
     get_graph_code: Callable[[], str] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CacheHit(Event):
     """Machine code was found in the disk cache. ``key`` names it."""
 
@@ -259,7 +260,7 @@ class CacheHit(Event):
     ms: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CacheMiss(Event):
     """Machine code was not in the disk cache, or could not be used; ``reason`` says which."""
 
@@ -268,7 +269,7 @@ class CacheMiss(Event):
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class FellBack(Event):
     """A call, or all further calls of a function, run in plain Python although compilation was asked for."""
 
@@ -277,7 +278,7 @@ class FellBack(Event):
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CallTimed(Event):
     """One call was timed (only while somebody listens). Of many short calls it is one that stands for ``calls``."""
 
@@ -287,7 +288,7 @@ class CallTimed(Event):
     calls: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class StanceChanged(Event):
     """The stance changed: for the process, or for one thread's ``with`` block."""
 

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from tcompile.observe.events import CompileFinished, Event, FellBack, GraphBroke, GraphCaptured, LoopDecided, UserLine
 from tcompile.observe.recorder import Recorder
 from tcompile.observe.userline import format_line, format_stack
+from tcompile.records import dataclass
 
 if TYPE_CHECKING:
     from tcompile.observe.display.explained import ExplainView
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BreakReason:
     """One graph break: ``reason`` in a line, the user's lines outermost first, why, what to do, and the reason's id.
 

@@ -7,14 +7,13 @@ included, and wherever the program's own logging sends them.
 
 from __future__ import annotations
 
-import difflib
 import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, TextIO, TypeAlias
 
-from tcompile.errors import InvalidArgument, InvalidType
+from tcompile.errors import InvalidArgument, InvalidType, did_you_mean
 from tcompile.observe import bus
 from tcompile.observe.events import (
     CacheHit,
@@ -127,9 +126,8 @@ def _parsed(text: str) -> Iterator[tuple[str, Switch]]:
 
 def _checked(name: str, value: Any) -> Switch:
     if name not in ARTIFACTS and name != "all":
-        near = [_KNOWN_ELSEWHERE.get(name, ""), *difflib.get_close_matches(name, [*ARTIFACTS, "all"], n=1)]
-        best = next(filter(None, near), "")
-        hint = f" Did you mean {best!r}?" if best else ""
+        best = _KNOWN_ELSEWHERE.get(name)
+        hint = f" Did you mean {best!r}?" if best else did_you_mean(name, [*ARTIFACTS, "all"])
         raise InvalidArgument(f"there is no log {name!r}.{hint} Logs: {', '.join(ARTIFACTS)}, all")
     if not isinstance(value, bool) and value != "+":
         raise InvalidType(f"{name} must be True, False or '+', got {value!r}")

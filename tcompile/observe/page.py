@@ -12,11 +12,12 @@ import platform
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tcompile.observe.events import CompileFinished, CompileStarted, FellBack, KernelCompiled, PassFinished, UserLine
 from tcompile.observe.userline import file_label
+from tcompile.records import dataclass
 
 _STYLE = """
 :root{color-scheme:light dark;--bg:#fff;--panel:#f6f7f9;--line:#dfe3e8;--fg:#1f2937;--dim:#64748b;--hot:#d97706;

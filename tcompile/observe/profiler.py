@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tcompile.observe import bus
@@ -25,6 +25,7 @@ from tcompile.observe.events import (
 )
 from tcompile.observe.tables import table
 from tcompile.observe.userline import file_label
+from tcompile.records import dataclass
 
 
 @dataclass

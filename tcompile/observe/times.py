@@ -6,7 +6,6 @@ afterwards, of a program in which nobody listened. The last compiles are kept on
 
 from __future__ import annotations
 
-import csv
 import io
 import threading
 from collections import deque
@@ -52,6 +51,8 @@ def compile_times(repr: str = "str", aggregate: bool = False) -> str:
             for compile_id, function, times, ms in compiles
         ]
     if repr == "csv":
+        import csv
+
         out = io.StringIO()
         csv.writer(out, lineterminator="\n").writerows([head, *rows])
         return out.getvalue()

@@ -12,7 +12,6 @@ from __future__ import annotations
 import io
 import linecache
 import tokenize
-import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -177,6 +176,10 @@ def _code_end(text: str) -> int:
 
 
 def _width(character: str) -> int:
+    if character.isascii():
+        return 1
+    import unicodedata
+
     if unicodedata.combining(character):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -15,12 +15,13 @@ import types
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.dynamic import Profile
 from tcompile.capture.entries import Start, start_of
 from tcompile.observe.context import cell_of, current_cell
+from tcompile.records import dataclass
 
 if TYPE_CHECKING:
     from tcompile.bytecode import Host
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from tcompile.runtime.native.words import Plan
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Settings:
     """The arguments of ``tcompile.compile`` that decide what is compiled."""
 
@@ -47,12 +48,17 @@ class Settings:
         return bool(dict(self.options).get("exact", False))
 
     @property
+    def autotune(self) -> bool:
+        """Whether kernels are timed in several variants."""
+        return bool(dict(self.options).get("autotune", False))
+
+    @property
     def backend_name(self) -> str:
         """The backend's name, or the callable's."""
         return self.backend if isinstance(self.backend, str) else getattr(self.backend, "__name__", "custom")
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class Entry:
     """One compiled stretch of a function, for values of one kind.
 
@@ -90,7 +96,7 @@ class Entry:
         return f"<entry {self.index}: {what}, {len(self.captured.guards)} guards, {self.hits} hits>"
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class Region:
     """A place in a function where captured code starts. Entries stand most recent first."""
 

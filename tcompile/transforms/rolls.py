@@ -8,12 +8,13 @@ one array in every direction: each roll is a copy made by NumPy, while slices ar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tcompile.graph import Graph, Node, Operand, Size
 from tcompile.graph.ops import OPS, apply
 from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.sizes import SymInt
+from tcompile.records import dataclass
 from tcompile.transforms.rewrite import rewrite
 
 FARTHEST = 16  # places; beyond them the copy would have wide edges

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from typing import Any
 
@@ -12,6 +13,7 @@ from tcompile.backends.replay import Replay
 from tcompile.graph import Graph, Layout, Node, TensorType
 from tcompile.graph.ops import apply
 
+ON_TRITON = bool(os.environ.get("TCOMPILE_TEST_TRITON"))  # `make test-triton`: what runs here runs there, too
 DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"]
 INTEGERS = [d for d in DTYPES if "int" in d]
 FLOATS = ["float32", "float64"]
@@ -117,6 +119,10 @@ def check(build: Any, *arrays: Any, ulp: float = 0, rtol: float = 0.0, kernels: 
         same(a, b, ulp, rtol)
     if kernels is not None:
         assert len(compiled.kernels) == kernels, compiled.source
+    if ON_TRITON:
+        from tests.backends import triton_cases
+
+        triton_cases.check(build, *arrays, ulp=ulp, rtol=rtol)
     return compiled
 
 

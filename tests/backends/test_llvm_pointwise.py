@@ -44,6 +44,12 @@ def test_special_values_binary(dtype, name):
             check(lambda op, x, y: op(name, x, y), a[i : i + 1].copy(), b[i : i + 1].copy())
 
 
+@pytest.mark.parametrize("dtype", [*DTYPES, "float16", "complex64", "complex128"])
+def test_memory_order(dtype):
+    a = (np.arange(120) % 3).astype(dtype).reshape(4, 5, 6)
+    check(lambda op, x: op("ordered", op("add", x, x), axes=(2, 0, 1)), a, kernels=1)
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_special_values_unary(dtype):
     a = np.array(SPECIAL, dtype)

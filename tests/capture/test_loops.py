@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import signal
 import threading
 
 import numpy as np
@@ -333,6 +334,67 @@ def test_the_counter_selects_rows(f):
         assert "fori_loop" in ops(compiled)
 
 
+def rows(a):
+    s = np.zeros(a.shape[1])
+    for row in a:
+        s = 0.9 * s + row * np.exp(-row * row)
+    return s, row
+
+
+def numbered_rows(a):
+    s = np.zeros(a.shape[1])
+    for i, row in enumerate(a, 2):
+        s = 0.9 * s + row * i
+        row[1:] = s[:-1]
+    return s, i, a
+
+
+def rows_together(a):
+    s = np.zeros(a.shape[1])
+    for i, (x, y) in enumerate(zip(a, np.sqrt(a))):
+        s = 0.9 * s + x * y - i
+    return s
+
+
+def rows_backwards(a):
+    s = np.zeros(a.shape[1])
+    for row in reversed(a):
+        s = 0.5 * s + row
+    for i in reversed(range(a.shape[0])):
+        s = 0.5 * s + a[i] * i
+    return s
+
+
+def elements(a):
+    s, most = 0.0, a[0, 0]
+    for x in a[:, 1]:
+        s = s * 0.5 + x
+        most = max(most, x)
+    return s, most
+
+
+@pytest.mark.parametrize("f", [rows, numbered_rows, rows_together, rows_backwards, elements])
+def test_loops_over_rows(f, monkeypatch):
+    monkeypatch.setattr("tcompile.capture.loops.FEW_OPERATIONS", 0)
+    for compiled in each(f, lambda: (table(),)):
+        assert "fori_loop" in ops(compiled)
+        assert not compiled.breaks
+
+
+def test_iterators_that_somebody_else_goes_along():
+    def f(a):
+        found = []
+        items = iter(a)
+        for i, x in enumerate(items):
+            found.append(x * i)
+            found.append(next(items))
+        rows = enumerate(a)
+        pairs = [(y, x) for x, y in zip(rows, rows)]
+        return found, pairs, list(zip(a, a[2:])), list(zip(reversed(a), a)), [*reversed(range(5, 20, 4))]
+
+    check(f, lambda: (np.arange(12.0).reshape(6, 2),), backends=("eager",))
+
+
 def test_shapes_that_the_counter_gives():
     check(shrinking_slices, lambda: (np.linspace(0, 1, N + 2), N))
 
@@ -442,6 +504,10 @@ def matrix():
 def test_loops_over_elements(f, make, n, monkeypatch):
     monkeypatch.setattr("tcompile.capture.loops.FEW_OPERATIONS", 0)
     for compiled in each(f, lambda: (make(), n)):
+        assert "element_loop" in ops(compiled)
+        assert not compiled.breaks
+    monkeypatch.setattr("tcompile.capture.element_loops.enter", lambda frame, header: False)
+    for compiled in each(f, lambda: (make(), n)):  # operations on arrays of rank 0, in a loop
         assert "fori_loop" in ops(compiled)
         assert not compiled.breaks
 
@@ -489,10 +555,14 @@ def test_loops_in_machine_code_can_be_interrupted():
     compiled(u, 100)
     before = u.copy()
     timer = threading.Timer(0.3, _thread.interrupt_main)
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        compiled(u, 20_000_000)
-    timer.join()
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    try:
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            compiled(u, 20_000_000)
+        timer.join()
+    finally:
+        signal.signal(signal.SIGINT, handler)
     np.testing.assert_array_equal(u, before)
 
 
@@ -808,3 +878,13 @@ def test_unroll():
         assert "fori_loop" not in ops(compiled)
         assert ops(compiled).count("sin") == N
     assert list(tcompile.unroll(values=range(3))) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("function", [sum, list, max, min, tuple], ids=lambda f: f.__name__)
+def test_a_long_array_is_walked_through_by_python(function):
+    compiled = tcompile.compile(lambda x: function(x * 2))
+    for n in (4000, 4000, 5000):
+        x = np.linspace(0, 1, n)
+        assert compiled(x) == function(x * 2)
+    assert {broke.reason.id for broke in compiled.breaks} == {"too-long"}
+    assert sum(len(entry.graph.nodes) for entry in compiled.entries) < 10

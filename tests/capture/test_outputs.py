@@ -59,6 +59,7 @@ def reduces(a, b, c, m):
     np.argmax(a, axis=0, out=o)
     np.sum(m, axis=0, out=o)
     z = np.zeros(())
+    np.add.reduce(b, 0, out=(c[2],))
     return s, o, np.sum(a, out=z)
 
 
@@ -66,6 +67,8 @@ def scans(a, b, c, m):
     np.cumsum(a, axis=1, out=c)
     a.cumsum(axis=0, out=a)
     np.add.accumulate(b, out=b)
+    np.modf(a, None, c)
+    np.modf(a, out=(None, a))
 
 
 def others(a, b, c, m):
@@ -95,6 +98,13 @@ def test_outputs(f):
 REFUSED = {
     "another shape": lambda a, b, c, m: np.add(a, 1, out=np.zeros(3)),
     "a smaller shape": lambda a, b, c, m: np.add(a, 1, out=c[0]),
+    "fewer axes": lambda a, b, c, m: np.add(a[:1], 1, out=c[0]),
+    "no tuple for two outputs": lambda a, b, c, m: np.modf(a, out=c),
+    "one output of two": lambda a, b, c, m: np.modf(a, out=(c,)),
+    "a tuple for no ufunc": lambda a, b, c, m: np.cumsum(a, 1, out=(c,)),
+    "a tuple for a reduction": lambda a, b, c, m: np.sum(a, 0, out=(c[0],)),
+    "a tuple for a method": lambda a, b, c, m: a.max(0, out=(c[0],)),
+    "a tuple by its place": lambda a, b, c, m: np.add(a, 1, (c,)),
     "casting": lambda a, b, c, m: np.add(a, 1, out=np.zeros(a.shape, "i4")),
     "casting=no": lambda a, b, c, m: np.add(a, 1, out=np.zeros(a.shape, "f4"), casting="no"),
     "no array": lambda a, b, c, m: np.add(a, 1, out=[1]),

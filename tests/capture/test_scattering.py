@@ -87,6 +87,9 @@ def test_nan_to_num_in_place():
 REFUSED = {
     "out of range": lambda x, i, v: np.add.at(x, i + 10, 1),
     "casting": lambda x, i, v: np.add.at(v, i, 1.5),
+    "all of it": lambda x, i, v: np.add.at(x, ..., 1),
+    "a slice of it": lambda x, i, v: np.add.at(v, slice(2), 1),
+    "its only element": lambda x, i, v: np.add.at(x[0, 0, ...], (), 1),
     "too many values": lambda x, i, v: np.add.at(x, i, np.ones((1, 1, 4, 6))),
     "unary": lambda x, i, v: np.negative.at(x, i),
     "mask": lambda x, i, v: np.add.at(x, x > 3, 1),

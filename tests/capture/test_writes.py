@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from differential import check
 
 import tcompile
 from tcompile.observe.events import FellBack
@@ -408,3 +409,11 @@ def test_equal_arrays_that_are_written_are_two(backend):
         return u, v
 
     same(f, lambda: (ramp(3, 4),), backend=backend)
+
+
+@pytest.mark.parametrize("write", ["pass", "v[0] = 1", "v += 1", "v.fill(1)", "v.sort()", "v[v > 0] = 1"])
+@pytest.mark.parametrize("made", ["np.linspace(0, 1, 5)", "np.iscomplex(x)", "np.resize(x, (2, 3))", "np.roll(x, 1)"])
+def test_what_the_library_makes_as_a_view_stays_one(made, write):
+    space = {"np": np}
+    exec(f"def f(x):\n    v = {made}\n    {write}\n    return v, v[1:]", space)
+    check(space["f"], lambda: [ramp(5)])

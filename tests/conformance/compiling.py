@@ -22,11 +22,15 @@ _HARNESS = ("test.support", "test.libregrtest")  # what runs tests is not under 
 
 
 class Compiling:
-    """Replaces functions, each once; ``count`` says how many. ``is_test`` tells modules of tests by their names."""
+    """Replaces functions, each once; ``count`` says how many. ``is_test`` tells modules of tests by their names.
 
-    def __init__(self, is_test: Callable[[str], bool], backend: str = "eager") -> None:
+    ``exact`` asks for results with NumPy's very bits.
+    """
+
+    def __init__(self, is_test: Callable[[str], bool], backend: str = "eager", exact: bool = False) -> None:
         self.count = 0
         self.backend = backend
+        self.options = {"exact": exact}
         self._is_test = is_test
         self._classes: set[type] = set()
 
@@ -90,7 +94,7 @@ class Compiling:
     def function(self, function: types.FunctionType) -> Any:
         """A function, compiled."""
         self.count += 1
-        return tcompile.compile(function, backend=self.backend)
+        return tcompile.compile(function, backend=self.backend, options=self.options)
 
     def _file(self, cls: type) -> str | None:
         """The file that defines a class; None for a class of a doctest."""

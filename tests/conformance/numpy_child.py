@@ -17,6 +17,7 @@ import tempfile
 import types
 from typing import Any
 
+import hypothesis
 import pytest
 
 from tests.conformance.compiling import Compiling, is_numpy_test
@@ -98,6 +99,16 @@ class Recording:
         self.note(ended=nodeid.partition("::")[2], outcome=self.outcome, detail=self.detail)
 
 
+class Patient:
+    """A plugin that lets hypothesis take its time, for compiling takes some, and other processes may be at work."""
+
+    def pytest_collection(self) -> None:
+        """The settings of all tests that are read from now on."""
+        calm = hypothesis.settings(suppress_health_check=[hypothesis.HealthCheck.too_slow], deadline=None)
+        hypothesis.settings.register_profile("patient", calm)
+        hypothesis.settings.load_profile("patient")
+
+
 def name_of(item: pytest.Item) -> str:
     """A test's name within its file, with its parameters."""
     return item.nodeid.partition("::")[2]
@@ -132,7 +143,7 @@ def main(name: str, how: str, path: str, options: dict[str, Any]) -> None:
             from tcompile.runtime import regions
 
             recording.left_out = set(options.pop("left_out"))
-            recording.compiling = Compiling(is_numpy_test, options.pop("backend"))
+            recording.compiling = Compiling(is_numpy_test, options.pop("backend"), options.pop("exact"))
             tcompile.config.stress_capture = True
             for setting, value in options.items():
                 setattr(tcompile.config, setting, value)
@@ -141,7 +152,7 @@ def main(name: str, how: str, path: str, options: dict[str, Any]) -> None:
         assert module.__file__
         arguments = ["-p", "no:cacheprovider", "-p", "no:randomly", "-p", "no:xdist", "-q", "-m", "not slow"]
         arguments += ["--import-mode=importlib", "--rootdir", os.path.dirname(os.path.dirname(module.__file__))]
-        pytest.main([*arguments, "-c", os.devnull, module.__file__], plugins=[recording])
+        pytest.main([*arguments, "-c", os.devnull, module.__file__], plugins=[recording, Patient()])
         recording.note(
             done={
                 "functions": recording.compiling.count if recording.compiling else 0, "compiles": counting.compiles,

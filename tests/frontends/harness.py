@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tcompile.frontends.base import Builder, CannotCapture, Traced
+from tcompile.frontends.base import Builder, CannotCapture, Read, Traced
 from tcompile.frontends.numpy import NumPyFrontend
 from tcompile.frontends.numpy.quiet import Worded
 
@@ -176,8 +176,7 @@ def check(function, *args, exact=True, zeros=True):
             warnings.simplefilter("ignore")
             b.graph(*inputs_of(args))
         return b.graph
-    traced = [r for r in leaves(results) if isinstance(r, Traced)]
-    b.graph.outputs = [t.node for t in traced]
+    b.graph.outputs = [r.node for r in leaves(results) if isinstance(r, Traced | Read)]
     with warnings.catch_warnings(record=True) as also:
         warnings.simplefilter("always")
         checked = {}
@@ -199,6 +198,9 @@ def check(function, *args, exact=True, zeros=True):
     want = leaves(expected)
     assert len(want) == len(leaves(results))
     for result, plain in zip(leaves(results), want):
+        if isinstance(result, Read):
+            assert type(plain) is result.cls and result.cls(next(found)) == plain
+            continue
         if not isinstance(result, Traced):
             assert type(result) is type(plain) or (isinstance(result, np.dtype) and result == plain), (
                 result,

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import ast
 import copy
-import itertools
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -177,7 +176,7 @@ def steps(told: Told) -> list[list[tuple[Any, ...]]]:
 def first_difference(got: Told, want: Told, moved: list[Told]) -> str | None:
     """What tells two runs apart, where the runs of ``moved`` do not excuse it."""
     for number, (ours, theirs) in enumerate(zip(got.rows, want.rows, strict=True)):
-        ours = [_owning(a, b) for a, b in itertools.zip_longest(ours, theirs)][: len(ours)]
+        ours = [_owning(a, b) for a, b in zip(ours, theirs, strict=False)] + ours[len(theirs) :]
         about = f"call {number}: " if number < len(CALLS) else "in the end: "
         others = [one.rows[number] for one in moved if len(one.rows[number]) == len(theirs)]
         for i, (a, b) in enumerate(zip(ours, theirs, strict=False)):
@@ -195,9 +194,9 @@ def first_difference(got: Told, want: Told, moved: list[Told]) -> str | None:
     return None
 
 
-def _owning(got: tuple[Any, ...], want: tuple[Any, ...] | None) -> tuple[Any, ...]:
+def _owning(got: tuple[Any, ...], want: tuple[Any, ...]) -> tuple[Any, ...]:
     """Whether a new array owns its memory, or is the only view of what owns it, is NumPy's own business."""
-    if want and want[1:2] == ("array",) and want[6:8] == (False, "shares []") and len(got) == len(want):
+    if want[1:2] == ("array",) and want[6:8] == (False, "shares []") and len(got) == len(want):
         return (*got[:6], False, *got[7:])
     return got
 
@@ -272,6 +271,8 @@ class _Moving(ast.NodeTransformer):
             return _through("_move", node)
         if name in ("abs", "absolute"):
             return _through("_move_of_complex", node, *node.args)
+        if name == "view" and node.args and isinstance(node.func, ast.Attribute):
+            node.func.value = _through("_turn_nans", node.func.value)
         if name in ZEROS:
             return _through("_turn_zeros", node)
         return node
@@ -347,6 +348,20 @@ class _Mover:
             value[zeros] = self.random.choice(np.array([0.0, -0.0], value.dtype), int(zeros.sum()))
         return value
 
+    def turn_nans(self, value: Any) -> Any:
+        """NaNs get any sign, which a view of another dtype shows."""
+        if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind not in "fc" or not np.isnan(value).any():
+            return value
+        parts = np.array(value).reshape(value.shape or 1)
+        for part in (parts.real, parts.imag) if value.dtype.kind == "c" else (parts,):
+            nans = np.isnan(part)
+            part[nans] = np.copysign(part[nans], self.random.choice([1.0, -1.0], int(nans.sum())))
+        if isinstance(value, np.generic):
+            return parts[0]
+        if value.flags.writeable:
+            value[...] = parts.reshape(value.shape)
+        return value
+
 
 def told_moved(source: str, seed: int) -> Told:
     """A plain run with moved results."""
@@ -356,7 +371,7 @@ def told_moved(source: str, seed: int) -> Told:
     mover = _Mover(seed)
     space |= {
         "_move": mover.move, "_moved_copy": mover.moved_copy, "_move_of_complex": mover.move_of_complex,
-        "_turn_zeros": mover.turn_zeros,
+        "_turn_zeros": mover.turn_zeros, "_turn_nans": mover.turn_nans,
     }  # fmt: skip
     exec(compile(ast.fix_missing_locations(tree), NAME, "exec"), space)
     return Told(space, space["f"])

@@ -9,7 +9,10 @@ their end; one in twenty keeps a statement that raises.
 
 from __future__ import annotations
 
+import ast
+import itertools
 import linecache
+import math
 import warnings
 from random import Random
 from typing import Any
@@ -35,6 +38,7 @@ OTHERS = (  # arguments that are no arrays
     "np.complex64(1j)", "np.bool_(False)", "np.float16(.5)",
 )  # fmt: skip
 LARGEST = 60_000  # elements of a value
+MOST = 20 * LARGEST  # elements that a statement may make on its way
 
 
 def data(random: np.random.Generator, shape: Any, dtype: str, how: str = "small") -> np.ndarray:
@@ -132,7 +136,7 @@ VIEWS = (
 )  # fmt: skip
 GATHERS = (
     "{a}[{a} > {s}]", "{a}[{m}]", "{a}[{i}]", "{a}[[0, -1, 0]]", "{a}[..., [0, 0]]", "{a}[[0], [-1]]",
-    "{a}[:, [0, -1]]", "np.take({a}, {i} % 97 - 40, mode='wrap')", "np.take({a}, [0, 0], axis={k})",
+    "{a}[:, [0, -1]]", "np.take({a}, {i} % 97 - np.int64(40), mode='wrap')", "np.take({a}, [0, 0], axis={k})",
     "{a}.take([0, 1], axis=0, mode='clip')", "np.take_along_axis({a}, np.argsort({a}, axis=0), axis=0)",
     "{a}[np.argsort({a})]", "{a}[np.abs({i}) % len({a})]", "np.compress({m}, {a}, axis=0)", "np.extract({m}, {a})",
     "np.nonzero({a})", "{a}.nonzero()[0]", "np.flatnonzero({a})", "np.argwhere({a})", "np.where({m})",
@@ -178,6 +182,8 @@ LIBRARY = (
     "np.fft.fftshift({a})", "np.nansum({f}, axis={K})", "np.logspace(0, 1, 3)", "np.indices((2, 3))[0]",
     "np.argpartition({a}, 0)", "np.broadcast_arrays({a}, {y})[0] + 0", "np.linalg.matrix_power(np.eye(2) * {s}, 2)",
     "np.triu_indices(3)", "np.rollaxis({a}, -1)", "np.block([[{a}], [{a}]])",
+    "np.isclose({a}, {y})", "np.isclose({x}, {s}, equal_nan=True)", "np.array_equiv({a}, {y})", "np.r_[{a}, {a}]",
+    "np.c_[{a}, {a}]", "np.r_[0:{n}, {s}]", "np.mgrid[0:{n}, 0:2]", "np.apply_along_axis(lambda p: p * 2, 1, {a})",
 )  # fmt: skip
 CREATION = (
     "np.zeros_like({x})", "np.ones_like({x})", "np.full_like({x}, {s})", "np.zeros(({n}, 2), {d})", "np.ones({n}, {d})",
@@ -508,6 +514,8 @@ class Writer:
     def kept(self, text: str) -> bool:
         """Runs a statement in the scope; whether the program is to have it."""
         trial = dict(self.scope)
+        if _explodes(text, trial):
+            return False
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore" if self.quiet else "warn"):
                 warnings.simplefilter("ignore" if self.quiet or self.random.random() < 0.05 else "error")
@@ -571,6 +579,22 @@ class Writer:
             body = "with np.errstate(all='ignore'):\n" + "\n".join("    " + line for line in body.splitlines())
         parameters = ", ".join(self.parameters)
         return text + f"\ndef f({parameters}):\n" + "\n".join("    " + line for line in body.splitlines()) + "\n"
+
+
+def _explodes(text: str, scope: dict[str, object]) -> bool:
+    """Whether a statement could make an array of so many elements that running it, only to refuse it, takes seconds."""
+    names = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
+    shapes = [value.shape for name in names if isinstance(value := scope.get(name), np.ndarray)]
+    sizes = sorted(map(math.prod, shapes))
+    if any(word in text for word in ("outer", "diag", "kron", "vander", "meshgrid")):
+        return math.prod(sizes[-2:]) > MOST or sizes[-1:] > [LARGEST // 10]
+    return sum(shape != (1,) * len(shape) for shape in shapes) > 1 and _together(shapes) > MOST
+
+
+def _together(shapes: list[tuple[int, ...]]) -> int:
+    """The elements of all shapes broadcast together, where they fit; an upper bound where only some do."""
+    axes = itertools.zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1)
+    return math.prod(max(axis) for axis in axes)
 
 
 def program(random: Random) -> str:

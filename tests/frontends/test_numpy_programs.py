@@ -3,6 +3,7 @@ have found."""
 
 from __future__ import annotations
 
+import copy
 import warnings
 from random import Random
 
@@ -199,3 +200,40 @@ def test_products_of_two_dtypes_have_the_bits_of_numpy(dtypes, order):
     y = (random.normal(size=(7, 3)) * 9).astype(dtypes[1], order=order)
     compare(lambda x, y: x[0] @ y + 1, lambda: [x, y], backends=["eager", "llvm"], exact=True)
     compare(lambda x, y: np.matmul(x, y), lambda: [x, y], backends=["eager", "llvm"], exact=True)
+
+
+@pytest.mark.parametrize("reduce", [np.sum, np.ptp, np.cumsum, np.argsort, np.nanmax, np.add.reduce])
+def test_a_bool_is_no_axis_to_most(reduce):
+    compare(lambda x: reduce(x, axis=True), lambda: [np.ones((2, 3))])
+
+
+def test_a_bool_of_numpy_is_no_flag_to_most():
+    for name in ("np.sum(x, axis=0, keepdims=flag)", "np.linspace(0, 1, 3, endpoint=flag)", "x.mean(0, keepdims=flag)"):
+        compare(eval(f"lambda x, flag=np.True_: {name}"), lambda: [np.ones((2, 3))])
+
+
+def test_no_axis_is_flipped_twice():
+    compare(lambda x: np.flip(x, (0, 0)), lambda: [np.ones((2, 3))])
+    compare(lambda x: (np.flip(x, (0, 1)), np.flip(x, ()), np.flip(x)), lambda: [np.arange(6.0).reshape(2, 3)])
+
+
+ODD = (
+    "np.linspace(0, 9, 4, dtype=int)", "np.linspace(0, 9, 4, dtype='f4')",
+    "np.linspace(0, 1, 1)", "np.linspace(0, 1, 0)", "np.linspace(0, 1, 1, False)", "np.linspace(2, 2, 5)",
+    "np.copy(x, 1)", "np.copy(3, 'f4')",
+    "np.copy(x, order='F')", "np.rot90(x, 1, 5)", "np.rot90(x, 1, x)", "np.take_along_axis(x[0], [0, 1])",
+    "np.put_along_axis(x[0], [0, 1], 9, 0)", "np.pad(x, np.floating)", "np.isin(x, np.floating)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_odd_arguments(text):
+    compare(eval(f"lambda x: {text}"), lambda: [np.ones((2, 3))])
+
+
+def test_integers_of_two_names_and_one_size():
+    compare(lambda x: (x.astype("q") @ x.astype("q"), np.ones(3, np.ulonglong).sum()), lambda: [np.ones(3)])
+
+
+def test_copies_of_the_copy_module_keep_their_order():
+    compare(lambda x: (copy.copy(x), copy.copy(x[0]), x.__copy__()), lambda: [np.ones((2, 3), order="F")])

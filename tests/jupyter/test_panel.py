@@ -140,6 +140,9 @@ def test_hits_graphs_and_kernels_are_asked_for(notebook, page):
     assert [node["op"] for node in graph["nodes"]] == ["sin", "multiply"]
     kernel = page.ask("kernel", number=number, entry=entry["number"], kernel=entry["kernels"][0])["kernel"]
     assert "define" in kernel["ir"] and kernel["assembly"]
+    assert page.ask("functions")["functions"] == []  # nobody has called it since
+    notebook("f(np.ones(5), 1)")
+    assert page.ask("functions")["functions"][0]["view"]["entries"][0]["hits"] == entry["hits"] + 1
     tcompile.reset()
     assert "not there any more" in page.ask("graph", number=number, entry=entry["number"])["error"]
     assert "not there any more" in page.ask("kernel", number=number, entry=0, kernel="k")["error"]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tcompile.backends import preload
 from tcompile.backends.llvm import native
 from tcompile.backends.llvm.native import target
 from tcompile.errors import BackendError
@@ -134,3 +135,8 @@ def test_code_that_is_dropped_gives_its_memory_back():
 def test_code_outlives_its_linkers_turn():
     kept = [native.load(f"define i32 @answer() {{ ret i32 {i} }}", ["answer"]) for i in range(40)]
     assert [ctypes.CFUNCTYPE(ctypes.c_int)(code["answer"])() for code in kept] == list(range(40))
+
+
+def test_mapping_llvm_beforehand_fails_silently(monkeypatch):
+    monkeypatch.setitem(sys.modules, "llvmlite", None)
+    preload.map_llvm()

@@ -715,7 +715,7 @@ def calls_slot():
 
 
 def test_an_interrupt_is_raised(monkeypatch):
-    from tcompile.backends.llvm import helpers
+    from tcompile.backends import helpers
 
     compiled = settled(divides, X, W)
     monkeypatch.setattr(helpers.np, "geterr", lambda: 1 / 0)

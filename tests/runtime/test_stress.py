@@ -1,4 +1,4 @@
-"""Short runs of what tools/leak_check.py and tools/interrupt_check.py do at length, and threads that compile."""
+"""Short runs of what tools/leak_check.py, interrupt_check.py and threads_check.py do at length."""
 
 import gc
 import signal
@@ -97,3 +97,9 @@ def test_eight_threads_compile_and_call_the_same_and_different_functions(load_to
         thread.join(120)
     assert not any(thread.is_alive() for thread in threads), "a deadlock"
     assert not failures, failures[0]
+
+
+@pytest.mark.parametrize("name, reset_every", [("whole", 0.0), ("whole", 0.2), ("broken", 0.0)])
+def test_threads_with_arrays_of_different_sizes(load_tool, name, reset_every):
+    found = load_tool("threads_check").measure(name, threads=8, seconds=0.5, reset_every=reset_every)
+    assert found["wrong"] == [] and found["calls"] >= 8 * 10

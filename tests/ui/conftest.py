@@ -54,6 +54,38 @@ def browser(server):
         made.close()
 
 
+@pytest.fixture(scope="session")
+def extension(server):
+    """The JupyterLab extension that is found must be the one of this checkout."""
+    from jupyter_core.paths import jupyter_path
+
+    built = Path(__file__).resolve().parent.parent.parent / "labextension" / "prebuilt" / "sources.json"
+    found = [Path(folder) / "tcompile" / "sources.json" for folder in jupyter_path("labextensions")]
+    held = next((path for path in found if path.exists()), None)
+    if held is None or held.read_text() != built.read_text():
+        pytest.fail("JupyterLab has another build of the extension, or none: pip install --editable .")
+
+
+@pytest.fixture(scope="session")
+def kept(browser, server, extension):
+    """One page for many tests, since opening one takes longer than most of them."""
+    from tests.ui.lab import opened
+
+    server.theme("light")
+    with opened(browser, server, ["pass"], "kept.ipynb", PICTURES) as page:
+        yield page.run()
+
+
+@pytest.fixture
+def page(kept):
+    """A notebook with a setup and a compiled function that breaks once; both have just run, in a kernel that is new."""
+    from tests.ui.extension import FUNCTION, SETUP, fresh
+
+    fresh(kept, [SETUP, FUNCTION])
+    yield kept
+    assert not kept.errors
+
+
 @pytest.fixture
 def lab(browser, server, request):
     """``with lab([cells]) as page``: a notebook in the page; ``theme`` is ``light`` or ``dark``."""

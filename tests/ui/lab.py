@@ -119,10 +119,17 @@ class Page:
         self.errors: list[str] = []
         self.updates: list[bytes] = []  # what the kernel has told the widgets
         page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on("websocket", lambda socket: socket.on("framereceived", self._received))
+        self.sent: list[bytes] = []  # what the page has told kernels
+        self.logged: list[str] = []
+        page.on("console", lambda message: self.logged.append(message.text))
+        page.on("websocket", self._connected)
+
+    def _connected(self, socket: Any) -> None:
+        socket.on("framereceived", self._received)
+        socket.on("framesent", lambda frame: self.sent.append(_bytes(frame)))
 
     def _received(self, frame: Any) -> None:
-        frame = frame if isinstance(frame, bytes) else str(frame).encode()
+        frame = _bytes(frame)
         if b"comm_msg" in frame and b"update" in frame:
             self.updates.append(frame)
 
@@ -185,6 +192,10 @@ class Page:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.page, name)
+
+
+def _bytes(frame: Any) -> bytes:
+    return frame if isinstance(frame, bytes) else str(frame).encode()
 
 
 @contextlib.contextmanager

@@ -1,22 +1,16 @@
-"""The JupyterLab extension in JupyterLab: what is seen in cells and in the panel, and what becomes of it."""
+"""The JupyterLab extension in JupyterLab: what is seen in cells, in the panel and in saved notebooks."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import nbformat
 import pytest
 
-SETUP = "%load_ext tcompile\nimport numpy as np\nimport tcompile"
-FUNCTION = """@tcompile.compile
-def f(x, n):
-    y = np.sin(x) * 2
-    print("step")
-    z = y.reshape(-1)
-    return (z / z.sum()).max() + n
+from tests.ui.extension import FUNCTION, SETUP, activate, bars, cell, edit, marked, panel, stance
 
-f(np.ones(5), 1)"""
+pytestmark = pytest.mark.usefixtures("extension")
+
 AGAIN = "f(np.ones(7), 1)\nf(np.ones((7, 2), 'f4'), 1)"
 GRAPH = """@tcompile.compile
 def g(x):
@@ -24,64 +18,6 @@ def g(x):
 
 g(np.ones(1000))
 g.graphs[0]"""
-
-
-@pytest.fixture(autouse=True)
-def _installed(server):
-    """The extension that JupyterLab finds must be the one of this checkout."""
-    from jupyter_core.paths import jupyter_path
-
-    built = Path(__file__).resolve().parent.parent.parent / "labextension" / "prebuilt" / "sources.json"
-    found = [Path(folder) / "tcompile" / "sources.json" for folder in jupyter_path("labextensions")]
-    held = next((path for path in found if path.exists()), None)
-    if held is None or held.read_text() != built.read_text():
-        pytest.fail("JupyterLab has another build of the extension, or none: pip install --editable .")
-
-
-def cell(page, number):
-    return page.locator(".jp-CodeCell").nth(number)
-
-
-def bars(page, number):
-    """The marks of a cell's lines, from top to bottom."""
-    classes = cell(page, number).locator(".tc-gutter .tc-bar").evaluate_all("all => all.map(one => one.className)")
-    return [names.split("tc-")[-1] for names in classes]
-
-
-def marked(page, number=1, count=4):
-    page.wait_for_function(
-        """([n, count]) => {
-            const cell = document.querySelectorAll('.jp-CodeCell')[n];
-            return cell?.querySelectorAll('.tc-gutter .tc-bar').length === count;
-        }""",
-        arg=[number, count],
-    )
-
-
-def edit(page, number, text):
-    """Replaces the text of a cell, as a person would who selects part of it and types."""
-    page.evaluate(
-        """([n, text]) => window.jupyterapp.shell.currentWidget.content.widgets[n].model.sharedModel.setSource(text)""",
-        [number, text],
-    )
-
-
-def stance(page, name):
-    """Waits until every chooser shows a stance."""
-    page.wait_for_function(
-        """name => {
-            const all = [...document.querySelectorAll('.tc-stance')].filter(one => one.offsetParent);
-            return all.length > 1 && all.every(one => one.value === name);
-        }""",
-        arg=name,
-    )
-
-
-def panel(page, tab="functions"):
-    if not page.locator(".tc-panel").is_visible():
-        page.command("tcompile:panel")
-        page.wait_for_selector(".tc-panel .tc-tabs")
-    page.click(f"#tc-tab-{tab}")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -148,124 +84,60 @@ def test_cells_and_panel(lab, theme):
         hits = "() => /(\\d+) hits?/.exec(document.querySelector('.tc-panel').innerText)[1]"
         before = int(page.evaluate(hits))
         edit(page, 2, "for _ in range(1000): g(np.ones(1000))")
-        page.evaluate("() => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = 2; }")
+        activate(page, 2)
         page.command("notebook:run-cell")
         page.wait_for_function(f"before => Number(({hits})()) > before + 900", arg=before)
 
 
-def test_marks_follow_edits(lab):
-    with lab([SETUP, FUNCTION]) as page:
-        page.run()
-        marked(page)
-        edit(page, 1, "# a line\n\n" + FUNCTION)
-        marked(page)
-        assert "".join(page.locator(".tc-underline").all_inner_texts()) == 'print("step")'
-        edit(page, 1, FUNCTION.replace('print("step")', 'print("other")'))
-        marked(page, 1, 3)
-        assert page.locator(".tc-underline").count() == 0
-        assert "tc-stale" in page.locator(".tc-badge").get_attribute("class")
-        edit(page, 1, FUNCTION)
-        marked(page)
-        # Moved and copied cells: a mark goes with its cell, a copy has none until it runs.
-        page.evaluate("() => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = 1; }")
-        page.command("notebook:move-cell-up")
-        marked(page, 0)
-        page.command("notebook:duplicate-below")
-        page.wait_for_function("() => document.querySelectorAll('.jp-CodeCell').length === 3")
-        assert bars(page, 0) and not bars(page, 1)
-        page.evaluate("() => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = 0; }")
-        page.command("notebook:delete-cell")
-        page.wait_for_function("() => document.querySelectorAll('.tc-gutter .tc-bar').length === 0")
-        page.python("f(np.ones((3, 3, 3)), 1)")  # of a cell that is no more
-        panel(page)
-        page.wait_for_selector("text=A cell that is gone")
+def test_marks_follow_edits(page):
+    edit(page, 1, "# a line\n\n" + FUNCTION)
+    marked(page)
+    assert "".join(page.locator(".tc-underline").all_inner_texts()) == 'print("step")'
+    edit(page, 1, FUNCTION.replace('print("step")', 'print("other")'))
+    marked(page, 1, 3)
+    assert page.locator(".tc-underline").count() == 0
+    assert "tc-stale" in page.locator(".tc-badge").get_attribute("class")
+    edit(page, 1, FUNCTION)
+    marked(page)
+    # Moved and copied cells: a mark goes with its cell, a copy has none until it runs.
+    activate(page, 1)
+    page.command("notebook:move-cell-up")
+    marked(page, 0)
+    page.command("notebook:duplicate-below")
+    page.wait_for_function("() => document.querySelectorAll('.jp-CodeCell').length === 3")
+    assert bars(page, 0) and not bars(page, 1)
+    activate(page, 0)
+    page.command("notebook:delete-cell")
+    page.wait_for_function("() => document.querySelectorAll('.tc-gutter .tc-bar').length === 0")
+    page.python("f(np.ones((3, 3, 3)), 1)")  # of a cell that is no more
+    panel(page)
+    page.wait_for_selector("text=A cell that is gone")
 
 
-def test_the_stance_goes_both_ways(lab):
-    with lab([SETUP, FUNCTION]) as page:
-        page.run()
-        panel(page)
-        stance(page, "default")
-        page.locator(".jp-NotebookPanel-toolbar .tc-stance").select_option("force_eager")
-        stance(page, "force_eager")
-        page.python("assert tcompile.stance.current().name == 'force_eager'")
-        page.python("tcompile.set_stance('eager_then_compile')")
-        stance(page, "eager_then_compile")
-        page.command("tcompile:stance-fail_on_recompile")
-        stance(page, "fail_on_recompile")
-        page.command("tcompile:toggle-eager")
-        stance(page, "force_eager")
-        page.command("tcompile:toggle-eager")
-        stance(page, "default")
+def test_the_stance_goes_both_ways(page):
+    panel(page)
+    stance(page, "default")
+    page.locator(".jp-NotebookPanel-toolbar .tc-stance").select_option("force_eager")
+    stance(page, "force_eager")
+    page.python("assert tcompile.stance.current().name == 'force_eager'")
+    page.python("tcompile.set_stance('eager_then_compile')")
+    stance(page, "eager_then_compile")
+    page.command("tcompile:stance-fail_on_recompile")
+    stance(page, "fail_on_recompile")
+    page.command("tcompile:toggle-eager")
+    stance(page, "force_eager")
+    page.command("tcompile:toggle-eager")
+    stance(page, "default")
 
 
-def test_breaks_by_keyboard(lab):
-    with lab([SETUP, FUNCTION]) as page:
-        page.run()
-        marked(page)
-        cell(page, 1).locator(".cm-line").first.click()
-        page.keyboard.press("Alt+Shift+B")
-        page.wait_for_selector(".tc-hover")
-        page.keyboard.press("ArrowDown")
-        page.wait_for_selector(".tc-hover", state="detached")
-
-
-def test_restart_and_late_pages(lab):
-    with lab([SETUP, FUNCTION]) as page:
-        page.run()
-        marked(page)
-        page.page.reload()
-        page.ready()
-        marked(page)  # a page that comes late is told what was
-        page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
-        page.wait_for_function("() => document.querySelectorAll('.tc-gutter .tc-bar, .tc-badge').length === 0")
-        panel(page)
-        page.wait_for_selector("text=has not loaded tcompile")
-        page.run()
-        marked(page)
-        # JupyterLab's own word on a restart while it makes ready for comms.
-        page.errors[:] = [error for error in page.errors if "create_subshell_request" not in error]
-
-
-def test_kernels_apart(lab, server):
-    """Two notebooks with two kernels, the second without tcompile, then with the same cells; and two tabs of one."""
-    with lab([SETUP, FUNCTION]) as page:
-        page.run()
-        marked(page)
-        source = page.save()
-        nbformat.write(source, server.folder / "twin.ipynb")  # the same cells by their ids
-        page.evaluate("() => window.jupyterapp.commands.execute('docmanager:open', { path: 'twin.ipynb' })")
-        page.wait_for_function("() => window.jupyterapp.shell.currentWidget.title.label === 'twin.ipynb'")
-        page.wait_for_function("() => window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel")
-        page.wait_for_timeout(500)
-        seen = "() => window.jupyterapp.shell.currentWidget.node.querySelectorAll('.tc-gutter .tc-bar').length"
-        assert page.evaluate(seen) == 0  # what it says is of another kernel
-        comms = """async () => {
-            const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;
-            return Object.keys((await kernel.requestCommInfo({})).content.comms).length;
-        }"""
-        assert page.evaluate(comms) == 0  # it has no tcompile, and is left alone
-        page.python(SETUP.replace("%load_ext", "get_ipython().run_line_magic('load_ext', 'tcompile') #"))
-        page.wait_for_function(f"async () => (await ({comms})()) === 2")
-
-
-def test_nothing_is_sent_while_nothing_is_shown(lab):
-    with lab([SETUP, FUNCTION]) as page:
-        page.run()
-        marked(page)
-        page.python("from tcompile.observe import bus\nassert bus.active()")
-        if page.locator(".tc-panel").is_visible():
-            page.command("application:toggle-right-area")
-        try:
-            for name in ("marks", "badges", "stance"):
-                page.command(f"tcompile:toggle-{name}")
-            page.wait_for_function("() => !document.querySelector('.tc-gutter .tc-bar, .tc-badge')")
-            page.wait_for_timeout(300)
-            page.python("assert not bus.active()")
-        finally:  # the settings are those of all tests
-            for name in ("marks", "badges", "stance"):
-                page.command(f"tcompile:toggle-{name}")
-        marked(page)
+def test_breaks_by_keyboard(page):
+    cell(page, 1).locator(".cm-line").first.click()
+    page.keyboard.press("Alt+Shift+B")
+    page.wait_for_selector(".tc-hover")
+    said = page.evaluate("() => [...document.querySelectorAll('[role=status]')].map(one => one.textContent)")
+    assert any(text.startswith("Graph break. Input or output") for text in said)
+    page.keyboard.press("ArrowDown")
+    page.wait_for_selector(".tc-hover", state="detached")
 
 
 def test_saved_graphs_need_no_kernel(lab):
@@ -313,49 +185,6 @@ def test_hostile_names_in_cells(lab):
         assert page.evaluate("() => window.harmed") is None
 
 
-def test_malformed_messages_do_no_harm(lab):
-    code = """
-import tcompile_jupyter.panel as panel, gc
-page = next(one for one in gc.get_objects() if type(one) is panel.Page)
-for bad in ({}, {"type": "news", "events": 3}, {"type": "new"}, {"type": "answer", "question": 99}):
-    page.comm.send(bad)
-page.comm.send({"type": "news", "protocol": 1, "schema": 99, "events": [{"kind": "novelty", "id": 10**9}]})
-"""
-    with lab([SETUP, FUNCTION]) as page:
-        page.run()
-        marked(page)
-        panel(page)
-        page.python(code)
-        page.wait_for_selector("text=events are of version 99")
-        page.python("page.listen()")
-        page.wait_for_function("() => !document.querySelector('.tc-panel').innerText.includes('version 99')")
-        marked(page)
-
-
-def test_consoles(lab):
-    with lab([SETUP]) as page:
-        page.run()
-        page.evaluate(
-            """async () => {
-                const { path } = window.jupyterapp.shell.currentWidget.context;
-                await window.jupyterapp.commands.execute('console:create', { name: 'c', path });
-            }"""
-        )
-        page.wait_for_selector(".jp-CodeConsole-promptCell")
-        page.wait_for_function("() => window.jupyterapp.shell.currentWidget.sessionContext?.session?.kernel")
-        for code in (SETUP, FUNCTION):
-            page.evaluate(
-                """async code => {
-                    const { console } = window.jupyterapp.shell.currentWidget;
-                    console.promptCell.model.sharedModel.setSource(code);
-                    await console.execute(true);
-                }""",
-                code,
-            )
-        page.wait_for_function("() => document.querySelectorAll('.jp-CodeConsole .tc-gutter .tc-bar').length === 4")
-        page.wait_for_selector(".jp-CodeConsole-content .tc-badge")
-
-
 def test_large_graphs(lab):
     """Two thousand operations: folded by kernel at first, unfolded, moved and zoomed; what it took is kept."""
     cells = [
@@ -395,3 +224,50 @@ def test_large_graphs(lab):
         page.pictures.mkdir(parents=True, exist_ok=True)
         (page.pictures / "labextension-large.json").write_text(json.dumps(took))
         page.picture("labextension-large")
+
+
+def test_the_speed_up_stands_in_the_badge(page):
+    edit(page, 1, "%%tcompile --compare\nx = np.linspace(0, 1, 100_000)\n(np.sin(x) + np.cos(x) * 2).sum()")
+    activate(page, 1)
+    page.command("notebook:run-cell")
+    page.wait_for_function("() => /× the speed/.test(document.querySelector('.tc-badge')?.innerText)")
+
+
+def test_everything_by_keyboard_and_by_name(page):
+    """The panel without a mouse, and what a screen reader calls its parts."""
+    page.python("f(np.ones(6), 1)")
+    page.locator(".tc-badge").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".tc-cell-chosen")
+    page.keyboard.press("Alt+Shift+T")
+    page.locator("#tc-tab-functions").focus()
+    for tab in ("functions", "graph", "history", "kernels"):
+        assert page.evaluate("() => document.activeElement.id") == f"tc-tab-{tab}"
+        page.wait_for_selector(".tc-place :is(.tc-cell, .tc-box, .tc-step, .tc-listing)")
+        nameless = page.evaluate(
+            """() => [...document.querySelectorAll(
+                ':is(.tc-panel, .jp-Notebook, .jp-StatusBar-Widget) :is(button, select, summary, [tabindex], [role])')]
+                .filter(one => one.closest('.tc-panel, .tc-badge-line, .tc-stance-box') && one.checkVisibility())
+                .filter(one => !(one.getAttribute('aria-label') || one.title || one.textContent.trim()
+                    || one.hasAttribute('aria-labelledby') || one.role === 'status'))
+                .map(one => one.outerHTML.slice(0, 200))"""
+        )
+        assert nameless == []
+        if tab == "graph":
+            page.locator(".tc-panel .tc-view").focus()
+            page.keyboard.press("ArrowDown")
+            page.keyboard.press("ArrowDown")
+            assert page.locator(".tc-panel .tc-picture .tc-sr").inner_text()
+            page.locator("#tc-tab-graph").focus()
+        page.keyboard.press("ArrowRight")
+
+
+def test_settings_say_when_graphs_are_folded(lab, server):
+    server._set("tcompile/plugin", {"foldFrom": 1})
+    try:
+        with lab([SETUP, GRAPH]) as page:
+            page.run()
+            page.wait_for_selector('.tc-rendered [data-id^="kernel"]')
+            assert page.locator(".tc-rendered .tc-open").count() == 0
+    finally:
+        server._set("tcompile/plugin", {})

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from tcompile.records import dataclass
 from tcompile_jupyter.widgets.shown import text
 
 INK = "#808790"

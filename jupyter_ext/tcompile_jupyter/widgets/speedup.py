@@ -12,7 +12,6 @@ import statistics
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import ipywidgets
@@ -20,6 +19,7 @@ import ipywidgets
 from tcompile.errors import InvalidArgument
 from tcompile.observe.context import current_cell
 from tcompile.observe.display.sheet import time as format_ms
+from tcompile.records import dataclass
 from tcompile_jupyter.feed import PERIOD
 from tcompile_jupyter.measure import CONFIDENCE, TOLERANCE, Measured, Pair, crossings
 from tcompile_jupyter.widgets.chart import INK, Series, chart

@@ -3,18 +3,21 @@
 // Enters: whatever a notebook or a kernel holds. Leaves: a graph in which every field has its type, missing ones filled
 // in, or a line that says why it is none.
 
+import type { TranslationBundle } from "@jupyterlab/translation";
+
 import type { GraphView, NodeView, UserLine } from "../generated/displays.ts";
-import { MOST } from "./scene.ts";
+import { MOST_DRAWN } from "../limits.ts";
 
 type Loose = Record<string, unknown>;
 
 /** Reads a graph; a line of text where there is none. */
-export function checkGraph(data: unknown): GraphView | string {
+export function checkGraph(data: unknown, trans: TranslationBundle): GraphView | string {
   if (!isRecord(data) || !Array.isArray(data.nodes) || !Array.isArray(data.inputs)) {
-    return "it is not one.";
+    return trans.__("This graph cannot be shown: it is not one.");
   }
-  if (data.nodes.length + data.inputs.length > MOST) {
-    return `it has ${data.nodes.length} operations, more than ${MOST}.`;
+  const all = data.nodes.length + data.inputs.length;
+  if (all > MOST_DRAWN) {
+    return trans.__("This graph cannot be shown: it has %1 operations, more than %2.", all, MOST_DRAWN);
   }
   const nodes = data.nodes.map((node) => checkNode(node, 0));
   return {

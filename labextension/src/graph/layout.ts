@@ -25,8 +25,9 @@ const BENDS = 12; // layers that an edge is led around boxes for; a longer one g
 const SWEEPS = 8;
 
 /** Lays boxes out. Edges that would lead upwards, in a circle, are drawn and otherwise ignored. */
-export function layout(sizes: readonly Size[], edges: readonly Edge[]): Placed {
+export function* layout(sizes: readonly Size[], edges: readonly Edge[]): Generator<void, Placed> {
   const forward = acyclic(sizes.length, edges);
+  yield;
   const layerOf = layers(sizes.length, forward);
   // Long edges get a place in each layer that they go through.
   const widths = sizes.map(([width]) => width);
@@ -54,8 +55,9 @@ export function layout(sizes: readonly Size[], edges: readonly Edge[]): Placed {
       }
     }
   }
-  const rows = order(layer, above, below);
-  const across = spread(rows, widths, above, below);
+  yield;
+  const rows = yield* order(layer, above, below);
+  const across = yield* spread(rows, widths, above, below);
   const tops: number[] = [];
   let height = 0;
   for (const row of rows) {
@@ -132,7 +134,7 @@ function layers(count: number, edges: readonly Edge[]): number[] {
 }
 
 /** The boxes of each layer from left to right, with few crossings. */
-function order(layer: number[], above: number[][], below: number[][]): number[][] {
+function* order(layer: number[], above: number[][], below: number[][]): Generator<void, number[][]> {
   const rows: number[][] = Array.from({ length: Math.max(-1, ...layer) + 1 }, () => []);
   layer.forEach((at, box) => rows[at]!.push(box));
   const place = new Array<number>(layer.length).fill(0);
@@ -146,13 +148,14 @@ function order(layer: number[], above: number[][], below: number[][]): number[][
       const wanted = new Map(row.map((box) => [box, mean((down ? above : below)[box]!, place[box]!)]));
       row.sort((a, b) => wanted.get(a)! - wanted.get(b)! || place[a]! - place[b]!);
       number(row);
+      yield;
     }
   }
   return rows;
 }
 
 /** The middles of all boxes: near to their neighbours, and apart from each other. */
-function spread(rows: number[][], widths: number[], above: number[][], below: number[][]): number[] {
+function* spread(rows: number[][], widths: number[], above: number[][], below: number[][]): Generator<void, number[]> {
   const at = new Array<number>(widths.length).fill(0);
   const apart = (a: number, b: number): number => (widths[a]! + widths[b]!) / 2 + GAP;
   for (const row of rows) {
@@ -177,6 +180,7 @@ function spread(rows: number[][], widths: number[], above: number[][], below: nu
         left[n] = Math.min(left[n]!, left[n + 1]! - apart(row[n]!, row[n + 1]!));
       }
       row.forEach((box, n) => (at[box] = (right[n]! + left[n]!) / 2));
+      yield;
     }
   }
   return at;

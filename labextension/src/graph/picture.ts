@@ -8,12 +8,15 @@ import type { TranslationBundle } from "@jupyterlab/translation";
 
 import { h, s } from "../dom.ts";
 import type { GraphView, NodeView } from "../generated/displays.ts";
+import type { Point } from "./layout.ts";
+import { Painter } from "./paint.ts";
 import { firstFolds, kernelId, nodeId, scene } from "./scene.ts";
 import type { Box, Scene } from "./scene.ts";
-import type { Point } from "./layout.ts";
+import { sliced } from "./sliced.ts";
 
 const MARGIN = 16;
-const BARE = 0.35; // below this zoom boxes have no text
+const BARE = 0.45; // below this zoom boxes have no text
+const REST = 120; // milliseconds after which a zoom is over
 
 /** What the picture tells of itself. */
 export interface PictureOptions {
@@ -26,16 +29,22 @@ export interface PictureOptions {
 export class Picture {
   readonly node: HTMLElement;
   private readonly view: HTMLElement;
+  private readonly room: HTMLElement; // as large as the whole picture, for the scroll bars
   private readonly svg: SVGSVGElement;
   private readonly said: HTMLElement;
   private readonly folds: Set<string>;
-  private scene: Scene;
+  private scene: Scene = { boxes: [], routes: [], width: 0, height: 0 };
+  private painter = new Painter(this.scene);
   private byId = new Map<string, Box>();
   private zoom = 1;
+  private sharp = 1; // the zoom at which it was drawn; in between, the drawing is stretched
+  private resting = 0;
   private selected = "";
+  private lines: string[] = []; // the operations of the line that the cursor is in
   private lit: ReadonlySet<string> = new Set();
   private waiting = 0;
   private painted = "";
+  private giveUp = (): void => {};
   private readonly resized: ResizeObserver;
 
   constructor(
@@ -44,8 +53,8 @@ export class Picture {
   ) {
     const { trans } = options;
     this.folds = firstFolds(graph);
-    this.scene = scene(graph, this.folds);
     this.svg = s("svg", { class: "tc-svg", "aria-hidden": "true" });
+    this.room = h("div", { class: "tc-room" }, this.svg);
     this.said = h("div", { class: "tc-sr", "aria-live": "polite" });
     this.view = h(
       "div",
@@ -65,7 +74,7 @@ export class Picture {
         keydown: (event) => this.key(event as KeyboardEvent),
         pointerdown: (event) => this.drag(event as PointerEvent),
       },
-      this.svg,
+      this.room,
     );
     this.view.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
     const button = (sign: string, label: string, click: () => void): HTMLElement =>
@@ -78,21 +87,18 @@ export class Picture {
       button("⤢", trans.__("Fit"), () => this.fit()),
       graph.kernels.length > 0 && button("▤", trans.__("Fold or unfold all kernels"), () => this.foldAll()),
     );
-    this.node = h("div", { class: "tc-picture" }, this.view, tools, this.said);
+    const busy = h("div", { class: "tc-busy tc-dim" }, trans.__("Laying %1 operations out…", graph.ops));
+    this.node = h("div", { class: "tc-picture" }, this.view, busy, tools, this.said);
     this.resized = new ResizeObserver(() => this.later());
     this.resized.observe(this.view);
-    this.take();
-    requestAnimationFrame(() => this.fit());
+    this.draw(() => requestAnimationFrame(() => this.fit()));
   }
 
   /** Lights the operations with these names up, and brings the first of them into view. */
   light(names: Iterable<string>): void {
-    const kernelOf = new Map(this.graph.nodes.map((node) => [node.name, node.kernel]));
-    const ids = [...names].map((name) =>
-      this.byId.has(nodeId(name)) ? nodeId(name) : kernelId(kernelOf.get(name) ?? ""),
-    );
-    this.lit = new Set(ids);
-    const first = this.byId.get(ids[0] ?? "");
+    this.lines = [...names];
+    this.find();
+    const [first] = [...this.lit].flatMap((id) => this.byId.get(id) ?? []);
     if (first) {
       this.into(first);
     }
@@ -101,20 +107,69 @@ export class Picture {
 
   /** Ends the picture. */
   dispose(): void {
+    this.giveUp();
     this.resized.disconnect();
     cancelAnimationFrame(this.waiting);
+    clearTimeout(this.resting);
   }
 
-  private take(): void {
-    this.byId = new Map(this.scene.boxes.map((box) => [box.id, box]));
-    this.size();
+  /** Lays out what there is to see now, in slices; what was seen stays until then. */
+  private draw(then: () => void): void {
+    this.giveUp();
+    this.node.setAttribute("aria-busy", "true");
+    this.giveUp = sliced(scene(this.graph, this.folds), (made) => {
+      this.node.removeAttribute("aria-busy");
+      this.scene = made;
+      this.byId = new Map(made.boxes.map((box) => [box.id, box]));
+      this.painter = new Painter(made);
+      this.svg.replaceChildren(this.painter.node);
+      this.find();
+      this.size();
+      then();
+    });
   }
 
+  /** Finds the boxes of the operations that are lit: their own, or those of their kernels. */
+  private find(): void {
+    const kernelOf = new Map(this.graph.nodes.map((node) => [node.name, node.kernel]));
+    const ids = this.lines.map((name) =>
+      this.byId.has(nodeId(name)) ? nodeId(name) : kernelId(kernelOf.get(name) ?? ""),
+    );
+    this.lit = new Set(ids);
+  }
+
+  /** Makes room for the picture at this zoom, and draws it sharp. */
   private size(): void {
     const { width, height } = this.scene;
+    this.grow();
+    clearTimeout(this.resting);
+    this.resting = 0;
+    this.sharp = this.zoom;
+    this.painted = "";
+    this.svg.style.transform = "";
     this.svg.setAttribute("width", String(Math.ceil((width + 2 * MARGIN) * this.zoom)));
     this.svg.setAttribute("height", String(Math.ceil((height + 2 * MARGIN) * this.zoom)));
+    this.painter.node.setAttribute("transform", `scale(${this.zoom}) translate(${MARGIN} ${MARGIN})`);
     this.paint();
+  }
+
+  private grow(): void {
+    const { width, height } = this.scene;
+    this.room.style.width = `${Math.ceil((width + 2 * MARGIN) * this.zoom)}px`;
+    this.room.style.height = `${Math.ceil((height + 2 * MARGIN) * this.zoom)}px`;
+  }
+
+  /** Shows the drawing larger or smaller at once; it is drawn sharp when the zoom is over, or has come too far. */
+  private stretch(): void {
+    const ratio = this.zoom / this.sharp;
+    if (ratio < 0.6 || ratio > 2.5) {
+      this.size();
+      return;
+    }
+    this.grow();
+    this.svg.style.transform = `scale(${ratio})`;
+    clearTimeout(this.resting);
+    this.resting = window.setTimeout(() => this.size(), REST);
   }
 
   private later(): void {
@@ -128,78 +183,20 @@ export class Picture {
 
   /** Puts what can be seen, and a little around it, into the page. */
   private paint(): void {
-    const { view, zoom, scene: all } = this;
-    const bare = zoom < BARE;
-    // In steps of half a view, so that a scroll mostly finds everything there.
-    const [w, t] = [Math.max(200, view.clientWidth) / zoom, Math.max(200, view.clientHeight) / zoom];
-    const left = Math.floor((view.scrollLeft / zoom / w) * 2 - 1) * (w / 2);
-    const top = Math.floor((view.scrollTop / zoom / t) * 2 - 1) * (t / 2);
-    const [right, bottom] = [left + 2.5 * w, top + 2.5 * t];
-    const key = [left, top, right, bottom, zoom, this.selected, [...this.lit].join("|")].join();
-    if (key === this.painted) {
+    const { view, zoom, selected, lit } = this;
+    if (this.resting) {
       return;
     }
-    this.painted = key;
-    const near = this.selected === "" ? null : this.neighbours(this.selected);
-    const groups: SVGElement[] = [];
-    const lines: SVGElement[] = [];
-    const boxes: SVGElement[] = [];
-    for (const box of all.boxes) {
-      if (box.x <= right && box.x + box.width >= left && box.y <= bottom && box.y + box.height >= top) {
-        (box.folded === false ? groups : boxes).push(this.box(box, bare, near));
-      }
+    // In steps of a quarter of the view, so that a scroll mostly finds everything there.
+    const [w, t] = [Math.max(200, view.clientWidth) / zoom, Math.max(200, view.clientHeight) / zoom];
+    const left = Math.floor((view.scrollLeft / zoom / w) * 4 - 1) * (w / 4);
+    const top = Math.floor((view.scrollTop / zoom / t) * 4 - 1) * (t / 4);
+    const key = [left, top, w, t, selected, [...lit].join("|")].join();
+    if (key !== this.painted) {
+      this.painted = key;
+      const seen = { left, top, right: left + 1.75 * w, bottom: top + 1.75 * t };
+      this.painter.paint(seen, { selected, lit, bare: zoom < BARE });
     }
-    for (const { from, to, points } of all.routes) {
-      const [first, last] = [points[0]!, points[points.length - 1]!];
-      const across = [Math.min(...points.map(([x]) => x)), Math.max(...points.map(([x]) => x))];
-      if (first[1] <= bottom && last[1] >= top && across[0]! <= right && across[1]! >= left) {
-        const hot = this.selected !== "" && (from === this.selected || to === this.selected);
-        lines.push(s("path", { d: curve(points), class: hot ? "tc-edge tc-hot" : "tc-edge" }));
-        lines.push(s("path", { d: `M${n(last[0])} ${n(last[1])}l-3 -6h6z`, class: "tc-arrow" }));
-      }
-    }
-    const place = `scale(${zoom}) translate(${MARGIN} ${MARGIN})`;
-    this.svg.replaceChildren(s("g", { transform: place }, ...groups, ...lines, ...boxes));
-  }
-
-  private box(box: Box, bare: boolean, near: Set<string> | null): SVGElement {
-    const { id, sort, x, y, width, height, folded } = box;
-    const classes = ["tc-box", `tc-sort-${/^[a-z]+$/.test(sort) ? sort : "opaque"}`];
-    classes.push(...(folded === false ? ["tc-open"] : []), ...(id === this.selected ? ["tc-selected"] : []));
-    classes.push(...(this.lit.has(id) ? ["tc-lit"] : []), ...(near !== null && !near.has(id) ? ["tc-far"] : []));
-    const round = sort === "input" || sort === "output" ? Math.min(height / 2, 16) : 6;
-    const middle = { x: width / 2, "text-anchor": "middle" };
-    const sign = folded === null ? "" : folded ? "▸ " : "▾ ";
-    const title =
-      folded === false
-        ? s("text", { class: "tc-title", x: 10, y: 17 }, sign + box.title)
-        : s("text", { class: "tc-title", ...middle, y: 18 }, sign + box.title);
-    const detail = box.detail && folded !== false && s("text", { class: "tc-detail", ...middle, y: 33 }, box.detail);
-    return s(
-      "g",
-      { class: classes.join(" "), transform: `translate(${n(x)} ${n(y)})`, "data-id": id },
-      s("rect", { class: "tc-ground", width: n(width), height: n(height), rx: round }),
-      s("rect", { class: "tc-face", width: n(width), height: n(height), rx: round }),
-      !bare && title,
-      !bare && detail,
-    );
-  }
-
-  private neighbours(id: string): Set<string> {
-    const near = new Set([id, ...(this.byId.get(id)?.inputs ?? [])]);
-    for (const box of this.scene.boxes) {
-      if (box.inputs.includes(id)) {
-        near.add(box.id);
-      }
-    }
-    // What a chosen box stands in, or holds, is near too.
-    const own = this.byId.get(id);
-    for (const box of this.scene.boxes) {
-      if (own && (inside(box, own) || inside(own, box))) {
-        near.add(box.id);
-      }
-    }
-    return near;
   }
 
   private choose(id: string): void {
@@ -226,26 +223,20 @@ export class Picture {
       return;
     }
     box.folded ? this.folds.delete(id) : this.folds.add(id);
-    this.again(id);
+    this.draw(() => {
+      const drawn = this.byId.get(id);
+      if (drawn) {
+        this.choose(id);
+        this.into(drawn);
+      }
+    });
   }
 
   private foldAll(): void {
     const ids = this.graph.kernels.map(kernelId);
     const any = ids.some((id) => this.folds.has(id));
     ids.forEach((id) => (any ? this.folds.delete(id) : this.folds.add(id)));
-    this.again("");
-    this.fit();
-  }
-
-  private again(id: string): void {
-    this.painted = "";
-    this.scene = scene(this.graph, this.folds);
-    this.take();
-    const box = this.byId.get(id);
-    if (box) {
-      this.choose(id);
-      this.into(box);
-    }
+    this.draw(() => this.fit());
   }
 
   private key(event: KeyboardEvent): void {
@@ -326,7 +317,7 @@ export class Picture {
     const ratio = zoom / this.zoom;
     const [left, top] = [this.view.scrollLeft, this.view.scrollTop];
     this.zoom = zoom;
-    this.size();
+    this.stretch();
     this.view.scrollLeft = (left + at[0]) * ratio - at[0];
     this.view.scrollTop = (top + at[1]) * ratio - at[1];
     this.later();
@@ -337,10 +328,15 @@ export class Picture {
     const { width, height } = this.scene;
     const room = this.view.clientWidth / (width + 2 * MARGIN);
     const tall = this.view.clientHeight / (height + 2 * MARGIN);
-    this.zoom = Math.min(1, Math.max(room, 0.5), Math.max(0.5, Math.min(room, tall)));
+    this.zoom = Math.min(1, Math.max(room, 0.5), Math.max(tall, 0.75));
     this.size();
     this.view.scrollLeft = ((width + 2 * MARGIN) * this.zoom - this.view.clientWidth) / 2;
     this.view.scrollTop = 0;
+    const [first, ...others] = this.scene.boxes;
+    if (first) {
+      this.into(others.reduce((top, box) => (box.y < top.y ? box : top), first)); // or a wide picture may begin empty
+    }
+    this.later();
   }
 
   private into(box: Box): void {
@@ -358,31 +354,4 @@ export class Picture {
 function boxOf(event: Event): string {
   const part = event.target instanceof Element ? event.target.closest<SVGElement>("[data-id]") : null;
   return part?.dataset.id ?? "";
-}
-
-function inside(inner: Box, outer: Box): boolean {
-  return (
-    inner.x >= outer.x &&
-    inner.y >= outer.y &&
-    inner.x + inner.width <= outer.x + outer.width &&
-    inner.y + inner.height <= outer.y + outer.height
-  );
-}
-
-/** A path through the points that leaves and arrives upright. */
-function curve(points: Point[]): string {
-  const [first, ...rest] = points;
-  let [x0, y0] = first!;
-  let path = `M${n(x0)} ${n(y0)}`;
-  for (const [x, y] of rest) {
-    const bend = (y - y0) * 0.5;
-    path +=
-      Math.abs(x - x0) < 0.5 ? `L${n(x)} ${n(y)}` : `C${n(x0)} ${n(y0 + bend)} ${n(x)} ${n(y - bend)} ${n(x)} ${n(y)}`;
-    [x0, y0] = [x, y];
-  }
-  return path;
-}
-
-function n(value: number): string {
-  return String(Math.round(value * 10) / 10);
 }

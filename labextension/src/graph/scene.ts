@@ -1,15 +1,12 @@
 // What is drawn of a graph: its boxes and edges, with kernels and sub-graphs as boxes around others, or folded.
 //
 // Enters: the data of a graph, and which of its groups are folded. Leaves: boxes and routes in the coordinates of one
-// picture. Knows nothing of the page.
+// picture, worked out in steps that may be slices of time (`sliced`). Knows nothing of the page.
 
 import type { GraphView, NodeView } from "../generated/displays.ts";
 import { limits } from "../limits.ts";
 import { layout } from "./layout.ts";
 import type { Edge, Point } from "./layout.ts";
-
-/** Operations that are drawn; a larger graph is listed. */
-export const MOST = 5000;
 
 /** A box: an input, an operation, an output, or a group of operations. */
 export interface Box {
@@ -60,7 +57,7 @@ export function firstFolds(graph: GraphView): Set<string> {
 }
 
 /** The picture of a graph. */
-export function scene(graph: GraphView, folds: ReadonlySet<string>): Scene {
+export function* scene(graph: GraphView, folds: ReadonlySet<string>): Generator<void, Scene> {
   const members: Member[] = [];
   const kernels = new Map<string, Member[]>();
   for (const node of graph.inputs) {
@@ -79,9 +76,9 @@ export function scene(graph: GraphView, folds: ReadonlySet<string>): Scene {
       members.push({ node: null, inside, kernel: node.kernel });
     }
   }
-  const drawn = draw(members, folds, "");
+  const drawn = yield* draw(members, folds, "");
   const outputs = graph.outputs.map((name, n): Part => output(name, n, graph.outputs.length, drawn.home));
-  return arrange([...drawn.parts, ...outputs]);
+  return yield* arrange([...drawn.parts, ...outputs]);
 }
 
 /** The id of the box of a value. */
@@ -111,11 +108,11 @@ function member(node: NodeView): Member {
 }
 
 /** The parts of one level. `home` says in which of their boxes each value is made. */
-function draw(
+function* draw(
   members: Member[],
   folds: ReadonlySet<string>,
   path: string,
-): { parts: Part[]; home: Map<string, string> } {
+): Generator<void, { parts: Part[]; home: Map<string, string> }> {
   const home = new Map<string, string>();
   const ids = members.map(({ node, kernel }) => path + (node === null ? kernelId(kernel) : nodeId(node.name)));
   members.forEach(({ node, inside }, n) => {
@@ -123,15 +120,18 @@ function draw(
       home.set(name, ids[n]!);
     }
   });
-  const parts = members.map((one, n): Part => {
+  const parts: Part[] = [];
+  for (const [n, one] of members.entries()) {
     const id = ids[n]!;
     const read = new Set<string>();
     reads(one, read);
     const inputs = [...new Set([...read].map((name) => home.get(name) ?? ""))].filter((from) => from && from !== id);
     const folded = one.inside.length ? folds.has(id) : null;
-    const inner = folded === false ? arrange(draw(one.inside, folds, one.node === null ? "" : `${id}/`).parts) : null;
-    return part(one, id, folded, inner, inputs);
-  });
+    const within = one.node === null ? "" : `${id}/`;
+    const inner = folded === false ? yield* arrange((yield* draw(one.inside, folds, within)).parts) : null;
+    parts.push(part(one, id, folded, inner, inputs));
+    yield;
+  }
   return { parts, home };
 }
 
@@ -192,7 +192,7 @@ function output(name: string, n: number, all: number, home: Map<string, string>)
 }
 
 /** Places parts beside and under each other, and what is in them with them. */
-function arrange(parts: Part[]): Scene {
+function* arrange(parts: Part[]): Generator<void, Scene> {
   const number = new Map(parts.map(({ box }, n) => [box.id, n]));
   const edges: Edge[] = [];
   parts.forEach(({ box }, to) => {
@@ -204,7 +204,7 @@ function arrange(parts: Part[]): Scene {
     }
   });
   const sizes = parts.map(({ box }) => [box.width, box.height] as const);
-  const placed = layout(sizes, edges);
+  const placed = yield* layout(sizes, edges);
   const boxes: Box[] = [];
   const routes: Scene["routes"] = edges.map(([from, to], n) => ({
     from: parts[from]!.box.id,

@@ -3,24 +3,35 @@
 // Enters: the model. Leaves: for each function its entries with guards, hits and timings, and its graph breaks; buttons
 // that go to the graph, the kernels, the cell and the line.
 
-import { h } from "../dom.ts";
+import { h, keep } from "../dom.ts";
 import type { EntryView, GraphBreakView } from "../generated/displays.ts";
 import { code } from "../marks.ts";
 import type { FunctionState } from "../protocol.ts";
 import { short, time } from "../words.ts";
-import { entryName, lineButton, note } from "./section.ts";
+import { entryName, folded, guarded, lineButton, note } from "./section.ts";
 import type { Frame, Section } from "./section.ts";
 
 /** Functions that are listed; of more, the newest. */
 const MOST = 200;
 
-/** The section. */
+/** What stands under one cell's name. */
+interface Group {
+  node: HTMLElement;
+  heading: HTMLElement;
+}
+
+/** The section. What has not changed is not drawn again: hundreds of functions may stand in it. */
 export class Functions implements Section {
   readonly node = h("div", { class: "tc-section" });
   private readonly open = new Set<string>(); // what the user has unfolded, kept when it is drawn again
+  private readonly groups = new Map<string, Group>();
+  private drawn = new WeakMap<FunctionState, HTMLElement>();
+  private readonly empty: HTMLElement;
   private cell = "";
 
-  constructor(private readonly frame: Frame) {}
+  constructor(private readonly frame: Frame) {
+    this.empty = note(frame.trans.__("Nothing has been compiled yet."));
+  }
 
   /** Unfolds the functions of a cell, and brings them into view. */
   showCell(cell: string): void {
@@ -28,6 +39,7 @@ export class Functions implements Section {
     for (const state of this.frame.link?.model.functions.values() ?? []) {
       if (this.cellOf(state) === cell) {
         this.open.add(`f${state.number}`);
+        this.drawn.delete(state);
       }
     }
     this.draw();
@@ -35,32 +47,38 @@ export class Functions implements Section {
   }
 
   draw(): void {
-    const { frame } = this;
-    const { trans } = frame;
-    const states = [...(frame.link?.model.functions.values() ?? [])].slice(-MOST).reverse();
+    const states = [...(this.frame.link?.model.functions.values() ?? [])].slice(-MOST).reverse();
     const byCell = new Map<string, FunctionState[]>();
     for (const state of states) {
       const cell = this.cellOf(state);
-      byCell.set(cell, [...(byCell.get(cell) ?? []), state]);
+      const held = byCell.get(cell);
+      held ? held.push(state) : byCell.set(cell, [state]);
     }
-    if (!states.length) {
-      this.node.replaceChildren(note(trans.__("Nothing has been compiled yet.")));
-      return;
+    for (const cell of [...this.groups.keys()].filter((cell) => !byCell.has(cell))) {
+      this.groups.delete(cell);
     }
-    this.node.replaceChildren(
-      ...[...byCell].map(([cell, held]) =>
-        h(
-          "section",
-          { class: cell !== "" && cell === this.cell ? "tc-cell tc-cell-chosen" : "tc-cell" },
-          this.heading(cell),
-          ...held.map((state) => this.function(state)),
-        ),
-      ),
-    );
+    const groups = [...byCell].map(([cell, held]) => {
+      const { node, heading } = this.group(cell);
+      keep(node, [heading, ...held.map((state) => this.made(state))]);
+      return node;
+    });
+    keep(this.node, groups.length ? groups : [this.empty]);
   }
 
   private cellOf(state: FunctionState): string {
     return state.view.defined_in ?? "";
+  }
+
+  private group(cell: string): Group {
+    const group = this.groups.get(cell) ?? { node: h("section", { class: "tc-cell" }), heading: this.heading(cell) };
+    this.groups.set(cell, group);
+    group.node.classList.toggle("tc-cell-chosen", cell !== "" && cell === this.cell);
+    const button = group.heading.querySelector("button");
+    const name = button === null ? "" : this.frame.cellName(cell);
+    if (button !== null && button.textContent !== name) {
+      button.textContent = name;
+    }
+    return group;
   }
 
   private heading(cell: string): HTMLElement {
@@ -70,24 +88,18 @@ export class Functions implements Section {
     }
     const click = (): void => frame.revealCell(cell);
     const title = frame.trans.__("Go to this cell");
-    return h("h3", {}, h("button", { type: "button", class: "tc-link", title, click }, frame.cellName(cell)));
+    return h("h3", {}, h("button", { type: "button", class: "tc-link", title, click }));
   }
 
-  /** Something to unfold; what is inside is made when it is unfolded, for there may be hundreds. */
+  private made(state: FunctionState): HTMLElement {
+    const made = this.drawn.get(state) ?? guarded(this.frame, () => this.function(state));
+    this.drawn.set(state, made);
+    return made;
+  }
+
   private folded(key: string, summary: (string | HTMLElement)[], inside: () => (HTMLElement | null)[]): HTMLElement {
-    const fill = (): void => details.append(...inside().filter((one) => one !== null));
-    const click = (): void => {
-      const opens = !details.open; // it does so after this
-      opens ? this.open.add(key) : this.open.delete(key);
-      if (opens && details.childElementCount === 1) {
-        fill();
-      }
-    };
-    const details = h("details", { open: this.open.has(key) }, h("summary", { click }, ...summary));
-    if (details.open) {
-      fill();
-    }
-    return details;
+    const opens = (open: boolean): void => void (open ? this.open.add(key) : this.open.delete(key));
+    return folded(this.frame, summary, this.open.has(key), inside, opens);
   }
 
   private function({ number, view }: FunctionState): HTMLElement {

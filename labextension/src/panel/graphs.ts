@@ -3,10 +3,11 @@
 // Enters: the entry that is chosen; its graph, which is asked for. Leaves: the picture and what it says of the chosen
 // operation. A line that the cursor comes to lights its operations up.
 
-import { h } from "../dom.ts";
+import { h, keep } from "../dom.ts";
 import type { GraphView, NodeView } from "../generated/displays.ts";
+import { checkGraph } from "../graph/check.ts";
 import type { Picture } from "../graph/picture.ts";
-import { chooser, lineButton, note } from "./section.ts";
+import { EntryChooser, lineButton, note } from "./section.ts";
 import type { Choice, Frame, Section } from "./section.ts";
 
 /** The section. */
@@ -18,13 +19,17 @@ export class Graphs implements Section {
   private readonly body = h("div", { class: "tc-fill" });
   private readonly about = h("div", { class: "tc-about" });
 
+  private readonly chooser: EntryChooser;
+  private readonly empty: HTMLElement;
+
   constructor(private readonly frame: Frame) {
+    this.chooser = new EntryChooser(frame, () => void this.fetch());
+    this.empty = note(frame.trans.__("No graph has been captured yet."));
     this.node.append(this.head, this.body, this.about);
   }
 
   draw(): void {
-    const select = chooser(this.frame, () => void this.fetch());
-    this.head.replaceChildren(select ?? note(this.frame.trans.__("No graph has been captured yet.")));
+    keep(this.head, [this.chooser.draw() ?? this.empty]);
     void this.fetch();
   }
 
@@ -58,12 +63,14 @@ export class Graphs implements Section {
     if (this.drawn !== key) {
       return; // another one was chosen in the meantime
     }
-    if (answer.error || !answer.graph) {
+    const { trans } = this.frame;
+    const graph = answer.graph ? checkGraph(answer.graph, trans) : answer.error || trans.__("This entry has no graph.");
+    if (typeof graph === "string") {
       this.drawn = "";
-      this.body.replaceChildren(note(answer.error || this.frame.trans.__("This entry has no graph.")));
+      this.body.replaceChildren(note(graph));
       return;
     }
-    this.show(answer.graph, choice, Picture);
+    this.show(graph, choice, Picture);
   }
 
   private show(graph: GraphView, choice: Choice, Made: typeof Picture): void {

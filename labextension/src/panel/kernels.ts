@@ -2,9 +2,9 @@
 //
 // Enters: the entry that is chosen, and which of its kernels; the listings, which are asked for. Leaves: text.
 
-import { h } from "../dom.ts";
+import { h, keep } from "../dom.ts";
 import type { KernelView } from "../generated/displays.ts";
-import { chooser, choices, lineButton, note } from "./section.ts";
+import { Chooser, choices, EntryChooser, guarded, lineButton, note } from "./section.ts";
 import type { Frame, Section } from "./section.ts";
 
 /** Characters of a listing that are shown. */
@@ -17,14 +17,21 @@ export class Kernels implements Section {
   private readonly body = h("div", {});
   private drawn = "";
 
+  private readonly chooser: EntryChooser;
+  private readonly which: Chooser;
+
   constructor(private readonly frame: Frame) {
+    this.chooser = new EntryChooser(frame, () => this.draw());
+    this.which = new Chooser(frame.trans.__("Kernel"), (kernel) => {
+      frame.choice = frame.choice && { ...frame.choice, kernel };
+      this.draw();
+    });
     this.node.append(this.head, this.body);
   }
 
   draw(): void {
     const { frame } = this;
-    const { trans } = frame;
-    const select = chooser(frame, () => this.draw());
+    const select = this.chooser.draw();
     const { choice } = frame;
     const entry = choices(frame).find(
       (one) => one.choice.number === choice?.number && one.choice.entry === choice.entry,
@@ -32,25 +39,16 @@ export class Kernels implements Section {
     const kernels = entry?.entry.kernels ?? [];
     if (!select || !choice || !kernels.length) {
       this.drawn = "";
-      this.head.replaceChildren(...(select ? [select] : []));
-      this.body.replaceChildren(note(trans.__("No kernel has been compiled here.")));
+      keep(this.head, select ? [select] : []);
+      this.body.replaceChildren(note(frame.trans.__("No kernel has been compiled here.")));
       return;
     }
     const kernel = kernels.includes(choice.kernel ?? "") ? choice.kernel! : kernels[0]!;
-    const which = h(
-      "select",
-      {
-        class: "tc-select",
-        "aria-label": trans.__("Kernel"),
-        change: () => {
-          frame.choice = { ...choice, kernel: which.value };
-          this.draw();
-        },
-      },
-      ...kernels.map((name) => h("option", { value: name }, name)),
+    this.which.offer(
+      kernels.map((name) => [name, name] as const),
+      kernel,
     );
-    which.value = kernel;
-    this.head.replaceChildren(select, which);
+    keep(this.head, [select, this.which.node]);
     void this.fetch(choice.number, choice.entry, kernel);
   }
 
@@ -65,7 +63,10 @@ export class Kernels implements Section {
     const answer = await link.ask({ ask: "kernel", number, entry, kernel });
     if (this.drawn === key) {
       this.drawn = answer.kernel ? key : "";
-      this.body.replaceChildren(...(answer.kernel ? this.show(answer.kernel) : [note(answer.error)]));
+      const { kernel: shown } = answer;
+      this.body.replaceChildren(
+        guarded(this.frame, () => h("div", {}, ...(shown ? this.show(shown) : [note(answer.error)]))),
+      );
     }
   }
 

@@ -13,6 +13,7 @@ import type { UserLine } from "../generated/displays.ts";
 import type { Link } from "../link.ts";
 import type { Links } from "../links.ts";
 import { StanceChooser } from "../stances.ts";
+import { mismatched } from "../words.ts";
 import { Functions } from "./functions.ts";
 import { Graphs } from "./graphs.ts";
 import { History } from "./history.ts";
@@ -185,14 +186,15 @@ export class Panel extends Widget implements Frame {
     if (!this.isVisible) {
       return;
     }
-    const { link, trans } = this;
-    const { notice = "" } = link?.model ?? {};
-    this.line.textContent = notice || (link?.connected ? "" : this.lacking());
+    const { link } = this;
+    const line = link?.connected ? mismatched(this.trans, link.model) : this.lacking();
+    if (this.line.textContent !== line) {
+      this.line.textContent = line;
+    }
     this.place.hidden = !link?.connected;
     if (link?.connected) {
       this.sections[this.tab].draw();
     }
-    this.title.caption = trans.__("tcompile");
   }
 
   private lacking(): string {

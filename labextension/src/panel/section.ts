@@ -84,31 +84,94 @@ export function choices(frame: Frame): { choice: Choice; name: string; entry: En
   return found;
 }
 
-/** A chooser among the entries; it sets the frame's choice. Null where there is nothing to choose. */
-export function chooser(frame: Frame, changed: () => void): HTMLElement | null {
-  const all = choices(frame);
-  const first = all[0];
-  if (first === undefined) {
-    return null;
+/** A list to choose from, which stays the same element while what is in it changes. */
+export class Chooser {
+  readonly node: HTMLSelectElement;
+  private names = "";
+
+  constructor(label: string, changed: (value: string) => void) {
+    this.node = h("select", { class: "tc-select", "aria-label": label, change: () => changed(this.node.value) });
   }
-  const key = (choice: Choice | null): string => (choice ? `${choice.number}/${choice.entry}` : "");
-  if (!all.some(({ choice }) => key(choice) === key(frame.choice))) {
-    frame.choice = first.choice;
+
+  /** Offers values by their names. */
+  offer(values: readonly (readonly [string, string])[], chosen: string): void {
+    const names = values.map((pair) => pair.join("\n")).join("\n\n");
+    if (names !== this.names) {
+      this.names = names;
+      this.node.replaceChildren(...values.map(([value, name]) => h("option", { value }, name)));
+    }
+    this.node.value = chosen;
   }
-  const select = h(
-    "select",
-    {
-      class: "tc-select",
-      "aria-label": frame.trans.__("Function and entry"),
-      change: () => {
-        frame.choice = all.find(({ choice }) => key(choice) === select.value)?.choice ?? null;
-        changed();
-      },
-    },
-    ...all.map(({ choice, name }) => h("option", { value: key(choice) }, name)),
-  );
-  select.value = key(frame.choice);
-  return select;
+}
+
+/** A chooser among the entries; it sets the frame's choice. */
+export class EntryChooser {
+  private readonly chooser: Chooser;
+
+  constructor(
+    private readonly frame: Frame,
+    changed: () => void,
+  ) {
+    this.chooser = new Chooser(frame.trans.__("Function and entry"), (value) => {
+      frame.choice = choices(frame).find(({ choice }) => key(choice) === value)?.choice ?? null;
+      changed();
+    });
+  }
+
+  /** The chooser, with what there is to choose now; null where that is nothing. */
+  draw(): HTMLElement | null {
+    const { frame } = this;
+    const all = choices(frame);
+    const first = all[0];
+    if (first === undefined) {
+      return null;
+    }
+    if (!all.some(({ choice }) => key(choice) === key(frame.choice))) {
+      frame.choice = first.choice;
+    }
+    this.chooser.offer(
+      all.map(({ choice, name }) => [key(choice), name] as const),
+      key(frame.choice),
+    );
+    return this.chooser.node;
+  }
+}
+
+function key(choice: Choice | null): string {
+  return choice ? `${choice.number}/${choice.entry}` : "";
+}
+
+/** What `make` makes; a line in its place where what the kernel has said makes no sense. */
+export function guarded(frame: Frame, make: () => HTMLElement): HTMLElement {
+  try {
+    return make();
+  } catch (error) {
+    console.warn(`tcompile: cannot show what the kernel says: ${String(error)}`);
+    return note(frame.trans.__("This cannot be shown: what the kernel says of it makes no sense."));
+  }
+}
+
+/** Something to unfold; what is inside is made when it is unfolded, for there may be hundreds. */
+export function folded(
+  frame: Frame,
+  summary: (string | HTMLElement)[],
+  open: boolean,
+  inside: () => (HTMLElement | null)[],
+  opens: (open: boolean) => void = () => {},
+): HTMLElement {
+  const filled = (): HTMLElement => h("div", {}, ...inside());
+  const fill = (): void => details.append(guarded(frame, filled));
+  const click = (): void => {
+    opens(!details.open); // it does so after this
+    if (!details.open && details.childElementCount === 1) {
+      fill();
+    }
+  };
+  const details = h("details", { open }, h("summary", { click }, ...summary));
+  if (open) {
+    fill();
+  }
+  return details;
 }
 
 /** A line in dim letters. */

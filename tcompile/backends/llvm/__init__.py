@@ -10,22 +10,25 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from tcompile.backends.llvm import host, native, nests, pointwise, reductions
+from tcompile.backends import compiled
+from tcompile.backends.llvm import host, native, nests, pointwise, scalar_loops, tuning
 from tcompile.backends.llvm.choice import left_to_numpy
 from tcompile.backends.llvm.exactness import is_exact
-from tcompile.backends.llvm.text import SUPPORTED, Module, cells
+from tcompile.backends.llvm.text import Module
+from tcompile.backends.llvm.variants import USUAL, Variant
 from tcompile.backends.llvm.vectors import FLOAT16
-from tcompile.backends.schedule import Kernel, Schedule, Store, inverses, products, schedule
+from tcompile.backends.schedule import Kernel, Schedule, Store, schedule
+from tcompile.backends.schedule.admission import admits
 from tcompile.backends.schedule.plan import Step
-from tcompile.graph import Graph, Location, Node, SymInt, TensorType
-from tcompile.graph.ops import OPS
+from tcompile.graph import Graph, Location, Node, TensorType
+from tcompile.graph.printer import attribute_texts
 from tcompile.graph.sizes import hint
 from tcompile.graph.verify import user_line
 from tcompile.observe import bus
 from tcompile.observe.events import KernelCompiled, Lazy
+from tcompile.records import dataclass
 
 NONTEMPORAL_BYTES = 32 << 20  # outputs this large leave the caches anyway, so they are written past them
 NEVER_READ_BYTES = 1 << 20  # and what is hardly ever read at all should not even enter
@@ -75,48 +78,23 @@ class CompiledKernel:
         return f"<kernel {self.name}: {self.description}>"
 
 
-class CompiledGraph:
-    """A compiled graph: call it with the graph's inputs.
-
-    ``source`` is the host program's text, ``kernels`` the compiled kernels, those of ``parts``, its regions, last,
-    ``recipe`` the same without Python, where kernels are all there is.
-    """
+class CompiledGraph(compiled.CompiledGraph[CompiledKernel]):
+    """A compiled graph; ``recipe`` is its program without Python, where kernels are all there is."""
 
     def __init__(
         self, program: Callable[..., tuple[Any, ...]], source: str, kernels: list[CompiledKernel], plan: Schedule,
         host: host.Program, recipe: host.Recipe | None = None,
     ) -> None:  # fmt: skip
+        super().__init__(program, source, kernels, plan, host.regions)
         self.host = host
-        self.program = program
         self.recipe = recipe
-        self.source = source
-        program.__dict__["code"] = [kernel.code for kernel in kernels]  # the program holds bare addresses
-        self.parts: dict[Graph, CompiledGraph] = {
-            region: made for region, made in host.regions.items() if isinstance(made, CompiledGraph)
-        }
-        self._own = kernels
-        self.kernels: list[CompiledKernel] = [*kernels, *(k for part in self.parts.values() for k in part.kernels)]
-        self.schedule = plan
-
-    def __call__(self, *inputs: Any) -> tuple[Any, ...]:
-        """Runs the graph."""
-        return self.program(*inputs)
-
-    def groups(self) -> dict[Graph, dict[str, tuple[str, ...]]]:
-        """By graph, this one and those of its regions, and by kernel, the names of the nodes that it computes."""
-        found = {
-            self.schedule.graph: {kernel.name: tuple(node.name for node in kernel.computed) for kernel in self._own}
-        }
-        for region, part in self.parts.items():
-            inner = part.groups()
-            found |= inner | {region: inner[part.schedule.graph]}
-        return found
 
 
 def compile_graph(
-    graph: Graph, example_inputs: Sequence[object] | None = None, *, exact: bool = False
+    graph: Graph, example_inputs: Sequence[Any] | None = None, *, exact: bool = False, autotune: bool = False
 ) -> CompiledGraph:
-    """Compiles ``graph``. ``example_inputs`` are not needed: the graph's types say everything.
+    """Compiles ``graph``. ``example_inputs`` are what kernels are timed on under ``autotune``, and not needed
+    otherwise: the graph's types say everything.
 
     The result takes the graph's inputs by position, arrays of exactly the graph's types, and returns a tuple
     of arrays (rank-0 results may be arrays or NumPy scalars). ``exact`` leaves to NumPy whatever kernels may
@@ -132,6 +110,19 @@ def compile_graph(
     >>> compile_graph(g)(np.arange(3, dtype="float32"))
     (array([2., 4., 6.], dtype=float32),)
     """
+    variant = USUAL
+    if autotune and example_inputs is not None:
+        variant = tuning.best(graph, example_inputs, lambda variant: _make(graph, exact, variant))
+    made = _make(graph, exact, variant)
+    kernels = [
+        _report(graph, code, made.code, made.ms, variant)
+        for code, _ in made.host.codes.values() if made.code is not None
+    ]  # fmt: skip
+    kernels += [_report_loop(graph, loop) for loop in made.host.scalar_loops.values()]
+    return CompiledGraph(made.program, made.source, kernels, made.schedule, made.host, made.host.recipe())
+
+
+def _make(graph: Graph, exact: bool, variant: Variant) -> tuning.Made:
     able = _supports_exactly if exact else supports
     left = left_to_numpy(graph, able)
     plan = schedule(graph, lambda node: node not in left and able(node))
@@ -140,71 +131,40 @@ def compile_graph(
     written: list[tuple[Step, nests.Code]] = []
     for step in plan.steps:
         if step.kernel is not None:
-            stores = _past_the_cache(plan, step.kernel)
-            written.append((step, nests.write(module, step.kernel, native.has_symbol, stores)))
+            stores = _past_the_cache(plan, step.kernel, variant)
+            written.append((step, nests.write(module, step.kernel, native.has_symbol, stores, variant)))
     codes: dict[Step, tuple[nests.Code, dict[str, int]]] = {}
-    kernels: list[CompiledKernel] = []
+    text, loaded, ms = "", None, 0.0
     if written:
         text = f"{native.flags_ir()}\n{module.text()}\n!0 = !{{i32 1}}\n"
         exports = [function.name for _, code in written for function in code.functions]
         loaded = native.load(text, exports)
         ms = (time.perf_counter() - started) * 1e3 / len(written)
-        for step, code in written:
-            codes[step] = code, {f.name: loaded[f.name] for f in code.functions}
-            kernels.append(_report(graph, code, loaded, ms))
+        codes = {step: (code, {f.name: loaded[f.name] for f in code.functions}) for step, code in written}
     regions = functools.partial(compile_graph, exact=exact)
-    written_host = host.Program(plan, codes, regions)
-    source, program = written_host.build()
-    return CompiledGraph(program, source, kernels, plan, written_host, written_host.recipe())
+    loops = scalar_loops.compile_loops(graph)
+    program = host.Program(plan, regions, codes=codes, variant=variant, scalar_loops=loops)
+    source, run = program.build()
+    run.__dict__["code"] = loaded, loops  # the program holds bare addresses
+    return tuning.Made(plan, text, loaded, program, source, run, ms)
 
 
 def supports(node: Node) -> bool:
     """Whether kernels can compute this pointwise, creation or reduction node."""
-    kind = OPS[node.op].kind
     types = [o.type for o in (*node.inputs, node)]
     if any(isinstance(t, TensorType) and t.dtype == FLOAT16 for t in types) and not native.has_half():
         return False
-    if node.op == "gather":
-        return _supports_gather(node)
-    if node.op == "matmul":
-        return products.is_small(node)
-    if node.op == "call":
-        return inverses.is_small(node)
-    if node.op == "assign":
-        return node.tensor.dtype.name in SUPPORTED
-    if kind == "reduction":
-        return reductions.supports(node)
-    if kind == "pointwise":
-        return pointwise.supports(node)
-    return _supports_creation(node)
-
-
-def _supports_gather(node: Node) -> bool:
-    """Elements of one cell, at places that 64 bits with a sign can hold."""
-    dtype = node.tensor.dtype
-    kinds = {index.tensor.dtype.name for index in node.inputs[1:]}
-    return dtype.name in SUPPORTED and cells(dtype) == 1 and dtype != FLOAT16 and "uint64" not in kinds
+    return admits(node, pointwise.has_lowering)
 
 
 def _supports_exactly(node: Node) -> bool:
     return supports(node) and is_exact(node)
 
 
-def _supports_creation(node: Node) -> bool:
-    dtype = node.tensor.dtype
-    if dtype.name not in SUPPORTED:
-        return False
-    if node.op == "full":
-        fill = node.attrs["fill_value"]
-        return pointwise.number_fits(fill, dtype)
-    if node.op == "arange":
-        ends = [node.attrs[key] for key in ("start", "stop", "step")]
-        return dtype.kind in "iu" and dtype.itemsize >= 4 and all(isinstance(n, int | SymInt) for n in ends)
-    return False
-
-
-def _past_the_cache(plan: Schedule, kernel: Kernel) -> list[Store]:
-    """The stores of large results that no later step of the graph reads."""
+def _past_the_cache(plan: Schedule, kernel: Kernel, variant: Variant) -> list[Store]:
+    """The stores of large results that no later step of the graph reads, or what a variant says instead."""
+    if not variant.past_the_cache and not kernel.reduced:
+        return []
     read = {node for step in plan.steps for node in step.reads}
     never = {old for _, old in plan.undo}
 
@@ -216,22 +176,40 @@ def _past_the_cache(plan: Schedule, kernel: Kernel) -> list[Store]:
     return [store for store in kernel.stores if is_large(store)]
 
 
-def _report(graph: Graph, written: nests.Code, code: native.Code, ms: float) -> CompiledKernel:
+def _report(
+    graph: Graph, written: nests.Code, code: native.Code, ms: float, variant: Variant
+) -> CompiledKernel:
     kernel = written.kernel
     computed = tuple(_all_nodes(kernel))
     lines = tuple(dict.fromkeys(n.location for n in computed if n.location is not None))
     functions = tuple(function.name for function in written.functions)
-    made = CompiledKernel(kernel.name, kernel.nodes, computed, lines, kernel.describe(), functions, code)
+    told = kernel.describe() if variant == USUAL else f"{kernel.describe()}; tuned: {variant.text()}"
+    made = CompiledKernel(kernel.name, kernel.nodes, computed, lines, told, functions, code)
+    _tell(graph, made, ms)
+    return made
+
+
+def _report_loop(graph: Graph, loop: scalar_loops.ScalarLoop) -> CompiledKernel:
+    node, name, code = loop.node, loop.name, loop.code
+    assert code is not None
+    lines = (node.location,) if node.location is not None else ()
+    told = f"a loop over elements: {attribute_texts(node)[0]}"
+    made = CompiledKernel(name, (node,), (node,), lines, told, (name, f"{name}_body"), code)
+    _tell(graph, made, loop.ms)
+    return made
+
+
+def _tell(graph: Graph, made: CompiledKernel, ms: float) -> None:
+    """Tells of a kernel."""
     if bus.active():
-        where = tuple(map(user_line, lines))
+        where = tuple(map(user_line, made.lines))
         bus.emit(
             KernelCompiled(
-                kernel=kernel.name, graph=graph.name, nodes=tuple(n.name for n in computed), lines=where,
+                kernel=made.name, graph=graph.name, nodes=tuple(n.name for n in made.computed), lines=where,
                 ms=ms, description=made.description, get_ir=Lazy(made, lambda kernel: kernel.ir),
                 get_assembly=Lazy(made, CompiledKernel.assembly),
             )
         )  # fmt: skip
-    return made
 
 
 def _all_nodes(kernel: Kernel) -> list[Node]:

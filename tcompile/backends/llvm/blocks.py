@@ -9,9 +9,9 @@ from __future__ import annotations
 from tcompile.backends.llvm.elements import Place
 from tcompile.backends.llvm.nest import Function, Nest
 from tcompile.backends.llvm.reductions import Reduction
-from tcompile.backends.llvm.stages import Stages
 from tcompile.backends.llvm.text import scalar_type
 from tcompile.backends.schedule import Value
+from tcompile.backends.schedule.stages import Stages
 from tcompile.graph import Size
 from tcompile.graph.types import DType
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from tcompile.backends.llvm.elements import Place
 from tcompile.backends.llvm.nest import CHEAP, FEW_VALUES, SIDE_BY_SIDE, Function, Nest
 from tcompile.backends.llvm.reductions import Reduction
-from tcompile.backends.llvm.stages import Stages
 from tcompile.backends.schedule import Kernel, Value
 from tcompile.backends.schedule.kernel import size_of
+from tcompile.backends.schedule.stages import Stages
 from tcompile.graph.sizes import hint
 from tcompile.graph.types import DType
 

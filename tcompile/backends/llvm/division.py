@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from tcompile.backends.llvm import vmath
-from tcompile.backends.llvm.vectors import DIVIDE, FLOAT32, FLOAT64, ONLY_NUMPY, OVERFLOW, Vectors
+from tcompile.backends.llvm.vectors import FLOAT32, FLOAT64, Vectors
+from tcompile.backends.status import DIVIDE, ONLY_NUMPY, OVERFLOW
 from tcompile.graph.types import DType
 
 

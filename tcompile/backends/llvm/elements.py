@@ -8,19 +8,21 @@ end then repeat the vector's first element, so that they never raise a flag of t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tcompile.backends.llvm import pointwise, vmath
 from tcompile.backends.llvm.interleave import LONGEST, collect
 from tcompile.backends.llvm.parameters import Parameters
 from tcompile.backends.llvm.reductions import Reduction
 from tcompile.backends.llvm.text import Writer, cells, element_type, memory_type, scalar_type, splat, suffix
-from tcompile.backends.llvm.vectors import BOOL, FLOAT32, FLOAT64, INT64, ONLY_NUMPY, Vectors
+from tcompile.backends.llvm.vectors import BOOL, FLOAT32, FLOAT64, INT64, Vectors
 from tcompile.backends.schedule import Access, Store, Value
 from tcompile.backends.schedule.costs import small_power
 from tcompile.backends.schedule.kernel import static_elements
 from tcompile.backends.schedule.maps import Affine
+from tcompile.backends.status import ONLY_NUMPY
 from tcompile.graph.types import DType
+from tcompile.records import dataclass
 
 
 @dataclass

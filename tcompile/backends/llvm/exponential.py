@@ -11,14 +11,13 @@ the Elementary Functions).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tcompile.backends.llvm import native
 from tcompile.backends.llvm.vectors import FLOAT32, INT32, INT64, Vectors
 from tcompile.graph.types import DType
+from tcompile.records import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Constants:
     low: float  # below, the result is zero
     high: float  # above, the result is infinite

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tcompile.backends.llvm.text import cell_bits
 from tcompile.backends.llvm.vectors import Vectors
 
 LONGEST = 8  # periods beyond this are gathered
+PIECE_BITS = 128  # of a vector register, inside of which cells change places at no extra cost
 
 
 def every(v: Vectors, cell: str, vectors: Sequence[str], first: int) -> str:
@@ -31,19 +33,56 @@ def woven(v: Vectors, cell: str, vectors: Sequence[str]) -> list[str]:
 
 
 def transposed(v: Vectors, cell: str, rows: Sequence[str]) -> list[str]:
-    """The columns of a square of as many vectors as each has lanes, a power of two: halves change places, then quarters
-    of them, and so on.
+    """The columns of a square of as many vectors as each has lanes, a power of two.
+
+    First cells are exchanged inside of pieces of 128 bits, then such pieces: each step is one instruction for a vector,
+    since a processor shuffles across pieces only in whole ones, or dearly.
     """
-    found, lanes = list(rows), v.lanes
-    half = lanes // 2
-    while half:
-        for upper in [i for i in range(lanes) if not i & half]:
-            a, b = found[upper], found[upper + half]
-            stay = [i if not i & half else lanes + i - half for i in range(lanes)]
-            move = [i + half if not i & half else lanes + i for i in range(lanes)]
-            found[upper], found[upper + half] = v.shuffle(cell, a, stay, b), v.shuffle(cell, a, move, b)
-        half //= 2
+    lanes, found = v.lanes, list(rows)
+    near = min(lanes, PIECE_BITS // cell_bits(cell))
+    step = 1
+    while step < near:
+        low, high = _woven_pieces(lanes, near, step, 0), _woven_pieces(lanes, near, step, near // 2)
+        found = _exchanged(v, cell, found, step, low, high)
+        step *= 2
+    places = near.bit_length() - 1
+    # The number of a column in its piece has its bits the wrong way round.
+    found = [found[i - i % near + _turned(i % near, places)] for i in range(lanes)]
+    while step < lanes:
+        even, odd = (
+            [at + i for at in range(first * near, 2 * lanes, 2 * near) for i in range(near)] for first in (0, 1)
+        )
+        found = _exchanged(v, cell, found, step, even, odd)
+        step *= 2
     return found
+
+
+def _exchanged(v: Vectors, cell: str, rows: list[str], step: int, first: list[int], second: list[int]) -> list[str]:
+    """Of each pair of rows that are ``step`` apart two others, by these numbers of cells.
+
+    LLVM would look through all steps at once for something better than what is written, which takes it as long as all
+    the rest of a kernel, and find nothing.
+    """
+    found = list(rows)
+    for i in [i for i in range(v.lanes) if not i & step]:
+        a, b = rows[i], rows[i + step]
+        found[i], found[i + step] = (v.opaque(cell, v.shuffle(cell, a, wanted, b)) for wanted in (first, second))
+    return found
+
+
+def _woven_pieces(lanes: int, near: int, step: int, start: int) -> list[int]:
+    """In each piece of ``near`` cells: ``step`` cells of the first vector, then as many of the second, and so on."""
+    return [
+        which + piece + at + i
+        for piece in range(0, lanes, near)
+        for at in range(start, start + near // 2, step)
+        for which in (0, lanes)
+        for i in range(step)
+    ]
+
+
+def _turned(number: int, bits: int) -> int:
+    return sum((number >> i & 1) << (bits - 1 - i) for i in range(bits))
 
 
 def collect(v: Vectors, cell: str, vectors: Sequence[str], wanted: Sequence[tuple[int, int]]) -> str:

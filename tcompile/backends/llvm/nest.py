@@ -11,18 +11,19 @@ row (``flat`` with more, ``rows``), one strip of columns (``columns``) or one bl
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from tcompile.backends.llvm import native, vmath
 from tcompile.backends.llvm.elements import Elements, Place
 from tcompile.backends.llvm.parameters import Parameters
 from tcompile.backends.llvm.reductions import Reduction
-from tcompile.backends.llvm.stages import Stages
 from tcompile.backends.llvm.text import Module, Writer, cells
+from tcompile.backends.llvm.variants import USUAL, Variant
 from tcompile.backends.llvm.vectors import Vectors
 from tcompile.backends.schedule import Access, Kernel, Store, Value
+from tcompile.backends.schedule.stages import Stages
 from tcompile.graph import Size
 from tcompile.graph.sizes import hint
+from tcompile.records import dataclass
 
 SIDE_BY_SIDE = 4  # vectors that a reduction adds up at once, where its elements are cheap: a power of two
 FEW_VALUES, CHEAP = 8, 6.0
@@ -63,9 +64,11 @@ class Nest:
     """One kernel's function under construction."""
 
     def __init__(
-        self, module: Module, kernel: Kernel, has_symbol: vmath.HasSymbol, nontemporal: Sequence[Store]
-    ) -> None:
+        self, module: Module, kernel: Kernel, has_symbol: vmath.HasSymbol, nontemporal: Sequence[Store],
+        variant: Variant = USUAL,
+    ) -> None:  # fmt: skip
         self.kernel = kernel
+        self.variant = variant
         self.module = module
         self.w = Writer(module)
         self.lanes = lanes_of(kernel)
@@ -202,6 +205,8 @@ class Nest:
         """
         w, lanes = self.w, str(self.lanes)
         if lead == "0":
+            if self.variant.unroll > 1 and not carried:
+                start = self._several_a_round(start, stop, body)
             return w.loop(start, stop, lanes, carried, lambda i, now: body(i, w.get(f"sub i64 {stop}, {i}"), now))
         after = w.get(f"add i64 {start}, {lead}")
         some = w.get(f"icmp ne i64 {lead}, 0")
@@ -216,6 +221,24 @@ class Nest:
             return body(at, rest, now)
 
         return w.loop(begin, stop, lanes, carried, vector)
+
+    def _several_a_round(
+        self, start: str, stop: str, body: Callable[[str, str, list[str]], Sequence[str]]
+    ) -> str:
+        """Walks [start, stop) several vectors a round, as far as that goes; returns where the rest starts."""
+        w = self.w
+        stride = self.lanes * self.variant.unroll
+        covered = w.get(f"and i64 {w.get(f'sub i64 {stop}, {start}')}, {-stride}")
+        near = w.get(f"add i64 {start}, {covered}")
+
+        def together(i: str, now: list[str]) -> list[str]:
+            for k in range(self.variant.unroll):
+                at = w.get(f"add i64 {i}, {k * self.lanes}")
+                body(at, w.get(f"sub i64 {stop}, {at}"), now)
+            return now
+
+        w.loop(start, near, str(stride), [], together)
+        return near
 
     def least(self, a: str, b: str) -> str:
         """The smaller one of two numbers."""
@@ -259,10 +282,11 @@ class Nest:
         carried = [(v.type(part), first) for k in kinds for part, first in zip(k.parts, k.start(v), strict=True)]
         last = axes[-1]
         end = stop if stop is not None else self.size(last)
-        whole = self.whole(self.kernel.axes[last].size)
+        size = self.kernel.axes[last].size
+        whole = self.whole(size)
         several = (
             bool(kinds) and not stores and len(wanted) <= FEW_VALUES and all(x.cost <= CHEAP for x in wanted)
-            and hint(self.kernel.axes[last].size) >= 2 * SIDE_BY_SIDE * self.lanes
+            and hint(size) >= 2 * SIDE_BY_SIDE * self.lanes
         )  # fmt: skip
 
         def level(depth: int, inner: dict[int, str], held: list[str]) -> list[str]:
@@ -298,6 +322,8 @@ class Nest:
             types = [type for type, _ in carried]
             if several:
                 begin, held = self._side_by_side(begin, end, types, [f for _, f in carried], held, kinds, elements)
+                if isinstance(size, int) and size % (SIDE_BY_SIDE * self.lanes) == 0:
+                    return held  # parts of a row, which begin at multiples of more than that, have no rest either
             return self.vectors(begin, end, lead, list(zip(types, held, strict=True)), vector)
 
         results = level(0, {}, [first for _, first in carried])

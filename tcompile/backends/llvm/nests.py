@@ -7,7 +7,7 @@ divided.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tcompile.backends.llvm import vmath
 from tcompile.backends.llvm.blocks import BlockNest
@@ -18,7 +18,9 @@ from tcompile.backends.llvm.shortrows import ShortRowsNest, has_short_rows
 from tcompile.backends.llvm.text import Module
 from tcompile.backends.llvm.thin import ThinNest
 from tcompile.backends.llvm.tiles import TiledNest
+from tcompile.backends.llvm.variants import USUAL, Variant
 from tcompile.backends.schedule import Kernel, Store
+from tcompile.records import dataclass
 
 
 @dataclass
@@ -30,14 +32,15 @@ class Code:
 
 
 def write(
-    module: Module, kernel: Kernel, has_symbol: vmath.HasSymbol, nontemporal: Sequence[Store] = ()
-) -> Code:
+    module: Module, kernel: Kernel, has_symbol: vmath.HasSymbol, nontemporal: Sequence[Store] = (),
+    variant: Variant = USUAL,
+) -> Code:  # fmt: skip
     """Writes the functions of ``kernel`` into ``module``."""
     code = Code(kernel)
     if kernel.form == "flat":
-        code.functions.append(FlatNest(module, kernel, has_symbol, nontemporal).flat())
+        code.functions.append(FlatNest(module, kernel, has_symbol, nontemporal, variant).flat())
     elif kernel.form == "tiled":
-        code.functions.append(TiledNest(module, kernel, has_symbol, nontemporal).tiled())
+        code.functions.append(TiledNest(module, kernel, has_symbol, nontemporal, variant).tiled())
     elif kernel.form == "rows" and has_short_rows(kernel):
         code.functions.append(ShortRowsNest(module, kernel, has_symbol, nontemporal).rows())
     elif kernel.form == "rows":

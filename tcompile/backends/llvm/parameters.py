@@ -6,12 +6,13 @@ and registers that hold the words at the kernel's entry.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tcompile.backends.llvm.text import Writer
 from tcompile.backends.schedule import Buffer
 from tcompile.backends.schedule.kernel import Distance
 from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType
+from tcompile.records import dataclass
 
 
 @dataclass

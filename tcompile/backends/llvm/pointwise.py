@@ -1,7 +1,7 @@
 """What each pointwise operation is in vector instructions, with NumPy's values and flags.
 
 Enters: an operation's name, the dtype of its operands and result, operand registers. Leaves: the result register.
-``supports`` says which combinations there are; everything else stays a NumPy call.
+``has_lowering`` says which combinations there are; everything else stays a NumPy call.
 """
 
 from __future__ import annotations
@@ -14,19 +14,9 @@ import numpy as np
 
 from tcompile.backends.llvm import exponential, vmath
 from tcompile.backends.llvm.division import float_divmod, integer_divide, integer_power
-from tcompile.backends.llvm.text import SUPPORTED, scalar_type
-from tcompile.backends.llvm.vectors import (
-    BOOL,
-    DIVIDE,
-    FLOAT16,
-    FLOAT32,
-    FLOAT64,
-    INTEGER_OVERFLOW,
-    ONLY_NUMPY,
-    Vectors,
-)
-from tcompile.backends.schedule.parts import COMPLEX, PARTS
-from tcompile.graph import Node, Operand, ScalarType, SymInt, TensorType
+from tcompile.backends.llvm.text import scalar_type
+from tcompile.backends.llvm.vectors import BOOL, FLOAT16, FLOAT32, FLOAT64, Vectors
+from tcompile.backends.status import DIVIDE, INTEGER_OVERFLOW, ONLY_NUMPY
 from tcompile.graph.types import DType
 
 Emit = Callable[[Vectors, DType, list[str]], str]
@@ -185,6 +175,7 @@ _ANY: dict[str, Emit] = {
     "multiply": _arithmetic("fmul", "mul", "and"),
     "maximum": lambda v, d, o: maximum(v, d, *o),
     "minimum": lambda v, d, o: minimum(v, d, *o),
+    "ordered": lambda v, d, o: o[0],
     "fmax": lambda v, d, o: _number_wins(v, d, o[0], o[1], "gt"),
     "fmin": lambda v, d, o: _number_wins(v, d, o[0], o[1], "lt"),
     "logical_not": lambda v, d, o: v.negate(_truth(v, d, o[0])),
@@ -240,35 +231,8 @@ _DIVISIONS = frozenset({"floor_divide", "remainder", "fmod"})
 _BITS = frozenset({*_BITWISE, "bitwise_invert"})
 
 
-def supports(node: Node) -> bool:
-    """Whether kernels can compute this pointwise node."""
-    types = [o.type for o in node.operands if isinstance(o, Node)]
-    dtypes = [t.dtype for t in types if isinstance(t, TensorType)]
-    result = node.tensor.dtype
-    if not dtypes or any(d.name not in SUPPORTED or not d.isnative for d in [*dtypes, result]):
-        return False
-    if node.op == "astype":
-        return _casts(dtypes[0], result)
-    operand = dtypes[-1] if node.op == "where" else dtypes[0]
-    if node.op == "where" and not isinstance(node.operands[1], Node) and not isinstance(node.operands[2], Node):
-        return False
-    numbers = node.operands[1:] if node.op == "where" else node.operands
-    weak = [o for o in numbers if not (isinstance(o, Node) and isinstance(o.type, TensorType))]
-    if not all(number_fits(o, operand) for o in weak):
-        return False
-    return node.op == "where" or has_lowering(node.op, operand)
-
-
-def _casts(source: DType, target: DType) -> bool:
-    return source.kind != "c" or target.kind in "cb"  # NumPy tells in words that it discards imaginary parts
-
-
 def has_lowering(name: str, dtype: DType) -> bool:
-    """Whether operation ``name`` is lowered for operands of ``dtype``."""
-    if dtype.kind == "c":
-        return name in COMPLEX
-    if dtype == FLOAT16:  # nextafter is a step of another size
-        return name != "nextafter" and has_lowering(name, FLOAT32)
+    """Whether operation ``name`` is lowered for operands of ``dtype``, a dtype of the machine's."""
     if name in _ANY:
         return True
     name = _ROUND.get(name, name)
@@ -281,31 +245,6 @@ def has_lowering(name: str, dtype: DType) -> bool:
     if dtype.kind == "f":
         return name in _FLOATS or name in vmath.FUNCTIONS or name in ("logaddexp",)
     return name in _INTEGERS
-
-
-def number_fits(operand: Operand, dtype: DType) -> bool:
-    """Whether a bare number takes part in ``dtype`` exactly as NumPy converts it."""
-    if dtype in PARTS:
-        parts = (operand.real, operand.imag) if isinstance(operand, complex) else (operand,)
-        return all(number_fits(part, PARTS[dtype]) for part in parts)
-    if isinstance(operand, Node):
-        return isinstance(operand.type, ScalarType) and operand.type.kind == "float" and dtype.kind == "f"
-    if isinstance(operand, complex):
-        return False
-    if isinstance(operand, bool):
-        return True
-    if isinstance(operand, SymInt):
-        return dtype.kind == "f" or dtype.name == "int64"
-    if isinstance(operand, int):
-        if dtype.kind == "b":
-            return False
-        if dtype.kind == "f":
-            return abs(operand) < 2**1000 and bool(np.isfinite(dtype.type(operand))) if abs(operand) < 2**128 else False
-        info = np.iinfo(dtype)
-        return info.min <= operand <= info.max
-    if dtype.kind != "f":
-        return False
-    return not math.isfinite(operand) or abs(operand) <= float(np.finfo(dtype).max)
 
 
 def emit(

@@ -7,21 +7,16 @@ addition beside the sum (Knuth's two-sum), so that both are at least as exact as
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tcompile.backends.llvm.pointwise import maximum, minimum
-from tcompile.backends.llvm.text import SUPPORTED, scalar_type
+from tcompile.backends.llvm.text import scalar_type
 from tcompile.backends.llvm.vectors import FLOAT32, FLOAT64, Vectors
-from tcompile.graph import Node
-from tcompile.graph.sizes import SymInt
 from tcompile.graph.types import DType
+from tcompile.records import dataclass
 
-_LOWERED = frozenset({"sum", "prod", "max", "min", "any", "all"})
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Reduction:
     """The reduction ``op`` over elements of ``dtype``."""
 
@@ -180,30 +175,3 @@ def two_sum(v: Vectors, a: str, b: str) -> tuple[str, str]:
         "fadd", FLOAT64, v.op("fsub", FLOAT64, a, a_part), v.op("fsub", FLOAT64, b, b_part)
     )
     return total, error
-
-
-def supports(node: Node) -> bool:
-    """Whether kernels can compute this reduction."""
-    operand = node.operands[0]
-    if node.op not in _LOWERED or not isinstance(operand, Node):
-        return False
-    type = operand.tensor
-    if type.dtype.name not in SUPPORTED or not type.dtype.isnative or node.tensor.dtype != type.dtype:
-        return False
-    if type.dtype.kind == "b" and node.op in ("sum", "prod"):
-        return False
-    if type.dtype.kind == "c" and node.op != "sum":
-        return False
-    if type.dtype.name == "float16" and node.op in ("sum", "prod"):  # NumPy's rounding of every step is far from exact
-        return False
-    if not node.attrs["axis"]:
-        return False
-    if node.op in ("max", "min"):  # NumPy raises where there is no element, and wraps at none otherwise
-        for axis in node.attrs["axis"]:
-            size = type.shape[axis]
-            low = size.bounds()[0] if isinstance(size, SymInt) else size
-            if low is None or low < 1:
-                return False
-    return True
-
-

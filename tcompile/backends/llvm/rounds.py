@@ -19,17 +19,18 @@ import re
 import struct
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from tcompile.backends.llvm import helpers, native
+from tcompile.backends import helpers
+from tcompile.backends.llvm import native
 from tcompile.backends.llvm.native import target, threads
 from tcompile.backends.replay import Replay
 from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType
 from tcompile.graph.sizes import evaluate, product
+from tcompile.records import dataclass
 
 if TYPE_CHECKING:
     from tcompile.backends.llvm.host import Program
@@ -38,8 +39,9 @@ Array: TypeAlias = np.ndarray[Any, Any]
 FEWEST = 8  # rounds for which writing the program pays
 _STRETCH = 0.005  # seconds that a stretch of rounds should take
 _SPARE, _SPARE_BYTES = 4, 1 << 20  # programs of earlier calls that are kept for each loop, and how large they may be
-_KERNEL, _COPY, _BIND, _MOVE, _INNER = range(5)
-_HEADER = 8
+_KERNEL, _COPY, _BIND, _MOVE, _INNER, _LEAVE, _UNLESS, _NEXT = range(8)
+_HEADER = 10
+_DONE, _WAY = 8, 9  # words that tell how many rounds were done, and how the loop was left
 _STEP = 5
 
 
@@ -100,21 +102,62 @@ class _Inner:
     bound: frozenset[int]
 
 
-class Rounds:
-    """A loop that runs in machine code: ``program`` is that of its region, which carries so many values."""
+@dataclass(frozen=True)
+class _Test:
+    """Leaves the loop by a way (0: skips the rest of the round, after so many copies) where a flag holds."""
 
-    def __init__(self, program: Program, carried: int) -> None:
-        self.graph = program.schedule.graph
+    flag: int
+    way: int
+    copies: int = 0
+
+
+class Rounds:
+    """A loop that runs in machine code: ``programs`` are those of the parts of a round, which carry so many values.
+
+    All but the last part end with a flag; ``leaves`` says whether it ends the loop or only the round. Between two parts
+    nothing is moved: ``at`` tells, behind each part, which arrays hold the carried values.
+    """
+
+    def __init__(self, programs: Sequence[Program], carried: int, leaves: Sequence[bool] = ()) -> None:
+        self.graph = programs[0].schedule.graph
         self.carried = carried
         ((self.counter, _),) = [row for row in self.graph.symbol_inputs().items() if row[1] == (0, None)]
         self.arrays: list[_Array] = []
-        self.steps: list[_Launch | _Copy | _Inner] = []
+        self.steps: list[_Launch | _Copy | _Inner | _Test] = []
         self.number: dict[Node, int] = {}
         self.inputs: dict[int, int] = {}  # which carried value each array holds before the first round
+        self.tests = bool(leaves)
         for position, node in enumerate(self.graph.inputs[1 : carried + 1]):
             if isinstance(node.type, TensorType):
                 self.inputs[self._array(node)] = position
         self.written: set[int] = set()
+        self.at: list[list[int | None]] = []
+        ends: list[tuple[int, int, bool]] = []  # for each test: its place among the steps, its flag, what it does
+        for number, program in enumerate(programs):
+            self.graph = program.schedule.graph
+            if number:
+                for node, held in zip(self.graph.inputs[1:], self.at[-1], strict=False):
+                    if held is not None:
+                        self.number[node] = held
+            self._part(program)
+            if number < len(leaves):
+                self._move_on()
+                flag = self.number[self.graph.outputs[-1]]
+                ends.append((len(self.steps), flag, leaves[number]))
+        self._exchange()
+        for number, (place, flag, leave) in reversed(list(enumerate(ends))):
+            copies = [] if leave else self._into_place(self.at[number])
+            test = _Test(flag, number + 1 if leave else 0, len(copies))
+            self.steps[place:place] = [test, *copies, *([] if leave else [_Test(flag, -1)])]
+        self.graph = programs[0].schedule.graph
+        moved = {held for row in self.at for held in row if held is not None} if self.tests else set()
+        self.fresh = sorted(self.inputs.keys() | moved | {number for pair in self.swaps for number in pair})
+        self.sized = sorted({place - 1 for place, axis in self.graph.symbol_inputs().values() if axis is not None})
+        self.spare: dict[Any, _Level] = {}  # programs and temporaries of earlier calls, by what the calls were given
+        if self.tests and any(_counters(array.shape) for array in self.arrays):
+            raise NotNative("the sizes of its arrays depend on the round")
+
+    def _part(self, program: Program) -> None:
         for position, step in enumerate(program.schedule.steps):
             if step.kernel is not None:
                 self._kernel(program, step)
@@ -123,10 +166,32 @@ class Rounds:
                 self._inner(program, step.node, later - {step.node})
             elif step.node is None or step.node.op != "get" or step.node.inputs[0] not in program.loops:
                 raise NotNative("its body does more than kernels do")
-        self._exchange()
-        self.fresh = sorted(self.inputs.keys() | {number for pair in self.swaps for number in pair})
-        self.sized = sorted({place - 1 for place, axis in self.graph.symbol_inputs().values() if axis is not None})
-        self.spare: dict[Any, _Level] = {}  # programs and temporaries of earlier calls, by what the calls were given
+
+    def _move_on(self) -> None:
+        """Notes where the carried values are behind a part, each in an array of its own."""
+        row: list[int | None] = []
+        for node, result in zip(self.graph.inputs[1 : self.carried + 1], self.graph.outputs, strict=False):
+            if not isinstance(node.type, TensorType):
+                row.append(None)
+                continue
+            there = self.number[result]
+            if there in row:
+                self.arrays.append(_Array(result, result.tensor.shape, result.tensor.dtype))
+                self.steps.append(_Copy(len(self.arrays) - 1, there))
+                there = len(self.arrays) - 1
+                self.written.add(there)
+            row.append(there)
+        self.at.append(row)
+
+    def _into_place(self, row: list[int | None]) -> list[_Copy]:
+        """The copies that put carried values where the next round looks for them, before arrays change places."""
+        final = {here: here for here in self.inputs} | dict(self.swaps)
+        wanted = {self.inputs[here]: there for here, there in final.items()}
+        copies = [_Copy(wanted[p], held) for p, held in enumerate(row) if held is not None and wanted[p] != held]
+        if {copy.to for copy in copies} & {held for held in row if held is not None}:
+            raise NotNative("a round that ends early would move arrays in a circle")
+        self.written |= {copy.to for copy in copies}
+        return copies
 
     def _array(self, node: Node) -> int:
         self.number[node] = len(self.arrays)
@@ -177,7 +242,7 @@ class Rounds:
     def _inner(self, program: Program, node: Node, later: set[Node]) -> None:
         """A loop inside; ``later`` are the arrays that steps behind it read. What nobody reads it writes in place."""
         rounds = program.loops[node].rounds
-        if rounds is None:
+        if rounds is None or rounds.tests:
             raise NotNative("a loop inside does more than kernels do")
         start, count, *operands = node.operands
         given = []
@@ -213,10 +278,9 @@ class Rounds:
         """Where each carried value of the next round is, and which arrays change places for it."""
         self.swaps: list[tuple[int, int]] = []
         taken: set[int] = set()
-        for node, result in zip(self.graph.inputs[1:], self.graph.outputs, strict=False):
-            if not isinstance(node.type, TensorType):
-                continue
-            here, there = self.number[node], self.number[result]
+        for here, position in self.inputs.items():
+            result = self.graph.outputs[position]
+            there = self.number[result]
             if here == there:
                 continue
             if there in self.inputs or there in taken:  # somebody else keeps that one
@@ -228,52 +292,49 @@ class Rounds:
             self.written |= {here, there}
 
     # -- each call -----------------------------------------------------------------------------------------------------
-    def run(self, stop: int, given: Sequence[Any], sizes: tuple[int, ...]) -> tuple[Any, ...]:
-        """What ``stop`` rounds make of the carried values; ``sizes`` are the symbols that the region takes besides.
+    def run(self, stop: int, given: Sequence[Any], sizes: Mapping[str, int]) -> tuple[tuple[Any, ...], int, int]:
+        """What ``stop`` rounds make of the carried values; ``sizes`` are the symbols that the parts take besides.
 
-        Raises Replay where only plain Python can go on.
+        Says in which round the loop was left, and by which way (0: all are done). Raises Replay where only plain Python
+        can go on.
         """
         helpers.check_error_state()
-        kind = stop, sizes, *(value.hex() if type(value) is float else value.strides for value in given)
+        kind = stop, *sizes.items(), *(value.hex() if type(value) is float else value.strides for value in given)
         shapes = tuple(given[position].shape for position in self.sized)
         level = self.spare.pop((kind, shapes), None)
         if level is None:
             level = _Level(self, given, _At(self._symbols(given, sizes), {self.counter: stop - 1}))
         else:
             level.take(given)
-        run, left, stretch, status = _runner(), stop, 1, 0
-        while left:
+        run, left, stretch, status, way = _runner(), stop, 1, 0, 0
+        while left and not way:
             count = min(stretch, left)
             began = time.perf_counter()
             status |= run(level.program, level.table, count)
             if status:
                 helpers.floating_point_report(status)
-            left -= count
+            way = int(level.memory[_WAY])
+            left -= int(level.memory[_DONE])
             took = time.perf_counter() - began
             stretch = max(1, stretch * 4 if took < _STRETCH else stretch // 2 if took > 4 * _STRETCH else stretch)
-        arrays = level.arrays
-        if stop % 2:
+        arrays, done = level.arrays, stop - left
+        if done % 2:
             for a, b in self.swaps:
                 arrays[a], arrays[b] = arrays[b], arrays[a]
         results = []
-        for position, node in enumerate(self.graph.inputs[1 : self.carried + 1]):
-            number = self.number.get(node)
+        held = self.at[way - 1] if way else [self.number.get(node) for node in self.graph.inputs[1 : self.carried + 1]]
+        for position, number in enumerate(held):
             results.append(given[position] if number is None or number not in self.written else arrays[number])
         level.let_go()
         if level.bytes < _SPARE_BYTES:
             if len(self.spare) >= _SPARE:
                 self.spare.clear()
             self.spare[kind, shapes] = level
-        return tuple(results)
+        return tuple(results), done, way
 
-    def _symbols(self, given: Sequence[Any], sizes: Sequence[int]) -> dict[str, int]:
-        found = {}
-        for name, (position, axis) in self.graph.symbol_inputs().items():
-            if axis is not None:
-                found[name] = given[position - 1].shape[axis]
-            elif position > self.carried:
-                found[name] = sizes[position - self.carried - 1]
-        return found
+    def _symbols(self, given: Sequence[Any], sizes: Mapping[str, int]) -> dict[str, int]:
+        rows = [(n, position, axis) for n, (position, axis) in self.graph.symbol_inputs().items() if axis is not None]
+        return {**sizes, **{name: given[position - 1].shape[axis] for name, position, axis in rows}}
 
 
 def _counters(value: Any) -> set[str]:
@@ -395,7 +456,11 @@ class _Level:
         addresses: list[int] = []
         rows: list[tuple[list[int], Size | None]] = []
         for step in rounds.steps:
-            if isinstance(step, _Copy):
+            if isinstance(step, _Test):
+                slot = self.table + 8 * step.flag
+                kind = _LEAVE if step.way > 0 else _UNLESS if step.way == 0 else _NEXT
+                rows.append(([kind, slot, step.way or step.copies + 1, 0, 0], None))
+            elif isinstance(step, _Copy):
                 rows.append((self._copy(self.table, step.to, self.table, step.source, self.arrays[step.to]), None))
             elif isinstance(step, _Inner):
                 rows += self._inner(step)
@@ -431,7 +496,7 @@ class _Level:
             else:
                 if argument in swapped:
                     addresses += [len(words), argument]
-                elif argument in self.rounds.inputs:
+                elif argument in self.rounds.fresh:
                     self.places.append((len(words), argument))
                 words.append(_address(self.arrays[argument]))
                 words += self.arrays[argument].strides if char == "s" else ()
@@ -487,11 +552,12 @@ class Loop:
     body: Callable[..., tuple[Any, ...]]
     rounds: Rounds | None
     updated: tuple[int, ...]
+    symbols: tuple[str, ...]
 
     def __call__(self, start: int, stop: int, *carried: Any, sizes: tuple[int, ...] = ()) -> tuple[Any, ...]:
         """Runs it."""
         if self.rounds is not None and start == 0 and stop >= FEWEST:
-            return self.rounds.run(stop, carried, sizes)
+            return self.rounds.run(stop, carried, dict(zip(self.symbols, sizes, strict=True)))[0]
         if self.updated and stop > start:
             own = list(carried)
             for number in self.updated:
@@ -502,14 +568,19 @@ class Loop:
         return carried
 
 
-def loop(program: Program, body: Callable[..., tuple[Any, ...]], carried: int) -> Loop:
-    """The loop whose region's host program is ``program``."""
+def loop(program: Program, body: Callable[..., tuple[Any, ...]], carried: int, symbols: Sequence[str]) -> Loop:
+    """The loop whose region's host program is ``program``, which takes the values of ``symbols`` besides."""
     graph = program.schedule.graph
+    rounds = native_rounds([program], carried)
+    return Loop(body, rounds, tuple(number - 1 for number in graph.updates.values()), tuple(symbols))
+
+
+def native_rounds(programs: Sequence[Program], carried: int, leaves: Sequence[bool] = ()) -> Rounds | None:
+    """The rounds in machine code; None where they do more than that can."""
     try:
-        rounds: Rounds | None = Rounds(program, carried)
+        return Rounds(programs, carried, leaves)
     except NotNative:
-        rounds = None
-    return Loop(body, rounds, tuple(number - 1 for number in graph.updates.values()))
+        return None
 
 
-__all__ = ["Loop", "Rounds", "loop"]
+__all__ = ["FEWEST", "Loop", "Rounds", "loop", "native_rounds"]

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from tcompile.backends.llvm.elements import Place
 from tcompile.backends.llvm.nest import Function, Nest
 from tcompile.backends.llvm.reductions import Reduction
-from tcompile.backends.llvm.stages import Stages
 from tcompile.backends.llvm.text import memory_type
 from tcompile.backends.llvm.vectors import BOOL
 from tcompile.backends.schedule import Value
+from tcompile.backends.schedule.stages import Stages
 from tcompile.graph import Size
 
 ROW_BUFFER_BYTES = 1 << 16  # the most stack that row buffers of one kernel may take

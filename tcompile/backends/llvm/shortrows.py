@@ -12,9 +12,9 @@ from collections.abc import Callable
 from tcompile.backends.llvm.elements import Place
 from tcompile.backends.llvm.nest import Function, Nest
 from tcompile.backends.llvm.reductions import Reduction
-from tcompile.backends.llvm.stages import Stages
 from tcompile.backends.schedule import Access, Kernel, Value
 from tcompile.backends.schedule.kernel import size_of
+from tcompile.backends.schedule.stages import Stages
 from tcompile.graph.sizes import hint
 
 MOST = 1 << 10  # elements of a row: longer ones gain nothing

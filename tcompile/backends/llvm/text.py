@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 
@@ -24,14 +25,25 @@ _TYPES = {
 SUPPORTED = frozenset(_TYPES)
 
 
+@cache  # a dtype's name is made anew, by Python code of NumPy's, whenever it is asked for
 def scalar_type(dtype: DType) -> str:
     """The type of one cell in registers."""
     return _TYPES[dtype.name]
 
 
+@cache
 def memory_type(dtype: DType) -> str:
     """The type of one cell in memory."""
     return "i8" if dtype.name == "bool" else _TYPES[dtype.name]
+
+
+def cell_bits(cell: str) -> int:
+    """How many bits a cell of this type has.
+
+    >>> cell_bits("float"), cell_bits("i16")
+    (32, 16)
+    """
+    return {"float": 32, "double": 64}.get(cell) or int(cell[1:])
 
 
 def cells(dtype: DType) -> int:

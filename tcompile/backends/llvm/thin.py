@@ -8,17 +8,18 @@ array of points, their elements are sorted out in registers (``interleave``).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tcompile.backends.llvm.elements import Place
 from tcompile.backends.llvm.interleave import LONGEST, every, woven
 from tcompile.backends.llvm.nest import Function, Nest
 from tcompile.backends.llvm.reductions import Reduction
-from tcompile.backends.llvm.stages import Stages
 from tcompile.backends.llvm.text import memory_type
 from tcompile.backends.schedule import Access, Store, Value
 from tcompile.backends.schedule.kernel import static_elements
+from tcompile.backends.schedule.stages import Stages
 from tcompile.graph import Size
+from tcompile.records import dataclass
 
 
 @dataclass

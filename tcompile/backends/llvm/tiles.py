@@ -12,12 +12,10 @@ from collections.abc import Callable, Sequence
 from tcompile.backends.llvm.elements import Place
 from tcompile.backends.llvm.interleave import transposed
 from tcompile.backends.llvm.nest import Function, Nest
-from tcompile.backends.llvm.stages import Stages
 from tcompile.backends.llvm.text import memory_type
 from tcompile.backends.schedule import Access, Value
 from tcompile.backends.schedule.lower import lies_across
-
-STRIP_BYTES = 256  # what a strip of rows covers of each line that is read across the grain: neighbouring cache lines
+from tcompile.backends.schedule.stages import Stages
 
 
 class TiledNest(Nest):
@@ -30,7 +28,7 @@ class TiledNest(Nest):
         self.loads = [x for x in kernel.values if lies_across(x, self.across, self.last)]
         self.stages = Stages(kernel, frozenset(range(self.last)))
         self.wanted = self.stages.needed(0, {})
-        height = max(self.lanes, STRIP_BYTES // min(x.dtype.itemsize for x in self.loads))
+        height = max(self.lanes, self.variant.strip_bytes // min(x.dtype.itemsize for x in self.loads))
         self.begin()
         self.buffers = [w.slot(self._type(x), str(self.lanes)) for x in self.loads]
         rows = self.size(self.across)

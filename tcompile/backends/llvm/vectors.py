@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tcompile.backends.llvm.text import Writer, cells, literal, scalar_type, splat, suffix
+from tcompile.backends.llvm import native
+from tcompile.backends.llvm.text import Writer, cell_bits, cells, literal, scalar_type, splat, suffix
 from tcompile.graph.types import DType
 
 BOOL = np.dtype("bool")
@@ -18,10 +19,6 @@ INT64 = np.dtype("int64")
 FLOAT16 = np.dtype("float16")
 FLOAT32 = np.dtype("float32")
 FLOAT64 = np.dtype("float64")
-
-# Status bits beyond NumPy's four, see ``native.launch``.
-DIVIDE, OVERFLOW, UNDERFLOW, INVALID, INTEGER_OVERFLOW = 1, 2, 4, 8, 16
-ONLY_NUMPY = 32  # this input has a result that only NumPy itself can say; always replayed
 
 
 class Vectors:
@@ -141,21 +138,45 @@ class Vectors:
         return self.w.get(f"fpext <{self.lanes} x half> {half} to {self.type(FLOAT32)}")
 
     def to_half(self, a: str) -> str:
-        """float32 rounded to half precision, with its flags."""
-        n = self.lanes
+        """float32 rounded to half precision, with its flags.
+
+        No more at once than the processor does: LLVM ends the process over more.
+        """
+        most = 16 if native.machine().scales_vectors else 8
+        n = min(self.lanes, most)
+        type, result = f"<{n} x float>", f"<{n} x half>"
         name = f"@llvm.experimental.constrained.fptrunc.v{n}f16.v{n}f32"
-        self.w.module.declare(name, f"declare <{n} x half> {name}({self.type(FLOAT32)}, metadata, metadata)")
-        half = self.w.get(
-            f'call <{n} x half> {name}({self.type(FLOAT32)} {a}, metadata !"round.tonearest", '
-            'metadata !"fpexcept.strict") strictfp'
-        )
-        return self.w.get(f"bitcast <{n} x half> {half} to <{n} x i16>")
+        self.w.module.declare(name, f"declare {result} {name}({type}, metadata, metadata)")
+        parts = []
+        for start in range(0, self.lanes, n):
+            part = a if n == self.lanes else self.shuffle("float", a, list(range(start, start + n)))
+            half = self.w.get(
+                f'call {result} {name}({type} {part}, metadata !"round.tonearest", '
+                'metadata !"fpexcept.strict") strictfp'
+            )
+            parts.append(self.w.get(f"bitcast {result} {half} to <{n} x i16>"))
+        while len(parts) > 1:
+            pairs = zip(parts[::2], parts[1::2], strict=True)
+            parts = [self.shuffle("i16", x, list(range(2 * n)), y, n) for x, y in pairs]
+            n *= 2
+        return parts[0]
 
     def shuffle(self, cell: str, a: str, wanted: list[int], b: str | None = None, count: int | None = None) -> str:
         """The cells of ``a``, then those of ``b``, that ``wanted`` numbers; each vector has ``count`` cells."""
         type = f"<{count or self.lanes} x {cell}>"
         mask = ", ".join(f"i32 {i}" for i in wanted)
         return self.w.get(f"shufflevector {type} {a}, {type} {b or 'poison'}, <{len(wanted)} x i32> <{mask}>")
+
+    def opaque(self, cell: str, a: str) -> str:
+        """The same vector, through which LLVM's search for better instructions does not look.
+
+        Where the vector is no register of this processor, or of another kind of processor: ``a`` itself.
+        """
+        machine, bits = native.machine(), self.lanes * cell_bits(cell)
+        if not machine.triple.startswith("x86_64") or not 128 <= bits <= machine.vector_bits:
+            return a
+        type, kind = f"<{self.lanes} x {cell}>", "v" if machine.masks_bytes else "x"
+        return self.w.get(f'call {type} asm "", "={kind},0"({type} {a})')
 
     def convert(self, name: str, a: str, source: DType, target: DType) -> str:
         """A conversion instruction, such as ``sitofp``."""

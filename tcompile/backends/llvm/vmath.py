@@ -9,16 +9,16 @@ see. Where libmvec lacks a function, or is not there at all, every lane is compu
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from tcompile.backends.llvm.text import Writer, scalar_type
 from tcompile.backends.llvm.vectors import FLOAT32, Vectors
 from tcompile.graph.types import DType
+from tcompile.records import dataclass
 
 _INF = float("inf")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Function:
     """``name`` in libm; the ordinary ranges (low, high, both included) for float32 and float64.
 

@@ -11,12 +11,13 @@ The iteration space is a list of axes, outermost first: first the kept ones, the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, TypeAlias
 
 from tcompile.graph import Node, Size, SymInt, TensorType
 from tcompile.graph.sizes import hint, same
 from tcompile.graph.types import DType
+from tcompile.records import dataclass
 
 # A distance in memory: the sum of multiples of strides. ``(3, 1)`` is three times the stride of the buffer's axis 1,
 # known at run time only; ``(3, None)`` is three elements.
@@ -24,7 +25,7 @@ Distance: TypeAlias = tuple[tuple[Size, int | None], ...]
 Form: TypeAlias = Literal["flat", "tiled", "rows", "thin", "columns", "blocks"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Axis:
     """One axis of an iteration space."""
 
@@ -32,7 +33,7 @@ class Axis:
     reduced: bool = False
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class Buffer:
     """An array at run time: a graph input, the result of a step, or a view of either."""
 
@@ -45,7 +46,7 @@ class Buffer:
         return self.node.tensor
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Access:
     """Where in ``buffer`` the point of the iteration space lies: ``offset`` plus, for each axis, index times
     ``steps``.
@@ -61,7 +62,7 @@ class Access:
         return frozenset(i for i, step in enumerate(self.steps) if step)
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class Value:
     """One value of a kernel.
 
@@ -93,7 +94,7 @@ class Value:
         return [o for o in self.operands if isinstance(o, Value)]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Store:
     """``value`` goes to ``access``."""
 

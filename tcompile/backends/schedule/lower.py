@@ -7,7 +7,7 @@ Enters: a ``Group`` (which nodes run in one loop nest, and which of them must re
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -44,6 +44,7 @@ from tcompile.graph.ops import OPS
 from tcompile.graph.ops.writing import part_of
 from tcompile.graph.sizes import hint, is_one, same, same_shape
 from tcompile.graph.types import DType
+from tcompile.records import dataclass
 
 INDEX = np.dtype("int64")
 FEW, WIDE = 8, 16  # rows of at most so many elements are walked side by side, where there are at least so many of them

@@ -8,16 +8,16 @@ flips and broadcasts cost nothing inside a kernel.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tcompile.graph import Node, Size, SymInt, TensorType
 from tcompile.graph.ops.movement import expand_key, normalise_index, slice_bounds
 from tcompile.graph.ops.writing import path_types
 from tcompile.graph.sizes import is_one, same
+from tcompile.records import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Affine:
     """One index: ``offset`` plus multiples of the iteration space's indices."""
 

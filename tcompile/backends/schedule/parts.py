@@ -325,6 +325,7 @@ COMPLEX: dict[str, Callable[..., Complex | Value]] = {
     "reciprocal": _reciprocal,
     "negative": lambda o, a: (o("negative", a[0]), o("negative", a[1])),
     "positive": lambda o, a: a,
+    "ordered": lambda o, a: a,
     "conj": lambda o, a: (a[0], o("negative", a[1])),
     "abs": lambda o, a: o("hypot", a[0], a[1]),
     "equal": lambda o, a, b: o("logical_and", o("equal", a[0], b[0]), o("equal", a[1], b[1])),

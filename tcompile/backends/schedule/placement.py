@@ -12,7 +12,6 @@ kernels keep the old elements beside it, so that they can be put back.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tcompile.backends.schedule.kernel import Store, same_distance
@@ -21,6 +20,7 @@ from tcompile.backends.schedule.plan import Step, in_order, leads_to
 from tcompile.graph import Graph, Node, SymInt
 from tcompile.graph.ops import OPS
 from tcompile.graph.signals import may_signal
+from tcompile.records import dataclass
 
 
 class Separate(Exception):

@@ -6,7 +6,7 @@ Enters: nothing; these are the records that ``steps`` fills in. Leaves: ``Step``
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from tcompile.backends.schedule.kernel import Buffer, Kernel, size_of
@@ -14,6 +14,7 @@ from tcompile.backends.schedule.lower import Group
 from tcompile.graph import Graph, Node
 from tcompile.graph.ops import OPS
 from tcompile.graph.sizes import hint
+from tcompile.records import dataclass
 
 Target: TypeAlias = Literal["base", "copy"]
 

@@ -5,9 +5,10 @@ handler is a graph break.
 """
 
 from tcompile.capture.instructions import building, calls, control, items, matching, names, operators
+from tcompile.capture.instructions.control import at_header
 from tcompile.capture.instructions.registry import HANDLERS, Handler, Returned, Yielded
 
 __all__ = [
-    "HANDLERS", "Handler", "Returned", "Yielded", "building", "calls", "control", "items", "matching",
+    "HANDLERS", "Handler", "Returned", "Yielded", "at_header", "building", "calls", "control", "items", "matching",
     "names", "operators",
 ]

@@ -8,13 +8,13 @@ from __future__ import annotations
 import dis
 from typing import TYPE_CHECKING
 
-from tcompile.capture.instructions.registry import handler
+from tcompile.capture.instructions.registry import HANDLERS, handler
 from tcompile.capture.operators import identical
 from tcompile.capture.protocols import Exhausted, advance, iterator
 from tcompile.capture.special.policy import PolicyValue
 from tcompile.capture.values.callable import GeneratorValue
 from tcompile.capture.values.constant import Constant
-from tcompile.capture.values.container import RangeIterator
+from tcompile.capture.values.counted import Counted
 from tcompile.capture.values.object import ObjectValue, OpaqueValue
 from tcompile.frontends.base import CannotCapture
 
@@ -32,10 +32,13 @@ def _for_iter(f: Frame, i: dis.Instruction) -> None:
     items = f.peek(1)
     if isinstance(items, OpaqueValue):  # the running frame's own, which only it can move on
         raise CannotCapture("frame-step", f.tx.current_text())
-    if isinstance(items, RangeIterator):
-        from tcompile.capture.loops import enter
+    if isinstance(items, Counted):
+        from tcompile.capture import element_loops, loops
 
-        enter(f, items)
+        if not items.decided and element_loops.enter(f, f.decoded.flow.loop_at(f.at - 1)):
+            return
+        if loops.enter(f, items):
+            return
     value = advance(f.tx, items)
     if value is not None:
         f.push(value)
@@ -63,6 +66,26 @@ def _jump_back(f: Frame, i: dis.Instruction) -> None:
     if most is not None and now - f.first_round.setdefault(i.offset, now) > most:
         raise CannotCapture("too-long", f"A loop was unrolled into more than {most} operations.")
     f.jump(i)
+    f.came_back = f.at
+
+
+def at_header(f: Frame, i: dis.Instruction) -> None:
+    """Where a round of a ``while`` loop begins, or the loop is entered; then the instruction itself."""
+    from tcompile.capture import element_loops
+    from tcompile.capture.loops import WhileRounds, enter_while
+
+    at = f.at - 1
+    header = f.decoded.headers[at]
+    if element_loops.enter(f, header):
+        return
+    if at == header.entry and f.came_back != at:
+        f.rounds[header.at] = WhileRounds()
+    elif header.at in f.rounds:
+        f.rounds[header.at].taken += 1
+    f.came_back = -1
+    rounds = f.rounds.get(header.at)
+    if rounds is None or not enter_while(f, header, rounds):
+        HANDLERS[i.opname](f, i)
 
 
 @handler(
@@ -72,6 +95,7 @@ def _jump_back(f: Frame, i: dis.Instruction) -> None:
 def _pop_jump(f: Frame, i: dis.Instruction) -> None:
     if f.pop().truth(f.tx) == i.opname.endswith("TRUE"):
         f.jump(i)
+        f.came_back = f.at if f.at <= f.decoded.positions[i.offset] else -1
 
 
 @handler(

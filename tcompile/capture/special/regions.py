@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from tcompile.graph import Graph, Node, TensorType
 from tcompile.graph.graph import Operand, Type
 from tcompile.graph.ops import OPS
 from tcompile.graph.sizes import same_shape
+from tcompile.records import dataclass
 
 if TYPE_CHECKING:
     from tcompile.capture.state import Capture

@@ -10,7 +10,6 @@ from __future__ import annotations
 import types
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +30,7 @@ from tcompile.graph.evaluate import concrete
 from tcompile.graph.ops import OPS
 from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.ops.python import call_python, name_of
+from tcompile.records import dataclass
 
 if TYPE_CHECKING:
     from tcompile.capture.state import Capture

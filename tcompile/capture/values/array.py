@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from tcompile.capture.state import Capture
     from tcompile.graph.ops.writing import Path
 
+_OPERATIONS_A_ROW = 4  # of the operations that a loop may become, those that walking past one row is taken for
+
 
 class ArrayValue(Value):
     """One array object; ``traced`` is what it shows now.
@@ -128,8 +130,16 @@ class ArrayValue(Value):
         shape = self.traced.type.shape
         if not shape:
             raise CannotCapture("operation-raises", "iteration over a 0-d array")
-        count = shape[0] if isinstance(shape[0], int) else shape[0].specialise()
-        return (self.item(tx, Constant(i)) for i in range(count))
+        return (self.item(tx, Constant(i)) for i in range(self.check_rows(tx)))
+
+    def check_rows(self, tx: Capture) -> int:
+        """The number of rows, fixed with a guard. Raises CannotCapture where they are too many to be walked through."""
+        size = self.traced.type.shape[0]
+        count = size if isinstance(size, int) else size.specialise()
+        most = tx.options.max_unrolled
+        if most is not None and count > most // _OPERATIONS_A_ROW:
+            raise CannotCapture("too-long", f"An array of {count} rows is walked through, row by row.")
+        return count
 
     def rebuild(self, program: Rebuilder) -> str:
         """The argument itself where it is one, else an output of the graph."""

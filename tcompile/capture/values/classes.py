@@ -161,7 +161,7 @@ def answers_in_python(value: Any) -> bool:
         return any(map(answers_in_python, (value.start, value.stop, value.step)))
     if not cls.__flags__ & _BY_CLASS_STATEMENT or cls in (abc.ABCMeta, enum.EnumMeta):
         return False
-    if cls.__module__.partition(".")[0] in ("numpy", "re"):
+    if str(cls.__module__).partition(".")[0] in ("numpy", "re"):
         return False
     if not issubclass(cls, type | enum.Enum):
         return True

@@ -108,6 +108,10 @@ class Constant(Value):
         if type(self.value) in (str, bytes):
             plain = key.constant() if hasattr(key, "constant") else key.export(tx)
             return tx.fold(lambda: self.value[plain], (), {})
+        if not callable(self.value):
+            frontend = tx.frontend_of(self.value)
+            if frontend is not None:
+                return tx.from_frontend(frontend.subscript(tx.builder, self.value, key.export(tx)))
         return super().item(tx, key)
 
     def truth(self, tx: Capture) -> bool:

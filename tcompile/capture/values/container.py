@@ -10,21 +10,16 @@ import enum
 import operator
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.sources import Source
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Unread, Value, named, settled
-from tcompile.capture.values.callable import IteratorValue
 from tcompile.capture.values.classes import answers_in_python, class_attribute, lookup
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
 from tcompile.frontends.base import CannotCapture
-from tcompile.graph.ops.creation import arange_length
-from tcompile.graph.sizes import Size
 
 if TYPE_CHECKING:
-    from tcompile.capture.plans import Plan
     from tcompile.capture.program import Rebuilder
     from tcompile.capture.state import Capture
 
@@ -660,61 +655,18 @@ class RangeValue(Value):
         """The numbers."""
         return (Constant(i) for i in self.fixed())
 
+    def backwards(self) -> RangeValue:
+        """The same numbers from the last one on; bounds stay symbolic where the step is 1."""
+        if self.step == 1 and not (isinstance(self.start, int) and isinstance(self.stop, int)):
+            return RangeValue(self.stop - 1, self.start - 1, -1)
+        found = self.fixed()[::-1]
+        return RangeValue(found.start, found.stop, found.step)
+
     def rebuild(self, program: Rebuilder) -> str:
         """The object itself where it came from outside, else a call of range."""
         if self.source is not None:
             return program.load(self.source)
         return f"range({', '.join(f'({part})' for part in (self.start, self.stop, self.step))})"
-
-
-class RangeIterator(IteratorValue):
-    """The iterator of a range, whose bounds may stay symbolic until it is ``decided`` what becomes of the loop."""
-
-    def __init__(self, tx: Capture, values: RangeValue) -> None:
-        super().__init__(tx, iter(()))
-        self.values = values
-        self.rounds: Size = 0  # those that are done
-        self.plan: Plan | None = None
-        self.decided = values.unrolled
-
-    @cached_property
-    def count(self) -> Size:
-        """How many numbers there are, guarded where that is known at run time only."""
-        values = self.values
-        if not isinstance(values.step, int):
-            values.step = values.step.specialise()
-        try:
-            return arange_length(values.start, values.stop, values.step)
-        except OverflowError as error:
-            raise CannotCapture("operation-raises", str(error)) from error
-
-    @property
-    def left(self) -> Size:
-        """How many numbers are left."""
-        return self.count - self.rounds
-
-    def number(self, position: Size) -> Size:
-        """The number that comes after as many others."""
-        return self.values.start + self.values.step * (self.rounds + position)  # type: ignore[no-any-return]
-
-    def skip(self, count: Size) -> None:
-        """Leaves out so many numbers."""
-        self.tx.touch()
-        self.rounds = self.rounds + count
-
-    def __next__(self) -> Value:
-        self.tx.touch()
-        self.taken += 1
-        left = self.left
-        if self.decided and not isinstance(left, int):
-            left.specialise()
-        if not left > 0:
-            if self.plan is not None:
-                self.plan.finished = True
-            raise StopIteration
-        found = integer(self.number(0))
-        self.rounds = self.rounds + 1
-        return found
 
 
 class BuiltinMethod(Value):

@@ -7,7 +7,6 @@ and every array object that shows the memory is then made anew from it by its ow
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tcompile.frontends.base import Builder, Traced
@@ -15,6 +14,7 @@ from tcompile.graph import Graph, Node
 from tcompile.graph.ops import OPS, apply
 from tcompile.graph.ops.movement import shows_operand
 from tcompile.graph.ops.writing import Path
+from tcompile.records import dataclass
 
 if TYPE_CHECKING:
     from tcompile.capture.values.array import ArrayValue

@@ -5,6 +5,8 @@ Enters: arguments in which types stand for arrays. Leaves: shapes. ``library`` s
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import Any
 
 from tcompile.frontends.numpy.library import Shape, along, array_method, library, refuse, shape_of, together, total
@@ -229,6 +231,37 @@ def ix_(*args: Any) -> list[Shape]:
         raise refuse("ix_ of booleans", "data-dependent-shape")
     count = len(args)
     return [(*(1,) * i, total(s), *(1,) * (count - i - 1)) for i, s in enumerate(shapes)]
+
+
+@library("block")
+def block(arrays: Any) -> Shape:
+    """Lists of lists of arrays: the innermost are joined along the last axis, those around along the one before."""
+    depth = _depth_of_lists(arrays)
+    leaves = [arrays]
+    for _ in range(depth):
+        leaves = [item for part in leaves for item in part]
+    ndim = max([depth, *(len(shape_of(leaf)) for leaf in leaves)])
+
+    def size(part: Any, axis: int) -> Shape:
+        if not isinstance(part, list):
+            shape = shape_of(part)
+            return (*(1,) * (ndim - len(shape)), *shape)
+        shapes = [size(item, axis + 1) for item in part]
+        return along(shapes[0], axis, functools.reduce(operator.add, (shape[axis] for shape in shapes)))
+
+    return size(arrays, -depth)
+
+
+def _depth_of_lists(value: Any) -> int:
+    """How deep lists are nested, which is the same everywhere."""
+    if not isinstance(value, list):
+        if isinstance(value, tuple):
+            raise refuse("block of a tuple")
+        return 0
+    depths = {_depth_of_lists(item) for item in value}
+    if len(depths) != 1:
+        raise refuse("block of lists that are empty, or not nested alike")
+    return 1 + depths.pop()
 
 
 @library("indices")

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from tcompile.frontends.numpy import plain, refusals, ufuncs
+from tcompile.frontends.numpy import plain, refusals, subscripts, ufuncs
+from tcompile.frontends.numpy.forms import FORMS
 from tcompile.frontends.numpy.library import METHOD_RULES, RULES
 from tcompile.frontends.numpy.registry import ATTRIBUTES, FUNCTIONS, METHODS, OPAQUE, lookup
 from tcompile.frontends.numpy.values import takes_dtype
+from tcompile.records import dataclass
 
 State = Literal["fused", "call", "break"]
 
@@ -50,7 +51,9 @@ def _section(section: str) -> Iterator[Row]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # names on their way out say so
             found = getattr(owner, name)
-        if callable(found):
+        if any(found is owner for owner in subscripts.OWNERS):
+            yield Row(section, name, "call" if found in subscripts.SUBSCRIPTED else "fused")
+        elif callable(found):
             if prefix == "random":
                 detail = "NumPy's generator advances in the order of the program"
                 yield Row(section, name, "break", "random-numbers", detail)
@@ -59,7 +62,7 @@ def _section(section: str) -> Iterator[Row]:
 
 
 def _of_functions(section: str, name: str, function: Any) -> Row:
-    fused = function in FUNCTIONS and function not in OPAQUE
+    fused = function in FORMS or (function in FUNCTIONS and function not in OPAQUE)
     if fused or function in plain.OF_DTYPES:
         return Row(section, name, "fused")
     if isinstance(function, type) and issubclass(function, np.generic) and _is_taken(function):

@@ -293,7 +293,11 @@ def linspace(
     if into.kind not in "iuf" or not np.isfinite(float(start) - float(stop)):
         raise CannotCapture("unsupported-argument", f"linspace of these numbers as {into}")
     ends = flag(endpoint, "endpoint")
-    return Traced(b.op("linspace", start=start, stop=stop, num=count, endpoint=ends, dtype=into.name))
+    made = b.op("linspace", start=start, stop=stop, num=count, endpoint=ends, dtype=into.name)
+    # NumPy's is a view where nothing but a step is multiplied in: not where it is cast, nor where the step is zero.
+    steps = count - 1 if ends else count
+    shown = into == np.dtype("float64") and start != stop and bool(steps > 0)
+    return Traced(b.whole_view(made) if shown and (float(stop) - float(start)) / hint(steps) else made)
 
 
 @function("eye")
@@ -443,14 +447,20 @@ def asfortranarray(b: Builder, a: Any, dtype: Any = None, *, like: Any = None) -
 @function("copy")
 def copy_(b: Builder, a: Any, order: Any = "K", subok: Any = False) -> Traced:
     """``np.copy``: memory order kept."""
+    refuse_unless("copy", order=(order, ("K", "C")))
     x = array(b, a)
     if order == "C" or x.type.ndim < 2:
         return Traced(b.op("copy_c", x.node))
-    refuse_unless("copy", order=(order, ("K",)))
     return Traced(b.op("copy", x.node))
 
 
-@method("copy", "__copy__")
+@method("__copy__")
+def _kept(b: Builder, x: Traced) -> Traced:
+    """``copy.copy(x)``: memory order kept."""
+    return x if x.scalar else Traced(b.op("copy", x.node))
+
+
+@method("copy")
 def _copy(b: Builder, x: Traced, order: Any = "C") -> Traced:
     """``x.copy()``: in C order."""
     if x.scalar:

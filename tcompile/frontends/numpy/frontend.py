@@ -21,12 +21,14 @@ from tcompile.frontends.numpy import (
     outputs,
     plain,
     refusals,
+    subscripts,
     ufunc_methods,
     ufuncs,
     values,
     writing,
 )
 from tcompile.frontends.numpy.creation import scalar_type
+from tcompile.frontends.numpy.forms import FORMS
 from tcompile.frontends.numpy.library import METHOD_RULES, RULES, Rule, library_call
 from tcompile.frontends.numpy.registry import ATTRIBUTES, FUNCTIONS, METHODS, invoke, signature_of
 from tcompile.graph import TensorType
@@ -92,6 +94,8 @@ class NumPyFrontend:
         """Functions, ufuncs, dtypes and classes of NumPy; random generators, whose every use is refused."""
         if issubclass(type(value), _FIXED):
             return self.knows(value)
+        if any(value is known for known in subscripts.OWNERS):
+            return True
         return type(value).__module__.startswith("numpy.random")
 
     def is_constant_scalar(self, value: object) -> bool:
@@ -101,6 +105,10 @@ class NumPyFrontend:
     def knows(self, function: object) -> bool:
         """Whether ``function`` is NumPy's: a function, ufunc, class, or a method of one of its objects."""
         return bool(_module_of(function)) or _hashed(function, FUNCTIONS)
+
+    def form(self, function: object) -> types.FunctionType | None:
+        """What is followed in the place of a function that calls one of the user's."""
+        return FORMS.get(function) if _hashed(function, FORMS) else None
 
     def call(self, b: Builder, function: object, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """The meaning of ``function(*args, **kwargs)``."""
@@ -139,6 +147,12 @@ class NumPyFrontend:
         if "numpy.random" in _module_of(function) or type(owner).__module__.startswith("numpy.random"):
             raise CannotCapture("random-numbers", f"np.random.{name}")
         raise CannotCapture("unknown-function", f"{_module_of(function)}.{name}")
+
+    def subscript(self, b: Builder, owner: object, key: Any) -> Any:
+        """``np.r_[key]`` and its relatives."""
+        if not any(owner is known for known in subscripts.OWNERS) or masks.holds_selected((key,), {}):
+            raise CannotCapture("unsupported-object", f"A {type(owner).__name__} is subscripted.")
+        return subscripts.subscript(b, owner, key)
 
     def _under_mask(self, b: Builder, function: object, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """The meaning of a call with elements under a mask among its arguments."""
@@ -195,6 +209,14 @@ class NumPyFrontend:
             function = operators.BINARY.get(sign)
             return masks.compute(b, function, lambda a, k: operators.binary(b, sign, *a), (left, right), {})
         return operators.binary(b, sign, left, right)
+
+    def takes_memory(self, sign: str, left: Any, right: Any, result: Any) -> list[int]:
+        """The operands that NumPy overwrites with the result, where they are large and nobody holds them."""
+        return operators.takes_memory(sign, left, right, result)
+
+    def laid_out(self, b: Builder, x: Traced, like: Traced) -> Traced:
+        """``x`` in the memory order of ``like``."""
+        return Traced(b.op("ordered", x.node, axes=like.type.layout.order))
 
     def inplace(self, b: Builder, sign: str, left: Traced | Selected, right: Any) -> Any:
         """The new contents of ``left`` after ``left sign= right``."""

@@ -195,7 +195,9 @@ def take(b: Builder, a: Any, indices: Any, axis: Any = None, out: Any = None, mo
 @function("take_along_axis")
 def take_along_axis(b: Builder, arr: Any, indices: Any, axis: Any = -1) -> Traced:
     """``np.take_along_axis``: one array of places along an axis, all others counted through."""
-    x, places = array(b, arr), array(b, indices)
+    if not isinstance(indices, Traced):
+        raise CannotCapture("operation-raises", "places that are no array")
+    x, places = array(b, arr), indices
     if axis is None or not x.type.ndim or places.type.ndim != x.type.ndim or places.type.dtype.kind not in "iu":
         raise CannotCapture("unsupported-argument", "take_along_axis of these arguments")
     place = axis_in(axis, x.type.ndim)

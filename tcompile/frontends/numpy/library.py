@@ -16,7 +16,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 
@@ -34,9 +34,10 @@ from tcompile.frontends.numpy.values import (
     nested,
     takes_dtype,
 )
-from tcompile.graph import Layout, TensorType
+from tcompile.graph import Layout, Node, TensorType
 from tcompile.graph.ops.opaque import Slot, resolve
 from tcompile.graph.sizes import Size, SymInt, hint
+from tcompile.records import dataclass
 
 Shape: TypeAlias = tuple[Size, ...]
 RuleFunction: TypeAlias = Callable[..., Any]
@@ -45,7 +46,7 @@ R = TypeVar("R", bound=RuleFunction)
 _REAL_LIMIT = 1 << 18  # elements of a stand-in that keeps the sizes of its array
 _UNCHANGED_SIZES = 4  # sizes below this one are never replaced
 # Parameters that are sequences of arrays; other lists with computed numbers in them become arrays by themselves.
-_SEQUENCES = ("choices", "condlist", "choicelist", "keys", "arrays", "multi_index", "args")
+_SEQUENCES = ("choices", "condlist", "choicelist", "keys", "arrays", "multi_index", "args", "key")
 _LEAST = (_UNCHANGED_SIZES, 17)  # where the smallest stand-ins do not tell, somewhat larger ones may
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
 
@@ -215,10 +216,13 @@ class _Arguments:
         return value
 
     def _dtype(self, value: Any) -> str:
-        dtype = np.dtype(value)
-        if not takes_dtype(dtype):
-            raise CannotCapture("unsupported-dtype", f"dtype {dtype}")
+        try:
+            dtype = np.dtype(value)
+        except TypeError as error:
+            raise CannotCapture("unsupported-dtype", str(error)) from error
         name: str = dtype.name
+        if not takes_dtype(dtype) or np.dtype(name).char != dtype.char:
+            raise CannotCapture("unsupported-dtype", f"dtype {dtype}")
         return name
 
     def filled(self, template: Any, values: Sequence[Any]) -> Any:
@@ -293,7 +297,7 @@ def library_call(b: Builder, rule: Rule, args: Sequence[Any], kwargs: Mapping[st
     nodes = [o.node for o in arguments.operands]
     if isinstance(results, np.ndarray | np.generic):
         node = b.graph.append("call", nodes, attrs, found[0], name=name, location=b.location)
-        return Traced(node, isinstance(results, np.generic))
+        return _as_made(b, node, results)
     node = b.graph.append("call", nodes, attrs, tuple(found), name=name, location=b.location)
     parts = iter(range(len(found)))
 
@@ -301,10 +305,17 @@ def library_call(b: Builder, rule: Rule, args: Sequence[Any], kwargs: Mapping[st
         if isinstance(result, np.ndarray | np.generic):
             index = next(parts)
             get = b.graph.append("get", [node], {"index": index}, found[index], location=b.location)
-            return Traced(get, isinstance(result, np.generic))
+            return _as_made(b, get, result)
         return _container(result, [take(item) for item in result])
 
     return take(results)
+
+
+def _as_made(b: Builder, node: Node, result: np.ndarray[Any, Any] | np.generic) -> Traced:
+    """One result: a scalar, an array, or what NumPy makes as the view of a new array."""
+    if isinstance(result, np.generic):
+        return Traced(node, True)
+    return Traced(node if result.flags.owndata else b.whole_view(node))
 
 
 def _container(like: Any, items: list[Any]) -> Any:

@@ -6,14 +6,14 @@ scalars report integer overflow, ``**`` has fast paths, and in-place forms keep 
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 
 from tcompile.frontends.base import Builder, CannotCapture, Traced, TracedNumber
 from tcompile.frontends.numpy import linear, ufuncs
-from tcompile.frontends.numpy.values import BOOL, Weak, cast, constant, is_weak, nested
+from tcompile.frontends.numpy.values import BOOL, Weak, cast, constant, is_weak, nested, same_order
 from tcompile.graph.sizes import SymInt, same_shape
 from tcompile.graph.types import DType
 
@@ -24,6 +24,10 @@ BINARY: dict[str, np.ufunc] = {
     ">=": np.greater_equal,
 }  # fmt: skip
 UNARY: dict[str, np.ufunc] = {"+": np.positive, "-": np.negative, "~": np.invert, "abs": np.absolute}
+# Results of these may take the place of the left operand, or of either.
+_OVERWRITING = frozenset({"+", "-", "*", "/", "//", "&", "|", "^", "<<", ">>"})
+_EITHER = frozenset({"+", "*", "&", "|", "^"})
+_LARGE = 256 * 1024  # bytes, from which on NumPy does that
 # Where arrays wrap silently, NumPy's scalar arithmetic sets the overflow flag.
 _SCALAR_CHECKED = {"+", "-", "*", "//", "%", "**", "<", "<=", "==", "!=", ">", ">="}
 
@@ -45,6 +49,40 @@ def binary(b: Builder, sign: str, left: Any, right: Any) -> Any:
     if scalars and sign in _SCALAR_CHECKED:
         return _between_scalars(b, ufunc, left, right)
     return ufuncs.emit(b, ufunc, [left, right])
+
+
+def takes_memory(sign: str, left: Any, right: Any, result: Any) -> list[int]:
+    """The places of the operands that NumPy overwrites with the result of ``left sign right``, in its order.
+
+    It does so where nobody else holds the operand. None where the result lies in memory the same way in any case.
+    """
+    operands = (left, right)
+    if sign not in _OVERWRITING or not all(isinstance(x, Traced) and not x.scalar for x in (*operands, result)):
+        return []
+    if all(same_order(x.type, result.type.layout) for x in operands):
+        return []
+    places = [i for i in (0, 1)[: 2 if sign in _EITHER else 1] if _may_take(sign, operands[i], operands[1 - i])]
+    if all(same_order(operands[i].type, result.type.layout) for i in places):
+        return []
+    return places if _takes_memory() else []
+
+
+def _may_take(sign: str, x: Traced, other: Traced) -> bool:
+    type = x.type
+    return (
+        type.layout.dense
+        and (sign != "/" or type.dtype.kind in "fc")
+        and same_shape(type.shape, other.type.shape)
+        and np.can_cast(other.type.dtype, type.dtype, "safe")
+        and bool(type.size * type.dtype.itemsize >= _LARGE)
+    )
+
+
+@cache
+def _takes_memory() -> bool:
+    """Whether NumPy overwrites operands on this machine; found by trying."""
+    x = np.ones((_LARGE // 1024, 128))
+    return not (x.T * 1 + np.ones((128, _LARGE // 1024))).flags.c_contiguous
 
 
 def unary(b: Builder, sign: str, x: Traced) -> Any:

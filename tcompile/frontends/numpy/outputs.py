@@ -56,17 +56,19 @@ def ufunc_into(b: Builder, ufunc: np.ufunc, run: Call, args: Sequence[Any], kwar
     if ufunc.signature is not None:  # of whole rows and matrices, not element by element
         if len(args) > ufunc.nin + 1 or (len(args) > ufunc.nin and "out" in kwargs) or len(rest) + 1 < len(kwargs):
             raise CannotCapture("unsupported-argument", f"{ufunc.__name__} with out= and other arguments")
-        return call_into(b, ufunc.__name__, run, args[: ufunc.nin], rest, (*args[ufunc.nin :], kwargs.get("out"))[0])
+        out = args[ufunc.nin] if len(args) > ufunc.nin else unpacked(kwargs["out"])
+        return call_into(b, ufunc.__name__, run, args[: ufunc.nin], rest, out)
     if ufunc in (np.maximum, np.minimum) and len(args) > ufunc.nin:
         raise CannotCapture("operation-raises", f"{ufunc.__name__} warns of an output among its arguments")
     casting, where = kwargs.get("casting", "same_kind"), kwargs.get("where", True)
     if casting not in ("same_kind", "unsafe") or rest.get("subok", True) is not True:
         raise CannotCapture("unsupported-argument", f"{ufunc.__name__} with out= and other arguments")
-    outs = tuple(args[ufunc.nin :]) or kwargs["out"]
-    outs = outs if isinstance(outs, tuple) else (outs,)
-    outs += (None,) * (ufunc.nout - len(outs))
-    if (len(args) > ufunc.nin and "out" in kwargs) or len(outs) > ufunc.nout:
-        raise CannotCapture("operation-raises", f"{ufunc.__name__} with too many outputs")
+    if len(args) > ufunc.nin:
+        outs = (*args[ufunc.nin :], *(None,) * (ufunc.nargs - len(args)))
+    else:
+        outs = kwargs["out"] if isinstance(kwargs["out"], tuple) else (kwargs["out"],)
+    if (len(args) > ufunc.nin and "out" in kwargs) or len(outs) != ufunc.nout:
+        raise CannotCapture("operation-raises", f"{ufunc.__name__} with too many or too few outputs")
     if len(args) > ufunc.nin and _warns_of_places(ufunc):
         raise CannotCapture("operation-raises", f"{ufunc.__name__} warns of an output that is not called out=")
     if casting != "same_kind" and "dtype" in rest:
@@ -103,6 +105,8 @@ def _into(b: Builder, out: Any, result: Any, casting: str, where: Any) -> Traced
     if where is not True and isinstance(result, Traced) and result.type.dtype != target.type.dtype:
         # NumPy casts what the output holds, too, and may warn of it.
         raise CannotCapture("writes-to-array", f"Writing {result.type.dtype} to {target.type.dtype} under where=")
+    if isinstance(result, Traced) and result.type.ndim > target.type.ndim:  # not even axes of size one are dropped
+        raise CannotCapture("operation-raises", f"a result of {result.type} for an output of {target.type}")
     contents = fitted(b, target.type, result, casting)
     return b.write(target, contents if where is True else chosen(b, target, where, contents))
 
@@ -137,6 +141,11 @@ def _is_harmless(ufunc: np.ufunc, operands: Sequence[Any], number: int, rest: Ma
     return True
 
 
+def unpacked(out: Any) -> Any:
+    """The array of ``out=``, which ufuncs and their methods take in a tuple as well, and no other function does."""
+    return out[0] if isinstance(out, tuple) and len(out) == 1 else out
+
+
 # -- other functions -----------------------------------------------------------------------------------------------
 
 
@@ -160,8 +169,6 @@ def split(
 
 def call_into(b: Builder, name: str, run: Call, args: Sequence[Any], kwargs: Mapping[str, Any], out: Any) -> Traced:
     """A function, called ``name``, with its result in ``out``; ``run`` builds it without."""
-    if isinstance(out, tuple) and len(out) == 1:
-        (out,) = out
     target = target_of(out)
     if name in _ONE_OF_BOTH and kwargs.get("dtype") is not None:
         raise CannotCapture("operation-raises", f"np.{name} takes out= or dtype=, not both")

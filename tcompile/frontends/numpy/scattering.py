@@ -54,7 +54,9 @@ def put(b: Builder, a: Any, ind: Any, v: Any, mode: Any = "raise") -> None:
 @function("put_along_axis")
 def put_along_axis(b: Builder, arr: Any, indices: Any, values: Any, axis: Any) -> None:
     """``np.put_along_axis``: one array of places along an axis, all others counted through."""
-    x, places = target_of(arr), array(b, indices)
+    if not isinstance(indices, Traced):
+        raise CannotCapture("operation-raises", "places that are no array")
+    x, places = target_of(arr), indices
     if axis is None or places.type.ndim != x.type.ndim or places.type.dtype.kind not in "iu":
         raise CannotCapture("unsupported-argument", "put_along_axis of these arguments")
     place = axis_in(axis, x.type.ndim)

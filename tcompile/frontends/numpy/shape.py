@@ -15,6 +15,7 @@ from tcompile.frontends.numpy.values import (
     array,
     array_object,
     as_ndarray,
+    axes_in,
     axis_in,
     broadcast,
     call,
@@ -296,11 +297,7 @@ def flip(b: Builder, m: Any, axis: Any = None) -> Traced:
     """``np.flip``: a view with negative strides."""
     x = array(b, m)
     ndim = x.type.ndim
-    axes = (
-        range(ndim)
-        if axis is None
-        else [axis_in(i, ndim) for i in (axis if isinstance(axis, tuple) else (axis,))]
-    )
+    axes = axes_in(axis, ndim)
     key = tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(ndim))
     return Traced(b.op("index", x.node, key=key), scalar=not ndim)
 
@@ -407,7 +404,7 @@ def unstack(b: Builder, x: Any, /, *, axis: Any = 0) -> tuple[Traced, ...]:
 def rot90(b: Builder, m: Any, k: Any = 1, axes: Any = (0, 1)) -> Traced:
     """``np.rot90``: views, flipped and transposed."""
     x = array(b, m)
-    if len(axes) != 2:
+    if not isinstance(axes, tuple | list) or len(axes) != 2:
         raise CannotCapture("operation-raises", "len(axes) must be 2")
     ndim = x.type.ndim
     first, second = (axis_in(a, ndim) for a in axes)

@@ -75,7 +75,9 @@ def call_method(b: Builder, ufunc: np.ufunc, name: str, args: Sequence[Any], kwa
     if name in _SHAPES:
         found = outputs.split(inspect.signature(_SHAPES[name]), args, kwargs)
         if found is not None:
-            return outputs.call_into(b, name, lambda a, k: call_method(b, ufunc, name, a, k), *found)
+            inputs, named, out = found
+            out = outputs.unpacked(out)
+            return outputs.call_into(b, name, lambda a, k: call_method(b, ufunc, name, a, k), inputs, named, out)
     mark = len(b.graph.nodes)
     try:
         if handler is not None:
@@ -87,4 +89,6 @@ def call_method(b: Builder, ufunc: np.ufunc, name: str, args: Sequence[Any], kwa
     if rule is None:
         raise CannotCapture("unknown-function", text)
     refuse_unless(text, out=(kwargs.get("out"), (None,)))
+    if name == "reduceat" and len(args) > 1 and isinstance(args[1], list | tuple):
+        args = [args[0], array(b, args[1]), *args[2:]]  # an array, for which zeros stand: they fit into any other
     return library_call(b, rule, args, kwargs)

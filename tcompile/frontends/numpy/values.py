@@ -294,9 +294,9 @@ def dtype_of(value: Any) -> DType:
         dtype = np.dtype(value)
     except TypeError as error:
         raise CannotCapture("operation-raises", str(error)) from error
-    if not takes_dtype(dtype):
-        raise CannotCapture("unsupported-dtype", f"dtype {dtype}")
     native: DType = np.dtype(dtype.str)
+    if not takes_dtype(dtype) or native.char != dtype.char:  # C may have two integer types of one size
+        raise CannotCapture("unsupported-dtype", f"dtype {dtype}")
     return native
 
 
@@ -313,7 +313,9 @@ def integer(value: Any, what: str) -> int:
 
 
 def axis_in(axis: Any, ndim: int, what: str = "axis") -> int:
-    """One axis argument, made non-negative."""
+    """One axis argument, made non-negative. Some of NumPy's functions take a bool for an int, most do not."""
+    if isinstance(axis, bool | np.bool_):
+        raise CannotCapture("unsupported-argument", f"a bool as {what}")
     number = integer(axis, what)
     if not -ndim <= number < ndim:
         raise CannotCapture("operation-raises", f"{what} {number} is out of bounds for {ndim} dimensions")
@@ -331,8 +333,8 @@ def axes_in(axis: Any, ndim: int) -> tuple[int, ...]:
 
 
 def flag(value: Any, what: str) -> bool:
-    """A boolean argument known now."""
-    if type(value) in (bool, int, np.bool_):
+    """A boolean argument known now. One of NumPy's is left to it: most of its functions do not take it."""
+    if type(value) in (bool, int):
         return bool(value)
     raise CannotCapture("unsupported-argument", f"{what} is not a plain bool")
 

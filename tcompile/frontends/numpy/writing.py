@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from tcompile.graph import Node, TensorType
 from tcompile.graph.ops import broadcast_shapes
 from tcompile.graph.sizes import SymInt
 from tcompile.graph.types import DType
+from tcompile.records import dataclass
 
 # Bits of flags.num. To read flags.writeable is no choice: arrays that warn when they are written to warn then, too.
 _WRITEABLE, _WARNS = 1 << 10, 1 << 31
@@ -68,7 +68,7 @@ def scattered(b: Builder, x: Traced, items: tuple[Any, ...], value: Any) -> None
     b.write(places.view, b.op("scatter", places.view.node, contents, *places.indices, axes=places.axes))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Places:
     """The places that a key with arrays in it names: those of ``view`` that ``indices`` index along ``axes``.
 
@@ -85,6 +85,8 @@ class Places:
     def of(b: Builder, x: Traced, items: tuple[Any, ...]) -> Places:
         """The places that the items of a key name in ``x``."""
         view, axes, indices = spread(b, x, items)
+        if not indices:
+            raise CannotCapture("unsupported-argument", "places that no array names")
         shape = broadcast([index.tensor.shape for index in indices])
         shape = (*shape, *(n for axis, n in enumerate(view.tensor.shape) if axis not in axes))
         order = arrangement(axes, indices, len(shape))

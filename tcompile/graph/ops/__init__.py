@@ -1,9 +1,20 @@
 """The op table, one file a kind of operation. Importing this package fills ``OPS``."""
 
-from tcompile.graph.ops import control, creation, gathering, movement, opaque, pointwise, python, reduction, writing
+from tcompile.graph.ops import (
+    control,
+    creation,
+    element_loop,
+    gathering,
+    movement,
+    opaque,
+    pointwise,
+    python,
+    reduction,
+    writing,
+)
 from tcompile.graph.ops.table import OPS, Op, apply, broadcast_shapes, k_order
 
 __all__ = [
-    "OPS", "Op", "apply", "broadcast_shapes", "control", "creation", "gathering", "k_order", "movement", "opaque",
-    "pointwise", "python", "reduction", "writing",
+    "OPS", "Op", "apply", "broadcast_shapes", "control", "creation", "element_loop", "gathering", "k_order",
+    "movement", "opaque", "pointwise", "python", "reduction", "writing",
 ]  # fmt: skip

@@ -3,6 +3,11 @@
 ``cond``: operands ``(pred, *args)``, regions ``(true, false)`` over ``args``. ``while_loop``: operands are
 the carried values, regions ``(condition, body)``. ``fori_loop``: operands ``(start, stop, *carried)``, region
 ``body(i, *carried)``, whose ``i`` is an integer array of rank 0 or, by its type, a Python int that binds a symbol.
+``exit_loop``: a ``fori_loop`` from 0 whose rounds may be cut short; its regions are the parts of a round,
+``part(i, *carried)``. All but the last give a bool behind what they carry: where it holds, the loop is left (where
+``leaves`` says so of this part) or the next round begins. The results are what is carried at that moment, the number of
+the round, and how the loop was left: 0 after ``stop`` rounds, k by part k - 1. ``least`` gives for each way the fewest
+rounds after which the loop may be left by it (None: never).
 ``scan``: operands ``(*init, *xs)``, attribute ``carry`` counts the first, region
 ``combine(*carry, *slices)`` gives the new carry and then the stacked parts. ``map``: operands ``xs``, region
 over one slice each. ``invoke``: operands ``args``, region over them; several nodes may hold one region.
@@ -42,6 +47,27 @@ def _fori_loop(start: int, stop: int, *carried: Any, regions: Sequence[Any]) -> 
     return carried
 
 
+def _exit_loop(
+    start: int, stop: int, *carried: Any, leaves: tuple[bool, ...], least: tuple[int | None, ...],
+    regions: Sequence[Any],
+) -> tuple[Any, ...]:  # fmt: skip
+    state, i, way = carried, int(start), 0
+    while i < stop and not way:
+        for number, part in enumerate(regions, 1):
+            state = part(np.asarray(i), *state)
+            if number < len(regions):
+                *kept, flag = state
+                state = tuple(kept)
+                if flag:
+                    way = number if leaves[number - 1] else 0
+                    break
+        i += not way
+    fewest = least[way]
+    if fewest is None or i < fewest:
+        raise GraphError("the loop is left in a way that its graph cannot follow")
+    return (*state, np.asarray(i), np.asarray(way))
+
+
 def _scan(*operands: Any, carry: int, regions: Sequence[Any]) -> tuple[Any, ...]:
     state, xs = operands[:carry], operands[carry:]
     rows = []
@@ -65,6 +91,7 @@ define(Op("invoke", "control", None, _no_rule, _invoke))
 define(Op("cond", "control", None, _no_rule, _cond))
 define(Op("while_loop", "control", None, _no_rule, _while_loop))
 define(Op("fori_loop", "control", None, _no_rule, _fori_loop))
+define(Op("exit_loop", "control", None, _no_rule, _exit_loop))
 define(Op("scan", "control", None, _no_rule, _scan))
 define(Op("map", "control", None, _no_rule, _map))
 define(Op("get", "control", 1, _no_rule, lambda results, index: results[index], "result ``index`` of several"))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -28,9 +27,10 @@ from tcompile.graph.ops.table import (
 )
 from tcompile.graph.sizes import Size, is_one
 from tcompile.graph.types import Layout, TensorType
+from tcompile.records import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Slot:
     """Stands for operand ``index`` in the arguments of a ``call``."""
 

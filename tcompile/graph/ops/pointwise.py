@@ -25,7 +25,7 @@ from tcompile.graph.ops.table import (
     only,
     tensors,
 )
-from tcompile.graph.types import TensorType
+from tcompile.graph.types import Layout, TensorType
 
 BOOL = np.dtype("bool")
 
@@ -56,6 +56,20 @@ def _abs_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> Tens
     type = only("abs", types)
     dtype = np.dtype(f"float{type.dtype.itemsize * 4}") if type.dtype.kind == "c" else type.dtype
     return TensorType(dtype, type.shape, k_order([type], type.shape))
+
+
+def _ordered_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+    type = only("ordered", types)
+    if sorted(attrs["axes"]) != list(range(type.ndim)):
+        raise GraphError(f"ordered needs each axis of {type} once, got {attrs['axes']}")
+    return TensorType(type.dtype, type.shape, Layout.of_order(tuple(attrs["axes"])))
+
+
+def _ordered(x: Any, axes: tuple[int, ...]) -> Any:
+    like = np.empty([x.shape[axis] for axis in axes], x.dtype).transpose(np.argsort(axes))
+    made = np.empty_like(like)  # an array of its own, not a view
+    made[...] = x
+    return made
 
 
 _SAME = {
@@ -107,6 +121,7 @@ for _name, _function in _SCALAR.items():
         Op(f"scalar_{_name}", "pointwise", OPS[_name].arity, _rule(f"scalar_{_name}", "same"), _checked(_function),
            "rank-0 operands; integer overflow is reported, as NumPy scalars do")
     )  # fmt: skip
+define(Op("ordered", "pointwise", 1, _ordered_rule, _ordered, "the same in memory order ``axes``, outermost first"))
 define(Op("clip", "pointwise", 3, _rule("clip", "same"), np._core.umath.clip,  # type: ignore[attr-defined]
           "minimum(maximum(x, low), high) with the first operand where both are equal; NaNs win"))  # fmt: skip
 define(Op("where", "pointwise", 3, _where_rule, np.where))

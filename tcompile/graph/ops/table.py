@@ -8,19 +8,19 @@ meaning, and in other tables a lowering, a decomposition, a derivative.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from tcompile.errors import GraphError
 from tcompile.graph.graph import Graph, Location, Node, Operand
 from tcompile.graph.sizes import Size, SymInt, is_one, same
 from tcompile.graph.types import DType, Layout, ScalarType, TensorType, Type
+from tcompile.records import dataclass
 
 Kind: TypeAlias = Literal["pointwise", "reduction", "movement", "creation", "opaque", "control"]
 TypeRule: TypeAlias = Callable[[Sequence[TensorType | None], dict[str, Any]], TensorType]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Op:
     """One operation.
 

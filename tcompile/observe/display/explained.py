@@ -6,7 +6,7 @@ Enters: an ``ExplainOutput``'s facts. Leaves: an ``ExplainView``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from tcompile.observe.display import sheet
@@ -14,9 +14,10 @@ from tcompile.observe.display.graphs import GraphView
 from tcompile.observe.display.places import GraphBreakView
 from tcompile.observe.display.view import View
 from tcompile.observe.events import UserLine
+from tcompile.records import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ExplainView(View):
     """One call, explained. ``compile_times`` are milliseconds, of each phase and in ``total``."""
 

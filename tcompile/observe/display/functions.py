@@ -6,7 +6,7 @@ Enters: what the runtime knows of the function. Leaves: a ``FunctionView``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from tcompile.observe.display import sheet
@@ -14,12 +14,13 @@ from tcompile.observe.display.graphs import GraphView
 from tcompile.observe.display.places import GraphBreakView
 from tcompile.observe.display.view import View
 from tcompile.observe.events import NOWHERE, UserLine
+from tcompile.records import dataclass
 
 _PLAIN = ' <span class="tcd-warn">plain Python</span>'
 _OPEN_LINES = 24  # of a function's code, that are shown without a click
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class EntryView:
     """One compiled stretch of a function, for calls of one kind.
 
@@ -40,7 +41,7 @@ class EntryView:
     graph: GraphView | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class FunctionView(View):
     """A compiled function. ``code`` are its lines, ``compiled_lines`` the numbers of those that are in a graph."""
 

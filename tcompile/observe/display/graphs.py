@@ -6,18 +6,19 @@ Enters: what the graph's owner says of its values. Leaves: a ``GraphView``. Pict
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from tcompile.observe.display import sheet
 from tcompile.observe.display.view import View
 from tcompile.observe.events import NOWHERE, UserLine
+from tcompile.records import dataclass
 
 MOST = 2_000
 """Operations of a graph that are listed in its JSON and drawn; ``ops`` counts all of them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class NodeView:
     """One value: its name, operation, type and shape (sizes as text: they may be symbols), and the call that makes it.
 
@@ -38,7 +39,7 @@ class NodeView:
     inside: tuple[NodeView, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class GraphView(View):
     """A graph: its inputs, its operations in order, the names of its outputs, and which kernel computes what.
 

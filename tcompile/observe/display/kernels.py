@@ -5,15 +5,15 @@ Enters: what the backend says of a kernel. Leaves: a ``KernelView``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tcompile.observe.display import sheet
 from tcompile.observe.display.graphs import NodeView, by_line
 from tcompile.observe.display.view import View
+from tcompile.records import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class KernelView(View):
     """One kernel. ``nodes`` are all operations computed in it; ``ir`` and ``assembly`` are its own functions alone."""
 
@@ -23,6 +23,11 @@ class KernelView(View):
     nodes: tuple[NodeView, ...] = ()
     ir: str = ""
     assembly: str = ""
+
+    @property
+    def language(self) -> str:
+        """What the intermediate code is written in."""
+        return "Triton" if self.ir.startswith("def ") else "LLVM IR"
 
     def body(self) -> str:
         """Four texts; what belongs to one of the user's lines bears one colour in the first two."""
@@ -43,8 +48,8 @@ class KernelView(View):
         head = sheet.title(f"kernel {sheet.short(self.name, 80)}", f'<span class="tcd-dim">{counts}</span>')
         about = f'<div class="tcd-dim">{sheet.short(self.description, 200)}</div>'
         columns = (
-            ((("your lines", f"<pre>{first}</pre>"), ("operations", f"<pre>{second}</pre>")), 1.3),
-            ((("LLVM IR", sheet.pre(self.ir)),), 1.4),
+            ((("your lines", sheet.lines(first)), ("operations", sheet.lines(second))), 1.3),
+            (((self.language, sheet.pre(self.ir)),), 1.4),
             ((("assembly", sheet.pre(self.assembly)),), 1.1),
         )
         return head + about + sheet.sides(columns)

@@ -6,18 +6,18 @@ Enters: what an event or a break says. Leaves: a ``GraphBreakView`` or a ``Guard
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tcompile.observe.display import sheet
 from tcompile.observe.display.view import View
 from tcompile.observe.events import UserLine
 from tcompile.observe.userline import format_stack
+from tcompile.records import dataclass
 
 _DOCUMENT = "docs/graph_breaks.md"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class GraphBreakView(View):
     """A place where capture stopped. ``stack`` are the user's lines, outermost first; ``reason`` is its id."""
 
@@ -54,7 +54,7 @@ class GraphBreakView(View):
         return "\n".join(line for line in lines if line)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class GuardFailureView(View):
     """A guard of a compiled entry that did not hold for a call."""
 

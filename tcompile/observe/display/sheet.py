@@ -46,7 +46,7 @@ div.tcompile pre,div.tcompile code{
 font:.93em/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;
 background:none;color:inherit;border:none;padding:0}
 div.tcompile td code{background:none!important;padding:0}
-div.tcompile pre{margin:.2em 0 .4em;overflow:auto;max-height:30em;white-space:pre!important;
+div.tcompile pre{margin:.2em 0 .4em;overflow:auto;white-space:pre!important;
 word-break:normal;overflow-wrap:normal}
 div.tcompile pre.tcd-code{padding:.35em .7em;background:rgba(127,127,127,.09);border-radius:5px;width:fit-content;
 max-width:100%;box-sizing:border-box}
@@ -68,7 +68,7 @@ div.tcompile .tcd-zoom input{position:absolute;opacity:0;pointer-events:none;wid
 div.tcompile .tcd-sides{display:grid;gap:.4em .8em;overflow-x:auto;margin:.4em 0}
 div.tcompile .tcd-sides>div{min-width:8em}
 div.tcompile .tcd-sides>div>b{font-weight:600;opacity:.75}
-div.tcompile .tcd-sides pre{max-height:27em;padding:.35em .7em;background:rgba(127,127,127,.09);border-radius:5px;
+div.tcompile .tcd-sides pre{padding:.35em .7em;background:rgba(127,127,127,.09);border-radius:5px;
 margin:0 0 .5em}
 """.replace("\n", " ").strip()
 )
@@ -147,7 +147,13 @@ def folded(summary: str, body: str, *, opened: bool = False) -> str:
 
 def pre(value: str) -> str:
     """Text as it stands, in lines."""
-    return f"<pre>{text(value)}</pre>"
+    return lines(text(value))
+
+
+def lines(body: str) -> str:
+    """Lines of HTML. Where they are many they scroll; the element itself says so, for front ends without stylesheet."""
+    scrolls = ' style="max-height:27em;overflow:auto"' if body.count("\n") >= 20 else ""
+    return f"<pre{scrolls}>{body}</pre>"
 
 
 def note(kind: str, body: str, more: Iterable[str] = (), tone: str = "warn") -> str:
@@ -256,6 +262,6 @@ def time(ms: float) -> str:
 
 
 __all__ = [
-    "ACCENT", "COLOURS", "STYLE", "bar", "code", "count", "cut", "facts", "folded", "note", "page", "picture", "place",
-    "pre", "printable", "short", "sides", "source", "table", "text", "time", "title",
+    "ACCENT", "COLOURS", "STYLE", "bar", "code", "count", "cut", "facts", "folded", "lines", "note", "page", "picture",
+    "place", "pre", "printable", "short", "sides", "source", "table", "text", "time", "title",
 ]  # fmt: skip

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tcompile.observe.display import sheet
+from tcompile.records import dataclass
 
 VERSION = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class View:
     """Something to show. ``kind`` is its part of the MIME type ``application/vnd.tcompile.<kind>+json``.
 

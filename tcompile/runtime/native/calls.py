@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from tcompile import stance
-from tcompile.backends.llvm import helpers
+from tcompile.backends import helpers
 from tcompile.backends.llvm.native import abi, memory, target, threads
 from tcompile.config import Config, config
 from tcompile.errors import BackendError

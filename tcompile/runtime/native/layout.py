@@ -11,7 +11,6 @@ import array
 import ctypes
 import struct
 import sys
-import sysconfig
 from collections.abc import Callable
 from typing import Any
 
@@ -80,7 +79,7 @@ def _refusal() -> str | None:
     """Why there can be no class of our own in this process; None where there can."""
     if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != _WORD or sys.byteorder != "little":
         return "calls in machine code need CPython on a 64-bit little-endian machine"
-    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+    if "t" in getattr(sys, "abiflags", ""):
         return "calls in machine code do not support the free-threaded build of CPython"
     if hasattr(sys, "gettotalrefcount") or object.__basicsize__ != 2 * _WORD:
         return "calls in machine code do not support debug builds of CPython"

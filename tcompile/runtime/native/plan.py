@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from tcompile.backends.llvm import helpers
-from tcompile.backends.llvm.host import Allocate, Constant, Launch, Number, Onto, Recipe, Report
+from tcompile.backends import helpers
+from tcompile.backends.host import Allocate, Constant, Number, Onto, Report
+from tcompile.backends.llvm.host import Launch, Recipe
 from tcompile.bytecode import KEEP, UNBOUND
 from tcompile.capture.guards import LoadStep
 from tcompile.capture.program import Captured, Rest

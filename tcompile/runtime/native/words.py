@@ -10,12 +10,13 @@ import array
 import ast
 import types
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from tcompile.capture.program import Captured
+from tcompile.records import dataclass
 
 # What a frame consists of, in words, and what the end of a plan says.
 FRAME = {"F_OUTCOME": 0, "F_RESULT": 1, "F_TOP": 2, "F_STATUS": 3, "F_WORDS": 4, "F_LAST": 5, "F_REGISTERS": 6}

@@ -5,20 +5,11 @@ pool. Knows nothing of graphs; the rest of the llvm backend is its user. Nothing
 its first use.
 """
 
-from tcompile.backends.llvm.native.launch import (
-    DIVIDE,
-    INTEGER_OVERFLOW,
-    INVALID,
-    OVERFLOW,
-    UNDERFLOW,
-    available,
-    flags_ir,
-    launcher,
-    unavailable,
-)
+from tcompile.backends.llvm.native.launch import available, flags_ir, launcher, unavailable
 from tcompile.backends.llvm.native.memory import empty, scratch, set_limit, stats, trim
-from tcompile.backends.llvm.native.target import Code, Machine, has_half, has_symbol, load, machine
+from tcompile.backends.llvm.native.target import Code, Machine, has_half, has_symbol, identity, load, machine
 from tcompile.backends.llvm.native.threads import num_threads, set_num_threads
+from tcompile.backends.status import DIVIDE, INTEGER_OVERFLOW, INVALID, OVERFLOW, UNDERFLOW
 
 __all__ = [
     "DIVIDE",
@@ -33,6 +24,7 @@ __all__ = [
     "flags_ir",
     "has_half",
     "has_symbol",
+    "identity",
     "launcher",
     "load",
     "machine",

@@ -29,13 +29,6 @@ import numpy as np
 from tcompile.backends.llvm.native import abi, target, threads
 from tcompile.errors import BackendError
 
-# Status bits that a kernel returns: NumPy's floating-point error bits, and one for NumPy's integer scalars.
-DIVIDE = 1
-OVERFLOW = 2
-UNDERFLOW = 4
-INVALID = 8
-INTEGER_OVERFLOW = 16
-
 # The words of a launch are on the stack; a spec for more than this many is refused.
 _MOST_WORDS = 32768
 

@@ -26,13 +26,15 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tcompile.backends.llvm.native import abi, target
 from tcompile.errors import BackendError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 # Arrays of fewer bytes are allocated by NumPy as always: its own small blocks are already warm.
 THRESHOLD = 256 * 1024

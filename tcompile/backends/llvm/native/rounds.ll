@@ -9,7 +9,8 @@ define internal i64 @at(ptr %p, i64 %place) alwaysinline nounwind {
   ret i64 %word
 }
 
-; i32 tc_rounds(i64 *p, i64 *slots, i64 rounds): the OR of all kernels' statuses
+; i32 tc_rounds(i64 *p, i64 *slots, i64 rounds): the OR of all kernels' statuses. p[8] becomes the number of rounds that
+; were done, p[9] the way by which the loop was left (0: all are done).
 define i32 @tc_rounds(ptr %p, ptr %slots, i64 %rounds) nounwind {
 entry:
   %n.steps = call i64 @at(ptr %p, i64 0)
@@ -67,6 +68,9 @@ step:
     i64 2, label %bind
     i64 3, label %move
     i64 4, label %inner
+    i64 5, label %leave
+    i64 6, label %unless
+    i64 7, label %growing
   ]
 kernel:
   %k.code = inttoptr i64 %s.a to ptr
@@ -102,16 +106,33 @@ inner:
   %i.slots = inttoptr i64 %s.b to ptr
   %status.inner = call i32 @tc_rounds(ptr %i.p, ptr %i.slots, i64 %s.c)
   br label %step.end
+; a flag that ends the loop, or without which some steps are passed over
+leave:
+  %l.at = inttoptr i64 %s.a to ptr
+  %l.flag.at = load ptr, ptr %l.at
+  %l.flag = load i8, ptr %l.flag.at
+  %l.set = icmp ne i8 %l.flag, 0
+  br i1 %l.set, label %left, label %step.end
+unless:
+  %u.at = inttoptr i64 %s.a to ptr
+  %u.flag.at = load ptr, ptr %u.at
+  %u.flag = load i8, ptr %u.flag.at
+  %u.set = icmp ne i8 %u.flag, 0
+  %u.skip = select i1 %u.set, i64 0, i64 %s.b
+  br label %step.end
 step.end:
+  %skip = phi i64 [ 0, %one ], [ 0, %many ], [ 0, %copy ], [ 0, %bind ], [ 0, %move ], [ 0, %inner ], [ 0, %leave ],
+                  [ %u.skip, %unless ]
   %status.step = phi i32 [ %status.one, %one ], [ %status.many, %many ], [ 0, %copy ], [ 0, %bind ], [ 0, %move ],
-                         [ %status.inner, %inner ]
+                         [ %status.inner, %inner ], [ 0, %leave ], [ 0, %unless ]
   %status.next = or i32 %status.steps, %status.step
-  %s.next = add i64 %s, 1
+  %s.over = add i64 %s, %skip
+  %s.next = add i64 %s.over, 1
   br label %steps
 
 ; numbers that grow from round to round
 growing:
-  %g = phi i64 [ 0, %steps ], [ %g.next, %grow ]
+  %g = phi i64 [ 0, %steps ], [ 0, %step ], [ %g.next, %grow ]
   %g.more = icmp slt i64 %g, %n.growing
   br i1 %g.more, label %grow, label %swaps
 grow:
@@ -151,5 +172,15 @@ round.end:
   br label %round
 
 done:
+  %d.done = getelementptr i64, ptr %p, i64 8
+  %d.way = getelementptr i64, ptr %p, i64 9
+  store i64 %r, ptr %d.done
+  store i64 0, ptr %d.way
   ret i32 %status
+left:
+  %l.done = getelementptr i64, ptr %p, i64 8
+  %l.way = getelementptr i64, ptr %p, i64 9
+  store i64 %r, ptr %l.done
+  store i64 %s.b, ptr %l.way
+  ret i32 %status.steps
 }

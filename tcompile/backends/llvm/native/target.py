@@ -9,6 +9,9 @@ would take longer than instruction selection. Only ``alwaysinline`` is obeyed. S
 open are bound when the code is linked (from ``symbols``, then from the process, the C library, libm and
 libmvec), so that the IR holds no addresses.
 
+Modules are compiled one after the other: llvmlite holds one lock around every call of LLVM, so that threads would wait
+for one another. Two modules took 118 ms in turn and 155 ms in two threads.
+
 llvmlite's objects free LLVM's memory and hold its locks in Python code, which a Ctrl-C would leave half-done. So the
 main thread, the only one that signals reach, lets another one do all that.
 """
@@ -21,24 +24,24 @@ import itertools
 import platform
 import re
 import sys
-import sysconfig
 import threading
 import time
 from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache as once
 from functools import partial
 from importlib import resources
 from typing import Any, TypeVar
 
 from tcompile.backends.disk import cache, key_of
+from tcompile.collector import no_collection
 from tcompile.errors import BackendError
 from tcompile.observe import bus
 from tcompile.observe.events import CacheHit, CacheMiss, Event
+from tcompile.records import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Machine:
     """What code is made for. ``features`` are LLVM's names of this processor's instruction sets."""
 
@@ -64,7 +67,7 @@ class Machine:
         return 256 if "avx2" in self.features else 128
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Tools:
     """llvmlite's objects: one of each for the process, made at the first use and never given back."""
 
@@ -168,7 +171,7 @@ def _tools() -> _Tools:
         return _make_tools()
 
     def make() -> _Tools:
-        with _lock:
+        with _lock, no_collection():
             return _make_tools()
 
     return _uninterrupted(make)
@@ -196,10 +199,11 @@ class Code:
     The addresses hold as long as this object lives; whoever calls one keeps the object.
     """
 
-    __slots__ = ("__weakref__", "_number", "addresses", "ir")
+    __slots__ = ("__weakref__", "_number", "addresses", "ir", "optimise")
 
-    def __init__(self, ir: str, addresses: Mapping[str, int], tracker: Any) -> None:
+    def __init__(self, ir: str, addresses: Mapping[str, int], tracker: Any, optimise: bool = False) -> None:
         self.ir = ir
+        self.optimise = optimise
         self.addresses = dict(addresses)
         self._number = next(_serial)
         _trackers[self._number] = tracker
@@ -213,20 +217,25 @@ class Code:
     def assembly(self) -> str:
         """The assembly text of the module, made anew from the IR."""
         tools = _tools()
-        text: str = _uninterrupted(lambda: tools.machine_for(2).emit_assembly(_parse(tools, self.ir)))
+        text: str = _uninterrupted(lambda: tools.machine_for(2).emit_assembly(_parse(tools, self.ir, self.optimise)))
         return text
 
     def __repr__(self) -> str:
         return f"Code({', '.join(f'{name}=0x{at:x}' for name, at in self.addresses.items())})"
 
 
-def _parse(tools: _Tools, ir: str) -> Any:
+def _parse(tools: _Tools, ir: str, optimise: bool = False) -> Any:
     module = tools.llvm.parse_assembly(ir, context=tools.llvm.create_context())
     module.verify()
     target = tools.machine_for(2)
     module.triple = target.triple
     module.data_layout = str(target.target_data)
-    if "alwaysinline" in ir:
+    if optimise:
+        options = tools.llvm.create_pipeline_tuning_options(speed_level=3)
+        options.loop_vectorization = options.loop_unrolling = options.slp_vectorization = True
+        builder = tools.llvm.create_pass_builder(target, options)
+        builder.getModulePassManager().run(module, builder)
+    elif "alwaysinline" in ir:
         passes = tools.llvm.create_new_module_pass_manager()
         passes.add_always_inliner_pass()
         options = tools.llvm.create_pipeline_tuning_options(speed_level=0)
@@ -234,31 +243,34 @@ def _parse(tools: _Tools, ir: str) -> Any:
     return module
 
 
-def load(ir: str, exports: Sequence[str], symbols: Mapping[str, int] | None = None, opt: int = 2) -> Code:
+def load(
+    ir: str, exports: Sequence[str], symbols: Mapping[str, int] | None = None, opt: int = 2, optimise: bool = False
+) -> Code:
     """Compiles LLVM IR text for this processor and loads it.
 
     ``exports`` names the functions and variables whose addresses are wanted; ``symbols`` gives addresses of
     external symbols that the process does not export. ``opt`` is the effort of instruction selection, 0 to
-    3. Raises BackendError where the IR is not valid or a symbol is not found.
+    3; with ``optimise``, all of LLVM's passes run before it. Raises BackendError where the IR is not valid or a
+    symbol is not found.
 
     >>> code = load("define i32 @answer() { ret i32 42 }", ["answer"])
     >>> import ctypes
     >>> ctypes.CFUNCTYPE(ctypes.c_int)(code["answer"])()
     42
     """
-    code, told = _uninterrupted(lambda: _load(_tools(), ir, exports, symbols or {}, opt))
+    code, told = _uninterrupted(lambda: _load(_tools(), ir, exports, symbols or {}, opt, optimise))
     if bus.active():
         bus.emit(told())
     return code
 
 
 def _load(
-    tools: _Tools, ir: str, exports: Sequence[str], symbols: Mapping[str, int], opt: int
+    tools: _Tools, ir: str, exports: Sequence[str], symbols: Mapping[str, int], opt: int, optimise: bool
 ) -> tuple[Code, Callable[[], Event]]:
     """The code, and what there is to tell of how it was had."""
     _close_dropped()
     started = time.perf_counter()
-    key = key_of(ir, str(opt), *tools.identity)
+    key = key_of(ir, f"{opt} passes" if optimise else str(opt), *tools.identity)
     image = cache.find(key)
     kept = image is not None
 
@@ -272,7 +284,7 @@ def _load(
 
     try:
         if image is None:
-            image = tools.machine_for(opt).emit_object(_parse(tools, ir))
+            image = tools.machine_for(opt).emit_object(_parse(tools, ir, optimise))
         tracker = link(image)
     except RuntimeError as error:
         raise BackendError(f"LLVM does not take this module: {error}") from error
@@ -281,7 +293,7 @@ def _load(
     if not kept:
         cache.keep(key, image)
         told = partial(CacheMiss, key=key, reason="not there")
-    return Code(ir, {name: tracker[name] for name in exports}, tracker), told
+    return Code(ir, {name: tracker[name] for name in exports}, tracker, optimise), told
 
 
 def _close_dropped() -> None:
@@ -312,6 +324,11 @@ def machine() -> Machine:
     return _tools().machine
 
 
+def identity() -> tuple[str, ...]:
+    """All that machine code depends on beside its IR: the processor, and the versions of those who make it."""
+    return _tools().identity
+
+
 def has_half() -> bool:
     """Whether this processor converts between half precision and float32."""
     return platform.machine() in ("aarch64", "arm64") or "f16c" in machine().features
@@ -337,7 +354,7 @@ def unsupported() -> str | None:
     """Why native code cannot be made in this process, in one sentence; None where it can."""
     if sys.implementation.name != "cpython":
         return f"native code needs CPython, and this is {sys.implementation.name}"
-    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+    if "t" in getattr(sys, "abiflags", ""):
         return "native code does not support the free-threaded build of CPython"
     if ctypes.sizeof(ctypes.c_void_p) != 8 or sys.byteorder != "little":
         return "native code needs a 64-bit little-endian machine"

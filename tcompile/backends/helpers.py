@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from tcompile.backends.llvm.vectors import DIVIDE, INTEGER_OVERFLOW, INVALID, ONLY_NUMPY, OVERFLOW
 from tcompile.backends.replay import Replay
+from tcompile.backends.status import DIVIDE, INTEGER_OVERFLOW, INVALID, ONLY_NUMPY, OVERFLOW
 from tcompile.graph import TensorType
 from tcompile.graph.evaluate import conforms
 from tcompile.graph.ops.writing import Path, shown

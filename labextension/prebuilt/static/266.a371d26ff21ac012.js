@@ -1,4 +1,4 @@
-"use strict";(self.rspackChunktcompile=self.rspackChunktcompile||[]).push([[636],{813(t,o,e){function r(t,o={},...e){return n(document.createElement(t),o,e)}function a(t,o={},...e){return n(document.createElementNS("http://www.w3.org/2000/svg",t),o,e)}function n(t,o,e){for(let[e,r]of Object.entries(o))"function"==typeof r?t.addEventListener(e,r):void 0!==r&&!1!==r&&t.setAttribute(e,!0===r?"":String(r));for(let o of e)null!=o&&!1!==o&&t.append(o instanceof Node?o:String(o));return t}e.d(o,{h:()=>r,s:()=>a})},646(t,o,e){var r=e(601),a=e.n(r),n=e(314),c=(e.n(n))()(a());c.push([t.id,`/* How tcompile looks in JupyterLab. All colours follow the theme; state is said by shape too, not by colour alone. */
+"use strict";(self.rspackChunktcompile=self.rspackChunktcompile||[]).push([[266],{646(t,o,e){var r=e(601),a=e.n(r),n=e(314),c=(e.n(n))()(a());c.push([t.id,`/* How tcompile looks in JupyterLab. All colours follow the theme; state is said by shape too, not by colour alone. */
 
 :root {
   --tc-good: var(--jp-success-color1, #2e7d32);
@@ -157,13 +157,14 @@
   height: 100%;
 }
 
-.tc-stance-box.lm-mod-hidden,
+.tc-stance-box[data-stance=""],
 .tc-no-stance .jp-Toolbar .tc-stance-box,
 .tc-no-stance .jp-StatusBar-Widget .tc-stance-box {
   display: none;
 }
 
 .tc-stance {
+  field-sizing: content;
   width: auto;
   max-width: 15em;
   border: none;
@@ -179,7 +180,7 @@
   color: var(--jp-ui-font-color1);
 }
 
-.tc-stance-box[data-stance]:not([data-stance="default"]) .tc-dot {
+.tc-stance-box:not([data-stance="default"]) .tc-dot {
   background: var(--tc-warn);
 }
 
@@ -192,7 +193,6 @@
   color: var(--jp-ui-font-color1);
   font-size: var(--jp-ui-font-size1);
   line-height: 1.5;
-  min-width: 260px;
 }
 
 .tc-panel.lm-mod-hidden {
@@ -220,8 +220,11 @@
 }
 
 .tc-tabs button {
-  flex: 1;
-  padding: 5px 2px;
+  flex: 1 1 auto;
+  min-width: 0;
+  padding: 5px 3px;
+  overflow: hidden;
+  text-overflow: ellipsis;
   border: none;
   border-bottom: 2px solid transparent;
   background: none;
@@ -284,9 +287,12 @@
   padding-left: 10px;
 }
 
+/* What is not seen is not laid out: there may be hundreds. */
 .tc-panel .tc-cell > details,
 .tc-panel .tc-step {
   padding-left: 0;
+  content-visibility: auto;
+  contain-intrinsic-block-size: auto 1.6em;
 }
 
 .tc-panel summary {
@@ -495,10 +501,33 @@
   cursor: grabbing;
 }
 
+/* Said only where it takes long enough to be read. */
+.tc-busy {
+  position: absolute;
+  inset: 10px auto auto 14px;
+  visibility: hidden;
+}
+
+.tc-picture[aria-busy="true"] .tc-busy {
+  animation: tc-appear 0s 0.2s forwards;
+}
+
+@keyframes tc-appear {
+  to {
+    visibility: visible;
+  }
+}
+
+.tc-room {
+  margin: 0 auto;
+  overflow: hidden;
+}
+
+/* A layer of its own: moving and stretching it draws nothing anew. */
 .tc-svg {
   display: block;
-  min-width: 0;
-  margin: 0 auto;
+  transform-origin: 0 0;
+  will-change: transform;
 }
 
 .tc-tools {
@@ -637,4 +666,4 @@
 .tc-rendered .tc-about:empty {
   min-height: 0;
 }
-`,""]),e.d(o,{},{A:c})},314(t){t.exports=function(t){var o=[];return o.toString=function(){return this.map(function(o){var e="",r=void 0!==o[5];return o[4]&&(e+="@supports (".concat(o[4],") {")),o[2]&&(e+="@media ".concat(o[2]," {")),r&&(e+="@layer".concat(o[5].length>0?" ".concat(o[5]):""," {")),e+=t(o),r&&(e+="}"),o[2]&&(e+="}"),o[4]&&(e+="}"),e}).join("")},o.i=function(t,e,r,a,n){"string"==typeof t&&(t=[[null,t,void 0]]);var c={};if(r)for(var i=0;i<this.length;i++){var l=this[i][0];null!=l&&(c[l]=!0)}for(var p=0;p<t.length;p++){var d=[].concat(t[p]);r&&c[d[0]]||(void 0!==n&&(void 0===d[5]||(d[1]="@layer".concat(d[5].length>0?" ".concat(d[5]):""," {").concat(d[1],"}")),d[5]=n),e&&(d[2]&&(d[1]="@media ".concat(d[2]," {").concat(d[1],"}")),d[2]=e),a&&(d[4]?(d[1]="@supports (".concat(d[4],") {").concat(d[1],"}"),d[4]=a):d[4]="".concat(a)),o.push(d))}},o}},601(t){t.exports=function(t){return t[1]}},665(t,o,e){e.r(o);var r=e(72),a=e.n(r),n=e(825),c=e.n(n),i=e(659),l=e.n(i),p=e(56),d=e.n(p),s=e(540),u=e.n(s),f=e(113),g=e.n(f),v=e(646),h={};h.styleTagTransform=g(),h.setAttributes=d(),h.insert=l().bind(null,"head"),h.domAPI=c(),h.insertStyleElement=u(),a()(v.A,h);let x=v.A&&v.A.locals?v.A.locals:void 0;e.d(o,{},{default:x})},72(t){var o=[];function e(t){for(var e=-1,r=0;r<o.length;r++)if(o[r].identifier===t){e=r;break}return e}function r(t,r){for(var a={},n=[],c=0;c<t.length;c++){var i=t[c],l=r.base?i[0]+r.base:i[0],p=a[l]||0,d="".concat(l," ").concat(p);a[l]=p+1;var s=e(d),u={css:i[1],media:i[2],sourceMap:i[3],supports:i[4],layer:i[5]};if(-1!==s)o[s].references++,o[s].updater(u);else{var f=function(t,o){var e=o.domAPI(o);return e.update(t),function(o){o?(o.css!==t.css||o.media!==t.media||o.sourceMap!==t.sourceMap||o.supports!==t.supports||o.layer!==t.layer)&&e.update(t=o):e.remove()}}(u,r);r.byIndex=c,o.splice(c,0,{identifier:d,updater:f,references:1})}n.push(d)}return n}t.exports=function(t,a){var n=r(t=t||[],a=a||{});return function(t){t=t||[];for(var c=0;c<n.length;c++){var i=e(n[c]);o[i].references--}for(var l=r(t,a),p=0;p<n.length;p++){var d=e(n[p]);0===o[d].references&&(o[d].updater(),o.splice(d,1))}n=l}}},659(t){var o={};t.exports=function(t,e){var r=function(t){if(void 0===o[t]){var e=document.querySelector(t);if(window.HTMLIFrameElement&&e instanceof window.HTMLIFrameElement)try{e=e.contentDocument.head}catch(t){e=null}o[t]=e}return o[t]}(t);if(!r)throw Error("Couldn't find a style target. This probably means that the value for the 'insert' parameter is invalid.");r.appendChild(e)}},540(t){t.exports=function(t){var o=document.createElement("style");return t.setAttributes(o,t.attributes),t.insert(o,t.options),o}},56(t,o,e){t.exports=function(t){var o=e.nc;o&&t.setAttribute("nonce",o)}},825(t){t.exports=function(t){if("u"<typeof document)return{update:function(){},remove:function(){}};var o=t.insertStyleElement(t);return{update:function(e){var r,a,n;r="",e.supports&&(r+="@supports (".concat(e.supports,") {")),e.media&&(r+="@media ".concat(e.media," {")),(a=void 0!==e.layer)&&(r+="@layer".concat(e.layer.length>0?" ".concat(e.layer):""," {")),r+=e.css,a&&(r+="}"),e.media&&(r+="}"),e.supports&&(r+="}"),(n=e.sourceMap)&&"u">typeof btoa&&(r+="\n/*# sourceMappingURL=data:application/json;base64,".concat(btoa(unescape(encodeURIComponent(JSON.stringify(n))))," */")),t.styleTagTransform(r,o,t.options)},remove:function(){var t;null===(t=o).parentNode||t.parentNode.removeChild(t)}}}},113(t){t.exports=function(t,o){if(o.styleSheet)o.styleSheet.cssText=t;else{for(;o.firstChild;)o.removeChild(o.firstChild);o.appendChild(document.createTextNode(t))}}}}]);
+`,""]),e.d(o,{},{A:c})},314(t){t.exports=function(t){var o=[];return o.toString=function(){return this.map(function(o){var e="",r=void 0!==o[5];return o[4]&&(e+="@supports (".concat(o[4],") {")),o[2]&&(e+="@media ".concat(o[2]," {")),r&&(e+="@layer".concat(o[5].length>0?" ".concat(o[5]):""," {")),e+=t(o),r&&(e+="}"),o[2]&&(e+="}"),o[4]&&(e+="}"),e}).join("")},o.i=function(t,e,r,a,n){"string"==typeof t&&(t=[[null,t,void 0]]);var c={};if(r)for(var i=0;i<this.length;i++){var l=this[i][0];null!=l&&(c[l]=!0)}for(var p=0;p<t.length;p++){var d=[].concat(t[p]);r&&c[d[0]]||(void 0!==n&&(void 0===d[5]||(d[1]="@layer".concat(d[5].length>0?" ".concat(d[5]):""," {").concat(d[1],"}")),d[5]=n),e&&(d[2]&&(d[1]="@media ".concat(d[2]," {").concat(d[1],"}")),d[2]=e),a&&(d[4]?(d[1]="@supports (".concat(d[4],") {").concat(d[1],"}"),d[4]=a):d[4]="".concat(a)),o.push(d))}},o}},601(t){t.exports=function(t){return t[1]}},665(t,o,e){e.r(o);var r=e(72),a=e.n(r),n=e(825),c=e.n(n),i=e(659),l=e.n(i),p=e(56),d=e.n(p),s=e(540),u=e.n(s),f=e(113),h=e.n(f),v=e(646),g={};g.styleTagTransform=h(),g.setAttributes=d(),g.insert=l().bind(null,"head"),g.domAPI=c(),g.insertStyleElement=u(),a()(v.A,g);let b=v.A&&v.A.locals?v.A.locals:void 0;e.d(o,{},{default:b})},72(t){var o=[];function e(t){for(var e=-1,r=0;r<o.length;r++)if(o[r].identifier===t){e=r;break}return e}function r(t,r){for(var a={},n=[],c=0;c<t.length;c++){var i=t[c],l=r.base?i[0]+r.base:i[0],p=a[l]||0,d="".concat(l," ").concat(p);a[l]=p+1;var s=e(d),u={css:i[1],media:i[2],sourceMap:i[3],supports:i[4],layer:i[5]};if(-1!==s)o[s].references++,o[s].updater(u);else{var f=function(t,o){var e=o.domAPI(o);return e.update(t),function(o){o?(o.css!==t.css||o.media!==t.media||o.sourceMap!==t.sourceMap||o.supports!==t.supports||o.layer!==t.layer)&&e.update(t=o):e.remove()}}(u,r);r.byIndex=c,o.splice(c,0,{identifier:d,updater:f,references:1})}n.push(d)}return n}t.exports=function(t,a){var n=r(t=t||[],a=a||{});return function(t){t=t||[];for(var c=0;c<n.length;c++){var i=e(n[c]);o[i].references--}for(var l=r(t,a),p=0;p<n.length;p++){var d=e(n[p]);0===o[d].references&&(o[d].updater(),o.splice(d,1))}n=l}}},659(t){var o={};t.exports=function(t,e){var r=function(t){if(void 0===o[t]){var e=document.querySelector(t);if(window.HTMLIFrameElement&&e instanceof window.HTMLIFrameElement)try{e=e.contentDocument.head}catch(t){e=null}o[t]=e}return o[t]}(t);if(!r)throw Error("Couldn't find a style target. This probably means that the value for the 'insert' parameter is invalid.");r.appendChild(e)}},540(t){t.exports=function(t){var o=document.createElement("style");return t.setAttributes(o,t.attributes),t.insert(o,t.options),o}},56(t,o,e){t.exports=function(t){var o=e.nc;o&&t.setAttribute("nonce",o)}},825(t){t.exports=function(t){if("u"<typeof document)return{update:function(){},remove:function(){}};var o=t.insertStyleElement(t);return{update:function(e){var r,a,n;r="",e.supports&&(r+="@supports (".concat(e.supports,") {")),e.media&&(r+="@media ".concat(e.media," {")),(a=void 0!==e.layer)&&(r+="@layer".concat(e.layer.length>0?" ".concat(e.layer):""," {")),r+=e.css,a&&(r+="}"),e.media&&(r+="}"),e.supports&&(r+="}"),(n=e.sourceMap)&&"u">typeof btoa&&(r+="\n/*# sourceMappingURL=data:application/json;base64,".concat(btoa(unescape(encodeURIComponent(JSON.stringify(n))))," */")),t.styleTagTransform(r,o,t.options)},remove:function(){var t;null===(t=o).parentNode||t.parentNode.removeChild(t)}}}},113(t){t.exports=function(t,o){if(o.styleSheet)o.styleSheet.cssText=t;else{for(;o.firstChild;)o.removeChild(o.firstChild);o.appendChild(document.createTextNode(t))}}}}]);

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tcompile.backends.llvm import helpers
+from tcompile.backends import helpers
 from tcompile.graph import Graph, Node, SymInt, TensorType
 from tcompile.graph.ops import OPS
 

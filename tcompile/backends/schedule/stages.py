@@ -7,9 +7,10 @@ next pass: softmax has three passes over each row, all in one kernel while the r
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from tcompile.backends.schedule import Kernel, Store, Value
+from tcompile.backends.schedule.kernel import Kernel, Store, Value
+from tcompile.records import dataclass
 
 KEEP_ABOVE = 8.0  # a value dearer than this is kept in a row buffer for later passes, rather than computed again
 

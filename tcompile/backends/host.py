@@ -1,0 +1,564 @@
+"""The host program: straight-line Python that allocates, launches kernels, calls libraries and makes views.
+
+Enters: a ``Schedule``. Leaves: Python source and the function it defines. Sizes come from the input arrays' shapes;
+every array is dropped right after its last use, so that its memory serves the next one. How a kernel is launched, and
+where arrays come from, is each code generator's own: it extends ``Program``.
+"""
+
+from __future__ import annotations
+
+import keyword
+import linecache
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import field
+from functools import cached_property
+from itertools import count
+from types import NoneType
+from typing import Any
+
+import numpy as np
+
+from tcompile.backends import helpers, parts
+from tcompile.backends.constants import constants, held
+from tcompile.backends.schedule import Schedule
+from tcompile.backends.schedule.plan import Step
+from tcompile.graph import Graph, Node, ScalarType, Size, SymInt, TensorType
+from tcompile.graph.ops import OPS
+from tcompile.graph.ops.gathering import IN_PLACE
+from tcompile.graph.ops.opaque import Slot, resolve
+from tcompile.records import dataclass
+
+_numbers = count()
+_DTYPES = frozenset(np.dtype(c).name for c in "?bhilBHILefdFD")
+_RESERVED_STARTS = ("kernel_", "numpy_", "constant_")
+
+
+@dataclass(frozen=True)
+class Allocate:
+    """A new array, called ``key``; ``order`` lists its axes, outermost first. Sizes are expressions over symbols."""
+
+    key: Node | str
+    dtype: np.dtype[Any]
+    shape: tuple[str, ...]
+    order: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number with a name, which later expressions use."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Onto:
+    """``key`` is the array of ``base``, which the next kernels write to."""
+
+    key: Node
+    base: Node
+
+
+@dataclass(frozen=True, eq=False)
+class Constant:
+    """``key`` is an array that has been made already, which is only read."""
+
+    key: Node
+    array: np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Report:
+    """The bits that the kernels have returned so far go to ``helpers.floating_point_report``.
+
+    Or to ``undoing``, which takes ``arrays`` as well.
+    """
+
+    undoing: Callable[..., None] | None = None
+    arrays: tuple[Node, ...] = ()
+
+
+@dataclass
+class Program:
+    """The text under construction and the names it uses."""
+
+    schedule: Schedule
+    compile_region: Callable[[Graph], Callable[..., Any]]
+    lines: list[str] = field(default_factory=list)
+    names: dict[str, Any] = field(default_factory=dict)
+    arrays: dict[Node, str] = field(default_factory=dict)
+    for_kernels: dict[Node, str] = field(default_factory=dict)  # where kernels read it, if not there
+    guarded: bool = False  # whether library calls raise at floating-point flags since the program sees to it
+    regions: dict[Graph, Callable[..., Any]] = field(default_factory=dict)  # those compiled: nodes may share one
+    steps: list[Any] = field(default_factory=list)  # the same without Python
+
+    def build(self) -> tuple[str, Callable[..., tuple[Any, ...]]]:
+        """Writes the program and executes its definition."""
+        graph = self.schedule.graph
+        self.names.update(
+            as_array=np.asarray,
+            check_error_state=helpers.check_error_state, report=helpers.floating_point_report,
+            library_call=helpers.library_call, enough=helpers.enough, settle=helpers.settle, checked=helpers.checked,
+            check_rewriting=helpers.check_rewriting, copy=helpers.copy,
+            discard_imaginary=helpers.discard_imaginary, with_sizes=helpers.with_sizes,
+            raise_on_flags=helpers.raise_on_flags, reset=helpers.reset, replay=helpers.replay,
+        )  # fmt: skip
+        self.names.update(self.tools())
+        for node in graph.inputs:
+            self.arrays[node] = self._name(node)
+        arguments = ", ".join(self.arrays[node] for node in graph.inputs)
+        self._symbols()
+        launches = any(map(self.launches, self.schedule.steps))
+        if launches:
+            self.lines.append("check_error_state()")
+            if self.schedule.rewritten:
+                self.lines.append("check_rewriting()")
+            self.lines.append("status = 0")
+        self._rank_zero_inputs()
+        steps, last = self.schedule.steps, self.schedule.last
+        self._write(steps[:last], 0)
+        self._write(steps[last:], last)  # arrays of the caller are written from here on
+        results = "".join(self.arrays[node] + ", " for node in graph.outputs)
+        self.lines.append(f"return ({results.rstrip() if len(graph.outputs) == 1 else results.rstrip(', ')})")
+        source = "\n".join([f"def program({arguments}):", *("    " + line for line in self.lines)]) + "\n"
+        file = f"<tcompile {graph.name} {next(_numbers)}>"
+        exec(compile(source, file, "exec"), self.names)
+        linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+        program: Callable[..., tuple[Any, ...]] = self.names["program"]
+        return source, program
+
+    def _write(self, steps: Sequence[Step], first: int) -> None:
+        """Some steps, of which ``first`` is the number of the first one, and the report of their flags."""
+        calls = [step.node for step in steps if step.kind == "call" and step.node is not None]
+        calls = [node for node in calls if node not in self._constants and node.op not in ("element_loop", "get")]
+        # Regions report by themselves what NumPy would, by the error state that they find.
+        self.guarded = bool(calls) and not any(node.regions for node in calls)
+        start = len(self.lines)
+        if self.schedule.undo and first == self.schedule.last:  # once something is written, memory must not run out
+            for step in steps:
+                for node in step.writes if step.kernel is not None else ():
+                    if node not in step.onto:
+                        self.arrays[node] = self._name(node)
+                        self._allocate(node)
+        for position, step in enumerate(steps, first):
+            if step.kind == "kernel":
+                self._launch(step)
+            elif step.kind == "view":
+                self._view(step)
+            else:
+                self._call(step)
+            dead = [self.arrays[node] for node in self._last_uses.get(position, ()) if node not in self._shared]
+            dead += [self.for_kernels[node] for node in self._last_uses.get(position, ()) if node in self.for_kernels]
+            if dead:
+                self.lines.append(f"del {', '.join(dead)}")
+        if self.guarded:
+            self.lines[start:] = [
+                "token = raise_on_flags()", "try:", *("    " + line for line in self.lines[start:]),
+                "except Exception as error:", "    raise replay(error) from None", "finally:", "    reset(token)",
+            ]  # fmt: skip
+        if any(map(self.launches, steps)):
+            self._report(self.schedule.undo if first == self.schedule.last else ())
+
+    def _report(self, undo: Sequence[tuple[Node, Node]]) -> None:
+        """What the kernels have found; if that is for plain Python to tell, the caller's arrays are as they were."""
+        if not undo:
+            self.lines += ["if status:", "    report(status)"]
+            self.steps.append(Report())
+            return
+        undoing = helpers.undoing([node.attrs["path"] for node, _ in undo])
+        arrays = [array for pair in undo for array in pair]
+        given = ", ".join(["status", *(self.arrays[array] for array in arrays)])
+        self.lines += ["if status:", f"    {self._number(undoing)}({given})"]
+        self.steps.append(Report(undoing, tuple(arrays)))
+
+    # -- names ----------------------------------------------------------------------------------------------------
+    def _name(self, node: Node) -> str:
+        """The node's own name where it is free: no keyword, symbol, helper or other array is called so."""
+        name = node.name if node.name.isidentifier() else "value"
+        if name.startswith(_RESERVED_STARTS):
+            name = f"value_{name}"
+        while name in self._taken or keyword.iskeyword(name) or keyword.issoftkeyword(name):
+            name += "_"
+        self._taken.add(name)
+        return name
+
+    def _fresh(self, name: str) -> str:
+        while name in self._taken:
+            name += "_"
+        self._taken.add(name)
+        return name
+
+    @cached_property
+    def _taken(self) -> set[str]:
+        return {*self.names, *self.schedule.graph.symbol_inputs(), *_DTYPES, "status", "int64", "token", "error"}
+
+    def _constant(self, name: str, value: Any) -> str:
+        self.names[name] = value
+        return name
+
+    def _size(self, size: Size) -> str:
+        return str(size)
+
+    def _shape(self, shape: Sequence[Size]) -> str:
+        inside = ", ".join(map(self._size, shape))
+        return f"({inside},)" if len(shape) == 1 else f"({inside})"
+
+    def _symbols(self) -> None:
+        graph = self.schedule.graph
+        for name, (position, axis) in graph.symbol_inputs().items():
+            source = self.arrays[graph.inputs[position]]
+            self.lines.append(f"{name} = {source}" if axis is None else f"{name} = {source}.shape[{axis}]")
+
+    def _rank_zero_inputs(self) -> None:
+        """NumPy scalars become 0-d arrays, which kernels can read."""
+        for node in self.schedule.graph.inputs:
+            if node in self._read_by_kernels and isinstance(node.type, TensorType) and not node.type.ndim:
+                name = self.for_kernels[node] = self._fresh(f"{self.arrays[node]}_array")
+                self.lines.append(f"{name} = as_array({self.arrays[node]})")
+
+    @cached_property
+    def _read_by_kernels(self) -> set[Node]:
+        """The arrays that kernels read, those in regions included."""
+        steps = self.schedule.steps
+        read = {node for step in steps if step.kernel is not None for node in step.reads}
+        return read | {node for step in steps if step.node is not None and step.node.regions for node in step.reads}
+
+    def _settle(self, node: Node) -> None:
+        """Makes sure that what NumPy returned lies in memory as the type says, where a kernel will read it."""
+        if node not in self._read_by_kernels or not isinstance(node.type, TensorType) or not node.type.layout.dense:
+            return
+        type = node.type
+        name = self.for_kernels[node] = self._fresh(f"{self.arrays[node]}_dense")
+        dtype = self._constant(type.dtype.name, type.dtype)
+        order = None if type.c_contiguous else type.layout.order
+        self.lines.append(
+            f"{name} = settle({self.arrays[node]}, {dtype}, {self._shape(type.shape)}, {order})"
+        )
+
+    @cached_property
+    def _last_uses(self) -> dict[int, list[Node]]:
+        outputs = {*self.schedule.graph.outputs, *(node for pair in self.schedule.undo for node in pair)}
+        last: dict[Node, int] = {}
+        for position, step in enumerate(self.schedule.steps):
+            for node in [*step.reads, *step.writes]:
+                last[node] = position
+        dead: dict[int, list[Node]] = {}
+        for node, position in last.items():
+            if node not in outputs and node.op != "input":
+                dead.setdefault(position, []).append(node)
+        return dead
+
+    # -- what each code generator does its own way -------------------------------------------------------------------
+    def tools(self) -> dict[str, Any]:
+        """What the program calls ``launch``, and ``empty``, which makes an array: ``empty(shape, dtype, order)``."""
+        raise NotImplementedError
+
+    def launch(self, step: Step) -> None:
+        """Writes the launch of a kernel, whose results are there; its status goes to ``status``."""
+        raise NotImplementedError
+
+    def launches(self, step: Step) -> bool:
+        """Whether a step runs code that returns a status."""
+        return step.kernel is not None
+
+    def element_loop(self, step: Step, node: Node) -> bool:
+        """Writes a loop over elements; False where Python runs it."""
+        return False
+
+    def loop(self, node: Node, operands: Sequence[str]) -> None:
+        """Writes a loop whose region is given the number of the round."""
+        self.control(node, operands)
+
+    def native_parts(self, bodies: Sequence[Any], carried: int, leaves: Sequence[bool]) -> Any:
+        """What runs a loop's parts without Python, as ``parts.PartLoop`` calls it; None where nothing does."""
+        return None
+
+    def exit_loop(self, node: Node, operands: Sequence[str]) -> None:
+        """Writes a loop whose rounds are in parts."""
+        compiled = [self._compiled(region) for region in node.regions]
+        bodies = [body for body, _ in compiled]
+        native = self.native_parts(bodies, len(operands) - 2, node.attrs["leaves"])
+        symbols = [missing for _, missing in compiled]
+        made = parts.part_loop(bodies, node.regions, symbols=symbols, native=native, **node.attrs)
+        name = self._constant(self._fresh(f"{node.name}_rounds"), made)
+        sizes = "".join(f"({''.join(f'{size}, ' for size in missing)}), " for _, missing in compiled)
+        self.lines.append(f"{self.arrays[node]} = {name}({', '.join([*operands, f'sizes=({sizes})'])})")
+
+    # -- steps ----------------------------------------------------------------------------------------------------
+
+    def _launch(self, step: Step) -> None:
+        for node in step.writes:
+            if node in self.arrays:  # made beforehand
+                continue
+            target = step.onto.get(node)
+            base = None if target is None else self.for_kernels.get(node.inputs[0], self.arrays[node.inputs[0]])
+            self.arrays[node] = self._name(node)
+            if target is None:
+                self._allocate(node)
+            else:
+                self.steps.append(Onto(node, node.inputs[0]))
+                self.lines.append(f"{self.arrays[node]} = {base if target == 'base' else f'copy({base})'}")
+        self.launch(step)
+
+    def _allocate(self, node: Node) -> None:
+        type = node.tensor
+        dtype = self._constant(type.dtype.name, type.dtype)
+        order = type.layout.order
+        extra = "" if order == tuple(range(type.ndim)) else f", {order}"
+        self.lines.append(f"{self.arrays[node]} = empty({self._shape(type.shape)}, {dtype}{extra})")
+        self.steps.append(Allocate(node, type.dtype, tuple(map(self._size, type.shape)), order))
+
+    def _view(self, step: Step) -> None:
+        node = step.node
+        assert node is not None
+        source = self.arrays[node.inputs[0]]
+        self.arrays[node] = self._name(node)
+        text = self._view_text(node, source)
+        self.lines.append(f"{self.arrays[node]} = {text}")
+        self._settle(node)
+
+    def _view_text(self, node: Node, source: str) -> str:
+        shape = node.tensor.shape
+        if node.op == "permute_dims":
+            return f"{source}.transpose({node.attrs['axes']})"
+        if node.op == "reshape":
+            return f"{source}.reshape({self._shape(shape)})"
+        if node.op == "index":
+            key = node.attrs["key"]
+            return f"{source}[{self._key(key)}]"
+        function = self._constant(f"numpy_{node.op}", OPS[node.op].numpy)
+        attrs = "".join(f", {key}={self._attribute(node, key)}" for key in node.attrs)
+        return f"{function}({source}{attrs})"
+
+    def _key(self, key: Sequence[Any]) -> str:
+        def item(k: Any) -> str:
+            if isinstance(k, slice):
+                parts = ["" if p is None else str(p) for p in (k.start, k.stop)]
+                return ":".join([*parts, *([] if k.step is None else [str(k.step)])])
+            return "..." if k is Ellipsis else str(k)
+
+        return ", ".join(item(k) for k in key) + "," if key else "()"
+
+    def _attribute(self, node: Node, key: str) -> str:
+        value = node.attrs[key]
+        if _symbolic(value):
+            return self._text(value)
+        if isinstance(value, int | bool | tuple) and _plain(value):
+            return repr(value)
+        return self._constant(f"{node.name}_{key}", value)
+
+    def _text(self, value: Any) -> str:
+        if isinstance(value, tuple):
+            inside = ", ".join(map(self._text, value))
+            return f"({inside},)" if len(value) == 1 else f"({inside})"
+        if isinstance(value, slice):
+            return f"slice({self._text(value.start)}, {self._text(value.stop)}, {self._text(value.step)})"
+        if isinstance(value, SymInt):
+            return str(value)
+        return repr(value)
+
+    @cached_property
+    def _constants(self) -> dict[Node, np.ndarray[Any, Any]]:
+        return constants(self.schedule.graph)
+
+    @cached_property
+    def _shared(self) -> set[Node]:
+        """The constants that are one array at every call, since nobody outside ever sees them."""
+        return self._constants.keys() - held(self.schedule.graph, self._constants)
+
+    def _constant_array(self, node: Node, made: np.ndarray[Any, Any]) -> None:
+        name = self._number(made)
+        if node in self._shared:
+            self.arrays[node] = name
+            self.steps.append(Constant(node, made))
+        else:
+            self.arrays[node] = self._name(node)
+            self.lines.append(f"{self.arrays[node]} = copy({name}){'' if made.flags.owndata else '[...]'}")
+
+    def _call(self, step: Step) -> None:
+        node = step.node
+        assert node is not None
+        if node in self._constants:
+            self._constant_array(node, self._constants[node])
+            return
+        self.arrays[node] = self._name(node)
+        operands = []
+        for operand in node.operands:
+            if isinstance(operand, Node):
+                found = self.arrays[operand]
+                operands.append(self.for_kernels.get(operand, found) if node.regions else found)
+            else:
+                operands.append(self._text(operand) if isinstance(operand, int | SymInt) else self._number(operand))
+        if node.op == "get":
+            self.lines.append(f"{self.arrays[node]} = {operands[0]}[{node.attrs['index']}]")
+            if node.inputs[0].op == "call":
+                self._check(node)
+            self._settle(node)
+            return
+        if node.op == "cond":
+            yes, no = (self._region(node, i) for i in range(2))
+            predicate, *rest = operands
+            given = ", ".join(rest)
+            self.lines.append(f"if {predicate}:")
+            self.lines.append(f"    {self.arrays[node]} = {yes}({given})")
+            self.lines.append("else:")
+            self.lines.append(f"    {self.arrays[node]} = {no}({given})")
+            return
+        if node.op == "call":
+            self._library_call(node, operands)
+            return
+        if node.op == "fori_loop" and isinstance(node.regions[0].inputs[0].type, ScalarType):
+            self.loop(node, operands)
+            return
+        if node.op == "exit_loop":
+            self.exit_loop(node, operands)
+            return
+        if node.regions:
+            self.control(node, operands)
+            return
+        if node.op == "element_loop" and self.element_loop(step, node):
+            return
+        attrs = [f"{key}={self._attribute(node, key)}" for key in node.attrs]
+        if node.op in IN_PLACE and self._is_done_with(node.inputs[0], step):
+            function = self._constant(f"numpy_{node.op}_into", IN_PLACE[node.op])
+        else:
+            function = self._constant(f"numpy_{node.op}", OPS[node.op].numpy)
+        if node.op in ("mean", "var", "std"):
+            self.lines.append(f"enough({operands[0]}, {node.attrs['axis']}, {node.attrs.get('correction', 0)})")
+        if node.op == "astype" and node.inputs[0].tensor.dtype.kind == "c" and node.tensor.dtype.kind not in "cb":
+            self.lines.append(f"discard_imaginary({operands[0]})")
+        self.lines.append(f"{self.arrays[node]} = {self._guarded_call(function, [*operands, *attrs])}")
+        self._settle(node)
+
+    def control(self, node: Node, operands: Sequence[str]) -> None:
+        """An operation with regions, in Python: its regions report what NumPy would, each by itself."""
+        attrs = [f"{key}={self._attribute(node, key)}" for key in node.attrs]
+        attrs.append(f"regions=[{', '.join(self._region(node, i) for i in range(len(node.regions)))}]")
+        function = self._constant(f"numpy_{node.op}", OPS[node.op].numpy)
+        self.lines.append(f"{self.arrays[node]} = {function}({', '.join([*operands, *attrs])})")
+
+    def _is_done_with(self, base: Node, step: Step) -> bool:
+        """Whether a step may write over an operand: an array made in here that nothing else shows or reads later."""
+        steps, graph = self.schedule.steps, self.schedule.graph
+        position = steps.index(step)
+        made = next((other for other in steps[:position] if base in other.writes), None)
+        of_loop = base.op == "get" and base.inputs[0].op == "element_loop"  # which are its own
+        own = made is not None and (made.kernel is not None or base.op in IN_PLACE or of_loop)
+        if made is None or not own or (base.op == "assign" and made.onto.get(base) != "copy"):
+            return False
+        shown = {base}
+        for node in graph.nodes:
+            if OPS[node.op].kind == "movement" and node.inputs[0] in shown:
+                shown.add(node)
+        assert step.node is not None
+        others = step.node.inputs[1:]
+        if step.node.op == "element_loop":  # which has each array once, and may write to any
+            others = tuple(node for node in step.node.inputs if node is not base)
+        needed = {*graph.outputs, *others, *(node for s in steps[position + 1 :] for node in s.reads)}
+        return shown.isdisjoint(needed)
+
+    def _library_call(self, node: Node, operands: Sequence[str]) -> None:
+        """A call with its arguments written out."""
+        target = node.attrs["target"]
+        function = self._constant(self._fresh(f"numpy_{target.rpartition('.')[2]}"), resolve(target))
+        arguments = [self._argument(item, operands) for item in node.attrs["args"]]
+        arguments += [f"{key}={self._argument(item, operands)}" for key, item in node.attrs["kwargs"]]
+        self.lines.append(f"{self.arrays[node]} = {self._guarded_call(function, arguments)}")
+        if not isinstance(node.type, tuple):
+            self._check(node)
+        self._settle(node)
+
+    def _guarded_call(self, function: str, arguments: Sequence[str]) -> str:
+        if self.guarded:
+            return f"{function}({', '.join(arguments)})"
+        return f"library_call({', '.join([function, *arguments])})"
+
+    def _argument(self, template: Any, operands: Sequence[str]) -> str:
+        """An argument of a call: ``Slot(i)`` in it, or in a tuple or list in it, is operand ``i``."""
+        if isinstance(template, Slot):
+            return operands[template.index]
+        if type(template) in (tuple, list):
+            inside = ", ".join(self._argument(item, operands) for item in template)
+            return f"[{inside}]" if type(template) is list else f"({inside},)" if len(template) == 1 else f"({inside})"
+        if _symbolic(template):
+            return self._text(template)
+        return repr(template) if type(template) in (bool, int, str, NoneType) else self._number(template)
+
+    def _check(self, node: Node) -> None:
+        """Makes sure that a library gave what the frontend stated."""
+        name = self.arrays[node]
+        type = self._constant(self._fresh(f"{name}_type"), node.tensor)
+        shape, in_c_order = self._shape(node.tensor.shape), node.tensor.c_contiguous
+        self.lines.append(f"checked({name}, {type}, {shape}, {in_c_order})")
+
+    def _region(self, node: Node, number: int) -> str:
+        """A compiled callable for a region; sizes of this graph that it reads are given to it, too."""
+        region = node.regions[number]
+        name = self._fresh(f"{node.name}_region_{number}")
+        body, missing = self._compiled(region)
+        found = self._constant(name, body)
+        return f"with_sizes({found}, ({', '.join(missing)},))" if missing else found
+
+    def _compiled(self, region: Graph) -> tuple[Any, list[str]]:
+        """A compiled region, and the sizes of this graph that it takes as its last inputs."""
+        missing = sorted(free_symbols(region) - set(region.symbol_inputs()))
+        if region not in self.regions:
+            self.regions[region] = self.compile_region(_closed(region, missing))
+        return self.regions[region], missing
+
+    def _number(self, value: Any) -> str:
+        return self._constant(f"constant_{len(self.names)}", value)
+
+
+def free_symbols(graph: Graph) -> set[str]:
+    """The symbols that occur anywhere in a graph: in types, operands and attributes, regions included."""
+    found: set[str] = set()
+
+    def visit(value: Any) -> None:
+        if isinstance(value, SymInt):
+            found.update(value.env.hints.keys() & set(re.findall(r"\w+", str(value))))
+        elif isinstance(value, TensorType):
+            visit(value.shape)
+        elif isinstance(value, tuple | list):
+            for item in value:
+                visit(item)
+        elif isinstance(value, slice):
+            visit((value.start, value.stop, value.step))
+        elif isinstance(value, dict):
+            visit(list(value.values()))
+
+    for node in [*graph.inputs, *graph.nodes]:
+        visit((node.type, tuple(o for o in node.operands if not isinstance(o, Node)), node.attrs))
+        for region in node.regions:
+            found |= free_symbols(region) - {name for name in region.symbol_inputs() if name in graph.env.counters}
+    return found
+
+
+def _closed(region: Graph, symbols: Sequence[str]) -> Graph:
+    """A region with one more input for each of these symbols."""
+    if not symbols:
+        return region
+    closed = Graph(
+        region.name, region.env, list(region.inputs), region.nodes, region.outputs, region.updates, region.scratch
+    )
+    for name in symbols:
+        closed.inputs.append(Node("input", (), {}, ScalarType("int", SymInt(region.env, {(name,): 1})), name))
+    return closed
+
+
+def _symbolic(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return any(_symbolic(item) for item in value)
+    if isinstance(value, slice):
+        return any(_symbolic(item) for item in (value.start, value.stop, value.step))
+    return isinstance(value, SymInt)
+
+
+def _plain(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return all(_plain(item) for item in value)
+    return isinstance(value, int | bool | str | None)
+
+
+

@@ -1,0 +1,55 @@
+"""Interrupts of long loops in machine code.
+
+Enters: signals, as Python has noted them. Leaves: ``poll``, the address of a function that machine code calls now and
+then, and ``raise_it``, which raises what a signal's handler has raised there. Exists so that Ctrl-C ends a loop that
+has no Python in it: the loop returns at once, and none of its effects has happened.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from types import TracebackType
+from typing import Any
+
+from tcompile.backends.llvm.native import abi, target
+from tcompile.backends.status import INTERRUPTED
+
+
+@cache
+def _code() -> target.Code:
+    ir = target.source("poll.ll")
+    return target.keep_forever(target.load(ir, ["tc_poll", "raised"], abi.symbols(ir), opt=0))
+
+
+def poll() -> int:
+    """The address of ``i32 tc_poll()``, which says whether the loop is to end."""
+    return _code()["tc_poll"]
+
+
+def raise_it() -> None:
+    """Raises what the handler has raised; KeyboardInterrupt where that is not known any more."""
+    words = (ctypes.c_void_p * 3).from_address(_code()["raised"])
+    found = [ctypes.cast(word, ctypes.py_object).value if word else None for word in words]
+    drop = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(("Py_DecRef", ctypes.pythonapi))
+    owned = list(words)
+    words[:] = [None] * 3
+    kind: Any = found[0]
+    value, traceback = found[1:]
+    for word in owned:
+        if word:
+            drop(word)
+    if not isinstance(value, BaseException):
+        made = isinstance(kind, type) and issubclass(kind, BaseException)
+        value = (kind() if value is None else kind(value)) if made else KeyboardInterrupt()
+    raise value.with_traceback(traceback if isinstance(traceback, TracebackType) else None)
+
+
+def heard(status: int) -> int:
+    """The status of a loop. Raises what a handler has raised there, if one has."""
+    if status & INTERRUPTED:
+        raise_it()
+    return status
+
+
+__all__ = ["heard", "poll", "raise_it"]

@@ -1,0 +1,473 @@
+"""Loops over elements in machine code: the program of an ``element_loop`` node as one LLVM function.
+
+Enters: the node. Leaves: a ``ScalarLoop``: the text of a function with a kernel's signature, and what it is called
+with. Exists because here, and only here, LLVM's whole pipeline pays: what these loops need is registers, branches,
+unrolling, and the proof that an index is in range, which is what compilers of scalar code are good at.
+
+Every access is checked, with Python's rule for negative indices; LLVM drops the checks that follow from the bounds of
+the loops. Where Python would raise or warn, where an int needs more than 64 bits, and where a way out was not foreseen,
+the function ends with the status ``ONLY_NUMPY``: it works on copies, and plain Python does everything again. Arrays
+that come from different memory are passed as such (``noalias``), for capture has seen to that where one is written.
+
+A long loop asks now and then whether a signal has arrived (``native.interrupts``): a budget of rounds is counted down
+in each loop's jump back, but for innermost ranges, which run in strips that are paid beforehand.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import field
+from typing import Any
+
+import numpy as np
+
+from tcompile.backends.llvm import native
+from tcompile.backends.llvm.native import interrupts
+from tcompile.backends.llvm.scalar_values import Values, constant, loaded, stored
+from tcompile.backends.llvm.text import Module, Writer, element_type, scalar_type
+from tcompile.backends.status import INTERRUPTED, ONLY_NUMPY
+from tcompile.graph import Graph, Node, ScalarType, Size, SymInt, TensorType
+from tcompile.graph.ops.element_loop import ARITHMETIC, COMPARISONS, Program, dtype_of, ways, written_arrays
+from tcompile.graph.ops.writing import path_types
+from tcompile.records import dataclass
+
+_STRIP = 1 << 16  # rounds of an innermost loop that are paid for at once
+_BUDGET = 1 << 21  # rounds between two questions
+_SMALL_STEP = 1 << 30
+
+
+@dataclass
+class ScalarLoop:
+    """One node's function.
+
+    ``spec`` and ``arguments`` are those of a launch; arguments are ``("array", n)``, ``("result", n)``, or operands.
+    """
+
+    node: Node
+    name: str
+    text: str = ""
+    spec: str = ""
+    arguments: list[Any] = field(default_factory=list)
+    address: int = 0
+    code: native.Code | None = None
+    ms: float = 0.0  # what it took to make
+
+
+def compile_loops(graph: Graph) -> dict[Node, ScalarLoop]:
+    """The loops over elements of a graph, compiled. Raises BackendError where LLVM refuses."""
+    nodes = [node for node in graph.nodes if node.op == "element_loop"]
+    if not nodes:
+        return {}
+    started = time.perf_counter()
+    module = Module()
+    loops = {node: write(module, node, f"scalar_{node.name}") for node in nodes}
+    text = f"{native.flags_ir()}\n{module.text()}"
+    names = [loop.name for loop in loops.values()]
+    code = native.load(text, names, {"tc_poll": interrupts.poll()}, optimise=True)
+    for loop in loops.values():
+        loop.code, loop.address = code, code[loop.name]
+        loop.ms = (time.perf_counter() - started) * 1e3 / len(nodes)
+    return loops
+
+
+def write(module: Module, node: Node, name: str) -> ScalarLoop:
+    """Writes the function of a node into ``module``."""
+    made = _Function(module, node, name)
+    made.write()
+    module.functions.append(made.loop.text)
+    return made.loop
+
+
+class _Words:
+    """The words that the function is called with."""
+
+    def __init__(self, loop: ScalarLoop) -> None:
+        self.loop = loop
+        self.count = 0
+        self.places: dict[Any, int] = {}
+
+    def place(self, key: Any, char: str, argument: Any, words: int = 1) -> int:
+        """The number of the first word of an argument."""
+        if key not in self.places:
+            self.places[key] = self.count
+            self.loop.spec += char
+            self.loop.arguments.append(argument)
+            self.count += words
+        return self.places[key]
+
+
+class _Function:
+    """One function under construction."""
+
+    def __init__(self, module: Module, node: Node, name: str) -> None:
+        self.node, self.w = node, Writer(module)
+        self.v = Values(self.w)
+        program: Program = node.attrs["program"]
+        self.kinds, self.numbers, self.blocks, self.results = program
+        self.shows = node.attrs["shows"]
+        self.roots = node.inputs[: len(node.operands) - len(self.numbers)]
+        self.types = [path_types(self.roots[root].tensor, path)[-1] for root, path in self.shows]
+        self.written = set(written_arrays(program))
+        self.loop = ScalarLoop(node, name)
+        self.words = _Words(self.loop)
+        self.registers: dict[int, str] = {}
+        self.known: dict[int, Any] = {}
+        for _, instructions, _ in self.blocks:
+            for line in instructions:
+                if line[0] == "const":
+                    self.known[line[1]] = line[2]
+        self.edges: dict[int, list[tuple[str, tuple[int, ...] | None]]] = {n: [] for n in range(len(self.blocks))}
+        self._find_loops()
+        self.strip_entries: dict[int, list[tuple[str, tuple[int, ...]]]] = {n: [] for n in self.strips}
+        self.strip_values: dict[int, dict[int, str]] = {}
+        self.strip_limits: dict[int, str] = {}
+
+    # -- the shape of the code -----------------------------------------------------------------------------------------
+    def _ways(self, number: int) -> tuple[int, ...]:
+        return ways(self.blocks[number][2])
+
+    def _find_loops(self) -> None:
+        """Which edges go back, and which blocks begin an innermost loop over a range."""
+        count = len(self.blocks)
+        order: list[int] = []
+        seen = {0}
+
+        stack: list[tuple[int, Any]] = [(0, iter(self._ways(0)))]
+        while stack:
+            at, ways = stack[-1]
+            for way in ways:
+                if way not in seen:
+                    seen.add(way)
+                    stack.append((way, iter(self._ways(way))))
+                    break
+            else:
+                order.append(at)
+                stack.pop()
+        order.reverse()
+        self.order = order
+        before: dict[int, list[int]] = {at: [] for at in order}
+        for at in order:
+            for way in self._ways(at):
+                before[way].append(at)
+        everything = (1 << count) - 1
+        dominators = dict.fromkeys(order, everything)
+        dominators[0] = 1
+        changed = True
+        while changed:
+            changed = False
+            for at in order[1:]:
+                meet = everything
+                for other in before[at]:
+                    meet &= dominators[other]
+                meet |= 1 << at
+                if meet != dominators[at]:
+                    dominators[at], changed = meet, True
+        self.back = {(at, way) for at in order for way in self._ways(at) if dominators[at] >> way & 1}
+        bodies: dict[int, set[int]] = {}
+        for at, header in self.back:
+            body = bodies.setdefault(header, {header})
+            waiting = [at]
+            while waiting:
+                block = waiting.pop()
+                if block not in body:
+                    body.add(block)
+                    waiting += before[block]
+        self.strips = {
+            header: self._range(header)
+            for header, body in bodies.items()
+            if not any(other in body for other in bodies if other != header)
+        }
+        self.strips = {header: found for header, found in self.strips.items() if found is not None}
+
+    def _range(self, header: int) -> tuple[int, int, int] | None:
+        """The counter, the bound and the step of a loop over a range that begins there."""
+        parameters, instructions, end = self.blocks[header]
+        if end[0] != "branch" or not instructions or instructions[-1][0] != "more":
+            return None
+        _, result, at, stop, step = instructions[-1]
+        amount = self.known.get(step)
+        small = type(amount) is int and abs(amount) <= _SMALL_STEP
+        assert isinstance(amount, int | None)
+        return (at, stop, amount) if amount and small and end[1] == result and at in parameters else None
+
+    # -- the function --------------------------------------------------------------------------------------------------
+    def write(self) -> None:
+        """Writes it."""
+        w, module = self.w, self.w.module
+        self.budget = w.slot("i64", align=8)
+        w.entry.append(f"  store i64 {_BUDGET}, ptr {self.budget}")
+        module.declare("@tc_poll", "declare i32 @tc_poll() nounwind")
+        self.pointers = [self._pointer(number) for number in range(len(self.shows))]
+        for register, operand in zip(self.numbers, self.node.operands[len(self.roots) :], strict=True):
+            self.registers[register] = self._number(operand, self.kinds[register])
+        for number in self.order:
+            for register in self.blocks[number][0]:
+                self.registers[register] = w.name("p")
+        w.jump("b0")
+        for number in self.order:
+            self._block(number)
+        w.place("replay")
+        w.do(f"ret i32 {ONLY_NUMPY}")
+        w.place("interrupted")
+        w.do(f"ret i32 {INTERRUPTED}")
+        self._phis()
+        name = self.loop.name
+        groups = "".join(f", ptr noalias %g{n}" for n in range(len(self.roots)))
+        body = w.text(f"internal i32 @{name}_body(ptr noalias readonly %words{groups})", "noinline nounwind")
+        lines = ["  call void @tc_clear_flags()"]
+        given = ""
+        for n in range(len(self.roots)):
+            at = next((i for i, (root, _) in enumerate(self.shows) if root == n), None)
+            if at is None:
+                given += ", ptr null"
+                continue
+            lines += [
+                f"  %a{n} = getelementptr i64, ptr %words, i64 {self._place(at)}",
+                f"  %g{n} = load ptr, ptr %a{n}",
+            ]
+            given += f", ptr %g{n}"
+        lines += [
+            f"  %status = call i32 @{name}_body(ptr %words{given})", "  %flags = call i32 @tc_read_flags()",
+            "  %both = or i32 %status, %flags", "  ret i32 %both", "}",
+        ]  # fmt: skip
+        head = f"define i32 @{name}(ptr %words, i64 %begin, i64 %end) nounwind {{\nentry:"
+        self.loop.text = "\n".join([body, head, *lines])
+
+    def _word(self, place: int) -> str:
+        at = self.w.at_entry(f"getelementptr i64, ptr %words, i64 {place}")
+        return self.w.at_entry(f"load i64, ptr {at}")
+
+    def _strides(self, number: int) -> tuple[Size, ...] | None:
+        """The strides in elements; None where only run time knows them."""
+        found = self.types[number].strides()
+        return found if found is not None and all(isinstance(n, int) for n in found) else None
+
+    def _place(self, number: int) -> int:
+        if self._strides(number) is not None:
+            return self.words.place(("array", number), "a", ("array", number))
+        return self.words.place(("array", number), "s", ("array", number), 1 + self.types[number].ndim)
+
+    def _pointer(self, number: int) -> str:
+        """The address of an array, as one that depends on its memory's."""
+        root = self.shows[number][0]
+        first = next(i for i, (other, _) in enumerate(self.shows) if other == root)
+        place = self._place(number)
+        if first == number:
+            return f"%g{root}"
+        distance = self.w.at_entry(f"sub i64 {self._word(place)}, {self._word(self._place(first))}")
+        return self.w.at_entry(f"getelementptr i8, ptr %g{root}, i64 {distance}")
+
+    def _size(self, size: Size) -> str:
+        if isinstance(size, int):
+            return str(size)
+        return self._word(self.words.place(str(size), "i", size))
+
+    def _number(self, operand: Any, kind: str) -> str:
+        w = self.w
+        if isinstance(operand, int | SymInt):
+            return self._size(operand)
+        assert isinstance(operand, Node)
+        if isinstance(operand.type, ScalarType):
+            return w.at_entry(f"bitcast i64 {self._word(self.words.place(operand, 'f', operand))} to double")
+        assert isinstance(operand.type, TensorType)
+        dtype = dtype_of(kind)
+        at = w.at_entry(f"inttoptr i64 {self._word(self.words.place(operand, 'a', operand))} to ptr")
+        found = w.at_entry(f"load {'i8' if dtype.kind == 'b' else scalar_type(dtype)}, ptr {at}")
+        return w.at_entry(f"icmp ne i8 {found}, 0") if dtype.kind == "b" else found
+
+    # -- blocks --------------------------------------------------------------------------------------------------------
+    def _block(self, number: int) -> None:
+        w = self.w
+        _, instructions, end = self.blocks[number]
+        strip = self.strips.get(number)
+        if strip is not None:
+            self._begin_strip(number, *strip)
+        w.place(f"b{number}")
+        w.do(f"; phis of {number}")
+        for line in instructions:
+            self._instruction(*line)
+        if end[0] == "replay":
+            w.jump("replay")
+        elif end[0] == "exit":
+            for place, (register, kind) in enumerate(zip(end[1], self.results, strict=True)):
+                word = self._word(self.words.place(("result", place), "a", ("result", place)))
+                stored(w, dtype_of(kind), self.registers[register], w.get(f"inttoptr i64 {word} to ptr"))
+            w.do("ret i32 0")
+        elif end[0] in ("jump", "back"):
+            w.jump(self._way(number, end[1], end[2], goes_on=end[0] == "back"))
+        elif strip is not None:
+            self._end_strip(number, end, *strip)
+        else:
+            self._branch(number, end)
+
+    def _branch(self, number: int, end: tuple[Any, ...]) -> None:
+        """Two ways; each has a block of its own where something is to be done on it."""
+        w, (_, condition, yes, given, no, others) = self.w, end
+        labels = [w.label("way"), w.label("way")]
+        w.branch(self.registers[condition], *labels)
+        for label, way, values in zip(labels, (yes, no), (given, others), strict=True):
+            w.place(label)
+            w.jump(self._way(number, way, values))
+
+    def _way(self, number: int, to: int, given: tuple[int, ...], goes_on: bool = False) -> str:
+        """The label that a jump goes to; a jump back pays a round.
+
+        An innermost loop that ``goes_on`` has paid already. One that begins may be reached by a jump back as well, that
+        of the loop around it.
+        """
+        w = self.w
+        back = (number, to) in self.back
+        if back and to not in self.strips:
+            self._pay("1")
+        if to in self.strips and not (back and goes_on):
+            self.strip_entries[to].append((w.block, given))
+            return f"strip{to}"
+        self.edges[to].append((w.block, given))
+        return f"b{to}"
+
+    def _pay(self, rounds: str) -> None:
+        """Takes rounds from the budget, and asks where it is spent."""
+        w = self.w
+        old = w.get(f"load i64, ptr {self.budget}")
+        left = w.get(f"sub i64 {old}, {rounds}")
+        w.do(f"store i64 {left}, ptr {self.budget}")
+        ask, quiet, fine = w.label("ask"), w.label("quiet"), w.label("fine")
+        w.branch(w.get(f"icmp sge i64 {left}, 0"), fine, ask)
+        w.place(ask)
+        w.do(f"store i64 {_BUDGET}, ptr {self.budget}")
+        stopped = w.get("call i32 @tc_poll()")
+        w.branch(w.get(f"icmp eq i32 {stopped}, 0"), quiet, "interrupted")
+        w.place(quiet)
+        w.jump(fine)
+        w.place(fine)
+
+    # -- innermost ranges ----------------------------------------------------------------------------------------------
+    def _begin_strip(self, number: int, at: int, stop: int, step: int) -> None:
+        """The block in front of a loop over a range: how far this strip goes."""
+        w, parameters = self.w, self.blocks[number][0]
+        names = self.strip_values[number] = {register: w.name("s") for register in parameters}
+        w.place(f"strip{number}")
+        w.do(f"; strip of {number}")
+        start, end = names[at], names.get(stop) or self.registers[stop]
+        far = w.get(f"add nsw i64 {start}, {_STRIP * step}")
+        nearer = w.get(f"icmp {'slt' if step > 0 else 'sgt'} i64 {far}, {end}")
+        limit = w.get(f"select i1 {nearer}, i64 {far}, i64 {end}")
+        self.strip_limits[number] = limit
+        self._pay(w.get(f"sub i64 {limit}, {start}") if step == 1 else str(_STRIP if abs(step) > 1 else 64))
+        self.edges[number].append((w.block, None))
+        w.jump(f"b{number}")
+
+    def _end_strip(self, number: int, end: tuple[Any, ...], at: int, stop: int, step: int) -> None:
+        """Behind a strip: the next one, or what comes after the loop."""
+        w, (_, _, yes, given, no, others) = self.w, end
+        inside, over, out = w.label("inside"), w.label("over"), w.label("out")
+        less = f"icmp {'slt' if step > 0 else 'sgt'} i64"
+        compare = f"{less} {self.registers[at]}"
+        limit, last = self.strip_limits[number], self.registers[stop]  # a limit may be that of an earlier range
+        nearer = w.get(f"select i1 {w.get(f'{less} {limit}, {last}')}, i64 {limit}, i64 {last}")
+        w.branch(w.get(f"{compare}, {nearer}"), inside, over)
+        w.place(inside)
+        w.jump(self._way(number, yes, given))
+        w.place(over)
+        self.strip_entries[number].append((w.block, self.blocks[number][0]))
+        w.branch(w.get(f"{compare}, {self.registers[stop]}"), f"strip{number}", out)
+        w.place(out)
+        w.jump(self._way(number, no, others))
+
+    def _phis(self) -> None:
+        """Fills in what each block is given, now that all ways to it are known."""
+        lines = self.w.lines
+        for place, line in enumerate(lines):
+            if line.startswith("  ; phis of "):
+                number = int(line.rsplit(" ", 1)[1])
+                lines[place] = "\n".join(self._arms(number))
+            elif line.startswith("  ; strip of "):
+                number = int(line.rsplit(" ", 1)[1])
+                arms = []
+                for position, register in enumerate(self.blocks[number][0]):
+                    found = [(self.registers[given[position]], block) for block, given in self.strip_entries[number]]
+                    arms.append(self._phi(self.strip_values[number][register], register, found))
+                lines[place] = "\n".join(arms)
+
+    def _arms(self, number: int) -> list[str]:
+        rows = []
+        for position, register in enumerate(self.blocks[number][0]):
+            found = []
+            for block, given in self.edges[number]:
+                value = self.strip_values[number][register] if given is None else self.registers[given[position]]
+                found.append((value, block))
+            rows.append(self._phi(self.registers[register], register, found))
+        return rows
+
+    def _phi(self, name: str, register: int, arms: Sequence[tuple[str, str]]) -> str:
+        type = scalar_type(dtype_of(self.kinds[register]))
+        return f"  {name} = phi {type} " + ", ".join(f"[ {value}, %{block} ]" for value, block in arms)
+
+    # -- instructions --------------------------------------------------------------------------------------------------
+    def _instruction(self, name: str, result: int, *rest: Any) -> None:
+        w, v, kinds, registers = self.w, self.v, self.kinds, self.registers
+        if name == "const":
+            registers[result] = constant(kinds[result], rest[0])
+        elif name == "size":
+            registers[result] = self._size(self.types[rest[0]].shape[rest[1]])
+        elif name == "load":
+            registers[result] = loaded(w, self.types[rest[0]].dtype, self._element(rest[0], rest[1:]))
+        elif name == "store":
+            self._store(*rest)
+        elif name == "require":
+            v.need(registers[rest[0]])
+        elif name == "more":
+            one, two = registers[rest[0]], registers[rest[1]]
+            amount = self.known.get(rest[2], 1)
+            registers[result] = w.get(f"icmp {'slt' if amount > 0 else 'sgt'} i64 {one}, {two}")
+        elif name == "step":
+            registers[result] = w.get(f"add nsw i64 {registers[rest[0]]}, {registers[rest[1]]}")
+        elif name == "select":
+            type = scalar_type(dtype_of(kinds[result]))
+            condition, yes, no = (registers[r] for r in rest)
+            registers[result] = w.get(f"select i1 {condition}, {type} {yes}, {type} {no}")
+        elif name in ARITHMETIC or name in COMPARISONS:
+            a, b = rest
+            registers[result] = v.binary(name, registers[a], registers[b], kinds[a], kinds[b], kinds[result])
+        else:
+            (a,) = rest
+            registers[result] = v.unary(name, registers[a], dtype_of(kinds[a]), dtype_of(kinds[result]))
+
+    def _element(self, number: int, places: Sequence[int]) -> str:
+        """The address of an element, whose indices are in range."""
+        w, type = self.w, self.types[number]
+        strides = self._strides(number)
+        total = ""
+        for axis, place in enumerate(places):
+            index = self.v.extend(self.registers[place], dtype_of(self.kinds[place]))
+            size = self._size(type.shape[axis])
+            count = type.shape[axis]
+            if self.known.get(place) is not None and isinstance(count, int):
+                position = int(self.known[place])
+                inside = -count <= position < count
+                self.v.need("true" if inside else "false")
+                index = str(position % count) if inside else "0"
+            else:
+                low = w.get(f"icmp slt i64 {index}, 0")
+                index = w.get(f"select i1 {low}, i64 {w.get(f'add i64 {index}, {size}')}, i64 {index}")
+                self.v.need(w.get(f"icmp ult i64 {index}, {size}"))
+            step = str(strides[axis]) if strides is not None else self._word(self._place(number) + 1 + axis)
+            term = index if step == "1" else w.get(f"mul nsw i64 {index}, {step}")
+            total = term if not total else w.get(f"add nsw i64 {total}, {term}")
+        unit = "i8" if strides is None else element_type(type.dtype)
+        return w.get(f"getelementptr inbounds {unit}, ptr {self.pointers[number]}, i64 {total}")
+
+    def _store(self, number: int, value: int, *places: int) -> None:
+        dtype, source = self.types[number].dtype, dtype_of(self.kinds[value])
+        register = self.registers[value]
+        if dtype.name == "float32" and source.kind in "iu" and source.itemsize == 8:
+            register = self.v.extend(register, source)
+            self.v.exact(register, 24)
+        if source.kind == "f" and dtype.kind in "iu":
+            register, source = self.v.to_int(register, source), np.dtype("int64")
+        made = self.v.convert(register, source, dtype)
+        stored(self.w, dtype, made, self._element(number, places))
+
+
+__all__ = ["ScalarLoop", "write"]

@@ -1,0 +1,293 @@
+"""What single instructions of scalar code are in LLVM IR: arithmetic, comparisons, conversions, as Python has them.
+
+Enters: the kinds of registers, and operands as IR. Leaves: IR that computes the result, or that leaves to the block
+``replay`` where Python would raise, warn, or need more than 64 bits. Exists apart from ``scalar_loops``, which knows
+blocks, arrays and calls.
+
+Remainders and quotients of floats follow CPython's ``float_divmod``, which NumPy's scalars share.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tcompile.backends.llvm.text import Writer, literal, memory_type, scalar_type
+from tcompile.graph.ops.element_loop import LIBRARY, common, dtype_of, is_numpy
+from tcompile.graph.types import DType
+
+_ORDERED = {"<": "olt", "<=": "ole", "==": "oeq", "!=": "une", ">": "ogt", ">=": "oge"}
+_SIGNED = {"<": "slt", "<=": "sle", "==": "eq", "!=": "ne", ">": "sgt", ">=": "sge"}
+_FLOATS = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
+_INTEGERS = {"+": "add", "-": "sub", "*": "mul"}
+_BITS = {"&": "and", "|": "or", "^": "xor"}
+_INT = np.dtype("int64")
+_FLOAT = np.dtype("float64")
+_BOOL = np.dtype("bool")
+_EXACT = {4: 24, 8: 53}  # ints of so many bits are floats
+
+
+class Values:
+    """Writes instructions. ``w`` is the function's writer; its block ``replay`` leaves to plain Python."""
+
+    def __init__(self, w: Writer) -> None:
+        self.w = w
+
+    # -- leaving -------------------------------------------------------------------------------------------------------
+    def need(self, condition: str) -> None:
+        """Goes on only where the condition holds."""
+        if condition == "true":
+            return
+        label = self.w.label("ok")
+        self.w.branch(condition, label, "replay")
+        self.w.place(label)
+
+    def refuse(self, condition: str) -> None:
+        """Goes on only where the condition does not hold."""
+        label = self.w.label("ok")
+        self.w.branch(condition, "replay", label)
+        self.w.place(label)
+
+    def intrinsic(self, name: str, types: str, result: str) -> str:
+        """The name of an intrinsic, declared."""
+        return self.w.module.declare(f"@{name}", f"declare {result} @{name}({types})")
+
+    # -- conversions ---------------------------------------------------------------------------------------------------
+    def extend(self, value: str, dtype: DType, to: DType = _INT) -> str:
+        """An int or bool as a wider int."""
+        if dtype.kind != "b" and dtype.itemsize == to.itemsize:
+            return value
+        how = "sext" if dtype.kind == "i" else "zext"
+        return self.w.get(f"{how} {scalar_type(dtype)} {value} to {scalar_type(to)}")
+
+    def fitting(self, value: str, dtype: DType, to: DType) -> str:
+        """An int as an int of another dtype; plain Python where it does not fit."""
+        if dtype == to:
+            return value
+        if dtype.kind == "b" or np.can_cast(dtype, to):
+            return self.extend(value, dtype, to)
+        whole = self.extend(value, dtype)
+        if to == _INT:
+            return whole
+        short = self.w.get(f"trunc i64 {whole} to {scalar_type(to)}")
+        back = self.extend(short, to)
+        self.need(self.w.get(f"icmp eq i64 {whole}, {back}"))
+        return short
+
+    def exact(self, value: str, bits: int) -> None:
+        """Goes on only where an int of 64 bits has no more than so many."""
+        shifted = self.w.get(f"add i64 {value}, {1 << bits}")
+        self.need(self.w.get(f"icmp ule i64 {shifted}, {1 << bits + 1}"))
+
+    def convert(self, value: str, dtype: DType, to: DType, exactly: bool = False) -> str:
+        """A number as a dtype that holds it, or as a float. ``exactly``: plain Python where an int is no float."""
+        if dtype == to:
+            return value
+        if to.kind in "biu":
+            return self.fitting(value, dtype, to) if to.kind != "b" else self.truth(value, dtype)
+        if dtype.kind == "f":
+            how = "fpext" if to.itemsize > dtype.itemsize else "fptrunc"
+            return self.w.get(f"{how} {scalar_type(dtype)} {value} to {scalar_type(to)}")
+        whole = self.extend(value, dtype)
+        if dtype.itemsize * 8 > _EXACT[to.itemsize] and (exactly or to.itemsize < 8):
+            self.exact(whole, _EXACT[to.itemsize])
+        return self.w.get(f"sitofp i64 {whole} to {scalar_type(to)}")
+
+    def truth(self, value: str, dtype: DType) -> str:
+        """``bool(value)``."""
+        if dtype.kind == "b":
+            return value
+        if dtype.kind == "f":
+            return self.w.get(f"fcmp une {scalar_type(dtype)} {value}, {literal(dtype, 0)}")
+        return self.w.get(f"icmp ne {scalar_type(dtype)} {value}, 0")
+
+    def to_int(self, value: str, dtype: DType) -> str:
+        """``int(value)``."""
+        if dtype.kind != "f":
+            return self.extend(value, dtype)
+        wide = self.convert(value, dtype, _FLOAT)
+        limit = literal(_FLOAT, float(1 << 62))
+        size = self.w.get(f"call double {self.intrinsic('llvm.fabs.f64', 'double', 'double')}(double {wide})")
+        self.need(self.w.get(f"fcmp olt double {size}, {limit}"))
+        return self.w.get(f"fptosi double {wide} to i64")
+
+    # -- two operands --------------------------------------------------------------------------------------------------
+    def binary(self, sign: str, a: str, b: str, ka: str, kb: str, kind: str) -> str:
+        """``a sign b``, of kinds ``ka`` and ``kb``, which gives one of ``kind``."""
+        da, db, dtype = dtype_of(ka), dtype_of(kb), dtype_of(kind)
+        if sign in _SIGNED:
+            return self._compare(sign, a, b, ka, kb)
+        if sign in "&|^":
+            one, two = (self.fitting(v, d, dtype) for v, d in ((a, da), (b, db)))
+            return self.w.get(f"{_BITS[sign]} {scalar_type(dtype)} {one}, {two}")
+        if sign == "/" and da.kind in "biu" and db.kind in "biu":
+            return self._quotient(a, b, da, db, exactly=not is_numpy(kind))
+        one, two = self.convert(a, da, dtype), self.convert(b, db, dtype)
+        if dtype.kind == "f":
+            return self._floats(sign, one, two, dtype)
+        if sign in _INTEGERS:
+            return self._checked(sign, one, two, dtype)
+        if sign in ("<<", ">>"):
+            return self._shift(sign, one, two, dtype, overflows=kind == "int")
+        return self._divided(sign, one, two, dtype)
+
+    def _compare(self, sign: str, a: str, b: str, ka: str, kb: str) -> str:
+        da, db = dtype_of(ka), dtype_of(kb)
+        if da.kind != "f" and db.kind != "f":
+            one, two = self.extend(a, da), self.extend(b, db)
+            return self.w.get(f"icmp {_SIGNED[sign]} i64 {one}, {two}")
+        weak = not is_numpy(ka) and not is_numpy(kb)
+        dtype = _FLOAT if weak else common(ka, kb)
+        one, two = (self.convert(v, d, dtype, exactly=weak) for v, d in ((a, da), (b, db)))
+        return self.w.get(f"fcmp {_ORDERED[sign]} {scalar_type(dtype)} {one}, {two}")
+
+    def _quotient(self, a: str, b: str, da: DType, db: DType, exactly: bool) -> str:
+        wide = self.extend(b, db)
+        self.need(self.w.get(f"icmp ne i64 {wide}, 0"))
+        one, two = self.convert(a, da, _FLOAT, exactly), self.convert(b, db, _FLOAT, exactly)
+        return self.w.get(f"fdiv double {one}, {two}")
+
+    def _checked(self, sign: str, a: str, b: str, dtype: DType) -> str:
+        """Integer arithmetic; plain Python where it overflows."""
+        type = scalar_type(dtype)
+        name = f"llvm.{'u' if dtype.kind == 'u' else 's'}{_INTEGERS[sign]}.with.overflow.{type}"
+        self.intrinsic(name, f"{type}, {type}", f"{{ {type}, i1 }}")
+        both = self.w.get(f"call {{ {type}, i1 }} @{name}({type} {a}, {type} {b})")
+        self.refuse(self.w.get(f"extractvalue {{ {type}, i1 }} {both}, 1"))
+        return self.w.get(f"extractvalue {{ {type}, i1 }} {both}, 0")
+
+    def _shift(self, sign: str, a: str, b: str, dtype: DType, overflows: bool) -> str:
+        type, bits = scalar_type(dtype), dtype.itemsize * 8
+        self.need(self.w.get(f"icmp ult {type} {b}, {bits}"))
+        if sign == ">>":
+            return self.w.get(f"{'lshr' if dtype.kind == 'u' else 'ashr'} {type} {a}, {b}")
+        made = self.w.get(f"shl {type} {a}, {b}")
+        if overflows:
+            back = self.w.get(f"ashr {type} {made}, {b}")
+            self.need(self.w.get(f"icmp eq {type} {back}, {a}"))
+        return made
+
+    def _divided(self, sign: str, a: str, b: str, dtype: DType) -> str:
+        """``//`` and ``%`` of ints, which round down."""
+        w, type = self.w, scalar_type(dtype)
+        self.need(w.get(f"icmp ne {type} {b}, 0"))
+        if dtype.kind == "u":
+            return w.get(f"{'udiv' if sign == '//' else 'urem'} {type} {a}, {b}")
+        minus, least = w.get(f"icmp eq {type} {b}, -1"), w.get(f"icmp eq {type} {a}, {-(1 << dtype.itemsize * 8 - 1)}")
+        self.refuse(w.get(f"and i1 {minus}, {least}"))
+        rest = w.get(f"srem {type} {a}, {b}")
+        mixed = w.get(f"xor {type} {rest}, {b}")
+        opposite, some = w.get(f"icmp slt {type} {mixed}, 0"), w.get(f"icmp ne {type} {rest}, 0")
+        down = w.get(f"and i1 {opposite}, {some}")
+        if sign == "%":
+            more = w.get(f"add {type} {rest}, {b}")
+            return w.get(f"select i1 {down}, {type} {more}, {type} {rest}")
+        whole = w.get(f"sdiv {type} {a}, {b}")
+        return w.get(f"add {type} {whole}, {w.get(f'sext i1 {down} to {type}')}")
+
+    def _floats(self, sign: str, a: str, b: str, dtype: DType) -> str:
+        w, type, zero = self.w, scalar_type(dtype), literal(dtype, 0)
+        if sign in ("/", "//", "%"):
+            self.need(w.get(f"fcmp une {type} {b}, {zero}"))
+        if sign in _FLOATS:
+            return w.get(f"{_FLOATS[sign]} {type} {a}, {b}")
+        if sign == "**":
+            return self._finite(self.library("pow", [a, b]))
+        rest = w.get(f"frem {type} {a}, {b}")
+        some = w.get(f"fcmp une {type} {rest}, {zero}")
+        signs = [w.get(f"fcmp olt {type} {value}, {zero}") for value in (b, rest)]
+        apart = w.get(f"and i1 {some}, {w.get(f'xor i1 {signs[0]}, {signs[1]}')}")
+        short = {"float": "f32", "double": "f64"}[type]
+        copy = self.intrinsic(f"llvm.copysign.{short}", f"{type}, {type}", type)
+        if sign == "%":
+            moved = w.get(f"fadd {type} {rest}, {b}")
+            found = w.get(f"select i1 {apart}, {type} {moved}, {type} {rest}")
+            empty = w.get(f"call {type} {copy}({type} {zero}, {type} {b})")
+            return w.get(f"select i1 {some}, {type} {found}, {type} {empty}")
+        count = w.get(f"fdiv {type} {w.get(f'fsub {type} {a}, {rest}')}, {b}")
+        less = w.get(f"fsub {type} {count}, {literal(dtype, 1)}")
+        count = w.get(f"select i1 {apart}, {type} {less}, {type} {count}")
+        floor = self.intrinsic(f"llvm.floor.{short}", type, type)
+        down = w.get(f"call {type} {floor}({type} {count})")
+        far = w.get(f"fcmp ogt {type} {w.get(f'fsub {type} {count}, {down}')}, {literal(dtype, 0.5)}")
+        down = w.get(f"select i1 {far}, {type} {w.get(f'fadd {type} {down}, {literal(dtype, 1)}')}, {type} {down}")
+        empty = w.get(f"call {type} {copy}({type} {zero}, {type} {w.get(f'fdiv {type} {a}, {b}')})")
+        whole = w.get(f"fcmp une {type} {count}, {zero}")
+        return w.get(f"select i1 {whole}, {type} {down}, {type} {empty}")
+
+    # -- functions -----------------------------------------------------------------------------------------------------
+    def library(self, name: str, operands: list[str]) -> str:
+        """A call of C's library, as Python makes it: LLVM must not put something else in its place."""
+        types = ", ".join(["double"] * len(operands))
+        self.w.module.declare(f"@{name}", f"declare double @{name}({types}) nobuiltin nounwind memory(none)")
+        given = ", ".join(f"double {operand}" for operand in operands)
+        return self.w.get(f"call double @{name}({given}) nobuiltin")
+
+    def _finite(self, value: str) -> str:
+        size = self.w.get(f"call double {self.intrinsic('llvm.fabs.f64', 'double', 'double')}(double {value})")
+        self.need(self.w.get(f"fcmp olt double {size}, {literal(_FLOAT, float('inf'))}"))
+        return value
+
+    def unary(self, name: str, value: str, dtype: DType, result: DType) -> str:
+        """``name`` of a number."""
+        w, type = self.w, scalar_type(dtype)
+        if name == "positive":
+            return value
+        if name == "not":
+            return w.get(f"xor i1 {value}, true")
+        if name == "invert":
+            return w.get(f"xor {type} {value}, -1")
+        if name == "bool":
+            return self.truth(value, dtype)
+        if name == "int":
+            return self.to_int(value, dtype)
+        if name in ("float", "np.float64", "np.int64"):
+            return self.convert(value, dtype, result)
+        if name in ("negative", "abs") and dtype.kind != "f":
+            wide = self.extend(value, dtype, result)
+            minus = self._checked("-", "0", wide, result)
+            if name == "negative":
+                return minus
+            low = w.get(f"icmp slt {scalar_type(result)} {wide}, 0")
+            return w.get(f"select i1 {low}, {scalar_type(result)} {minus}, {scalar_type(result)} {wide}")
+        if name == "negative":
+            return w.get(f"fneg {type} {value}")
+        short = {"float": "f32", "double": "f64"}[type]
+        if name in ("abs", "math.fabs", "np.sqrt", "math.sqrt"):
+            if name == "math.sqrt":
+                self.refuse(w.get(f"fcmp olt double {value}, {literal(_FLOAT, 0)}"))
+            which = f"llvm.{'sqrt' if name.endswith('sqrt') else 'fabs'}.{short}"
+            return w.get(f"call {type} {self.intrinsic(which, type, type)}({type} {value})")
+        if name == "math.isnan":
+            return w.get(f"fcmp uno double {value}, {value}")
+        if name in ("math.floor", "math.ceil"):
+            which = f"llvm.{name.removeprefix('math.')}.f64"
+            self.intrinsic(which, "double", "double")
+            return self.to_int(w.get(f"call double @{which}(double {value})"), _FLOAT)
+        assert name.removeprefix("math.") in LIBRARY, name
+        return self._finite(self.library(name.removeprefix("math."), [value]))
+
+
+# -- memory ------------------------------------------------------------------------------------------------------------
+
+
+def loaded(w: Writer, dtype: DType, address: str) -> str:
+    """An element."""
+    found = w.get(f"load {memory_type(dtype)}, ptr {address}, align {dtype.itemsize}")
+    return w.get(f"icmp ne i8 {found}, 0") if dtype.kind == "b" else found
+
+
+def stored(w: Writer, dtype: DType, value: str, address: str) -> None:
+    """Stores an element, or a result."""
+    if dtype.kind == "b":
+        value = w.get(f"zext i1 {value} to i8")
+    w.do(f"store {memory_type(dtype)} {value}, ptr {address}, align {dtype.itemsize}")
+
+
+def constant(kind: str, value: Any) -> str:
+    """A literal of a kind."""
+    return literal(dtype_of(kind), value)
+
+
+__all__ = ["Values", "constant", "loaded", "stored"]

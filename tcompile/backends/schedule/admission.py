@@ -1,0 +1,138 @@
+"""Which nodes kernels may compute: what every code generator asks, whatever machine it writes for.
+
+Enters: a node, and the code generator's answer to "do you have this operation on operands of this dtype". Leaves:
+whether a kernel can compute the node with NumPy's result. Everything else is a call of the library. Exists so that
+NumPy's rules (how bare numbers take part, which reductions wrap, which casts warn in words) are in one place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from tcompile.backends.schedule import inverses, products
+from tcompile.backends.schedule.parts import COMPLEX, HALF, PARTS, SINGLE
+from tcompile.graph import Node, Operand, ScalarType, SymInt, TensorType
+from tcompile.graph.ops import OPS
+from tcompile.graph.types import DType
+
+COMPUTED = frozenset({
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
+    "complex64", "complex128",
+})  # fmt: skip
+_REDUCTIONS = frozenset({"sum", "prod", "max", "min", "any", "all"})
+
+
+def admits(node: Node, has_operation: Callable[[str, DType], bool]) -> bool:
+    """Whether kernels can compute this node. ``has_operation`` is asked about the dtypes of machines alone."""
+    if node.op == "gather":
+        return _admits_gather(node)
+    if node.op == "matmul":
+        return products.is_small(node)
+    if node.op == "call":
+        return inverses.is_small(node)
+    if node.op == "assign":
+        return node.tensor.dtype.name in COMPUTED
+    kind = OPS[node.op].kind
+    if kind == "reduction":
+        return _admits_reduction(node)
+    if kind == "pointwise":
+        return _admits_pointwise(node, has_operation)
+    return _admits_creation(node)
+
+
+def _admits_gather(node: Node) -> bool:
+    """Elements of one cell, at places that 64 bits with a sign can hold."""
+    dtype = node.tensor.dtype
+    kinds = {index.tensor.dtype.name for index in node.inputs[1:]}
+    return dtype.name in COMPUTED and dtype not in PARTS and dtype != HALF and "uint64" not in kinds
+
+
+def _admits_creation(node: Node) -> bool:
+    dtype = node.tensor.dtype
+    if dtype.name not in COMPUTED:
+        return False
+    if node.op == "full":
+        return number_fits(node.attrs["fill_value"], dtype)
+    if node.op == "arange":
+        ends = [node.attrs[key] for key in ("start", "stop", "step")]
+        return dtype.kind in "iu" and dtype.itemsize >= 4 and all(isinstance(n, int | SymInt) for n in ends)
+    return False
+
+
+def _admits_reduction(node: Node) -> bool:
+    operand = node.operands[0]
+    if node.op not in _REDUCTIONS or not isinstance(operand, Node):
+        return False
+    type = operand.tensor
+    if type.dtype.name not in COMPUTED or not type.dtype.isnative or node.tensor.dtype != type.dtype:
+        return False
+    if type.dtype.kind == "b" and node.op in ("sum", "prod"):
+        return False
+    if type.dtype.kind == "c" and node.op != "sum":
+        return False
+    if type.dtype == HALF and node.op in ("sum", "prod"):  # NumPy's rounding of every step is far from exact
+        return False
+    if not node.attrs["axis"]:
+        return False
+    if node.op in ("max", "min"):  # NumPy raises where there is no element, and wraps at none otherwise
+        for axis in node.attrs["axis"]:
+            size = type.shape[axis]
+            low = size.bounds()[0] if isinstance(size, SymInt) else size
+            if low is None or low < 1:
+                return False
+    return True
+
+
+def _admits_pointwise(node: Node, has_operation: Callable[[str, DType], bool]) -> bool:
+    types = [o.type for o in node.operands if isinstance(o, Node)]
+    dtypes = [t.dtype for t in types if isinstance(t, TensorType)]
+    result = node.tensor.dtype
+    if not dtypes or any(d.name not in COMPUTED or not d.isnative for d in [*dtypes, result]):
+        return False
+    if node.op == "astype":
+        return dtypes[0].kind != "c" or result.kind in "cb"  # NumPy tells in words that it discards imaginary parts
+    operand = dtypes[-1] if node.op == "where" else dtypes[0]
+    if node.op == "where" and not isinstance(node.operands[1], Node) and not isinstance(node.operands[2], Node):
+        return False
+    numbers = node.operands[1:] if node.op == "where" else node.operands
+    weak = [o for o in numbers if not (isinstance(o, Node) and isinstance(o.type, TensorType))]
+    if not all(number_fits(o, operand) for o in weak):
+        return False
+    if node.op == "where":
+        return True
+    if operand in PARTS:
+        return node.op in COMPLEX
+    if operand == HALF:  # computed in float32; nextafter is a step of another size
+        return node.op != "nextafter" and has_operation(node.op, SINGLE)
+    return has_operation(node.op, operand)
+
+
+def number_fits(operand: Operand, dtype: DType) -> bool:
+    """Whether a bare number takes part in ``dtype`` exactly as NumPy converts it."""
+    if dtype in PARTS:
+        parts = (operand.real, operand.imag) if isinstance(operand, complex) else (operand,)
+        return all(number_fits(part, PARTS[dtype]) for part in parts)
+    if isinstance(operand, Node):
+        return isinstance(operand.type, ScalarType) and operand.type.kind == "float" and dtype.kind == "f"
+    if isinstance(operand, complex):
+        return False
+    if isinstance(operand, bool):
+        return True
+    if isinstance(operand, SymInt):
+        return dtype.kind == "f" or dtype.name == "int64"
+    if isinstance(operand, int):
+        if dtype.kind == "b":
+            return False
+        if dtype.kind == "f":
+            return abs(operand) < 2**1000 and bool(np.isfinite(dtype.type(operand))) if abs(operand) < 2**128 else False
+        info = np.iinfo(dtype)
+        return info.min <= operand <= info.max
+    if dtype.kind != "f":
+        return False
+    return not math.isfinite(operand) or abs(operand) <= float(np.finfo(dtype).max)
+
+
+__all__ = ["COMPUTED", "admits", "number_fits"]

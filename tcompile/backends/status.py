@@ -1,0 +1,18 @@
+"""The status bits that kernels of all code generators return.
+
+Enters: nothing. Leaves: the bits: NumPy's floating-point conditions, the overflow of NumPy's integer scalars, and one
+for inputs of which only NumPy itself can say the result. Exists so that ``helpers`` reads the status of any kernel
+alike.
+"""
+
+from __future__ import annotations
+
+DIVIDE = 1
+OVERFLOW = 2
+UNDERFLOW = 4
+INVALID = 8
+INTEGER_OVERFLOW = 16
+ONLY_NUMPY = 32  # always replayed
+INTERRUPTED = 64  # a signal's handler has raised in the middle of a loop
+
+__all__ = ["DIVIDE", "INTEGER_OVERFLOW", "INTERRUPTED", "INVALID", "ONLY_NUMPY", "OVERFLOW", "UNDERFLOW"]

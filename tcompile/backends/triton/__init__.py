@@ -1,0 +1,131 @@
+"""The fusing GPU backend: a graph becomes Triton kernels, from the schedule that the llvm backend runs too.
+
+Enters: a ``Graph``. Leaves: a callable that takes the graph's inputs and returns the tuple of its outputs. In
+between: the schedule (``backends.schedule``) decides what runs together, ``kernels`` writes each kernel as a Triton
+function, ``cubins`` compiles it for a GPU or ``interpreter`` runs it without one, and ``host`` writes the program
+around the kernels.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tcompile.backends import compiled
+from tcompile.backends.schedule import Kernel, Schedule, schedule
+from tcompile.backends.schedule.admission import admits
+from tcompile.backends.schedule.plan import Step
+from tcompile.backends.triton import cubins, host, kernels
+from tcompile.backends.triton.devices import device
+from tcompile.backends.triton.pointwise import has_operation
+from tcompile.backends.triton.text import Function
+from tcompile.errors import BackendError
+from tcompile.graph import Graph, Location, Node
+from tcompile.graph.verify import user_line
+from tcompile.observe import bus
+from tcompile.observe.events import KernelCompiled, Lazy
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """One kernel as reports show it. ``nodes`` are its results, ``computed`` all that it computes.
+
+    ``lines`` are the user's lines it came from.
+    """
+
+    name: str
+    nodes: tuple[Node, ...]
+    computed: tuple[Node, ...]
+    lines: tuple[Location, ...]
+    description: str
+    functions: tuple[Function, ...]
+
+    @property
+    def ir(self) -> str:
+        """The source of its Triton functions."""
+        return "\n\n".join(function.text for function in self.functions)
+
+    def assembly(self, capability: int = 90) -> str:
+        """Its functions as PTX for GPUs of this compute capability, made anew. Raises BackendError without Triton."""
+        known = cubins.Variant(False, ())
+        return "\n".join(cubins.assembly(function, capability, known) for function in self.functions)
+
+    def view(self) -> Any:
+        """The data of its display: a ``tcompile.observe.display.kernels.KernelView``."""
+        from tcompile.graph.look import node_views
+        from tcompile.observe.display.kernels import KernelView
+
+        try:
+            assembly = self.assembly()
+        except BackendError as error:
+            assembly = str(error)
+        return KernelView(
+            name=self.name, description=self.description, nodes=node_views(self.computed), ir=self.ir,
+            assembly=assembly,
+        )  # fmt: skip
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        made: dict[str, Any] = self.view().bundle()
+        return made
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.name}: {self.description}>"
+
+
+class CompiledGraph(compiled.CompiledGraph[CompiledKernel]):
+    """A compiled graph. ``on_device`` is its program without copies at the end: it takes arrays of the device's, too,
+    and returns such.
+    """
+
+    def __init__(
+        self, program: Callable[..., tuple[Any, ...]], on_device: Callable[..., tuple[Any, ...]], source: str,
+        kernels: list[CompiledKernel], plan: Schedule, regions: dict[Graph, Any],
+    ) -> None:  # fmt: skip
+        super().__init__(program, source, kernels, plan, regions)
+        self.on_device = on_device
+
+
+def compile_graph(graph: Graph, example_inputs: Sequence[object] | None = None) -> CompiledGraph:
+    """Compiles ``graph`` for the device that there is now (``devices``).
+
+    The result takes the graph's inputs by position, arrays of exactly the graph's types, and returns a tuple of arrays.
+    It raises ``Replay`` where only plain Python can go on. Raises BackendError where there is no device, or no Triton.
+    """
+    where = device()
+    plan = schedule(graph, supports)
+    names = cubins.library_names()
+    functions: dict[Step, list[tuple[Function, Callable[..., Any]]]] = {}
+    made: list[CompiledKernel] = []
+    for step in plan.steps:
+        if step.kernel is not None:
+            started = time.perf_counter()
+            written = kernels.write(step.kernel, taken=names)
+            functions[step] = [(function, where.launcher(function)) for function in written]
+            made.append(_report(graph, step.kernel, written, (time.perf_counter() - started) * 1e3))
+    program = host.Program(plan, compile_graph, functions=functions, device=where)
+    source, run = program.build()
+    return CompiledGraph(where.around(run), run, source, made, plan, program.regions)
+
+
+def supports(node: Node) -> bool:
+    """Whether kernels can compute this pointwise, creation or reduction node."""
+    return admits(node, has_operation)
+
+
+def _report(graph: Graph, kernel: Kernel, functions: list[Function], ms: float) -> CompiledKernel:
+    found = {v.node: None for v in kernel.values if v.node is not None and v.op not in ("load", "number")}
+    computed = tuple(found)
+    lines = tuple(dict.fromkeys(n.location for n in computed if n.location is not None))
+    made = CompiledKernel(kernel.name, kernel.nodes, computed, lines, kernel.describe(), tuple(functions))
+    if bus.active():
+        where = tuple(map(user_line, lines))
+        bus.emit(
+            KernelCompiled(
+                kernel=kernel.name, graph=graph.name, nodes=tuple(n.name for n in computed), lines=where,
+                ms=ms, description=made.description, get_ir=Lazy(made, lambda kernel: kernel.ir),
+                get_assembly=Lazy(made, CompiledKernel.assembly),
+            )
+        )  # fmt: skip
+    return made

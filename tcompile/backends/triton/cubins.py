@@ -1,0 +1,176 @@
+"""Kernels as machine code of NVIDIA's GPUs. No GPU is needed to compile: Triton brings the assembler along.
+
+Enters: a ``Function``, the compute capability of a GPU, and what is known of its arguments. Leaves: a ``Cubin``, from
+tcompile's disk cache where the same was compiled before. Its key is all that it depends on: the source and the library
+that kernels call, types, blocks, the capability, and Triton's version. Triton is loaded only where something has to be
+compiled.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib.metadata
+import json
+import re
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tcompile.backends.disk import cache, key_of
+from tcompile.backends.triton import library
+from tcompile.backends.triton.sources import defined
+from tcompile.backends.triton.text import Function
+from tcompile.errors import BackendError
+
+OLDEST = 80  # Ampere: what comes before has no tested code
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What is known of the arguments of one launch: ``wide`` says that offsets need 64 bits, ``even`` which arguments
+    (pointers, in bytes, and numbers) are multiples of 16, so that several elements can be loaded at once.
+    """
+
+    wide: bool
+    even: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class Cubin:
+    """Machine code: the ``name`` of its function, how many ``warps`` and bytes of ``shared`` memory a program has.
+
+    ``extra`` is how many pointers the function takes after its arguments: scratch memory, of which it uses none.
+    """
+
+    code: bytes
+    name: str
+    warps: int
+    shared: int
+    extra: int
+
+
+def compiled(function: Function, capability: int, variant: Variant) -> Cubin:
+    """The machine code for GPUs of this compute capability (90 for 9.0).
+
+    Raises BackendError where the GPU is too old, or Triton is not there or refuses.
+    """
+    check_capability(capability)
+    key = key_of("triton", version(), library_text(), function.text, repr((function.blocks, variant, capability)),
+                 repr([(p.name, p.type) for p in function.parameters]))  # fmt: skip
+    found = cache.find(key)
+    if found is not None:
+        head, _, code = found.partition(b"\n")
+        return Cubin(code, **json.loads(head))
+    made = _compile(function, capability, variant)
+    parameters = len(re.findall(r"^\s*\.param", made.asm["ptx"].partition(".entry")[2].partition(")")[0], re.M))
+    given = len(function.parameters) + function.signals
+    about = {
+        "name": made.metadata.name, "warps": made.metadata.num_warps, "shared": made.metadata.shared,
+        "extra": parameters - given,
+    }  # fmt: skip
+    cache.keep(key, json.dumps(about).encode() + b"\n" + made.asm["cubin"])
+    return Cubin(made.asm["cubin"], **about)
+
+
+def check_capability(capability: int) -> None:
+    """Raises BackendError where a GPU is too old."""
+    if capability < OLDEST:
+        raise BackendError(
+            f"this GPU has compute capability {capability // 10}.{capability % 10}; kernels are compiled for"
+            f" {OLDEST // 10}.{OLDEST % 10} (Ampere) and later. backend='llvm' runs on the CPU."
+        )
+
+
+def assembly(function: Function, capability: int, variant: Variant) -> str:
+    """The PTX of a function, made anew."""
+    text: str = _compile(function, capability, variant).asm["ptx"]
+    return text
+
+
+def _compile(function: Function, capability: int, variant: Variant) -> Any:
+    """What Triton makes of a function."""
+    try:
+        import triton
+        import triton.language as tl
+        from triton.backends.compiler import GPUTarget
+        from triton.backends.nvidia.compiler import CUDAOptions
+        from triton.compiler import ASTSource
+        from triton.runtime.jit import JITFunction
+    except ImportError as error:
+        raise BackendError(f"backend='triton' needs Triton: pip install triton ({error})") from error
+    index = "i64" if variant.wide else "i32"
+    signature = {p.name: index if p.is_index else p.type for p in function.parameters}
+    if function.signals:
+        signature["status"] = "*i32"
+    attributes = {(i,): [["tt.divisibility", 16]] for i, even in enumerate(variant.even) if even}
+    constants: dict[tuple[int, ...], Any] = {}
+    for name, value in [*function.blocks, ("INDEX", tl.int64 if variant.wide else tl.int32)]:
+        constants[(len(signature),)] = value
+        signature[name] = "constexpr"
+    options = {"num_warps": warps(function), "enable_fp_fusion": False, "enable_reflect_ftz": False}
+    known = {field.name for field in dataclasses.fields(CUDAOptions)}
+    source = ASTSource(JITFunction(defined(function, _names())), signature, constants, attributes)
+    settings = triton.knobs.compilation
+    try:
+        with settings.scope():
+            settings.disable_line_info = True  # two thirds of the machine code's size
+            return triton.compile(
+                source, target=GPUTarget("cuda", capability, 32),
+                options={name: value for name, value in options.items() if name in known},
+            )  # fmt: skip
+    except Exception as error:
+        raise BackendError(f"Triton refuses kernel {function.name}: {error}\n{function.text}") from error
+
+
+def warps(function: Function) -> int:
+    """How many warps share a program's elements."""
+    elements = 1
+    for name, block in function.blocks:
+        elements *= 1 if name == "CHUNK" else block
+    return max(1, min(8, elements // 256))
+
+
+@functools.cache
+def _names() -> dict[str, Any]:
+    """What kernels see: Triton's language, and the library's functions to be compiled into them."""
+    import triton.language as tl
+    from triton.language.extra import libdevice
+    from triton.runtime.jit import JITFunction
+
+    names: dict[str, Any] = {"tl": tl, "libdevice": libdevice, "Block": tl.tensor}  # Triton reads annotations, too
+    for name, value in vars(library).items():
+        if isinstance(value, types.FunctionType) and value.__module__ == library.__name__:
+            copy: Callable[..., Any] = types.FunctionType(value.__code__, names, name, value.__defaults__)
+            copy.__annotations__ = value.__annotations__
+            copy.__module__ = library.__name__
+            names[name] = JITFunction(copy)
+        elif isinstance(value, int):
+            names[name] = tl.constexpr(value)
+    return names
+
+
+@functools.cache
+def library_text() -> str:
+    """The text of the functions that kernels call."""
+    return Path(__file__).with_name("library.py").read_text("utf-8")
+
+
+@functools.cache
+def library_names() -> frozenset[str]:
+    """Their names, which nothing in a kernel may have."""
+    return frozenset(name for name in vars(library) if not name.startswith("__"))
+
+
+@functools.cache
+def version() -> str:
+    """Triton's version, "" where it is not installed."""
+    try:
+        return importlib.metadata.version("triton")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+__all__ = ["OLDEST", "Cubin", "Variant", "assembly", "check_capability", "compiled", "library_names", "version"]

@@ -1,0 +1,110 @@
+"""The host program around Triton kernels.
+
+Enters: a ``Schedule`` and the functions of its kernels, as a device runs them. Leaves: the program (``backends.host``),
+which allocates on that device, and launches there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from tcompile.backends import host
+from tcompile.backends.schedule.plan import Step
+from tcompile.backends.triton.devices import Device
+from tcompile.backends.triton.parameters import Parameter
+from tcompile.backends.triton.rows import CHUNK
+from tcompile.backends.triton.text import Function
+from tcompile.graph import Node, Size, SymInt, TensorType
+
+Launchable = Callable[..., Any]
+
+
+@dataclass
+class Program(host.Program):
+    """The text under construction, and the functions of the kernels, each with what launches it."""
+
+    functions: dict[Step, list[tuple[Function, Launchable]]] = field(default_factory=dict)
+    device: Device | None = None
+
+    def tools(self) -> dict[str, Any]:
+        """What the device gives."""
+        assert self.device is not None
+        return self.device.tools()
+
+    @cached_property
+    def is_remote(self) -> bool:
+        """Whether kernels read and write other memory than NumPy."""
+        return "placed" in self.tools()
+
+    def _rank_zero_inputs(self) -> None:
+        """What kernels read is copied to the device."""
+        if not self.is_remote:
+            super()._rank_zero_inputs()
+            return
+        for node in self.schedule.graph.inputs:
+            if isinstance(node.type, TensorType):
+                self._settle(node)
+
+    def _settle(self, node: Node) -> None:
+        if not self.is_remote:
+            super()._settle(node)
+        elif node in self._read_by_kernels and isinstance(node.type, TensorType):
+            order = None if node.type.c_contiguous else node.type.layout.order
+            name = self.for_kernels[node] = self._fresh(f"{self.arrays[node]}_there")
+            self.lines.append(f"{name} = placed({self.arrays[node]}, {order})")
+
+    def _guarded_call(self, function: str, arguments: Sequence[str]) -> str:
+        if not self.is_remote:
+            return super()._guarded_call(function, arguments)
+        return super()._guarded_call("on_host", [function, *arguments])
+
+    def control(self, node: Node, operands: Sequence[str]) -> None:
+        """Rounds of a loop, and branches, are NumPy's to arrange."""
+        super().control(node, [f"to_host({operand})" if self.is_remote else operand for operand in operands])
+
+    def launch(self, step: Step) -> None:
+        """Writes the launches of a kernel's functions."""
+        partials: list[str] = []
+        parts = ""
+        for function, launchable in self.functions[step]:
+            if function.partials:
+                parts = self._fresh(f"{function.name}_parts")
+                self.lines.append(f"{parts} = {_blocks(function.row, CHUNK)}")
+                for partial in function.partials:
+                    name = self._fresh(f"{function.name}_partials")
+                    dtype = self._constant(partial.dtype.name, partial.dtype)
+                    self.lines.append(f"{name} = empty((({self._size(partial.rows)}) * {parts},), {dtype})")
+                    partials.append(name)
+            grid = function.grid
+            across = parts if grid.across is None else " * ".join(_blocks(*pair) for pair in grid.across)
+            along = " * ".join(_blocks(*pair) for pair in grid.along)
+            given = ", ".join(self._given(parameter, parts, partials) for parameter in function.parameters)
+            kernel = self._constant(function.name, launchable)
+            self.lines.append(f"status |= {kernel}(({across}, {along}), {given})")
+        if partials:
+            self.lines.append(f"del {', '.join(partials)}")
+
+    def _given(self, parameter: Parameter, parts: str, partials: list[str]) -> str:
+        source = parameter.source
+        if parameter.kind == "partial":
+            return partials[parameter.axis]
+        if parameter.kind == "count":
+            return parts
+        if isinstance(source, SymInt):
+            return self._size(source)
+        assert isinstance(source, Node)
+        array = self.for_kernels.get(source, self.arrays[source])
+        return f"stride({array}, {parameter.axis})" if parameter.kind == "stride" else array
+
+
+def _blocks(size: Size, block: int) -> str:
+    """How many blocks cover a size."""
+    if isinstance(size, int):
+        return str(-(-size // block))
+    return f"({size})" if block == 1 else f"(({size} + {block - 1}) // {block})"
+
+
+__all__ = ["Program"]

@@ -1,0 +1,209 @@
+"""Kernels in Triton's interpreter, on NumPy arrays: what a GPU would compute, one operation of NumPy at a time.
+
+Enters: a ``Function`` and NumPy arrays. Leaves: arrays that it has written, and its status bits. Exists so that every
+kernel can be run and compared where there is no GPU. The interpreter expects PyTorch's tensors: ``_Memory`` makes a
+NumPy array look like one. It knows no CUDA library: ``_Library`` computes these functions in NumPy.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tcompile.backends.replay import Replay
+from tcompile.backends.schedule.parts import PARTS
+from tcompile.backends.triton import library
+from tcompile.backends.triton.sources import defined
+from tcompile.backends.triton.text import Function
+from tcompile.errors import BackendError
+
+Array = np.ndarray[Any, Any]
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "asinh": np.arcsinh, "acosh": np.arccosh,
+    "atanh": np.arctanh, "atan2": np.arctan2, "pow": np.power, "rint": np.rint,
+    **{name: getattr(np, name) for name in (
+        "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "sinh", "cosh", "tanh", "cbrt",
+        "hypot", "fmod", "nextafter", "copysign", "trunc",
+    )},
+}  # fmt: skip
+
+
+class _Memory:
+    """An array as the interpreter wants it: a tensor that lies on the host already."""
+
+    def __init__(self, array: Array) -> None:
+        dtype: np.dtype[Any] = PARTS.get(array.dtype) or array.dtype
+        self.address = array.ctypes.data
+        self.dtype = np.dtype("int8") if dtype.kind == "b" else dtype
+
+    def data_ptr(self) -> int:
+        """Where the data are."""
+        return self.address
+
+    def untyped_storage(self) -> _Memory:
+        """The memory behind a tensor."""
+        return self
+
+    def cpu(self) -> _Memory:
+        """The same on the host."""
+        return self
+
+    def copy_(self, other: _Memory) -> None:
+        """The interpreter copies back what it has copied to the host: nothing."""
+
+    def new_empty(self, *args: Any, **kwargs: Any) -> _Memory:
+        """A tensor that is made to show the copy on the host."""
+        return self
+
+    def set_(self, *args: Any) -> None:
+        """Makes a tensor show some memory."""
+
+    def storage_offset(self) -> int:
+        """Where a tensor begins in its memory."""
+        return 0
+
+    def size(self) -> tuple[int, ...]:
+        """The shape, which nobody asks for."""
+        return ()
+
+    def stride(self) -> tuple[int, ...]:
+        """The strides, which nobody asks for."""
+        return ()
+
+
+class _Library:
+    """CUDA's library of functions, in NumPy."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        function = _FUNCTIONS[name]
+        return lambda *operands: _of(function(*(o.handle.data for o in operands)), operands)
+
+
+def _of(data: Any, operands: Sequence[Any]) -> Any:
+    """A tensor of the interpreter's with these data, of the operands' dtype."""
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle
+
+    dtype = operands[0].dtype
+    block = any(o.type.is_block() for o in operands)
+    return tl.core.tensor(TensorHandle(data, dtype), tl.block_type(dtype, list(data.shape)) if block else dtype)
+
+
+def _reduced(function: Any, block: Any, axis: int | None) -> Any:
+    """A reduction that the interpreter would do element by element."""
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle
+
+    data = block.handle.data
+    made = function.reduce(data.ravel() if axis is None else data, axis=0 if axis is None else axis, keepdims=True)
+    dtype = block.dtype
+    type = dtype if axis is None else tl.block_type(dtype, list(made.shape))
+    return tl.core.tensor(TensorHandle(made.astype(data.dtype), dtype), type)
+
+
+@functools.cache
+def _names() -> dict[str, Any]:
+    """What kernels see: Triton's language, and the library's functions as they stand."""
+    import triton.language as tl
+
+    names: dict[str, Any] = {"tl": tl, "libdevice": _Library()}
+    for name, value in vars(library).items():
+        if isinstance(value, types.FunctionType) and value.__module__ == library.__name__:
+            names[name] = types.FunctionType(value.__code__, names, name, value.__defaults__)
+        elif isinstance(value, int):
+            names[name] = value
+    standard = tl.standard
+    # The interpreter knows these by their identity, and does them at once.
+    names |= {"added": standard._sum_combine, "highest": standard._elementwise_max, "lowest": standard._elementwise_min}
+    names["product_of"] = lambda block: _reduced(np.multiply, block, 1)
+    names["bits_of"] = lambda block: _reduced(np.bitwise_or, block, 1)
+    names["all_bits"] = lambda block: _reduced(np.bitwise_or, block, None)
+    return names
+
+
+class Interpreted:
+    """A function of a kernel, run in the interpreter."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+
+    @functools.cached_property
+    def _run(self) -> Any:
+        from triton.runtime.interpreter import InterpretedFunction
+
+        return InterpretedFunction(defined(self.function, _names()))
+
+    def __call__(self, grid: tuple[int, int], *given: Any) -> int:
+        """Runs the programs of ``grid``; returns the status bits."""
+        import triton.language as tl
+
+        if 0 in grid:
+            return 0
+        function = self.function
+        arguments: list[Any] = []
+        for parameter, value in zip(function.parameters, given, strict=True):
+            if isinstance(value, np.ndarray):
+                arguments.append(_Memory(value))
+            else:
+                arguments.append(_bits(value) if parameter.kind == "number" else int(value))
+        status = np.zeros(1, np.int32)
+        if function.signals:
+            arguments.append(_Memory(status))
+        with np.errstate(all="ignore"):
+            self._run[grid](*arguments, **dict(function.blocks), INDEX=tl.int64)
+        return int(status[0])
+
+
+def _bits(number: float) -> int:
+    """A Python float as the integer of the same bits."""
+    return int(np.float64(number).view(np.int64))
+
+
+def stride(array: Array, axis: int) -> int:
+    """A stride in elements. Raises Replay where elements lie at odd distances."""
+    elements, rest = divmod(array.strides[axis], array.itemsize)
+    if rest:
+        raise Replay("elements whose distance is no multiple of their size")
+    return elements
+
+
+@functools.cache
+def _prototype(order: tuple[int, ...]) -> Array:
+    inverse = sorted(range(len(order)), key=order.__getitem__)
+    return np.empty((2,) * len(order), np.bool_).transpose(inverse)
+
+
+def empty(shape: tuple[int, ...], dtype: np.dtype[Any], order: tuple[int, ...] | None = None) -> Array:
+    """A new array with undefined contents, whose axes lie in memory in ``order``, outermost first."""
+    if order is None:
+        return np.empty(shape, dtype)
+    return np.empty_like(_prototype(order), dtype, "K", True, shape)
+
+
+class Interpreter:
+    """The device that Triton's interpreter is. Raises BackendError where there is no Triton."""
+
+    def __init__(self) -> None:
+        try:
+            import triton  # noqa: F401
+        except ImportError as error:
+            raise BackendError(f"backend='triton' needs Triton: pip install triton ({error})") from error
+
+    def tools(self) -> dict[str, Any]:
+        """NumPy's arrays."""
+        return {"empty": empty, "stride": stride}
+
+    def around(self, program: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
+        """They are NumPy's already."""
+        return program
+
+    def launcher(self, function: Function) -> Interpreted:
+        """Runs a function on NumPy arrays."""
+        return Interpreted(function)
+
+
+__all__ = ["Interpreted", "Interpreter", "empty", "stride"]

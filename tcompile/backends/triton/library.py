@@ -1,0 +1,358 @@
+"""The functions that kernels call: NumPy's arithmetic where one Triton operation is not enough, and NumPy's flags.
+
+Enters: blocks of one dtype. Leaves: blocks. The file is Triton code: it is compiled into every kernel that uses it, and
+run by the interpreter as it stands, so nothing in it may be more than Triton can compile. ``flags_...`` give status
+bits for each element (see ``backends.status``): a GPU has no floating-point flags, so what NumPy would report is found
+out from operands and result.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tcompile.backends.status import DIVIDE, INTEGER_OVERFLOW, INVALID, ONLY_NUMPY, OVERFLOW
+
+if TYPE_CHECKING:  # whoever compiles or runs these functions gives them what they name
+    import triton.language as tl
+    from triton.language.extra import libdevice
+
+Block: TypeAlias = Any
+
+
+# -- what NumPy would report ------------------------------------------------------------------------------------------
+
+
+def flags_1(result: Block, a: Block, infinite: Block) -> Block:
+    """A NaN made of a number is invalid; an infinity made of a finite number is reported as ``infinite``."""
+    lost = (result != result) & (a == a)
+    pole = (tl.abs(result) == float("inf")) & (tl.abs(a) < float("inf"))
+    return tl.where(lost, INVALID, 0) | tl.where(pole, infinite, 0)
+
+
+def flags_2(result: Block, a: Block, b: Block, infinite: Block) -> Block:
+    """The same for two operands."""
+    lost = (result != result) & (a == a) & (b == b)
+    pole = (tl.abs(result) == float("inf")) & (tl.abs(a) < float("inf")) & (tl.abs(b) < float("inf"))
+    return tl.where(lost, INVALID, 0) | tl.where(pole, infinite, 0)
+
+
+def flags_3(result: Block, a: Block, b: Block, c: Block, infinite: Block) -> Block:
+    """The same for three operands."""
+    lost = (result != result) & (a == a) & (b == b) & (c == c)
+    finite = (tl.abs(a) < float("inf")) & (tl.abs(b) < float("inf")) & (tl.abs(c) < float("inf"))
+    return tl.where(lost, INVALID, 0) | tl.where((tl.abs(result) == float("inf")) & finite, infinite, 0)
+
+
+def flags_divide(result: Block, a: Block, b: Block) -> Block:
+    """Of divisions, also rounded ones."""
+    return flags_2(result, a, b, tl.where(b == 0, DIVIDE, OVERFLOW))
+
+
+def flags_reciprocal(result: Block, a: Block) -> Block:
+    """Of one divided by ``a``."""
+    return flags_1(result, a, tl.where(a == 0, DIVIDE, OVERFLOW))
+
+
+def flags_pow(result: Block, a: Block, b: Block) -> Block:
+    """Of powers. Infinite operands are left to NumPy, since its loops do not agree on them."""
+    far = (tl.abs(a) == float("inf")) | (tl.abs(b) == float("inf"))
+    return flags_2(result, a, b, tl.where(a == 0, DIVIDE, OVERFLOW)) | tl.where(far, ONLY_NUMPY, 0)
+
+
+def flags_nextafter(result: Block, a: Block) -> Block:
+    """A step from the largest finite number."""
+    beyond = (tl.abs(result) == float("inf")) & (tl.abs(a) < float("inf"))
+    return tl.where(beyond, OVERFLOW, 0)
+
+
+def flags_nan(a: Block, b: Block, bit: Block) -> Block:
+    """A bit where an operand is a NaN."""
+    return tl.where((a != a) | (b != b), bit, 0)
+
+
+def flags_finite(a: Block) -> Block:
+    """What is infinite or a NaN is left to NumPy."""
+    return tl.where(tl.abs(a) < float("inf"), 0, ONLY_NUMPY)
+
+
+def flags_regular(a: Block, least: Block) -> Block:
+    """The same, and what is not larger than ``least``."""
+    return tl.where((tl.abs(a) < float("inf")) & (tl.abs(a) > least), 0, ONLY_NUMPY)
+
+
+def flags_by_zero(b: Block) -> Block:
+    """Integers divided by zero."""
+    return tl.where(b == 0, DIVIDE, 0)
+
+
+def flags_wrapped(a: Block, b: Block, least: Block) -> Block:
+    """The least integer divided by -1."""
+    return tl.where((a == least) & (b == -1), OVERFLOW, 0)
+
+
+def flags_negative(b: Block) -> Block:
+    """Negative integer exponents raise in NumPy."""
+    return tl.where(b < 0, ONLY_NUMPY, 0)
+
+
+def flags_fits(a: Block, low: Block, high: Block) -> Block:
+    """Floats that an integer type cannot hold: those not above ``low`` and below ``high``."""
+    return tl.where((a > low) & (a < high), 0, ONLY_NUMPY)
+
+
+def flags_fits_from(a: Block, low: Block, high: Block) -> Block:
+    """The same where ``low`` itself is held."""
+    return tl.where((a >= low) & (a < high), 0, ONLY_NUMPY)
+
+
+def flags_total(result: Block, seen: Block) -> Block:
+    """Of sums of floats; ``seen`` are the bits of ``kinds`` of all elements."""
+    lost = (result != result) & (((seen & 1) == 0) | ((seen & 6) == 6))
+    beyond = (tl.abs(result) == float("inf")) & ((seen & 6) == 0)
+    return tl.where(lost, INVALID, 0) | tl.where(beyond, OVERFLOW, 0)
+
+
+def flags_all_multiplied(result: Block, seen: Block) -> Block:
+    """Of products of floats. Beside a NaN, an infinity may have met a zero."""
+    lost = (result != result) & (((seen & 1) == 0) | ((seen & 6) != 0))
+    beyond = (tl.abs(result) == float("inf")) & ((seen & 6) == 0)
+    return tl.where(lost, INVALID, 0) | tl.where(beyond, OVERFLOW, 0)
+
+
+def kinds(a: Block) -> Block:
+    """1 where there is a NaN, 2 where there is an infinity, 4 where there is a negative one."""
+    return tl.where(a != a, 1, 0) | tl.where(a == float("inf"), 2, 0) | tl.where(a == float("-inf"), 4, 0)
+
+
+# -- extrema, signs ---------------------------------------------------------------------------------------------------
+
+
+def larger(a: Block, b: Block) -> Block:
+    """NumPy's maximum of floats: NaN wins."""
+    return tl.where((a > b) | (a != a), a, b)
+
+
+def smaller(a: Block, b: Block) -> Block:
+    """NumPy's minimum of floats."""
+    return tl.where((a < b) | (a != a), a, b)
+
+
+def larger_number(a: Block, b: Block) -> Block:
+    """NumPy's fmax of floats: numbers win."""
+    return tl.where((a > b) | (b != b), a, b)
+
+
+def smaller_number(a: Block, b: Block) -> Block:
+    """NumPy's fmin of floats."""
+    return tl.where((a < b) | (b != b), a, b)
+
+
+def sign(a: Block, zero: Block, one: Block) -> Block:
+    """The sign; a NaN is its own."""
+    return tl.where(a > zero, one, tl.where(a < zero, zero - one, tl.where(a == zero, zero, a)))
+
+
+# -- integers ---------------------------------------------------------------------------------------------------------
+
+
+def quotient(a: Block, b: Block, one: Block) -> Block:
+    """The integers' quotient, rounded down; zero where ``b`` is zero."""
+    divisor = tl.where(b == 0, one, b)
+    whole = a // divisor
+    rest = a - whole * divisor
+    down = (rest != 0) & ((rest < 0) != (divisor < 0))
+    return tl.where(b == 0, one - one, tl.where(down, whole - one, whole))
+
+
+def rest(a: Block, b: Block, one: Block) -> Block:
+    """What remains of it, with the sign of ``b``; zero where ``b`` is zero."""
+    divisor = tl.where((b == 0) | (b == -1), one, b)
+    left = a - (a // divisor) * divisor
+    moved = tl.where((left != 0) & ((left < 0) != (divisor < 0)), left + divisor, left)
+    return tl.where(b == 0, one - one, moved)
+
+
+def rest_towards_zero(a: Block, b: Block, one: Block) -> Block:
+    """The same with the sign of ``a``."""
+    divisor = tl.where((b == 0) | (b == -1), one, b)
+    left = a - (a // divisor) * divisor
+    return tl.where(b == 0, one - one, left)
+
+
+def quotient_unsigned(a: Block, b: Block, one: Block) -> Block:
+    """The quotient of unsigned integers."""
+    return tl.where(b == 0, one - one, a // tl.where(b == 0, one, b))
+
+
+def rest_unsigned(a: Block, b: Block, one: Block) -> Block:
+    """What remains of unsigned integers."""
+    divisor = tl.where(b == 0, one, b)
+    return tl.where(b == 0, one - one, a - (a // divisor) * divisor)
+
+
+def shifted_left(a: Block, b: Block, bits: Block, zero: Block) -> Block:
+    """Bits that are shifted out are gone, however far."""
+    fits = (b >= 0) & (b < bits)
+    return tl.where(fits, a << tl.where(fits, b, zero), zero)
+
+
+def shifted_right(a: Block, b: Block, bits: Block, zero: Block) -> Block:
+    """The same to the right, keeping the sign."""
+    fits = (b >= 0) & (b < bits)
+    return a >> tl.where(fits, b, zero + bits - 1)
+
+
+def shifted_right_unsigned(a: Block, b: Block, bits: Block, zero: Block) -> Block:
+    """The same to the right, of unsigned integers."""
+    fits = b < bits
+    return tl.where(fits, a >> tl.where(fits, b, zero), zero)
+
+
+def power(base: Block, exponent: Block, one: Block, BITS: tl.constexpr) -> Block:
+    """Integer powers by squaring, wrapping around."""
+    result = base * 0 + one
+    square = base
+    left = exponent
+    for _ in range(BITS):
+        result = tl.where((left & one) != 0, result * square, result)
+        square = square * square
+        left = left >> one
+    return result
+
+
+def flags_sum(a: Block, b: Block, total: Block) -> Block:
+    """Signed integers whose sum wraps around."""
+    return tl.where(((a ^ total) & (b ^ total)) < 0, INTEGER_OVERFLOW, 0)
+
+
+def flags_difference(a: Block, b: Block, left: Block) -> Block:
+    """Signed integers whose difference wraps around."""
+    return tl.where(((a ^ b) & (a ^ left)) < 0, INTEGER_OVERFLOW, 0)
+
+
+def flags_less(a: Block, b: Block) -> Block:
+    """Unsigned integers that wrap around where ``a`` is less than ``b``."""
+    return tl.where(a < b, INTEGER_OVERFLOW, 0)
+
+
+def flags_product(a: Block, b: Block, product: Block, one: Block, least: Block) -> Block:
+    """Signed integers whose product wraps around."""
+    safe = tl.where((a == 0) | (a == -1), one, a)
+    apart = (a != 0) & (a != -1) & ((product // safe != b) | (product - (product // safe) * safe != 0))
+    return tl.where(apart | ((a == -1) & (b == least)), INTEGER_OVERFLOW, 0)
+
+
+def flags_product_unsigned(a: Block, b: Block, product: Block, one: Block) -> Block:
+    """Unsigned integers whose product wraps around."""
+    safe = tl.where(a == 0, one, a)
+    return tl.where((a != 0) & (product // safe != b), INTEGER_OVERFLOW, 0)
+
+
+# -- floats -----------------------------------------------------------------------------------------------------------
+
+
+def remainder(a: Block, b: Block) -> Block:
+    """Python's and NumPy's remainder of floats: it has the divisor's sign."""
+    left = libdevice.fmod(a, b)
+    moved = tl.where((left != 0) & ((b < 0) != (left < 0)), left + b, left)
+    return tl.where((b == 0) | (left != 0) | (left != left), moved, libdevice.copysign(left, b))
+
+
+def floor_divide(a: Block, b: Block, plain: Block, one: Block) -> Block:
+    """NumPy's floor division of floats; ``plain`` is the plain quotient, which it is where ``b`` is zero."""
+    by_zero = b == 0
+    divisor = tl.where(by_zero, one, b)
+    dividend = tl.where(by_zero, one - one, a)
+    left = libdevice.fmod(dividend, divisor)
+    whole = plain_quotient(dividend - left, divisor)
+    whole = tl.where((left != 0) & ((divisor < 0) != (left < 0)), whole - one, whole)
+    down = tl.floor(whole)
+    down = tl.where(whole - down > 0.5, down + one, down)
+    result = tl.where(whole != 0, down, libdevice.copysign(one - one, plain))
+    return tl.where(by_zero, plain, result)
+
+
+def plain_quotient(a: Block, b: Block) -> Block:
+    """The correctly rounded quotient of floats."""
+    if a.dtype == tl.float32:
+        return tl.div_rn(a, b)
+    else:
+        return a / b
+
+
+def logaddexp(a: Block, b: Block, log_2: Block) -> Block:
+    """The logarithm of the sum of two exponentials."""
+    same = a == b
+    distance = tl.abs(tl.where(same, log_2, a) - tl.where(same, log_2, b))
+    apart = larger(a, b) + libdevice.log1p(libdevice.exp(distance * -1.0))
+    return tl.where(same, a + log_2, apart)
+
+
+def lost_in_sum(a: Block, b: Block, total: Block) -> Block:
+    """The rounding error of ``total = a + b``, exactly (D. E. Knuth, TAOCP 2, 4.2.2, theorem B)."""
+    of_b = total - a
+    of_a = total - of_b
+    return (a - of_a) + (b - of_b)
+
+
+def with_error(total: Block, error: Block) -> Block:
+    """A sum and its rounding errors; where the sum is infinite or a NaN, its errors mean nothing."""
+    return tl.where(error != error, total, total + error)
+
+
+# -- along an axis ----------------------------------------------------------------------------------------------------
+
+
+def added(a: Block, b: Block) -> Block:
+    """For ``sum_of``."""
+    return a + b
+
+
+def multiplied(a: Block, b: Block) -> Block:
+    """For ``product_of``."""
+    return a * b
+
+
+def highest(a: Block, b: Block) -> Block:
+    """For ``max_of``."""
+    return tl.maximum(a, b)
+
+
+def lowest(a: Block, b: Block) -> Block:
+    """For ``min_of``."""
+    return tl.minimum(a, b)
+
+
+def either(a: Block, b: Block) -> Block:
+    """For ``bits_of``."""
+    return a | b
+
+
+def sum_of(a: Block) -> Block:
+    """The sum of each row, as a column."""
+    return tl.reduce(a, 1, added, keep_dims=True)
+
+
+def product_of(a: Block) -> Block:
+    """The product of each row, as a column."""
+    return tl.reduce(a, 1, multiplied, keep_dims=True)
+
+
+def max_of(a: Block) -> Block:
+    """The largest number of each row, as a column. There are no NaNs."""
+    return tl.reduce(a, 1, highest, keep_dims=True)
+
+
+def min_of(a: Block) -> Block:
+    """The smallest number of each row, as a column."""
+    return tl.reduce(a, 1, lowest, keep_dims=True)
+
+
+def bits_of(a: Block) -> Block:
+    """The bits that are set in any element of each row, as a column."""
+    return tl.reduce(a, 1, either, keep_dims=True)
+
+
+def all_bits(a: Block) -> Block:
+    """The bits that are set in any element."""
+    return tl.reduce(a, None, either)

@@ -1,0 +1,127 @@
+"""How each reduction accumulates, merges and finishes.
+
+Enters: names of blocks of elements. Leaves: text of the accumulators, and of their final value. A reduction is a list
+of accumulators, each of which is merged by itself. Sums of float32 are carried in float64, as in the llvm backend; of
+float64, the rounding error of every addition from block to block is carried beside the sum. Small integers are carried
+in 32 bits, since what wraps around there wraps around in fewer bits, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tcompile.backends.schedule import Value
+from tcompile.backends.triton.names import full, type_of
+from tcompile.graph.types import DType
+
+FLOAT32, FLOAT64, INT32 = np.dtype("float32"), np.dtype("float64"), np.dtype("int32")
+_ALONG = {"sum": "sum_of", "product": "product_of", "max": "max_of", "min": "min_of", "bits": "bits_of"}
+_MERGED = {
+    "sum": "{a} + {b}", "product": "{a} * {b}", "max": "tl.maximum({a}, {b})", "min": "tl.minimum({a}, {b})",
+    "bits": "{a} | {b}",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Part:
+    """One accumulator: its name's end, its dtype, how two are merged, and what it begins with."""
+
+    suffix: str
+    dtype: DType
+    how: str
+    start: bool | int | float
+
+
+class Reduction:
+    """The reduction that a value is. ``signals``: whether status bits are wanted."""
+
+    def __init__(self, value: Value, signals: bool) -> None:
+        self.op: str = value.attrs["op"]
+        self.dtype = value.dtype
+        is_float = self.dtype.kind == "f"
+        self.is_extremum = self.op in ("max", "min") and is_float
+        self.signals = signals and is_float and self.op in ("sum", "prod")
+        self.is_compensated = self.op == "sum" and self.dtype == FLOAT64
+        how = {"sum": "sum", "prod": "product", "any": "max", "all": "min"}.get(self.op, self.op)
+        carried = FLOAT64 if is_float and self.op == "sum" else INT32 if self.dtype.itemsize < 4 else self.dtype
+        self.parts = [Part("", carried, how, self._start())]
+        if self.is_compensated:
+            self.parts.append(Part("_error", FLOAT64, "sum", 0.0))
+        if self.is_extremum:
+            self.parts.append(Part("_lost", INT32, "max", 0))
+        if self.signals:
+            self.parts.append(Part("_kinds", INT32, "bits", 0))
+
+    def _start(self) -> bool | int | float:
+        """The element that changes nothing."""
+        if self.op in ("any", "all"):
+            return self.op == "all"
+        if self.op in ("sum", "prod"):
+            return int(self.op == "prod")
+        if self.dtype.kind == "b":
+            return self.op == "min"
+        if self.dtype.kind == "f":
+            return float("-inf") if self.op == "max" else float("inf")
+        info = np.iinfo(self.dtype)
+        return int(info.min if self.op == "max" else info.max)
+
+    def lift(self, element: str, inside: str) -> list[str]:
+        """The accumulators of one block of elements; those that are not ``inside`` change nothing."""
+        start = full(self._start(), self.dtype)
+        number = f"tl.where({inside}, {element}, {start})"
+        if self.is_extremum:
+            first = f"tl.where({inside} & ({element} == {element}), {element}, {start})"
+        elif self.parts[0].dtype != self.dtype:
+            first = f"{number}.to({type_of(self.parts[0].dtype)})"
+        else:
+            first = number
+        texts = [first]
+        if self.is_compensated:
+            texts.append("")  # nothing has been rounded yet
+        if self.is_extremum:
+            texts.append(f"({inside} & ({element} != {element})).to(tl.int32)")
+        if self.signals:
+            texts.append(f"kinds({number})")
+        return texts
+
+    def merge(self, name: str, texts: list[str]) -> list[str]:
+        """Lines that merge accumulators, as ``texts``, into those called ``name``."""
+        lines = []
+        for part, text in zip(self.parts, texts, strict=True):
+            held = f"{name}{part.suffix}"
+            if self.is_compensated and not part.suffix:
+                rounded = f"lost_in_sum({name}, {name}_next, {name}_total)"
+                lines += [f"{name}_next = {text}", f"{name}_total = {name} + {name}_next"]
+                lines += [f"{name}_error = {name}_error + {rounded}", f"{name} = {name}_total"]
+            elif text:
+                lines.append(f"{held} = " + _MERGED[part.how].format(a=held, b=text))
+        return lines
+
+    def across(self, name: str, texts: list[str] | None = None) -> list[str]:
+        """Lines that make the accumulators (or ``texts``) one for each row."""
+        given = texts or [f"{name}{part.suffix}" for part in self.parts]
+        lines = []
+        for part, text in zip(self.parts, given, strict=True):
+            if text:
+                lines.append(f"{name}{part.suffix} = {_ALONG[part.how]}({text})")
+        return lines
+
+    def finish(self, name: str, errors: bool) -> str:
+        """The result's text; ``errors``: whether rounding errors have been carried."""
+        if self.is_compensated:
+            return f"with_error({name}, {name}_error)" if errors else name
+        if self.is_extremum:
+            return f"tl.where({name}_lost != 0, {full(float('nan'), self.dtype)}, {name})"
+        if self.dtype.kind == "b":
+            return f"{name} != 0"
+        return f"{name}.to({type_of(self.dtype)})" if self.parts[0].dtype != self.dtype else name
+
+    def flags(self, name: str, result: str) -> str:
+        """The text of the status bits of a result, "" where there are none."""
+        function = "flags_total" if self.op == "sum" else "flags_all_multiplied"
+        return f"{function}({result}, {name}_kinds)" if self.signals else ""
+
+
+__all__ = ["Part", "Reduction"]

@@ -1,0 +1,296 @@
+"""What the functions of all forms of kernels share: text, parameters, indices, values, memory, status bits.
+
+Enters: a ``Kernel``. Leaves: ``Text``, which ``flat`` and ``rows`` build on, and ``Function``, their result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tcompile.backends.schedule import Access, Kernel, Store, Value
+from tcompile.backends.schedule.maps import Affine
+from tcompile.backends.schedule.parts import PARTS
+from tcompile.backends.triton import pointwise
+from tcompile.backends.triton.names import BOOL, full, type_of
+from tcompile.backends.triton.parameters import Parameter, Parameters
+from tcompile.graph import Location, Size
+from tcompile.graph.types import DType
+
+_RESERVED = {"tl", "libdevice", "status", "INDEX", "found", "told", "row_found", "inside", "in_rows", "point", "row",
+             "column", "start", "first", "part", "parts", "bits", "range", "float"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Grid:
+    """How many programs run: along two axes, each the product of sizes, the last divided by a block, rounding up.
+
+    A dimension may be the number of ``parts`` of a row (None).
+    """
+
+    across: tuple[tuple[Size, int], ...] | None = ((1, 1),)
+    along: tuple[tuple[Size, int], ...] = ((1, 1),)
+
+
+@dataclass(frozen=True)
+class Partial:
+    """An array of partial results: its dtype and how many rows it has."""
+
+    dtype: DType
+    rows: Size
+
+
+@dataclass(frozen=True)
+class Function:
+    """One function of a kernel."""
+
+    name: str
+    text: str
+    parameters: tuple[Parameter, ...]
+    blocks: tuple[tuple[str, int], ...]
+    grid: Grid
+    partials: tuple[Partial, ...] = ()
+    signals: bool = False
+    row: Size = 0  # the length of a row, where there are reduced axes
+
+    @property
+    def points(self) -> int:
+        """How many points a program takes, at least those that have indices at once."""
+        blocks = dict(self.blocks)
+        if "CHUNK" in blocks:
+            del blocks["COLUMNS"]
+        return math.prod(blocks.values())
+
+
+def power_of_two(n: int) -> int:
+    """The least power of two that is not less."""
+    return 1 << max(0, n - 1).bit_length()
+
+
+class Text:
+    """A function under construction. ``unit`` is the shape of a block of one element."""
+
+    unit = "[1, 1]"
+
+    def __init__(self, kernel: Kernel, signals: bool, taken: frozenset[str]) -> None:
+        self.kernel = kernel
+        self.signals = signals
+        self.lines: list[str] = []
+        self.indent = 1
+        self.parameters = Parameters({*_RESERVED, *taken, kernel.name})
+        self.registers: dict[Value, str | tuple[str, str]] = {}
+        self.indices: dict[int, str] = {}
+        self.blocks: list[tuple[str, int]] = []
+        self.flagged: str | None = None  # where status bits go now
+        self.any_flags = False
+        self.location: Location | None = None
+
+    # -- text -----------------------------------------------------------------------------------------------------
+    def line(self, text: str) -> None:
+        """One more line."""
+        self.lines.append("    " * self.indent + text)
+
+    def function(self, name: str, grid: Grid, partials: Sequence[Partial] = (), row: Size = 0) -> Function:
+        """The finished function."""
+        names = [parameter.name for parameter in self.parameters.found.values()]
+        signals = self.any_flags
+        names += ["status"] if signals else []
+        names += [f"{block}: tl.constexpr" for block, _ in self.blocks] + ["INDEX: tl.constexpr"]
+        head = [f"def {name}({', '.join(names)}):", f"    # {self.kernel.describe()}"]
+        text = "\n".join([*head, *self.lines]) + "\n"
+        found = tuple(self.parameters.found.values())
+        return Function(name, text, found, tuple(self.blocks), grid, tuple(partials), signals, row)
+
+    def note(self, location: Location | None) -> None:
+        """The user's line, where it is another one than before."""
+        if location is not None and location != self.location:
+            self.location = location
+            where = f"{location.file.rpartition('/')[2]}:{location.line}" if location.line else location.file
+            self.line(f"# {where}  {location.text.strip()}".rstrip())
+
+    # -- indices --------------------------------------------------------------------------------------------------
+    def split(self, name: str, axes: Sequence[int]) -> None:
+        """The indices of ``axes`` from a running number."""
+        if len(axes) == 1:
+            self.indices[axes[0]] = name
+            return
+        rest = name
+        for axis in reversed(axes[1:]):
+            size = self.parameters.size(self.kernel.axes[axis].size)
+            index = self.parameters.fresh(f"i{axis}")
+            self.line(f"{index} = {rest} % {size}")
+            self.indices[axis] = index
+            if axis != axes[1]:
+                following = self.parameters.fresh(f"{name}_{axis}")
+                self.line(f"{following} = {rest} // {size}")
+                rest = following
+            else:
+                index = self.parameters.fresh(f"i{axes[0]}")
+                self.line(f"{index} = {rest} // {size}")
+                self.indices[axes[0]] = index
+
+    def offset(self, access: Access, extra: int = 0) -> str:
+        """The place of an access, in cells."""
+        p = self.parameters
+        total, texts = p.distance(access.offset, access.buffer)
+        total += extra
+        terms = list(texts)
+        for axis, step in enumerate(access.steps):
+            number, factors = p.distance(step, access.buffer)
+            index = self.indices.get(axis, "0")
+            if number == 1:
+                terms.append(index)
+            elif number:
+                terms.append(f"{index} * {number}" if number > 0 else f"{index} * ({number})")
+            terms += [f"{index} * ({factor})" if "*" in factor else f"{index} * {factor}" for factor in factors]
+        if total or not terms:
+            terms.append(str(total) if total >= 0 else f"({total})")
+        text = " + ".join(terms)
+        return text if access.axes else f"tl.full({self.unit}, {text}, INDEX)"
+
+    def mask(self, axes: frozenset[int]) -> str:
+        """The name of the mask for accesses along these axes, "" where they do not move."""
+        raise NotImplementedError
+
+    # -- values ---------------------------------------------------------------------------------------------------
+    def real(self, value: Value | bool | int | float) -> str | bool | int | float:
+        """The register of a value that is not complex, or a number."""
+        if not isinstance(value, Value):
+            return value
+        register = self.registers[value]
+        assert isinstance(register, str)
+        return register
+
+    def compute(self, value: Value) -> None:
+        """Writes a value's lines, unless it has a register."""
+        if value in self.registers or value.op == "reduce":
+            return
+        if value.op == "part":
+            both = self.registers[value.values[0]]
+            assert isinstance(both, tuple)
+            self.registers[value] = both[value.attrs["index"]]
+            return
+        if value.op == "pair":
+            cells = [o if isinstance(o, str) else full(o, PARTS[value.dtype]) for o in map(self.real, value.operands)]
+            self.registers[value] = cells[0], cells[1]
+            return
+        if value.op != "load":
+            self.note(value.node.location if value.node is not None else None)
+        name = self.parameters.fresh(value.node.name if value.node is not None else "value")
+        if value.op == "load":
+            assert value.access is not None
+            if value.dtype in PARTS:
+                both = (name, self.parameters.fresh(f"{name}_imag"))
+                for extra, cell in enumerate(both):
+                    self.line(f"{cell} = {self.load(value.access, extra)}")
+                self.registers[value] = both
+                return
+            text = self.load(value.access)
+            self.line(f"{name} = {text} != 0" if value.dtype == BOOL else f"{name} = {text}")
+        elif value.op == "gather":
+            self.gather(value, name)
+        else:
+            written = self.written(value)
+            self.line(f"{name} = {written.value}")
+            self.flag(written.flags.replace("{r}", name))
+        self.registers[value] = name
+
+    def written(self, value: Value) -> pointwise.Written:
+        """The text of a value that is computed from registers."""
+        if value.op == "constant":
+            (number,) = value.operands
+            assert not isinstance(number, Value)
+            return pointwise.Written(full(number, value.dtype))
+        if value.op == "size":
+            given = self.parameters.value(value.attrs["size"])
+            return pointwise.Written(f"tl.broadcast_to({given}.to(tl.int64), [1]).to({type_of(value.dtype)})")
+        if value.op == "number":
+            bits = self.parameters.number(value.attrs["buffer"])
+            wide = f"tl.broadcast_to({bits}.to(tl.int64), [1]).to(tl.float64, bitcast=True)"
+            return pointwise.Written(f"{wide}.to({type_of(value.dtype)})")
+        if value.op == "iota":
+            return pointwise.Written(self.iota(value.attrs["index"], value.dtype))
+        operands = [self.real(o) for o in value.operands]
+        dtype = value.attrs["operand_dtype"]
+        if value.op == "where":
+            return pointwise.Written(pointwise.where(operands[0], dtype, operands[1], operands[2]))
+        if value.op == "astype":
+            return pointwise.cast(dtype, value.dtype, operands[0])
+        return pointwise.write(value.op, dtype, operands)
+
+    def iota(self, index: Affine, dtype: DType) -> str:
+        """A number that counts."""
+        p = self.parameters
+        terms = []
+        for axis, multiple in index.terms:
+            place = self.indices.get(axis)
+            if place is None:
+                continue
+            factor = str(multiple) if isinstance(multiple, int) else p.value(multiple)
+            terms.append(f"{place}.to(tl.int64)" + ("" if factor == "1" else f" * {factor}"))
+        offset = full(index.offset, np.dtype("int64")) if isinstance(index.offset, int) else p.value(index.offset)
+        text = " + ".join([*terms, offset])
+        return f"({text}).to(tl.int64).to({type_of(dtype)})"
+
+    def flag(self, flags: str) -> None:
+        """Adds status bits to those found here."""
+        if flags and self.signals:
+            assert self.flagged is not None
+            self.any_flags = True
+            self.line(f"{self.flagged} |= {flags}")
+
+    # -- memory ---------------------------------------------------------------------------------------------------
+    def load(self, access: Access, extra: int = 0) -> str:
+        """The text of a load."""
+        pointer = self.parameters.array(access.buffer)
+        mask = self.mask(access.axes)
+        return f"tl.load({pointer} + ({self.offset(access, extra)}){f', mask={mask}' if mask else ''})"
+
+    def gather(self, value: Value, name: str) -> None:
+        """Elements at computed places. What is out of range is reported, and not read."""
+        p, access = self.parameters, value.access
+        assert access is not None
+        valid, moved = [], []
+        for number, index in enumerate(value.values):
+            size = p.size(value.attrs["sizes"][number])
+            place = p.fresh(f"{name}_at")
+            self.line(f"{place} = {self.real(index)}.to(tl.int64)")
+            self.line(f"{place} = tl.where({place} < 0, {place} + {size}, {place})")
+            valid.append(f"({place} >= 0) & ({place} < {size})")
+            total, texts = p.distance(value.attrs["strides"][number], access.buffer)
+            steps = [*([str(total)] if total else []), *texts]
+            moved += [f"{place} * ({step})" for step in steps]
+        within = p.fresh(f"{name}_within")
+        self.line(f"{within} = {' & '.join(valid)}")
+        mask = self.mask(access.axes.union(*(index.axes for index in value.values)))
+        both = f"{within} & {mask}" if mask else within
+        place = " + ".join([f"({self.offset(access)})", *moved])
+        self.line(f"{name} = tl.load({p.array(access.buffer)} + {place}, mask={both}, other=0)")
+        if value.dtype == BOOL:
+            self.line(f"{name} = {name} != 0")
+        if self.signals:
+            self.flag(f"tl.where({within}, 0, ONLY_NUMPY)")
+        else:
+            self.any_flags = True  # what is out of range is an error everywhere
+            self.line(f"{self.flagged} |= tl.where({within}, 0, ONLY_NUMPY)")
+
+    def store(self, store: Store) -> None:
+        """Writes a value to memory."""
+        pointer, register = self.parameters.array(store.access.buffer), self.registers[store.value]
+        mask = self.mask(store.access.axes)
+        ending = f", mask={mask}" if mask else ""
+        for extra, cell in enumerate(register if isinstance(register, tuple) else (register,)):
+            text = f"{cell}.to(tl.int8)" if store.value.dtype == BOOL else cell
+            self.line(f"tl.store({pointer} + ({self.offset(store.access, extra)}), {text}{ending})")
+
+    def tell(self, texts: Sequence[str]) -> None:
+        """Hands status bits over, where some are set."""
+        if self.any_flags:
+            self.line(f"bits = {' | '.join(f'all_bits({text})' for text in texts)}")
+            self.line("tl.atomic_or(status, bits, mask=bits != 0)")
+
+
+__all__ = ["Function", "Grid", "Partial", "Text", "power_of_two"]

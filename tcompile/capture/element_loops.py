@@ -1,0 +1,377 @@
+"""Loops over elements: scalar code with loops in it becomes one ``element_loop`` node.
+
+Enters: a frame at the start of a loop. Leaves: the node in the graph, and the frame behind the loop. Exists because
+``d[i, j] = min(d[i, j], d[i, k] + d[k, j])`` is no operation on arrays: what such loops take is the time of single
+loads and additions, and they branch on what they have read. So they are not followed, which would make a graph of
+arrays of rank 0 out of them, but translated as they stand (``element_steps``), all loops of a nest at once, with their
+branches.
+
+The stretch goes from the loop's first instruction to the one where all ways out of the loop meet again. Where anything
+in it is no scalar code, or an array is read in parts, the loop is followed as all others are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import dis
+from typing import TYPE_CHECKING, Any
+
+from tcompile.bytecode.analysis import Analysis
+from tcompile.capture.element_steps import Exit, Refused, Translator, V, is_number, parts_of
+from tcompile.capture.instructions.registry import Returned
+from tcompile.capture.plans import Plan
+from tcompile.capture.values.array import ArrayValue
+from tcompile.capture.values.base import Value, settled
+from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
+from tcompile.capture.values.container import SequenceValue
+from tcompile.capture.values.counted import RangeIterator
+from tcompile.capture.values.memory import Memory
+from tcompile.capture.values.scalar import ScalarValue
+from tcompile.frontends.base import CannotCapture, Traced
+from tcompile.graph import Node, SymInt, TensorType
+from tcompile.graph.ops.element_loop import ELEMENTS, dtype_of, is_numpy, written_arrays
+from tcompile.graph.ops.table import like_order
+from tcompile.graph.ops.writing import Path, path_types
+
+if TYPE_CHECKING:
+    from tcompile.capture.headers import Header
+    from tcompile.capture.interpreter import Frame
+
+FEW_ROUNDS = 4  # of straight code: as many are unrolled
+
+
+def enter(f: Frame, header: Header) -> bool:
+    """Makes a node of the loop that begins at the frame's last instruction; False where it is no such loop.
+
+    The frame then is where the loop ends, or has returned.
+    """
+    tx, at = f.tx, f.at - 1
+    refused = tx.loops.refused
+    key = (*((id(frame.code), frame.at) for frame in tx.frames), len(tx.open_loops))
+    if key in refused:
+        return False
+    try:
+        found = f.analysis()
+        if found is None or f.code.co_flags & 0x2A0:  # generators and coroutines are left in the middle
+            raise Refused("its code is not understood")
+        _Stretch(f, found, at, header).run()
+    except Refused as reason:
+        refused[key] = str(reason)
+        return False
+    except CannotCapture as error:
+        refused[key] = error.detail
+        return False
+    return True
+
+
+def _ways(found: Analysis, start: int, loop: frozenset[int]) -> tuple[set[int], int | None]:
+    """The instructions of the stretch that a loop begins, and where it ends (None: with the function)."""
+    order: list[int] = []
+    seen: set[int] = set()
+    waiting = [start]
+    while waiting:
+        at = waiting.pop()
+        if at not in seen:
+            seen.add(at)
+            order.append(at)
+            waiting.extend(found.ways(at))
+    # What every way from an instruction to the end of the function passes, as bits.
+    place = {at: number for number, at in enumerate(order)}
+    everything = (1 << len(order)) - 1
+    after = dict.fromkeys(order, everything)
+    changed = True
+    while changed:
+        changed = False
+        for at in reversed(order):
+            ways = found.ways(at)
+            meet = everything if ways else 0
+            for way in ways:
+                meet &= after[way]
+            meet |= 1 << place[at]
+            if meet != after[at]:
+                after[at] = meet
+                changed = True
+    common = [at for at in order if after[start] >> place[at] & 1 and at not in loop]
+    end = max(common, key=lambda at: after[at].bit_count(), default=None)
+    inside: set[int] = set()
+    waiting = [start]
+    while waiting:
+        at = waiting.pop()
+        if at != end and at not in inside:
+            inside.add(at)
+            waiting.extend(found.ways(at))
+    return inside, end
+
+
+class _Stretch:
+    """One loop on its way to become a node."""
+
+    def __init__(self, f: Frame, found: Analysis, start: int, header: Header) -> None:
+        self.f, self.tx, self.found, self.start = f, f.tx, found, start
+        if len(f.decoded.instructions) != found.stream.size:
+            raise Refused("its code is not understood")
+        self.arrays: list[ArrayValue] = []
+        self.numbers: list[tuple[int, Any]] = []  # registers, and the operands that they take
+        self.by_identity: dict[int, V] = {}
+        self.inside, self.end = _ways(found, start, header.inside)
+        bound = {
+            name for at in self.inside for name in _stored(f.decoded.instructions[at]) if name in found.fast_bit
+        }
+        self.t = Translator(
+            found, f.decoded.instructions, self.inside, bound, self._outside, self._global, self._array_type
+        )
+
+    def run(self) -> None:
+        """Translates the stretch and adds the node. Raises Refused where it is no scalar code."""
+        f, t = self.f, self.t
+        header = f.decoded.instructions[self.start]
+        stack: list[V] = []
+        items = f.stack[-1] if header.opname == "FOR_ITER" else None
+        depth = len(f.stack) - (items is not None)
+        if isinstance(items, RangeIterator):
+            left = items.left
+            self._check_worth(left)
+            t.block = t.entry
+            values = items.values
+            first, step = values.start + values.step * items.rounds, values.step
+            if not isinstance(step, int):
+                raise Refused("a step that is not known")
+            stop = first + step * left
+            stack = [V(("range", step), (self._size(first).register, self._size(stop).register))]
+        elif items is not None:
+            raise Refused("a loop over something else than a range")
+        t.run(self.start, stack)
+        computed = any(isinstance(o, Node) and isinstance(o.type, TensorType) for _, o in self.numbers)
+        if not t.accesses and not computed:
+            raise Refused("it reads no elements")
+        exit = self._exit()
+        results = self._finish_blocks(exit)
+        rounds = str(items.left) if isinstance(items, RangeIterator) else "any number of"
+        self._add(exit, results, depth, rounds)
+        if isinstance(items, RangeIterator):
+            items.decided = True
+
+    def _check_worth(self, left: Any) -> None:
+        """Straight code of a few rounds is better followed: what it computes fuses with what comes before and after."""
+        if not isinstance(left, int) or left > FEW_ROUNDS:
+            return
+        instructions = self.f.decoded.instructions
+        jumps = sum(self.found.goes[at] >= 0 for at in self.inside)
+        if jumps <= 2 and not any(instructions[at].opname == "FOR_ITER" for at in self.inside if at != self.start):
+            raise Refused("few rounds of straight code are unrolled")
+
+    # -- what the stretch finds ----------------------------------------------------------------------------------------
+    def _outside(self, name: str) -> V | None:
+        self.f.rely_on_binding(name)
+        value = self.f.locals.get(name)
+        return None if value is None else self._value(settled(self.tx, value))
+
+    def _global(self, i: dis.Instruction) -> V:
+        f = self.f
+        if i.opname == "LOAD_GLOBAL":
+            value: Value | None = f.load_global(i.argval)
+        else:
+            cell = f.cells.get(i.argval)
+            value = None if cell is None else cell.value
+        if value is None:
+            raise Refused(f"the variable {i.argval}")
+        return self._value(settled(self.tx, value))
+
+    def _size(self, size: Any) -> V:
+        """A Python int that is known, or known when the graph runs."""
+        t = self.t
+        if isinstance(size, SymInt):
+            register = t.register("int")
+            self.numbers.append((register, size))
+            return V("int", (register,))
+        return t.constant(size)
+
+    def _value(self, value: Value) -> V:
+        t, tx = self.t, self.tx
+        known = self.by_identity.get(id(value))
+        if known is not None and not (is_number(known) and known.known is not None):
+            return known
+        if isinstance(value, Constant):
+            return t.constant(value.value)
+        if isinstance(value, IntegerValue):
+            found = self._size(value.size)
+        elif isinstance(value, FloatValue):
+            found = self._number("float", tx.number_input(value.source).node)
+        elif isinstance(value, ScalarValue):
+            found = self._number(value.cls.__name__, value.array.traced.node)
+        elif isinstance(value, ArrayValue) and value.traced.scalar:
+            if value.traced.type.dtype.name not in ELEMENTS:
+                raise Refused(f"a {value.traced.type.dtype.name}")
+            found = self._number(f"np.{value.traced.type.dtype.name}", value.traced.node)
+        elif isinstance(value, ArrayValue):
+            if value.traced.type.dtype.name not in ELEMENTS or not value.traced.type.ndim or value.memory is None:
+                raise Refused(f"an array of {value.traced.type}")
+            self.arrays.append(value)
+            found = V(("array", len(self.arrays) - 1))
+        elif isinstance(value, SequenceValue) and value.cls is tuple:
+            return t.pack([self._value(settled(tx, item)) for item in value.items])
+        else:
+            raise Refused(value.describe())
+        self.by_identity[id(value)] = found
+        return found
+
+    def _number(self, kind: str, operand: Any) -> V:
+        register = self.t.register(kind)
+        self.numbers.append((register, operand))
+        return V(kind, (register,))
+
+    def _array_type(self, number: int) -> TensorType:
+        type_: TensorType = self.arrays[number].traced.type
+        return type_
+
+    # -- the way out ---------------------------------------------------------------------------------------------------
+    def _exit(self) -> Exit:
+        """The way out that is taken: the one whose variables have their last kinds. All others are plain Python's."""
+        exits = list(self.t.exits.values())
+        if not exits:
+            raise Refused("it never ends")
+        return exits[-1]
+
+    def _finish_blocks(self, exit: Exit) -> list[tuple[str | None, Any, tuple[int, ...]]]:
+        """Ends all ways out; returns what the variables hold behind the loop: names, kinds, places of the results."""
+        t = self.t
+        variables = exit.state[2]
+        if exit.state[0] < 0:
+            variables = ((None, exit.state[1][0]),)  # type: ignore[assignment]
+        results: list[tuple[str | None, Any, tuple[int, ...]]] = []
+        at = 0
+        for name, kind in variables:
+            self._check_kind(kind)
+            size = len(parts_of(kind))
+            results.append((name, kind, tuple(range(at, at + size))))
+            at += size
+        for other in t.exits.values():
+            for block, given in other.blocks:
+                block.end = ("exit", given) if other is exit else ("replay",)
+        return results
+
+    def _check_kind(self, kind: Any) -> None:
+        if isinstance(kind, str) or kind[0] in ("array", "object"):
+            return
+        if kind[0] != "tuple":
+            raise Refused(f"a {kind[0]} behind the loop")
+        for inner in kind[1]:
+            self._check_kind(inner)
+
+    # -- the node ------------------------------------------------------------------------------------------------------
+    def _add(
+        self, exit: Exit, results: list[tuple[str | None, Any, tuple[int, ...]]], depth: int, rounds: str
+    ) -> None:
+        f, t, tx = self.f, self.t, self.tx
+        kinds = [kind for _, whole, _ in results for kind in parts_of(whole)]
+        blocks = tuple((tuple(b.parameters), tuple(b.lines), b.end) for b in t.blocks)
+        program = (tuple(t.kinds), tuple(register for register, _ in self.numbers), blocks, tuple(kinds))
+        written = {id(self.arrays[number].memory) for number in written_arrays(program)}
+        roots: list[Node] = []
+        memories: list[Memory | None] = []
+        shows: list[tuple[int, Path]] = []
+        for array in self.arrays:
+            memory = array.memory
+            assert memory is not None
+            changes = id(memory) in written
+            if changes and memory.kept:
+                raise Refused(f"an array {memory.kept} is written")
+            if changes and memory.owner is None and not memory.node.tensor.layout.dense:
+                raise Refused("an array with gaps is written")
+            node, path = (memory.node, array.path) if changes else (array.traced.node, ())
+            if changes:
+                path_types(node.tensor, path)
+            if node not in roots:
+                roots.append(node)
+                memories.append(memory if changes else None)
+            shows.append((roots.index(node), path))
+        for memory in memories:
+            if memory is not None:
+                tx.claim(memory)
+        places = sorted({shows[number][0] for number in written_arrays(program)})
+        types: list[Any] = []
+        for place in places:
+            old = roots[place].tensor
+            types.append(TensorType(old.dtype, old.shape, like_order(old)))
+        types += [TensorType(dtype_of(kind), ()) for kind in kinds]
+        graph, location = tx.builder.graph, tx.builder.location
+        operands = [*roots, *(operand for _, operand in self.numbers)]
+        attrs = {"shows": tuple(shows), "program": program}
+        name = f"loop_{location.line}" if location is not None else "loop"
+        node = graph.append("element_loop", operands, attrs, tuple(types), name=name, location=location)
+        made = [
+            graph.append("get", [node], {"index": index}, type_, location=location) for index, type_ in enumerate(types)
+        ]
+        for place, new in zip(places, made, strict=False):
+            self._written(memories[place], new)
+        values = made[len(places) :]
+        self._tell(rounds)
+        tx.touch()
+        del f.stack[depth:]
+        if exit.state[0] < 0:
+            raise Returned(self._result(exit.state[1][0], values))
+        for bound in sorted(t.bound):
+            if bound in f.locals and not any(bound == row[0] for row in results):
+                del f.locals[bound]  # nobody reads it any more, or it has no value
+        for row in results:
+            variable, kind, numbers = row
+            assert variable is not None
+            f.assigned.add(variable)
+            f.locals[variable] = self._result(kind, [values[n] for n in numbers])
+        f.at = exit.state[0]
+
+    def _tell(self, rounds: str) -> None:
+        """Notes for the reports what became of the loop."""
+        f, plans = self.f, self.tx.loops.plans
+        key = ("elements", *((id(frame.code), frame.at) for frame in self.tx.frames), len(self.tx.open_loops))
+        line = dataclasses.replace(f.user_line(), end_line=0, end_column=None)
+        plan = plans.setdefault(key, Plan(line, rounds, outcome="node", reason="all of it is scalar code"))
+        plan.met = True
+
+    def _written(self, memory: Memory | None, node: Node) -> None:
+        """Notes what a memory holds now."""
+        tx = self.tx
+        assert memory is not None
+        if memory.owner is None:
+            tx.touch()
+        else:
+            tx.outside_writes += 1
+            tx.mutate(memory.owner)
+        memory.node = node
+        memory.version += 1
+        tx.show_memory(node, memory)
+
+    def _result(self, kind: Any, nodes: list[Node]) -> Value:
+        """The value of a variable behind the loop."""
+        tx = self.tx
+        if isinstance(kind, str):
+            (node,) = nodes
+            if is_numpy(kind):
+                return tx.new_array(Traced(node, True), tx.frontends[0])
+            cls = {"int": int, "float": float, "bool": bool}[kind]
+            return ScalarValue(ArrayValue(Traced(node, scalar=True), tx.frontends[0]), cls)
+        if kind[0] == "array":
+            array: Value = self.arrays[kind[1]]
+            return array
+        if kind[0] == "object":
+            return Constant(self.t.objects[kind[1]])
+        if kind[0] == "tuple":
+            items, at = [], 0
+            for inner in kind[1]:
+                size = len(parts_of(inner))
+                items.append(self._result(inner, nodes[at : at + size]))
+                at += size
+            return SequenceValue(items, tuple)
+        raise AssertionError(kind)
+
+
+def _stored(i: dis.Instruction) -> tuple[str, ...]:
+    """The local variables that an instruction binds."""
+    if i.opname in ("STORE_FAST", "DELETE_FAST"):
+        return (i.argval,)
+    if i.opname == "STORE_FAST_STORE_FAST":
+        return tuple(i.argval)
+    return (i.argval[0],) if i.opname == "STORE_FAST_LOAD_FAST" else ()
+
+
+__all__ = ["enter"]

@@ -1,0 +1,526 @@
+"""Loops that are left where the graph's own values say so: parts of a round, and what comes behind the loop.
+
+Enters: a frame in a round of a loop, at a jump on a value that the graph computes. Leaves: the end of a part of the
+round, with the flag that ends it; and behind the loop, the frame where it goes on, whichever way the loop was left.
+
+A jump that leads out of the loop, or to its next round, ends a part: what variables hold goes on in the next part, and
+what the loop's way out reads is noted. Where several ways lead out, what each does up to where they meet is followed,
+and what the variables hold there is selected by the way that was taken. A way that ends in ``raise`` is plain Python's.
+"""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcompile.capture.carried import Carried, Count, Leaf, Many, Unsettled, View
+from tcompile.capture.headers import Header
+from tcompile.capture.instructions.registry import Returned
+from tcompile.capture.limits import rounds_while, stays_while, ways_of_test
+from tcompile.capture.operators import binary
+from tcompile.capture.special.regions import as_node, is_new, state_of
+from tcompile.capture.values.array import ArrayValue
+from tcompile.capture.values.base import Value, settled
+from tcompile.capture.values.constant import Constant, IntegerValue, integer
+from tcompile.capture.values.container import SequenceValue
+from tcompile.capture.values.scalar import ScalarValue
+from tcompile.frontends.base import CannotCapture, Traced
+from tcompile.graph import Node, SymInt
+from tcompile.graph.sizes import Size, VariesInLoop, same
+from tcompile.records import dataclass
+
+if TYPE_CHECKING:
+    from tcompile.capture.interpreter import Frame
+
+_LARGEST = 1 << 62  # ints up to here are added without overflow
+_MOST_STEPS = 400  # that are followed where ways out of a loop differ
+_COMPARE = {
+    "<": "less", "<=": "less_equal", "==": "equal", "!=": "not_equal", ">": "greater", ">=": "greater_equal",
+}  # fmt: skip
+
+
+class Left(CannotCapture):
+    """The body jumps out of the loop."""
+
+    def __init__(self) -> None:
+        super().__init__("loop-mismatch", "it is left by `break`")
+
+
+@dataclass
+class Way:
+    """One way out of a loop: by which part (0: all rounds are done), where the frame goes on, and what it holds."""
+
+    number: int
+    at: int
+    values: dict[str, Any]
+    stack: list[Value]
+    shown: list[Leaf]  # the leaves that had at the start of the round what it reads
+    round: Size | None = None  # in which it is taken, where that is known and it is taken at all
+
+
+class Exits:
+    """The ways out of one loop, and the parts of its rounds."""
+
+    def __init__(self, f: Frame, carried: Carried, header: Header, loop: Any) -> None:
+        self.f, self.carried, self.header, self.loop = f, carried, header, loop
+        self.tx, self.flow = f.tx, f.decoded.flow
+        self.starts = frozenset((header.at, header.entry))
+        self.flags: list[Node] = []
+        self.leaves: list[bool] = []
+        self.ways: list[Way] = []
+        self.known: list[Size | None] = []  # for each test, the round in which it leaves, where that is known
+        self._round: Size | None = None  # the same of the comparison just made
+        self._nexts: list[dict[str, Any]] = []
+        self._seen: list[tuple[set[str], dict[str, Value]]] = []  # what is read behind each test, and what there is
+        self._pending: tuple[Node, int] | None = None  # the first half of `a and b`, and where the test goes without it
+
+    # -- tests ---------------------------------------------------------------------------------------------------------
+    def take(self, at: int, i: dis.Instruction, looking: bool) -> bool:
+        """Follows an instruction where it is part of a test of a value of the graph; False where it is none."""
+        f, tx, name = self.f, self.tx, i.opname
+        if name in ("TO_BOOL", "UNARY_NOT"):
+            flag = self._flag(f.peek(1))
+            if flag is not None:
+                f.pop()
+                f.push(self._truth(flag if name == "TO_BOOL" else tx.builder.op("logical_not", flag)))
+            return flag is not None
+        if name == "COMPARE_OP":
+            return self._compare(at, i)
+        if not _is_test(name):
+            return False
+        flag = self._flag(f.peek(1))
+        if flag is None:
+            if self._pending is not None:
+                raise CannotCapture("data-dependent-branch", tx.current_text())
+            return False
+        f.pop()
+        self._branch(at, i, flag, looking)
+        return True
+
+    def _truth(self, flag: Node) -> Value:
+        return ScalarValue(ArrayValue(Traced(flag, scalar=True), self.tx.frontends[0]), bool)
+
+    def _flag(self, value: Value) -> Node | None:
+        """The truth of a value that the graph computes; None where it is another."""
+        op = self.tx.builder.op
+        if isinstance(value, ScalarValue):
+            node = value.array.traced.node
+        elif isinstance(value, ArrayValue) and isinstance(value.traced.type.size, int) and value.traced.type.size == 1:
+            node = value.traced.node
+            node = op("reshape", node, shape=()) if node.tensor.ndim else node
+        else:
+            return None
+        return node if node.tensor.dtype == np.dtype("bool") else op("not_equal", node, 0)
+
+    def _compare(self, at: int, i: dis.Instruction) -> bool:
+        """A comparison: of ints that differ from round to round, or one whose result is asked for its truth."""
+        f, tx = self.f, self.tx
+        left, right = settled(tx, f.stack[-2]), settled(tx, f.stack[-1])
+        sign = i.argval.removeprefix("bool(").removesuffix(")")
+        try:
+            result = binary(tx, sign, left, right)
+        except VariesInLoop:
+            test = at + 1
+            while self.flow.instructions[test].opname == "TO_BOOL":
+                test += 1
+            leads = _is_test(self.flow.instructions[test].opname) and any(map(self._kind, self.flow.ways(test)))
+            if not leads:
+                raise
+            distance = int_of(left) - int_of(right)
+            stays = stays_while(self.flow, self.header, at, i)
+            counter = str(self.carried.counter)
+            self._round = rounds_while(distance, stays, counter) if stays is not None else None
+            if self._round is not None and not self._round < self.loop.left:  # no round comes to that
+                f.pop_many(2)
+                f.at, _ = ways_of_test(self.flow, self.header, at)
+                return True
+            result = self._truth(tx.builder.op(_COMPARE[sign], self.number(distance), 0))
+        f.pop_many(2)
+        flag = self._flag(result) if i.argrepr.startswith("bool(") else None
+        if flag is not None:
+            result = self._truth(flag)
+        elif i.argrepr.startswith("bool("):
+            result = Constant(result.truth(tx))
+        f.push(result)
+        return True
+
+    def number(self, size: Size) -> Node:
+        """An int of at most 64 bits in the graph."""
+        if not -_LARGEST <= size <= _LARGEST:
+            raise CannotCapture("loop-mismatch", f"{size} may have more than 64 bits")
+        return self.tx.builder.op("full", shape=(), fill_value=size, dtype="int64")
+
+    def _kind(self, way: int) -> str | None:
+        """Where a jump leads: out of the loop, to the next round, or None: on in this one."""
+        if way not in self.header.inside:
+            return "leave"
+        return "next" if self._through(way) in self.starts else None
+
+    def _through(self, at: int) -> int:
+        return self.flow.through(at, self.starts)
+
+    def _branch(self, at: int, i: dis.Instruction, flag: Node, looking: bool) -> None:
+        """Goes the way that stays in the round; the other one ends a part of it."""
+        op, f = self.tx.builder.op, self.f
+        target, on = self.flow.target(at), at + 1
+        yes, no = (target, on) if i.opname.endswith("TRUE") else (on, target)
+        pairs = ((yes, no, flag), (no, yes, op("logical_not", flag)))
+        if self._pending is not None:
+            (came, other), self._pending, self._round = self._pending, None, None
+            for way, stay, holds in pairs:
+                if self._through(stay) == other and self._kind(way):
+                    return self._cut(op("logical_and", came, holds), way, stay, looking)
+            raise CannotCapture("data-dependent-branch", self.tx.current_text())
+        for kind in ("leave", "next"):
+            for way, stay, holds in pairs:
+                if self._kind(way) == kind and self._kind(stay) != "leave":
+                    return self._cut(holds, way, stay, looking)
+        for way, other, holds in pairs:
+            test = self.flow.second_test(way, self._through(other), self.starts)
+            if test is not None and any(map(self._kind, self.flow.ways(test))):
+                self._pending, self._round = (holds, self._through(other)), None
+                f.at = way
+                return None
+        raise CannotCapture("data-dependent-branch", self.tx.current_text())
+
+    def _cut(self, flag: Node, way: int, stay: int, looking: bool) -> None:
+        """Ends a part of the round with a flag."""
+        f, carried, plan, loop = self.f, self.carried, self.carried.plan, self.loop
+        leaves = self._kind(way) == "leave"
+        known, self._round = self._round, None
+        self.known.append(known)
+        read = loop.live(way) if leaves else loop.live_before
+        f.at = stay
+        if looking:
+            self._seen.append((read, dict(f.locals)))
+            return
+        if plan.at_once > 1:
+            raise CannotCapture("loop-mismatch", "arrays change places in a round that a test may end")
+        wanted = read | loop.live(stay)
+        for name in [name for name in f.locals if name not in wanted]:
+            del f.locals[name]
+        for name, tree in carried.trees.items():
+            if name in read:
+                if name not in f.locals:
+                    raise Unsettled(f"`{name}` has no value where a test ends the round")
+                carried.hand_on(name, tree, f.locals[name])
+        if not leaves:
+            self._check_given(plan)
+        self.flags.append(flag)
+        self.leaves.append(leaves)
+        values = [(name, f.locals[name]) for name in sorted(wanted) if name in f.locals]
+        places = carried.move([*values, *(("", value) for value in f.stack)])
+        if not leaves:
+            own = carried.trees.keys() | plan.steps.keys()
+            bound = {n: v for n, v in f.locals.items() if n in loop.live_after - own and v is not loop.given.get(n)}
+            self._nexts.append({name: carried.at_exit(name, value, places) for name, value in bound.items()})
+            return
+        held = {name: carried.at_exit(name, f.locals[name], places) for name in read if name in f.locals}
+        shown = [leaf.shows for leaf in leaves_of(held.values()) if leaf.shows is not None]
+        self.ways.append(Way(len(self.flags), way, held, list(f.stack), shown, known))
+
+    def _check_given(self, plan: Any) -> None:
+        """What the next round is given must be what this one was, but for what is carried."""
+        f, loop = self.f, self.loop
+        for name in loop.needed - self.carried.trees.keys():
+            start, end = loop.given.get(name), f.locals.get(name)
+            if name in plan.steps and start is not None and end is not None:
+                if not same(int_of(end) - int_of(start), plan.steps[name]):
+                    raise Unsettled(f"`{name}` does not grow by the same amount in each round")
+            elif start is not end:
+                loop.again(carried=plan.carried | {name})
+
+    @property
+    def tests(self) -> bool:
+        """Whether a look at the round has come to a test."""
+        return bool(self._seen)
+
+    def asked(self, given: dict[str, Value]) -> set[str]:
+        """The variables read behind a test that the round has not bound before it."""
+        return {n for read, held in self._seen for n in read if held.get(n) is given.get(n)}
+
+    def check_next(self, results: dict[str, Any]) -> None:
+        """What variables hold when all rounds are done must not depend on how the last one has ended."""
+        late = {name for name, tree in results.items() if tree is not None}
+        for held in self._nexts:
+            for name in held.keys() | late:
+                at_test: Any = held.get(name)
+                at_end: Any = results.get(name)
+                if isinstance(at_test, Count):
+                    at_test = integer(at_test.size.at(str(self.carried.counter), self.carried.last))
+                alike = at_test is at_end or (_both_constant(at_test, at_end) and _equal(at_test, at_end))
+                if not alike and not (_both_ints(at_test, at_end) and same(int_of(at_test), int_of(at_end))):
+                    raise CannotCapture("loop-mismatch", f"`{name}` depends on how the last round ends")
+
+    # -- behind the loop -----------------------------------------------------------------------------------------------
+    def leave(self, made: Sequence[Node], end: Way | None) -> Value | None:
+        """Moves the frame to where it goes on; the value where the function returns there.
+
+        ``end`` is the way by which all rounds are done.
+        """
+        tx = self.tx
+        *_, rounds, which = made
+        ways = list(self.ways)
+        known = [way.round for way in ways if way.round is not None]
+        if end is not None and not known:
+            ways.insert(0, end)
+        behind = Behind(self.carried, rounds if len(ways) > 1 or not known else known[0])
+        for way in ways:
+            way.values = {name: behind.value(tree) for name, tree in way.values.items() if tree is not None}
+        chains = [self.flow.chain(way.at) for way in ways]
+        raising = [self._raises(chain) for chain in chains]
+        least: list[int | None] = [None] * (len(self.flags) + 1)
+        for way, raises in zip(ways, raising, strict=True):
+            if not raises:
+                least[way.number] = max((leaf.foreign for leaf in way.shown), default=0)
+        which.inputs[0].attrs["least"] = tuple(least)
+        ways = [way for way, raises in zip(ways, raising, strict=True) if not raises]
+        chains = [chain for chain, raises in zip(chains, raising, strict=True) if not raises]
+        if not ways:
+            raise CannotCapture("loop-mismatch", "it ends in an exception")
+        tx.touch()
+        if len(ways) == 1:
+            self._go_to(ways[0])
+            return None
+        meet = next((at for at in chains[0] if all(at in chain for chain in chains)), None)
+        if meet is None and not all(self._returns(chain) for chain in chains):
+            raise CannotCapture("loop-mismatch", "what comes behind it depends on how it is left")
+        self._go_to(ways[0])
+        behind.before = before = state_of(tx)  # of what lives on: the ways hold it
+        held = [way.values for way in ways]
+        returned = [self._follow(way, meet) for way in ways]
+        after = state_of(tx)
+        del held
+        if any(found != after[0].get(key, found) for key, found in before[0].items()) or before[1] != after[1]:
+            raise CannotCapture("loop-mismatch", "what comes behind it, depending on how it is left, changes something")
+        select = _Select(self, behind, which, [way.number for way in ways])
+        if meet is None:
+            return select.merged("the result", [value for value in returned if value is not None])
+        names = self.loop.live(meet)
+        if len({len(way.stack) for way in ways}) != 1:
+            raise CannotCapture("loop-mismatch", "what comes behind it depends on how it is left")
+        found = {n: [way.values.get(n) for way in ways] for n in names if any(n in way.values for way in ways)}
+        stacks = [*zip(*(way.stack for way in ways), strict=True)]
+        ways[0].values = {name: select.merged(f"`{name}`", values) for name, values in found.items()}
+        ways[0].stack = [select.merged("a value", list(values)) for values in stacks]
+        ways[0].at = meet
+        self._go_to(ways[0])
+        return None
+
+    def _raises(self, chain: list[int]) -> bool:
+        return self.flow.instructions[chain[-1]].opname in ("RAISE_VARARGS", "RERAISE")
+
+    def _returns(self, chain: list[int]) -> bool:
+        return self.flow.instructions[chain[-1]].opname.startswith("RETURN_")
+
+    def _go_to(self, way: Way) -> None:
+        f = self.f
+        f.locals.clear()
+        f.locals.update(way.values)
+        f.stack[:] = way.stack
+        f.at = way.at
+
+    def _follow(self, way: Way, meet: int | None) -> Value | None:
+        """Follows what comes behind one way out, up to where all ways meet; the value where it returns."""
+        f, tx = self.f, self.tx
+        self._go_to(way)
+        for _ in range(_MOST_STEPS):
+            if f.at == meet:
+                way.values, way.stack = dict(f.locals), list(f.stack)
+                return None
+            at = f.at
+            f.at = at + 1
+            i, run = f.decoded.instructions[at], f.decoded.handlers[at]
+            f.refuse_step(i)
+            if run is None:
+                raise CannotCapture("unsupported-instruction", i.opname)
+            tx.builder.location = f.location(at)
+            try:
+                run(f, i)
+            except Returned as returned:
+                return settled(tx, returned.value)
+        raise CannotCapture("too-long", "what comes behind a loop")
+
+
+class Behind:
+    """Makes values of what a loop's node results in."""
+
+    def __init__(self, carried: Carried, rounds: Node | Size | None) -> None:
+        self.carried, self.rounds = carried, rounds
+        self.before: Any = None  # the state in which what comes behind the loop was followed
+        self._own: dict[int, Value] = {}  # arrays that the loop has made, which nobody else holds
+        self._made: dict[Any, Value] = {}
+
+    def value(self, tree: Any) -> Value:
+        """The value of a tree."""
+        if isinstance(tree, Value):
+            return tree
+        key = str(tree.size) if isinstance(tree, Count) else id(tree)
+        if key not in self._made:
+            self._made[key] = self._new(tree)
+        return self._made[key]
+
+    def _new(self, tree: Any) -> Value:
+        carried = self.carried
+        if isinstance(tree, View):
+            return carried.value("array", tree.memory.seen_through(tree.path)[0])
+        if isinstance(tree, Many):
+            return SequenceValue([self.value(part) for part in tree.parts], tree.cls)
+        if isinstance(tree, Count):
+            return self._count(tree.size)
+        if tree.value is not None and tree.ends == tree.inputs:  # every round hands on what it was given
+            found: Value = tree.value
+            return found
+        made = carried.value(tree.kind, tree.result)
+        if tree.kind == "array":
+            self._own[id(made)] = made
+        return made
+
+    def owns(self, value: Value) -> bool:
+        """Whether an array is the loop's own, or was made behind it."""
+        if id(value) in self._own or not isinstance(value, ArrayValue) or value.path or value.memory is None:
+            return id(value) in self._own
+        return id(value.memory) not in self.before[0] and value.memory.owner is None and is_new(value.traced.node)
+
+    def _count(self, size: SymInt) -> Value:
+        """An int that grows with the rounds that were done."""
+        carried, counter = self.carried, str(self.carried.counter)
+        if isinstance(self.rounds, int | SymInt):
+            return integer(size.at(counter, self.rounds))
+        if not -_LARGEST <= size <= _LARGEST:
+            raise CannotCapture("loop-mismatch", f"{size} may have more than 64 bits")
+        start = size.at(counter, 0)
+        by = size.at(counter, 1) - start
+        if not same(size, start + by * carried.counter):
+            raise CannotCapture("loop-mismatch", f"{size} is not linear in the rounds of the loop")
+        op, node = carried.tx.builder.op, self.rounds
+        assert node is not None
+        if not same(by, 1):
+            node = op("multiply", node, by)
+        if not same(start, 0):
+            node = op("add", node, start)
+        return ScalarValue(ArrayValue(Traced(node, scalar=True), carried.tx.frontends[0]), int)
+
+
+class _Select:
+    """Puts together what several ways out of a loop hold."""
+
+    def __init__(self, exits: Exits, behind: Behind, which: Node, numbers: list[int]) -> None:
+        self.exits, self.behind, self.which, self.numbers = exits, behind, which, numbers
+        self._made: dict[tuple[int, ...], Value] = {}
+        self._taken: dict[int, tuple[int, ...]] = {}
+
+    def merged(self, name: str, found: Sequence[Value | None]) -> Value:
+        """One value for what each way holds."""
+        tx = self.exits.tx
+        values = [settled(tx, value) for value in found if value is not None]
+        key = tuple(map(id, values))
+        other = CannotCapture("loop-mismatch", f"{name} depends on how it is left")
+        if len(values) != len(self.numbers):
+            raise other
+        first = values[0]
+        if all(value is first or (_both_constant(value, first) and _equal(value, first)) for value in values):
+            self._claim(values, key, other)
+            return first
+        if key not in self._made:
+            self._made[key] = self._new(name, values, other)
+            self._claim(values, key, other)
+        return self._made[key]
+
+    def _claim(self, values: Sequence[Value], key: tuple[int, ...], other: Exception) -> None:
+        """Makes sure that an array of the loop is in one place only, or in the same ones whichever way it is left."""
+        for value in values:
+            if self.behind.owns(value) and self._taken.setdefault(id(value), key) != key:
+                raise other
+
+    def _new(self, name: str, values: Sequence[Value], other: Exception) -> Value:
+        tx = self.exits.tx
+        if all(isinstance(value, SequenceValue) and value.cls is tuple for value in values):
+            rows = [value.items for value in values if isinstance(value, SequenceValue)]
+            if len({len(row) for row in rows}) == 1:
+                parts = zip(*rows, strict=True)
+                return SequenceValue([self.merged(name, list(part)) for part in parts], tuple)
+            raise other
+        kinds = [self._kind(value, other) for value in values]
+        if any(kind != kinds[0] for kind in kinds):
+            raise other
+        nodes = [self._node(value) for value in values]
+        if any(not _alike(node, nodes[0]) for node in nodes):
+            raise other
+        op, result = tx.builder.op, nodes[0]
+        for number, node in zip(self.numbers[1:], nodes[1:], strict=True):
+            result = op("where", op("equal", self.which, number), node, result)
+        return self.behind.carried.value(kinds[0], result)
+
+    def _kind(self, value: Value, other: Exception) -> Any:
+        if isinstance(value, ArrayValue):
+            if not value.traced.scalar and not self.behind.owns(value):
+                raise other
+            return "scalar" if value.traced.scalar else "array"
+        if isinstance(value, Constant) and isinstance(value.value, np.generic):
+            return "scalar"
+        kind = value.python_type
+        if kind not in (bool, int, float):
+            raise other
+        return kind
+
+    def _node(self, value: Value) -> Node:
+        if isinstance(value, ArrayValue):
+            return value.traced.node
+        if isinstance(value, ScalarValue):
+            return value.array.traced.node
+        if value.python_type is int:
+            return self.exits.number(int_of(value))
+        return as_node(self.exits.tx, value)
+
+
+def int_of(value: Value) -> Any:
+    """The int behind a value. Raises Unsettled where it is something else."""
+    if isinstance(value, IntegerValue):
+        return value.size
+    if isinstance(value, Constant) and type(value.value) is int:
+        return value.value
+    raise Unsettled(f"{value.describe()} becomes an int")
+
+
+def _is_test(name: str) -> bool:
+    return name.startswith("POP_JUMP") and name.endswith(("TRUE", "FALSE"))
+
+
+def _both_constant(a: Any, b: Any) -> bool:
+    return isinstance(a, Constant) and isinstance(b, Constant)
+
+
+def _both_ints(a: Any, b: Any) -> bool:
+    return all(isinstance(x, Value) and is_int(x) for x in (a, b))
+
+
+def is_int(value: Value) -> bool:
+    """Whether a value is an int that ``int_of`` gives."""
+    return isinstance(value, IntegerValue) or (isinstance(value, Constant) and type(value.value) is int)
+
+
+def _equal(a: Any, b: Any) -> bool:
+    """Whether two constants are the same number, text or object."""
+    a, b = a.value, b.value
+    return a is b or (type(a) is type(b) and type(a) in (bool, int, float, str) and repr(a) == repr(b))
+
+
+def _alike(a: Node, b: Node) -> bool:
+    from tcompile.graph.verify import fits
+
+    return fits(a.tensor, b.tensor)
+
+
+def leaves_of(trees: Any) -> list[Leaf]:
+    """The leaves in trees."""
+    found = []
+    for tree in trees:
+        found += leaves_of(tree.parts) if isinstance(tree, Many) else [tree] if isinstance(tree, Leaf) else []
+    return found
+
+
+__all__ = ["Behind", "Exits", "Left", "Way", "int_of", "is_int", "leaves_of"]

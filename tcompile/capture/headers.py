@@ -1,0 +1,163 @@
+"""Where the loops of a function are: which instructions belong to each, and how it is left.
+
+Enters: a function's instructions. Leaves: a ``Header`` for each ``while``, and for a ``for`` when it is asked for.
+Exists because a loop's round is followed from its header to its header, and a jump on an array's value that leads out
+of the loop is an exit of it.
+
+CPython writes a ``while`` loop's condition twice: where the loop is entered, and behind its body. Both copies have the
+same positions in the source, which is how they are found. A round begins at the second, so that the condition is a part
+of it, and entering the loop goes there as well.
+"""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from tcompile.records import dataclass
+
+_ENDS = ("RETURN_VALUE", "RETURN_CONST", "RERAISE", "RAISE_VARARGS")
+_ALWAYS = ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
+_QUIET = ("STORE", "DELETE", "YIELD", "SEND", "RETURN", "RAISE", "IMPORT", "FOR_ITER", "BEFORE", "JUMP_B")
+_SHORT = 40  # instructions of a condition's part
+
+
+@dataclass(frozen=True)
+class Header:
+    """One loop: a round begins at instruction ``at``, control comes to it from outside at ``entry``."""
+
+    at: int
+    entry: int
+    inside: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The instructions of one code object, and where each leads."""
+
+    instructions: Sequence[dis.Instruction]
+    positions: Mapping[int, int]
+
+    def target(self, at: int) -> int:
+        """Where a jump goes; that of FOR_ITER is behind what cleans up."""
+        i = self.instructions[at]
+        to = self.positions[i.argval]
+        if i.opname == "FOR_ITER" and self.instructions[to].opname == "END_FOR":
+            to += 2 if "CALL_KW" in dis.opmap else 1  # 3.13 and later have a POP_TOP there
+        return to
+
+    def ways(self, at: int) -> tuple[int, ...]:
+        """What may run right after an instruction."""
+        i = self.instructions[at]
+        if i.opname in _ENDS:
+            return ()
+        if not _jumps(i):
+            return (at + 1,)
+        return (self.target(at),) if i.opname in _ALWAYS else (at + 1, self.target(at))
+
+    def whiles(self) -> Iterator[Header]:
+        """The loops that have no iterator. Handlers of exceptions jump back, too, to where their block is left: from
+        the start of the code no way leads to them.
+        """
+        back: dict[int, list[int]] = {}
+        for at in sorted(self._reached()):
+            i = self.instructions[at]
+            if i.opname == "JUMP_BACKWARD_NO_INTERRUPT" or i.opname == "SEND":
+                return  # it suspends
+            if _jumps(i) and self.positions[i.argval] <= at:
+                back.setdefault(self.positions[i.argval], []).append(at)
+        copies = {}
+        for start in back:
+            if self.instructions[start].opname != "FOR_ITER":
+                copies[start] = self._condition(start, max(back[start]))
+        firsts = {entry for entry, at in copies.values() if entry != at}
+        for start, (entry, at) in copies.items():
+            if start not in firsts or entry != at:  # `continue` goes to the first copy of the condition
+                sources = [*back[start], *(back.get(entry, []) if entry != start else [])]
+                yield Header(at, entry, self._inside({start, entry}, sources) | {*range(entry, start)})
+
+    def _reached(self) -> set[int]:
+        """What runs where no exception is handled."""
+        found: set[int] = set()
+        waiting = [0]
+        while waiting:
+            at = waiting.pop()
+            if at not in found and at < len(self.instructions):
+                found.add(at)
+                waiting += self.ways(at)
+        return found
+
+    def _condition(self, start: int, last: int) -> tuple[int, int]:
+        """Where both copies of the condition begin of a loop whose body is from ``start`` to ``last``."""
+        instructions = self.instructions
+        one, two = start - 1, last
+        if instructions[two].opname == "JUMP_BACKWARD":
+            two -= 1
+        if one < 0 or not all("POP_JUMP" in instructions[at].opname for at in (one, two)):
+            return start, start
+        found = start, start
+        while one >= 0 and two >= start and self._alike(one, two):
+            found = one, two
+            one, two = one - 1, two - 1
+            if instructions[two].opname == "JUMP_BACKWARD":  # of a test that jumps back where it holds
+                two -= 1
+        return found
+
+    def _alike(self, one: int, two: int) -> bool:
+        a, b = self.instructions[one], self.instructions[two]
+        if a.positions is None or a.positions.lineno is None or a.positions != b.positions:
+            return False
+        return _jumps(a) == _jumps(b) if _jumps(a) or _jumps(b) else (a.opname, a.argval) == (b.opname, b.argval)
+
+    def loop_at(self, header: int) -> Header:
+        """The ``for`` loop whose FOR_ITER this is."""
+        back = [at for at, i in enumerate(self.instructions) if at > header and _jumps(i) and self.target(at) == header]
+        return Header(header, header, self._inside({header}, back))
+
+    def _inside(self, starts: set[int], sources: Iterable[int]) -> frozenset[int]:
+        """What leads to the jumps back, without going through the start."""
+        before: dict[int, list[int]] = {}
+        for at in range(len(self.instructions)):
+            for way in self.ways(at) if at + 1 < len(self.instructions) else ():
+                before.setdefault(way, []).append(at)
+        found, waiting = set(starts), list(sources)
+        while waiting:
+            at = waiting.pop()
+            if at not in found:
+                found.add(at)
+                waiting += before.get(at, [])
+        return frozenset(found)
+
+    def chain(self, at: int, stop: Callable[[int], bool] = lambda at: False) -> list[int]:
+        """What runs from here on, up to what decides or ends something, or to a ``stop``, which is the last item."""
+        found = [at]
+        while not stop(at) and at not in found[:-1] and len(ways := self.ways(at)) == 1:
+            at = ways[0]
+            found.append(at)
+        return found
+
+    def through(self, at: int, stops: frozenset[int] = frozenset()) -> int:
+        """Where jumps lead that do nothing else."""
+        for _ in range(8):
+            if at in stops or self.instructions[at].opname not in ("JUMP_FORWARD", "JUMP_BACKWARD", "NOP"):
+                break
+            (at,) = self.ways(at)
+        return at
+
+    def second_test(self, at: int, other: int, stops: frozenset[int]) -> int | None:
+        """The test that ``at`` leads to which may jump to ``other`` as well, as in ``a and b``; None for any else."""
+        for _ in range(_SHORT):
+            i = self.instructions[at]
+            if "POP_JUMP" in i.opname:
+                return at if other in (self.through(way, stops) for way in self.ways(at)) else None
+            if i.opname.startswith(_QUIET) or len(ways := self.ways(at)) != 1:
+                return None
+            (at,) = ways
+        return None
+
+
+def _jumps(i: dis.Instruction) -> bool:
+    return i.opcode in dis.hasjrel or i.opcode in dis.hasjabs
+
+
+__all__ = ["Flow", "Header"]

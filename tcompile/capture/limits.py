@@ -1,0 +1,66 @@
+"""How often a ``while`` loop goes round that compares an int which grows by the same amount each round.
+
+Enters: the comparison, where it stands, and how its sides differ in each round. Leaves: the number of rounds. Exists so
+that ``while i < n`` is a loop over a range: everything that depends on ``i`` is then known in all rounds.
+"""
+
+from __future__ import annotations
+
+import dis
+
+from tcompile.capture.headers import Flow, Header
+from tcompile.graph.ops.creation import arange_length
+from tcompile.graph.sizes import Size, SymInt, VariesInLoop, same
+
+_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
+
+
+def ways_of_test(flow: Flow, header: Header, at: int) -> tuple[int, int]:
+    """Where the jump behind the comparison at an instruction stays in the loop, and where it leaves it."""
+    while "POP_JUMP" not in flow.instructions[at].opname:
+        at += 1
+    stays, leaves = sorted(flow.ways(at), key=lambda way: way not in header.inside)
+    return stays, leaves
+
+
+def stays_while(flow: Flow, header: Header, at: int, i: dis.Instruction) -> str | None:
+    """The sign for which the loop goes on; None where it is not left right behind the comparison."""
+    test = at + 1
+    while flow.instructions[test].opname == "TO_BOOL":
+        test += 1
+    jump = flow.instructions[test].opname
+    if "POP_JUMP" not in jump:
+        return None
+    ways = flow.ways(test)
+    leaving = [way for way in ways if way not in header.inside]
+    if len(leaving) != 1:
+        return None
+    sign: str = i.argval.removeprefix("bool(").removesuffix(")")
+    return _OPPOSITE[sign] if (leaving[0] == ways[1]) == jump.endswith("TRUE") else sign
+
+
+def rounds_while(distance: SymInt, sign: str, counter: str) -> Size | None:
+    """In how many rounds, from the first on, ``distance sign 0`` holds; None where that is not known.
+
+    >>> from tcompile.graph.sizes import ShapeEnv
+    >>> i = ShapeEnv().counter(100)
+    >>> rounds_while(2 * i - 9, "<", str(i)), rounds_while(7 - i, ">=", str(i)), rounds_while(i * i, "<", str(i))
+    (5, 8, None)
+    """
+    try:
+        start = distance.at(counter, 0)
+        by = distance.at(counter, 1) - start
+        if not isinstance(by, int) or not same(distance, start + by * SymInt(distance.env, {(counter,): 1})):
+            return None
+    except VariesInLoop:
+        return None
+    if sign == "!=" and abs(by) == 1 and (start <= 0 if by > 0 else start >= 0):
+        sign = "<" if by > 0 else ">"
+    if by > 0 and sign in ("<", "<="):
+        return arange_length(start, int(sign == "<="), by)
+    if by < 0 and sign in (">", ">="):
+        return arange_length(start, -int(sign == ">="), by)
+    return None
+
+
+__all__ = ["rounds_while", "stays_while", "ways_of_test"]

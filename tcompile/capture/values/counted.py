@@ -1,0 +1,171 @@
+"""Iterators of which every item is known by its number: ranges, an array's rows, and what goes along these.
+
+Enters: a range, an array, or other such iterators. Leaves: the item at a number that may be symbolic. Exists because a
+loop over such an iterator can be one node of the graph, in which the number of the round is a symbol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tcompile.capture.values.array import ArrayValue
+from tcompile.capture.values.base import Value, settled
+from tcompile.capture.values.callable import IteratorValue
+from tcompile.capture.values.constant import integer
+from tcompile.capture.values.container import RangeValue, SequenceValue
+from tcompile.frontends.base import CannotCapture
+from tcompile.graph.ops.creation import arange_length
+from tcompile.graph.sizes import Size, same
+
+if TYPE_CHECKING:
+    from tcompile.capture.plans import Plan
+    from tcompile.capture.state import Capture
+
+
+class Counted(IteratorValue):
+    """Such an iterator. What becomes of the loop over it is open until that is ``decided``."""
+
+    def __init__(self, tx: Capture, count: Size, decided: bool = False) -> None:
+        super().__init__(tx, iter(()))
+        self.count = count
+        self.rounds: Size = 0  # those that are done
+        self.plan: Plan | None = None
+        self.decided = decided
+        self.lent = False  # whether another goes along it: what its user does with it then is not followed
+
+    def at(self, position: Size) -> Value:
+        """The item with this number, from 0."""
+        raise NotImplementedError
+
+    def check_unrolled(self) -> None:
+        """Called where the items are walked through. Raises CannotCapture where they are too many for that."""
+
+    @property
+    def left(self) -> Size:
+        """How many items are left."""
+        if self.lent:
+            raise CannotCapture("unknown-function", f"`next` of {self.describe()} that something else goes along")
+        return self.count - self.rounds
+
+    def number(self, position: Size) -> Value:
+        """The item that comes after as many others."""
+        return self.at(self.rounds + position)
+
+    def skip(self, count: Size) -> None:
+        """Leaves out so many items."""
+        self.tx.touch()
+        self.rounds = self.rounds + count
+
+    def __next__(self) -> Value:
+        self.tx.touch()
+        self.taken += 1
+        left = self.left
+        if self.decided and not isinstance(left, int):
+            left.specialise()
+        if not left > 0:
+            if self.plan is not None:
+                self.plan.finished = True
+            raise StopIteration
+        self.check_unrolled()
+        found = self.number(0)
+        self.rounds = self.rounds + 1
+        return found
+
+
+class RangeIterator(Counted):
+    """The iterator of a range, whose bounds may stay symbolic."""
+
+    def __init__(self, tx: Capture, values: RangeValue) -> None:
+        if not isinstance(values.step, int):
+            values.step = values.step.specialise()
+        try:
+            count = arange_length(values.start, values.stop, values.step)
+        except OverflowError as error:
+            raise CannotCapture("operation-raises", str(error)) from error
+        super().__init__(tx, count, values.unrolled)
+        self.values = values
+
+    def at(self, position: Size) -> Value:
+        """The number."""
+        return integer(self.values.start + self.values.step * position)
+
+
+class RowIterator(Counted):
+    """The rows of an array, or the elements of one of rank 1; from the last one where it goes ``backwards``."""
+
+    def __init__(self, tx: Capture, array: ArrayValue, backwards: bool = False) -> None:
+        shape = array.traced.type.shape
+        if not shape:
+            raise CannotCapture("operation-raises", "iteration over a 0-d array")
+        super().__init__(tx, shape[0])
+        self.array, self.backwards = array, backwards
+
+    def at(self, position: Size) -> Value:
+        """The row, as it is now."""
+        return self.array.item(self.tx, integer(self.count - 1 - position if self.backwards else position))
+
+    def check_unrolled(self) -> None:
+        """Many rows are not walked through in the graph."""
+        if self.decided and not self.taken > 1:
+            self.array.check_rows(self.tx)
+
+
+class Enumerated(Counted):
+    """``enumerate`` of such an iterator that nobody else has."""
+
+    def __init__(self, tx: Capture, items: Counted, start: int) -> None:
+        super().__init__(tx, items.count)
+        self.items, self.start = items, start
+
+    def at(self, position: Size) -> Value:
+        """The number and the item."""
+        return SequenceValue([integer(self.start + position), self.items.at(position)], tuple)
+
+    def check_unrolled(self) -> None:
+        """As its items say."""
+        self.items.taken, self.items.decided = self.taken, self.decided
+        self.items.check_unrolled()
+
+
+class Zipped(Counted):
+    """``zip`` of such iterators of equal length that nobody else has."""
+
+    def __init__(self, tx: Capture, columns: Sequence[Counted]) -> None:
+        super().__init__(tx, columns[0].count)
+        self.columns = columns
+
+    def at(self, position: Size) -> Value:
+        """The items."""
+        return SequenceValue([column.at(position) for column in self.columns], tuple)
+
+    def check_unrolled(self) -> None:
+        """As its columns say."""
+        for column in self.columns:
+            column.taken, column.decided = self.taken, self.decided
+            column.check_unrolled()
+
+
+def counted(tx: Capture, value: Value) -> Counted | None:
+    """An iterator for nobody else of a value whose items are known by their numbers; None where they are not."""
+    value = settled(tx, value)
+    if isinstance(value, RangeValue):
+        return RangeIterator(tx, value)
+    if isinstance(value, ArrayValue):
+        return RowIterator(tx, value)
+    if isinstance(value, Counted) and not value.taken and not value.lent:
+        value.lent = True
+        return value
+    return None
+
+
+def zipped(tx: Capture, values: Sequence[Value]) -> Zipped | None:
+    """``zip`` of such values; None where they are others, or of lengths that may differ."""
+    values = [settled(tx, value) for value in values]
+    if not values or not all(isinstance(value, RangeValue | ArrayValue) for value in values):
+        return None
+    columns = [found for value in values if (found := counted(tx, value)) is not None]
+    return Zipped(tx, columns) if all(same(c.count, columns[0].count) for c in columns) else None
+
+
+__all__ = ["Counted", "Enumerated", "RangeIterator", "RowIterator", "Zipped", "counted", "zipped"]

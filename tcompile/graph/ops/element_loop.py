@@ -1,0 +1,244 @@
+"""Loops over elements: a row of the op table, and the program that such a node carries.
+
+``element_loop(*roots, *numbers, shows=…, program=…)``: a stretch of scalar code with loops in it, which reads and
+writes single elements. ``shows`` has a pair ``(root, path)`` for each array of the program: the operand, and the
+movements that lead to what the program sees of it. The node's type is a tuple, which ``get`` reads: each root that is
+written, as it is afterwards, then the numbers that the program hands on, as arrays of rank 0. It works on copies.
+
+A program is ``(kinds, numbers, blocks, results)``, plain tuples throughout, so that it can be printed and compared:
+
+- ``kinds[r]`` is what register ``r`` holds: ``int``, ``float``, ``bool`` (Python's own), or ``np.float64`` and so on.
+- ``numbers`` are the registers that the node's numbers, those behind the roots, go to.
+- a block is ``(parameters, instructions, end)``. The first one is where it starts.
+- an instruction is ``(name, result, *operands)``, registers all; ``const`` has a literal, ``size`` and ``load`` and
+  ``store`` an array's number first. ``more`` asks whether a range goes on, and ``step`` goes on with it.
+- the end is ``("jump", block, given)``, ``("back", block, given)`` where a loop goes on,
+  ``("branch", condition, block, given, block, given)``, ``("exit", values)``, or ``("replay",)``, where only plain
+  Python can go on.
+- ``results`` are the kinds of the values of ``exit``.
+
+Registers are assigned once. Each instruction means what Python, or NumPy for its scalars, makes of the same operation
+on the same kinds: ``text`` writes the program in Python, which is its meaning.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tcompile.errors import GraphError
+from tcompile.graph.ops.table import Op, define
+from tcompile.graph.ops.writing import shown
+from tcompile.graph.types import TensorType
+
+Kind: TypeAlias = str
+Block: TypeAlias = tuple[tuple[int, ...], tuple[tuple[Any, ...], ...], tuple[Any, ...]]
+Program: TypeAlias = tuple[tuple[Kind, ...], tuple[int, ...], tuple[Block, ...], tuple[Kind, ...]]
+
+ARITHMETIC = ("+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<<", ">>")
+COMPARISONS = ("<", "<=", "==", "!=", ">", ">=")
+# What the elements of an array may be.
+ELEMENTS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "float32", "float64")
+_PYTHON = {"int": int, "float": float, "bool": bool}
+_WEAK: dict[Kind, Any] = {"int": 1, "float": 1.0, "bool": True}
+DTYPES = {"int": "int64", "float": "float64", "bool": "bool"}
+# Functions of one float that C's library computes for Python, which raises where the result is no finite number.
+LIBRARY = (
+    "exp", "log", "log2", "log10", "log1p", "expm1", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
+    "tanh",
+)  # fmt: skip
+
+
+def dtype_of(kind: Kind) -> np.dtype[Any]:
+    """The dtype of an array of rank 0 that holds such a value."""
+    return np.dtype(DTYPES.get(kind, kind.removeprefix("np.")))
+
+
+def is_numpy(kind: Kind) -> bool:
+    """Whether it is a scalar of NumPy's."""
+    return kind.startswith("np.")
+
+
+def common(a: Kind, b: Kind) -> np.dtype[Any]:
+    """The dtype in which NumPy combines two scalars, one of which at least is its own."""
+    given = [dtype_of(kind) if is_numpy(kind) else _WEAK[kind] for kind in (a, b)]
+    return np.result_type(*given)
+
+
+def result_kind(sign: str, a: Kind, b: Kind) -> Kind | None:
+    """What ``a sign b`` gives; None where such programs leave it to Python."""
+    if sign in COMPARISONS:
+        return ("np.bool" if is_numpy(a) or is_numpy(b) else "bool") if _comparable(a, b) else None
+    if not is_numpy(a) and not is_numpy(b):
+        return _python_kind(sign, a, b)
+    dtype = common(a, b)
+    if dtype.name not in ELEMENTS:
+        return None
+    if sign in "&|^":
+        return f"np.{dtype.name}" if dtype.kind in "biu" else None
+    if dtype.kind == "b":
+        return None
+    if sign in ("<<", ">>"):
+        return f"np.{dtype.name}" if dtype.kind in "iu" else None
+    if sign == "/":
+        wide = dtype.kind == "f" or dtype.itemsize >= 4
+        return f"np.{dtype.name if dtype.kind == 'f' else 'float64'}" if wide else None
+    if sign == "**":  # of other kinds NumPy makes arrays, whose powers have other last bits
+        return "np.float64" if a == "np.float64" or (b == "np.float64" and not is_numpy(a)) else None
+    return f"np.{dtype.name}"
+
+
+def _python_kind(sign: str, a: Kind, b: Kind) -> Kind | None:
+    if "float" in (a, b):
+        return "float" if sign in ("+", "-", "*", "/", "//", "%", "**") else None
+    if sign in "&|^" and a == b == "bool":
+        return "bool"
+    if sign == "**":
+        return None
+    return "float" if sign == "/" else "int"
+
+
+def _comparable(a: Kind, b: Kind) -> bool:
+    return not (is_numpy(a) or is_numpy(b)) or common(a, b).name in ELEMENTS
+
+
+def about(program: Program) -> str:
+    """What the program consists of, in words.
+
+    >>> about((("int",), (), (((), (("load", 0, 0, 0),), ("jump", 0, ())),), ()))
+    'one loop, one read'
+    """
+    lines = [line[0] for _, instructions, _ in program[2] for line in instructions]
+    backward = {way for number, (_, _, end) in enumerate(program[2]) for way in ways(end) if way <= number}
+    counts = ((len(backward), "loop"), (lines.count("load"), "read"), (lines.count("store"), "write"))
+    return ", ".join(f"{count if count > 1 else 'one'} {noun}{'s' * (count > 1)}" for count, noun in counts if count)
+
+
+def ways(end: tuple[Any, ...]) -> tuple[int, ...]:
+    """The blocks that may come after one that ends so."""
+    return (end[1],) if end[0] in ("jump", "back") else (end[2], end[4]) if end[0] == "branch" else ()
+
+
+# -- the meaning -------------------------------------------------------------------------------------------------------
+
+
+def text(program: Program, arrays: int) -> str:
+    """The program as a Python function ``loop`` of its arrays and numbers, which returns the values of its exit."""
+    kinds, numbers, blocks, _ = program
+    given = [f"a{n}" for n in range(arrays)] + [f"r{n}" for n in numbers]
+    lines = [f"def loop({', '.join(given)}):", "    at = 0", "    while True:"]
+    for number, (_, instructions, end) in enumerate(blocks):
+        lines.append(f"        {'elif' if number else 'if'} at == {number}:")
+        lines += [f"            {line}" for line in _lines(kinds, instructions)]
+        lines += [f"            {line}" for line in _end(blocks, end)]
+    return "\n".join(lines) + "\n"
+
+
+def _lines(kinds: Sequence[Kind], instructions: Sequence[tuple[Any, ...]]) -> Iterator[str]:
+    for name, result, *rest in instructions:
+        if name == "store":
+            array, value, *places = rest
+            yield f"a{array}[{_places(places)}] = r{value}"
+        elif name == "require":
+            yield f"if not r{rest[0]}: raise Replayed"
+        else:
+            yield f"r{result} = {_expression(kinds[result], name, rest)}"
+
+
+def _places(places: Sequence[int]) -> str:
+    return ", ".join(f"r{place}" for place in places)
+
+
+def _expression(kind: Kind, name: str, rest: Sequence[Any]) -> str:
+    if name == "const":
+        (value,) = rest
+        shown = f"float({str(value)!r})" if type(value) is float and not math.isfinite(value) else repr(value)
+        return f"np.{dtype_of(kind).type.__name__}({shown})" if is_numpy(kind) else shown
+    if name == "size":
+        return f"a{rest[0]}.shape[{rest[1]}]"
+    if name == "load":
+        return f"a{rest[0]}[{_places(rest[1:])}]"
+    if name == "select":
+        return f"r{rest[1]} if r{rest[0]} else r{rest[2]}"
+    if name == "step":
+        return f"r{rest[0]} + r{rest[1]}"
+    if name == "more":
+        return f"r{rest[0]} < r{rest[1]} if r{rest[2]} > 0 else r{rest[0]} > r{rest[1]}"
+    if name in ARITHMETIC or name in COMPARISONS:
+        return f"r{rest[0]} {name} r{rest[1]}"
+    if name in ("negative", "invert", "positive", "not"):
+        return f"{ {'negative': '-', 'invert': '~', 'positive': '+', 'not': 'not '}[name]}r{rest[0]}"
+    return f"{name}({', '.join(f'r{n}' for n in rest)})"
+
+
+def _end(blocks: Sequence[Block], end: tuple[Any, ...]) -> Iterator[str]:
+    if end[0] == "exit":
+        yield f"return ({''.join(f'r{n}, ' for n in end[1])})"
+    elif end[0] == "replay":
+        yield "raise Replayed"
+    elif end[0] in ("jump", "back"):
+        yield from _go(blocks, *end[1:])
+    else:
+        _, condition, yes, given, no, others = end
+        yield f"if r{condition}:"
+        yield from (f"    {line}" for line in _go(blocks, yes, given))
+        yield "else:"
+        yield from (f"    {line}" for line in _go(blocks, no, others))
+
+
+def _go(blocks: Sequence[Block], to: int, given: Sequence[int]) -> Iterator[str]:
+    if given:
+        yield f"{', '.join(f'r{n}' for n in blocks[to][0])}, = {', '.join(f'r{n}' for n in given)},"
+    yield f"at = {to}"
+
+
+class Replayed(Exception):
+    """The program leaves what comes to plain Python."""
+
+
+@lru_cache(maxsize=256)
+def _function(program: Program, arrays: int) -> Callable[..., tuple[Any, ...]]:
+    names: dict[str, Any] = {"np": np, "math": math, "Replayed": Replayed}
+    exec(compile(text(program, arrays), "<element loop>", "exec"), names)
+    function: Callable[..., tuple[Any, ...]] = names["loop"]
+    return function
+
+
+def _number(value: Any, kind: Kind) -> Any:
+    if is_numpy(kind):
+        return np.asarray(value)[()]
+    return _PYTHON[kind](value)
+
+
+def written_arrays(program: Program) -> list[int]:
+    """The arrays that the program writes, by their numbers."""
+    return sorted({i[2] for _, instructions, _ in program[2] for i in instructions if i[0] == "store"})
+
+
+def written_roots(shows: Sequence[tuple[int, Any]], program: Program) -> list[int]:
+    """The operands whose elements the program writes."""
+    return sorted({shows[number][0] for number in written_arrays(program)})
+
+
+def _element_loop(*operands: Any, shows: tuple[Any, ...], program: Program) -> tuple[Any, ...]:
+    kinds, numbers, _, results = program
+    written = written_roots(shows, program)
+    roots = list(operands[: len(operands) - len(numbers)])
+    for number in written:
+        roots[number] = np.copy(roots[number], order="K")
+    arrays = [shown(roots[root], path) for root, path in shows]
+    given = [_number(value, kinds[n]) for n, value in zip(numbers, operands[len(roots) :], strict=True)]
+    values = _function(program, len(arrays))(*arrays, *given)
+    made = [np.asarray(value, dtype_of(kind)) for value, kind in zip(values, results, strict=True)]
+    return (*(roots[number] for number in written), *made)
+
+
+def _no_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+    raise GraphError("element_loop: whoever builds it states the types; use Graph.append")
+
+
+define(Op("element_loop", "opaque", None, _no_rule, _element_loop, "scalar code with loops over elements"))

@@ -1,0 +1,66 @@
+"""Kernels of the triton backend as machine code: compiled for three generations of GPUs, without one."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("triton")
+
+from tcompile.backends.triton import cubins
+from tcompile.errors import BackendError
+from tests.backends.llvm_cases import graph_of, sample
+from tests.backends.triton_cases import compile_all, on_interpreter
+
+F32, I64 = sample("float32", (8, 300)), sample("int64", (8, 300))
+
+
+def softmax(op, x):
+    e = op("exp", op("subtract", x, op("max", x, axis=(1,), keepdims=True)))
+    return op("divide", e, op("sum", e, axis=(1,), keepdims=True))
+
+
+CASES = {
+    "pointwise": (lambda op, x, y: op("multiply", op("maximum", op("add", x, y), 0.0), 2.0), (F32, F32)),
+    "integers": (lambda op, x, y: [op(n, x, y) for n in ("floor_divide", "remainder", "bitwise_right_shift")],
+                 (I64, I64)),
+    "floats": (lambda op, x, y: [op("floor_divide", x, y), op("pow", x, y), op("round", x), op("signbit", y)],
+               (F32, F32)),
+    "casts": (lambda op, x: [op("astype", x, dtype=np.dtype(d)) for d in ("bool", "uint8", "float16", "float64")],
+              (F32,)),
+    "complex": (lambda op, x: op("divide", x, op("add", x, 1.0)), (F32.astype("complex64"),)),
+    "softmax": (softmax, (F32,)),
+    "rectangles": (lambda op, x, y: op("add", op("permute_dims", x, axes=(1, 0)), y),
+                   (sample("float32", (40, 64)), sample("float32", (64, 40)))),
+    "gather": (lambda op, x, i: op("gather", x, i, axes=(0,)), (F32, np.array([1, -1]))),
+    "parts": (lambda op, x: [op("sum", x, axis=(0,), keepdims=False), op("max", x, axis=(0,), keepdims=False)],
+              (sample("float64", 50_000),)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_kernels_compile_for_every_generation(name):
+    build, arrays = CASES[name]
+    assert compile_all(on_interpreter(graph_of(build, *arrays))) >= 3
+
+
+def test_offsets_of_64_bits_compile():
+    compile_all(on_interpreter(graph_of(softmax, F32)), capabilities=(90,), wide=True)
+
+
+def test_machine_code_comes_from_the_disk(monkeypatch):
+    build, arrays = CASES["pointwise"]
+    ((function,),) = [kernel.functions for kernel in on_interpreter(graph_of(build, *arrays)).kernels]
+    variant = cubins.Variant(False, (True, True, True))
+    first = cubins.compiled(function, 90, variant)
+    monkeypatch.setattr(cubins, "_compile", lambda *_: pytest.fail("compiled again"))
+    assert cubins.compiled(function, 90, variant) == first
+    with pytest.raises(pytest.fail.Exception):  # another version of Triton, another key
+        monkeypatch.setattr(cubins, "version", lambda: "0")
+        cubins.compiled(function, 90, variant)
+
+
+def test_a_gpu_that_is_too_old_is_refused_in_words():
+    build, arrays = CASES["pointwise"]
+    ((function,),) = [kernel.functions for kernel in on_interpreter(graph_of(build, *arrays)).kernels]
+    with pytest.raises(BackendError, match=r"compute capability 7.5; kernels are compiled for 8.0"):
+        cubins.compiled(function, 75, cubins.Variant(False, (True, True, True)))
+

@@ -1,0 +1,221 @@
+"""The triton backend's way to a GPU, through a CuPy that pretends to have one: no GPU is needed, and none is shown."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("triton")
+
+from differential import Run, assert_same_run
+
+import tcompile
+from tcompile.backends.replay import Replay
+from tcompile.backends.triton import cubins, cuda, interpreter
+from tcompile.errors import BackendError, InvalidArgument, InvalidType
+from tcompile.observe import bus
+from tests.backends import fake_cupy
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """Installs a pretended GPU: ``gpu(**facts)``. Machine code is only named, and run in the interpreter."""
+    functions, launched = {}, []
+
+    def compiled(function, capability, variant):
+        cubins.check_capability(capability)
+        code = f"{function.name} {len(functions)}".encode()
+        run = interpreter.Interpreted(function)
+
+        def on_gpu(grid, arguments):
+            given = [a.host if isinstance(a, fake_cupy.FakeArray) else a for a in arguments]
+            count = len(function.parameters)
+            values = [
+                np.int64(v).view(np.float64) if p.kind == "number" else v
+                for p, v in zip(function.parameters, given[:count], strict=True)
+            ]
+            assert len(arguments) == count + function.signals + 2
+            assert all(isinstance(a, np.uint64) for a in arguments[count + function.signals :])
+            bits = run(grid[:2], *values)
+            if function.signals:
+                given[count] |= bits
+
+        functions[code] = on_gpu
+        launched.append(code)
+        return cubins.Cubin(code, function.name, 4, 0, 2)
+
+    def install(**facts):
+        monkeypatch.setitem(sys.modules, "cupy", fake_cupy.module(functions, **facts))
+        cuda._on.cache_clear()
+        tcompile.reset()
+
+    monkeypatch.setattr(cubins, "compiled", compiled)
+    install.compiled = launched
+    yield install
+    cuda._on.cache_clear()
+    tcompile.reset()
+
+
+def assert_same_on_gpu(function, make_args):
+    compiled = tcompile.compile(function, backend="triton")
+    for _ in range(2):
+        want = Run(function, make_args())
+        assert_same_run(Run(compiled, make_args(), interpret=False), want)
+
+
+def chain(x, y):
+    return np.maximum(x + y, 0) * 2.5, (x * y).sum(axis=0)
+
+
+def in_place(x, y):
+    x[1:] += y[1:]
+    x *= 2.0
+    return x[::2], x.sum()
+
+
+def calls_numpy(x, y):
+    z = np.sort(x * y, axis=0)
+    return z + 1.0, np.cumsum(z), (z - 1.0).T
+
+
+def warns(x, y):
+    return np.log(x - x[0]) + y
+
+
+def writes_and_warns(x, y):
+    x += 1.0
+    x[:] = x / (y - y)
+    return x
+
+
+def loop(x, y):
+    for _ in range(4):
+        x = x * 0.5 + y
+    return x
+
+
+PROGRAMS = [chain, in_place, calls_numpy, warns, writes_and_warns, loop]
+
+
+@pytest.mark.parametrize("function", PROGRAMS)
+def test_programs_are_the_same_on_a_gpu(gpu, function):
+    gpu()
+    make = lambda: [np.linspace(-1.0, 1.0, 24).reshape(6, 4).copy(), np.linspace(0.5, 2.0, 24).reshape(6, 4).copy()]
+    assert_same_on_gpu(function, make)
+    assert gpu.compiled  # or nothing has been shown
+    assert_same_on_gpu(function, lambda: [np.asfortranarray(make()[0]), make()[1]])
+    assert_same_on_gpu(function, lambda: [np.repeat(make()[0], 2, 1)[:, ::2], make()[1]])
+
+
+def test_numbers_and_sizes_reach_the_gpu(gpu):
+    gpu()
+    compiled = tcompile.compile(lambda x, a: x * a + len(x), backend="triton", dynamic=True)
+    for n in (5, 7, 2000):
+        np.testing.assert_array_equal(compiled(np.arange(float(n)), 0.1), np.arange(float(n)) * 0.1 + n)
+    assert_same_on_gpu(lambda x, y: (x * y, y + 1), lambda: [np.arange(3.0), np.array(2.0)])
+
+
+def test_running_out_of_memory_goes_on_in_plain_python(gpu):
+    gpu(room=1000)
+    events = []
+    compiled = tcompile.compile(lambda x: x + 1.0, backend="triton")
+    with bus.listening(events.append):
+        np.testing.assert_array_equal(compiled(np.zeros(5000)), np.ones(5000))
+    (told,) = [e for e in events if e.kind == "fell_back" and "memory" in e.reason]
+    assert "holds 3 MiB, of which 2 MiB are in use" in told.detail and "free_all_blocks" in told.detail
+    np.testing.assert_array_equal(compiled(np.zeros(50)), np.ones(50))
+
+
+def test_a_gpu_that_is_missing_or_too_old_is_one_clear_error(gpu, monkeypatch):
+    compiled = lambda: tcompile.compile(lambda x: x + 1.0, backend="triton")(np.ones(3))
+    gpu(capability="75")
+    with pytest.raises(BackendError, match=r"compute capability 7.5.*8.0"):
+        compiled()
+    gpu(devices=0)
+    with pytest.raises(BackendError, match="CuPy finds no GPU"):
+        compiled()
+    gpu()
+
+    def no_driver():
+        raise RuntimeError("cudaErrorInsufficientDriver")
+
+    sys.modules["cupy"].cuda.runtime.getDeviceCount = no_driver
+    with pytest.raises(BackendError, match=r"no NVIDIA driver.*cudaErrorInsufficientDriver.*triton_interpret"):
+        compiled()
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(BackendError, match=r"need CuPy.*pip install cupy-cuda12x"):
+        compiled()
+
+
+def test_a_block_runs_on_the_gpu_what_is_compiled_for_the_cpu(gpu):
+    gpu()
+    compiled = tcompile.compile(lambda x: x * 2.0)
+    for _ in range(2):
+        with tcompile.device("cuda"):
+            np.testing.assert_array_equal(compiled(np.arange(3.0)), [0, 2, 4])
+        np.testing.assert_array_equal(compiled(np.arange(3.0)), [0, 2, 4])
+    assert len(gpu.compiled) == 1 and tcompile.stance.current().name == "default"
+    gpu(devices=0)
+    with pytest.raises(BackendError, match="CuPy finds no GPU"), tcompile.device("cuda"):
+        pytest.fail("entered")
+    with pytest.raises(InvalidArgument, match=r"no device 'cuda:1'.*cupy.cuda.Device\(1\)"):
+        tcompile.device("cuda:1")
+    with pytest.raises(InvalidType, match="device must be str"):
+        tcompile.device(0)
+
+
+def test_the_benchmark_checks_times_and_writes(gpu, monkeypatch, tmp_path, capsys):
+    from benchmarks import gpu as benchmark
+
+    gpu()
+    monkeypatch.setattr(benchmark, "N", 24)
+    monkeypatch.setattr(benchmark, "milliseconds", lambda cupy, run, real=benchmark.milliseconds: real(cupy, run, 0.0))
+    assert benchmark.main(["--out", str(tmp_path)]) == 0
+    (written,) = tmp_path.iterdir()
+    told = json.loads(written.read_text())
+    assert written.name == "gpu_pretended_gpu_float32.json" and set(told["kernels"]) == set(benchmark.KERNELS)
+    assert told["device"] == "Pretended GPU" and all(row["ms"] > 0 for row in told["kernels"].values())
+    assert "relu" in capsys.readouterr().out
+
+
+def test_offsets_have_64_bits_where_an_array_is_that_large(gpu, monkeypatch):
+    gpu()
+    device, kinds = cuda.current(), []
+    known = cubins.compiled
+    monkeypatch.setattr(cubins, "compiled", lambda f, c, variant: kinds.append(variant.wide) or known(f, c, variant))
+    kernel, small = device.launcher(_function()), device.placed(np.ones(3))
+    kernel((1, 1), small, small)
+    monkeypatch.setattr(cuda, "_WIDE", 3)  # elements, in place of 2**31
+    kernel((1, 1), small, small)
+    assert kinds == [False, True]
+    assert cuda._extent(np.zeros((4, 4), np.complex64)) == 31
+
+
+def test_what_kernels_find_after_a_report_is_found(gpu):
+    gpu()
+    words = cuda.current().words
+    first, second = cuda.Status(words), cuda.Status(words)
+    assert not (0 | first)
+    words.fill(8)
+    status = first | second
+    assert status & 8 and not words.get()[0]
+
+
+def test_arrays_on_two_gpus_do_not_mix(gpu):
+    gpu()
+    device = cuda.current()
+    here, elsewhere = device.placed(np.ones(3)), device.placed(np.ones(3))
+    elsewhere.device.id = 1
+    kernel = device.launcher(_function())
+    assert not kernel((1, 1), here, here)
+    with pytest.raises(Replay, match="arrays on GPU 1 and GPU 0"):
+        kernel((1, 1), elsewhere, here)
+
+
+def _function():
+    from tests.backends.llvm_cases import graph_of
+    from tests.backends.triton_cases import on_interpreter
+
+    made = on_interpreter(graph_of(lambda op, x: op("add", x, 1.0), np.ones(3)))
+    return made.kernels[0].functions[0]

@@ -1,0 +1,115 @@
+"""Generated programs with loops, run plainly and compiled.
+
+Enters: a program's text and a ``Plan``. Leaves: nothing, or ``Difference``. Compared are values, dtypes, strides, what
+shares memory with what, errors with their texts, and the arguments after each call. Small loops become nodes, too, and
+run in machine code, so that short programs show what long ones would.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+import tcompile
+
+from .language_check import Difference, TooLong, checks, shrink, time_limit
+from .loop_programs import program
+
+SECONDS, LONGEST = 5, 60  # for a plain run, and for a compiled one
+ROUNDS = (7, 7, 0, 1, 2, 8, 6, 20)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a program is run: by which backend, and with these numbers one after the other."""
+
+    backend: str
+    numbers: tuple[int, ...]
+
+    def simpler(self) -> Iterator[Plan]:
+        """Plans with less in them."""
+        yield Plan("eager", self.numbers)
+        for number in self.numbers:
+            yield Plan("eager", (number,))
+            yield replace(self, numbers=(number,))
+
+    @classmethod
+    def random(cls, random: Random, backend: str | None = None, stress: bool = False) -> Plan:
+        """Some plan; ``stress`` adds nothing to it."""
+        return cls(backend or random.choice(("eager", "llvm")), tuple(random.sample(ROUNDS, 4)))
+
+
+def run(function: Any, n: int) -> Any:
+    """The result, or the error, and what became of the arguments, with which of all these are one memory."""
+    a, b = np.arange(8.0) % 5 - 1, np.arange(8.0)[::-1] * 0.5
+    try:
+        with np.errstate(all="ignore"):
+            result = function(a, b, n)
+    except Exception as error:
+        result = (type(error), str(error))
+    flat = [a, b]
+    for item in result:
+        flat += item if isinstance(item, tuple) else [item]
+    arrays = [x for x in flat if isinstance(x, np.ndarray)]
+    shared = [[np.shares_memory(x, y) for y in arrays] for x in arrays]
+    return [picture(x) for x in flat], shared
+
+
+def picture(x: Any) -> Any:
+    """All that can be seen of a value."""
+    if isinstance(x, np.ndarray):
+        return type(x), x.dtype, x.shape, x.strides, x.flags.owndata, x.tolist()
+    return type(x), x
+
+
+@contextlib.contextmanager
+def all_loops() -> Iterator[None]:
+    """However small a loop is, it becomes a node, and runs in machine code."""
+    with (
+        mock.patch("tcompile.capture.loops.FEW_ROUNDS", 1),
+        mock.patch("tcompile.capture.loops.FEW_OPERATIONS", 0),
+        mock.patch("tcompile.backends.llvm.rounds.FEWEST", 1),
+        mock.patch("tcompile.backends.parts.FEWEST", 1),
+        tcompile.config.patch(verify=True),
+    ):
+        yield
+
+
+def nodes_of(source: str, plan: Plan) -> int | None:
+    """How many loops became nodes; None where the program takes too long. Raises Difference."""
+    names: dict[str, Any] = {"np": np}
+    exec(compile(source, "<loops>", "exec"), names)
+    plain = names["f"]
+    try:
+        with time_limit(SECONDS):
+            wanted = [run(plain, n) for n in plan.numbers]
+    except TooLong:
+        return None
+    tcompile.reset()
+    compiled = tcompile.compile(types.FunctionType(plain.__code__, names), backend=plan.backend)
+    try:
+        with time_limit(LONGEST), all_loops():
+            for n, want in zip(plan.numbers, wanted, strict=True):
+                got = run(compiled, n)
+                if repr(got) != repr(want):
+                    raise Difference(f"n={n}: {got} instead of {want}")
+    except TooLong as error:
+        raise Difference(f"took more than {LONGEST} seconds") from error
+    return sum(node.op in ("fori_loop", "exit_loop") for graph in compiled.graphs for node in graph.nodes)
+
+
+def compare(source: str, plan: Plan) -> bool:
+    """Runs a program both ways; False where it takes too long to be looked at. Raises Difference."""
+    return nodes_of(source, plan) is not None
+
+
+check, difference = checks(program, Plan.random, compare)
+
+__all__ = ["Difference", "Plan", "check", "compare", "difference", "nodes_of", "program", "shrink"]

@@ -1,0 +1,199 @@
+"""Writes programs with loops: arrays that are rebound, written, viewed, exchanged; scalars, counters, branches, exits.
+
+Enters: a source of random choices. Leaves: a program's text, whose ``f(a, b, n)`` takes two arrays of eight floats and
+an int. All arithmetic is exact, so that results must agree in every bit. Every loop ends.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+ARRAYS, SCALARS, INTS = ("a", "b", "c"), ("s", "t"), ("k", "m")
+
+
+class Writer:
+    """Writes one program from a seed."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.lines: list[str] = []
+        self.counters: list[str] = []
+        self.depth = 1
+
+    def add(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text)
+
+    def pick(self, *options):
+        return self.random.choice(options)
+
+    def array(self, size: str) -> str:
+        """An expression for an array of so many elements ("n": all, "m": the inner ones)."""
+        x, y = self.pick(*ARRAYS), self.pick(*ARRAYS)
+        if size == "m":
+            x, y = (f"{v}[{self.pick('1:-1', '2:', ':-2', '1:-1')}]" for v in (x, y))
+        number = self.number()
+        forms = [
+            f"{x} * 0.5 + {y} * 0.25", f"np.maximum({x}, {y}) * 0.5", f"np.abs({x}) - {number}", f"{x} * {number}",
+            f"np.where({x} > {number}, {x} * 0.5, {y})", f"({x} - {y}) * 0.5 + {number}", f"{x} + {number}",
+        ]  # fmt: skip
+        if size == "n":
+            forms += [f"{x}[::-1]", f"{x}.copy()", f"{x}", f"np.roll({x}, 1) * 0.5"]
+            forms += [f"np.concatenate([{x}[3:], {y}[:3]])"]
+        return self.pick(*forms)
+
+    def number(self) -> str:
+        forms = ["1", "0.5", "2.0", *SCALARS, *SCALARS, *INTS, *self.counters, *self.counters]
+        x = self.pick(*forms)
+        return self.pick(x, x, f"({x} + 1)", f"({x} * 0.5)", f"({x} - {self.pick('1', '0.25', *self.counters)})")
+
+    def place(self) -> str:
+        """An index of one element."""
+        places = ["0", "-1", "3"]
+        for counter in self.counters:
+            places += [counter, f"{counter} + 1", f"-{counter} - 1"]
+        return self.pick(*places)
+
+    def statement(self) -> None:
+        x, y = self.pick(*ARRAYS), self.pick(*ARRAYS)
+        kind = self.random.randrange(26)
+        if kind < 5:
+            self.add(f"{x} = {self.array('n')}")
+        elif kind < 7:
+            self.add(f"{x}[1:-1] = {self.array('m')}")
+        elif kind == 7:
+            self.add(f"{x}[{self.place()}] = {self.pick(self.number(), f'{y}[{self.place()}] * 0.5')}")
+        elif kind == 8:
+            self.add(f"{x} {self.pick('+=', '-=', '*=')} {self.pick('0.5', self.number(), y)}")
+            self.add(f"{x} *= 0.25")
+        elif kind == 9:
+            self.add(f"{x}, {y} = {y}, {x}")
+        elif kind == 10:
+            self.add(f"{x}, {y} = {y}, {self.array('n')}")
+        elif kind == 11:
+            value = self.pick(f"{x}.max()", f"float({x}[2])", self.number(), f"{x}[1] * 0.5")
+            self.add(f"{self.pick(*SCALARS)} = {value}")
+        elif kind == 12:
+            self.add(f"{self.pick(*SCALARS)} = {self.pick(*SCALARS)} * 0.5 + {self.number()}")
+        elif kind == 13:
+            sign = self.pick("+=", "-=", "+=", "=")
+            self.add(f"{self.pick(*INTS)} {sign} {self.pick('1', '3', *self.counters, *INTS)}")
+        elif kind == 14:
+            self.add(f"v = {x}[{self.pick('1:', '::2', ':-1')}]")
+            self.add(f"v {self.pick('*=', '+=')} 0.5")
+        elif kind == 15 and self.counters:
+            c = self.counters[-1]
+            test = self.pick(f"{c} == 0", f"{c} % 3 == 1", f"{c} < 4", f"{c} > -1", f"{c} == 7", "k > 5", "n > 3")
+            self.add(f"if {test}:")
+            self.block(1, 2, loop=False)
+            if self.pick(True, False):
+                self.add("else:")
+                self.block(1, 2, loop=False)
+        elif kind == 16 and self.counters:
+            self.add(f"if {self.counters[-1]} == {self.pick('4', '9', 'n - 2')}:")
+            self.add(f"    {self.pick('break', 'continue', 'return a, s, k')}")
+        elif kind in (23, 24) and self.counters:
+            self.add(f"if {self.test()}:")
+            if self.pick(True, False, False):
+                self.add(f"    {self.pick(*SCALARS, *INTS)} = {self.number()}")
+            self.add(f"    {self.pick('break', 'break', 'continue', 'return a, s, k')}")
+        elif kind == 17 and self.depth < 3:
+            self.loop()
+        elif kind == 18:
+            self.add(f"state = ({x}, {self.number()})")
+            self.add(f"{y} = state[0] * 0.5 + state[1]")
+        elif kind == 19:
+            self.add(f"w = {self.array('m')}")
+            self.add(f"{x}[1:-1] += w * 0.5")
+        elif kind == 21 and self.counters:
+            c = self.counters[-1]
+            self.add(f"if {c} < 7:")
+            self.add(f"    {x}[{c}] = {self.pick('min', 'max')}({y}[{c}], {x}[{c} + 1] * 0.5 + {y}[-{c} - 1])")
+            self.add(f"{self.pick(*SCALARS)} = {self.pick('min', 'max')}({x}[{c} % 8], {y}[0])")
+        elif kind == 20 and self.counters:
+            self.add(f"d[{self.counters[-1]} % 3] = {x}")
+            self.add(f"{x} = d.max(axis=0) * 0.25")
+        else:
+            self.add(f"{x} = {x} * 0.5 + {self.number()}")
+
+    def block(self, least: int, most: int, loop: bool = True) -> None:
+        self.depth += 1
+        for _ in range(self.random.randint(least, most)):
+            before = len(self.lines)
+            self.statement()
+            words = ("for ", "while ", "break", "continue")
+            if not loop and any(word in line for line in self.lines[before:] for word in words):
+                del self.lines[before:]
+                self.add("pass")
+        self.depth -= 1
+
+    def test(self) -> str:
+        """A condition on what arrays hold."""
+        x, number = self.pick(*ARRAYS), self.pick("0.25", "1.5", "0", "-0.5", *SCALARS)
+        one = self.pick(
+            f"{x}.max() {self.pick('<', '>')} {number}", f"{x}[2] > {number}", f"np.all({x} < {number})",
+            f"np.any({x} > {number})", f"s > {self.pick('0.5', 't')}", f"not {x}[1] > {number}", f"{x}[3]",
+            f"float({x}[0]) <= {number}",
+        )  # fmt: skip
+        return self.pick(one, one, one, f"{one} and {self.pick(*ARRAYS)}[0] < 1", f"{one} or b[1] > 0")
+
+    def while_loop(self) -> None:
+        """A ``while`` loop, which counts its rounds first thing in each."""
+        counter = "ijh"[len(self.counters)]
+        start, last = self.pick("-1", "0"), self.pick("n - 2", "6", "9")
+        self.add(f"{counter} = {start}")
+        known = self.pick(f"{counter} < {last}", f"{last} > {counter}")
+        both = self.pick(f"{known} and ({self.test()})", f"({self.test()}) and {known}", known)
+        inside = self.pick(True, False, False)
+        self.add(f"while {self.pick('True', self.test()) if inside else both}:")
+        self.add(f"    {counter} += 1")
+        if inside:
+            self.add(f"    if {counter} {self.pick('>', '>=')} {last}:")
+            self.add(f"        {self.pick('break', 'break', 'return b, t, m')}")
+        self.counters.append(counter)
+        self.block(2, 6)
+        self.counters.pop()
+        if self.pick(True, False, False):
+            self.add("else:")
+            self.block(1, 1, loop=False)
+
+    def loop(self) -> None:
+        if self.pick(True, False, False):
+            self.while_loop()
+            return
+        counter = "ijh"[len(self.counters)]
+        if self.pick(True, False, False, False, False):
+            one, two = self.pick("d", "a", "b[2:]", "d.T"), self.pick("d", "c")
+            self.add(
+                self.pick(
+                    f"for {counter}, v in enumerate({one}):", f"for {counter}, (v, w) in enumerate(zip({two}, {two})):",
+                    f"for {counter}, v in enumerate(reversed({one}), 1):",
+                )
+            )
+            self.counters.append(counter)
+            self.add(f"    {self.pick('a[1:] = a[1:] * 0.5 + v.max()', 's = v.max() * 0.5', 'd[0] = v.max()')}")
+            self.block(1, 5)
+            self.counters.pop()
+            return
+        bounds = self.pick("n", "n", "n", "n + 1", "1, n", "n, 0, -1", "2, n, 2", "6", *(f"{c}" for c in self.counters))
+        self.add(f"for {counter} in range({bounds}):")
+        self.counters.append(counter)
+        self.block(2, 6)
+        self.counters.pop()
+        if self.pick(True, False, False):
+            self.add("else:")
+            self.block(1, 1, loop=False)
+
+    def program(self) -> str:
+        self.lines = ["def f(a, b, n):", "    c = a * 2 - b", "    d = np.zeros((3, 8))"]
+        self.add("s, t, k, m = 0.5, 1, 0, 2")
+        if self.pick(True, False):
+            self.add(f"{self.pick('c', 'b')} = {self.pick('a', 'a[:]', 'b', 'a.copy()')}")
+        for _ in range(self.random.randint(1, 2)):
+            self.loop()
+        self.add(f"return {self.pick('a, b, c', 'a', 'c, a is c', 'b, a is b')}, s, t, k, m, d")
+        return "\n".join(self.lines) + "\n"
+
+
+def program(random: Random) -> str:
+    """One program."""
+    return Writer(random).program()

@@ -1,0 +1,211 @@
+"""Generated loops over elements: branches, whiles, every kind of number, indices that wrap or miss, ints that overflow.
+
+``python tests/capture/test_element_programs.py FIRST COUNT`` runs many of them.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import types
+import warnings
+
+import numpy as np
+import pytest
+
+import tcompile
+
+ARRAYS = {"a": 1, "b": 1, "m": 2, "q": 1, "h": 1}
+INTS, FLOATS = ("k", "n", "c"), ("s", "t")
+
+
+class Writer:
+    """Writes one program from a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.lines: list[str] = []
+        self.counters: list[str] = []
+        self.depth = 1
+        self.whiles = 0
+
+    def add(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text)
+
+    def pick(self, *options):
+        return self.random.choice(options)
+
+    def index(self, size: int) -> str:
+        forms = ["0", "-1", "2", *self.counters * 3]
+        text = self.pick(*forms)
+        if text in self.counters:
+            near = f"{text} - 1", f"{text} + 1", f"-{text} - 1", f"{text} % {size}", f"{text} // 2"
+            text = self.pick(text, text, *near)
+        return self.pick(text, text, text, text, "k % 4", "b[0] % 3")
+
+    def element(self) -> str:
+        name = self.pick(*ARRAYS)
+        if ARRAYS[name] == 1:
+            return f"{name}[{self.index(8)}]"
+        return self.pick(f"{name}[{self.index(4)}, {self.index(5)}]", f"{name}[{self.index(4)}][{self.index(5)}]")
+
+    def number(self, depth: int = 0) -> str:
+        if depth > 2 or self.random.random() < 0.35:
+            return self.pick(
+                *INTS, *FLOATS, *self.counters * 2, self.element(), self.element(), self.element(), "1", "2", "0.5",
+                "-3", "7", "True", "1 << 40", "1e200", "0.0", "-0.0",
+            )  # fmt: skip
+        one, two = self.number(depth + 1), self.number(depth + 1)
+        sign = self.pick("+", "-", "*", "+", "-", "*", "/", "//", "%", "&", "|", "^", ">>", "<<", "**")
+        if sign in ("&", "|", "^", ">>", "<<"):
+            one, two = (self.pick(*INTS, *self.counters, "b[1]", "3", "q[0]", "h[2]") for _ in range(2))
+        if sign == "**":
+            two = self.pick("2", "3", "0.5")
+        return self.pick(
+            f"({one} {sign} {two})", f"({one} {sign} {two})", f"({one} {sign} {two})", f"min({one}, {two})",
+            f"max({one}, {two})", f"abs({one})", f"-{one}", f"({one} if {self.test(depth + 1)} else {two})",
+            f"float({one})", f"int({one})", f"({one} or {two})", f"math.sqrt({one})", f"np.sqrt(abs({one}))",
+        )  # fmt: skip
+
+    def test(self, depth: int = 0) -> str:
+        sign = self.pick("<", "<=", "==", "!=", ">", ">=")
+        text = f"{self.number(depth + 1)} {sign} {self.number(depth + 1)}"
+        if depth < 2:
+            text = self.pick(text, text, f"({text}) and {self.test(depth + 1)}", f"not ({text})",
+                             f"({text}) or {self.test(depth + 1)}", "q[2]", self.number(2))  # fmt: skip
+        return text
+
+    def statement(self) -> None:
+        kind = self.random.randrange(16)
+        if kind < 4:
+            self.add(f"{self.element()} = {self.number()}")
+        elif kind < 6:
+            self.add(f"{self.element()} {self.pick('+=', '-=', '*=')} {self.number()}")
+        elif kind < 8:
+            self.add(f"{self.pick(*FLOATS)} = {self.number()}")
+        elif kind == 8:
+            self.add(f"{self.pick(*INTS)} = {self.pick(*INTS, *self.counters)} {self.pick('+', '-', '*')} 3")
+        elif kind == 9:
+            self.add(f"{self.pick('s, t = t, s', 's, k = k, 1', 'a, h = h, a', 'k, n = n, k')}")
+        elif kind in (10, 11):
+            self.add(f"if {self.test()}:")
+            self.block()
+            if self.pick(True, False):
+                self.add(f"elif {self.test()}:")
+                self.block()
+            if self.pick(True, False):
+                self.add("else:")
+                self.block()
+        elif kind == 12 and self.counters:
+            self.add(f"if {self.test()}:")
+            self.add(f"    {self.pick('break', 'continue', 'return a, s, k, -1', 'break')}")
+        elif kind == 13 and self.depth < 4:
+            self.loop()
+        elif kind == 14 and self.depth < 4:
+            self.whiles += 1
+            name = f"w{self.whiles}"
+            self.add(f"{name} = 0")
+            self.add(f"while {name} < {self.pick('5', '3', 'k % 4')} and {self.test(1)}:")
+            self.depth += 1
+            self.add(f"{name} += 1")
+            self.depth -= 1
+            self.counters.append(name)
+            self.block()
+            self.counters.pop()
+        else:
+            self.add(f"c = {self.pick(*self.counters, 'k', '2')}")
+
+    def block(self) -> None:
+        self.depth += 1
+        for _ in range(self.random.randint(1, 3)):
+            self.statement()
+        self.depth -= 1
+
+    def loop(self) -> None:
+        counter = "ijl"[len([c for c in self.counters if c in "ijl"]) % 3]
+        bounds = self.pick(
+            "8", "7", "1, 8", "7, -1, -1", "0, 8, 3", "size", "size - 1", "len(a)", "m.shape[1]", "1, 4", "9",
+            *(f"{c}, 5" for c in self.counters), *(f"{c} + 1" for c in self.counters),
+        )  # fmt: skip
+        self.add(f"for {counter} in range({bounds}):")
+        self.counters.append(counter)
+        self.block()
+        self.counters.pop()
+        if self.random.random() < 0.2:
+            self.add("else:")
+            self.block()
+
+    def program(self) -> str:
+        self.lines = ["def f(a, b, m, q, h, size):"]
+        self.add("k, n, c, s, t = 0, 5, 1, 0.5, a[1]")
+        for _ in range(self.random.randint(1, 2)):
+            self.loop()
+        self.add(f"return {self.pick('s, t, k', 's', 'k, c', 'a, s, n, t', 't')}, n, a[0]")
+        return "\n".join(self.lines) + "\n"
+
+
+def run(function, seed, size):
+    """What a call returns or raises, warns, and leaves in its arguments."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.integers(-4, 9, 8) * 0.5, rng.integers(-3, 9, 8)
+    m, q, h = rng.integers(-4, 9, (4, 5)) * 0.25, rng.random(8) < 0.5, rng.integers(-5, 5, 8).astype("int16")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            result = function(a, b, m, q, h, size)
+        except Exception as error:
+            result = type(error), str(error)
+    told = sorted({str(w.message) for w in caught if w.category is RuntimeWarning})
+    return [picture(x) for x in (result, a, b, m, q, h)], told
+
+
+def picture(x):
+    """All that can be seen of a value."""
+    if isinstance(x, tuple):
+        return [picture(item) for item in x]
+    if isinstance(x, np.ndarray):
+        return x.dtype, x.shape, x.tobytes()
+    return type(x), repr(x)
+
+
+def differs(seed: int, backends=("eager", "llvm")) -> tuple[str, int]:
+    """Runs one program plainly and compiled; returns its text and how many loops became nodes."""
+    text = Writer(seed).program()
+    names: dict = {"np": np, "math": __import__("math")}
+    exec(compile(text, f"<elements {seed}>", "exec"), names)
+    plain = names["f"]
+    nodes = 0
+    for backend in backends:
+        tcompile.reset()
+        compiled = tcompile.compile(types.FunctionType(plain.__code__, names), backend=backend)
+        for number, size in enumerate((8, 8, 5, 0, 9)):
+            want, got = run(plain, seed + number, size), run(compiled, seed + number, size)
+            assert got == want, f"seed {seed}, {backend}, size={size}:\n{text}\n{got}\ninstead of\n{want}"
+        nodes += sum(node.op == "element_loop" for graph in compiled.graphs for node in graph.nodes)
+    return text, nodes
+
+
+@pytest.mark.parametrize("first", range(0, 40, 10))
+def test_generated_loops_over_elements(first):
+    with tcompile.config.patch(verify=True):
+        assert sum(differs(seed)[1] for seed in range(first, first + 10))
+
+
+if __name__ == "__main__":
+    import traceback
+
+    tcompile.config.verify = True
+    start, count = int(sys.argv[1]), int(sys.argv[2])
+    total = wrong = 0
+    for number in range(start, start + count):
+        try:
+            total += differs(number)[1]
+        except Exception as problem:
+            wrong += 1
+            if wrong < 4:
+                print(number, "".join(traceback.format_exception_only(problem))[:3000], flush=True)
+                if not isinstance(problem, AssertionError):
+                    traceback.print_exc(limit=-6)
+            else:
+                print(number, type(problem).__name__, flush=True)
+    print(f"{count} programs, {total} nodes, {wrong} differ")

@@ -1,0 +1,381 @@
+"""``while`` loops, and loops that are left where the graph's own values say so."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from differential import check
+
+import tcompile
+
+
+def ops(compiled):
+    def names(graph):
+        return [op for node in graph.nodes for op in (node.op, *(op for r in node.regions for op in names(r)))]
+
+    return [op for graph in compiled.graphs for op in names(graph)]
+
+
+def each(f, make_args, **more):
+    """What ``check`` compiles, one backend after the other, while its graphs are there."""
+    for backend in ("eager", "llvm"):
+        yield check(f, make_args, backends=(backend,), ulp=64, **more)[0]
+
+
+def line():
+    return np.linspace(-1, 2, 12)
+
+
+def matrix():
+    a = np.random.default_rng(3).random((12, 12))
+    return a @ a.T + 12 * np.eye(12)
+
+
+def grid():
+    return (np.arange(42.0).reshape(6, 7) * 37 % 11) / 7
+
+
+# -- loops that become one node ----------------------------------------------------------------------------------------
+
+
+def power_iteration(a, x, tol):
+    value, change = 0.0, np.inf
+    while change > tol:
+        y = a @ x
+        x = y / np.sqrt((y * y).sum())
+        new = float((x * (a @ x)).sum())
+        change = abs(new - value)
+        value = new
+    return x
+
+
+def conjugate_gradient(a, b, tol, n):
+    x = np.zeros_like(b)
+    r = b - a @ x
+    p = r.copy()
+    rs = r @ r
+    for k in range(n):
+        ap = a @ p
+        alpha = rs / (p @ ap)
+        x = x + alpha * p
+        r = r - alpha * ap
+        new = r @ r
+        if np.sqrt(new) < tol:
+            break
+        p = r + (new / rs) * p
+        rs = new
+    return x, k
+
+
+def newton(c, x, tol):
+    k = 0
+    while True:
+        f = x * x * x - c
+        if np.all(np.abs(f) < tol):
+            break
+        x = x - f / (3 * x * x)
+        k += 1
+    return x, k
+
+
+def value_iteration(p, r, tol, n):
+    v = np.zeros(r.shape[0])
+    k = 0
+    err = np.inf
+    while err > tol and k < n:
+        new = (r + 0.9 * (p @ v)).max(axis=1) if r.ndim > 1 else r + 0.9 * (p @ v)
+        err = np.abs(new - v).max()
+        v = new
+        k += 1
+    return v, k, err
+
+
+def jacobi_until(u, tol):
+    err = 1.0
+    while err > tol:
+        un = u.copy()
+        u[1:-1, 1:-1] = 0.25 * (un[2:, 1:-1] + un[:-2, 1:-1] + un[1:-1, 2:] + un[1:-1, :-2])
+        err = np.abs(u - un).max()
+    return u, err
+
+
+def counted(x, n):
+    i = 0
+    while i < n:
+        x = 0.5 * np.sin(x) + i
+        i += 2
+    return x, i
+
+
+def counted_down(x, n):
+    while n >= 3:
+        x = 0.5 * np.sin(x) + n
+        n -= 1
+    return x, n
+
+
+def counts_in_the_middle(x, n):
+    k = 0
+    while True:
+        x = 0.5 * np.sin(x) + k
+        k += 1
+        if k == n:
+            break
+        x = x + 1
+    return x, k
+
+
+def returns_early(x, n):
+    for i in range(n):
+        x = 0.5 * np.sin(x) + np.cos(x) * 0.1
+        if x.sum() > 3:
+            return x, i, True
+    return x, -1, False
+
+
+def sets_a_flag(x, n, tol):
+    found = False
+    for i in range(n):
+        y = 0.5 * np.sin(x) + np.cos(x) * 0.1
+        if np.abs(y - x).max() < tol:
+            found = True
+            break
+        x = y
+    return y, found, i
+
+
+def with_else(x, n, tol):
+    for i in range(n):
+        x = x * 0.9
+        if x.max() < tol:
+            break
+    else:
+        x = x * 2
+        i = -5
+    return x, i
+
+
+def raises_without(x, n, tol):
+    for i in range(n):
+        x = x * 0.9
+        if x.max() < tol:
+            break
+    else:
+        raise RuntimeError("no convergence")
+    return x, i
+
+
+def continues(x, n):
+    total = np.zeros_like(x)
+    for i in range(n):
+        x = 0.9 * x + 0.01 * i
+        if x.sum() > 3:
+            continue
+        total = total + x
+    return x, total
+
+
+def two_conditions(x, n):
+    for i in range(n):
+        x = x * 0.9
+        if x.max() < 0.5 and x.min() > -0.1:
+            break
+        x = x + 0.001
+    return x, i
+
+
+def either(x, y):
+    while x.max() > 0.1 or y.max() > 0.2:
+        x = x * 0.9
+        y = y * 0.8
+    return x, y
+
+
+def negated(x, tol):
+    done = False
+    while not done:
+        x = x * 0.7
+        done = bool(x.max() < tol)
+    return x
+
+
+def nested(x, n):
+    for i in range(n):
+        y = x + i
+        while y.max() > 1.5:
+            y = y * 0.8
+        x = 0.5 * x + 0.1 * y
+    return x
+
+
+def keeps_what_was(x, tol):
+    old = x + 1
+    steps = 0
+    while np.abs(x - old).max() > tol:
+        old = x
+        x = 0.5 * np.sin(x) + 0.1
+        steps += 1
+    return x, old, steps
+
+
+def writes_in_parts(u, n):
+    w = np.zeros_like(u)
+    for i in range(n):
+        w[1:] = u[:-1] * 0.5
+        v = w * 2
+        v[0] = i
+        if v.sum() > 30:
+            break
+        v[1] = 1
+        u[:] = v * 0.9 + 0.3
+        u[3] += i
+    return u, w
+
+
+NODES = [
+    (power_iteration, lambda: (matrix(), np.ones(12), 1e-9)),
+    (conjugate_gradient, lambda: (matrix(), line(), 1e-8, 50)),
+    (newton, lambda: (line() + 3, line() + 4, 1e-9)),
+    (value_iteration, lambda: (matrix() / matrix().sum(axis=1, keepdims=True), line(), 1e-6, 1000)),
+    (value_iteration, lambda: (matrix() / matrix().sum(axis=1, keepdims=True), line(), 1e-6, 20)),
+    (jacobi_until, lambda: (grid(), 1e-4)),
+    (counts_in_the_middle, lambda: (line(), 33)),
+    (returns_early, lambda: (line() + 1, 50)), (returns_early, lambda: (line() + 20, 50)),
+    (sets_a_flag, lambda: (line(), 90, 1e-6)), (sets_a_flag, lambda: (line(), 9, 1e-16)),
+    (with_else, lambda: (line(), 90, 0.1)), (with_else, lambda: (line(), 9, 0.1)),
+    (raises_without, lambda: (line(), 90, 0.1)), (continues, lambda: (line(), 90)),
+    (two_conditions, lambda: (line(), 90)), (two_conditions, lambda: (line(), 9)),
+    (either, lambda: (line(), line() + 1)), (either, lambda: (line() * 0.01, line() * 0.01)),
+    (negated, lambda: (line(), 0.01)), (nested, lambda: (line(), 30)),
+    (keeps_what_was, lambda: (line(), 1e-8)), (writes_in_parts, lambda: (line(), 40)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("f", "make"), NODES, ids=lambda f: f.__name__)
+def test_a_loop_that_is_left_is_one_node(f, make):
+    for compiled in each(f, make):
+        assert "exit_loop" in ops(compiled), tcompile.explain(f)(*make())
+        assert not compiled.breaks
+
+
+@pytest.mark.parametrize("f", [counted, counted_down])
+def test_a_while_loop_that_counts(f, monkeypatch):
+    monkeypatch.setattr("tcompile.capture.loops.FEW_OPERATIONS", 0)
+    for n in (40, 41, 7, 1, 0, -3):
+        for compiled in each(f, lambda n=n: (line(), n)):
+            assert "fori_loop" in ops(compiled) or n < 40
+
+
+def test_the_error_behind_a_loop():
+    check(raises_without, lambda: (line(), 9, 0.1), backends=("eager", "llvm"))
+
+
+def skips_a_part(x, n):
+    for i in range(n):
+        x = x * 0.9
+        if x.max() > 0.5:
+            x = x - 0.1
+        x = np.sqrt(x * x) + i
+    return x
+
+
+def differs_behind(x, n):
+    for i in range(n):
+        x = x * 0.9
+        if x.max() < 0.1:
+            return "small"
+    return x
+
+
+def grows_in_while(x, tol):
+    while x.max() > tol:
+        x = np.concatenate([x, x]) * 0.5
+    return x
+
+
+def both_in_one_round_only(x, n):
+    y = x
+    for i in range(n):
+        y = x * 0.9
+        if y.max() < 0.1:
+            break
+        x = y
+    y[0] = 7
+    return x, y
+
+
+def finds(x, n):
+    """The caller's own array comes back where no round is done, or the first one ends at once."""
+    y = x
+    while x.max() > n:
+        y = x
+        x = x * 0.5
+    return x, y
+
+
+def changes_places(a, b, n):
+    i = 0
+    while i < n:
+        a[1:] = 0.5 * b[:-1]
+        a, b = b, a
+        i += 1
+    return a, b, i
+
+
+OTHERS = [
+    (changes_places, lambda: (line(), line() + 1, 40)), (changes_places, lambda: (line(), line() + 1, 41)),
+    (skips_a_part, lambda: (line(), 9)), (differs_behind, lambda: (line(), 90)), (differs_behind, lambda: (line(), 9)),
+    (grows_in_while, lambda: (line(), 0.3)), (both_in_one_round_only, lambda: (line(), 90)),
+    (both_in_one_round_only, lambda: (line(), 9)), (finds, lambda: (line(), 5.0)), (finds, lambda: (line(), 1.5)),
+    (finds, lambda: (line(), 0.8)), (finds, lambda: (line(), 0.1)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("f", "make"), OTHERS, ids=lambda f: f.__name__)
+def test_what_cannot_be_one_node_is_done_all_the_same(f, make):
+    for compiled in each(f, make):
+        args = make()
+        got, want = compiled(*args), f(*args)
+        same = [value is args[0] for value in got] if isinstance(got, tuple) else got is args[0]
+        assert same == ([value is args[0] for value in want] if isinstance(want, tuple) else want is args[0])
+
+
+def told(f, *args):
+    return [text.splitlines()[-1].strip() for text in tcompile.explain(f)(*args).loops]
+
+
+def test_explain_says_what_became_of_them():
+    (until,) = told(newton, line() + 3, line() + 4, 1e-9)
+    assert until == "This loop stays a loop: one node of the graph, any number of rounds."
+    (limited,) = told(value_iteration, matrix() * 0.05, line(), 1e-6, 500)
+    assert limited == "This loop stays a loop: one node of the graph, at most 500 rounds."
+    part, *_ = told(skips_a_part, line(), 90)
+    assert part.startswith("This loop runs in Python, its body compiled where it can be: a branch depends on an array")
+    result, *_ = told(differs_behind, line(), 90)
+    assert result.endswith("the result depends on how it is left.")
+
+
+def test_an_exception_handler_that_jumps_back_makes_no_loop():
+    def f(x):
+        total = x.sum(axis=0)
+        part = total[1]
+        with np.errstate():
+            pass
+        part + 1
+
+    for compiled in each(f, lambda: [np.ones((1, 17))]):
+        assert "internal-error" not in {broke.reason.id for broke in compiled.breaks}
+
+
+def test_a_loop_at_the_end_of_a_while_loop_of_two_tests():
+    def f(a, b):
+        c = a * 2 - b
+        i = 0
+        while np.all(c < 0) and 6 > i:
+            i += 1
+            for _ in range(6):
+                c = c * 0.5 + a * 0.25
+        return c, i
+
+    for compiled in each(f, lambda: [line() - 20, line()]):
+        assert "internal-error" not in {broke.reason.id for broke in compiled.breaks}

@@ -1,0 +1,135 @@
+"""The triton backend on a real GPU: `make test-gpu`. Where there is none, all of this is skipped."""
+
+import itertools
+
+import numpy as np
+import pytest
+from differential import Run, assert_same_run
+
+import tcompile
+from tcompile.errors import BackendError
+
+
+def _has_gpu() -> bool:
+    try:
+        from tcompile.backends.triton import cuda
+
+        cuda.current()
+    except BackendError:
+        return False
+    return True
+
+
+pytestmark = pytest.mark.skipif(not _has_gpu(), reason="no GPU")
+FLOATS = ["float32", "float64"]
+FUNCTIONS = ["exp", "exp2", "expm1", "log1p", "sin", "cos", "tan", "arctan", "sinh", "cosh", "tanh", "arcsinh", "cbrt",
+             "sqrt", "floor", "rint", "absolute", "negative"]  # fmt: skip
+
+
+def same_on_gpu(function, make_args, ulp=8.0):
+    compiled = tcompile.compile(function, backend="triton")
+    for _ in range(2):
+        want = Run(function, make_args())
+        assert_same_run(Run(compiled, make_args(), interpret=False), want, ulp=ulp)
+    assert compiled.graphs
+
+
+def sample(dtype, shape, seed=0):
+    rng = np.random.default_rng(seed)
+    if np.dtype(dtype).kind == "f":
+        return rng.normal(size=shape).astype(dtype)
+    return rng.integers(0 if np.dtype(dtype).kind in "bu" else -7, 2 if dtype == "bool" else 8, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions(name, dtype):
+    function = getattr(np, name)
+    for n in (1, 1000, 100_003):
+        x = np.abs(sample(dtype, n)) if name == "sqrt" else sample(dtype, n)
+        if name == "log1p":
+            x = np.abs(x)
+        same_on_gpu(lambda x: function(x) + 0, lambda: [x.copy()], ulp=8)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8", "uint64", "float16", "float32", "float64"])
+def test_arithmetic(dtype):
+    def f(x, y):
+        return x + y, x * y, np.maximum(x, y), x < y, np.where(x > y, x, y), x // (y * y + 1)
+
+    same_on_gpu(f, lambda: [sample(dtype, (70, 90)), sample(dtype, (70, 90), 1)])
+    same_on_gpu(f, lambda: [sample(dtype, (90, 70)).T, sample(dtype, (70, 180), 1)[:, ::2]])
+
+
+def test_complex_numbers():
+    def f(x, y):
+        return x * y + x / (y + 3), np.abs(x), x.sum()
+
+    x, y = (sample("float64", 500, n) + 1j * sample("float64", 500, n + 5) for n in (0, 1))
+    same_on_gpu(f, lambda: [x, y])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+@pytest.mark.parametrize("shape", [(1000,), (3_000_000,), (3, 400_000), (400_000, 3), (40, 50, 60)])
+def test_reductions(shape, dtype):
+    x = sample(dtype, shape)
+    for n in range(1, len(shape) + 1):
+        for axes in itertools.combinations(range(len(shape)), n):
+            same_on_gpu(lambda x: (x.sum(axis=axes), x.max(axis=axes), x.min(axis=axes)), lambda: [x], ulp=64)
+
+
+@pytest.mark.parametrize("shape", [(300, 17), (64, 1000), (5, 100_000)])
+def test_softmax_and_layer_norm(shape):
+    def softmax(x):
+        e = np.exp(x - x.max(axis=-1, keepdims=True))
+        return e / e.sum(axis=-1, keepdims=True)
+
+    def layer_norm(x):
+        d = x - x.mean(axis=-1, keepdims=True)
+        return d / np.sqrt((d * d).mean(axis=-1, keepdims=True) + 1e-5)
+
+    for function in (softmax, layer_norm):
+        same_on_gpu(function, lambda: [sample("float32", shape)], ulp=64)
+
+
+def in_place(x, y):
+    x[1:] += y[1:]
+    x *= 2.0
+    return x[::2], x.sum()
+
+
+def calls_numpy(x, y):
+    z = np.sort(x * y, axis=0)
+    return z + 1.0, np.cumsum(z), (z - 1.0).T
+
+
+def warns(x, y):
+    return np.log(x - x[0]) + y
+
+
+def gathers(x, y):
+    return x[np.array([0, -1, 2])] * y[:3]
+
+
+def raises(x, y):
+    return x[np.array([0, 99])] + 1.0
+
+
+@pytest.mark.parametrize("function", [in_place, calls_numpy, warns, gathers, raises])
+def test_programs(function):
+    make = lambda: [np.linspace(-1.0, 1.0, 24).reshape(6, 4).copy(), np.linspace(0.5, 2.0, 24).reshape(6, 4).copy()]
+    same_on_gpu(function, make)
+
+
+def test_offsets_of_64_bits():
+    x = np.zeros((1 << 31) + 5, np.int8)
+    x[-1] = 3
+    compiled = tcompile.compile(lambda x: x + x, backend="triton")
+    got = compiled(x)
+    assert got[-1] == 6 and not got[:-1].any()
+
+
+def test_a_block_on_the_gpu():
+    compiled = tcompile.compile(lambda x: np.sqrt(x) * 2.0)
+    with tcompile.device("cuda"):
+        np.testing.assert_array_equal(compiled(np.arange(9.0)), np.sqrt(np.arange(9.0)) * 2)
