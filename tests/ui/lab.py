@@ -118,11 +118,16 @@ class Page:
         self.pictures = pictures
         self.errors: list[str] = []
         self.updates: list[bytes] = []  # what the kernel has told the widgets
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("pageerror", self._failed)
         self.sent: list[bytes] = []  # what the page has told kernels
         self.logged: list[str] = []
         page.on("console", lambda message: self.logged.append(message.text))
         page.on("websocket", self._connected)
+
+    def _failed(self, error: Any) -> None:
+        """JupyterLab's own errors, as when a kernel goes while it asks something of it, are not this project's."""
+        if "/extensions/tcompile/" in (error.stack or "/extensions/tcompile/"):
+            self.errors.append(f"{error}\n{error.stack}")
 
     def _connected(self, socket: Any) -> None:
         socket.on("framereceived", self._received)

@@ -65,8 +65,6 @@ def test_restart_and_late_pages(page):
     page.wait_for_selector("text=has not loaded tcompile")
     page.run()
     marked(page)
-    # JupyterLab's own word on a restart while it makes ready for comms.
-    page.errors[:] = [error for error in page.errors if "create_subshell_request" not in error]
 
 
 def test_a_kernel_that_dies_while_it_speaks(page):
@@ -82,7 +80,6 @@ def test_a_kernel_that_dies_while_it_speaks(page):
     page.locator(".jp-Dialog-button.jp-mod-accept").click()  # JupyterLab's word that the kernel has died
     page.run()
     marked(page)
-    page.errors[:] = [error for error in page.errors if "subshell" not in error and "Canceled" not in error]
 
 
 def test_a_connection_that_is_lost(page):
