@@ -1,0 +1,26 @@
+"""What the tests of loops have in common: inputs, and what was compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+from differential import check
+
+N = 40
+
+
+def ops(compiled):
+    return [node.op for graph in compiled.graphs for node in graph.nodes]
+
+
+def each(f, make_args, **more):
+    """What ``check`` compiles, one backend after the other, while its graphs are there."""
+    for backend in ("eager", "llvm"):
+        yield check(f, make_args, backends=(backend,), ulp=64, **more)[0]
+
+
+def line():
+    return np.linspace(-1, 2, 12)
+
+
+def grid():
+    return (np.arange(42.0).reshape(6, 7) * 37 % 11) / 7
