@@ -95,6 +95,18 @@ def complex_comparison(x, y):
 
 
 @program
+def unread_complex_comparison(x, y):
+    z = x * 1j + np.nan
+    _ = z < y
+    return x
+
+
+@program
+def broadcast_to_nothing(x, y):
+    return np.sqrt(-x[:1]) + y[:0]
+
+
+@program
 def half_precision(x, y):
     h = x.astype(np.float16) * np.float16(1000)
     return h * h

@@ -399,6 +399,12 @@ def is_one(size: Size) -> bool:
     return isinstance(size, int) and size == 1
 
 
+def may_be_empty(shape: Iterable[Size]) -> bool:
+    """Whether a shape has an axis whose size is not provably above zero."""
+    lows = [size.bounds()[0] if isinstance(size, SymInt) else size for size in shape]
+    return any(low is None or low < 1 for low in lows)
+
+
 def hint(size: Size) -> int:
     """The value of a size at capture."""
     return size.hint if isinstance(size, SymInt) else size

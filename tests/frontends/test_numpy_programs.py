@@ -237,3 +237,33 @@ def test_integers_of_two_names_and_one_size():
 
 def test_copies_of_the_copy_module_keep_their_order():
     compare(lambda x: (copy.copy(x), copy.copy(x[0]), x.__copy__()), lambda: [np.ones((2, 3), order="F")])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "e + x[i]", "x[i] * e", "np.take(x, i) + e", "none[:, i]", "none[:, i] + 1", "none.T[i]", "e[i]",
+        "x[[0, 7]][:1]", "e[None] + e[[0]]",
+    ],
+)  # fmt: skip
+def test_places_are_looked_at_even_where_nothing_is_read(text):
+    space = {"np": np}
+    exec(f"def f(x, e, i):\n    none = np.zeros((0, 3))\n    return {text}", space)
+    compare(space["f"], lambda: [np.arange(3.0), np.zeros(0), np.array([7])])
+
+
+def test_an_array_in_too_many_pieces_is_left_to_numpy():
+    compiled = tcompile.compile(lambda x: np.unstack(x)[0] + np.split(x, 1000)[1])
+    assert compiled(np.arange(1000.0)) == 1
+    assert {broke.reason.id for broke in compiled.breaks} == {"too-long"}
+
+
+def test_imaginary_parts_are_dropped_at_the_users_line():
+    def f(x, z):
+        np.subtract.at(x, 0, z)
+        return x
+
+    for backend in ("eager", "llvm"):
+        with pytest.warns(np.exceptions.ComplexWarning) as caught:
+            tcompile.compile(f, backend=backend)(np.arange(3), np.array(1j))
+        assert [w.filename for w in caught] == [__file__]

@@ -16,6 +16,7 @@ from tcompile.backends.schedule import inverses, products
 from tcompile.backends.schedule.parts import COMPLEX, HALF, PARTS, SINGLE
 from tcompile.graph import Node, Operand, ScalarType, SymInt, TensorType
 from tcompile.graph.ops import OPS
+from tcompile.graph.sizes import may_be_empty
 from tcompile.graph.types import DType
 
 COMPUTED = frozenset({
@@ -44,8 +45,13 @@ def admits(node: Node, has_operation: Callable[[str, DType], bool]) -> bool:
 
 
 def _admits_gather(node: Node) -> bool:
-    """Elements of one cell, at places that 64 bits with a sign can hold."""
+    """Elements of one cell, at places that 64 bits with a sign can hold, which are looked at even where no other axis
+    has any element.
+    """
     dtype = node.tensor.dtype
+    x, axes = node.inputs[0].tensor, node.attrs["axes"]
+    if may_be_empty([size for axis, size in enumerate(x.shape) if axis not in axes]):
+        return False
     kinds = {index.tensor.dtype.name for index in node.inputs[1:]}
     return dtype.name in COMPUTED and dtype not in PARTS and dtype != HALF and "uint64" not in kinds
 
@@ -78,11 +84,7 @@ def _admits_reduction(node: Node) -> bool:
     if not node.attrs["axis"]:
         return False
     if node.op in ("max", "min"):  # NumPy raises where there is no element, and wraps at none otherwise
-        for axis in node.attrs["axis"]:
-            size = type.shape[axis]
-            low = size.bounds()[0] if isinstance(size, SymInt) else size
-            if low is None or low < 1:
-                return False
+        return not may_be_empty([type.shape[axis] for axis in node.attrs["axis"]])
     return True
 
 

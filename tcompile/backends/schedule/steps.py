@@ -37,7 +37,7 @@ from tcompile.graph.ops.movement import expand_key, slice_bounds
 from tcompile.graph.ops.table import like_order
 from tcompile.graph.ops.writing import part_of
 from tcompile.graph.signals import may_signal
-from tcompile.graph.sizes import UnprovableSizeError, hint, is_one, product, same_shape
+from tcompile.graph.sizes import UnprovableSizeError, hint, is_one, may_be_empty, product, same_shape
 
 SMALL = 1 << 15  # elements below which unrelated work is fused just to save a launch
 MOST_MEMBERS = 24
@@ -182,8 +182,8 @@ class _Planner:
                     self.stored.add(node)
             if node.op == "index" and node in whole:
                 parts.setdefault(node.inputs[0], []).append(node)
-            if kind in ("part", "reduce") or node in self.stored or (node in whole and _reads_all(node)):
-                whole.update(computed_from(node))
+            if kind in ("part", "reduce") or node in self.stored or node in whole:
+                whole.update(operand for operand in computed_from(node) if _reads_all(node, operand))
 
     def _cut_long_chains(self) -> None:
         depth: dict[Node, int] = {}
@@ -462,11 +462,15 @@ def _kind_of_assignment(node: Node) -> str:
         return "opaque"
 
 
-def _reads_all(node: Node) -> bool:
-    """Whether computing all of ``node`` reads all elements of its operands."""
-    if node.op not in ("index", "diagonal"):
+def _reads_all(node: Node, operand: Node) -> bool:
+    """Whether computing all of ``node`` reads all elements of an operand. What is broadcast to nothing is not read."""
+    arrays = isinstance(node.type, TensorType) and isinstance(operand.type, TensorType)
+    if not arrays or OPS[node.op].kind == "reduction":
         return True
-    return [str(size) for size in node.tensor.shape] == [str(size) for size in node.inputs[0].tensor.shape]
+    shape = computed_type(node).shape
+    if node.op not in ("index", "diagonal") and not may_be_empty(shape):
+        return True
+    return [str(size) for size in shape] == [str(size) for size in operand.tensor.shape]
 
 
 def _cover(node: Node, parts: Sequence[Node]) -> bool:

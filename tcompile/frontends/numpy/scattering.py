@@ -146,6 +146,8 @@ def combine_at(b: Builder, ufunc: np.ufunc, args: Sequence[Any], kwargs: Mapping
     if isinstance(value, list | tuple):
         value = array(b, value)
     if isinstance(value, Traced):
+        if value.type.dtype.kind == "c" and x.type.dtype.kind != "c":  # a warning in words, at the user's line
+            raise CannotCapture("unsupported-argument", f"{ufunc.__name__}.at that drops imaginary parts")
         operand = places.value(b, value.node)
     elif type(value) in (bool, int, float):
         operand = value

@@ -26,6 +26,8 @@ from tcompile.frontends.numpy.values import (
 from tcompile.graph import TensorType
 from tcompile.graph.sizes import Size, is_one, product
 
+MOST_PIECES = 256  # into which a graph cuts an array
+
 
 def view(b: Builder, x: Traced) -> Traced:
     """A new array object over all of ``x``."""
@@ -326,6 +328,12 @@ def _view(b: Builder, x: Traced, dtype: Any = NO_VALUE, type: Any = NO_VALUE) ->
     return x if x.scalar else view(b, x)
 
 
+def _refuse_many(count: int) -> None:
+    """Each array that a function gives is a node of the graph: a list of thousands is NumPy's."""
+    if count > MOST_PIECES:
+        raise CannotCapture("too-long", f"An array is cut into {count} pieces.")
+
+
 def _pieces(b: Builder, x: Traced, cuts: list[tuple[Size | None, Size | None]], axis: int) -> list[Traced]:
     lead = (slice(None),) * axis
     return [Traced(b.op("index", x.node, key=(*lead, slice(start, stop)))) for start, stop in cuts]
@@ -344,6 +352,7 @@ def _split(b: Builder, a: Any, parts: Any, axis: Any, equal: bool) -> list[Trace
         count = integer(parts, "sections")
         if count <= 0 or (equal and total % count):
             raise CannotCapture("operation-raises", "array split does not result in an equal division")
+        _refuse_many(count)
         sizes = [total // count + (i < total % count) for i in range(count)]
         starts = [0]
         for n in sizes:
@@ -396,6 +405,7 @@ def unstack(b: Builder, x: Any, /, *, axis: Any = 0) -> tuple[Traced, ...]:
     if not rows.type.ndim:
         raise CannotCapture("operation-raises", "input array must be at least 1-d")
     count = integer(rows.type.shape[0], "a size")
+    _refuse_many(count)
     scalar = rows.type.ndim == 1
     return tuple(Traced(b.op("index", rows.node, key=(i,)), scalar) for i in range(count))
 
