@@ -135,6 +135,10 @@ def test_what_an_output_under_a_mask_holds_is_cast_too(held, dtype):
         return np.add(x, x, where=mask, out=out)
 
     compare(f, lambda: [np.ones(2, dtype), np.array([True, False]), np.full(2, held)])
+    compare(
+        lambda mask, out: np.bitwise_or(1, 2, where=mask, out=out),
+        lambda: [np.array([True, False]), np.full(2, held, "c8")],
+    )
 
 
 def test_an_array_without_elements_is_itself():
@@ -267,3 +271,21 @@ def test_imaginary_parts_are_dropped_at_the_users_line():
         with pytest.warns(np.exceptions.ComplexWarning) as caught:
             tcompile.compile(f, backend=backend)(np.arange(3), np.array(1j))
         assert [w.filename for w in caught] == [__file__]
+
+
+@pytest.mark.parametrize("dtype", ["np", "'f4,('", "{'names': 1}", "'nothing'"])
+def test_what_is_no_dtype(dtype):
+    space = {"np": np}
+    exec(f"def f(x):\n    return x.astype({dtype})", space)
+    compare(space["f"], lambda: [np.ones(2)])
+
+
+@pytest.mark.parametrize("text", ["v = np.kron(x, x[1:])\n    for row in x:\n        v = v.clip(0)",
+                                  "v = x\n    for row in x:\n        v[::2] = 1"])  # fmt: skip
+def test_sizes_that_may_be_nothing_in_a_loop(text):
+    space = {"np": np}
+    exec(f"def f(x):\n    {text}\n    return v", space)
+    compiled = tcompile.compile(space["f"])
+    with tcompile.config.patch(verify=True):
+        for n in (1, 3, 4, 5):
+            np.testing.assert_array_equal(compiled(np.arange(float(n))), space["f"](np.arange(float(n))))

@@ -235,7 +235,8 @@ class Rounds:
                 else:
                     found = self.number[argument]
                 arguments.append((char, found))
-            if _linear(product(items)) and per_item != 1 and _counters(items):
+            _linear(product(items))
+            if per_item != 1 and _counters(items):
                 raise NotNative("the number of its elements depends on the round")
             self.steps.append(_Launch(addresses[function.name], tuple(arguments), items, per_item, grain))
 

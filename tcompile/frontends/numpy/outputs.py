@@ -102,9 +102,10 @@ def _warns_of_places(ufunc: np.ufunc) -> bool:
 def _into(b: Builder, out: Any, result: Any, casting: str, where: Any) -> Traced:
     """Writes one result of a ufunc."""
     target = target_of(out)
-    if where is not True and isinstance(result, Traced) and result.type.dtype != target.type.dtype:
+    dtype = result.type.dtype if isinstance(result, Traced) else np.asarray(result).dtype
+    if where is not True and dtype != target.type.dtype:
         # NumPy casts what the output holds, too, and may warn of it.
-        raise CannotCapture("writes-to-array", f"Writing {result.type.dtype} to {target.type.dtype} under where=")
+        raise CannotCapture("writes-to-array", f"Writing {dtype} to {target.type.dtype} under where=")
     if isinstance(result, Traced) and result.type.ndim > target.type.ndim:  # not even axes of size one are dropped
         raise CannotCapture("operation-raises", f"a result of {result.type} for an output of {target.type}")
     contents = fitted(b, target.type, result, casting)

@@ -292,7 +292,7 @@ def dtype_of(value: Any) -> DType:
         raise CannotCapture("unsupported-argument", "a dtype that is no dtype")
     try:
         dtype = np.dtype(value)
-    except TypeError as error:
+    except Exception as error:  # TypeError mostly; ValueError, SyntaxError and KeyError of odd descriptions
         raise CannotCapture("operation-raises", str(error)) from error
     native: DType = np.dtype(dtype.str)
     if not takes_dtype(dtype) or native.char != dtype.char:  # C may have two integer types of one size
