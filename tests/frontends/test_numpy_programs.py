@@ -137,7 +137,7 @@ def test_what_an_output_under_a_mask_holds_is_cast_too(held, dtype):
     compare(f, lambda: [np.ones(2, dtype), np.array([True, False]), np.full(2, held)])
     compare(
         lambda mask, out: np.bitwise_or(1, 2, where=mask, out=out),
-        lambda: [np.array([True, False]), np.full(2, held, "c8")],
+        lambda: [np.array([True, False]), np.full(2, held, "c16")],
     )
 
 
