@@ -36,6 +36,7 @@ class BlockNest(Nest):
         stages = Stages(kernel, frozenset())
         words = len(self._parts())
         self.begin()
+        self.call_ahead(axes[-1])
         partials = self.parameters.named_pointer(w, "partials") if words else ""
 
         def item(number: str, _: list[str]) -> list[str]:

@@ -51,6 +51,7 @@ class Elements:
     parameters: Parameters
     has_symbol: vmath.HasSymbol
     nontemporal: dict[Store, str] = field(default_factory=dict)
+    ahead: dict[Value, str] = field(default_factory=dict)  # loads, and how many bytes further something is soon wanted
 
     def write(
         self,
@@ -140,6 +141,7 @@ class Elements:
             assert value.access is not None
             addresses[value] = self._at(place.address(value.access), place.index, value.dtype)
         if place.whole or place.axis is None:
+            self._call_for(loads, addresses)
             for value in loads:
                 registers[value] = self.truth(
                     value.dtype, w.get(f"load {self._memory(value.dtype)}, ptr {addresses[value]}, align 1")
@@ -149,6 +151,7 @@ class Elements:
         all_of_it, part, on = w.label("full"), w.label("part"), w.label("on")
         w.branch(full, all_of_it, part)
         w.place(all_of_it)
+        self._call_for(loads, addresses)
         whole = {
             x: w.get(f"load {self._memory(x.dtype)}, ptr {addresses[x]}, align 1") for x in loads
         }
@@ -170,6 +173,20 @@ class Elements:
         for x in loads:
             registers[x] = self.truth(x.dtype, registers[x])
         return mask, lanes
+
+    def _call_for(self, loads: Sequence[Value], addresses: dict[Value, str]) -> None:
+        """Has what is wanted soon be on its way from memory: the cache lines of a vector, ``ahead`` of this one."""
+        for value in loads:
+            if value in self.ahead:
+                far = self.w.get(f"getelementptr i8, ptr {addresses[value]}, i64 {self.ahead[value]}")
+                self.prefetch(far, value.dtype.itemsize * self.v.lanes)
+
+    def prefetch(self, address: str, count: int) -> None:
+        """Calls for the cache lines of ``count`` bytes; the address may be anything."""
+        self.w.module.declare("@llvm.prefetch.p0", "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        for skipped in range(0, count, 64):
+            at = self.w.get(f"getelementptr i8, ptr {address}, i64 {skipped}") if skipped else address
+            self.w.do(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")
 
     def _memory(self, dtype: DType) -> str:
         return f"<{self.v.lanes * cells(dtype)} x {memory_type(dtype)}>"

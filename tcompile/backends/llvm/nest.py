@@ -20,6 +20,7 @@ from tcompile.backends.llvm.text import Module, Writer, cells
 from tcompile.backends.llvm.variants import USUAL, Variant
 from tcompile.backends.llvm.vectors import Vectors
 from tcompile.backends.schedule import Access, Kernel, Store, Value
+from tcompile.backends.schedule.kernel import Distance, static_elements
 from tcompile.backends.schedule.stages import Stages
 from tcompile.graph import Size
 from tcompile.graph.sizes import hint
@@ -27,6 +28,8 @@ from tcompile.records import dataclass
 
 SIDE_BY_SIDE = 4  # vectors that a reduction adds up at once, where its elements are cheap: a power of two
 FEW_VALUES, CHEAP = 8, 6.0
+CACHE_LINE = 64  # bytes
+AHEAD = 8192  # bytes: processors foresee what is read one after another, but not beyond the end of a page
 
 
 @dataclass
@@ -55,6 +58,11 @@ def lanes_of(kernel: Kernel) -> int:
     if largest == 1 and all(v.op not in _WIDE for v in kernel.values) and native.machine().masks_bytes:
         return 64
     return 8 if largest == 8 else 16
+
+
+def _reach(offset: Distance) -> list[int]:
+    """How far an offset leads: outer axes first, where strides are known only when the kernel runs."""
+    return [hint(multiple) for multiple, axis in sorted(offset, key=lambda term: -1 if term[1] is None else term[1])]
 
 
 _WIDE = ("gather", "iota", "size", "number")  # whose lanes are computed in larger cells
@@ -136,6 +144,26 @@ class Nest:
         if not counters:
             return outer
         return lambda access: self.address(outer(access), access, counters)
+
+    def call_ahead(self, axis: int, distance: Callable[[Access], str] = lambda access: str(AHEAD)) -> None:
+        """Has arrays that are read in vectors along ``axis`` be called for some way ahead, each where it is furthest.
+
+        What other places of an array are read, as in a stencil, has been near before.
+        """
+        furthest: dict[tuple[object, ...], Value] = {}
+        for value in self.kernel.values:
+            access = value.access
+            if value.op != "load" or access is None or static_elements(access.steps[axis]) != 1:
+                continue
+            if value.dtype.itemsize * self.lanes < CACHE_LINE:
+                continue  # several calls for each line would cost more than they bring
+            other = furthest.setdefault((access.buffer, *access.steps), value)
+            assert other.access is not None
+            if _reach(access.offset) > _reach(other.access.offset):
+                furthest[access.buffer, *access.steps] = value
+        for value in furthest.values():
+            assert value.access is not None
+            self.elements.ahead[value] = distance(value.access)
 
     def accesses(self) -> list[Access]:
         """All places that the kernel reads or writes."""

@@ -28,6 +28,7 @@ class FlatNest(Nest):
         axes = self.kernel.axes
         w, last = self.w, len(axes) - 1
         self.begin()
+        self.call_ahead(last)
         stages = Stages(self.kernel, frozenset(range(last)))
         wanted = stages.needed(0, {})
         if last == 0:
@@ -111,6 +112,7 @@ class RowNest(Nest):
         kernel, w = self.kernel, self.w
         kept = kernel.kept
         self.begin()
+        self.call_ahead(kernel.reduced[-1])
 
         def row(number: str, _: list[str]) -> list[str]:
             counters = self.split(number, kept)

@@ -17,6 +17,8 @@ from tcompile.backends.schedule import Access, Value
 from tcompile.backends.schedule.lower import lies_across
 from tcompile.backends.schedule.stages import Stages
 
+AHEAD = 256  # bytes along each of a strip's rows, which are more than a processor keeps track of
+
 
 class TiledNest(Nest):
     """The innermost axis is walked in vectors, and the one before it in as many rows as a vector has lanes."""
@@ -30,6 +32,7 @@ class TiledNest(Nest):
         self.wanted = self.stages.needed(0, {})
         height = max(self.lanes, self.variant.strip_bytes // min(x.dtype.itemsize for x in self.loads))
         self.begin()
+        self.call_ahead(self.last, lambda access: str(AHEAD))
         self.buffers = [w.slot(self._type(x), str(self.lanes)) for x in self.loads]
         rows = self.size(self.across)
         strips = w.at_entry(f"sdiv i64 {w.at_entry(f'add i64 {rows}, {height - 1}')}, {height}")
@@ -113,8 +116,11 @@ class TiledNest(Nest):
         found = []
         start = self.address(address(access), access, {self.across: row, self.last: i})
         step = self.parameters.bytes(w, access.steps[self.last], access.buffer)
+        following = w.get(f"mul i64 {step}, {self.lanes}")  # from this tile's line to the next tile's
         for lane in range(self.lanes):
             at = w.get(f"getelementptr i8, ptr {start}, i64 {w.get(f'mul i64 {step}, {lane}')}")
+            next_line = w.get(f"getelementptr i8, ptr {at}, i64 {following}")
+            self.elements.prefetch(next_line, load.dtype.itemsize * self.lanes)
             found.append(w.get(f"load {self._type(load)}, ptr {at}, align 1"))
         return found
 

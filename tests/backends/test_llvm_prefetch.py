@@ -1,0 +1,42 @@
+"""What kernels call for before they read it: each array once, where it is read furthest on, in whole cache lines."""
+
+import numpy as np
+import pytest
+from differential import assert_same
+
+import tcompile
+from tcompile.backends.llvm.nest import Nest
+
+
+def stencil(x):
+    return x[1:-1, 1:-1] + x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2] + x[1:-1, 2:]
+
+
+CASES = {
+    "one array": (lambda x: x * 2 + x, ["f4"], [[0]]),
+    "two arrays": (lambda x, y: (x * y).sum(), ["f4", "f4"], [[0, 0]]),
+    "vectors of half a line": (lambda x, y: x * y, ["f4", "f8"], [[0]]),
+    "rows": (lambda x: x / x.max(axis=1, keepdims=True), ["f4"], [[0]]),
+    "columns": (lambda x: x.max(axis=0), ["f4"], [[0]]),
+    "stencil": (stencil, ["f4"], [[2 * 40 + 1]]),
+    "across": (lambda x, y: x.T + y, ["f4", "f4"], [[0]]),
+    "parts of lines": (lambda x: x + 1, ["i2"], [[]]),
+    "backwards": (lambda x: x[:, ::-1] + 1, ["f4"], [[]]),
+}
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("case", CASES)
+def test_each_array_is_called_for_once(case, dynamic, monkeypatch):
+    f, dtypes, expected = CASES[case]
+    nests, begin = [], Nest.begin
+    monkeypatch.setattr(Nest, "begin", lambda nest: (nests.append(nest), begin(nest))[1])
+    monkeypatch.setenv("TCOMPILE_CACHE_DIR", "")
+    args = [np.arange(40 * 40, dtype=dtype).reshape(40, 40) % 7 for dtype in dtypes]
+    tcompile.reset()
+    assert_same(tcompile.compile(f, dynamic=dynamic)(*args), f(*args))
+    found = [[value.access.offset for value in nest.elements.ahead] for nest in nests]
+    if not dynamic:
+        found = [[sum(multiple for multiple, _ in offset) for offset in offsets] for offsets in found]
+        assert found == expected
+    assert list(map(len, found)) == list(map(len, expected))
