@@ -8,6 +8,7 @@ program.
 from __future__ import annotations
 
 import functools
+import sys
 import time
 import types
 import weakref
@@ -15,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from tcompile import transforms
-from tcompile.backends import Backend, find_backend
+from tcompile.backends import Backend, find_backend, why_not_on
 from tcompile.capture.breaks import GraphBreak
 from tcompile.capture.driver import Outcome, capture
 from tcompile.capture.entries import Start, start_of
@@ -35,6 +36,7 @@ from tcompile.observe.context import compiling, enter
 from tcompile.observe.events import (
     CompileFinished,
     CompileStarted,
+    FellBack,
     GraphBroke,
     GraphCaptured,
     Lazy,
@@ -49,10 +51,31 @@ from tcompile.runtime.regions import Compiler
 
 # Not ours to hide: errors for the user, and the recursion limit, near which the runtime goes on in plain Python.
 _PASSED_ON = (BackendError, InvalidArgument, InvalidType, StanceError, RecursionError)
-FRONTENDS: tuple[Frontend, ...] = (NumPyFrontend(),)
+_NUMPY = NumPyFrontend()
+_told: set[str] = set()  # why CuPy's arrays are not captured, as far as that was said
 Program: TypeAlias = Callable[..., Any]  # takes a graph's inputs, returns the sequence of its outputs
 Watcher: TypeAlias = Callable[[Graph, Sequence[Any], Backend, bool, Callable[[], Program]], Program]
 watcher: Watcher | None = None  # stands around transforms and backend: it calls them, and looks at what comes of it
+
+
+def frontends() -> tuple[Frontend, ...]:
+    """The libraries that are captured now: NumPy, and CuPy where the user has imported it and a GPU can be used."""
+    cupy = sys.modules.get("cupy")
+    if cupy is None:
+        return (_NUMPY,)
+    return (_NUMPY, found) if (found := _of_cupy(cupy)) is not None else (_NUMPY,)
+
+
+def _of_cupy(cupy: types.ModuleType) -> Frontend | None:
+    from tcompile.frontends.cupy import cupy_frontend, too_old  # who has no CuPy need not wait for it
+
+    reason = too_old(cupy) or why_not_on("cuda")
+    if reason is None:
+        return cupy_frontend(cupy)
+    if reason not in _told:
+        _told.add(reason)
+        bus.emit(FellBack(reason="CuPy's arrays are not captured", detail=reason))
+    return None
 
 
 def compile_region(
@@ -85,7 +108,7 @@ def _compile_region(
 
     def capture_it() -> Outcome:
         return capture(
-            code, cache.namespace, region.start, values, name=f"graph_{cache.number}_{index}", frontends=FRONTENDS,
+            code, cache.namespace, region.start, values, name=f"graph_{cache.number}_{index}", frontends=frontends(),
             options=CaptureOptions(
                 settings.dynamic, config.max_instructions, settings.enter_compiled, settings.exact,
                 None if settings.fullgraph else config.max_unrolled,
@@ -200,7 +223,7 @@ def _no_work(graph: Graph | None, values: Sequence[Any]) -> bool:
         return True
     if graph.nodes or graph.outputs:
         return False
-    return not any(frontend.type_of(value) is not None for value in values for frontend in FRONTENDS)
+    return not any(frontend.type_of(value) is not None for frontend in frontends() for value in values)
 
 
 def _gains_nothing(captured: Captured, compiled: Any) -> bool:
@@ -263,6 +286,8 @@ def _compile_graph(
         )
     if not graph.nodes:
         return graph
+    if graph.device != "cpu":
+        backend = find_backend(settings.backend, graph.device)
     examples = _example_inputs(captured, values)
 
     def column() -> Callable[..., Any]:
@@ -320,4 +345,4 @@ def _timed(phases: dict[str, float], name: str, run: Callable[[], Any]) -> Any:
         phases[name] = phases.get(name, 0.0) + (time.perf_counter() - started) * 1e3
 
 
-__all__ = ["FRONTENDS", "compile_region"]
+__all__ = ["compile_region", "frontends"]

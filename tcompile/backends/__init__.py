@@ -4,6 +4,16 @@ Enters: a graph and the example inputs of one call. Leaves: a callable over the 
 by name; ``schedule`` fuses graphs into kernels, ``llvm`` makes kernels machine code.
 """
 
-from tcompile.backends.registry import Backend, check_backend, find_backend, is_exact, list_backends, register_backend
+from tcompile.backends.registry import (
+    Backend,
+    check_backend,
+    find_backend,
+    is_exact,
+    list_backends,
+    register_backend,
+    why_not_on,
+)
 
-__all__ = ["Backend", "check_backend", "find_backend", "is_exact", "list_backends", "register_backend"]
+__all__ = [
+    "Backend", "check_backend", "find_backend", "is_exact", "list_backends", "register_backend", "why_not_on",
+]  # fmt: skip

@@ -131,7 +131,7 @@ def checked(value: Any, type: TensorType, shape: tuple[int, ...], in_c_order: bo
     usual = in_c_order and getattr(value, "dtype", None) is type.dtype and value.shape == shape
     if usual and (not shape or value.flags.c_contiguous):
         return
-    if not conforms(np.asarray(value), type, shape):
+    if not conforms(value if hasattr(value, "strides") else np.asarray(value), type, shape):
         raise Replay(f"a library call gave something else than {type}")
 
 

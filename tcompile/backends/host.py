@@ -135,7 +135,8 @@ class Program:
         # Regions report by themselves what NumPy would, by the error state that they find.
         self.guarded = bool(calls) and not any(node.regions for node in calls)
         start = len(self.lines)
-        if self.schedule.undo and first == self.schedule.last:  # once something is written, memory must not run out
+        # Once something of the caller's is written, memory must not run out.
+        if (self.schedule.undo or self.is_resident) and first == self.schedule.last:
             for step in steps:
                 for node in step.writes if step.kernel is not None else ():
                     if node not in step.onto:
@@ -253,6 +254,11 @@ class Program:
     def tools(self) -> dict[str, Any]:
         """What the program calls ``launch``, and ``empty``, which makes an array: ``empty(shape, dtype, order)``."""
         raise NotImplementedError
+
+    @cached_property
+    def is_resident(self) -> bool:
+        """Whether all arrays are on the device of the kernels, which is not the CPU."""
+        return False
 
     def launch(self, step: Step) -> None:
         """Writes the launch of a kernel, whose results are there; its status goes to ``status``."""

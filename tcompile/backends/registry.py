@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from tcompile.errors import InvalidArgument, InvalidType, did_you_mean
+from tcompile.errors import BackendError, InvalidArgument, InvalidType, did_you_mean
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack
 from tcompile.records import dataclass
@@ -30,7 +30,8 @@ class Backend:
     """One backend. ``transformed``: it takes graphs after the transforms. ``builtin``: it is tcompile's own.
 
     ``exact`` compiles so that results have NumPy's very bits; None: the backend does not promise that. ``tuned`` is the
-    same pair with kernels timed in several variants, usual and exact; None: there is nothing to time.
+    same pair with kernels timed in several variants, usual and exact; None: there is nothing to time. ``devices`` says
+    where the arrays of a graph may be.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Backend:
     builtin: bool = False
     exact: Compile | None = None
     tuned: tuple[Compile, Compile] | None = None
+    devices: tuple[str, ...] = ("cpu",)
 
     def compiler(self, exact: bool, autotune: bool) -> Compile:
         """What compiles a graph under these options."""
@@ -86,7 +88,8 @@ _BACKENDS: dict[str, Backend] = {
         Backend("eager", _eager, tags=("debug",), builtin=True, exact=_eager),  # the captured graph, run in NumPy
         # The same after the transforms.
         Backend("aot_eager", _eager, transformed=True, tags=("debug",), builtin=True, exact=_eager),
-        Backend("triton", _triton, transformed=True, builtin=True),  # fused kernels for NVIDIA's GPUs
+        # Fused kernels for NVIDIA's GPUs.
+        Backend("triton", _triton, transformed=True, builtin=True, devices=("cpu", "cuda")),
     )
 }
 
@@ -150,11 +153,28 @@ def _for_this_machine() -> str:
     return "llvm" if reason is None else "aot_eager"
 
 
-def find_backend(backend: str | Compile) -> Backend:
-    """The record behind a name or callable. ``auto`` is ``llvm``, or ``aot_eager`` where there is no native code."""
+def why_not_on(device: str) -> str | None:
+    """Why no backend runs graphs over arrays on this kind of device now (``cuda``); None where one does."""
+    if device != "cuda":
+        return None
+    from tcompile.backends.triton.devices import unavailable
+
+    return unavailable()
+
+
+def find_backend(backend: str | Compile, device: str = "cpu") -> Backend:
+    """The record behind a name or callable, for a graph over arrays on ``device``.
+
+    ``auto`` is ``llvm``, or ``aot_eager`` where there is no native code; for arrays on a GPU it is ``triton``. Raises
+    BackendError where tcompile's own backend of that name does not run there.
+    """
     check_backend(backend)
     if backend == "auto":
-        backend = _for_this_machine()
-    if isinstance(backend, str):
-        return _BACKENDS[backend]
-    return Backend(getattr(backend, "__name__", type(backend).__name__), backend)
+        backend = _for_this_machine() if device == "cpu" else "triton"
+    if not isinstance(backend, str):
+        return Backend(getattr(backend, "__name__", type(backend).__name__), backend)
+    found, kind = _BACKENDS[backend], device.partition(":")[0]
+    if found.builtin and kind not in found.devices:
+        able = ", ".join(["auto", *(b.name for b in _BACKENDS.values() if b.builtin and kind in b.devices)])
+        raise BackendError(f"backend={backend!r} takes no arrays on {device}; for these use one of: {able}")
+    return found

@@ -44,7 +44,7 @@ from tcompile.capture.values.object import ObjectValue
 from tcompile.capture.values.scalar import ScalarValue, negative, read, selected
 from tcompile.capture.values.selected import SelectedValue
 from tcompile.capture.values.sets import SetValue, collection
-from tcompile.frontends.base import CannotCapture
+from tcompile.frontends.base import CannotCapture, device_of
 
 if TYPE_CHECKING:
     from tcompile.capture.state import Capture
@@ -78,10 +78,11 @@ def call_constant(tx: Capture, function: Constant, args: Sequence[Value], kwargs
     frontend = tx.frontend_of(target)
     if frontend is not None:
         form = frontend.form(target)
-        if form is not None:
+        if form is not None and not any(isinstance(a, ArrayValue) and a.frontend is not frontend for a in args):
             return tx.inline_form(form, args, kwargs)
         plain = [arg.export(tx) for arg in args]
         named = {key: value.export(tx) for key, value in kwargs.items()}
+        frontend = tx.frontend_at(device_of(plain, named))
         return tx.from_frontend(frontend.call(tx.builder, target, plain, named))
     by_users = answers_in_python(target)
     try:

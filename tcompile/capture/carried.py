@@ -61,6 +61,10 @@ class Leaf:
     shows: Leaf | None = None
     foreign: int = 0
 
+    def __post_init__(self) -> None:
+        if self.given.device != "cpu":
+            raise CannotCapture("loop-mismatch", f"`{self.given.name}` is on {self.given.device}, and rounds are not")
+
 
 @dataclass(eq=False)
 class Many:
@@ -469,7 +473,7 @@ class Carried:
         """A value of this kind."""
         tx = self.tx
         if kind in ("array", "scalar"):
-            return tx.new_array(Traced(node, kind == "scalar"), tx.frontends[0], kept=kept)
+            return tx.new_array(Traced(node, kind == "scalar"), tx.frontend_at(node.device), kept=kept)
         return ScalarValue(ArrayValue(Traced(node, scalar=True), tx.frontends[0]), kind)
 
 

@@ -164,6 +164,9 @@ KINDS = {
         _layout,
         _always("each memory order is compiled by itself: np.ascontiguousarray({place}) before the call keeps to one"),
     ),
+    "device": Kind(
+        shown, _always("an array is compiled for its own GPU, which must be the current one: with cupy.cuda.Device(n):")
+    ),
     "integer": Kind(
         shown,
         _of_type(

@@ -358,7 +358,7 @@ def _program(tx: Capture, builder: Rebuilder, returns: str, arity: int, extras: 
     for position, (_, traced) in enumerate(builder.outputs):
         if traced.scalar:
             fixes.append(f"o{position} = o{position}[()]")
-        elif not traced.type.ndim:
+        elif not traced.type.ndim and traced.type.device == "cpu":
             fixes.append(f"o{position} = asarray(o{position})")
     _guard_sizes(tx)
     return Captured(

@@ -331,6 +331,11 @@ class Capture:
         """The frontend that knows ``function``."""
         return next((f for f in self.frontends if f.knows(function)), None)
 
+    def frontend_at(self, device: str) -> Frontend:
+        """The frontend whose arrays are on ``device``."""
+        kind = device.partition(":")[0]
+        return next(frontend for frontend in self.frontends if frontend.device == kind)
+
     # -- arrays ----------------------------------------------------------------------------------------------------
     def array_input(self, type: TensorType, scalar: bool, frontend: Frontend, source: Source) -> ArrayValue:
         """A graph input for an array found at ``source``."""
@@ -437,7 +442,7 @@ class Capture:
             known = self._arrays.get(id(result))
             if known is not None and known[0] is result:
                 return known[1]
-            return self.new_array(result, owner.frontend if isinstance(owner, ArrayValue) else self.frontends[0])
+            return self.new_array(result, self.frontend_at(result.type.device))
         if isinstance(result, Selected):
             return SelectedValue(self, result, self.frontends[0])
         if isinstance(result, SymInt):

@@ -125,11 +125,31 @@ class Builder:
         return target
 
 
+def device_of(*values: Any) -> str:
+    """Where the traced arrays among ``values`` are, in lists, tuples and dicts too: the first one not on the CPU says.
+
+    >>> device_of(1, [2.0])
+    'cpu'
+    """
+    for value in values:
+        if isinstance(value, Traced):
+            found = value.node.device
+        elif isinstance(value, tuple | list):
+            found = device_of(*value)
+        elif isinstance(value, dict):
+            found = device_of(*value.values())
+        else:
+            continue
+        if found != "cpu":
+            return found
+    return "cpu"
+
+
 @dataclass(frozen=True)
 class Check:
     """One condition on a library object: Python ``code`` with ``{}`` for its variable, and what a person reads.
 
-    ``kind`` says what the condition is about: the object's ``type``, ``dtype``, ``shape`` or ``layout``.
+    ``kind`` says what the condition is about: the object's ``type``, ``dtype``, ``shape``, ``layout`` or ``device``.
     """
 
     code: str
@@ -142,6 +162,7 @@ class Frontend(Protocol):
     """One library. Every method that builds may raise ``CannotCapture``."""
 
     name: str
+    device: str  # the kind of device on which its arrays are: ``cpu`` or ``cuda``
 
     def type_of(self, value: object) -> TensorType | None:
         """The type of a library array or scalar object with static sizes; None where it is not one we take."""

@@ -16,7 +16,7 @@ from dataclasses import field
 from typing import Any, TypeAlias
 
 from tcompile.graph.sizes import ShapeEnv, Size, SymInt
-from tcompile.graph.types import ScalarType, TensorType, Type
+from tcompile.graph.types import ScalarType, TensorType, Type, on_device
 from tcompile.records import dataclass
 
 
@@ -65,6 +65,19 @@ class Node:
     def inputs(self) -> tuple[Node, ...]:
         """The operands that are nodes."""
         return tuple(o for o in self.operands if isinstance(o, Node))
+
+    @property
+    def device(self) -> str:
+        """Where the result is; numbers are the CPU's."""
+        type = self.type[0] if isinstance(self.type, tuple) and self.type else self.type
+        return type.device if isinstance(type, TensorType) else "cpu"
+
+    def move(self, device: str) -> None:
+        """Says that the result is on another device."""
+        if isinstance(self.type, tuple):
+            self.type = tuple(on_device(type, device) for type in self.type)
+        else:
+            self.type = on_device(self.type, device)
 
     def __repr__(self) -> str:
         return f"%{self.name}"
@@ -119,8 +132,11 @@ class Graph:
         location: Location | None = None,
         regions: tuple[Graph, ...] = (),
     ) -> Node:
-        """Adds a node whose type is already known (``ops.apply`` works it out)."""
+        """Adds a node whose type is already known (``ops.apply`` works it out). It is where its operands are."""
         node = Node(op, tuple(operands), dict(attrs), type, self._unique(name or op), location, regions)
+        device = next((d for other in node.inputs if (d := other.device) != "cpu"), "cpu")
+        if device != "cpu":
+            node.move(device)
         self.nodes.append(node)
         return node
 
@@ -132,6 +148,11 @@ class Graph:
         return self._unique(f"{name}_{count}")
 
     # -- reading ---------------------------------------------------------------------------------------------
+    @property
+    def device(self) -> str:
+        """Where its arrays are: on the CPU, unless an input says otherwise."""
+        return next((device for node in self.inputs if (device := node.device) != "cpu"), "cpu")
+
     def __iter__(self) -> Iterator[Node]:
         return iter(self.nodes)
 

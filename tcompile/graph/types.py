@@ -128,6 +128,11 @@ class ScalarType:
 Type: TypeAlias = TensorType | ScalarType
 
 
+def on_device(type: Type, device: str) -> Type:
+    """The type of the same value on another device; a number has none."""
+    return TensorType(type.dtype, type.shape, type.layout, device) if isinstance(type, TensorType) else type
+
+
 def short_dtype(dtype: DType) -> str:
     """The name used in printed graphs: ``f32``, ``i64``, ``b8``, …"""
     return _SHORT.get(dtype.name, dtype.name)

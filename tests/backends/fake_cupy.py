@@ -1,10 +1,12 @@
-"""A CuPy without a GPU: what the triton backend uses of it, on the host's memory, with kernels in Triton's interpreter.
+"""A CuPy without a GPU: what tcompile and its tests use of it, on the host's memory, with kernels in the interpreter.
 
-It is strict where CuPy is: NumPy cannot read its arrays, and copies between host and GPU need memory in C order.
+It is strict where CuPy is: NumPy cannot read its arrays, copies between host and GPU need memory in C order, there are
+no scalars, and what is computed lies in C order.
 """
 
 from __future__ import annotations
 
+import inspect
 import time
 import types
 from typing import Any
@@ -26,11 +28,11 @@ class Memory:
 class FakeArray(np.lib.mixins.NDArrayOperatorsMixin):
     """An array "on the GPU"."""
 
-    def __init__(self, shape, dtype=float, memptr=None, strides=None, *, host=None, base=None):
+    def __init__(self, shape, dtype=float, memptr=None, strides=None, *, host=None, base=None, number=0):
         if host is None:
             memory = memptr if memptr is not None else Memory(int(np.prod(shape)) * np.dtype(dtype).itemsize)
             host = np.ndarray(shape, dtype, memory.held, 0, strides)
-        self.host, self.base, self.device = host, base, types.SimpleNamespace(id=0)
+        self.host, self.base, self.device = host, base, types.SimpleNamespace(id=number)
 
     shape = property(lambda self: self.host.shape)
     dtype = property(lambda self: self.host.dtype)
@@ -44,7 +46,7 @@ class FakeArray(np.lib.mixins.NDArrayOperatorsMixin):
     data = property(lambda self: types.SimpleNamespace(ptr=self.host.ctypes.data))
 
     def _view(self, host):
-        return FakeArray(None, host=host, base=self)
+        return FakeArray(None, host=host, base=self, number=self.device.id)
 
     def transpose(self, *axes):
         return self._view(self.host.transpose(*axes))
@@ -57,7 +59,7 @@ class FakeArray(np.lib.mixins.NDArrayOperatorsMixin):
         return self._view(self.host[(*key, ...) if isinstance(key, tuple) and ... not in key else key])
 
     def __setitem__(self, key, value):
-        self.host[key] = value.host if isinstance(value, FakeArray) else value
+        self.host[on_host(key)] = value.host if isinstance(value, FakeArray) else value
 
     def get(self, out=None):
         if out is None:
@@ -74,8 +76,8 @@ class FakeArray(np.lib.mixins.NDArrayOperatorsMixin):
     def fill(self, value):
         self.host.fill(value)
 
-    def copy(self, order="C"):
-        return FakeArray(None, host=self.host.copy(order=order))
+    def __len__(self):
+        return len(self.host)
 
     def __bool__(self):
         return bool(self.host)
@@ -83,20 +85,83 @@ class FakeArray(np.lib.mixins.NDArrayOperatorsMixin):
     def __array__(self, *args, **kwargs):
         raise TypeError("Implicit conversion to a NumPy array is not allowed. Please use `.get()`")
 
-    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
-        given = [a.host if isinstance(a, FakeArray) else a for a in inputs]
-        return FakeArray(None, host=np.asarray(ufunc(*given)))
-
-    def sum(self, **kwargs):
-        return FakeArray(None, host=np.asarray(self.host.sum(**kwargs)))
-
-    def max(self, **kwargs):
-        return FakeArray(None, host=np.asarray(self.host.max(**kwargs)))
+    def __array_ufunc__(self, ufunc, method, *inputs, out=None, **kwargs):
+        if out is None:
+            return computed(ufunc, inputs, kwargs)
+        ufunc(*map(on_host, inputs), out=out[0].host, **kwargs)
+        return out[0]
 
     def __array_function__(self, function, types, args, kwargs):
-        given = [a.host if isinstance(a, FakeArray) else a for a in args]
-        made = function(*given, **kwargs)
-        return self._view(made) if np.may_share_memory(made, self.host) else FakeArray(None, host=made)
+        if function is np.copyto:
+            args[0][...] = args[1]
+            return None
+        return called(function, args, kwargs)
+
+    # There are no scalars: what a method computes is an array.
+    def _method(name, order="C"):
+        def method(self, *args, **kwargs):
+            return computed(getattr(type(self.host), name), (self, *args), kwargs, order)
+
+        return method
+
+    for _name in ("sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "argmax", "argmin"):
+        locals()[_name] = _method(_name)
+    astype, copy = _method("astype", "K"), _method("copy", "K")
+
+    def swapaxes(self, one, two):
+        return self._view(self.host.swapaxes(one, two))
+
+    def ravel(self):
+        return self.reshape(-1)
+
+
+FakeArray.__module__ = "cupy"
+FUNCTIONS = """
+    where zeros_like ones_like full_like copy sum prod max min mean var std any all argmax argmin transpose swapaxes
+    expand_dims squeeze broadcast_to reshape ravel sort matmul add multiply subtract divide maximum minimum abs exp sin
+    cos tanh sqrt log isnan greater floor_divide power moveaxis
+""".split()
+
+
+def on_host(x):
+    if isinstance(x, np.ndarray):
+        raise TypeError("Unsupported type <class 'numpy.ndarray'>")
+    return x.host if isinstance(x, FakeArray) else x
+
+
+def computed(function, args, kwargs, order="C"):
+    """A call of NumPy's on the host's memory, whose result is a new array, in C order."""
+    with np.errstate(all="ignore"):
+        made = np.array(function(*map(on_host, args), **kwargs), order=order)
+    return FakeArray(None, host=made)
+
+
+def called(function, args, kwargs):
+    """The same for functions that may give a view."""
+    given = [on_host(x) for x in args]
+    with np.errstate(all="ignore"):
+        made = np.asarray(function(*given, **kwargs))
+    owner = next((x for x in args if isinstance(x, FakeArray)), None)
+    if owner is not None and np.may_share_memory(made, owner.host):
+        return owner._view(made)
+    return FakeArray(None, host=np.array(made, order="C"))
+
+
+def function(name):
+    """CuPy's function of this name."""
+    known = getattr(np, name)
+
+    def called_by_name(*args, **kwargs):
+        return called(known, args, kwargs)
+
+    if not isinstance(known, np.ufunc):
+        stated = inspect.signature(known)
+        lacking = ("where", "initial")  # which NumPy's reductions take
+        called_by_name.__signature__ = stated.replace(
+            parameters=[p for name, p in stated.parameters.items() if name not in lacking]
+        )
+    called_by_name.__name__, called_by_name.__module__ = name, "cupy.fake"
+    return called_by_name
 
 
 class Function:
@@ -108,7 +173,10 @@ class Function:
         self.run(grid, args)
 
 
-def module(functions: dict[bytes, Any], *, capability: str = "90", devices: int = 1, room: int = 1 << 30) -> Any:
+def module(
+    functions: dict[bytes, Any], *, capability: str = "90", devices: int = 1, room: int = 1 << 30,
+    version: str = "14.0.0",
+) -> Any:  # fmt: skip
     """The module ``cupy``. ``functions`` maps machine code to what runs in its place: ``run(grid, arguments)``."""
     taken = [0]
 
@@ -133,14 +201,16 @@ def module(functions: dict[bytes, Any], *, capability: str = "90", devices: int 
             pass
 
     pool = types.SimpleNamespace(total_bytes=lambda: 3 << 20, used_bytes=lambda: 2 << 20)
-    return types.SimpleNamespace(
+    made = types.ModuleType("cupy")
+    made.__dict__.update(
         ndarray=FakeArray,
+        array=lambda x: FakeArray(None, host=np.array(x, order="K")),
         zeros=lambda shape, dtype: FakeArray(shape, dtype),
         get_default_memory_pool=lambda: pool,
-        __version__="0",
+        __version__=version,
         copyto=lambda to, source: to.__setitem__(..., source),
         empty_like=lambda x: FakeArray(x.shape, x.dtype),
-        **{name: getattr(np, name) for name in ("maximum", "abs", "exp", "sin", "tanh")},
+        **{name: function(name) for name in FUNCTIONS},
         cuda=types.SimpleNamespace(
             alloc=alloc,
             runtime=types.SimpleNamespace(
@@ -153,3 +223,4 @@ def module(functions: dict[bytes, Any], *, capability: str = "90", devices: int 
             memory=types.SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
         ),
     )
+    return made

@@ -153,8 +153,17 @@ class Cuda:
             "to_host": self.to_host, "copy": lambda x: x.copy(order="K") if self.is_mine(x) else helpers.copy(x),
         }  # fmt: skip
 
-    def around(self, program: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
-        """The program, with its results copied back. Where the GPU's memory runs out, plain Python goes on."""
+    def around(self, program: Callable[..., tuple[Any, ...]], resident: bool) -> Callable[..., tuple[Any, ...]]:
+        """The program, with its results copied back, unless all arrays are ``resident``.
+
+        Where the GPU's memory runs out, plain Python goes on.
+        """
+
+        def stay(*inputs: Any) -> tuple[Any, ...]:
+            try:
+                return program(*inputs)
+            except self.cupy.cuda.memory.OutOfMemoryError as error:
+                raise Replay(self._out_of_memory(error)) from None
 
         def run(*inputs: Any) -> tuple[Any, ...]:
             depth = getattr(self._own, "depth", 0)
@@ -169,14 +178,14 @@ class Cuda:
             finally:
                 self._own.depth = depth
 
-        return run
+        return stay if resident else run
 
     def _out_of_memory(self, error: Exception) -> str:
         pool = self.cupy.get_default_memory_pool()
         text = (
             f"the GPU's memory ran out ({error}). CuPy's pool holds {pool.total_bytes() >> 20} MiB, of which"
             f" {pool.used_bytes() >> 20} MiB are in use; cupy.get_default_memory_pool().free_all_blocks() gives back"
-            " the rest. This call runs in plain Python, on the CPU."
+            " the rest. This call runs in plain Python."
         )
         if bus.active():
             bus.emit(FellBack(reason="out of memory on the GPU", detail=text))
@@ -273,4 +282,12 @@ def current() -> Cuda:
     return _on(number)
 
 
-__all__ = ["Cuda", "current", "load_cupy"]
+def on(device: str) -> Cuda:
+    """The GPU of this name (``cuda:0``). Raises BackendError where it is not CuPy's current one, or cannot be used."""
+    found = current()
+    if device != f"cuda:{found.number}":
+        raise BackendError(f"arrays are on {device} and the current GPU is {found.number}: with cupy.cuda.Device(n):")
+    return found
+
+
+__all__ = ["Cuda", "current", "load_cupy", "on"]

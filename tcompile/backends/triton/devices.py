@@ -5,11 +5,13 @@ Enters: the settings. Leaves: a ``Device``. Exists so that the rest of the backe
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from tcompile.backends.triton.text import Function
 from tcompile.config import config
+from tcompile.errors import BackendError
 
 
 class Device(Protocol):
@@ -21,22 +23,38 @@ class Device(Protocol):
         ``on_host(function, *args)`` calls a function of NumPy's.
         """
 
-    def around(self, program: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
-        """The program, with results that are NumPy's arrays."""
+    def around(self, program: Callable[..., tuple[Any, ...]], resident: bool) -> Callable[..., tuple[Any, ...]]:
+        """The program, with results that are NumPy's arrays; ``resident``: all arrays are on the device, and stay."""
 
     def launcher(self, function: Function) -> Callable[..., Any]:
         """Runs a function: ``launcher(grid, *arguments)`` returns its status bits."""
 
 
-def device() -> Device:
-    """The device on which kernels run now. Raises BackendError where there is none."""
-    if config.triton_interpret:
+def device(arrays: str = "cpu") -> Device:
+    """The device on which kernels run now; that of a caller's ``arrays``, where these are on a GPU.
+
+    Raises BackendError where there is none.
+    """
+    if config.triton_interpret and arrays == "cpu":
         from tcompile.backends.triton.interpreter import Interpreter
 
         return Interpreter()
     from tcompile.backends.triton import cuda
 
-    return cuda.current()
+    return cuda.current() if arrays == "cpu" else cuda.on(arrays)
 
 
-__all__ = ["Device", "device"]
+def unavailable() -> str | None:
+    """Why kernels cannot run on a GPU; None where they can."""
+    if importlib.util.find_spec("triton") is None:
+        return "kernels for GPUs need Triton: pip install triton"
+    from tcompile.backends.triton import cuda
+
+    try:
+        cuda.current()
+    except BackendError as error:
+        return str(error)
+    return None
+
+
+__all__ = ["Device", "device", "unavailable"]

@@ -35,12 +35,27 @@ class Program(host.Program):
         return self.device.tools()
 
     @cached_property
+    def is_resident(self) -> bool:
+        """Whether all arrays are the device's, those of the caller too; its library reports nothing, so nor do we."""
+        return self.schedule.graph.device != "cpu"
+
+    @cached_property
     def is_remote(self) -> bool:
-        """Whether kernels read and write other memory than NumPy."""
-        return "placed" in self.tools()
+        """Whether kernels read and write other memory than the caller."""
+        return "placed" in self.tools() and not self.is_resident
+
+    def launches(self, step: Step) -> bool:
+        """Whether a step runs code that returns a status."""
+        return super().launches(step) and not self.is_resident
+
+    @cached_property
+    def _constants(self) -> dict[Node, Any]:
+        return {} if self.is_resident else super()._constants
 
     def _rank_zero_inputs(self) -> None:
         """What kernels read is copied to the device."""
+        if self.is_resident:
+            return
         if not self.is_remote:
             super()._rank_zero_inputs()
             return
@@ -49,6 +64,8 @@ class Program(host.Program):
                 self._settle(node)
 
     def _settle(self, node: Node) -> None:
+        if self.is_resident:
+            return
         if not self.is_remote:
             super()._settle(node)
         elif node in self._read_by_kernels and isinstance(node.type, TensorType):
@@ -83,7 +100,8 @@ class Program(host.Program):
             along = " * ".join(_blocks(*pair) for pair in grid.along)
             given = ", ".join(self._given(parameter, parts, partials) for parameter in function.parameters)
             kernel = self._constant(function.name, launchable)
-            self.lines.append(f"status |= {kernel}(({across}, {along}), {given})")
+            found = "" if self.is_resident else "status |= "
+            self.lines.append(f"{found}{kernel}(({across}, {along}), {given})")
         if partials:
             self.lines.append(f"del {', '.join(partials)}")
 

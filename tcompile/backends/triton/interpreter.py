@@ -197,7 +197,7 @@ class Interpreter:
         """NumPy's arrays."""
         return {"empty": empty, "stride": stride}
 
-    def around(self, program: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
+    def around(self, program: Callable[..., tuple[Any, ...]], resident: bool) -> Callable[..., tuple[Any, ...]]:
         """They are NumPy's already."""
         return program
 

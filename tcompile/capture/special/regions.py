@@ -69,6 +69,8 @@ def capture_region(
     graph = Graph(name, tx.graph.env)
     inside: list[Value] = []
     for position, type in enumerate(types):
+        if type.device != "cpu":
+            raise CannotCapture("unsupported-argument", f"a control-flow function of arrays on {type.device}")
         given = Traced(graph.input(f"x{position}", type))
         array = tx.new_array(given, tx.frontends[0], kept="an operand of a control-flow function,")
         inside.append(array)

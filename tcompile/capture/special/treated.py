@@ -161,7 +161,8 @@ def _allow(
     values: list[Value] = []
     for index, (type_, scalar) in enumerate(traced):
         got = graph.append("get", [node], {"index": index}, type_, location=location)
-        array = tx.new_array(Traced(got, scalar), tx.frontends[0], kept="which a called function may have kept,")
+        shown = Traced(got, scalar)
+        array = tx.new_array(shown, tx.frontend_at(got.device), kept="which a called function may have kept,")
         values.append(array)
     return SequenceValue(values, type(result)) if several else values[0]
 

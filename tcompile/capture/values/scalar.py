@@ -87,7 +87,7 @@ def read(tx: Capture, array: ArrayValue, cls: type | None) -> Value:
     wanted = cls or {"f": float, "i": int, "b": bool}.get(kind)
     one = type_.ndim == 0 or (cls is None and isinstance(type_.size, int) and type_.size == 1)
     exact = kind in ("fib" if wanted in (float, bool) else "ib") and type_.dtype.name in _SIMPLE
-    if wanted is None or not one or not exact:
+    if wanted is None or not one or not exact or type_.device != "cpu":
         name = "item()" if cls is None else f"{cls.__name__}()"
         raise CannotCapture("array-conversion", f"{name} is taken of {array.describe()}")
     op = tx.builder.op

@@ -18,13 +18,14 @@ from tcompile.graph import Layout, TensorType
 
 
 def checks(
-    name: str, type: TensorType, scalar: bool, open_axes: frozenset[int], constant: Callable[[Any], str]
-) -> list[Check]:
-    """The conditions on the NumPy array or scalar called ``name``."""
+    name: str, type: TensorType, scalar: bool, open_axes: frozenset[int], constant: Callable[[Any], str],
+    array_class: Any = np.ndarray,
+) -> list[Check]:  # fmt: skip
+    """The conditions on the array or NumPy scalar called ``name``. ``array_class`` is that of the library's arrays."""
     if scalar:
         cls = type.dtype.type
         return [Check(f"type({{}}) is {constant(cls)}", f"type({name}) is {cls.__name__}", cls.__name__, "type")]
-    ndarray, dtype = constant(np.ndarray), constant(type.dtype)
+    ndarray, dtype = constant(array_class), constant(type.dtype)
     found = [
         Check(f"type({{}}) is {ndarray}", f"type({name}) is ndarray", "ndarray", "type"),
         Check(f"{{}}.dtype is {dtype}", f"{name}.dtype == {type.dtype}", str(type.dtype), "dtype"),

@@ -1,0 +1,376 @@
+"""The CuPy frontend: NumPy's calls, operators and views on arrays that lie on a GPU, where CuPy means the same by them.
+
+Enters: CuPy arrays and functions, and NumPy's functions called with CuPy arrays. Leaves: nodes, whose types name the
+GPU. Exists so that CuPy code is captured as NumPy code is, and stays where its arrays are. It knows CuPy as the module
+that the user has imported.
+
+What an operation computes is the NumPy frontend's to say; here stands where CuPy differs. It has no scalars: whatever
+has no axes is an array, and ``x[0]`` of a vector a view. New arrays lie in C order. Floating-point errors, and integers
+that wrap, are never reported. What CuPy computes in another way than NumPy, or leaves to the hardware, is not captured:
+such a call runs in CuPy, between compiled stretches.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tcompile.frontends.base import Builder, CannotCapture, Check, Selected, Traced, TracedNumber
+from tcompile.frontends.numpy import NumPyFrontend, checks, values
+from tcompile.frontends.numpy.operators import BINARY, UNARY
+from tcompile.graph import TensorType
+from tcompile.graph.sizes import SymInt
+from tcompile.graph.types import DType
+
+_OLDEST = 14  # of CuPy: the first version whose dtypes are promoted as NumPy 2 does
+
+# Universal functions whose loops take and give the same dtypes in CuPy, and whose elements are the same.
+_UFUNCS = (
+    "add", "subtract", "multiply", "divide", "true_divide", "negative", "positive", "absolute", "sign",
+    "sqrt", "square", "cbrt", "reciprocal", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin",
+    "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh",
+    "arctan2", "hypot", "power", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
+    "logical_and", "logical_or", "logical_not", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor",
+    "invert", "maximum", "minimum", "fmax", "fmin", "isnan", "isinf", "isfinite", "signbit", "copysign",
+    "floor", "ceil", "trunc", "rint",
+)  # fmt: skip
+_COMPLEX = frozenset({"add", "subtract", "multiply", "negative", "positive", "equal", "not_equal"})
+_ONLY_FLOATS = frozenset({"reciprocal", "power"})  # integers by zero, and to negative powers, are CuPy's own
+_COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
+_REDUCTIONS = ["sum", "prod", "max", "min", "amax", "amin", "mean", "var", "std", "any", "all", "argmax", "argmin"]
+_OF_NOTHING = frozenset({"sum", "prod", "any", "all"})  # what reductions of no elements are taken of
+_VIEWS = ["transpose", "swapaxes", "moveaxis", "expand_dims", "squeeze", "broadcast_to", "reshape", "ravel"]
+_NEW = ["where", "zeros_like", "ones_like", "full_like", "copy"]
+_METHODS = frozenset({*_REDUCTIONS, "transpose", "swapaxes", "squeeze", "reshape", "ravel", "astype", "copy"})
+_ATTRIBUTES = frozenset({"shape", "ndim", "size", "dtype", "itemsize", "nbytes", "T", "mT"})
+_NOT_CAPTURED = "unknown-function"
+
+
+def too_old(cupy: Any) -> str | None:
+    """Why this CuPy is not captured; None where it is.
+
+    >>> too_old(types.SimpleNamespace(__version__="13.6.0"))
+    'CuPy 13.6.0 promotes dtypes in its own way; from CuPy 14 on its arrays are captured'
+    """
+    major = cupy.__version__.partition(".")[0]
+    if major.isdecimal() and int(major) >= _OLDEST:
+        return None
+    return f"CuPy {cupy.__version__} promotes dtypes in its own way; from CuPy {_OLDEST} on its arrays are captured"
+
+
+@functools.lru_cache(maxsize=1)
+def cupy_frontend(cupy: Any) -> CuPyFrontend:
+    """The frontend for this module ``cupy``."""
+    return CuPyFrontend(cupy)
+
+
+def overlaps_itself(array: Any) -> bool:
+    """Whether two elements of an array may lie in one place."""
+    flags = array.flags
+    if flags.c_contiguous or flags.f_contiguous or array.size < 2:
+        return False
+    reach = array.itemsize
+    for stride, size in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n != 1):
+        if stride < reach:
+            return True
+        reach = stride * (size - 1) + reach
+    return False
+
+
+def overlap(a: Any, b: Any) -> bool:
+    """Whether the stretches of memory in which two arrays lie have anything in common."""
+    (first, last), (start, end) = _stretch(a), _stretch(b)
+    return first < end and start < last
+
+
+def _stretch(array: Any) -> tuple[int, int]:
+    if not array.size:
+        return 0, 0
+    steps = [(n - 1) * s for n, s in zip(array.shape, array.strides, strict=True)]
+    low, high = sum(s for s in steps if s < 0), sum(s for s in steps if s > 0)
+    return array.data.ptr + low, array.data.ptr + high + array.itemsize
+
+
+class CuPyFrontend:
+    """What CuPy's calls mean in the graph."""
+
+    name = "cupy"
+    device = "cuda"
+
+    def __init__(self, cupy: Any) -> None:
+        self.cupy = cupy
+        self.numpy = NumPyFrontend()
+        self.functions: dict[Any, Any] = {}  # NumPy's functions, by themselves and by CuPy's of that name
+        for name in (*_UFUNCS, *_REDUCTIONS, *_VIEWS, *_NEW):
+            own, known = getattr(cupy, name, None), getattr(np, name)
+            if own is not None:
+                self.functions[own] = self.functions[known] = known
+        # NumPy has one object for several names, and CuPy may have several.
+        self.ufuncs = {getattr(np, name): name for name in reversed(_UFUNCS)}
+
+    # -- objects --------------------------------------------------------------------------------------------------
+    def is_here(self, value: Any) -> bool:
+        """Whether an array is on CuPy's current GPU."""
+        return bool(value.device.id == self.cupy.cuda.Device().id)
+
+    def type_of(self, value: object) -> TensorType | None:
+        """The type of an array of exactly CuPy's class, of a dtype that we take, on the current GPU."""
+        if type(value) is not self.cupy.ndarray:
+            return None
+        array: Any = value
+        dtype = array.dtype
+        if not values.takes_dtype(dtype) or np.dtype(dtype.str) is not dtype or not self.is_here(array):
+            return None
+        return TensorType(dtype, tuple(array.shape), values.layout_of(array), f"cuda:{array.device.id}")
+
+    def is_scalar(self, value: object) -> bool:
+        """CuPy has no scalars."""
+        return False
+
+    def python_type(self, x: Traced) -> type:
+        """The class of CuPy's arrays."""
+        cls: type = self.cupy.ndarray
+        return cls
+
+    def checks(
+        self, name: str, type: TensorType, scalar: bool, open_axes: frozenset[int], constant: Callable[[Any], str]
+    ) -> list[Check]:
+        """How an entry recognises an array of this type, on the same GPU, where that is the current one."""
+        found = checks.checks(name, type, scalar, open_axes, constant, self.cupy.ndarray)
+        number = type.device.partition(":")[2]
+        code = f"{{}}.device.id == {number} and {constant(self.is_here)}({{}})"
+        return [*found, Check(code, f"{name} is on GPU {number}, the current one", f"GPU {number}", "device")]
+
+    def is_fixed(self, value: object) -> bool:
+        """Functions, universal functions and classes of CuPy."""
+        return callable(value) and self.knows(value)
+
+    def is_constant_scalar(self, value: object) -> bool:
+        """There are none."""
+        return False
+
+    def knows(self, function: object) -> bool:
+        """Whether ``function`` is CuPy's: a function, universal function or class."""
+        itself = isinstance(function, types.FunctionType | types.BuiltinFunctionType | type)
+        module = getattr(function if itself else type(function), "__module__", None)
+        return isinstance(module, str) and module.partition(".")[0] == "cupy"
+
+    def form(self, function: object) -> types.FunctionType | None:
+        """None of CuPy's functions is followed."""
+        return None
+
+    # -- what is computed -----------------------------------------------------------------------------------------
+    def call(self, b: Builder, function: object, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """The meaning of ``function(*args, **kwargs)`` for a function of CuPy's, or of NumPy's called on its arrays."""
+        try:
+            known = self.functions.get(function)
+        except TypeError:
+            known = None
+        name = getattr(function, "__name__", type(function).__name__)
+        if known is None:
+            raise CannotCapture(_NOT_CAPTURED, f"cupy.{name}")
+        if known in self.ufuncs:
+            return self._ufunc(b, self.ufuncs[known], args, kwargs)
+        _bind(name, function if self.knows(function) else getattr(self.cupy, known.__name__), args, kwargs)
+        if known.__name__ in _REDUCTIONS:
+            _check_reduced(known.__name__, args[0] if args else None, args[1:], kwargs)
+        elif known is np.where and not (len(args) == 3 and isinstance(args[0], Traced)):
+            raise CannotCapture("unsupported-argument", "cupy.where of other than an array and two values")
+        return self._made(b, lambda: self.numpy.call(b, known, args, kwargs), (*args, *kwargs.values()),
+                          known.__name__ in _REDUCTIONS or known is np.where)  # fmt: skip
+
+    def _ufunc(self, b: Builder, name: str, operands: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        if kwargs:
+            raise CannotCapture("unsupported-argument", f"cupy.{name} with {next(iter(kwargs))}=")
+        _check_ufunc(name, operands)
+        return self._made(b, lambda: self.numpy.call(b, getattr(np, name), operands, {}), operands, True)
+
+    def _made(self, b: Builder, build: Callable[[], Any], given: Sequence[Any], is_new: bool) -> Any:
+        """What ``build`` adds to the graph, on the GPU of ``given``; ``is_new``: it gives an array that it computes."""
+        device, first = _common_device(given), len(b.graph.nodes)
+        made = build()
+        for node in b.graph.nodes[first:]:
+            if node.op in ("call", "python_call") or node.regions:
+                del b.graph.nodes[first:], b.writes[:]
+                raise CannotCapture(_NOT_CAPTURED, f"{node.name}, which NumPy computes on the CPU,")
+            node.move(device)
+        if not isinstance(made, Traced):
+            return made
+        node = made.node
+        if is_new and not node.tensor.c_contiguous:
+            node = b.op("ordered", node, axes=tuple(range(node.tensor.ndim)))
+        return Traced(node) if made.scalar or node is not made.node else made
+
+    def subscript(self, b: Builder, owner: object, key: Any) -> Any:
+        """``cupy.r_`` and its relatives are not captured."""
+        raise CannotCapture("unsupported-object", f"A {type(owner).__name__} is subscripted.")
+
+    def method(
+        self, b: Builder, x: Traced | Selected, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """The meaning of ``x.name(*args, **kwargs)``."""
+        assert isinstance(x, Traced)
+        if name not in _METHODS:
+            raise CannotCapture(_NOT_CAPTURED, f"cupy.ndarray.{name}")
+        if any(argument in kwargs for argument in ("out", "where", "initial", "device")):
+            raise CannotCapture("unsupported-argument", f"cupy.ndarray.{name} with {', '.join(kwargs)}")
+        if name in _REDUCTIONS:
+            _check_reduced(name, x, args, kwargs)
+        if name == "astype":
+            _check_cast(x, args[0] if args else kwargs.get("dtype"))
+        return self._made(b, lambda: self.numpy.method(b, x, name, args, kwargs), (x, *args, *kwargs.values()),
+                          name in _REDUCTIONS)  # fmt: skip
+
+    def attribute(self, b: Builder, x: Traced | Selected, name: str) -> Any:
+        """The meaning of ``x.name`` for data attributes."""
+        if name not in _ATTRIBUTES:
+            raise CannotCapture(_NOT_CAPTURED, f"cupy.ndarray.{name}")
+        return self._made(b, lambda: self.numpy.attribute(b, x, name), (x,), False)
+
+    def has_method(self, x: Traced | Selected, name: str) -> bool:
+        """Whether ``name`` is a method of CuPy's arrays."""
+        return callable(getattr(self.cupy.ndarray, name, None))
+
+    def count(self, b: Builder, x: Selected) -> Traced:
+        """Elements under a mask are not captured."""
+        raise CannotCapture("data-dependent-shape", "the number of elements under a mask")
+
+    def binary(self, b: Builder, sign: str, left: Any, right: Any) -> Any:
+        """``left sign right``."""
+        name = BINARY[sign].__name__ if sign in BINARY else ""
+        if name not in _UFUNCS:
+            raise CannotCapture(_NOT_CAPTURED, f"the operator {sign} on CuPy arrays")
+        return self._ufunc(b, name, (left, right), {})
+
+    def takes_memory(self, sign: str, left: Any, right: Any, result: Any) -> list[int]:
+        """CuPy always makes a new array."""
+        return []
+
+    def laid_out(self, b: Builder, x: Traced, like: Traced) -> Traced:
+        """``x`` in the memory order of ``like``."""
+        return self.numpy.laid_out(b, x, like)
+
+    def inplace(self, b: Builder, sign: str, left: Traced | Selected, right: Any) -> Any:
+        """The new contents of ``left`` after ``left sign= right``."""
+        assert isinstance(left, Traced)
+        name = BINARY[sign].__name__ if sign in BINARY else ""
+        if name not in _UFUNCS or name == "power":
+            raise CannotCapture(_NOT_CAPTURED, f"the operator {sign}= on CuPy arrays")
+        _check_ufunc(name, (left, right))
+        return self._made(b, lambda: self.numpy.inplace(b, sign, left, right), (left, right), False)
+
+    def unary(self, b: Builder, sign: str, x: Traced | Selected) -> Any:
+        """``sign x``."""
+        return self._ufunc(b, UNARY[sign].__name__, (x,), {})
+
+    # -- elements -------------------------------------------------------------------------------------------------
+    def getitem(self, b: Builder, x: Traced | Selected, key: Any) -> Any:
+        """``x[key]`` for whole numbers and slices: always a view."""
+        assert isinstance(x, Traced)
+        return self._made(b, lambda: self.numpy.getitem(b, x, _basic(key)), (x,), False)
+
+    def setitem(self, b: Builder, x: Traced, key: Any, value: Any) -> None:
+        """``x[key] = value`` for whole numbers and slices, or one mask and one number."""
+        if isinstance(key, Traced) and key.type.dtype.kind == "b" and key.type.ndim:
+            if isinstance(value, Traced) and value.type.ndim:
+                raise CannotCapture("unsupported-argument", "values for the elements under a mask")
+        else:
+            key = _basic(key)
+        if isinstance(value, Traced):
+            _check_cast(value, x.type.dtype)
+        self._made(b, lambda: self.numpy.setitem(b, x, key, value), (x, key, value), False)
+
+    def write_checks(self, value: Any, name: str, constant: Callable[[Any], str]) -> list[Check]:
+        """Each of the array's elements lies in a place of its own; there are no read-only arrays."""
+        if overlaps_itself(value):
+            raise CannotCapture("writes-to-array", f"Writing to `{name}`, some of whose elements lie in one place,")
+        code, text = f"not {constant(overlaps_itself)}({{}})", f"each element of {name} has its own place"
+        return [Check(code, text, "no two elements in one place", "memory")]
+
+    def overlap(self, a: Any, b: Any) -> bool:
+        """Whether two arrays may share memory."""
+        return overlap(a, b)
+
+
+def _bind(name: str, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Refuses arguments that CuPy's function does not have, and ``out``."""
+    try:
+        inspect.signature(function).bind(*args, **kwargs)
+    except (TypeError, ValueError) as error:
+        raise CannotCapture("unsupported-argument", f"cupy.{name}: {error}") from error
+    if kwargs.get("out") is not None:
+        raise CannotCapture("unsupported-argument", f"cupy.{name} with out=")
+
+
+def _check_ufunc(name: str, operands: Sequence[Any]) -> None:
+    """Refuses dtypes for which CuPy's loops are others than NumPy's."""
+    dtypes = [dtype for x in operands if (dtype := _dtype_of(x)) is not None]
+    if any(dtype.kind == "c" for dtype in dtypes) and name not in _COMPLEX:
+        raise CannotCapture("unsupported-dtype", f"cupy.{name} of complex numbers")
+    if name in _ONLY_FLOATS and not any(dtype.kind == "f" for dtype in dtypes):
+        raise CannotCapture("unsupported-dtype", f"cupy.{name} of integers")
+    if name in _COMPARISONS and any(d.name == "uint64" for d in dtypes) and any(d.kind == "i" for d in dtypes):
+        raise CannotCapture("unsupported-dtype", f"cupy.{name} of uint64 and signed integers")
+
+
+def _check_reduced(name: str, x: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Refuses what CuPy reduces in its own way, or not at all; only the first of ``args`` is the same in both."""
+    if not isinstance(x, Traced) or len(args) > 1:
+        raise CannotCapture("unsupported-argument", f"cupy.{name} of {type(x).__name__} and {len(args)} others")
+    if x.type.dtype.kind == "c" and name != "sum":
+        raise CannotCapture("unsupported-dtype", f"cupy.{name} of complex numbers")
+    if name not in _OF_NOTHING and any(type(n) is int and n == 0 for n in x.type.shape):
+        raise CannotCapture("operation-raises", f"cupy.{name} of no elements")
+    if kwargs.get("dtype") is not None:
+        _check_cast(x, kwargs["dtype"])
+
+
+def _check_cast(x: Traced, dtype: Any) -> None:
+    """Refuses casts that lose more than digits: CuPy leaves to the GPU what becomes of a float as an integer."""
+    target = values.dtype_of(dtype)
+    if not np.can_cast(x.type.dtype, target, "same_kind") and (x.type.dtype.kind in "fc" and target.kind != "b"):
+        raise CannotCapture("unsupported-dtype", f"{x.type.dtype} becomes {target}")
+
+
+def _dtype_of(x: Any) -> DType | None:
+    """The dtype of an operand; a Python complex number or float counts as one of its kind, other numbers as none."""
+    if isinstance(x, Traced):
+        return x.type.dtype
+    if isinstance(x, np.generic):
+        return x.dtype
+    if isinstance(x, TracedNumber):
+        return np.dtype("float64")
+    return {complex: np.dtype("complex128"), float: np.dtype("float64")}.get(type(x))
+
+
+def _common_device(given: Sequence[Any]) -> str:
+    """The GPU of the traced arrays among arguments. Refuses those that are on several devices."""
+    found: list[str] = []
+    for x in given:
+        if isinstance(x, Traced):
+            found.append(x.type.device)
+        elif isinstance(x, TracedNumber) and x.at is not None:
+            raise CannotCapture("data-dependent-value", "a Python number that is read from an array")
+        elif isinstance(x, tuple | list) and any(isinstance(item, Traced) for item in x):
+            raise CannotCapture("array-conversion", "a list of CuPy arrays")
+    if len(set(found)) != 1:
+        raise CannotCapture("unsupported-operands", f"arrays on {' and '.join(sorted(set(found))) or 'no device'}")
+    return found[0]
+
+
+def _basic(key: Any) -> tuple[Any, ...]:
+    """A key of whole numbers and slices, with an ellipsis: so that what it gives is an array and a view."""
+    items = key if type(key) is tuple else (key,)
+    for item in items:
+        known = item is None or item is Ellipsis or type(item) in (int, slice)
+        if not known and not isinstance(item, SymInt | np.integer):
+            raise CannotCapture(_NOT_CAPTURED, f"an index of type {type(item).__name__} into a CuPy array")
+    return items if any(item is Ellipsis for item in items) else (*items, Ellipsis)
+
+
+__all__ = ["CuPyFrontend", "cupy_frontend", "overlap", "overlaps_itself", "too_old"]

@@ -1,0 +1,241 @@
+"""CuPy's arrays as arguments, with a CuPy that pretends to have a GPU: captured, compiled, and never copied."""
+
+
+import numpy as np
+import pytest
+
+import tcompile
+from tcompile.backends.llvm import native  # noqa: F401  # loaded before CuPy is pretended
+from tcompile.errors import BackendError, InvalidType, Unsupported
+from tcompile.frontends.cupy import overlap, overlaps_itself
+from tcompile.observe import bus
+from tests.backends.fake_cupy import FakeArray
+
+
+def on_gpu(x):
+    return FakeArray(None, host=x) if isinstance(x, np.ndarray) else x
+
+
+def arrays():
+    return [np.linspace(*ends, 24, dtype="f4").reshape(6, 4).copy() for ends in ((-1.0, 1.5), (0.5, 2.0))]
+
+
+def leaves(value):
+    return [leaf for item in value for leaf in leaves(item)] if isinstance(value, tuple | list) else [value]
+
+
+def assert_alike(got, want):
+    got, want = leaves(got), leaves(want)
+    assert len(got) == len(want)
+    for a, b in zip(got, want, strict=True):
+        assert type(a) is type(b)
+        if isinstance(a, FakeArray):
+            assert (a.dtype, a.shape, a.strides) == (b.dtype, b.shape, b.strides)
+            np.testing.assert_allclose(a.host, b.host, rtol=1e-5, atol=1e-6)
+        else:
+            assert a == b
+
+
+def assert_captured(function, make=arrays, **options):
+    """One graph gives what plain Python gives, and does to its arguments what plain Python does."""
+    tcompile.reset()
+    compiled = tcompile.compile(function, fullgraph=True, **options)
+    for _ in range(2):
+        mine, plain = [[on_gpu(x) for x in make()] for _ in range(2)]
+        with np.errstate(all="raise", under="ignore"):  # which CuPy never asks
+            assert_alike(compiled(*mine), function(*plain))
+        assert_alike(mine, plain)
+    (entry,) = compiled.entries
+    assert entry.kernels
+    assert not any(node.regions for node in entry.graph.nodes)
+    assert all(node.device == "cuda:0" for node in entry.graph.outputs)
+    return compiled
+
+
+def pointwise(x, y):
+    return np.maximum(x + y, 0) * 2.5, -abs(x), x > 0
+
+
+def by_cupys_names(x, y):
+    import cupy
+
+    return cupy.where(x > 0, cupy.sin(x), y * 2), cupy.sum(x * y, axis=0, keepdims=True)
+
+
+def without_scalars(x, y):
+    total = x.sum()
+    return total, total * 2 + 1, x[0, 0], (x - x.mean(axis=1, keepdims=True)).max(), np.argmax(y, 0)
+
+
+def views(x, y):
+    return x.T[1:], x.reshape(3, 8), y[:, ::2].T, np.expand_dims(y, 0) * 2, len(x), x.shape
+
+
+def new_arrays_lie_in_c_order(x, y):
+    return x.T + y.T, x.T.copy(), (x.T * 2).sum(0)
+
+
+def in_place(x, y):
+    x[1:] += y[1:]
+    x *= 2.0
+    y[0, 0] = 7
+    x[x > 3] = 0
+    return x[::2], x.sum()
+
+
+def made_inside(x, y):
+    out = np.zeros_like(x)
+    out[1:-1] = x[1:-1] * 2 + y[:-2]
+    return out
+
+
+def softmax(x, y):
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def rounds(x, y):
+    for _ in range(3):
+        x = x * 0.5 + y
+    return x
+
+
+def rounds_in_place(x, y):
+    i = 0
+    while i < 20:
+        x[1:-1] = (x[2:] + x[:-2]) * 0.5
+        i += 1
+    return x
+
+
+PROGRAMS = [
+    pointwise, by_cupys_names, without_scalars, views, new_arrays_lie_in_c_order, in_place, made_inside, softmax,
+    rounds, rounds_in_place,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", PROGRAMS)
+def test_programs_on_arrays_of_a_gpu(gpu, function):
+    gpu()
+    assert_captured(function)
+    if function is made_inside:  # zeros_like of other orders is CuPy's
+        return
+    assert_captured(function, lambda: [np.asfortranarray(x) for x in arrays()])
+    assert_captured(function, lambda: [np.repeat(x, 2, 1)[:, ::2] for x in arrays()])
+
+
+def test_sizes_may_stay_open(gpu):
+    gpu()
+    compiled = tcompile.compile(lambda x: (x * 2).sum() + len(x), fullgraph=True, dynamic=True)
+    for n in (5, 7, 2000):
+        got = compiled(on_gpu(np.arange(float(n))))
+        assert type(got) is FakeArray and got.shape == () and float(got.host) == n * (n - 1) + n
+    assert len(compiled.entries) == 1
+
+
+def test_nothing_is_copied_to_the_cpu(gpu, monkeypatch):
+    gpu()
+    x, y = map(on_gpu, arrays())
+    compiled = tcompile.compile(in_place, fullgraph=True)
+    monkeypatch.setattr(FakeArray, "get", None)
+    monkeypatch.setattr(FakeArray, "set", None)
+    compiled(x, y)
+    assert "status" not in compiled.entries[0].graph.compiled().source
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: x // 2, lambda x: x % 2, lambda x: np.sort(x), lambda x: x[x > 0], lambda x: x[np.array([0])],
+    lambda x: x.astype("i4"), lambda x: np.floor_divide(x, 2), lambda x: np.power(2, x.astype("i8")),
+    lambda x: np.sum(x, where=x > 0), lambda x: float(x.sum()), lambda x: x.get(),
+])  # fmt: skip
+def test_what_cupy_does_in_its_own_way_is_left_to_it(gpu, function):
+    gpu()
+    with pytest.raises(Unsupported):
+        tcompile.compile(function, fullgraph=True)(on_gpu(arrays()[0]))
+
+
+def test_calls_between_compiled_stretches_are_cupys(gpu):
+    gpu()
+    compiled = tcompile.compile(lambda x, y: np.sort(x * 2 + y, axis=0) * 3 - 1)
+    x, y = arrays()
+    for _ in range(2):
+        assert_alike(compiled(on_gpu(x), on_gpu(y)), on_gpu(np.sort(x * 2 + y, axis=0) * 3 - 1))
+    assert [bool(entry.kernels) for entry in compiled.entries] == [True, True]
+
+
+def test_arrays_of_several_devices_are_not_mixed(gpu):
+    gpu()
+    x, y = arrays()
+    mixed = tcompile.compile(lambda x, y: x * 2 + y)
+    with pytest.raises(TypeError, match=r"Unsupported type <class 'numpy.ndarray'>"):  # CuPy's own error
+        mixed(on_gpu(x), y)
+    with pytest.raises(Unsupported, match="arrays on cpu and cuda:0"):
+        tcompile.compile(lambda x, y: x * 2 + y, fullgraph=True)(on_gpu(x), y)
+    other = FakeArray(None, host=x, number=1)
+    with pytest.raises(Unsupported):
+        tcompile.compile(lambda x, y: x * 2 + y, fullgraph=True)(other, other)
+
+
+def test_each_device_and_library_has_an_entry_of_its_own(gpu):
+    gpu()
+    compiled = tcompile.compile(lambda x: x * 2 + 1)
+    x = arrays()[0]
+    for _ in range(2):
+        assert_alike(compiled(on_gpu(x)), on_gpu(x * 2 + 1))
+        np.testing.assert_array_equal(compiled(x), x * 2 + 1)
+    assert len(compiled.entries) == 2
+    assert any("is on GPU 0, the current one" in guard for guard in compiled.entries[0].guards)
+
+
+def test_control_flow_functions_take_no_such_arrays(gpu):
+    gpu()
+    compiled = tcompile.compile(lambda x: tcompile.cond(x.sum() > 0, np.sin, np.cos, (x,)))
+    with pytest.raises(InvalidType, match="cond: pred must be a bool or an array"):  # as without compile
+        compiled(on_gpu(arrays()[0]))
+
+
+def test_arguments_that_share_memory_are_not_written(gpu):
+    gpu()
+
+    def shift(x, y):
+        x[1:] = y[:-1] * 2
+        return x
+
+    compiled = tcompile.compile(shift)
+    for make in (lambda: (np.arange(9.0), np.arange(9.0)), lambda: (base := np.arange(9.0), base)):
+        mine, plain = [[on_gpu(x) for x in make()] for _ in range(2)]
+        assert_alike(compiled(*mine), shift(*plain))
+
+
+def test_backends_of_the_cpu_refuse_such_arrays(gpu):
+    gpu()
+    with pytest.raises(BackendError, match=r"backend='llvm' takes no arrays on cuda:0; .*auto, triton"):
+        tcompile.compile(lambda x: x * 2, backend="llvm")(on_gpu(arrays()[0]))
+
+
+@pytest.mark.parametrize("facts, reason", [
+    ({"version": "13.6.0"}, "from CuPy 14 on"), ({"capability": "75"}, "compute capability 7.5"),
+    ({"devices": 0}, "CuPy finds no GPU"),
+])  # fmt: skip
+def test_without_a_gpu_that_can_be_used_cupy_runs_as_it_is(gpu, facts, reason):
+    gpu(**facts)
+    events = []
+    compiled = tcompile.compile(lambda x: x * 2 + 1)
+    x = arrays()[0]
+    with bus.listening(events.append):
+        assert_alike(compiled(on_gpu(x)), on_gpu(x * 2 + 1))
+    assert any(e.kind == "fell_back" and reason in e.detail for e in events)
+
+
+def test_out_of_memory_is_cupys_to_tell(gpu):
+    gpu(room=1000)
+    compiled = tcompile.compile(lambda x: x * 2 + 1)
+    x = np.zeros((5000,))
+    assert_alike(compiled(on_gpu(x)), on_gpu(x + 1))
+
+
+def test_memory_that_overlaps():
+    x = on_gpu(np.zeros((4, 6)))
+    assert overlap(x, x[1:]) and not overlap(x[:2], x[2:]) and overlap(x[::2], x[::-1])
+    assert not overlaps_itself(x[::2, ::3]) and not overlaps_itself(x.T)
+    assert overlaps_itself(on_gpu(np.broadcast_to(np.zeros(4), (3, 4))))
