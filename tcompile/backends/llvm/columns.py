@@ -19,7 +19,9 @@ from tcompile.graph.sizes import hint
 from tcompile.graph.types import DType
 
 STRIP_BYTES = 1 << 19  # what a strip of columns that is walked more than once may cover, to stay in the second cache
-ROWS_AT_ONCE = 8  # rows whose elements a column reduction adds before it puts the accumulators back
+# Rows whose elements a column reduction adds before it puts the accumulators back. With as many that are called for,
+# rows whose length is a power of two have to fit into one set of the first cache, of 8 or 12 lines.
+ROWS_AT_ONCE = 6
 
 
 def strip_of(kernel: Kernel, stages: Stages) -> int:
