@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, overload
 
 from tcompile import stance
-from tcompile.backends import check_backend, is_exact, list_backends, preload
+from tcompile.backends import check_backend, list_backends, preload, takes_option
 from tcompile.capture.control_flow import associative_scan, cond, map, scan, while_loop
 from tcompile.capture.intrinsics import graph_break, is_compiling, unroll
 from tcompile.capture.marks import mark_dynamic, mark_static, maybe_mark_dynamic
@@ -41,12 +41,12 @@ from tcompile.runtime.dispatch import CompiledFunction, on_rebuild
 from tcompile.runtime.regions import Compiler
 
 F = Callable[..., Any]
-# What torch.compile's users type means the same here where it can mean something. There are no CUDA graphs.
+# What torch.compile's users type means the same here where it can mean something.
 _MODES: dict[str, dict[str, Any]] = {
-    "default": {}, "max-autotune": {"autotune": True}, "max-autotune-no-cudagraphs": {"autotune": True},
+    "default": {}, "reduce-overhead": {"triton.cudagraphs": True},
+    "max-autotune": {"autotune": True, "triton.cudagraphs": True}, "max-autotune-no-cudagraphs": {"autotune": True},
 }  # fmt: skip
-_LATER_MODES = ("reduce-overhead",)
-_OPTIONS: dict[str, Any] = {"autotune": False, "exact": False}  # names and defaults
+_OPTIONS: dict[str, Any] = {"autotune": False, "exact": False, "triton.cudagraphs": False}  # names and defaults
 _AROUND_METHODS = (property, functools.cached_property, functools.partialmethod)
 _OLD_NAMES = {"nopython": "fullgraph", "model": "fn", "cache_size_limit": "tcompile.config.recompile_limit"}
 
@@ -117,15 +117,24 @@ def compile(
     if mode is not None and options is not None:
         raise InvalidArgument("give mode or options, not both: a mode is a named set of options")
     _check_mode(mode)
-    settings = Settings(fullgraph, dynamic, backend, _check_options({**_MODES[mode or "default"], **(options or {})}))
-    asked = next((name for name, on in settings.options if on), None)
-    if asked is not None and not is_exact(backend):
-        own = ", ".join(name for name in list_backends(None) if is_exact(name))
-        other = settings.backend_name
-        raise InvalidArgument(f"option {asked!r} is for tcompile's own backends {own}, not for {other!r}")
+    settings = _settings(fullgraph, dynamic, backend, mode, options)
     if fn is None:
         return lambda function: compile_with(function, settings, disable)
     return compile_with(fn, settings, disable)
+
+
+def _settings(
+    fullgraph: bool, dynamic: bool | None, backend: str | F, mode: str | None, options: Mapping[str, Any] | None
+) -> Settings:
+    """The settings, with the options that the backend takes; of a mode, which is for several, some are enough."""
+    chosen = _check_options(_MODES[mode] if mode is not None else options or {})
+    settings = Settings(fullgraph, dynamic, backend, tuple(o for o in chosen if takes_option(backend, o[0])))
+    lost = next((name for name, on in chosen if on and not takes_option(backend, name)), None)
+    if lost is not None and (mode is None or not settings.options):  # a mode is for several backends
+        own = ", ".join(name for name in list_backends(None) if takes_option(name, lost))
+        other = settings.backend_name
+        raise InvalidArgument(f"option {lost!r} is for tcompile's own backends {own}, not for {other!r}")
+    return settings
 
 
 def compile_with(fn: Any, settings: Settings, disable: bool = False) -> Any:
@@ -181,8 +190,6 @@ def _unknown_argument(name: str) -> InvalidArgument:
 
 
 def _check_mode(mode: str | None) -> None:
-    if mode in _LATER_MODES:
-        raise InvalidArgument(f"mode {mode!r} is not available in this version. Modes: {', '.join(_MODES)}")
     if mode is not None and mode not in _MODES:
         hint = did_you_mean(mode, _MODES)
         raise InvalidArgument(f"there is no mode {mode!r}.{hint} Modes: {', '.join(_MODES)}")
@@ -204,7 +211,7 @@ def list_mode_options(mode: str | None = None) -> dict[str, Any]:
     """The options that each mode sets, or those of one mode.
 
     >>> list_mode_options("max-autotune")
-    {'autotune': True}
+    {'autotune': True, 'triton.cudagraphs': True}
     """
     if mode is None:
         return {name: dict(options) for name, options in _MODES.items()}
@@ -217,10 +224,11 @@ def list_options() -> list[str]:
 
     ``autotune``: kernels are timed in several variants on the arrays of the call that is compiled, and the fastest is
     kept, also on disk; the results are the same. ``exact``: results have NumPy's very bits; vector functions and sums
-    of floats then run in NumPy.
+    of floats then run in NumPy. Both are for the CPU. ``triton.cudagraphs``: kernels that a call runs on CuPy arrays are
+    started as one CUDA graph, where that can pay; what a call returns is never written over by a later one.
 
     >>> list_options()
-    ['autotune', 'exact']
+    ['autotune', 'exact', 'triton.cudagraphs']
     """
     return sorted(_OPTIONS)
 
@@ -299,7 +307,7 @@ def run_cell(
     """
     check_backend(backend)
     _check_mode(mode)
-    settings = Settings(fullgraph, dynamic, backend, _check_options(_MODES[mode or "default"]))
+    settings = _settings(fullgraph, dynamic, backend, mode, None)
     run_statements(code, namespace, settings, compile_region)
 
 

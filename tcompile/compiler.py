@@ -294,7 +294,7 @@ def _compile_graph(
         final = graph
         if backend.transformed:
             final = _timed(phases, "transforms", lambda: transforms.run(graph, check))
-        compile = backend.compiler(settings.exact, settings.autotune)
+        compile = backend.compiler(settings.exact, settings.autotune, settings.cudagraphs)
         try:
             compiled = _timed(phases, "backend", lambda: compile(final, examples))
         except Exception as error:

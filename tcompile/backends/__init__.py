@@ -8,12 +8,12 @@ from tcompile.backends.registry import (
     Backend,
     check_backend,
     find_backend,
-    is_exact,
     list_backends,
     register_backend,
+    takes_option,
     why_not_on,
 )
 
 __all__ = [
-    "Backend", "check_backend", "find_backend", "is_exact", "list_backends", "register_backend", "why_not_on",
+    "Backend", "check_backend", "find_backend", "list_backends", "register_backend", "takes_option", "why_not_on",
 ]  # fmt: skip

@@ -30,8 +30,9 @@ class Backend:
     """One backend. ``transformed``: it takes graphs after the transforms. ``builtin``: it is tcompile's own.
 
     ``exact`` compiles so that results have NumPy's very bits; None: the backend does not promise that. ``tuned`` is the
-    same pair with kernels timed in several variants, usual and exact; None: there is nothing to time. ``devices`` says
-    where the arrays of a graph may be.
+    same pair with kernels timed in several variants, usual and exact; None: there is nothing to time. ``recorded``
+    starts the kernels of a call as one CUDA graph. ``devices`` says where the arrays of a graph may be, ``options``
+    which options the backend takes.
     """
 
     name: str
@@ -41,10 +42,14 @@ class Backend:
     builtin: bool = False
     exact: Compile | None = None
     tuned: tuple[Compile, Compile] | None = None
+    recorded: Compile | None = None
     devices: tuple[str, ...] = ("cpu",)
+    options: tuple[str, ...] = ()
 
-    def compiler(self, exact: bool, autotune: bool) -> Compile:
+    def compiler(self, exact: bool, autotune: bool, cudagraphs: bool) -> Compile:
         """What compiles a graph under these options."""
+        if cudagraphs and self.recorded is not None:
+            return self.recorded
         if autotune and self.tuned is not None:
             return self.tuned[exact]
         if exact:
@@ -72,26 +77,32 @@ def _llvm(exact: bool, autotune: bool) -> Compile:
     return compile
 
 
-def _triton(graph: Graph, example_inputs: Sequence[Any]) -> Compiled:
-    from tcompile.backends.triton import compile_graph  # Triton is loaded when first needed
+def _triton(cudagraphs: bool) -> Compile:
+    def compile(graph: Graph, example_inputs: Sequence[Any]) -> Compiled:
+        from tcompile.backends.triton import compile_graph  # Triton is loaded when first needed
 
-    return compile_graph(graph, example_inputs)
+        return compile_graph(graph, example_inputs, cudagraphs=cudagraphs)
+
+    return compile
 
 
+_OF_THE_CPU = ("autotune", "exact")
 _BACKENDS: dict[str, Backend] = {
     b.name: b
     for b in (
         Backend(  # fused machine code for the CPU
             "llvm", _llvm(False, False), transformed=True, builtin=True, exact=_llvm(True, False),
-            tuned=(_llvm(False, True), _llvm(True, True)),
+            tuned=(_llvm(False, True), _llvm(True, True)), options=_OF_THE_CPU,
         ),
-        Backend("eager", _eager, tags=("debug",), builtin=True, exact=_eager),  # the captured graph, run in NumPy
-        # The same after the transforms.
-        Backend("aot_eager", _eager, transformed=True, tags=("debug",), builtin=True, exact=_eager),
-        # Fused kernels for NVIDIA's GPUs.
-        Backend("triton", _triton, transformed=True, builtin=True, devices=("cpu", "cuda")),
+        # The captured graph, run in NumPy, and the same after the transforms.
+        Backend("eager", _eager, tags=("debug",), builtin=True, exact=_eager, options=_OF_THE_CPU),
+        Backend("aot_eager", _eager, True, tags=("debug",), builtin=True, exact=_eager, options=_OF_THE_CPU),
+        Backend(  # fused kernels for NVIDIA's GPUs
+            "triton", _triton(False), transformed=True, builtin=True, recorded=_triton(True),
+            devices=("cpu", "cuda"), options=("triton.cudagraphs",),
+        ),
     )
-}
+}  # fmt: skip
 
 
 def register_backend(compile: Compile | None = None, name: str | None = None, tags: Sequence[str] = ()) -> Any:
@@ -137,9 +148,9 @@ def check_backend(backend: str | Compile) -> None:
         raise InvalidType(f"backend must be a name or a callable, got {type(backend).__name__} {backend!r}")
 
 
-def is_exact(backend: str | Compile) -> bool:
-    """Whether ``backend`` can promise NumPy's very bits: tcompile's own backends for the CPU can."""
-    return isinstance(backend, str) and (backend == "auto" or _BACKENDS[backend].exact is not None)
+def takes_option(backend: str | Compile, option: str) -> bool:
+    """Whether ``backend`` takes an option: ``auto`` takes all, since it stands for several backends."""
+    return isinstance(backend, str) and (backend == "auto" or option in _BACKENDS[backend].options)
 
 
 @functools.cache

@@ -219,7 +219,10 @@ class PassFinished(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class KernelCompiled(Event):
-    """A kernel became machine code. ``nodes`` are the graph nodes in it; the ``get_`` fields make text."""
+    """A kernel became machine code. ``nodes`` are the graph nodes in it; the ``get_`` fields make text.
+
+    ``language`` is what the text of ``get_ir`` is written in.
+    """
 
     kind: ClassVar[str] = "kernel_compiled"
     kernel: str = ""
@@ -228,6 +231,7 @@ class KernelCompiled(Event):
     lines: tuple[UserLine, ...] = ()
     ms: float = 0.0
     description: str = ""
+    language: str = "LLVM IR"
     get_ir: Callable[[], str] | None = None
     get_assembly: Callable[[], str] | None = None
 
@@ -279,6 +283,15 @@ class FellBack(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CudaGraphSkipped(Event):
+    """A graph's kernels are started one by one, although CUDA graphs were asked for."""
+
+    kind: ClassVar[str] = "cuda_graph_skipped"
+    graph: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class CallTimed(Event):
     """One call was timed (only while somebody listens). Of many short calls it is one that stands for ``calls``."""
 
@@ -301,5 +314,5 @@ class StanceChanged(Event):
 EVENTS: tuple[type[Event], ...] = (
     CompileStarted, GraphCaptured, GraphBroke, LoopDecided, GuardFailed, RecompileStarted, PassFinished,
     KernelCompiled,
-    CompileFinished, CacheHit, CacheMiss, FellBack, CallTimed, StanceChanged,
+    CompileFinished, CacheHit, CacheMiss, FellBack, CudaGraphSkipped, CallTimed, StanceChanged,
 )  # fmt: skip

@@ -6,7 +6,7 @@ there, so that a crash leaves what led to it; the rest when the compile has ende
 
 In the folder of a compile: ``graph.py`` (the captured graph as a script that runs, and compares the backends on it),
 ``graph.txt``, ``graph.svg``, ``pass_<n>_<name>.txt`` (the graph after each transform), ``kernels.txt``, ``kernels.ll``
-and ``kernels.s`` (which operations are in which kernel, their LLVM IR and their assembly), ``kernels.py`` (the program
+and ``kernels.s`` (which operations are in which kernel, their LLVM IR, or ``kernels.triton``, and their assembly), ``kernels.py`` (the program
 around them), ``entry.py`` (the program that checks the guards and calls it), ``guards.txt``, ``breaks.txt``,
 ``times.json``, ``events.jsonl`` and ``index.html``.
 """
@@ -169,7 +169,7 @@ class Compile:
         ir = event.get_ir() if event.get_ir is not None else ""
         if ir and ir not in self.page.ir:
             self.page.ir.append(ir)
-            self._append("kernels.ll", ir)
+            self._append(page.kernels_file(event.language), ir)
             if event.get_assembly is not None:
                 self._assemblies.append(event.get_assembly)
 

@@ -21,6 +21,7 @@ from tcompile.observe.events import (
     CallTimed,
     CompileFinished,
     CompileStarted,
+    CudaGraphSkipped,
     Event,
     FellBack,
     GraphBroke,
@@ -270,6 +271,10 @@ def _fell_back(event: FellBack, detail: bool) -> str:
     return f"runs in plain Python: {event.reason}" + (f"\n{_indent(event.detail)}" if event.detail else "")
 
 
+def _skipped(event: CudaGraphSkipped, detail: bool) -> str:
+    return f"no CUDA graph for {event.graph}: {event.reason}"
+
+
 def _stance(event: StanceChanged, detail: bool) -> str:
     where = "" if event.scope == "process" else f" ({event.scope})"
     return f"stance {event.previous} to {event.stance}{where}"
@@ -294,6 +299,7 @@ _WRITERS: list[tuple[str, type[Event], Callable[[Any, bool], str]]] = [
     ("cache", CacheMiss, _cache_miss),
     ("perf_hints", LoopDecided, _loop),
     ("perf_hints", FellBack, _fell_back),
+    ("perf_hints", CudaGraphSkipped, _skipped),
     ("output_code", CompileFinished, _output_code),
     ("compiles", CompileFinished, _finished),
     ("stances", StanceChanged, _stance),

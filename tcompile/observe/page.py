@@ -56,6 +56,11 @@ class Row:
     breaks: int = 0
 
 
+def kernels_file(language: str) -> str:
+    """The file that holds the kernels' text in this language."""
+    return "kernels.ll" if language == "LLVM IR" else "kernels.triton"
+
+
 @dataclass
 class CompilePage:
     """What the page of one compile shows."""
@@ -147,7 +152,8 @@ class CompilePage:
             for event in self.kernels
         )
         head = "<tr><th>kernel</th><th>what</th><th>operations</th><th>lines</th><th class='n'>ms</th></tr>"
-        ir = _folded("LLVM IR", _pre("\n".join(self.ir)), "kernels.ll") if self.ir else ""
+        language = self.kernels[0].language if self.kernels else ""
+        ir = _folded(language, _pre("\n".join(self.ir)), kernels_file(language)) if self.ir else ""
         assembly = _folded("Assembly", _pre("\n".join(self.assembly)), "kernels.s") if self.assembly else ""
         return f"{drawn}<table>{head}{rows}</table>{ir}{assembly}"
 

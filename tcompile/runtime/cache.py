@@ -53,6 +53,11 @@ class Settings:
         return bool(dict(self.options).get("autotune", False))
 
     @property
+    def cudagraphs(self) -> bool:
+        """Whether the kernels of a call are started as one CUDA graph."""
+        return bool(dict(self.options).get("triton.cudagraphs", False))
+
+    @property
     def backend_name(self) -> str:
         """The backend's name, or the callable's."""
         return self.backend if isinstance(self.backend, str) else getattr(self.backend, "__name__", "custom")

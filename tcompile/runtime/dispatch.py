@@ -18,7 +18,7 @@ from time import perf_counter
 from types import CellType
 from typing import TYPE_CHECKING, Any
 
-from tcompile.backends import is_exact
+from tcompile.backends import takes_option
 from tcompile.capture.entries import MISS, PLAIN, local_names
 from tcompile.capture.policy import error_on_graph_break
 from tcompile.capture.treatments import treatment_of
@@ -198,7 +198,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
             return self.function(*args, **kwargs)
         cache = self.cache
         if stance.force_backend is not None:
-            options = self.settings.options if is_exact(stance.force_backend) else ()
+            options = tuple(o for o in self.settings.options if takes_option(stance.force_backend, o[0]))
             cache = function_cache(self.function, replace(self.settings, backend=stance.force_backend, options=options))
         if stance.name in ("eager_then_compile", "aot_eager_then_compile") and not cache.compiles:
             cache.eager_calls += 1

@@ -6,10 +6,11 @@ no scalars, and what is computed lies in C order.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import time
 import types
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -170,7 +171,54 @@ class Function:
 
     def __call__(self, grid, block, args, shared_mem=0):
         assert len(grid) == 3 and block[0] % 32 == 0
-        self.run(grid, args)
+        stream = Stream.current[-1]
+        if stream.recorded is not None:  # started when the graph is launched
+            stream.recorded.append((self.run, grid, args))
+        else:
+            self.run(grid, args)
+
+
+class Graph:
+    """What a stream has recorded."""
+
+    launched = 0
+
+    def __init__(self, recorded):
+        self.recorded = recorded
+
+    def launch(self):
+        Graph.launched += 1
+        for run, grid, args in self.recorded:
+            run(grid, args)
+
+
+class Stream:
+    """A stream on which everything is done at once, but for what is recorded."""
+
+    current: ClassVar[list] = []
+
+    def __init__(self, non_blocking=False):
+        self.recorded = None
+
+    def __enter__(self):
+        Stream.current.append(self)
+        return self
+
+    def __exit__(self, *error):
+        Stream.current.pop()
+
+    def begin_capture(self):
+        self.recorded = []
+
+    def end_capture(self):
+        made, self.recorded = Graph(self.recorded), None
+        return made
+
+    def synchronize(self):
+        assert self.recorded is None
+
+
+Stream.current.append(Stream())
 
 
 def module(
@@ -217,6 +265,10 @@ def module(
                 getDeviceCount=lambda: devices, getDeviceProperties=lambda number: {"name": b"Pretended GPU"}
             ),
             Event=Event,
+            Stream=Stream,
+            get_current_stream=lambda: Stream.current[-1],
+            MemoryPool=lambda: types.SimpleNamespace(malloc=alloc),
+            using_allocator=lambda malloc: contextlib.nullcontext(),
             get_elapsed_time=lambda start, stop: 1e3 * (stop.at - start.at),
             Device=lambda: types.SimpleNamespace(id=0, compute_capability=capability),
             function=types.SimpleNamespace(Module=Module),

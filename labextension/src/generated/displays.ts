@@ -121,6 +121,7 @@ export interface KernelView {
   name: string;
   description: string;
   nodes: NodeView[];
+  language: string;
   ir: string;
   assembly: string;
 }
@@ -204,6 +205,7 @@ export interface ShownKernel {
   name: string;
   description: string;
   nodes: NodeView[];
+  language: string;
   ir: string;
   assembly: string;
 }

@@ -152,6 +152,7 @@ export interface KernelCompiled {
   lines: UserLine[];
   ms: number;
   description: string;
+  language: string;
 }
 
 /** A compile ended. `phases` maps phase names to milliseconds; `outcome` is "compiled" or "plain". */
@@ -218,6 +219,21 @@ export interface FellBack {
   detail: string;
 }
 
+/** A graph's kernels are started one by one, although CUDA graphs were asked for. */
+export interface CudaGraphSkipped {
+  kind: "cuda_graph_skipped";
+  schema: 2;
+  id: number;
+  time: number;
+  thread: number;
+  function: string;
+  compile_id: string;
+  cell: string | null;
+  defined_in: string | null;
+  graph: string;
+  reason: string;
+}
+
 /** One call was timed (only while somebody listens). Of many short calls it is one that stands for `calls`. */
 export interface CallTimed {
   kind: "call_timed";
@@ -264,5 +280,6 @@ export type Event =
   | CacheHit
   | CacheMiss
   | FellBack
+  | CudaGraphSkipped
   | CallTimed
   | StanceChanged;

@@ -91,7 +91,7 @@ export class Kernels implements Section {
       ...[...lines.values()].map(({ where, ops }) =>
         h("div", { class: "tc-line" }, lineButton(this.frame, where), h("pre", {}, ops.join("\n"))),
       ),
-      listing(trans.__("LLVM IR"), kernel.ir, true),
+      listing(kernel.language, kernel.ir, true),
       listing(trans.__("Assembly"), kernel.assembly, false),
     ];
   }

@@ -18,6 +18,8 @@ from tcompile.backends.schedule import Kernel, Schedule, schedule
 from tcompile.backends.schedule.admission import admits
 from tcompile.backends.schedule.plan import Step
 from tcompile.backends.triton import cubins, host, kernels
+from tcompile.backends.triton.cuda import load_cupy
+from tcompile.backends.triton.cudagraphs import recorded
 from tcompile.backends.triton.devices import device
 from tcompile.backends.triton.pointwise import has_operation
 from tcompile.backends.triton.text import Function
@@ -26,6 +28,8 @@ from tcompile.graph import Graph, Location, Node
 from tcompile.graph.verify import user_line
 from tcompile.observe import bus
 from tcompile.observe.events import KernelCompiled, Lazy
+
+LANGUAGE = "Triton"
 
 
 @dataclass(frozen=True)
@@ -62,8 +66,8 @@ class CompiledKernel:
         except BackendError as error:
             assembly = str(error)
         return KernelView(
-            name=self.name, description=self.description, nodes=node_views(self.computed), ir=self.ir,
-            assembly=assembly,
+            name=self.name, description=self.description, nodes=node_views(self.computed),
+            language=LANGUAGE, ir=self.ir, assembly=assembly,
         )  # fmt: skip
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
@@ -87,11 +91,14 @@ class CompiledGraph(compiled.CompiledGraph[CompiledKernel]):
         self.on_device = on_device
 
 
-def compile_graph(graph: Graph, example_inputs: Sequence[object] | None = None) -> CompiledGraph:
+def compile_graph(
+    graph: Graph, example_inputs: Sequence[object] | None = None, *, cudagraphs: bool = False
+) -> CompiledGraph:
     """Compiles ``graph`` for the device that there is now (``devices``).
 
     The result takes the graph's inputs by position, arrays of exactly the graph's types, and returns a tuple of arrays:
     CuPy's where the inputs are on a GPU, else NumPy's. CuPy reports no floating-point errors; nor do kernels for it.
+    ``cudagraphs``: kernels of a call are started as one CUDA graph, where that can be (``backends.triton.cudagraphs``).
     It raises ``Replay`` where only plain Python can go on. Raises BackendError where there is no device, or no Triton.
     """
     where, resident = device(graph.device), graph.device != "cpu"
@@ -107,7 +114,8 @@ def compile_graph(graph: Graph, example_inputs: Sequence[object] | None = None) 
             made.append(_report(graph, step.kernel, written, (time.perf_counter() - started) * 1e3))
     program = host.Program(plan, compile_graph, functions=functions, device=where)
     source, run = program.build()
-    return CompiledGraph(where.around(run, resident), run, source, made, plan, program.regions)
+    program_of_call = recorded(run, plan, load_cupy) if cudagraphs else run
+    return CompiledGraph(where.around(program_of_call, resident), run, source, made, plan, program.regions)
 
 
 def supports(node: Node) -> bool:
@@ -125,7 +133,7 @@ def _report(graph: Graph, kernel: Kernel, functions: list[Function], ms: float) 
         bus.emit(
             KernelCompiled(
                 kernel=kernel.name, graph=graph.name, nodes=tuple(n.name for n in computed), lines=where,
-                ms=ms, description=made.description, get_ir=Lazy(made, lambda kernel: kernel.ir),
+                ms=ms, description=made.description, language=LANGUAGE, get_ir=Lazy(made, lambda kernel: kernel.ir),
                 get_assembly=Lazy(made, CompiledKernel.assembly),
             )
         )  # fmt: skip

@@ -15,19 +15,18 @@ from tcompile.records import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class KernelView(View):
-    """One kernel. ``nodes`` are all operations computed in it; ``ir`` and ``assembly`` are its own functions alone."""
+    """One kernel. ``nodes`` are all operations computed in it; ``ir`` and ``assembly`` are its own functions alone.
+
+    ``language`` is what ``ir`` is written in.
+    """
 
     kind: ClassVar[str] = "kernel"
     name: str = ""
     description: str = ""
     nodes: tuple[NodeView, ...] = ()
+    language: str = "LLVM IR"
     ir: str = ""
     assembly: str = ""
-
-    @property
-    def language(self) -> str:
-        """What the intermediate code is written in."""
-        return "Triton" if self.ir.startswith("def ") else "LLVM IR"
 
     def body(self) -> str:
         """Four texts; what belongs to one of the user's lines bears one colour in the first two."""

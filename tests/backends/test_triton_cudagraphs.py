@@ -1,0 +1,124 @@
+"""Programs as CUDA graphs, with a CuPy that pretends to record: nothing that a call returns is written over."""
+
+import numpy as np
+import pytest
+
+import tcompile
+from tcompile.backends.triton import cudagraphs
+from tcompile.errors import InvalidArgument
+from tcompile.observe import bus
+from tests.backends.fake_cupy import FakeArray, Graph
+
+
+def on_gpu(x):
+    return FakeArray(None, host=np.array(x))
+
+
+def square(n):
+    return np.arange(n * n * 1.0).reshape(n, n)
+
+
+def steps(x):
+    """Many small kernels, which cannot be fused into one."""
+    for k in range(6):
+        x = x - x.sum(axis=k % 2, keepdims=True) / 8
+    return x
+
+
+@pytest.fixture
+def reasons():
+    """Why graphs were not recorded."""
+    told = []
+    with bus.listening(lambda event: told.append(event.reason) if event.kind == "cuda_graph_skipped" else None):
+        yield told
+
+
+def compiled(function, **settings):
+    return tcompile.compile(function, fullgraph=True, **(settings or {"mode": "reduce-overhead"}))
+
+
+@pytest.mark.parametrize("settings", [
+    {"mode": "reduce-overhead"}, {"mode": "max-autotune"}, {"options": {"triton.cudagraphs": True}},
+    {"mode": "reduce-overhead", "backend": "triton"},
+])  # fmt: skip
+def test_a_graph_is_recorded_once_and_launched_at_every_call(gpu, reasons, settings):
+    gpu()
+    f, kept = compiled(steps, **settings), []
+    before = Graph.launched
+    for n in range(4):
+        given = square(5) + n
+        got = f(on_gpu(given))
+        kept.append((got, steps(given)))
+    assert Graph.launched - before == 4 and not reasons
+    for got, want in kept:  # no later call has written over it
+        assert type(got) is FakeArray and got.strides == want.strides
+        np.testing.assert_allclose(got.host, want)
+    assert len({got.data.ptr for got, _ in kept}) == 4
+
+
+def test_sizes_are_recorded_apart_up_to_a_limit(gpu, reasons, monkeypatch):
+    gpu()
+    monkeypatch.setattr(cudagraphs, "MOST", 2)
+    f = compiled(steps, mode="reduce-overhead", dynamic=True)
+    before = Graph.launched
+    for n in range(2, cudagraphs.MOST + 4):
+        np.testing.assert_allclose(f(on_gpu(square(n))).host, steps(square(n)))
+    assert Graph.launched - before == cudagraphs.MOST
+    assert reasons == [f"it is called with more than {cudagraphs.MOST} sets of sizes"]
+
+
+def in_place(x):
+    x -= x.sum()
+    return x
+
+
+@pytest.mark.parametrize("function, reason", [
+    (lambda x: x * 2 + 1, "starting 1 kernels takes no longer than copying 2 arrays"),
+    (in_place, "it writes to its arguments"), (lambda x: steps(x)[1:], "a result is a view"),
+    (lambda x: (x[1:], steps(x)), "a result is a view"),
+])  # fmt: skip
+def test_what_cannot_be_recorded_runs_as_it_is(gpu, reasons, function, reason):
+    gpu()
+    f, before = compiled(function), Graph.launched
+    for _ in range(2):
+        got, want = f(on_gpu(square(5))), function(square(5))
+        for a, b in zip(*(x if isinstance(x, tuple) else (x,) for x in (got, want)), strict=True):
+            np.testing.assert_allclose(a.host, b)
+    assert Graph.launched == before
+    assert [told.startswith(reason) for told in reasons] == [True]
+
+
+def test_numbers_that_vary_and_arrays_of_numpy_are_not_recorded(gpu, reasons):
+    gpu()
+    f = compiled(lambda x, a: steps(x) * a)
+    for a in (0.5, 0.25, 0.125):
+        np.testing.assert_allclose(f(on_gpu(square(5)), a).host, steps(square(5)) * a)
+    assert "a Python number is among its inputs" in reasons
+    del reasons[:]
+    g = compiled(steps, mode="reduce-overhead", backend="triton")
+    np.testing.assert_allclose(g(square(5)), steps(square(5)))
+    assert reasons == ["arrays of NumPy's are copied to the GPU and back at every call"]
+
+
+def test_where_cuda_refuses_to_record_the_program_runs_as_it_is(gpu, reasons, monkeypatch):
+    gpu()
+
+    def refuses(self):
+        raise RuntimeError("cudaErrorStreamCaptureUnsupported")
+
+    monkeypatch.setattr("tests.backends.fake_cupy.Stream.begin_capture", refuses)
+    f = compiled(steps)
+    for _ in range(2):
+        np.testing.assert_allclose(f(on_gpu(square(5))).host, steps(square(5)))
+    assert reasons == ["RuntimeError: cudaErrorStreamCaptureUnsupported"]
+
+
+def test_modes_and_options_say_which_backends_they_are_for():
+    f = lambda x: x * 2 + 1
+    np.testing.assert_array_equal(tcompile.compile(f, mode="reduce-overhead")(np.ones(3)), f(np.ones(3)))
+    tcompile.compile(f, mode="max-autotune", backend="llvm")
+    tcompile.compile(f, mode="max-autotune", backend="triton")
+    with pytest.raises(InvalidArgument, match=r"'triton.cudagraphs' is for tcompile's own backends auto, triton"):
+        tcompile.compile(f, backend="llvm", options={"triton.cudagraphs": True})
+    with pytest.raises(InvalidArgument, match=r"'autotune' is for tcompile's own backends auto, llvm"):
+        tcompile.compile(f, backend="triton", options={"autotune": True})
