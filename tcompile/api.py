@@ -224,8 +224,8 @@ def list_options() -> list[str]:
 
     ``autotune``: kernels are timed in several variants on the arrays of the call that is compiled, and the fastest is
     kept, also on disk; the results are the same. ``exact``: results have NumPy's very bits; vector functions and sums
-    of floats then run in NumPy. Both are for the CPU. ``triton.cudagraphs``: kernels that a call runs on CuPy arrays are
-    started as one CUDA graph, where that can pay; what a call returns is never written over by a later one.
+    of floats then run in NumPy. Both are for the CPU. ``triton.cudagraphs``: the kernels that a call runs on CuPy
+    arrays are started as one CUDA graph, where that can pay; no later call writes over what it returned.
 
     >>> list_options()
     ['autotune', 'exact', 'triton.cudagraphs']

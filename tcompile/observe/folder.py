@@ -6,9 +6,9 @@ there, so that a crash leaves what led to it; the rest when the compile has ende
 
 In the folder of a compile: ``graph.py`` (the captured graph as a script that runs, and compares the backends on it),
 ``graph.txt``, ``graph.svg``, ``pass_<n>_<name>.txt`` (the graph after each transform), ``kernels.txt``, ``kernels.ll``
-and ``kernels.s`` (which operations are in which kernel, their LLVM IR, or ``kernels.triton``, and their assembly), ``kernels.py`` (the program
-around them), ``entry.py`` (the program that checks the guards and calls it), ``guards.txt``, ``breaks.txt``,
-``times.json``, ``events.jsonl`` and ``index.html``.
+and ``kernels.s`` (which operations are in which kernel, their LLVM IR, or ``kernels.triton``, and their assembly),
+``kernels.py`` (the program around them), ``entry.py`` (the program that checks the guards and calls it),
+``guards.txt``, ``breaks.txt``, ``times.json``, ``events.jsonl`` and ``index.html``.
 """
 
 from __future__ import annotations
