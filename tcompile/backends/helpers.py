@@ -88,6 +88,12 @@ def undoing(paths: Sequence[Path]) -> Callable[..., None]:
     return report
 
 
+def restore(*arrays: np.ndarray[Any, Any]) -> None:
+    """Puts back what parts of the caller's arrays held: pairs of a part and its copy."""
+    for part, old in zip(arrays[::2], arrays[1::2], strict=True):
+        part[...] = old
+
+
 def library_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Calls a library function; any exception or floating-point flag becomes Replay.
 

@@ -27,6 +27,7 @@ from tcompile.graph import Graph, Node, ScalarType, Size, SymInt, TensorType
 from tcompile.graph.ops import OPS
 from tcompile.graph.ops.gathering import IN_PLACE
 from tcompile.graph.ops.opaque import Slot, resolve
+from tcompile.graph.ops.writing import Path, shown
 from tcompile.records import dataclass
 
 _numbers = count()
@@ -102,7 +103,8 @@ class Program:
             library_call=helpers.library_call, enough=helpers.enough, settle=helpers.settle, checked=helpers.checked,
             check_rewriting=helpers.check_rewriting, copy=helpers.copy,
             discard_imaginary=helpers.discard_imaginary, with_sizes=helpers.with_sizes,
-            raise_on_flags=helpers.raise_on_flags, reset=helpers.reset, replay=helpers.replay,
+            raise_on_flags=helpers.raise_on_flags, reset=helpers.reset, replay=helpers.replay, shown=shown,
+            restore=helpers.restore,
         )  # fmt: skip
         self.names.update(self.tools())
         for node in graph.inputs:
@@ -118,7 +120,14 @@ class Program:
         self._rank_zero_inputs()
         steps, last = self.schedule.steps, self.schedule.last
         self._write(steps[:last], 0)
+        saved = self._save()
+        start = len(self.lines)
         self._write(steps[last:], last)  # arrays of the caller are written from here on
+        if saved:
+            self.lines[start:] = [
+                "try:", *("    " + line for line in self.lines[start:]),
+                "except BaseException:", f"    restore({', '.join(saved)})", "    raise",
+            ]  # fmt: skip
         results = "".join(self.arrays[node] + ", " for node in graph.outputs)
         self.lines.append(f"return ({results.rstrip() if len(graph.outputs) == 1 else results.rstrip(', ')})")
         source = "\n".join([f"def program({arguments}):", *("    " + line for line in self.lines)]) + "\n"
@@ -131,7 +140,7 @@ class Program:
     def _write(self, steps: Sequence[Step], first: int) -> None:
         """Some steps, of which ``first`` is the number of the first one, and the report of their flags."""
         calls = [step.node for step in steps if step.kind == "call" and step.node is not None]
-        calls = [node for node in calls if node not in self._constants and node.op not in ("element_loop", "get")]
+        calls = [node for node in calls if node not in self._constants and node.op != "get"]
         # Regions report by themselves what NumPy would, by the error state that they find.
         self.guarded = bool(calls) and not any(node.regions for node in calls)
         start = len(self.lines)
@@ -147,6 +156,8 @@ class Program:
                 self._launch(step)
             elif step.kind == "view":
                 self._view(step)
+            elif step.kind == "loop":
+                self.element_loop(step)
             else:
                 self._call(step)
             dead = [self.arrays[node] for node in self._last_uses.get(position, ()) if node not in self._shared]
@@ -160,6 +171,20 @@ class Program:
             ]  # fmt: skip
         if any(map(self.launches, steps)):
             self._report(self.schedule.undo if first == self.schedule.last else ())
+
+    def _save(self) -> list[str]:
+        """Copies the parts of the caller's arrays that loops over elements will write; returns parts and copies."""
+        found = []
+        for number, (node, path) in enumerate(self.schedule.saved):
+            part, old = self._fresh(f"part_{number}"), self._fresh(f"saved_{number}")
+            self.lines.append(f"{part} = {self.shown(self.arrays[node], path)}")
+            self.lines.append(f"{old} = copy({part})")
+            found += [part, old]
+        return found
+
+    def shown(self, array: str, path: Path) -> str:
+        """The part of an array that a path leads to."""
+        return f"shown({array}, {self._text(path)})" if path else array
 
     def _report(self, undo: Sequence[tuple[Node, Node]]) -> None:
         """What the kernels have found; if that is for plain Python to tell, the caller's arrays are as they were."""
@@ -266,11 +291,11 @@ class Program:
 
     def launches(self, step: Step) -> bool:
         """Whether a step runs code that returns a status."""
-        return step.kernel is not None
+        return step.kernel is not None or step.kind == "loop"
 
-    def element_loop(self, step: Step, node: Node) -> bool:
-        """Writes a loop over elements; False where Python runs it."""
-        return False
+    def element_loop(self, step: Step) -> None:
+        """Writes a loop over elements for which the code generator has a function."""
+        raise NotImplementedError
 
     def loop(self, node: Node, operands: Sequence[str]) -> None:
         """Writes a loop whose region is given the number of the round."""
@@ -423,8 +448,6 @@ class Program:
         if node.regions:
             self.control(node, operands)
             return
-        if node.op == "element_loop" and self.element_loop(step, node):
-            return
         attrs = [f"{key}={self._attribute(node, key)}" for key in node.attrs]
         if node.op in IN_PLACE and self._is_done_with(node.inputs[0], step):
             function = self._constant(f"numpy_{node.op}_into", IN_PLACE[node.op])
@@ -448,10 +471,7 @@ class Program:
         """Whether a step may write over an operand: an array made in here that nothing else shows or reads later."""
         steps, graph = self.schedule.steps, self.schedule.graph
         position = steps.index(step)
-        made = next((other for other in steps[:position] if base in other.writes), None)
-        of_loop = base.op == "get" and base.inputs[0].op == "element_loop"  # which are its own
-        own = made is not None and (made.kernel is not None or base.op in IN_PLACE or of_loop)
-        if made is None or not own or (base.op == "assign" and made.onto.get(base) != "copy"):
+        if not self._is_own(base):
             return False
         shown = {base}
         for node in graph.nodes:
@@ -463,6 +483,18 @@ class Program:
             others = tuple(node for node in step.node.inputs if node is not base)
         needed = {*graph.outputs, *others, *(node for s in steps[position + 1 :] for node in s.reads)}
         return shown.isdisjoint(needed)
+
+    def _is_own(self, node: Node) -> bool:
+        """Whether an array was made in here, by machine code or by a function that makes a copy to write to."""
+        steps = {made: step for step in self.schedule.steps for made in step.writes}
+        step = steps.get(node)
+        if step is None:
+            return False
+        if node.op == "get" and node.inputs[0].op == "element_loop":
+            return node not in steps[node.inputs[0]].onto
+        if node.op == "assign" and step.onto.get(node) == "base":
+            return bool(node.attrs["path"]) and self._is_own(node.inputs[0])
+        return step.kernel is not None or node.op in IN_PLACE
 
     def _library_call(self, node: Node, operands: Sequence[str]) -> None:
         """A call with its arguments written out."""

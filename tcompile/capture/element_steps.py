@@ -461,7 +461,9 @@ def _as_float(t: Translator, value: V) -> V:
 
 def _root(t: Translator, arguments: list[V]) -> V:
     value = _one(arguments)
-    if value.kind in ("int", "float", "np.int64", "np.int32", "np.uint32"):
+    if value.kind == "int":  # NumPy takes the root of no int beyond 64 bits
+        value = t.add("np.int64", "np.int64", value.register)
+    if value.kind in ("float", "np.int64", "np.int32", "np.uint32"):
         value = t.add("np.float64", "np.float64", _as_float(t, value).register)
     if value.kind not in ("np.float64", "np.float32"):
         raise Refused(f"np.sqrt of {value.kind}")

@@ -41,7 +41,7 @@ def loop_node(
         part.outputs = [*ends, *flags[number : number + 1]]
         part.scratch = True
         written = (place for place, leaf in enumerate(carried.leaves) if leaf.kind in ("memory", "array"))
-        part.updates = {place: place + 1 for place in written if ends[place].op == "assign"}
+        part.updates = {place: place + 1 for place in written if _is_written(ends[place])}
         known = {*part.inputs, *part.nodes}
         reads = [*(o for node in part.nodes for o in node.inputs), *part.outputs]
         outer = list(dict.fromkeys(node for node in reads if node not in known))
@@ -68,6 +68,11 @@ def loop_node(
     for leaf, node in zip(carried.leaves, made, strict=False):
         leaf.result = node
     return made
+
+
+def _is_written(node: Node) -> bool:
+    """Whether it is what an assignment, or a loop over elements, has made of another array."""
+    return node.op == "assign" or (node.op == "get" and node.inputs[0].op == "element_loop")
 
 
 __all__ = ["loop_node"]

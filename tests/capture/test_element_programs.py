@@ -15,7 +15,7 @@ import pytest
 
 import tcompile
 
-ARRAYS = {"a": 1, "b": 1, "m": 2, "q": 1, "h": 1}
+ARRAYS = {"a": 1, "b": 1, "m": 2, "q": 1, "h": 1, "v": 1}
 INTS, FLOATS = ("k", "n", "c"), ("s", "t")
 
 
@@ -105,7 +105,7 @@ class Writer:
             self.whiles += 1
             name = f"w{self.whiles}"
             self.add(f"{name} = 0")
-            self.add(f"while {name} < {self.pick('5', '3', 'k % 4')} and {self.test(1)}:")
+            self.add(f"while {name} < {self.pick('5', '3', 'k % 4')} and ({self.test(1)}):")
             self.depth += 1
             self.add(f"{name} += 1")
             self.depth -= 1
@@ -135,12 +135,26 @@ class Writer:
             self.add("else:")
             self.block()
 
+    def whole(self) -> None:
+        """A statement about whole arrays, in front of a loop or behind one."""
+        self.add(
+            self.pick(
+                "v = a[::-1]", "v = a.copy()", "v = a * 2", "v = m.reshape(-1)[4:12]", "a[1:-1] = b[2:] * 0.5",
+                "a *= 0.5", "m[1:] += m[0]", "m[2, 1] = a[3]", "h[::2] = 3", "a[-1] = m[1, 2] / a[0]", "b = b + 1",
+                "a = a + 0.5", "s = a.sum()", "m[:, 1] = np.sqrt(a[:4])",
+            )
+        )  # fmt: skip
+
     def program(self) -> str:
         self.lines = ["def f(a, b, m, q, h, size):"]
-        self.add("k, n, c, s, t = 0, 5, 1, 0.5, a[1]")
-        for _ in range(self.random.randint(1, 2)):
+        self.add("k, n, c, s, t, v = 0, 5, 1, 0.5, a[1], a[::-1]")
+        for _ in range(self.random.randint(1, 3)):
+            for _ in range(self.pick(0, 0, 1, 2)):
+                self.whole()
             self.loop()
-        self.add(f"return {self.pick('s, t, k', 's', 'k, c', 'a, s, n, t', 't')}, n, a[0]")
+        if self.pick(True, False):
+            self.whole()
+        self.add(f"return {self.pick('s, t, k', 's', 'k, c', 'a, s, n, t', 't', 'v', 'v[2:], m[1]')}, n, a[0]")
         return "\n".join(self.lines) + "\n"
 
 

@@ -125,7 +125,7 @@ def compile_graph(
 def _make(graph: Graph, exact: bool, variant: Variant) -> tuning.Made:
     able = _supports_exactly if exact else supports
     left = left_to_numpy(graph, able)
-    plan = schedule(graph, lambda node: node not in left and able(node))
+    plan = schedule(graph, lambda node: node.op == "element_loop" or (node not in left and able(node)))
     started = time.perf_counter()
     module = Module()
     written: list[tuple[Step, nests.Code]] = []

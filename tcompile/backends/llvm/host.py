@@ -24,7 +24,6 @@ from tcompile.backends.schedule import Store, Value
 from tcompile.backends.schedule.plan import Step
 from tcompile.graph import Node, SymInt, TensorType
 from tcompile.graph.ops.element_loop import dtype_of, written_roots
-from tcompile.graph.ops.writing import shown
 from tcompile.graph.sizes import hint, product
 from tcompile.records import dataclass
 
@@ -73,11 +72,7 @@ class Program(host.Program):
     def tools(self) -> dict[str, Any]:
         """Machine code launches, and arrays come from the pool."""
         tools = {"launch": native.launcher(), "empty": native.empty}
-        return tools | {"shown": shown, "heard": interrupts.heard, "zero": np.zeros} if self.scalar_loops else tools
-
-    def launches(self, step: Step) -> bool:
-        """Kernels, and loops over elements."""
-        return step.kernel is not None or step.node in self.scalar_loops
+        return tools | {"heard": interrupts.heard, "zero": np.zeros} if self.scalar_loops else tools
 
     def recipe(self) -> Recipe | None:
         """The program that has been built without Python; None where it does more, or has large temporary arrays."""
@@ -161,16 +156,21 @@ class Program(host.Program):
             grain = -(-grain // 1024) * 1024
         return str(grain)
 
-    def element_loop(self, step: Step, node: Node) -> bool:
+    def element_loop(self, step: Step) -> None:
         """A loop over elements. It writes to copies, but where nobody needs what an array holds."""
+        node = step.node
+        assert node is not None
+        self.arrays[node] = self._name(node)
         loop = self.scalar_loops[node]
+        in_place = {get.attrs["index"] for get in step.onto}
         shows, program = node.attrs["shows"], node.attrs["program"]
         written = written_roots(shows, program)
         roots: dict[int, str] = {}
         for number, root in enumerate(node.operands[: len(node.operands) - len(program[1])]):
             assert isinstance(root, Node)
             roots[number] = self.for_kernels.get(root, self.arrays[root])
-            if number in written and not self._is_done_with(root, step):
+            here = number in written and written.index(number) in in_place
+            if number in written and not here and not self._is_done_with(root, step):
                 copied = self._fresh(f"{node.name}_{number}")
                 self.lines.append(f"{copied} = copy({roots[number]})")
                 roots[number] = copied
@@ -183,7 +183,7 @@ class Program(host.Program):
         for argument in loop.arguments:
             if isinstance(argument, tuple) and argument[0] == "array":
                 root, path = shows[argument[1]]
-                given.append(f"shown({roots[root]}, {self._text(path)})" if path else roots[root])
+                given.append(self.shown(roots[root], path))
             elif isinstance(argument, tuple):
                 given.append(results[argument[1]])
             elif isinstance(argument, Node):
@@ -195,7 +195,6 @@ class Program(host.Program):
         self.lines.append(f"status |= heard(launch({', '.join([kernel, repr(loop.spec.encode()), '1', '1', *given])}))")
         made = [*(roots[number] for number in written), *results]
         self.lines.append(f"{self.arrays[node]} = ({''.join(f'{name}, ' for name in made)})")
-        return True
 
     def loop(self, node: Node, operands: Sequence[str]) -> None:
         """A loop whose region is given the number of the round."""

@@ -37,6 +37,8 @@ def admits(node: Node, has_operation: Callable[[str, DType], bool]) -> bool:
     if node.op == "assign":
         return node.tensor.dtype.name in COMPUTED
     kind = OPS[node.op].kind
+    if node.op == "element_loop":
+        return False
     if kind == "reduction":
         return _admits_reduction(node)
     if kind == "pointwise":

@@ -1,12 +1,13 @@
-"""Where assignments are stored: into the memory of their base, or into a copy of it.
+"""Where assignments and loops over elements store: into the memory of their base, or into a copy of it.
 
-Enters: the steps of a schedule, lowered. Leaves: for each ``assign`` its place, new waits between steps, and the steps
-that write arrays of the caller. Exists because the graph is pure: an array that is written is another value there, and
-whether the two can lie in one place depends on who still reads the first.
+Enters: the steps of a schedule, lowered. Leaves: for each ``assign``, and each array that a loop writes, its place, new
+waits between steps, and the steps that write arrays of the caller. Exists because the graph is pure: an array that is
+written is another value there, and whether the two can lie in one place depends on who still reads the first.
 
 An array of the caller is written only when nothing can go wrong any more. Once it is written, plain Python could not
 take over (to warn, or to raise) unless it writes the same elements again before it reads any of them, or unless the
-kernels keep the old elements beside it, so that they can be put back.
+kernels keep the old elements beside it, so that they can be put back. A loop over elements may always turn out to be
+plain Python's, and keeps nothing: what it and the steps around it write is copied before.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from tcompile.backends.schedule.lower import replaces_part
 from tcompile.backends.schedule.plan import Step, in_order, leads_to
 from tcompile.graph import Graph, Node, SymInt
 from tcompile.graph.ops import OPS
+from tcompile.graph.ops.element_loop import written_arrays, written_roots
+from tcompile.graph.ops.writing import Path
 from tcompile.graph.signals import may_signal
 from tcompile.records import dataclass
 
@@ -44,12 +47,14 @@ class Placed:
     """The steps that write arrays of the caller or come after one that does.
 
     ``rewritten``: whether plain Python would write the same elements again; ``undone``: the assignments whose old
-    elements are needed if it has to take over, in the order in which they are stored.
+    elements are needed if it has to take over, in the order in which they are stored; ``saved``: the parts of inputs
+    that are copied before anything is written.
     """
 
     late: set[Step]
     rewritten: bool
-    undone: tuple[Node, ...]
+    undone: tuple[Node, ...] = ()
+    saved: tuple[tuple[Node, Path], ...] = ()
 
 
 def place(graph: Graph, steps: Sequence[Step], alone: set[Node], kept: set[Node], final: bool) -> Placed:
@@ -78,8 +83,11 @@ class _Placement:
         self.keep: set[Node] = set()
 
     def run(self) -> Placed:
-        for output, number in self.graph.updates.items():
-            chain = self._chain(self.graph.outputs[output], self.graph.inputs[number])
+        found = [
+            self._chain(self.graph.outputs[output], self.graph.inputs[number])
+            for output, number in self.graph.updates.items()
+        ]
+        for chain in sorted(found, key=_has_loop, reverse=True):  # these decide how what is written is kept
             if chain and self._update(chain):
                 self.chains.append(chain)
         given = {node for chain in self.chains for node in chain}
@@ -90,34 +98,76 @@ class _Placement:
                     kept = node in given or (self._own(base) and self._fits(node, step))
                     step.onto[node] = "base" if kept else "copy"
                 elif node in given:
-                    step.onto[node] = "base"
+                    self._writer(node).onto[node] = "base"
         if self.keep and not self.final:
             raise Keep(self.keep)
         if self.wish and not self.final:
             raise Separate(self.wish)
         if self.graph.scratch:
-            return Placed(set(), False, ())
+            return Placed(set(), False)
         late = self._late(self.chains)
+        if any(map(_has_loop, self.chains)):
+            return Placed(set(late), False, saved=self._saved())
         signals = any(map(_signals, late))
         if not signals or not given <= self.kept:
-            return Placed(set(late), signals, ())
+            return Placed(set(late), signals)
         order = [node for step in in_order(self.steps) for node in step.writes if node in given]
         return Placed(set(late), False, tuple(order))
 
     def _chain(self, last: Node, base: Node) -> list[Node]:
-        """The assignments that lead from an input to what it is updated to, first one first; none if others do."""
+        """The assignments and loops that lead from an input to what it is updated to, first one first; none if others
+        do.
+        """
         chain = []
         node = last
         while node is not base:
-            if node.op != "assign" or node not in self.step_of or self.step_of[node].kernel is None:
+            before = self._base(node)
+            if before is None:
                 return []
             chain.append(node)
-            node = node.inputs[0]
+            node = before
         return chain[::-1]
+
+    def _base(self, node: Node) -> Node | None:
+        """What an assignment of a kernel, or a loop over elements, has written to; None where neither has made it."""
+        if node.op == "assign":
+            step = self.step_of.get(node)
+            return None if step is None or step.kernel is None else node.inputs[0]
+        if not _is_of_loop(node) or self._writer(node).kind != "loop":
+            return None
+        loop = node.inputs[0]
+        written = written_roots(loop.attrs["shows"], loop.attrs["program"])
+        number = node.attrs["index"]
+        base = loop.inputs[written[number]] if number < len(written) else None
+        return base if base is not None and base.type == node.type else None  # a copy has no gaps
+
+    def _writer(self, node: Node) -> Step:
+        """The step that writes an array in a chain."""
+        return self.step_of[node.inputs[0] if _is_of_loop(node) else node]
+
+    def _saved(self) -> tuple[tuple[Node, Path], ...]:
+        """The parts of inputs that the chains write."""
+        found: list[tuple[Node, Path]] = []  # slices in paths have no hashes
+        for chain in self.chains:
+            first = self._base(chain[0])
+            assert first is not None
+            for node in chain:
+                if node.op == "assign":
+                    found.append((first, node.attrs["path"]))
+                    continue
+                loop, base = node.inputs[0], self._base(node)
+                shows = loop.attrs["shows"]
+                for number in written_arrays(loop.attrs["program"]):
+                    root, path = shows[number]
+                    if loop.inputs[root] is base:
+                        found.append((first, path))
+        whole = {node for node, path in found if not path}
+        rows = [row for n, row in enumerate(found) if row not in found[:n]]
+        return tuple(row for row in rows if not row[1] or row[0] not in whole)
 
     def _late(self, chains: Sequence[Sequence[Node]]) -> list[Step]:
         """The steps that write arrays of the caller, and those that have to wait for one that does."""
-        found = dict.fromkeys(self.step_of[node] for chain in chains for node in chain)
+        found = dict.fromkeys(self._writer(node) for chain in chains for node in chain)
         for step in in_order(self.steps) if found else ():
             if not found.keys().isdisjoint(step.after):
                 found[step] = None
@@ -127,7 +177,7 @@ class _Placement:
         """Whether assignments can go to the caller's array itself."""
         before = {step: set(step.after) for step in self.steps}
         allowed = not self._memories(chain[:-1]) & self.ends
-        allowed = allowed and all(self._fits(node, self.step_of[node]) for node in chain)
+        allowed = allowed and all(self._fits(node, self._writer(node)) for node in chain)
         if self.graph.scratch:
             if not allowed:
                 self._put_back(before)
@@ -136,8 +186,8 @@ class _Placement:
         late = self._late(chains)
         again = all(map(self._is_written_first, chains)) and not self._may_end_before(late, chains)
         if allowed and any(map(_signals, late)) and not again and not self._can_be_undone(late, chains):
-            writers = {self.step_of[node] for node in chain}
-            wish = {node for node in chain if _signals(self.step_of[node])} - self.alone
+            writers = {self.step_of[node] for node in chain if node.op == "assign"}
+            wish = {node for node in chain if node.op == "assign" and _signals(self.step_of[node])} - self.alone
             if not any(_signals(step) for step in late if step not in writers):
                 self.wish |= wish
             allowed = False
@@ -153,12 +203,15 @@ class _Placement:
 
     def _can_be_undone(self, late: Sequence[Step], chains: Sequence[Sequence[Node]]) -> bool:
         """Whether all that is written can be put back as it was. What is not kept yet will be at the next try."""
-        nodes = {node for chain in chains for node in chain}
+        if any(map(_has_loop, chains)):  # everything is copied before
+            nodes = [step.node for step in late if step.node is not None]
+            return not any(node.regions or node.op == "python_call" for node in nodes)
+        assigned = {node for chain in chains for node in chain}
         if any(step.kernel is None and step.kind != "view" for step in late):
             return False
-        if any(self.step_of.get(node.inputs[0]) is self.step_of[node] or _varies(node.attrs["path"]) for node in nodes):
+        if any(self.step_of.get(n.inputs[0]) is self.step_of[n] or _varies(n.attrs["path"]) for n in assigned):
             return False
-        self.keep |= nodes - self.kept
+        self.keep |= assigned - self.kept
         return not (self.final and self.keep)
 
     def _may_end_before(self, late: Sequence[Step], chains: Sequence[Sequence[Node]]) -> bool:
@@ -169,24 +222,36 @@ class _Placement:
 
     def _is_written_first(self, chain: Sequence[Node]) -> bool:
         """Whether nothing reads the caller's array before all of the assignments are done."""
-        held = {chain[0].inputs[0], *chain[:-1]}
+        held = {self._base(chain[0]), *chain[:-1]}
+        copied = [
+            node.inputs[0] for step in self.steps for node in step.writes
+            if step.kernel is not None and replaces_part(node) and node not in chain
+        ]  # fmt: skip
+        if self._memories(copied) & held:
+            return False
         return not any(step.kind != "view" and self._read_by(step) & held for step in self.steps)
 
     def _own(self, base: Node) -> bool:
-        """Whether a kernel has made the array, and no result of the graph is a view of it."""
+        """Whether a kernel or a loop has made the array, and no result of the graph is a view of it."""
         step = self.step_of.get(base)
-        return step is not None and step.kernel is not None and base not in self.ends
+        made = step is not None and (step.kernel is not None or self._base(base) is not None)
+        return made and base not in self.ends
 
     def _fits(self, node: Node, step: Step) -> bool:
         """Whether all that reads the base's old elements can do so before they are overwritten. Adds the waits."""
-        base = node.inputs[0]
-        if any(other is not node and replaces_part(other) and other.inputs[0] is base for other in step.writes):
+        base = self._base(node)
+        assert base is not None
+        if step.kernel is None:  # the loop's other operands are other memory to it
+            assert step.node is not None
+            if base in self._memories([other for other in step.node.inputs if other is not base]):
+                return False
+        elif any(other is not node and replaces_part(other) and other.inputs[0] is base for other in step.writes):
             return False  # one kernel makes two arrays of it
-        assert step.kernel is not None
-        (store,) = (s for s in step.kernel.stores if s.access.buffer.node is node)
-        if not self._reads_in_place(step, base, store):
-            self.wish |= {node} - self.alone
-            return False
+        else:
+            (store,) = (s for s in step.kernel.stores if s.access.buffer.node is node)
+            if not self._reads_in_place(step, base, store):
+                self.wish |= {node} - self.alone
+                return False
         readers = [other for other in self.steps if other is not step and base in self._memories(other.reads)]
         if any(leads_to(other, step) for other in readers):
             return False
@@ -222,10 +287,19 @@ class _Placement:
         if found is None:
             kind = "input" if node.op == "input" else OPS[node.op].kind
             found = frozenset() if kind == "movement" else frozenset((node,))
-            if kind in ("movement", "control") or node.op in ("call", "python_call"):
+            if (kind in ("movement", "control") and not _is_of_loop(node)) or node.op in ("call", "python_call"):
                 found |= self._memories(node.inputs)
             self._shown[node] = found
         return found
+
+
+def _is_of_loop(node: Node | None) -> bool:
+    """Whether it is a result of a loop over elements."""
+    return node is not None and node.op == "get" and node.inputs[0].op == "element_loop"
+
+
+def _has_loop(chain: Sequence[Node]) -> bool:
+    return any(map(_is_of_loop, chain))
 
 
 def _varies(value: Any) -> bool:
@@ -248,7 +322,7 @@ def _raising(step: Step) -> list[Node]:
 def _signals(step: Step) -> bool:
     """Whether a step may turn out to need plain Python."""
     if step.kernel is None:
-        return step.kind == "call"
+        return step.kind == "loop" or (step.kind == "call" and not _is_of_loop(step.node))
     computed = {v.node for v in step.kernel.values if v.node is not None and v.op not in ("load", "number")}
     return any(may_signal(node) for node in computed)
 

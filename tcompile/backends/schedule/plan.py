@@ -13,6 +13,7 @@ from tcompile.backends.schedule.kernel import Buffer, Kernel, size_of
 from tcompile.backends.schedule.lower import Group
 from tcompile.graph import Graph, Node
 from tcompile.graph.ops import OPS
+from tcompile.graph.ops.writing import Path
 from tcompile.graph.sizes import hint
 from tcompile.records import dataclass
 
@@ -21,14 +22,14 @@ Target: TypeAlias = Literal["base", "copy"]
 
 @dataclass(eq=False)
 class Step:
-    """One step: a ``kernel``, a library ``call`` of ``node``, or a ``view`` of another array (``node``, a
-    movement).
+    """One step: a ``kernel``, a library ``call`` of ``node``, a ``view`` of another array (``node``, a movement), or a
+    ``loop`` over elements for which the code generator has a function.
 
-    ``onto`` says where an ``assign`` node goes: into the memory of its base, or of a copy. No other node joins a kernel
-    that runs ``alone``.
+    ``onto`` says where an ``assign`` node goes: into the memory of its base, or of a copy; or, with ``base``, which
+    arrays a loop writes where they are. No other node joins a kernel that runs ``alone``.
     """
 
-    kind: Literal["kernel", "call", "view"]
+    kind: Literal["kernel", "call", "view", "loop"]
     node: Node | None = None
     kernel: Kernel | None = None
     group: Group | None = None
@@ -46,7 +47,9 @@ class Schedule:
     From step number ``last`` on, arrays of the caller are written: nothing may be found out any more for which these
     would have to be as they were. Where ``rewritten`` holds, plain Python writes the same elements again before it
     reads them, so that it may still take over as long as it runs to the end. Where plain Python takes over otherwise,
-    what the assignments in ``undo`` have replaced is put back, last one first: it lies in the array beside each.
+    what the assignments in ``undo`` have replaced is put back, last one first: it lies in the array beside each. Where
+    loops over elements write, the parts of the caller's arrays in ``saved`` are copied before, and put back whatever
+    is raised.
     """
 
     graph: Graph
@@ -55,6 +58,7 @@ class Schedule:
     last: int
     rewritten: bool = False
     undo: tuple[tuple[Node, Node], ...] = ()
+    saved: tuple[tuple[Node, Path], ...] = ()
 
     @property
     def writes_once(self) -> bool:

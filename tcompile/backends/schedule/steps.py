@@ -14,7 +14,7 @@ step would then lead back into the group.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from tcompile.backends.schedule import inverses, products
 from tcompile.backends.schedule.costs import STORE_ABOVE, cost_of
@@ -45,8 +45,8 @@ DEEPEST = 64  # operations in a row that one kernel computes without storing any
 
 
 def schedule(graph: Graph, supports: Callable[[Node], bool]) -> Schedule:
-    """Plans ``graph``. ``supports`` says of a pointwise, creation or reduction node whether kernels can
-    compute it.
+    """Plans ``graph``. ``supports`` says of a pointwise, creation or reduction node whether kernels can compute it, and
+    of a loop over elements whether there is a function for it.
     """
     stored: set[Node] = set()
     arrays: set[Node] = set()
@@ -82,6 +82,7 @@ class _Planner:
         self.graph = graph
         self.final = final
         self.live = _live(graph)
+        self.loops = {node for node in graph.nodes if node.op == "element_loop" and supports(node)}
         self.kind: dict[Node, str] = dict.fromkeys(graph.inputs, "input")
         for node in graph.nodes:
             self.kind[node] = self._kind(node, supports)
@@ -146,7 +147,8 @@ class _Planner:
                 continue
             kind = self.kind[node]
             if kind == "opaque":
-                step = Step("call", node, after=self._steps_of(node.inputs), reads=list(node.inputs), writes=[node])
+                how: Literal["loop", "call"] = "loop" if node in self.loops else "call"
+                step = Step(how, node, after=self._steps_of(node.inputs), reads=list(node.inputs), writes=[node])
                 if node.op == "call":
                     if last_call is not None:
                         step.after.add(last_call)
@@ -441,7 +443,7 @@ class _Planner:
         first = in_order([step for step in kept if step not in placed.late])
         last = [step for step in in_order(kept) if step in placed.late]
         undo = tuple((node, self.old[node]) for node in placed.undone)
-        return Schedule(self.graph, first + last, self.buffers, len(first), placed.rewritten, undo)
+        return Schedule(self.graph, first + last, self.buffers, len(first), placed.rewritten, undo, placed.saved)
 
 
 def _old(node: Node) -> Node:

@@ -13,7 +13,8 @@ from types import TracebackType
 from typing import Any
 
 from tcompile.backends.llvm.native import abi, target
-from tcompile.backends.status import INTERRUPTED
+from tcompile.backends.replay import Replay
+from tcompile.backends.status import INTERRUPTED, ONLY_NUMPY
 
 
 @cache
@@ -46,9 +47,15 @@ def raise_it() -> None:
 
 
 def heard(status: int) -> int:
-    """The status of a loop. Raises what a handler has raised there, if one has."""
+    """The status of a loop that has come to its end.
+
+    Raises what a handler has raised there, if one has, and Replay where only plain Python goes on: loops that come
+    later would start from anything.
+    """
     if status & INTERRUPTED:
         raise_it()
+    if status & ONLY_NUMPY:
+        raise Replay("a loop over elements comes to what only Python knows how to treat")
     return status
 
 
