@@ -296,11 +296,11 @@ def f(x):
     "advanced-indexing": Example(
         """\
 def f(x):
-    return x[:, x[0] > 0].sum()  # here
+    return x[x[:, 0] > 0, [0]].sum()  # here
 """,
         """\
 def f(x):
-    return x.T[x[0] > 0].sum()
+    return x[x[:, 0] > 0, 0].sum()
 """,
         call="f(x.reshape(2, 2))",
     ),

@@ -119,7 +119,7 @@ _ROWS = [
     Reason(
         "advanced-indexing", "Indexing with booleans beside other indices",
         "Elements are picked by {detail}.",
-        ("A mask is captured as the first index: x.T[mask] in place of x[:, mask].",),
+        ("Ints and slices beside a mask are captured: x[mask, 0] in place of x[mask, [0]].",),
     ),
     Reason(
         "undefined-contents", "An array with undefined contents",

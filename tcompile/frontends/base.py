@@ -50,12 +50,27 @@ class Selected:
     """The elements of an array where a mask holds, one after the other: an array whose size is not known.
 
     ``whole`` has them in their places, and anything in the others: ``outside``, where that is one number that is known.
-    The axes of ``mask`` are the first ones of ``whole``.
+    The axes of ``mask`` are those of ``whole`` behind the first ``lead``.
     """
 
     whole: Node
     mask: Node
     outside: Any = None
+    lead: int = 0
+
+    def having(self, whole: Node, outside: Any = None) -> Selected:
+        """Other elements at the same places."""
+        return Selected(whole, self.mask, outside, self.lead)
+
+    @property
+    def masked(self) -> tuple[int, ...]:
+        """The axes of ``whole`` that the mask has."""
+        return tuple(range(self.lead, self.lead + self.mask.tensor.ndim))
+
+    @property
+    def behind(self) -> int:
+        """The number of axes behind them."""
+        return self.whole.tensor.ndim - self.lead - self.mask.tensor.ndim
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,7 @@ def test_assignments(f, dtype, layout):
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 def test_names_and_views(dtype):
     compiled = check(through_names, lambda: arguments(dtype))[-1]
-    assert len(compiled.breaks) == 1  # y[:, m]
+    assert not compiled.breaks
     check(old_masks, lambda: arguments(dtype))
 
 
@@ -97,6 +97,63 @@ def test_complex_iterations():
 
     compiled = check(mandelbrot, plane)[-1]
     assert not compiled.breaks
+
+
+def columns(x, m, c):
+    """Masks behind other axes; ``m`` is as long as an axis of x is."""
+    x, c = x.T, c.T
+    x[:, m] = 1
+    x[1:4, m] *= 2
+    x[..., m] += c[..., m]
+    x[:, m] = c[:, m] ** 2 + x[:, :1]
+    x[0, m] = c[0, m]
+    x[None, :, m] = -x[None, :, m]
+    x[::2, m] = np.arange(3)[:, None]
+    return x
+
+
+def blocks(x, m, c):
+    """A mask of two axes between others."""
+    a = np.stack([x, c, x * c])[..., None] * np.ones(2, x.dtype)
+    a[:, x > 0] = 7
+    a[:, x > 0] += c[0, 0]
+    a[1:, c > 3, 0] = 5
+    a[:, c > 3] = a[:, c > 3] * 2 + np.arange(2).astype(x.dtype)
+    a[0, x > 0] = x.dtype.type(1)
+    return a
+
+
+BEHIND = {
+    "sums": lambda x, m, c: (x.T[:, m].sum(), x.T[:, m].sum(axis=1), c.T[..., m].prod(), c.T[:, m].prod(axis=-1)),
+    "means": lambda x, m, c: (x.T[:, m].mean(axis=1), x.T[1:, m].mean(), (x.T[:, m] * c.T[:, m]).std(axis=1)),
+    "extrema": lambda x, m, c: (x.T[:, m].max(axis=1), np.min(x.T[:, m]), (x.T[:, m] > 0).any(axis=1)),
+    "others": lambda x, m, c: (x.T[:, m], x.T[:, m].shape, len(x.T[:, m]), x.T[:, m].ndim, x.T[:, m].sum(axis=0)),
+    "lower": lambda x, m, c: (np.stack([x, c])[:, x > 0].sum(axis=1), np.stack([x, c])[:, x > 0].max()),
+    "apart": lambda x, m, c: (np.stack([x, c])[0, :, np.arange(6) > 2], np.stack([x, c])[:, m, :, None].shape),
+    "no rows": lambda x, m, c: (x.T[:0, m].mean(axis=1), x.T[:0, m].sum(axis=1), x.T[:, m & ~m].sum(axis=1)),
+}
+
+
+@pytest.mark.parametrize("layout", ["c", "fortran", "reversed"])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "c16"])
+@pytest.mark.parametrize("f", [columns, blocks], ids=lambda f: f.__name__)
+def test_assignments_behind_other_axes(f, dtype, layout):
+    compiled = check(f, lambda: arguments(dtype, layout))[-1]
+    assert not compiled.breaks
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8"])
+@pytest.mark.parametrize("name", BEHIND)
+def test_reductions_behind_other_axes(name, dtype):
+    compiled = check(BEHIND[name], lambda: arguments(dtype), ulp=16)[-1]
+    assert name in ("others", "apart", "no rows") or not compiled.breaks
+
+
+@pytest.mark.parametrize("key", [":, [True, False]", ":, m", "m, :, m", "0, m", ":, m, 0"])
+def test_masks_behind_axes_that_do_not_fit(key):
+    space = {"np": np}
+    exec(f"def f(x, m):\n    x[{key}] = 1\n    return x[{key}]", space)
+    check(space["f"], lambda: (np.ones((2, 3, 4)), np.array([True, False, False, True])))
 
 
 REDUCED = {

@@ -144,6 +144,7 @@ GATHERS = (
     "{a}[{m}] * 2", "{a}[np.ix_([0, -1], [0])]", "{a}[~({m})]", "np.unique({a})",
     "np.choose(np.abs({i}) % 2, [{a}, {a}])", "{a}[np.array([0, 0])]", "{a}[np.int64(0)]", "{a}[1:, [0]]",
     "{a}[{i}[0]]", "{a}[np.argmax({a})]", "{a}[{i} % 2 == 0]", "{a}[np.newaxis, {m}]",
+    "{a}[:, {a}[0] > {s}]", "{a}[:, {a}[0] > {s}].sum(axis={k})", "{a}[1:, {a}[0] != 0].max()", "{a}[0, {a}[0] > {s}]",
 )  # fmt: skip
 LIBRARY = (
     "np.where({m}, {x}, {y})", "np.where({x} > {s}, {x}, {s})", "np.clip({a}, {s}, {s})", "np.clip({a}, 0, None)",
@@ -230,6 +231,7 @@ WRITES = (
     "np.round({w}, out={w})", "{w}[...] = {w}[..., ::-1]", "{w}.setflags(write=False)",
     "np.take({w}, [0, 0], axis=0, out={w}[:2])", "np.mean({a}, axis=0, out={w})", "{w}.itemset(0)",
     "np.random.default_rng(3).shuffle({w})", "{w}[0], {w}[-1] = {w}[-1], {w}[0]",
+    "{w}[:, {w}[0] > {s}] = {s}", "{w}[:, {w}[0] > {s}] {o}= {v}", "{w}[::-1, {w}[0] != 0] *= {w}[:, {w}[0] != 0]",
 )  # fmt: skip
 BLOCKS = (
     "for j in range({count}):\n    {st}", "for j in range({count}):\n    {st}\n    {st}",

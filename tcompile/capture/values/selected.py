@@ -52,7 +52,7 @@ class SelectedValue(Value):
         return tx.from_frontend(self.frontend.attribute(tx.builder, self.selected, name), self)
 
     def _sizes(self, tx: Capture, name: str) -> Value:
-        rest = self.selected.whole.tensor.shape[self.selected.mask.tensor.ndim :]
+        rest = self.selected.whole.tensor.shape[len(self.selected.masked) :]
         if name == "shape":
             return SequenceValue([self.length(tx), *map(integer, rest)], tuple)
         if name != "size" or rest:

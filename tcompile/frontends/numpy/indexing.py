@@ -16,7 +16,7 @@ import numpy as np
 from tcompile.frontends.base import Builder, CannotCapture, Selected, Traced, TracedNumber
 from tcompile.frontends.numpy import masks
 from tcompile.frontends.numpy.registry import function, method, refuse_unless
-from tcompile.frontends.numpy.values import INT, array, as_ndarray, axis_in, nested, strong
+from tcompile.frontends.numpy.values import INT, array, as_ndarray, axis_in, nested, sizes_equal, strong
 from tcompile.graph import Node
 from tcompile.graph.sizes import SymInt
 
@@ -26,7 +26,8 @@ def getitem(b: Builder, x: Traced, key: Any) -> Traced | Selected:
     items = items_of(b, x, key)
     found = under_mask(b, x, items)
     if found is not None:
-        return Selected(found[0].node, found[1])
+        view, mask, lead = found
+        return Selected(view.node, mask, lead=lead)
     if any(isinstance(k, Traced) for k in items):
         return _gathered(b, x, items)
     return basic(b, x, items)
@@ -89,14 +90,41 @@ def is_mask(item: Any) -> bool:
     return isinstance(item, Traced) and item.type.dtype.kind == "b"
 
 
-def under_mask(b: Builder, x: Traced, items: tuple[Any, ...]) -> tuple[Traced, Node] | None:
-    """The view and the mask of a key that starts with a mask; None where there is no mask in it."""
-    found = [k for k in items if is_mask(k)]
-    if not found:
+def under_mask(b: Builder, x: Traced, items: tuple[Any, ...]) -> tuple[Traced, Node, int] | None:
+    """The view of ``x`` that a key with one mask picks from, the mask, and how many axes of the view come before the
+    mask's; None where there is no mask in the key.
+    """
+    masked = [place for place, k in enumerate(items) if is_mask(k)]
+    if not masked:
         return None
-    if not is_mask(items[0]) or len(found) > 1:
-        raise CannotCapture("advanced-indexing", "a mask behind other items of an index")
-    return masks.select(b, x, items[0], items[1:])
+    mask, missing = items[masked[0]], x.type.ndim
+    if len(masked) > 1 or any(isinstance(k, Traced) for k in items if k is not mask):
+        raise CannotCapture("advanced-indexing", "a mask beside other arrays as an index")
+    if x.scalar or mask.scalar or not mask.type.ndim:
+        raise CannotCapture("advanced-indexing", "a boolean as an index")
+    missing -= mask.type.ndim + sum(k is not None and k is not Ellipsis for k in items) - 1
+    if not missing and any(k is Ellipsis for k in items):
+        raise CannotCapture("advanced-indexing", "a mask beside an ellipsis that stands for nothing")
+    key: list[Any] = []
+    for item in items if any(k is Ellipsis for k in items) else (*items, Ellipsis):
+        key += [slice(None)] * missing if item is Ellipsis else [item]
+    place = next(i for i, k in enumerate(key) if k is mask)
+    before, behind = key[:place], key[place + 1 :]
+    _refuse_apart(before, behind)
+    lead = sum(k is None or isinstance(k, slice) for k in before)
+    whole = (*before, *(slice(None),) * mask.type.ndim, *behind)
+    plain = all(isinstance(k, slice) and k == slice(None) for k in whole)
+    view = x if plain else Traced(b.op("index", x.node, key=whole))
+    if not all(map(sizes_equal, mask.type.shape, view.type.shape[lead:])):
+        raise CannotCapture("operation-raises", "boolean index did not match indexed array")
+    return view, mask.node, lead
+
+
+def _refuse_apart(before: Sequence[Any], behind: Sequence[Any]) -> None:
+    """Ints count as arrays beside a mask: where slices lie between them, what they pick comes first in the result."""
+    ints, more = ([k is not None and not isinstance(k, slice) for k in part] for part in (before, behind))
+    if not all(ints) and (ints != sorted(ints) or more != sorted(more, reverse=True)):
+        raise CannotCapture("advanced-indexing", "a mask apart from the ints of an index")
 
 
 def spread(b: Builder, x: Traced, items: tuple[Any, ...]) -> tuple[Node, tuple[int, ...], list[Node]]:

@@ -24,7 +24,7 @@ from tcompile.frontends.numpy.registry import NO_VALUE, lookup
 from tcompile.frontends.numpy.values import BOOL, axes_in, cast, dtype_of, is_constant, sizes_equal
 from tcompile.graph import Node, TensorType
 from tcompile.graph.ops import OPS
-from tcompile.graph.sizes import is_one
+from tcompile.graph.sizes import is_one, may_be_empty
 
 _QUIET = {
     np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal, np.logical_and, np.logical_or,
@@ -52,20 +52,6 @@ def holds_selected(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     return any(isinstance(a, Selected) for a in args) or any(isinstance(a, Selected) for a in kwargs.values())
 
 
-def select(b: Builder, x: Traced, mask: Traced, rest: tuple[Any, ...]) -> tuple[Traced, Node]:
-    """The view of ``x`` whose elements ``x[mask, *rest]`` picks from, and the mask."""
-    ndim = mask.type.ndim
-    if x.scalar or mask.scalar or not ndim:
-        raise CannotCapture("advanced-indexing", "a boolean as an index")
-    if any(isinstance(item, Traced) for item in rest):
-        raise CannotCapture("advanced-indexing", "a mask beside other arrays as an index")
-    if ndim > x.type.ndim or not all(map(sizes_equal, mask.type.shape, x.type.shape)):
-        raise CannotCapture("operation-raises", "boolean index did not match indexed array")
-    if any(item is not Ellipsis and item != slice(None) for item in rest):
-        x = Traced(b.op("index", x.node, key=(*(slice(None),) * ndim, *rest)))
-    return x, mask.node
-
-
 def compute(
     b: Builder, function: Any, run: Callable[[Sequence[Any], Mapping[str, Any]], Any], args: Sequence[Any],
     kwargs: Mapping[str, Any],
@@ -76,10 +62,10 @@ def compute(
         raise refused(f"in a call of {getattr(function, '__name__', function)}")
     parts = [a for a in (*args, *kwargs.values()) if isinstance(a, Selected)]
     first = parts[0]
-    ndim, size = first.mask.tensor.ndim, first.whole.tensor.ndim
+    size = first.whole.tensor.ndim
     if not all(same_value(part.mask, first.mask) for part in parts):
         raise refused("with elements under another mask")
-    if not all(part.whole.tensor.ndim == size for part in parts):
+    if not all(part.whole.tensor.ndim == size and part.lead == first.lead for part in parts):
         raise refused("with others of another shape")
     if any(isinstance(a, list | tuple) for a in (*args, *kwargs.values())):
         raise refused("with a list of others")
@@ -101,24 +87,30 @@ def compute(
     def whole(value: Any) -> Any:
         if isinstance(value, Selected):
             return Traced(guarded[id(value)].whole)
-        if isinstance(value, Traced) and value.type.ndim > size - ndim:
-            return _row(b, value, size - ndim)
-        return value
+        return _beside(b, value, first) if isinstance(value, Traced) else value
 
     result = run([whole(a) for a in args], {name: whole(a) for name, a in kwargs.items()})
     if not isinstance(result, Traced) or result.type.ndim != size:
         raise refused(f"in a call of {getattr(function, '__name__', function)}")
-    if not all(map(sizes_equal, result.type.shape[:ndim], first.mask.tensor.shape)):
+    found = [result.type.shape[axis] for axis in first.masked]
+    if not all(map(sizes_equal, found, first.mask.tensor.shape)):
         raise refused("with arrays of another shape")
-    return Selected(result.node, first.mask, outside)
+    return first.having(result.node, outside)
 
 
-def _row(b: Builder, value: Traced, ndim: int) -> Traced:
-    """An array beside elements under a mask: it has to be one row for all of them."""
+def _beside(b: Builder, value: Traced, s: Selected) -> Traced:
+    """An array beside elements under a mask: it has to be the same for all of them."""
     shape = value.type.shape
-    if len(shape) != ndim + 1 or not is_one(shape[0]):
+    place = len(shape) - s.behind - 1
+    if place < 0:
+        return value
+    if place > s.lead or not is_one(shape[place]):
         raise refused("with an array of other elements")
-    return Traced(b.op("squeeze", value.node, axis=(0,)))
+    if not place:
+        return Traced(b.op("squeeze", value.node, axis=(0,)))
+    new = s.mask.tensor.ndim - 1
+    key = (*(slice(None),) * place, *(None,) * new, Ellipsis)
+    return Traced(b.op("index", value.node, key=key)) if new else value
 
 
 def _outside(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], others: Mapping[int, int]) -> Any:
@@ -153,13 +145,12 @@ def _with_outside(b: Builder, s: Selected, number: int) -> Selected:
     value = dtype.type(number)
     if s.outside is not None and s.outside == value:
         return s
-    return Selected(b.op("where", spread(b, s), s.whole, value.item()), s.mask, value)
+    return s.having(b.op("where", spread(b, s), s.whole, value.item()), value)
 
 
 def spread(b: Builder, s: Selected) -> Node:
-    """The mask with as many axes as the array has."""
-    missing = s.whole.tensor.ndim - s.mask.tensor.ndim
-    return b.op("index", s.mask, key=(Ellipsis, *(None,) * missing)) if missing else s.mask
+    """The mask with an axis for each behind it that the array has."""
+    return b.op("index", s.mask, key=(Ellipsis, *(None,) * s.behind)) if s.behind else s.mask
 
 
 def same_value(a: Node, c: Node) -> bool:
@@ -186,28 +177,31 @@ def same_value(a: Node, c: Node) -> bool:
 # -- back into an array --------------------------------------------------------------------------------------------
 
 
-def replaced(b: Builder, x: Traced, mask: Node, value: Any, fit: Callable[[TensorType, Any], Node]) -> Node:
-    """``x`` with ``value`` where the mask holds. ``fit`` casts what is no Selected, and checks its shape."""
-    rest = x.type.shape[mask.tensor.ndim :]
-    target = Selected(x.node, mask)
+def replaced(b: Builder, target: Selected, value: Any, fit: Callable[[TensorType, Any], Node]) -> Node:
+    """The whole array of ``target`` with ``value`` where the mask holds.
+
+    ``fit`` casts what is no Selected, and checks its shape.
+    """
+    type = target.whole.tensor
+    rest = [axis for axis in range(type.ndim) if axis not in target.masked]
     if isinstance(value, Selected):
-        if not same_value(value.mask, mask) or value.whole.tensor.ndim != x.type.ndim:
+        if not same_value(value.mask, target.mask) or value.whole.tensor.ndim != type.ndim or value.lead != target.lead:
             raise refused("that go to places under another mask")
-        shape = value.whole.tensor.shape[mask.tensor.ndim :]
-        if not all(is_one(n) or sizes_equal(n, m) for n, m in zip(shape, rest, strict=True)):
+        shape = value.whole.tensor.shape
+        if not all(is_one(shape[axis]) or sizes_equal(shape[axis], type.shape[axis]) for axis in rest):
             raise CannotCapture("operation-raises", "values that do not fit under the mask")
-        if value.whole.tensor.dtype.kind == "c" and x.type.dtype.kind not in "cb":
+        if value.whole.tensor.dtype.kind == "c" and type.dtype.kind not in "cb":
             raise CannotCapture("operation-raises", "a cast discards imaginary parts")
-        if value.whole.tensor.dtype != x.type.dtype and value.outside is None:
+        if value.whole.tensor.dtype != type.dtype and value.outside is None:
             value = _with_outside(b, value, 1)
-        contents = cast(b, Traced(value.whole), x.type.dtype)
+        contents = cast(b, Traced(value.whole), type.dtype)
     else:
         if not rest and _rank(value) > 1:
             raise CannotCapture("operation-raises", "values of several dimensions under a mask")
-        contents = fit(TensorType(x.type.dtype, (1, *rest)), value)
-        if contents.tensor.ndim > len(rest):
-            contents = _row(b, Traced(contents), len(rest)).node
-    return b.op("where", spread(b, target), contents, x.node)
+        behind = type.shape[type.ndim - target.behind :]
+        one = TensorType(type.dtype, (*type.shape[: target.lead], 1, *behind))
+        contents = _beside(b, Traced(fit(one, value)), target).node
+    return b.op("where", spread(b, target), contents, target.whole)
 
 
 def _rank(value: Any) -> int:
@@ -230,7 +224,7 @@ def inplace(b: Builder, s: Selected, result: Selected) -> Selected:
         result = _with_outside(b, result, 1)
     with np.errstate(all="ignore"):
         outside = dtype.type(result.outside)
-    return Selected(cast(b, Traced(result.whole), dtype), s.mask, outside)
+    return s.having(cast(b, Traced(result.whole), dtype), outside)
 
 
 # -- reductions ----------------------------------------------------------------------------------------------------
@@ -238,6 +232,8 @@ def inplace(b: Builder, s: Selected, result: Selected) -> Selected:
 
 def count(b: Builder, s: Selected) -> Traced:
     """How many elements the mask selects, as a scalar."""
+    if s.lead:
+        raise refused("behind other axes, counted")
     node = b.op("astype", s.mask, dtype="int64")
     return Traced(b.op("sum", node, axis=tuple(range(node.tensor.ndim)), keepdims=False), scalar=True)
 
@@ -260,14 +256,13 @@ def reduce(b: Builder, name: str, s: Selected, args: Sequence[Any], kwargs: Mapp
     if len(args) > len(places) or not all(plain):
         raise refused(f"in {name} with more arguments")
     ndim = s.mask.tensor.ndim
-    rank = s.whole.tensor.ndim - ndim + 1
-    axes = axes_in(axis, rank)
-    if axes == tuple(range(rank)):
-        axes = tuple(range(s.whole.tensor.ndim))
-    elif axes == (0,):
-        axes = tuple(range(ndim))
-    else:
+    axes = axes_in(axis, s.lead + 1 + s.behind)
+    over = {a if a < s.lead else a + ndim - 1 for a in axes if a != s.lead}
+    left = s.lead + s.behind - len(over)
+    # Beside axes that stay, all others do: the order in memory of what is left is NumPy's only then.
+    if s.lead not in axes or (over and left) or (s.lead and left > 1):
         raise refused(f"in {name} along an axis of its own")
+    axes = tuple(sorted({*over, *s.masked}))
     own = s.whole.tensor.dtype
     rounds = own.kind in "fc" or name in ("mean", "var", "std")
     unknown = own.name == "float16" or (own.kind == "c" and name not in ("sum", "any", "all"))
@@ -282,7 +277,7 @@ def reduce(b: Builder, name: str, s: Selected, args: Sequence[Any], kwargs: Mapp
     if dtype is not None and dtype_of(dtype) != own:
         raise refused(f"in {name} with dtype=")
     if name in ("any", "all"):
-        held = Selected(cast(b, Traced(s.whole), BOOL), s.mask)
+        held = s.having(cast(b, Traced(s.whole), BOOL))
         make_ = reductions.any_ if name == "any" else reductions.all_
         return make_(b, _filled(b, held, name == "all"), axes)
     if name in ("max", "min"):
@@ -312,8 +307,10 @@ def _least(name: str, dtype: np.dtype[Any]) -> Any:
 def _moment(b: Builder, name: str, s: Selected, axes: tuple[int, ...], ddof: int) -> Traced:
     """A mean, variance or standard deviation, in NumPy's steps; none of too few elements."""
     own = s.whole.tensor.dtype
+    if may_be_empty([n for axis, n in enumerate(s.whole.tensor.shape) if axis not in s.masked]):
+        raise refused(f"in {name} beside an axis without elements")
     if own.kind != "f":
-        s = Selected(cast(b, Traced(s.whole), np.dtype("float64")), s.mask)
+        s = s.having(cast(b, Traced(s.whole), np.dtype("float64")))
     number = b.op("astype", spread(b, s), dtype="int64")
     if s.mask.tensor.ndim < s.whole.tensor.ndim:
         number = b.op("broadcast_to", number, shape=s.whole.tensor.shape)
@@ -326,7 +323,7 @@ def _moment(b: Builder, name: str, s: Selected, axes: tuple[int, ...], ddof: int
         return Traced(node, scalar=not node.tensor.ndim)
     within = s if s.outside is not None else _with_outside(b, s, 1)
     apart = b.op("subtract", within.whole, nan_reductions.divided(b, total, items))
-    apart = _filled(b, Selected(apart, s.mask), 0.0).node
+    apart = _filled(b, s.having(apart), 0.0).node
     squares = b.op("sum", b.op("multiply", apart, apart), axis=axes, keepdims=False)
     freedom = b.op("subtract", b.op("sum", number, axis=axes, keepdims=False), ddof)
     nan_reductions.refuse_if_any(b, b.op("less_equal", freedom, 0))
@@ -355,7 +352,7 @@ def method(b: Builder, s: Selected, name: str, args: Sequence[Any], kwargs: Mapp
     if name in _METHODS:
         return reduce(b, name, s, args, kwargs)
     if name == "copy" and not args and not kwargs:
-        return Selected(s.whole, s.mask, s.outside)
+        return s.having(s.whole, s.outside)
     if name == "astype" and len(args) == 1 and not kwargs:
         into = dtype_of(args[0])
         if s.whole.tensor.dtype.kind == "c" and into.kind not in "cb":
@@ -364,11 +361,11 @@ def method(b: Builder, s: Selected, name: str, args: Sequence[Any], kwargs: Mapp
             s = _with_outside(b, s, 1)
         with np.errstate(all="ignore"):
             outside = into.type(s.outside)
-        return Selected(cast(b, Traced(s.whole), into), s.mask, outside)
+        return s.having(cast(b, Traced(s.whole), into), outside)
     raise refused(f"whose method {name} is called")
 
 
 __all__ = [
     "attribute", "compute", "count", "holds_selected", "inplace", "method", "reduce", "reduction_of", "refused",
-    "replaced", "same_value", "select", "spread",
+    "replaced", "same_value", "spread",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tcompile.frontends.base import Builder, CannotCapture, Traced
+from tcompile.frontends.base import Builder, CannotCapture, Selected, Traced
 from tcompile.frontends.numpy import masks
 from tcompile.frontends.numpy.indexing import is_mask, items_of, through
 from tcompile.frontends.numpy.library import RULES, library_call
@@ -120,7 +120,8 @@ def _put_under_mask(b: Builder, x: Traced, mask: Traced, value: Any) -> None:
     """One number where a mask of the array's shape holds."""
     if isinstance(value, Traced) and value.type.ndim:
         value = Traced(b.op("reshape", value.node, shape=()))
-    node = masks.replaced(b, x, _mask_for(b, x, mask), value, lambda t, v: fitted(b, t, v, "unsafe"))
+    target = Selected(x.node, _mask_for(b, x, mask))
+    node = masks.replaced(b, target, value, lambda t, v: fitted(b, t, v, "unsafe"))
     b.write(x, node)
 
 

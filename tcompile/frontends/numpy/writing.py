@@ -37,8 +37,9 @@ def setitem(b: Builder, x: Traced, key: Any, value: Any) -> None:
         value = nested(b, value, x.type.dtype)
     found = under_mask(b, x, items)
     if found is not None:
-        view, mask = found
-        b.write(view, masks.replaced(b, view, mask, value, lambda type, item: fitted(b, type, item, "unsafe")))
+        view, mask, lead = found
+        target = Selected(view.node, mask, lead=lead)
+        b.write(view, masks.replaced(b, target, value, lambda type, item: fitted(b, type, item, "unsafe")))
     elif isinstance(value, Selected):
         raise masks.refused("that go to other places")
     elif any(isinstance(item, Traced) for item in items):
