@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import tcompile
+from tcompile import compiler
 from tcompile.backends.llvm import native  # noqa: F401  # loaded before CuPy is pretended
 from tcompile.errors import BackendError, InvalidType, Unsupported
 from tcompile.frontends.cupy import overlap, overlaps_itself
@@ -219,6 +220,7 @@ def test_backends_of_the_cpu_refuse_such_arrays(gpu):
 ])  # fmt: skip
 def test_without_a_gpu_that_can_be_used_cupy_runs_as_it_is(gpu, facts, reason):
     gpu(**facts)
+    compiler._told.clear()
     events = []
     compiled = tcompile.compile(lambda x: x * 2 + 1)
     x = arrays()[0]

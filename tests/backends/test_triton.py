@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-pytest.importorskip("triton")
+triton = pytest.importorskip("triton")
 
 from differential import check as check_function
 
@@ -93,8 +93,11 @@ def test_half_precision_and_complex_numbers(dtype):
     if np.dtype(dtype).kind == "c":
         a, b = a + 1j * sample("float64", 200, 3).astype(a.real.dtype), b - 2j
         a, b = a.astype(dtype), b.astype(dtype)
+    # NumPy rounds products of complex numbers once; the interpreter of older versions of Triton rounds tl.fma twice.
+    rtol = 0.0 if hasattr(triton._C.libtriton.interpreter, "fma_fp64") else 1e-7
     names = ["add", "subtract", "multiply", "divide", "equal"]
-    check(lambda op, x, y: [*(op(name, x, y) for name in names), op("negative", x), op("abs", y)], a, b, ulp=4)
+    check(lambda op, x, y: [*(op(name, x, y) for name in names), op("negative", x), op("abs", y)], a, b, ulp=4,
+          rtol=rtol)  # fmt: skip
     if np.dtype(dtype).kind == "c":
         check(lambda op, x: op("sum", x, axis=(0,), keepdims=False), a, rtol=1e-6)
         check(lambda op, x: [op("real", x), op("imag", x), op("conj", x)], a)

@@ -8,6 +8,7 @@ NumPy array look like one. It knows no CUDA library: ``_Library`` computes these
 from __future__ import annotations
 
 import functools
+import operator
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -105,6 +106,11 @@ def _reduced(function: Any, block: Any, axis: int | None) -> Any:
     return tl.core.tensor(TensorHandle(made.astype(data.dtype), dtype), type)
 
 
+def _range(*bounds: Any) -> range:
+    """Python's range of numbers that the interpreter holds as arrays of one element, which NumPy 2.5 takes for none."""
+    return range(*(int(b.handle.data.item()) if hasattr(b, "handle") else operator.index(b) for b in bounds))
+
+
 @functools.cache
 def _names() -> dict[str, Any]:
     """What kernels see: Triton's language, and the library's functions as they stand."""
@@ -119,6 +125,7 @@ def _names() -> dict[str, Any]:
     standard = tl.standard
     # The interpreter knows these by their identity, and does them at once.
     names |= {"added": standard._sum_combine, "highest": standard._elementwise_max, "lowest": standard._elementwise_min}
+    names["range"] = _range
     names["product_of"] = lambda block: _reduced(np.multiply, block, 1)
     names["bits_of"] = lambda block: _reduced(np.bitwise_or, block, 1)
     names["all_bits"] = lambda block: _reduced(np.bitwise_or, block, None)
