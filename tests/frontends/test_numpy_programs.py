@@ -289,3 +289,14 @@ def test_sizes_that_may_be_nothing_in_a_loop(text):
     with tcompile.config.patch(verify=True):
         for n in (1, 3, 4, 5):
             np.testing.assert_array_equal(compiled(np.arange(float(n))), space["f"](np.arange(float(n))))
+
+
+class Void(np.void):
+    dtype = "f,f"
+
+
+def test_objects_that_say_odd_things_of_themselves():
+    compare(lambda: np.ctypeslib.as_ctypes(np.zeros(5, "b"))._length_, list)
+    with tcompile.config.patch(verify=True):
+        assert type(tcompile.compile(lambda x: (np.ones(2) + 1, x))(Void(1))[1]) is Void
+    compare(lambda x: np.array([x]).astype(np.dtypes.StringDType()).size, lambda: ["a"])

@@ -65,6 +65,9 @@ def layout_of(array: np.ndarray[Any, Any]) -> Layout:
     return Layout(layout.ranks, dense)
 
 
+_OF_A_CLASS_STATEMENT = 1 << 9  # among the flags of a class: it may have a dtype of its own
+
+
 def type_of(value: object) -> TensorType | None:
     """The type of an exact ndarray or NumPy scalar; None for everything else, subclasses and odd dtypes included."""
     if type(value) is np.ndarray:
@@ -74,7 +77,7 @@ def type_of(value: object) -> TensorType | None:
             return None
         return TensorType(dtype, value.shape, layout_of(value))
     # Of the type itself: isinstance would ask the object, which may claim any class, or be a proxy of nothing.
-    if not issubclass(type(value), np.generic):
+    if not issubclass(type(value), np.generic) or type(value).__flags__ & _OF_A_CLASS_STATEMENT:
         return None
     assert isinstance(value, np.generic)
     if type(value) is value.dtype.type and takes_dtype(value.dtype):
@@ -294,9 +297,9 @@ def dtype_of(value: Any) -> DType:
         dtype = np.dtype(value)
     except Exception as error:  # TypeError mostly; ValueError, SyntaxError and KeyError of odd descriptions
         raise CannotCapture("operation-raises", str(error)) from error
-    native: DType = np.dtype(dtype.str)
-    if not takes_dtype(dtype) or native.char != dtype.char:  # C may have two integer types of one size
+    if not takes_dtype(dtype) or np.dtype(dtype.str).char != dtype.char:  # C may have two integer types of one size
         raise CannotCapture("unsupported-dtype", f"dtype {dtype}")
+    native: DType = np.dtype(dtype.str)
     return native
 
 
