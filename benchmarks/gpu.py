@@ -1,8 +1,9 @@
-"""The command: ``python -m benchmarks.gpu [--out DIR]``: kernels on a GPU beside CuPy, and beside a copy.
+"""The command: ``python -m benchmarks.gpu [--out DIR]``: kernels on a GPU beside its peers, and beside a copy.
 
 Enters: the command line; needs a GPU, Triton and CuPy. Leaves: a table on the terminal, and JSON with the GPU's name in
-a folder. Every result is checked against NumPy before anything is timed. What is timed are the kernels alone, on arrays
-that are on the GPU already, by the GPU's own clock: medians of many runs. Copies between host and GPU are not in it.
+a folder. Every result, those of the peers (``gpu_peers``) too, is checked against NumPy's before anything is timed.
+What is timed are calls on arrays that are on the GPU already, by the GPU's own clock: medians of many runs. Copies
+between host and GPU are not in it.
 """
 
 from __future__ import annotations
@@ -19,8 +20,7 @@ from typing import Any
 import numpy as np
 
 import tcompile
-from tcompile.graph import Graph
-from tcompile.transforms import run as transformed
+from benchmarks import gpu_peers
 
 HERE = Path(__file__).resolve().parent
 N = 4096
@@ -45,25 +45,25 @@ def softmax(xp: Any) -> Callable[..., Any]:
     """Rows that fit into registers."""
 
     def f(x: Any, y: Any) -> Any:
-        e = xp.exp(x - x.max(axis=1, keepdims=True))
-        return e / e.sum(axis=1, keepdims=True)
+        e = xp.exp(x - xp.max(x, axis=1, keepdims=True))
+        return e / xp.sum(e, axis=1, keepdims=True)
 
     return f
 
 
 def rows(xp: Any) -> Callable[..., Any]:
     """A sum along rows."""
-    return lambda x, y: (x * y).sum(axis=1)
+    return lambda x, y: xp.sum(x * y, axis=1)
 
 
 def columns(xp: Any) -> Callable[..., Any]:
     """A sum along columns."""
-    return lambda x, y: (x * y).sum(axis=0)
+    return lambda x, y: xp.sum(x * y, axis=0)
 
 
 def total(xp: Any) -> Callable[..., Any]:
     """A sum of everything."""
-    return lambda x, y: (x * y).sum()
+    return lambda x, y: xp.sum(x * y)
 
 
 def transposed(xp: Any) -> Callable[..., Any]:
@@ -80,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=HERE / "results")
     parser.add_argument("--dtype", default="float32")
     options = parser.parse_args(arguments)
-    from tcompile.backends.triton import compile_graph, cubins, cuda
+    from tcompile.backends.triton import cubins, cuda
 
     cupy = importlib.import_module("cupy")
     device = cuda.current()
@@ -92,23 +92,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     bandwidth = 2 * x.nbytes / copy_ms / 1e6
     name = cupy.cuda.runtime.getDeviceProperties(device.number)["name"].decode()
     print(f"{name}: a copy moves {bandwidth:.0f} GB/s")
-    print(f"{'kernel':12} {'ms':>8} {'of copy':>8} {'CuPy ms':>8} {'faster':>7}")
     table, wrong = {}, 0
     for kernel, make in KERNELS.items():
-        graph = captured(make(np), x, y)
-        run = compile_graph(graph).on_device
-        given = there[: len(graph.inputs)]
-        want, (got, *_) = make(np)(x, y), run(*given)
-        scale = np.abs(want).max()
-        if not np.allclose(device.to_host(got), want, rtol=1e-4, atol=1e-5 * float(scale)):
-            print(f"{kernel}: wrong")
-            wrong += 1
-            continue
-        ours, peer = milliseconds(cupy, partial(run, *given)), milliseconds(cupy, partial(make(cupy), *there))
-        moved = sum(a.nbytes for a in given) + got.nbytes
-        share = moved / ours / 1e6 / bandwidth
-        table[kernel] = {"ms": ours, "cupy_ms": peer, "bytes": moved, "of_copy": share}
-        print(f"{kernel:12} {ours:8.3f} {share:8.0%} {peer:8.3f} {peer / ours:6.1f}x")
+        want, compiled = make(np)(x, y), tcompile.compile(make(np), fullgraph=True)
+        rivals = {"tcompile": partial(compiled, *there), **gpu_peers.peers(cupy, make, there)}
+        times, refused = {}, {}
+        for peer, run in rivals.items():
+            if isinstance(run, str):
+                refused[peer] = run
+            elif not close(gpu_peers.on_host(run()), want):
+                refused[peer] = "wrong"
+                wrong += peer == "tcompile"
+            else:
+                times[peer] = milliseconds(cupy, run)
+        (graph,) = compiled.graphs
+        moved = x.nbytes * len(graph.inputs) + want.nbytes
+        share = moved / times["tcompile"] / 1e6 / bandwidth if "tcompile" in times else 0.0
+        table[kernel] = {"ms": times, "refused": refused, "bytes": moved, "of_copy": share}
+        print(f"{kernel}: {share:.0%} of a copy's bandwidth")
+        for peer, ms in sorted(times.items(), key=lambda pair: pair[1]):
+            print(f"    {peer:30} {ms:9.3f} ms  {ms / times.get('tcompile', ms):6.2f}x")
+        for peer, why in refused.items():
+            print(f"    {peer:30} {why.splitlines()[0]}")
     about = {
         "device": name, "capability": device.capability, "triton": cubins.version(), "cupy": cupy.__version__,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), "dtype": options.dtype,
@@ -120,17 +125,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(wrong > 0)
 
 
-def captured(function: Callable[..., Any], *arrays: Any) -> Graph:
-    """The graph of a function, as a backend gets it."""
-    found: list[Graph] = []
-
-    def keep(graph: Graph, example_inputs: Sequence[Any]) -> Graph:
-        found.append(graph)
-        return graph
-
-    tcompile.compile(function, backend=keep, fullgraph=True)(*arrays)
-    (graph,) = found
-    return transformed(graph)
+def close(got: Any, want: Any) -> bool:
+    """Whether a peer's result is NumPy's, within what the order of sums and functions may make of it."""
+    scale = float(np.abs(want).max())
+    return got.shape == np.shape(want) and bool(np.allclose(got, want, rtol=1e-4, atol=1e-5 * scale))
 
 
 def milliseconds(cupy: Any, run: Callable[[], object], seconds: float = 0.5) -> float:

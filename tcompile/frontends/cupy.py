@@ -106,11 +106,11 @@ class CuPyFrontend:
         self.cupy = cupy
         self.numpy = NumPyFrontend()
         self.functions: dict[Any, Any] = {}  # NumPy's functions, by themselves and by CuPy's of that name
-        for name in (*_UFUNCS, *_REDUCTIONS, *_VIEWS, *_NEW):
+        wanted = {getattr(np, name) for name in (*_UFUNCS, *_REDUCTIONS, *_VIEWS, *_NEW)}
+        for name in dir(np):  # NumPy has one object for several names, and CuPy may have several
             own, known = getattr(cupy, name, None), getattr(np, name)
-            if own is not None:
+            if own is not None and callable(known) and not isinstance(known, type) and known in wanted:
                 self.functions[own] = self.functions[known] = known
-        # NumPy has one object for several names, and CuPy may have several.
         self.ufuncs = {getattr(np, name): name for name in reversed(_UFUNCS)}
 
     # -- objects --------------------------------------------------------------------------------------------------

@@ -135,7 +135,9 @@ def test_the_benchmark_checks_times_and_writes(gpu, monkeypatch, tmp_path, capsy
     (written,) = tmp_path.iterdir()
     told = json.loads(written.read_text())
     assert written.name == "gpu_pretended_gpu_float32.json" and set(told["kernels"]) == set(benchmark.KERNELS)
-    assert told["device"] == "Pretended GPU" and all(row["ms"] > 0 for row in told["kernels"].values())
+    assert told["device"] == "Pretended GPU"
+    assert all(row["ms"]["tcompile"] > 0 and row["ms"]["CuPy"] > 0 for row in told["kernels"].values())
+    assert "cupy.fuse" in told["kernels"]["relu"]["refused"]  # of a CuPy that pretends
     assert "relu" in capsys.readouterr().out
 
 
