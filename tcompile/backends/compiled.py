@@ -1,29 +1,80 @@
 """What a code generator makes of a graph: one callable, with its kernels.
 
 Enters: a host program, the kernels that it starts, the schedule, and what the graph's regions were compiled to. Leaves:
-``CompiledGraph``, which the code generators add their own to. Exists so that whoever shows kernels need not know which
-of them wrote these.
+``CompiledGraph``, with a ``CompiledKernel`` for each kernel, which the code generators add their own to. Exists so that
+whoever shows kernels need not know which of them wrote these.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from tcompile.backends.schedule import Schedule
-from tcompile.graph import Graph, Node
+from tcompile.graph import Graph, Location, Node
+from tcompile.graph.verify import user_line
+from tcompile.observe import bus
+from tcompile.observe.events import KernelCompiled, Lazy
+from tcompile.records import dataclass
 
 
-class CompiledKernel(Protocol):
-    """A kernel: its name, and the nodes that it computes."""
+@dataclass(frozen=True)
+class CompiledKernel:
+    """One kernel as reports show it. ``nodes`` are its results, ``computed`` all that it computes.
+
+    ``lines`` are the user's lines it came from. A code generator adds what it has made of it.
+    """
+
+    language: ClassVar[str] = ""  # what ``ir`` is written in
+
+    name: str
+    nodes: tuple[Node, ...]
+    computed: tuple[Node, ...]
+    lines: tuple[Location, ...]
+    description: str
 
     @property
-    def name(self) -> str:
-        """As the program calls it."""
+    def ir(self) -> str:
+        """The text that was compiled."""
+        raise NotImplementedError
 
-    @property
-    def computed(self) -> tuple[Node, ...]:
-        """The nodes, in the graph's order."""
+    def assembly(self) -> str:
+        """The machine code as assembly text, made anew."""
+        raise NotImplementedError
+
+    def listings(self) -> tuple[str, str]:
+        """``ir`` and ``assembly`` of this kernel alone."""
+        return self.ir, self.assembly()
+
+    def view(self) -> Any:
+        """The data of its display: a ``tcompile.observe.display.kernels.KernelView``."""
+        from tcompile.graph.look import node_views
+        from tcompile.observe.display.kernels import KernelView
+
+        ir, assembly = self.listings()
+        return KernelView(
+            name=self.name, description=self.description, nodes=node_views(self.computed), language=self.language,
+            ir=ir, assembly=assembly,
+        )  # fmt: skip
+
+    def tell(self, graph: Graph, ms: float) -> None:
+        """Tells that it was compiled, in so many milliseconds."""
+        if bus.active():
+            bus.emit(
+                KernelCompiled(
+                    kernel=self.name, graph=graph.name, nodes=tuple(n.name for n in self.computed),
+                    lines=tuple(map(user_line, self.lines)), ms=ms, description=self.description,
+                    language=self.language, get_ir=Lazy(self, lambda kernel: kernel.ir),
+                    get_assembly=Lazy(self, lambda kernel: kernel.assembly()),
+                )
+            )  # fmt: skip
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        made: dict[str, Any] = self.view().bundle()
+        return made
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.name}: {self.description}>"
 
 
 K = TypeVar("K", bound=CompiledKernel)

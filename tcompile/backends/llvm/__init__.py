@@ -22,12 +22,9 @@ from tcompile.backends.llvm.vectors import FLOAT16
 from tcompile.backends.schedule import Kernel, Schedule, Store, schedule
 from tcompile.backends.schedule.admission import admits
 from tcompile.backends.schedule.plan import Step
-from tcompile.graph import Graph, Location, Node, TensorType
+from tcompile.graph import Graph, Node, TensorType
 from tcompile.graph.printer import attribute_texts
 from tcompile.graph.sizes import hint
-from tcompile.graph.verify import user_line
-from tcompile.observe import bus
-from tcompile.observe.events import KernelCompiled, Lazy
 from tcompile.records import dataclass
 
 NONTEMPORAL_BYTES = 32 << 20  # outputs this large leave the caches anyway, so they are written past them
@@ -35,20 +32,15 @@ NEVER_READ_BYTES = 1 << 20  # and what is hardly ever read at all should not eve
 
 
 @dataclass(frozen=True)
-class CompiledKernel:
-    """One kernel as reports show it. ``nodes`` are its results, ``computed`` all that it computes.
+class CompiledKernel(compiled.CompiledKernel):
+    """A kernel. ``functions`` are the names of its parts in the code, which the kernels of a graph share."""
 
-    ``lines`` are the user's lines it came from.
-    ``functions`` are the names of its parts in the code, which the kernels of a graph share.
-    """
+    language = "LLVM IR"
 
-    name: str
-    nodes: tuple[Node, ...]
-    computed: tuple[Node, ...]
-    lines: tuple[Location, ...]
-    description: str
     functions: tuple[str, ...]
     code: native.Code
+
+    __repr__ = compiled.CompiledKernel.__repr__  # a record would write its own
 
     @property
     def ir(self) -> str:
@@ -59,23 +51,11 @@ class CompiledKernel:
         """The machine code as assembly text, made anew."""
         return self.code.assembly()
 
-    def view(self) -> Any:
-        """The data of its display: a ``tcompile.observe.display.kernels.KernelView``."""
+    def listings(self) -> tuple[str, str]:
+        """Of the module that the kernels share, what is this one's."""
         from tcompile.backends.llvm.listings import assembly_of, ir_of
-        from tcompile.graph.look import node_views
-        from tcompile.observe.display.kernels import KernelView
 
-        return KernelView(
-            name=self.name, description=self.description, nodes=node_views(self.computed),
-            ir=ir_of(self.ir, self.functions), assembly=assembly_of(self.assembly(), self.functions),
-        )  # fmt: skip
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        made: dict[str, Any] = self.view().bundle()
-        return made
-
-    def __repr__(self) -> str:
-        return f"<kernel {self.name}: {self.description}>"
+        return ir_of(self.ir, self.functions), assembly_of(self.assembly(), self.functions)
 
 
 class CompiledGraph(compiled.CompiledGraph[CompiledKernel]):
@@ -185,7 +165,7 @@ def _report(
     functions = tuple(function.name for function in written.functions)
     told = kernel.describe() if variant == USUAL else f"{kernel.describe()}; tuned: {variant.text()}"
     made = CompiledKernel(kernel.name, kernel.nodes, computed, lines, told, functions, code)
-    _tell(graph, made, ms)
+    made.tell(graph, ms)
     return made
 
 
@@ -195,21 +175,8 @@ def _report_loop(graph: Graph, loop: scalar_loops.ScalarLoop) -> CompiledKernel:
     lines = (node.location,) if node.location is not None else ()
     told = f"a loop over elements: {attribute_texts(node)[0]}"
     made = CompiledKernel(name, (node,), (node,), lines, told, (name, f"{name}_body"), code)
-    _tell(graph, made, loop.ms)
+    made.tell(graph, loop.ms)
     return made
-
-
-def _tell(graph: Graph, made: CompiledKernel, ms: float) -> None:
-    """Tells of a kernel."""
-    if bus.active():
-        where = tuple(map(user_line, made.lines))
-        bus.emit(
-            KernelCompiled(
-                kernel=made.name, graph=graph.name, nodes=tuple(n.name for n in made.computed), lines=where,
-                ms=ms, description=made.description, get_ir=Lazy(made, lambda kernel: kernel.ir),
-                get_assembly=Lazy(made, CompiledKernel.assembly),
-            )
-        )  # fmt: skip
 
 
 def _all_nodes(kernel: Kernel) -> list[Node]:

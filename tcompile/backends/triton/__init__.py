@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tcompile.backends import compiled
@@ -24,27 +23,19 @@ from tcompile.backends.triton.devices import device
 from tcompile.backends.triton.pointwise import has_operation
 from tcompile.backends.triton.text import Function
 from tcompile.errors import BackendError
-from tcompile.graph import Graph, Location, Node
-from tcompile.graph.verify import user_line
-from tcompile.observe import bus
-from tcompile.observe.events import KernelCompiled, Lazy
-
-LANGUAGE = "Triton"
+from tcompile.graph import Graph, Node
+from tcompile.records import dataclass
 
 
 @dataclass(frozen=True)
-class CompiledKernel:
-    """One kernel as reports show it. ``nodes`` are its results, ``computed`` all that it computes.
+class CompiledKernel(compiled.CompiledKernel):
+    """A kernel, and its functions."""
 
-    ``lines`` are the user's lines it came from.
-    """
+    language = "Triton"
 
-    name: str
-    nodes: tuple[Node, ...]
-    computed: tuple[Node, ...]
-    lines: tuple[Location, ...]
-    description: str
     functions: tuple[Function, ...]
+
+    __repr__ = compiled.CompiledKernel.__repr__  # a record would write its own
 
     @property
     def ir(self) -> str:
@@ -56,26 +47,12 @@ class CompiledKernel:
         known = cubins.Variant(False, ())
         return "\n".join(cubins.assembly(function, capability, known) for function in self.functions)
 
-    def view(self) -> Any:
-        """The data of its display: a ``tcompile.observe.display.kernels.KernelView``."""
-        from tcompile.graph.look import node_views
-        from tcompile.observe.display.kernels import KernelView
-
+    def listings(self) -> tuple[str, str]:
+        """Without Triton, why there is no assembly."""
         try:
-            assembly = self.assembly()
+            return super().listings()
         except BackendError as error:
-            assembly = str(error)
-        return KernelView(
-            name=self.name, description=self.description, nodes=node_views(self.computed),
-            language=LANGUAGE, ir=self.ir, assembly=assembly,
-        )  # fmt: skip
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        made: dict[str, Any] = self.view().bundle()
-        return made
-
-    def __repr__(self) -> str:
-        return f"<kernel {self.name}: {self.description}>"
+            return self.ir, str(error)
 
 
 class CompiledGraph(compiled.CompiledGraph[CompiledKernel]):
@@ -128,13 +105,5 @@ def _report(graph: Graph, kernel: Kernel, functions: list[Function], ms: float) 
     computed = tuple(found)
     lines = tuple(dict.fromkeys(n.location for n in computed if n.location is not None))
     made = CompiledKernel(kernel.name, kernel.nodes, computed, lines, kernel.describe(), tuple(functions))
-    if bus.active():
-        where = tuple(map(user_line, lines))
-        bus.emit(
-            KernelCompiled(
-                kernel=kernel.name, graph=graph.name, nodes=tuple(n.name for n in computed), lines=where,
-                ms=ms, description=made.description, language=LANGUAGE, get_ir=Lazy(made, lambda kernel: kernel.ir),
-                get_assembly=Lazy(made, CompiledKernel.assembly),
-            )
-        )  # fmt: skip
+    made.tell(graph, ms)
     return made
