@@ -73,6 +73,14 @@ class Selected:
         return self.whole.tensor.ndim - self.lead - self.mask.tensor.ndim
 
 
+def without_effects(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """``function(*args, **kwargs)`` in a form, where the library makes this call only under a condition.
+
+    Capture makes it in any case, and refuses a function that changes anything.
+    """
+    return function(*args, **kwargs)
+
+
 @dataclass(frozen=True)
 class TracedNumber:
     """A Python float known at run time only, weakly typed: an input node of ``ScalarType('float')``.

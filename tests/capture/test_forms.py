@@ -36,6 +36,11 @@ FOLLOWED = {
     "many rows": lambda x: np.apply_along_axis(lambda row: row.max(), 1, np.ones((200, 1)) * x[0]),
     "over axes": lambda x: np.apply_over_axes(np.sum, x, [0, -1]),
     "over axes, the user's": lambda x: np.apply_over_axes(lambda a, axis: a.max(axis) + 1, x, (1, 0)),
+    "pieces": lambda x: np.piecewise(x, [x < 5, x > 20], [lambda v: v - 5, lambda v: np.log(v) * 2, -1]),
+    "pieces, the last wins": lambda x: np.piecewise(x, [x < 9, x > 3, x > 99], [1, lambda v: v * v, np.sqrt]),
+    "pieces of one mask": lambda x: np.piecewise(x[0], x[0] > 3, [lambda v, p, q: v * p + q, 0], 3, q=1),
+    "pieces of integers": lambda x: np.piecewise(x.astype(int).T, [x.T > 3], [lambda v: v / 2, 7.9]),
+    "pieces with sums": lambda x: np.piecewise(x, [x > 3], [lambda v: v - v.mean()]),
     "indices": lambda x: np.fromfunction(lambda i, j: i + 2 * j * x[0, 0], (5, 6)),
     "indices that are integers": lambda x: np.fromfunction(lambda i, j, k: i == j - k, (3, 3), dtype=int, k=1),
 }
@@ -51,6 +56,13 @@ NOT_FOLLOWED = {
     "other shapes": lambda x: np.apply_along_axis(lambda row: row[: int(row[0])], 1, x),
     "an error": lambda x: np.apply_along_axis(lambda row: row @ x, 1, x),
     "over axes, another shape": lambda x: np.apply_over_axes(lambda a, axis: a[0], x, [0, 1]),
+    "pieces of nothing": lambda x: np.piecewise(x, [x > 99], [lambda v: v.max()]),
+    "pieces, an error": lambda x: np.piecewise(x, [x > 9, x < 3], [lambda v: 1 // 0, 1]),
+    "pieces, too many": lambda x: np.piecewise(x, [x > 9], [1, 2, 3]),
+    "pieces of rows": lambda x: np.piecewise(x[:2], x[:2] > 3, [1, 2]),
+    "pieces of lists": lambda x: np.piecewise(x[0], [[True] * 6], [lambda v: v[::-1]]),
+    "pieces of a number": lambda x: np.piecewise(x[0, 0], [x[0, 0] > 0], [lambda v: v * 2, 0]),
+    "pieces, printing": lambda x: np.piecewise(x, [x > 99, x > 3], [lambda v: print(v) or 0, 3]),
     "like": lambda x: np.fromfunction(lambda i: i, (3,), like=x),
 }
 
@@ -72,6 +84,16 @@ def test_effects_of_each_call():
         np.apply_along_axis(lambda row: found.append(row.shape) or row.sum(), 1, x)
         np.apply_along_axis(note, 1, x)
         return found, [float(n) for n in seen[-4:]]
+
+    check(f, arguments)
+
+
+@pytest.mark.parametrize("least", [0, 99])
+def test_a_function_of_a_piece_without_elements_is_not_called(least):
+    def f(x):
+        found = []
+        y = np.piecewise(x, [x > least], [lambda v: found.append(1) or note(v)])
+        return y, found
 
     check(f, arguments)
 

@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.intrinsics import graph_break, is_compiling, unroll
+from tcompile.capture.special.regions import state_of
 from tcompile.capture.special.registry import bind, special
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import RangeValue
-from tcompile.frontends.base import CannotCapture
+from tcompile.frontends.base import CannotCapture, without_effects
 from tcompile.stance import refusal, set_stance
 
 if TYPE_CHECKING:
@@ -47,6 +48,16 @@ def _set_stance(tx: Capture, function: Constant, args: Sequence[Value], kwargs: 
     if not tx.options.enter_compiled:  # a cell is no compiled function: its statements may change the stance
         raise CannotCapture("side-effect", "A call of set_stance")
     raise refusal("a call of set_stance", tx.user_stack())
+
+
+@special(without_effects)
+def _without_effects(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    called, *rest = args
+    before = state_of(tx)
+    result = called.call(tx, rest, kwargs)
+    if state_of(tx)[:2] != before[:2]:
+        raise CannotCapture("side-effect", f"A change that {called.describe()} makes")
+    return result
 
 
 def refuse_marked(tx: Capture, function: Any) -> None:

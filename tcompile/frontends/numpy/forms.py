@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from tcompile.frontends.base import without_effects
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 FORMS: dict[Any, types.FunctionType] = {}
@@ -61,3 +63,34 @@ def fromfunction(function: Any, shape: Any, *, dtype: Any = float, like: Any = N
     if like is not None:
         raise NotImplementedError
     return function(*np.indices(shape, dtype=dtype), **kwargs)
+
+
+@_form(np.piecewise)
+def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
+    """Under each mask the values of its function, which NumPy calls only where the mask holds anywhere."""
+    if not isinstance(x, np.ndarray) or not x.ndim:
+        raise NotImplementedError
+    masks = list(condlist) if isinstance(condlist, list | tuple) else [condlist]
+    if masks[0] is condlist and x.ndim != 1:  # the rows of an array of several dimensions are conditions
+        raise NotImplementedError
+    for mask in masks:
+        if not isinstance(mask, np.ndarray) or mask.shape != x.shape or mask.dtype != np.bool_:
+            raise NotImplementedError
+    if len(funclist) == len(masks) + 1:
+        others = masks[0]
+        for mask in masks[1:]:
+            others = others | mask
+        masks.append(~others)
+    if len(funclist) != len(masks):
+        raise NotImplementedError
+    made = np.zeros_like(x)
+    for mask, function in zip(masks, funclist, strict=True):
+        if isinstance(function, types.FunctionType):
+            made[mask] = without_effects(function, x[mask], *args, **kw)
+        elif isinstance(function, np.ufunc):
+            made[mask] = function(x[mask], *args, **kw)
+        elif isinstance(function, int | float):
+            made[mask] = function
+        else:
+            raise NotImplementedError
+    return made

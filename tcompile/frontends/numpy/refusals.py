@@ -39,7 +39,7 @@ _functions(
 )
 _functions(
     "unsupported-object", "a function of Python is called for the elements",
-    "vectorize frompyfunc piecewise fromiter",
+    "vectorize frompyfunc fromiter",
 )
 _functions(
     "input-output", "it reads, writes or prints",
