@@ -1,9 +1,9 @@
 """Loops beside NumPy and Numba: ``python -m benchmarks.loops [--seconds 3] [--only jacobi,heat] [--json FILE]``.
 
-Enters: time steps over stencils, and loops over elements, as one writes them. Leaves: a table, and JSON: medians of
-runs in turn on the same data, the first compile, and the compile for another number of rounds. Exists to see that
-compile times do not depend on the rounds, and what a round costs. Results are checked before anything is timed. Numba
-compiles the same source where it can (``numba.njit``); without Numba its columns are empty.
+Enters: time steps over stencils, iterations until convergence, and loops over elements, as one writes them. Leaves: a
+table, and JSON: medians of runs in turn on the same data, the first compile, and the compile for another number of
+rounds. Exists to see that compile times do not depend on the rounds, and what a round costs. Results are checked before
+anything is timed. Numba compiles the same source where it can (``numba.njit``); without Numba its columns are empty.
 """
 
 from __future__ import annotations
@@ -200,18 +200,110 @@ def nearest_centres(a, centres):
     return out
 
 
+def power_method(a, steps):
+    x = a[0]
+    for _ in range(steps):
+        y = a @ x
+        x = y / np.linalg.norm(y)
+    return x
+
+
+def conjugate_gradient(a, steps):
+    b = a[0] + 1
+    x = np.zeros(len(a))
+    r = p = b - a @ x
+    rs = r @ r
+    for _ in range(steps):
+        q = a @ p
+        alpha = rs / (p @ q)
+        x = x + alpha * p
+        r = r - alpha * q
+        new = r @ r
+        if np.sqrt(new) < 1e-10:
+            break
+        p = r + (new / rs) * p
+        rs = new
+    return x
+
+
+def newton(a, steps):
+    c = 1e6 * a[0] + 1
+    x = c
+    for _ in range(steps):
+        f = x * x * x - c
+        if np.abs(f).max() < 1e-8:
+            break
+        x = x - f / (3 * x * x)
+    return x
+
+
+def newton_for_equations(a, steps):
+    x = np.ones(len(a))
+    for _ in range(steps):
+        step = np.linalg.solve(a + np.diag(3 * x * x), a @ x + x**3 - 1)
+        x = x - step
+    return x
+
+
+def value_iteration(a, steps):
+    p = a / a.sum(axis=2, keepdims=True)
+    r = a[:, :, 0]
+    v = np.zeros(a.shape[1])
+    for _ in range(steps):
+        w = (r + 0.95 * (p @ v)).max(axis=0)
+        if np.abs(w - v).max() < 1e-10:
+            break
+        v = w
+    return v
+
+
+def page_rank(a, steps):
+    m = a / a.sum(axis=0)
+    n = len(a)
+    x = np.ones(n) / n
+    while True:
+        y = 0.85 * (m @ x) + 0.15 / n
+        if np.abs(y - x).sum() < 1e-14:
+            return y
+        x = y
+
+
+def logistic_regression(a, steps):
+    x, y = a[:, 1:], np.where(a[:, 0] > 0.5, 1.0, 0.0)
+    w = np.zeros(x.shape[1])
+    for _ in range(steps):
+        w = w - 0.1 * (x.T @ (1 / (1 + np.exp(-(x @ w))) - y)) / len(y)
+    return w
+
+
+def kalman_filter(a, steps):
+    f, h = np.array([[1.0, 0.1, 0.0], [0.0, 1.0, 0.1], [0.0, 0.0, 0.9]]), np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    x, p = np.zeros(3), np.eye(3)
+    for t in range(steps):
+        x, p = f @ x, f @ p @ f.T + 0.01 * np.eye(3)
+        gain = p @ h.T @ np.linalg.inv(h @ p @ h.T + np.eye(2))
+        x, p = x + gain @ (a[t] - h @ x), p - gain @ h @ p
+    return x
+
+
 @dataclass(frozen=True)
 class Case:
-    """A function of an array and a number of rounds, or another int. ``letters``: the array has so many, as ints."""
+    """A function of an array and a number of rounds, or another int. ``letters``: the array has so many, as ints.
+
+    ``stiff``: the array is the matrix of a string of springs.
+    """
 
     function: Callable[[Any, int], Any]
     shape: tuple[int, ...]
     steps: int
     tiny: tuple[int, ...]
     letters: int = 0
+    stiff: bool = False
 
     def array(self, shape: tuple[int, ...]) -> Any:
         """Its argument."""
+        if self.stiff:
+            return 2.01 * np.eye(*shape) - np.eye(*shape, 1) - np.eye(*shape, -1)
         if self.letters:
             return np.random.default_rng(0).integers(0, self.letters, shape)
         return np.random.default_rng(0).random(shape)
@@ -225,7 +317,11 @@ CASES = [
     Case(cavity, (3, 41, 41), 100, (3, 7, 7)), Case(edit_distance, (600,), 600, (40,), 4),
     Case(mandelbrot, (150, 200), 100, (6, 7)), Case(sieve, (500_000,), 1, (60,)),
     Case(nussinov, (200,), 3, (12,), 4), Case(crc32, (300_000,), 1, (40,), 256),
-    Case(nearest_centres, (5000, 4), 8, (30, 4)),
+    Case(nearest_centres, (5000, 4), 8, (30, 4)), Case(power_method, (32, 32), 1000, (6, 6)),
+    Case(conjugate_gradient, (32, 32), 100, (6, 6), stiff=True), Case(newton, (1, 32), 100, (1, 6)),
+    Case(newton_for_equations, (12, 12), 100, (6, 6), stiff=True), Case(value_iteration, (3, 20, 20), 500, (2, 5, 5)),
+    Case(page_rank, (32, 32), 100, (6, 6)), Case(logistic_regression, (60, 5), 500, (20, 3)),
+    Case(kalman_filter, (500, 2), 500, (40, 2)),
 ]  # fmt: skip
 
 

@@ -301,7 +301,7 @@ class Program:
         """Writes a loop whose region is given the number of the round."""
         self.control(node, operands)
 
-    def native_parts(self, bodies: Sequence[Any], carried: int, leaves: Sequence[bool]) -> Any:
+    def native_parts(self, node: Node, bodies: Sequence[Any], carried: int) -> Any:
         """What runs a loop's parts without Python, as ``parts.PartLoop`` calls it; None where nothing does."""
         return None
 
@@ -309,7 +309,7 @@ class Program:
         """Writes a loop whose rounds are in parts."""
         compiled = [self._compiled(region) for region in node.regions]
         bodies = [body for body, _ in compiled]
-        native = self.native_parts(bodies, len(operands) - 2, node.attrs["leaves"])
+        native = self.native_parts(node, bodies, len(operands) - 2)
         symbols = [missing for _, missing in compiled]
         made = parts.part_loop(bodies, node.regions, symbols=symbols, native=native, **node.attrs)
         name = self._constant(self._fresh(f"{node.name}_rounds"), made)
@@ -397,6 +397,11 @@ class Program:
     def _shared(self) -> set[Node]:
         """The constants that are one array at every call, since nobody outside ever sees them."""
         return self._constants.keys() - held(self.schedule.graph, self._constants)
+
+    @property
+    def fixed(self) -> dict[Node, np.ndarray[Any, Any]]:
+        """The same arrays, each with its node."""
+        return {node: self._constants[node] for node in self._shared}
 
     def _constant_array(self, node: Node, made: np.ndarray[Any, Any]) -> None:
         name = self._number(made)

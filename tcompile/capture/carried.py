@@ -39,6 +39,14 @@ class Unsettled(Exception):
     """A round does not hand on what it was given."""
 
 
+class Parted(Unsettled):
+    """Two names of one array are names of two after a round; ``name`` is one of them."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"`{name}` and another variable are one object in some rounds only")
+        self.name = name
+
+
 @dataclass(eq=False)
 class Leaf:
     """One carried value: an ``array``, a ``scalar`` object of the library, or a Python number that the graph computes.
@@ -108,6 +116,7 @@ class Carried:
     homes: dict[int, Leaf] = field(default_factory=dict)  # by the identity of an array, where it is handed on
     starts: dict[int, Leaf] = field(default_factory=dict)  # the same at the start
     taker: Leaf | None = None
+    alike: set[int] = field(default_factory=set)  # the identities of arrays that several leaves start with
 
     # -- before the loop -----------------------------------------------------------------------------------------------
     def find_memories(self, f: Frame) -> None:
@@ -154,7 +163,11 @@ class Carried:
         if isinstance(value, ArrayValue) and value.memory in self.memories:
             raise Unsettled(f"`{name}` shows an array that the first round writes to")
         if isinstance(value, ArrayValue):
-            return self.starts.setdefault(id(value), Leaf("array", value.traced.node, value))
+            leaf = self.starts.setdefault(id(value), Leaf("array", value.traced.node, value))
+            if name in self.plan.parted:
+                self.alike.add(id(value))
+                leaf = Leaf("array", leaf.given, value)
+            return leaf
         if isinstance(value, ScalarValue):
             return Leaf(value.cls, value.array.traced.node, value)
         if isinstance(value, FloatValue) or (isinstance(value, Constant) and type(value.value) in (float, bool)):
@@ -208,7 +221,11 @@ class Carried:
             self._enter(tree)
             tree.start = self.value(tree.kind, tree.inside, "that a loop carries,")
             tree.shows = tree
-            tree.foreign = int(tree.kind == "array" and not self.is_free(tree.value))
+            alike = id(tree.value) in self.alike
+            tree.foreign = int(tree.kind == "array" and (alike or not self.is_free(tree.value)))
+            if alike and isinstance(tree.start, ArrayValue) and tree.start.memory is not None:
+                assert isinstance(tree.value, ArrayValue)
+                tree.start.memory.alike = tree.value
         found: Value = tree.start
         return found
 
@@ -256,7 +273,9 @@ class Carried:
                 self.hand_on(name, part, item)
             return
         if tree.kind == "array":
-            if self.homes.setdefault(id(value), tree) is not tree or tree.end not in (None, value):
+            if tree.end not in (None, value):
+                raise Parted(name)
+            if self.homes.setdefault(id(value), tree) is not tree:
                 raise Unsettled(f"`{name}` and another variable are one object in some rounds only")
             tree.end = value
         self.taker = tree
@@ -477,4 +496,4 @@ class Carried:
         return ScalarValue(ArrayValue(Traced(node, scalar=True), tx.frontends[0]), kind)
 
 
-__all__ = ["Carried", "Count", "Leaf", "Many", "Unsettled", "View"]
+__all__ = ["Carried", "Count", "Leaf", "Many", "Parted", "Unsettled", "View"]

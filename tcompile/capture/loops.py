@@ -28,7 +28,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.breaks import CATALOGUE
-from tcompile.capture.carried import Carried, Leaf, Unsettled
+from tcompile.capture.carried import Carried, Leaf, Parted, Unsettled
 from tcompile.capture.exits import Behind, Exits, Left, Way, int_of, is_int, leaves_of
 from tcompile.capture.headers import Header
 from tcompile.capture.instructions.registry import HANDLERS, Returned, Yielded
@@ -193,6 +193,8 @@ class _Loop:
     def refuse(self, error: Exception) -> None:
         """The loop is unrolled, once another round done apart does not help either."""
         plan = self.plan
+        if isinstance(error, Parted) and plan.tested and error.name not in plan.parted:
+            self.again(parted=plan.parted | {error.name})
         if isinstance(error, Unsettled | VariesInLoop) and plan.apart < _MOST_APART and plan.tries < _MOST_TRIES:
             self.again(apart=plan.apart + 1, steps={}, looked=False, carried=set(), limit=None, limit_at=-1)
         if isinstance(error, Left | Returned | Yielded):

@@ -388,9 +388,17 @@ def identical(tx: Capture, left: Value, right: Value) -> bool:
     if isinstance(left, made) and isinstance(right, made):
         if left.python_type is not right.python_type:
             return False
+        if _is_alike(left) is not None and _is_alike(left) is _is_alike(right):
+            raise refused  # one object in the first round of a loop
         if not any(_may_be_copied(side) for side in (left, right)):
             return False  # made in here: no object from outside, and no other object made in here
     raise refused
+
+
+def _is_alike(value: Value) -> object:
+    """The array that a variable of a loop begins with, where another does so, too."""
+    memory = value.memory if isinstance(value, ArrayValue) and not value.path else None
+    return None if memory is None else memory.alike
 
 
 def _may_be_copied(value: Value) -> bool:

@@ -25,7 +25,8 @@ class Plan:
     ``apart`` rounds are done before the node, ``at_once`` rounds are one of its own. ``carried`` are the local
     variables bound anew, ``steps`` by how much ints among them grow; ``written`` are the arrays written, by where they
     are found. ``tested`` says that a test may end a round before it is done, and ``asked`` are variables that are read
-    there. ``limit`` is the number of rounds that the test at instruction ``limit_at`` leaves a ``while`` loop.
+    there. ``parted`` are variables that begin as another name of an array that a round binds anew under one name only.
+    ``limit`` is the number of rounds that the test at instruction ``limit_at`` leaves a ``while`` loop.
     """
 
     where: UserLine
@@ -43,6 +44,7 @@ class Plan:
     written: dict[Any, Any] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
     tested: bool = False
+    parted: set[str] = field(default_factory=set)
     limit: Size | None = None
     limit_at: int = -1
 

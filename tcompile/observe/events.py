@@ -169,7 +169,10 @@ class GraphBroke(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class LoopDecided(Event):
-    """What became of a loop that capture met, and why: ``outcome`` is "one node", "unrolled" or "python"."""
+    """What became of a loop, and why: ``outcome`` is "one node", "unrolled" or "python".
+
+    Of a node of the graph a backend tells besides who runs its rounds: "machine code" or "python rounds".
+    """
 
     kind: ClassVar[str] = "loop_decided"
     outcome: str = ""

@@ -76,7 +76,7 @@ class ExplainOutput:
         reasons: list[BreakReason] = []
         guards: dict[str, None] = {}
         fell_back: dict[str, None] = {}
-        loops: dict[str, None] = {}
+        loops: dict[tuple[str, int], dict[str, None]] = {}  # what is told of the loop at each line
         op_count = 0
         times: defaultdict[str, float] = defaultdict(float)
         for event in events:
@@ -94,7 +94,8 @@ class ExplainOutput:
                     BreakReason(event.headline, stack, event.explanation, event.hints, event.reason)
                 )
             elif isinstance(event, LoopDecided):
-                loops[f"{format_line(event.where)}\n{_indent(loop_text(event))}"] = None
+                place = event.where.file, event.where.line
+                loops.setdefault(place, {format_line(event.where): None})[_indent(loop_text(event))] = None
             elif isinstance(event, FellBack):
                 fell_back[f"{event.reason}: {event.detail}" if event.detail else event.reason] = None
             elif isinstance(event, CompileFinished):
@@ -103,7 +104,8 @@ class ExplainOutput:
                 times["total"] += event.ms
         return cls(
             function, tuple(graphs), len(graphs), len(reasons), tuple(reasons), op_count, tuple(operations),
-            tuple(guards), dict(times), tuple(fell_back), tuple(loops), tuple(listings),
+            tuple(guards), dict(times), tuple(fell_back),
+            tuple(map("\n".join, loops.values())), tuple(listings),
         )  # fmt: skip
 
     @property
@@ -169,10 +171,12 @@ class ExplainOutput:
 
 
 def loop_text(event: LoopDecided) -> str:
-    """What became of a loop, in a line."""
+    """What became of a loop, or who runs its rounds, in a line."""
     outcome = {
         "one node": f"stays a loop: one node of the graph, {event.rounds} rounds",
         "unrolled": "is unrolled", "python": "runs in Python, its body compiled where it can be",
+        "machine code": "runs in machine code, round after round",
+        "python rounds": "is run by Python, round after round",
     }[event.outcome]  # fmt: skip
     return f"This loop {outcome}{': ' if event.reason else ''}{event.reason}."
 

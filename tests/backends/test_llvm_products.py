@@ -123,12 +123,16 @@ def test_products_share_a_kernel_with_their_neighbours():
     assert not any(step.kind == "call" for step in compile_graph(graph).schedule.steps)
 
 
-def test_large_products_stay_calls():
+def forms(shapes, **options):
+    graph = graph_of(lambda op, x, y: op("matmul", x, y), *map(np.ones, shapes))
+    return [kernel.form for kernel in compile_graph(graph, **options).schedule.kernels]
+
+
+def test_large_products_are_numpys():
     for shapes in (((9, 5), (5, 2)), ((2, 3), (3, 40))):
-        graph = graph_of(lambda op, x, y: op("matmul", x, y), *map(np.ones, shapes))
-        assert compile_graph(graph).kernels == []
+        assert forms(shapes) == ["routine"]
 
 
 def test_the_option_exact_leaves_products_to_numpy():
-    graph = graph_of(lambda op, x, y: op("matmul", x, y), np.ones((2, 2)), np.ones((2, 2)))
-    assert compile_graph(graph, exact=True).kernels == []
+    assert forms(((2, 2), (2, 2))) == ["flat"]
+    assert forms(((2, 2), (2, 2)), exact=True) == ["routine"]

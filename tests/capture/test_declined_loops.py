@@ -274,7 +274,9 @@ def test_effects_before_and_after_a_loop():
 
 
 def told(f, *args):
-    return [text.splitlines()[-1].strip() for text in tcompile.explain(f)(*args).loops]
+    """Of each loop, the first thing that is said of it."""
+    rows = [map(str.strip, text.splitlines()) for text in tcompile.explain(f)(*args).loops]
+    return [next(row for row in lines if row.startswith("This loop")) for lines in rows]
 
 
 def test_explain_says_what_became_of_each_loop():

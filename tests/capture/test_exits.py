@@ -340,8 +340,54 @@ def test_what_cannot_be_one_node_is_done_all_the_same(f, make):
         assert same == ([value is args[0] for value in want] if isinstance(want, tuple) else want is args[0])
 
 
+def two_names(a, n, tol):
+    p = q = r = a + 1
+    for _ in range(n):
+        r = r * 0.5
+        q = q + p
+        if r.sum() < tol:
+            break
+        p = np.sin(p) + r
+    return p, q, r
+
+
+def asks_whether_they_are_one(a, n, tol):
+    p = r = a + 1
+    c = 0.0
+    for _ in range(n):
+        c = c + (1.0 if p is r else 2.0)
+        r = r * 0.5
+        if r.sum() < tol:
+            break
+        p = np.sin(p) + r
+    return p, r, c
+
+
+def writes_to_one_of_them(a, n, tol):
+    p = r = a + 1
+    for _ in range(n):
+        r *= 0.5
+        if r.sum() < tol:
+            break
+        p = np.sin(p) + r
+    return p, r
+
+
+@pytest.mark.parametrize("f", [two_names, asks_whether_they_are_one, writes_to_one_of_them])
+def test_names_of_one_array_that_go_separate_ways(f):
+    for n, tol in ((60, 1e-9), (60, 1e9), (60, -1.0), (0, 1.0), (1, 1.0)):
+        for compiled in each(f, lambda n=n, tol=tol: (line(), n, tol)):
+            got, want = compiled(line(), n, tol), f(line(), n, tol)
+            assert (got[0] is got[1]) == (want[0] is want[1])
+            if f is two_names and n == 60:
+                assert ops(compiled).count("exit_loop") == 1
+            tcompile.reset()
+
+
 def told(f, *args):
-    return [text.splitlines()[-1].strip() for text in tcompile.explain(f)(*args).loops]
+    """Of each loop, the first thing that is said of it."""
+    rows = [map(str.strip, text.splitlines()) for text in tcompile.explain(f)(*args).loops]
+    return [next(row for row in lines if row.startswith("This loop")) for lines in rows]
 
 
 def test_explain_says_what_became_of_them():

@@ -18,9 +18,13 @@ FUSED = [
     lambda x: np.linalg.norm(x[0, 0], axis=0), lambda x: np.tril(x), lambda x: np.triu(x, 1) + 1,
     lambda x: np.tril(x[0], -2), lambda x: np.triu(x[0].T, k=-1), lambda x: np.tril(x > 0) | np.triu(x < 1, 2),
     lambda x: np.where(np.tril(np.ones(x.shape[1:], dtype=bool)), x, -np.inf),
+    lambda x: np.linalg.norm(x) + 1, lambda x: np.linalg.norm(x[0]) + 1, lambda x: np.linalg.norm(x[0] * 2, "fro"),
+    lambda x: np.diag(x[0, 0]) * 2, lambda x: np.diag(x[0, 0] > 0), lambda x: np.diag(x[0]) + 1,
+    lambda x: np.linalg.norm(x[0, 0]) * 2, lambda x: np.linalg.norm(x[0, 0] * 2, 2), lambda x: np.linalg.norm(x.T),
+    lambda x: np.linalg.norm(x[0, 0], np.inf) + np.linalg.norm(x[0, 0], 1), lambda x: np.linalg.norm(x, np.inf, 1),
 ]  # fmt: skip
 CALLS = [
-    lambda x: np.linalg.norm(x) + 1, lambda x: np.linalg.norm(x[0]) + 1, lambda x: np.linalg.norm(x, 3, axis=0) + 1,
+    lambda x: np.linalg.norm(x, 3, axis=0) + 1, lambda x: np.linalg.norm(x[0, 0], -np.inf) + 1,
     lambda x: np.linalg.norm(x, axis=(0, 1)) + 1, lambda x: np.tril(x[0, 0]) + 1,
     lambda x: np.linalg.norm(x, -np.inf, axis=0) + 1,
 ]  # fmt: skip

@@ -67,7 +67,7 @@ export interface GraphBroke {
   stack: UserLine[];
 }
 
-/** What became of a loop that capture met, and why: `outcome` is "one node", "unrolled" or "python". */
+/** What became of a loop, and why: `outcome` is "one node", "unrolled" or "python". */
 export interface LoopDecided {
   kind: "loop_decided";
   schema: 2;

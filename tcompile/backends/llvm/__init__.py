@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tcompile.backends import compiled
-from tcompile.backends.llvm import host, native, nests, pointwise, scalar_loops, tuning
+from tcompile.backends.llvm import host, native, nests, pointwise, routines, scalar_loops, tuning
 from tcompile.backends.llvm.choice import left_to_numpy
 from tcompile.backends.llvm.exactness import is_exact
 from tcompile.backends.llvm.text import Module
@@ -105,7 +105,11 @@ def compile_graph(
 def _make(graph: Graph, exact: bool, variant: Variant) -> tuning.Made:
     able = _supports_exactly if exact else supports
     left = left_to_numpy(graph, able)
-    plan = schedule(graph, lambda node: node.op == "element_loop" or (node not in left and able(node)))
+
+    def computes(node: Node) -> bool:
+        return node.op == "element_loop" or (node not in left and able(node))
+
+    plan = schedule(graph, computes, routines.admits)
     started = time.perf_counter()
     module = Module()
     written: list[tuple[Step, nests.Code]] = []
@@ -118,7 +122,7 @@ def _make(graph: Graph, exact: bool, variant: Variant) -> tuning.Made:
     if written:
         text = f"{native.flags_ir()}\n{module.text()}\n!0 = !{{i32 1}}\n"
         exports = [function.name for _, code in written for function in code.functions]
-        loaded = native.load(text, exports)
+        loaded = native.load(text, exports, module.symbols)
         ms = (time.perf_counter() - started) * 1e3 / len(written)
         codes = {step: (code, {f.name: loaded[f.name] for f in code.functions}) for step, code in written}
     regions = functools.partial(compile_graph, exact=exact)

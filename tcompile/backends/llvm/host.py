@@ -25,6 +25,9 @@ from tcompile.backends.schedule.plan import Step
 from tcompile.graph import Node, SymInt, TensorType
 from tcompile.graph.ops.element_loop import dtype_of, written_roots
 from tcompile.graph.sizes import hint, product
+from tcompile.graph.verify import user_line
+from tcompile.observe import bus
+from tcompile.observe.events import LoopDecided, UserLine
 from tcompile.records import dataclass
 
 CHUNK_NS = 120_000.0  # work that one chunk should be worth: less is not worth a second thread
@@ -144,6 +147,8 @@ class Program(host.Program):
         """How many items one chunk has."""
         kernel = step.kernel
         assert kernel is not None
+        if kernel.form == "routine":
+            return "1"
         points = product(axis.size for axis in kernel.axes)
         per_point = element_ns(kernel.values, kernel.stores)
         items = 1
@@ -199,15 +204,33 @@ class Program(host.Program):
     def loop(self, node: Node, operands: Sequence[str]) -> None:
         """A loop whose region is given the number of the round."""
         body, missing = self._compiled(node.regions[0])
-        self.loops[node] = rounds.loop(body.host, body, len(operands) - 2, missing)
+        found = self._rounds(node, [body.host], len(operands) - 2)
+        updated = tuple(number - 1 for number in body.host.schedule.graph.updates.values())
+        self.loops[node] = rounds.Loop(body, found, updated, tuple(missing))
         name = self._constant(self._fresh(f"{node.name}_rounds"), self.loops[node])
         sizes = f"sizes=({', '.join(missing)},)"
         self.lines.append(f"{self.arrays[node]} = {name}({', '.join([*operands, *([sizes] if missing else [])])})")
 
-    def native_parts(self, bodies: Sequence[Any], carried: int, leaves: Sequence[bool]) -> Any:
+    def native_parts(self, node: Node, bodies: Sequence[Any], carried: int) -> Any:
         """A loop's parts in machine code."""
-        found = rounds.native_rounds([body.host for body in bodies], carried, leaves)
+        found = self._rounds(node, [body.host for body in bodies], carried, node.attrs["leaves"])
         return None if found is None else found.run
+
+    @staticmethod
+    def _rounds(
+        node: Node, programs: Sequence[Program], carried: int, leaves: Sequence[bool] = ()
+    ) -> rounds.Rounds | None:
+        """The rounds of a loop in machine code; None where Python has to run them. Tells which, and why."""
+        found, reason = None, ""
+        try:
+            found = rounds.Rounds(programs, carried, leaves)
+        except rounds.NotNative as refusal:
+            reason = str(refusal)
+        if bus.active():
+            where = UserLine() if node.location is None else user_line(node.location)
+            outcome = "python rounds" if found is None else "machine code"
+            bus.emit(LoopDecided(outcome=outcome, reason=reason, where=where))
+        return found
 
 
 def element_ns(values: Sequence[Value], stores: Sequence[Store]) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import field
 
-from tcompile.backends.llvm import vmath
+from tcompile.backends.llvm import routines, vmath
 from tcompile.backends.llvm.blocks import BlockNest
 from tcompile.backends.llvm.columns import ColumnNest
 from tcompile.backends.llvm.nest import Function
@@ -49,6 +49,8 @@ def write(
         code.functions.append(ThinNest(module, kernel, has_symbol, nontemporal).thin())
     elif kernel.form == "columns":
         code.functions.append(ColumnNest(module, kernel, has_symbol, nontemporal).columns())
+    elif kernel.form == "routine":
+        code.functions.append(routines.write(module, kernel))
     else:
         code.functions.append(BlockNest(module, kernel, has_symbol, nontemporal).blocks())
         code.functions.append(BlockNest(module, kernel, has_symbol, ()).combine())

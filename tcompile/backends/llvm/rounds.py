@@ -13,102 +13,26 @@ between two of them Python may deliver an interrupt, of which the loop then leav
 
 from __future__ import annotations
 
-import ctypes
-import itertools
-import re
-import struct
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tcompile.backends import helpers
-from tcompile.backends.llvm import native
-from tcompile.backends.llvm.native import target, threads
-from tcompile.backends.replay import Replay
+from tcompile.backends.llvm.round_steps import Array, Copy, Inner, Launch, LoopArray, NotNative, Test, counters, linear
+from tcompile.backends.llvm.round_words import DONE, WAY, At, Level, runner
 from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType
-from tcompile.graph.sizes import evaluate, product
+from tcompile.graph.sizes import product
 from tcompile.records import dataclass
 
 if TYPE_CHECKING:
     from tcompile.backends.llvm.host import Program
+    from tcompile.backends.schedule.plan import Step
 
-Array: TypeAlias = np.ndarray[Any, Any]
 FEWEST = 8  # rounds for which writing the program pays
 _STRETCH = 0.005  # seconds that a stretch of rounds should take
-_SPARE, _SPARE_BYTES = 4, 1 << 20  # programs of earlier calls that are kept for each loop, and how large they may be
-_KERNEL, _COPY, _BIND, _MOVE, _INNER, _LEAVE, _UNLESS, _NEXT = range(8)
-_HEADER = 10
-_DONE, _WAY = 8, 9  # words that tell how many rounds were done, and how the loop was left
-_STEP = 5
-
-
-class NotNative(Exception):
-    """This loop is Python's, and its body compiled."""
-
-
-@cache
-def _runner() -> Callable[[int, int, int], int]:
-    """The machine code that walks through a program. Calls of it run without the GIL."""
-    symbols = {"tc_parallel": threads.code()["tc_parallel"]}
-    code = target.keep_forever(target.load(target.source("rounds.ll"), ["tc_rounds"], symbols, opt=1))
-    return ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(code["tc_rounds"])
-
-
-# -- what a round does -------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Array:
-    """One array of the loop: of this type, or the partial results of a kernel."""
-
-    node: Node | None
-    shape: tuple[Size, ...]
-    dtype: np.dtype[Any]
-
-
-@dataclass(frozen=True)
-class _Launch:
-    """A kernel. Its arguments have the character of the spec, and an array's number, a size or a carried value's."""
-
-    kernel: int
-    arguments: tuple[tuple[str, Any], ...]
-    items: tuple[Size, ...]
-    per_item: int
-    grain: int | None  # None: all items at once
-
-
-@dataclass(frozen=True)
-class _Copy:
-    """One array's elements go to another."""
-
-    to: int
-    source: int
-
-
-@dataclass(frozen=True)
-class _Inner:
-    """A loop inside. ``given`` are arrays, or the numbers of carried Python floats; ``results`` get what it carries.
-
-    It writes to the ``bound`` ones of its arrays where the loop around has them.
-    """
-
-    rounds: Rounds
-    count: Size
-    given: tuple[int, ...]
-    results: tuple[tuple[int, int], ...]
-    bound: frozenset[int]
-
-
-@dataclass(frozen=True)
-class _Test:
-    """Leaves the loop by a way (0: skips the rest of the round, after so many copies) where a flag holds."""
-
-    flag: int
-    way: int
-    copies: int = 0
+_SPARE = 4  # programs of earlier calls that are kept for each loop
 
 
 class Rounds:
@@ -122,9 +46,10 @@ class Rounds:
         self.graph = programs[0].schedule.graph
         self.carried = carried
         ((self.counter, _),) = [row for row in self.graph.symbol_inputs().items() if row[1] == (0, None)]
-        self.arrays: list[_Array] = []
-        self.steps: list[_Launch | _Copy | _Inner | _Test] = []
+        self.arrays: list[LoopArray] = []
+        self.steps: list[Launch | Copy | Inner | Test] = []
         self.number: dict[Node, int] = {}
+        self.fixed: dict[int, Array] = {}  # arrays that are there already, and only read
         self.inputs: dict[int, int] = {}  # which carried value each array holds before the first round
         self.tests = bool(leaves)
         for position, node in enumerate(self.graph.inputs[1 : carried + 1]):
@@ -147,25 +72,31 @@ class Rounds:
         self._exchange()
         for number, (place, flag, leave) in reversed(list(enumerate(ends))):
             copies = [] if leave else self._into_place(self.at[number])
-            test = _Test(flag, number + 1 if leave else 0, len(copies))
-            self.steps[place:place] = [test, *copies, *([] if leave else [_Test(flag, -1)])]
+            test = Test(flag, number + 1 if leave else 0, len(copies))
+            self.steps[place:place] = [test, *copies, *([] if leave else [Test(flag, -1)])]
         self.graph = programs[0].schedule.graph
         moved = {held for row in self.at for held in row if held is not None} if self.tests else set()
         self.fresh = sorted(self.inputs.keys() | moved | {number for pair in self.swaps for number in pair})
         self.sized = sorted({place - 1 for place, axis in self.graph.symbol_inputs().values() if axis is not None})
-        self.spare: dict[Any, _Level] = {}  # programs and temporaries of earlier calls, by what the calls were given
-        if self.tests and any(_counters(array.shape) for array in self.arrays):
+        self.held = [self.number.get(node) for node in self.graph.inputs[1 : carried + 1]]  # when all rounds are done
+        self.spare: dict[Any, Level] = {}  # programs and temporaries of earlier calls, by what the calls were given
+        if self.tests and any(counters(array.shape) for array in self.arrays):
             raise NotNative("the sizes of its arrays depend on the round")
 
     def _part(self, program: Program) -> None:
+        fixed = program.fixed
         for position, step in enumerate(program.schedule.steps):
             if step.kernel is not None:
                 self._kernel(program, step)
+            elif step.node in fixed:
+                self.fixed[self._array(step.node)] = fixed[step.node]
             elif step.node is not None and step.node in program.loops:
                 later = {node for other in program.schedule.steps[position + 1 :] for node in other.reads}
                 self._inner(program, step.node, later - {step.node})
             elif step.node is None or step.node.op != "get" or step.node.inputs[0] not in program.loops:
-                raise NotNative("its body does more than kernels do")
+                others = [other for other in program.schedule.steps[position:] if other.kind != "view"]
+                others = [other for other in others if other.kernel is None]
+                raise NotNative(f"they call {_done_by((others or [step])[0])}")
 
     def _move_on(self) -> None:
         """Notes where the carried values are behind a part, each in an array of its own."""
@@ -176,18 +107,18 @@ class Rounds:
                 continue
             there = self.number[result]
             if there in row:
-                self.arrays.append(_Array(result, result.tensor.shape, result.tensor.dtype))
-                self.steps.append(_Copy(len(self.arrays) - 1, there))
+                self.arrays.append(LoopArray(result, result.tensor.shape, result.tensor.dtype))
+                self.steps.append(Copy(len(self.arrays) - 1, there))
                 there = len(self.arrays) - 1
                 self.written.add(there)
             row.append(there)
         self.at.append(row)
 
-    def _into_place(self, row: list[int | None]) -> list[_Copy]:
+    def _into_place(self, row: list[int | None]) -> list[Copy]:
         """The copies that put carried values where the next round looks for them, before arrays change places."""
         final = {here: here for here in self.inputs} | dict(self.swaps)
         wanted = {self.inputs[here]: there for here, there in final.items()}
-        copies = [_Copy(wanted[p], held) for p, held in enumerate(row) if held is not None and wanted[p] != held]
+        copies = [Copy(wanted[p], held) for p, held in enumerate(row) if held is not None and wanted[p] != held]
         if {copy.to for copy in copies} & {held for held in row if held is not None}:
             raise NotNative("a round that ends early would move arrays in a circle")
         self.written |= {copy.to for copy in copies}
@@ -195,7 +126,7 @@ class Rounds:
 
     def _array(self, node: Node) -> int:
         self.number[node] = len(self.arrays)
-        self.arrays.append(_Array(node, node.tensor.shape, node.tensor.dtype))
+        self.arrays.append(LoopArray(node, node.tensor.shape, node.tensor.dtype))
         return self.number[node]
 
     def _kernel(self, program: Program, step: Any) -> None:
@@ -206,7 +137,7 @@ class Rounds:
             else:
                 made = self._array(node)
                 if onto == "copy":
-                    self.steps.append(_Copy(made, self.number[node.inputs[0]]))
+                    self.steps.append(Copy(made, self.number[node.inputs[0]]))
             self.written.add(self.number[node])
         code, addresses = program.codes[step]
         partial: tuple[int, tuple[Size, ...], int] | None = None
@@ -217,11 +148,13 @@ class Rounds:
                 if any(isinstance(n, SymInt) for n in items):
                     raise NotNative("it reduces over a size that varies")
                 count = -(-product(items) // per_item)
-                self.arrays.append(_Array(None, (count * function.partial_words,), np.dtype("int64")))
+                self.arrays.append(LoopArray(None, (count * function.partial_words,), np.dtype("int64")))
                 partial = len(self.arrays) - 1, items, per_item
             elif partial is not None and last:
                 items, per_item = partial[1:]
             grain = None if partial is not None and last else int(program.grain(step, function))
+            if code.kernel.form == "routine":  # nobody holds the GIL here
+                items, grain = (2,), 2
             arguments = []
             for char, argument in zip(function.parameters.spec, function.parameters.arguments, strict=True):
                 found: Any
@@ -229,22 +162,22 @@ class Rounds:
                     assert partial is not None
                     found = partial[0]
                 elif isinstance(argument, SymInt):
-                    found = _linear(argument)
+                    found = linear(argument)
                 elif isinstance(argument.type, ScalarType):
                     found = self.graph.inputs.index(argument) - 1
                 else:
                     found = self.number[argument]
                 arguments.append((char, found))
-            _linear(product(items))
-            if per_item != 1 and _counters(items):
+            linear(product(items))
+            if per_item != 1 and counters(items):
                 raise NotNative("the number of its elements depends on the round")
-            self.steps.append(_Launch(addresses[function.name], tuple(arguments), items, per_item, grain))
+            self.steps.append(Launch(addresses[function.name], tuple(arguments), items, per_item, grain))
 
     def _inner(self, program: Program, node: Node, later: set[Node]) -> None:
         """A loop inside; ``later`` are the arrays that steps behind it read. What nobody reads it writes in place."""
         rounds = program.loops[node].rounds
         if rounds is None or rounds.tests:
-            raise NotNative("a loop inside does more than kernels do")
+            raise NotNative("Python runs a loop inside")
         start, count, *operands = node.operands
         given = []
         for operand in operands:
@@ -273,7 +206,7 @@ class Rounds:
             else:
                 results.append((self.number[get], inside))
         assert start == 0 and isinstance(count, int | SymInt)
-        self.steps.append(_Inner(rounds, _linear(count), tuple(given), tuple(results), frozenset(bound)))
+        self.steps.append(Inner(rounds, linear(count), tuple(given), tuple(results), frozenset(bound)))
 
     def _exchange(self) -> None:
         """Where each carried value of the next round is, and which arrays change places for it."""
@@ -285,8 +218,8 @@ class Rounds:
             if here == there:
                 continue
             if there in self.inputs or there in taken:  # somebody else keeps that one
-                self.arrays.append(_Array(result, result.tensor.shape, result.tensor.dtype))
-                self.steps.append(_Copy(len(self.arrays) - 1, there))
+                self.arrays.append(LoopArray(result, result.tensor.shape, result.tensor.dtype))
+                self.steps.append(Copy(len(self.arrays) - 1, there))
                 there = len(self.arrays) - 1
             taken.add(there)
             self.swaps.append((here, there))
@@ -304,30 +237,33 @@ class Rounds:
         shapes = tuple(given[position].shape for position in self.sized)
         level = self.spare.pop((kind, shapes), None)
         if level is None:
-            level = _Level(self, given, _At(self._symbols(given, sizes), {self.counter: stop - 1}))
+            level = Level(self, given, At(self._symbols(given, sizes), {self.counter: stop - 1}))
         else:
             level.take(given)
-        run, left, stretch, status, way = _runner(), stop, 1, 0, 0
+        run, left, stretch, status, way = runner(), stop, level.stretch, 0, 0
         while left and not way:
             count = min(stretch, left)
             began = time.perf_counter()
             status |= run(level.program, level.table, count)
             if status:
                 helpers.floating_point_report(status)
-            way = int(level.memory[_WAY])
-            left -= int(level.memory[_DONE])
+            way = int(level.memory[WAY])
+            left -= int(level.memory[DONE])
             took = time.perf_counter() - began
-            stretch = max(1, stretch * 4 if took < _STRETCH else stretch // 2 if took > 4 * _STRETCH else stretch)
+            if took > 4 * _STRETCH:
+                stretch = max(1, stretch // 2)
+            elif took < _STRETCH and count == stretch:
+                stretch *= 4
+        level.stretch = stretch
         arrays, done = level.arrays, stop - left
         if done % 2:
             for a, b in self.swaps:
                 arrays[a], arrays[b] = arrays[b], arrays[a]
         results = []
-        held = self.at[way - 1] if way else [self.number.get(node) for node in self.graph.inputs[1 : self.carried + 1]]
-        for position, number in enumerate(held):
+        for position, number in enumerate(self.at[way - 1] if way else self.held):
             results.append(given[position] if number is None or number not in self.written else arrays[number])
         level.let_go()
-        if level.bytes < _SPARE_BYTES:
+        if level.is_spare:
             if len(self.spare) >= _SPARE:
                 self.spare.clear()
             self.spare[kind, shapes] = level
@@ -338,209 +274,12 @@ class Rounds:
         return {**sizes, **{name: given[position - 1].shape[axis] for name, position, axis in rows}}
 
 
-def _counters(value: Any) -> set[str]:
-    """The counters of loops that sizes depend on."""
-    if isinstance(value, tuple):
-        return set().union(*map(_counters, value))
-    return set(value.counters()) if isinstance(value, SymInt) else set()
-
-
-def _linear(size: Size) -> Size:
-    """A size, which must be linear in all counters, none of them times another."""
-    counters = _counters(size)
-    for monomial in size.terms if isinstance(size, SymInt) and counters else ():
-        names = [name for atom in monomial for name in re.findall(r"\w+", atom) if name in counters]
-        if len(names) > 1 or not set(names) <= set(monomial):
-            raise NotNative("a size is not linear in the number of the round")
-    return size
-
-
-# -- the words ---------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _At:
-    """The symbols' values, and the last value of each counter; the first one is 0."""
-
-    symbols: Mapping[str, int]
-    last: Mapping[str, int]
-
-    def first(self, size: Size) -> int:
-        """A size in the first rounds of all loops."""
-        return evaluate(size, {**self.symbols, **dict.fromkeys(self.last, 0)})
-
-    def ends(self, size: Size) -> list[int]:
-        """What a size is where each counter is at one end; it is never beyond these."""
-        names = sorted(_counters(size))
-        corners = itertools.product(*((0, self.last[name]) for name in names))
-        return [evaluate(size, {**self.symbols, **dict(zip(names, ends, strict=True))}) for ends in corners]
-
-    def most(self, size: Size) -> int:
-        """The largest value that a size has in any round."""
-        return max(self.ends(size))
-
-    def growth(self, size: Size, counter: str) -> int:
-        """By how much a size grows when a counter does."""
-        if counter not in _counters(size):
-            return 0
-        zero = {**self.symbols, **dict.fromkeys(self.last, 0)}
-        return evaluate(size, {**zero, counter: 1}) - evaluate(size, zero)
-
-
-class _Level:
-    """The arrays and the program of one loop, for one call. ``inside`` another loop, which gives it its arrays."""
-
-    def __init__(self, rounds: Rounds, given: Sequence[Any], at: _At, inside: bool = False) -> None:
-        self.rounds, self.given, self.at, self.inside = rounds, given, at, inside
-        self.arrays = [self._memory(number) for number in range(len(rounds.arrays))]
-        self.slots = np.array([_address(array) for array in self.arrays], np.int64)
-        self.table = _address(self.slots)
-        self.numbers: list[tuple[int, Size]] = []  # words that hold sizes
-        self.held: list[_Level] = []
-        self.words: list[int] = []
-        self.places: list[tuple[int, int]] = []  # words that hold addresses, and of which array
-        self._write()
-        self.first = np.array(self.words, np.int64)
-        self.memory = self.first.copy()
-        self.program = _address(self.memory)
-        if inside:
-            self.let_go()
-
-    def take(self, given: Sequence[Any]) -> None:
-        """Begins another call with values of the same kind."""
-        self.given = given
-        for number in self.rounds.fresh:
-            self.arrays[number] = made = self._memory(number)
-            self.slots[number] = _address(made)
-        for place, number in self.places:
-            self.first[place] = self.slots[number]
-        self.memory[:] = self.first
-
-    @property
-    def bytes(self) -> int:
-        """How much memory it holds, what it was given left out."""
-        own = sum(array.nbytes for array in self.arrays)
-        return own + 8 * len(self.words) + sum(level.bytes for level in self.held)
-
-    def let_go(self) -> None:
-        """Forgets all arrays that others hold, or will."""
-        self.given = ()
-        for number in self.rounds.inputs if self.inside else self.rounds.fresh:
-            if not (self.inside and number in self.rounds.written):
-                self.arrays[number] = _NONE
-
-    def _memory(self, number: int) -> Array:
-        """An array of the loop: what it is given, a copy where it is written to, or a new one."""
-        position = self.rounds.inputs.get(number)
-        if position is not None:
-            array = np.asarray(self.given[position])
-            return np.copy(array, order="K") if number in self.rounds.written else array
-        made = self.rounds.arrays[number]
-        shape = tuple(map(self.at.most, made.shape))
-        order = tuple(range(len(shape))) if made.node is None else made.node.tensor.layout.order
-        return native.empty(shape, made.dtype, order)
-
-    def _number(self, size: Size) -> int:
-        """A new word with a size, and its place. Raises Replay where the size has more than 64 bits in some round."""
-        if any(abs(end) >= 1 << 63 for end in self.at.ends(size)):
-            raise Replay("a number of more than 64 bits")
-        self.words.append(self.at.first(size))
-        self.numbers.append((len(self.words) - 1, size))
-        return len(self.words) - 1
-
-    def _write(self) -> None:
-        rounds, words = self.rounds, self.words
-        words += [0] * _HEADER
-        swapped = {number for pair in rounds.swaps for number in pair}
-        if self.inside:  # what the loop around gives may have changed places
-            swapped |= rounds.inputs.keys()
-        addresses: list[int] = []
-        rows: list[tuple[list[int], Size | None]] = []
-        for step in rounds.steps:
-            if isinstance(step, _Test):
-                slot = self.table + 8 * step.flag
-                kind = _LEAVE if step.way > 0 else _UNLESS if step.way == 0 else _NEXT
-                rows.append(([kind, slot, step.way or step.copies + 1, 0, 0], None))
-            elif isinstance(step, _Copy):
-                rows.append((self._copy(self.table, step.to, self.table, step.source, self.arrays[step.to]), None))
-            elif isinstance(step, _Inner):
-                rows += self._inner(step)
-            else:
-                rows.append(self._launch(step, swapped, addresses))
-        words[0:2] = [len(rows), len(words)]
-        for row, size in rows:
-            words += row
-            if size is not None:  # the third number of the row
-                self.numbers.append((len(words) - 2, size))
-        growing = []
-        for place, size in self.numbers:
-            by = self.at.growth(size, rounds.counter)
-            growing += [place, by] if by else []
-        for header, table in ((2, addresses), (4, growing), (6, [n for pair in rounds.swaps for n in pair])):
-            words[header : header + 2] = [len(table) // 2, len(words)]
-            words += table
-
-    def _launch(
-        self, step: _Launch, swapped: set[int], addresses: list[int]
-    ) -> tuple[list[int], Size | None]:
-        words, items = self.words, product(step.items)
-        count = self.at.first(items)
-        if step.per_item != 1:
-            *outer, inner = (self.at.first(n) for n in step.items)
-            count = product(outer) * -(-inner // step.per_item)  # type: ignore[assignment]
-        row = [_KERNEL, step.kernel, len(words), count, max(1, count) if step.grain is None else step.grain]
-        for char, argument in step.arguments:
-            if char == "i":
-                self._number(argument)
-            elif char == "f":
-                words.append(struct.unpack("<q", struct.pack("<d", self.given[argument]))[0])
-            else:
-                if argument in swapped:
-                    addresses += [len(words), argument]
-                elif argument in self.rounds.fresh:
-                    self.places.append((len(words), argument))
-                words.append(_address(self.arrays[argument]))
-                words += self.arrays[argument].strides if char == "s" else ()
-        return row, items if step.per_item == 1 else None
-
-    @staticmethod
-    def _copy(table: int, to: int, source_table: int, source: int, array: Array) -> list[int]:
-        return [_COPY, table + 8 * to, source_table + 8 * source, array.nbytes, 0]
-
-    def _inner(self, step: _Inner) -> list[tuple[list[int], Size | None]]:
-        """A loop inside: what it is given, the numbers it starts with, itself, and what becomes of its results."""
-        rounds = step.rounds
-        types = [node.type for node in rounds.graph.inputs[1 : rounds.carried + 1]]
-        given = [
-            self.arrays[number] if isinstance(type, TensorType) else self.given[number]
-            for number, type in zip(step.given, types, strict=True)
-        ]
-        at = _At(self.at.symbols, {**self.at.last, rounds.counter: self.at.most(step.count) - 1})
-        level = _Level(rounds, given, at, inside=True)
-        self.held.append(level)
-        rows: list[tuple[list[int], Size | None]] = []
-        for number, position in rounds.inputs.items():
-            source = step.given[position]
-            if number in rounds.written and number not in step.bound:
-                rows.append((self._copy(level.table, number, self.table, source, level.arrays[number]), None))
-            else:
-                rows.append(([_BIND, level.table + 8 * number, source, 0, 0], None))
-        for place, size in level.numbers:
-            if _counters(size):
-                start = size.at(rounds.counter, 0) if isinstance(size, SymInt) else size
-                rows.append(([_MOVE, level.program + 8 * place, self._number(start), 0, 0], None))
-        rows.append(([_INNER, level.program, level.table, self.at.first(step.count), 0], step.count))
-        for number, inside in step.results:
-            rows.append((self._copy(self.table, number, level.table, inside, self.arrays[number]), None))
-        return rows
-
-
-_NONE: Array = np.empty(0)
-
-
-def _address(array: Array) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address
+def _done_by(step: Step) -> str:
+    """What a step that is no kernel does, as users know it."""
+    node = step.node
+    if node is None:
+        return "a step"
+    return str(node.attrs["target"]) if node.op == "call" else node.op.replace("element_loop", "a loop over elements")
 
 
 @dataclass
@@ -569,19 +308,4 @@ class Loop:
         return carried
 
 
-def loop(program: Program, body: Callable[..., tuple[Any, ...]], carried: int, symbols: Sequence[str]) -> Loop:
-    """The loop whose region's host program is ``program``, which takes the values of ``symbols`` besides."""
-    graph = program.schedule.graph
-    rounds = native_rounds([program], carried)
-    return Loop(body, rounds, tuple(number - 1 for number in graph.updates.values()), tuple(symbols))
-
-
-def native_rounds(programs: Sequence[Program], carried: int, leaves: Sequence[bool] = ()) -> Rounds | None:
-    """The rounds in machine code; None where they do more than that can."""
-    try:
-        return Rounds(programs, carried, leaves)
-    except NotNative:
-        return None
-
-
-__all__ = ["FEWEST", "Loop", "Rounds", "loop", "native_rounds"]
+__all__ = ["FEWEST", "Loop", "NotNative", "Rounds"]

@@ -84,6 +84,7 @@ class Module:
         self._declared: dict[str, str] = {}
         self._helpers: dict[str, str] = {}
         self.functions: list[str] = []
+        self.symbols: dict[str, int] = {}  # addresses of declared functions that only this process knows
 
     def declare(self, name: str, text: str) -> str:
         """Declares an external function or intrinsic once; returns its name."""

@@ -22,7 +22,7 @@ from tcompile.records import dataclass
 # A distance in memory: the sum of multiples of strides. ``(3, 1)`` is three times the stride of the buffer's axis 1,
 # known at run time only; ``(3, None)`` is three elements.
 Distance: TypeAlias = tuple[tuple[Size, int | None], ...]
-Form: TypeAlias = Literal["flat", "tiled", "rows", "thin", "columns", "blocks"]
+Form: TypeAlias = Literal["flat", "tiled", "rows", "thin", "columns", "blocks", "routine"]
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,8 @@ class Kernel:
     but one, which are read in squares), ``rows`` (the innermost reduced axis is walked in
     vectors, one row at a time), ``thin`` (the same for rows of a few elements: the innermost kept axis is walked in
     vectors, the reduced one written out), ``columns`` (the innermost kept axis is walked in vectors), ``blocks`` (no
-    kept axes: blocks of the reduced space give partial results, which are combined afterwards).
+    kept axes: blocks of the reduced space give partial results, which are combined afterwards), ``routine`` (the
+    library's own loop does it: the last value is what it gives, of what the others load, see ``routines``).
     """
 
     name: str

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
-from tcompile.backends.schedule import inverses, products
+from tcompile.backends.schedule import inverses, products, routines
 from tcompile.backends.schedule.costs import STORE_ABOVE, cost_of
 from tcompile.backends.schedule.kernel import Buffer, Value
 from tcompile.backends.schedule.lower import (
@@ -44,16 +44,19 @@ MOST_MEMBERS = 24
 DEEPEST = 64  # operations in a row that one kernel computes without storing anything
 
 
-def schedule(graph: Graph, supports: Callable[[Node], bool]) -> Schedule:
+def schedule(
+    graph: Graph, supports: Callable[[Node], bool], has_routine: Callable[[Node], bool] = lambda node: False
+) -> Schedule:
     """Plans ``graph``. ``supports`` says of a pointwise, creation or reduction node whether kernels can compute it, and
-    of a loop over elements whether there is a function for it.
+    of a loop over elements whether there is a function for it; ``has_routine`` of a library call whether machine code
+    can do it (``routines``).
     """
     stored: set[Node] = set()
     arrays: set[Node] = set()
     alone: set[Node] = set()
     kept: set[Node] = set()
     for tries in range(9):
-        planner = _Planner(graph, supports, stored, arrays, alone, kept, final=tries == 8)
+        planner = _Planner(graph, supports, has_routine, stored, arrays, alone, kept, final=tries == 8)
         try:
             planner.plan()
             return planner.finish()
@@ -76,8 +79,8 @@ class _StoreThese(Exception):
 
 class _Planner:
     def __init__(
-        self, graph: Graph, supports: Callable[[Node], bool], stored: set[Node], arrays: set[Node], alone: set[Node],
-        kept: set[Node], final: bool,
+        self, graph: Graph, supports: Callable[[Node], bool], has_routine: Callable[[Node], bool], stored: set[Node],
+        arrays: set[Node], alone: set[Node], kept: set[Node], final: bool,
     ) -> None:  # fmt: skip
         self.graph = graph
         self.final = final
@@ -85,7 +88,8 @@ class _Planner:
         self.loops = {node for node in graph.nodes if node.op == "element_loop" and supports(node)}
         self.kind: dict[Node, str] = dict.fromkeys(graph.inputs, "input")
         for node in graph.nodes:
-            self.kind[node] = self._kind(node, supports)
+            kind = self._kind(node, supports)
+            self.kind[node] = "routine" if kind == "opaque" and has_routine(node) else kind
         self.stored: set[Node] = set()
         self.views: set[Node] = set()
         self.step_of: dict[Node, Step] = {}
@@ -132,6 +136,9 @@ class _Planner:
             if self.kind[node] == "opaque":
                 for operand in node.inputs:
                     self._need_array(operand)
+            elif self.kind[node] == "routine":
+                for operand in routines.bases(node):
+                    self._need_array(operand)
             elif self.kind[node] == "reshape":
                 self._need_array(node)
             elif self.kind[node] == "part" or (node.op == "gather" and self.kind[node] == "map"):
@@ -153,6 +160,10 @@ class _Planner:
                     if last_call is not None:
                         step.after.add(last_call)
                     last_call = step
+                self._place(step, node)
+            elif kind == "routine":
+                reads = list(dict.fromkeys(routines.bases(node)))
+                step = Step("kernel", node, after=self._steps_of(reads), reads=reads, writes=[node])
                 self._place(step, node)
             elif node in self.views:
                 source = node.inputs[0]
@@ -236,7 +247,8 @@ class _Planner:
     def is_leaf(self, node: Node) -> bool:
         """Whether kernels read ``node`` from memory (or have it as a member)."""
         kind = self.kind[node]
-        return kind in ("input", "opaque", "part", "reduce", "reshape") or node in self.stored or node in self.arrays
+        own = kind in ("input", "opaque", "routine", "part", "reduce", "reshape")
+        return own or node in self.stored or node in self.arrays
 
     def leaves(self, node: Node, map: Map) -> list[tuple[Node, Map]]:
         """What ``node``, read at ``map``, is computed from: leaves and the places where they are read."""
@@ -425,6 +437,13 @@ class _Planner:
                     outside.update((member, member.inputs[0]))
         number = 0
         for step in in_order(self.steps):
+            if step.kind == "kernel" and step.group is None:
+                assert step.node is not None
+                routine = routines.routine_of(step.node)
+                assert routine is not None
+                name = f"kernel_{number}_{routine.ufunc.rpartition('.')[2]}"
+                step.kernel = routines.kernel_of(step.node, routine, name, self.buffers.__getitem__)
+                number += 1
             if step.group is None:
                 continue
             members = step.group.members

@@ -25,7 +25,8 @@ class Memory:
     """Elements in memory. ``root`` is the node that made them, ``node`` what they are now.
 
     ``owner`` is the array from outside whose elements they are; ``kept`` says in words why they cannot be written,
-    where that is so. ``version`` counts the writes. ``graph`` is the graph that has the nodes.
+    where that is so. ``version`` counts the writes. ``graph`` is the graph that has the nodes. Where
+    ``alike`` is the same for two, they are one in the first round of a loop.
     """
 
     root: Node
@@ -36,6 +37,7 @@ class Memory:
     owner: ArrayValue | None = None
     kept: str = ""
     version: int = 0
+    alike: ArrayValue | None = None
 
     def seen_through(self, path: Path, first: bool = False) -> tuple[Node, int]:
         """The node that shows the elements through ``path``, as they are now or were at ``first``.

@@ -15,8 +15,9 @@ from tcompile.frontends.numpy import reductions, ufuncs
 from tcompile.frontends.numpy.creation import arange
 from tcompile.frontends.numpy.elementwise import where
 from tcompile.frontends.numpy.library import RULES, library_call
+from tcompile.frontends.numpy.linear import dot_product
 from tcompile.frontends.numpy.registry import function
-from tcompile.frontends.numpy.shape import ravel
+from tcompile.frontends.numpy.shape import diagonal, ravel
 from tcompile.frontends.numpy.values import FLOAT, array, array_object, cast, flag, integer
 
 
@@ -33,21 +34,42 @@ def roll(b: Builder, a: Any, shift: Any, axis: Any = None) -> Traced:
 
 @function("linalg.norm")
 def norm(b: Builder, x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Traced:
-    """``np.linalg.norm`` of vectors along one axis: the root of the sum of squares, or the sum of sizes."""
+    """``np.linalg.norm``: of all elements the root of their product with themselves, of vectors along one axis the root
+    of the sum of squares, the sum of sizes, or the largest size.
+    """
     value = array(b, x)
     if value.type.dtype.kind in "biu":
         value = Traced(cast(b, value, FLOAT))
     if value.type.dtype.name not in ("float32", "float64"):
         raise CannotCapture("unsupported-dtype", f"norm of {value.type.dtype}")
+    keep, ndim = flag(keepdims, "keepdims"), value.type.ndim
     if isinstance(axis, tuple) and len(axis) == 1:
         axis = axis[0]
-    if type(axis) is not int or not (ord is None or (type(ord) in (int, float) and ord in (1, 2))):
-        raise CannotCapture("unsupported-argument", "norm of matrices, of all elements, or of this order")
-    keep = flag(keepdims, "keepdims")
+    is_number = type(ord) in (int, float)
+    if axis is None and not keep and (
+        ord is None or (ndim == 2 and ord in ("fro", "f")) or (ndim == 1 and is_number and ord == 2)
+    ):
+        return ufuncs.emit(b, np.sqrt, [_squared(b, value)])
+    if axis is None and ndim == 1:
+        axis = 0
+    if type(axis) is not int or not (ord is None or (is_number and ord in (1, 2, np.inf))):
+        raise CannotCapture("unsupported-argument", "norm of matrices, or of this order")
+    if ord == np.inf:
+        return reductions.max(b, ufuncs.emit(b, np.absolute, [value]), axis, keepdims=keep, initial=0)
     if ord == 1:
         return reductions.sum(b, ufuncs.emit(b, np.absolute, [value]), axis, keepdims=keep)
     squares = ufuncs.emit(b, np.multiply, [value, value])
     return ufuncs.emit(b, np.sqrt, [reductions.sum(b, squares, axis, keepdims=keep)])
+
+
+def _squared(b: Builder, x: Traced) -> Traced:
+    """The product of all elements, in the order in which they lie in memory, with themselves."""
+    if not x.type.ndim or not x.type.layout.dense:
+        raise CannotCapture("memory-order", "norm of all elements of an array that is not dense")
+    order = x.type.layout.order
+    node = x.node if x.type.c_contiguous else b.op("permute_dims", x.node, axes=order)
+    flat = node if x.type.ndim == 1 else b.op("reshape", node, shape=(x.type.size,))
+    return dot_product(b, Traced(flat), Traced(flat))
 
 
 def _below(b: Builder, x: Traced, k: int) -> Traced:
@@ -61,6 +83,19 @@ def _below(b: Builder, x: Traced, k: int) -> Traced:
 
 def _zero(b: Builder, x: Traced) -> Traced:
     return Traced(b.op("full", shape=(1,), fill_value=x.type.dtype.type(0).item(), dtype=x.type.dtype.name))
+
+
+@function("diag")
+def diag(b: Builder, v: Any, k: Any = 0) -> Traced:
+    """``np.diag`` of a matrix: its diagonal. Of a row: the matrix that has it there, a selection."""
+    x = array(b, v)
+    if x.type.ndim == 2:
+        return diagonal(b, x, k)
+    if x.type.ndim != 1 or type(k) is not int or k != 0:
+        raise CannotCapture("unsupported-argument", "diag of a row beside the diagonal")
+    numbers = arange(b, x.type.size)
+    is_here = ufuncs.emit(b, np.equal, [Traced(b.op("expand_dims", numbers.node, axis=1)), numbers])
+    return where(b, is_here, x, _zero(b, x))
 
 
 @function("tril")

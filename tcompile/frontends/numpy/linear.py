@@ -22,8 +22,8 @@ from tcompile.frontends.numpy.library import (
     total,
     without,
 )
-from tcompile.frontends.numpy.registry import NO_VALUE, function, refuse_unless
-from tcompile.frontends.numpy.shape import ravel
+from tcompile.frontends.numpy.registry import NO_VALUE, function, method, refuse_unless
+from tcompile.frontends.numpy.shape import ravel, transposed
 from tcompile.frontends.numpy.values import INT, array, axis_in, cast, sizes_equal, standin_dtype
 from tcompile.graph import TensorType
 from tcompile.graph.sizes import Size, is_one
@@ -81,6 +81,37 @@ def _stack(shape: Shape) -> TensorType:
 def _agree(a: Size, b: Size) -> None:
     if not sizes_equal(a, b):
         raise refuse(f"sizes {a} and {b} do not agree", "operation-raises")
+
+
+def dot_product(b: Builder, x: Traced, y: Traced) -> Traced:
+    """``x.dot(y)`` as a product of matrices, which has the same bits where both are dense rows or matrices."""
+    dtype = x.type.dtype
+    if dtype != y.type.dtype or (dtype.kind not in "iu" and dtype.char not in "fdFD"):
+        raise CannotCapture("unsupported-dtype", f"dot of {dtype} and {y.type.dtype} is one call")
+    if not all(1 <= v.type.ndim <= 2 and v.type.layout.dense for v in (x, y)):
+        raise CannotCapture("memory-order", "dot of such arrays copies, or multiplies other axes, than a product does")
+    return matmul(b, x, y)
+
+
+@function("dot", opaque=True)
+@method("dot")
+def _dot(b: Builder, a: Any, b_: Any, out: Any = None) -> Traced:
+    refuse_unless("dot", out=(out, (None,)))
+    return dot_product(b, array(b, a), array(b, b_))
+
+
+@function("inner", opaque=True)
+def _inner(b: Builder, a: Any, b_: Any, /) -> Traced:
+    x, y = array(b, a), array(b, b_)
+    return dot_product(b, x, transposed(b, y) if y.type.ndim == 2 else y)
+
+
+@function("vdot", opaque=True)
+def _vdot(b: Builder, a: Any, b_: Any, /) -> Traced:
+    x, y = array(b, a), array(b, b_)
+    if x.type.dtype.kind == "c" or not x.type.ndim == y.type.ndim == 1:
+        raise CannotCapture("unsupported-argument", "vdot of complex numbers or matrices is one call")
+    return dot_product(b, x, y)
 
 
 @library("dot", method=True)

@@ -453,15 +453,6 @@ def _matrix_diagonal(b: Builder, x: Any, /, *, offset: Any = 0) -> Traced:
     return diagonal(b, x, offset, -2, -1)
 
 
-@function("diag")
-def diag(b: Builder, v: Any, k: Any = 0) -> Traced:
-    """``np.diag`` of a matrix: its diagonal."""
-    x = array(b, v)
-    if x.type.ndim != 2:
-        raise CannotCapture("unsupported-argument", "diag of a row makes a matrix")
-    return diagonal(b, x, k)
-
-
 @function("ix_")
 def ix_(b: Builder, *args: Any) -> tuple[Traced, ...]:
     """``np.ix_`` of arrays of integers: each along an axis of its own."""

@@ -5,8 +5,11 @@ pool. Knows nothing of graphs; the rest of the llvm backend is its user. Nothing
 its first use.
 """
 
+from tcompile.backends.llvm.native.abi import symbols
+from tcompile.backends.llvm.native.inner_loops import address as inner_loop
+from tcompile.backends.llvm.native.inner_loops import available as has_inner_loops
 from tcompile.backends.llvm.native.launch import available, flags_ir, launcher, unavailable
-from tcompile.backends.llvm.native.memory import empty, scratch, set_limit, stats, trim
+from tcompile.backends.llvm.native.memory import empty, maker, scratch, set_limit, stats, trim
 from tcompile.backends.llvm.native.target import Code, Machine, has_half, has_symbol, identity, load, machine
 from tcompile.backends.llvm.native.threads import num_threads, set_num_threads
 from tcompile.backends.status import DIVIDE, INTEGER_OVERFLOW, INVALID, OVERFLOW, UNDERFLOW
@@ -23,16 +26,20 @@ __all__ = [
     "empty",
     "flags_ir",
     "has_half",
+    "has_inner_loops",
     "has_symbol",
     "identity",
+    "inner_loop",
     "launcher",
     "load",
     "machine",
+    "maker",
     "num_threads",
     "scratch",
     "set_limit",
     "set_num_threads",
     "stats",
+    "symbols",
     "trim",
     "unavailable",
 ]

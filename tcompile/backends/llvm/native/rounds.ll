@@ -184,3 +184,27 @@ left:
   store i64 %s.b, ptr %l.way
   ret i32 %status.steps
 }
+
+; A kernel that puts addresses into a table: words are the table's address, then pairs of a place and an address.
+define i32 @tc_addresses(ptr %words, i64 %begin, i64 %end) nounwind {
+entry:
+  %table.int = call i64 @at(ptr %words, i64 0)
+  %table = inttoptr i64 %table.int to ptr
+  br label %next
+next:
+  %i = phi i64 [ %begin, %entry ], [ %i.next, %put ]
+  %more = icmp slt i64 %i, %end
+  br i1 %more, label %put, label %done
+put:
+  %two = shl i64 %i, 1
+  %p.at = add i64 %two, 1
+  %a.at = add i64 %two, 2
+  %place = call i64 @at(ptr %words, i64 %p.at)
+  %address = call i64 @at(ptr %words, i64 %a.at)
+  %where = getelementptr i64, ptr %table, i64 %place
+  store i64 %address, ptr %where
+  %i.next = add i64 %i, 1
+  br label %next
+done:
+  ret i32 0
+}

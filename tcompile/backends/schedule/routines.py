@@ -1,0 +1,135 @@
+"""Routines: operations that the library computes in a loop of its own, which machine code can call by itself.
+
+Enters: a node whose result is a product of matrices, or the solution of equations. Leaves: the ``Routine`` that
+computes it, and the ``Kernel`` that says where its operands lie: a space with the axes of the stack, then rows,
+columns and what is summed over, of which each operand has some. Exists so that such a node is launched as kernels are,
+reads through transposes and slices as they do, and needs no call of Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tcompile.backends.schedule.kernel import Axis, Buffer, Kernel, Store, Value
+from tcompile.backends.schedule.lower import access_of
+from tcompile.backends.schedule.maps import Affine, Map, broadcast, identity, through
+from tcompile.graph import Node, Size, TensorType
+from tcompile.graph.ops import OPS
+from tcompile.graph.ops.opaque import Slot
+from tcompile.graph.sizes import UnprovableSizeError
+from tcompile.records import dataclass
+
+LINEAR = "numpy.linalg._umath_linalg"
+
+
+@dataclass(frozen=True)
+class Routine:
+    """A loop of a universal function: ``ufunc`` is its dotted name.
+
+    ``axes`` has the letters of the core axes of each operand, and of the result: m rows, p columns, k what is summed
+    over. ``sizes`` are those of which the loop is told the size, in its order.
+    """
+
+    ufunc: str
+    axes: tuple[str, ...]
+    sizes: str
+    dtypes: str = ""  # the characters of those it computes as the node does; empty: all
+
+
+_PRODUCT = Routine("numpy.matmul", ("mk", "kp", "mp"), "mkp")
+_CALLS = {
+    "numpy.vecdot": Routine("numpy.vecdot", ("k", "k", ""), "k"),
+    "numpy.linalg.vecdot": Routine("numpy.vecdot", ("k", "k", ""), "k"),
+    "numpy.matvec": Routine("numpy.matvec", ("mk", "k", "m"), "mk"),
+    "numpy.vecmat": Routine("numpy.vecmat", ("k", "kp", "p"), "kp"),
+    "numpy.linalg.solve": Routine(f"{LINEAR}.solve", ("mk", "kp", "mp"), "mp", "dD"),
+    "numpy.linalg.inv": Routine(f"{LINEAR}.inv", ("mp", "mp"), "m", "dD"),
+    "numpy.linalg.cholesky": Routine(f"{LINEAR}.cholesky_lo", ("mp", "mp"), "m", "dD"),
+}
+_SOLVE_ONE = Routine(f"{LINEAR}.solve1", ("mk", "k", "m"), "m", "dD")
+
+
+def routine_of(node: Node) -> Routine | None:
+    """The routine that computes a node as the library's function does; None where there is none."""
+    found: Routine | None = None
+    if node.op == "matmul":
+        found = _PRODUCT
+    elif node.op == "call" and not node.attrs["kwargs"]:
+        if node.attrs["args"] == tuple(map(Slot, range(len(node.inputs)))):
+            found = _CALLS.get(node.attrs["target"])
+        if found is not None and found.ufunc.endswith(".solve") and node.inputs[1].tensor.ndim == 1:
+            found = _SOLVE_ONE
+    if found is None or not isinstance(node.type, TensorType) or len(node.operands) != len(node.inputs):
+        return None
+    dtype = node.type.dtype
+    types = [operand.type for operand in node.inputs]
+    if len(types) + 1 != len(found.axes) or not dtype.isnative:
+        return None
+    if any(not isinstance(type, TensorType) or type.dtype != dtype for type in types):
+        return None
+    if found.dtypes and dtype.char not in found.dtypes:
+        return None
+    if found is not _PRODUCT and any(
+        type.ndim < len(axes)  # type: ignore[union-attr]
+        for type, axes in zip(types, found.axes, strict=False)
+    ):
+        return None
+    return found
+
+
+def kernel_of(node: Node, routine: Routine, name: str, buffer: Callable[[Node], Buffer]) -> Kernel:
+    """The kernel of a node: loads of its operands, the routine, and the store of its result."""
+    letters = [_letters(node, routine, number) for number in range(len(routine.axes))]
+    stack = node.tensor.shape[: node.tensor.ndim - len(letters[-1])]
+    order = [letter for letter in "mpk" if any(letter in axes for axes in routine.axes)]
+    place = {letter: len(stack) + number for number, letter in enumerate(order)}
+    sizes: dict[str, Size] = dict.fromkeys(order, 1)
+    values: list[Value] = []
+    for operand, axes in zip(node.inputs, letters, strict=False):
+        type = operand.tensor
+        core = type.ndim - len(axes)
+        sizes.update(zip(axes, type.shape[core:], strict=True))
+        outer = broadcast(identity(len(stack)), type.shape[:core], stack)
+        map: Map = (*outer, *(Affine(((place[letter], 1),)) for letter in axes))
+        base, map = _beneath(operand, map)
+        access = access_of(buffer(base), map, len(stack) + len(order))
+        values.append(Value("load", (), type.dtype, access.axes, base, {}, access))
+    kept = frozenset(range(len(stack))) | {place[letter] for letter in letters[-1]}
+    space = [Axis(size) for size in stack]
+    space += [Axis(sizes[letter], letter not in routine.axes[-1]) for letter in order]
+    attrs = {"routine": routine, "places": tuple(place[letter] for letter in routine.sizes), "letters": place}
+    value = Value("routine", tuple(values), node.tensor.dtype, kept, node, attrs)
+    own = (*identity(len(stack)), *(Affine(((place[letter], 1),)) for letter in letters[-1]))
+    store = Store(value, access_of(buffer(node), own, len(space)))
+    return Kernel(name, "routine", space, [*values, value], [store], (node,))
+
+
+def bases(node: Node) -> list[Node]:
+    """The arrays that a routine reads for the operands of ``node``."""
+    return [_beneath(operand, identity(operand.tensor.ndim))[0] for operand in node.inputs]
+
+
+def _letters(node: Node, routine: Routine, number: int) -> str:
+    """The core axes that an operand, or the result, has: a product's rows or columns may be left out."""
+    axes = routine.axes[number]
+    if routine is not _PRODUCT:
+        return axes
+    vectors = [operand.tensor.ndim == 1 for operand in node.inputs]
+    missing = {letter for letter, is_vector in zip("mp", vectors, strict=True) if is_vector}
+    return "".join(letter for letter in axes if letter not in missing)
+
+
+def _beneath(node: Node, map: Map) -> tuple[Node, Map]:
+    """What a chain of movements shows, and where: each axis of the map may go to any place there."""
+    while OPS.get(node.op) is not None and OPS[node.op].kind == "movement" and node.op not in ("real", "imag"):
+        try:
+            inner = through(node, map)
+        except UnprovableSizeError:
+            inner = None
+        if inner is None:
+            break
+        node, map = node.inputs[0], inner
+    return node, map
+
+
+__all__ = ["Routine", "bases", "kernel_of", "routine_of"]
