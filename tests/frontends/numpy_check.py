@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -268,7 +269,9 @@ class _Moving(ast.NodeTransformer):
             node.args = [_through("_moved_copy", arg) for arg in node.args]
             if isinstance(node.func, ast.Attribute):
                 node.func.value = _through("_moved_copy", node.func.value)
-        if name in MATH | SUMS:
+        if name in SUMS:
+            return _through("_move_sum", node, *node.args[:1])
+        if name in MATH:
             return _through("_move", node)
         if name in ("abs", "absolute"):
             return _through("_move_of_complex", node, *node.args)
@@ -342,6 +345,13 @@ class _Mover:
         """The absolute value of a complex number is computed like ``hypot``."""
         return self.move(value) if getattr(of, "dtype", np.dtype(float)).kind == "c" or type(of) is complex else value
 
+    def move_sum(self, value: Any, of: Any = None) -> Any:
+        """Sums of integers in floats move by more, for what they are taken of does not: by the root of its size."""
+        size = of.size if isinstance(of, np.ndarray) and of.dtype.kind not in "fc" else 0
+        for _ in range(math.isqrt(size) // 4):
+            value = self.move(value)
+        return self.move(value)
+
     def turn_zeros(self, value: Any) -> Any:
         """Zeros get any sign."""
         if isinstance(value, np.generic) and value.dtype.kind == "f" and value == 0:
@@ -373,7 +383,7 @@ def told_moved(source: str, seed: int) -> Told:
     space = namespace(source)
     mover = _Mover(seed)
     space |= {
-        "_move": mover.move, "_moved_copy": mover.moved_copy, "_move_of_complex": mover.move_of_complex,
+        "_move": mover.move, "_move_sum": mover.move_sum, "_moved_copy": mover.moved_copy, "_move_of_complex": mover.move_of_complex,
         "_turn_zeros": mover.turn_zeros, "_turn_nans": mover.turn_nans,
     }  # fmt: skip
     exec(compile(ast.fix_missing_locations(tree), NAME, "exec"), space)

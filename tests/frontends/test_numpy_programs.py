@@ -300,3 +300,23 @@ def test_objects_that_say_odd_things_of_themselves():
     with tcompile.config.patch(verify=True):
         assert type(tcompile.compile(lambda x: (np.ones(2) + 1, x))(Void(1))[1]) is Void
     compare(lambda x: np.array([x]).astype(np.dtypes.StringDType()).size, lambda: ["a"])
+
+
+def test_a_slice_that_varies_and_has_one_element_is_squeezed():
+    def f(x):
+        part = x[1:, :-1]
+        return np.squeeze(part), np.squeeze(part, 1) if x.shape[1] == 2 else 0
+
+    compiled = tcompile.compile(f)
+    for shape in ((1, 1), (1, 1), (17, 2), (17, 3), (5, 2), (2, 2)):
+        for got, want in zip(compiled(np.ones(shape)), f(np.ones(shape)), strict=True):
+            assert np.shape(got) == np.shape(want)
+
+
+def test_nothing_is_written_to_a_scalar():
+    def f(x, y):
+        v = np.float64(0)
+        y.fill(1)
+        v[...] = 1
+
+    compare(f, lambda: [np.ones(2), np.ones(2)])

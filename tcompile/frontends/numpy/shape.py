@@ -217,12 +217,12 @@ def squeeze(b: Builder, a: Any, axis: Any = None) -> Traced:
         refuse_unless("squeeze", axis=(axis, (None,)))
         return x
     if axis is None:
-        axes = tuple(i for i, n in enumerate(x.type.shape) if is_one(n))
+        axes = tuple(i for i, n in enumerate(x.type.shape) if n == 1)  # a slice's size that varies may be one
         if not axes:
             return x
     else:
         axes = tuple(sorted(axis_in(i, x.type.ndim) for i in (axis if isinstance(axis, tuple) else (axis,))))
-    if len(set(axes)) != len(axes) or any(not is_one(x.type.shape[i]) for i in axes):
+    if len(set(axes)) != len(axes) or any(x.type.shape[i] != 1 for i in axes):
         raise CannotCapture(
             "operation-raises", "cannot select an axis to squeeze out which has size not equal to one"
         )

@@ -32,7 +32,7 @@ _EFFORT: Any = 1000  # how long NumPy may look for an element that two arrays sh
 
 def setitem(b: Builder, x: Traced, key: Any, value: Any) -> None:
     """``x[key] = value``."""
-    items = items_of(b, x, key)
+    items = items_of(b, target_of(x), key)
     if isinstance(value, list | tuple):  # the array's dtype is told to NumPy while it reads the list
         value = nested(b, value, x.type.dtype)
     found = under_mask(b, x, items)
