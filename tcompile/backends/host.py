@@ -480,8 +480,8 @@ class Program:
             return False
         shown = {base}
         for node in graph.nodes:
-            if OPS[node.op].kind == "movement" and node.inputs[0] in shown:
-                shown.add(node)
+            if OPS[node.op].kind in ("movement", "control") and not shown.isdisjoint(node.inputs):
+                shown.add(node)  # what a loop carries may come out as it came in
         assert step.node is not None
         others = step.node.inputs[1:]
         if step.node.op == "element_loop":  # which has each array once, and may write to any

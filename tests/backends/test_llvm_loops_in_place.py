@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from tcompile.backends.llvm.rounds import Loop
+from tcompile.backends.parts import PartLoop
 from tests.differential import check
 
 
@@ -54,7 +56,7 @@ def counts(a, b, last):
 
 FUNCTIONS = [forward, both_ways, between_operations, a_copy_stays, counts]
 # The loops go on beyond the arrays' ends, or divide by zero, or come to an end.
-KINDS = {"plain": 12, "beyond": 26, "zero": 12, "none": 0}
+KINDS = {"plain": 12, "beyond": 36, "zero": 12, "none": 0}
 
 
 def arguments(kind):
@@ -89,13 +91,44 @@ def test_what_is_read_before_is_no_longer_there_for_plain_python():
     check(f, lambda: arguments("plain"), backends=["llvm"], calls=3)
 
 
-def test_loops_in_loops_of_kernels():
-    def f(a, b, last):
-        for _ in range(last):
-            a[:12] = a[:12] * 0.5 + b
-            for i in range(1, 24):
-                a[i] = (a[i] + a[i - 1]) * 0.5
-            b[1:] = a[1:12]
-        return a
+def sweeps(a, b, last):
+    for k in range(last):
+        a[:12] = a[:12] * 0.5 + b
+        for i in range(1, 24):
+            a[i] = (a[i] + a[i - 1]) * 0.5
+        b[1:] = a[1:12] + k
+    return a
 
-    check(f, lambda: arguments("plain"), backends=["eager", "llvm"], calls=2)
+
+def sweeps_until(a, b, last):
+    s = a[0]
+    for k in range(last):
+        a = a * 0.5 + k
+        for i in range(1, 24):
+            if a[i] > 9.5:
+                break
+            a[i] = a[i] / b[i % 12] + a[i - 1]
+            s = a[i]
+        if s > 9:
+            break
+        b[1:] = a[1:12]
+    return a, b, s
+
+
+def more_each_round(a, b, last):
+    for k in range(2 * last):
+        a *= 0.5
+        for i in range(k + 1):
+            b[i % 12] = a[i] - b[i % 5]
+            b[i % 7] = b[i % 3] * 0.5 + a[i]
+    return a
+
+
+@pytest.mark.parametrize("function", [sweeps, sweeps_until, more_each_round], ids=lambda f: f.__name__)
+def test_loops_in_loops_of_kernels_run_without_python(function):
+    (compiled,) = check(function, lambda: arguments("plain"), backends=["llvm"], calls=2)
+    names = compiled.entries[0].compiled_graph.program.__globals__
+    (loop,) = (value for value in names.values() if isinstance(value, Loop | PartLoop))
+    assert (loop.rounds if isinstance(loop, Loop) else loop.native) is not None
+    for kind in ("zero", "none", "beyond"):
+        check(function, lambda k=kind: arguments(k), backends=["llvm"], calls=2)

@@ -109,11 +109,25 @@ class Writer:
             self.add(f"if {c} < 7:")
             self.add(f"    {x}[{c}] = {self.pick('min', 'max')}({y}[{c}], {x}[{c} + 1] * 0.5 + {y}[-{c} - 1])")
             self.add(f"{self.pick(*SCALARS)} = {self.pick('min', 'max')}({x}[{c} % 8], {y}[0])")
+        elif kind == 22:
+            self.elements(x, y)
         elif kind == 20 and self.counters:
             self.add(f"d[{self.counters[-1]} % 3] = {x}")
             self.add(f"{x} = d.max(axis=0) * 0.25")
         else:
             self.add(f"{x} = {x} * 0.5 + {self.number()}")
+
+    def elements(self, x: str, y: str) -> None:
+        """A loop over elements."""
+        last = self.pick("8", "8", "7", "6", *(f"{c} % 8" for c in self.counters), *(f"{c}" for c in self.counters))
+        self.add(f"for e in range({self.pick('1', '0', '1')}, {last}):")
+        self.add(f"    {x}[e] = ({x}[e] + {y}[e - 1]) * {self.pick('0.5', '0.25', self.pick(*SCALARS))}")
+        more = [
+            f"{self.pick(*SCALARS)} = {x}[e] * 0.5", f"if {y}[e] > {self.number()}: {self.pick('break', 'continue')}",
+            f"{self.pick(*INTS)} += e % 3", f"{y}[-e] = {self.number()}", f"if {x}[e] < 0: {y}[e] = {x}[e - 1]", "pass",
+        ]  # fmt: skip
+        for line in self.random.sample(more, self.pick(0, 1, 2)):
+            self.add(f"    {line}")
 
     def block(self, least: int, most: int, loop: bool = True) -> None:
         self.depth += 1

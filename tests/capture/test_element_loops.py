@@ -595,12 +595,18 @@ def until(a, n):
         k += 1
         a[0] = k
 
+def rounds(a, n):
+    for i in range(n):
+        a[1:] = a[1:] * 0.5 + a[0]
+        for j in range(len(a)):
+            a[j] = a[j] * 0.5 + 1
+
 def ring():
     time.sleep(0.2)
     times.append(time.perf_counter())
     os.kill(os.getpid(), signal.SIGINT)
 
-for function in (nest, single, until):
+for function in (nest, single, until, rounds):
     compiled, a, times = tcompile.compile(function, backend="llvm", dynamic=True), np.ones(100), []
     compiled(a, 9)
     before = a.copy()
@@ -615,4 +621,5 @@ for function in (nest, single, until):
 def test_an_interrupt_ends_a_loop_without_effects():
     done = subprocess.run([sys.executable, "-c", ENDLESS], capture_output=True, text=True, timeout=120)
     rows = [line.split() for line in done.stdout.splitlines()]
-    assert [row[:2] for row in rows] == [["nest", "True"], ["single", "True"], ["until", "True"]], done.stderr
+    names = ["nest", "single", "until", "rounds"]
+    assert [row[:2] for row in rows] == [[name, "True"] for name in names], done.stderr

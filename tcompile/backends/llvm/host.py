@@ -167,15 +167,13 @@ class Program(host.Program):
         assert node is not None
         self.arrays[node] = self._name(node)
         loop = self.scalar_loops[node]
-        in_place = {get.attrs["index"] for get in step.onto}
         shows, program = node.attrs["shows"], node.attrs["program"]
         written = written_roots(shows, program)
         roots: dict[int, str] = {}
         for number, root in enumerate(node.operands[: len(node.operands) - len(program[1])]):
             assert isinstance(root, Node)
             roots[number] = self.for_kernels.get(root, self.arrays[root])
-            here = number in written and written.index(number) in in_place
-            if number in written and not here and not self._is_done_with(root, step):
+            if number in written and not self.writes_in_place(step, number):
                 copied = self._fresh(f"{node.name}_{number}")
                 self.lines.append(f"{copied} = copy({roots[number]})")
                 roots[number] = copied
@@ -200,6 +198,14 @@ class Program(host.Program):
         self.lines.append(f"status |= heard(launch({', '.join([kernel, repr(loop.spec.encode()), '1', '1', *given])}))")
         made = [*(roots[number] for number in written), *results]
         self.lines.append(f"{self.arrays[node]} = ({''.join(f'{name}, ' for name in made)})")
+
+    def writes_in_place(self, step: Step, number: int) -> bool:
+        """Whether a loop over elements writes to its operand ``number`` itself."""
+        node = step.node
+        assert node is not None
+        place = written_roots(node.attrs["shows"], node.attrs["program"]).index(number)
+        given = any(get.attrs["index"] == place for get in step.onto)
+        return given or self._is_done_with(node.inputs[number], step)
 
     def loop(self, node: Node, operands: Sequence[str]) -> None:
         """A loop whose region is given the number of the round."""

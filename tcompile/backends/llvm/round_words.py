@@ -19,6 +19,7 @@ from tcompile.backends.llvm import native
 from tcompile.backends.llvm.native import target, threads
 from tcompile.backends.llvm.round_steps import Array, Copy, Inner, Launch, LoopArray, Test, counters
 from tcompile.backends.replay import Replay
+from tcompile.backends.status import INTERRUPTED, ONLY_NUMPY
 from tcompile.graph import Size, SymInt, TensorType
 from tcompile.graph.sizes import evaluate, product
 from tcompile.records import dataclass
@@ -35,7 +36,8 @@ DONE, WAY = 8, 9  # words that tell how many rounds were done, and how the loop 
 @cache
 def _code() -> target.Code:
     symbols = {"tc_parallel": threads.code()["tc_parallel"]}
-    return target.keep_forever(target.load(target.source("rounds.ll"), ["tc_rounds", "tc_addresses"], symbols, opt=1))
+    text = target.source("rounds.ll", {"LAST": ONLY_NUMPY | INTERRUPTED})
+    return target.keep_forever(target.load(text, ["tc_rounds", "tc_addresses"], symbols, opt=1))
 
 
 @cache

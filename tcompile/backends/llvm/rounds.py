@@ -1,8 +1,8 @@
 """Loops in machine code: the kernels of a loop's body, round after round, without Python in between.
 
-Enters: the host program of a ``fori_loop``'s region, whose steps are kernels and loops of kernels. Leaves: a
-``Rounds``, which runs the loop on arrays. Exists because a round of small kernels takes less time than one call of
-Python.
+Enters: the host program of a ``fori_loop``'s region, whose steps are kernels, loops of kernels, and loops over
+elements, whose functions are called as kernels are. Leaves: a ``Rounds``, which runs the loop on arrays. Exists because
+a round of small kernels takes less time than one call of Python.
 
 What the rounds do is a program of 64-bit words, written for each call of the loop, which ``native/rounds.ll`` walks
 through: kernels with their words, copies, loops inside, numbers that grow by the same amount each round (all that
@@ -20,9 +20,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcompile.backends import helpers
+from tcompile.backends.llvm.native import interrupts
 from tcompile.backends.llvm.round_steps import Array, Copy, Inner, Launch, LoopArray, NotNative, Test, counters, linear
 from tcompile.backends.llvm.round_words import DONE, WAY, At, Level, runner
 from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType
+from tcompile.graph.ops.element_loop import dtype_of, written_roots
 from tcompile.graph.sizes import product
 from tcompile.records import dataclass
 
@@ -93,8 +95,10 @@ class Rounds:
             elif step.node is not None and step.node in program.loops:
                 later = {node for other in program.schedule.steps[position + 1 :] for node in other.reads}
                 self._inner(program, step.node, later - {step.node})
-            elif step.node is None or step.node.op != "get" or step.node.inputs[0] not in program.loops:
-                others = [other for other in program.schedule.steps[position:] if other.kind != "view"]
+            elif step.kind == "loop":
+                self._elements(program, step)
+            elif not _is_result(step.node, program):
+                others = [other for other in program.schedule.steps[position:] if other.kind not in ("view", "loop")]
                 others = [other for other in others if other.kernel is None]
                 raise NotNative(f"they call {_done_by((others or [step])[0])}")
 
@@ -107,9 +111,8 @@ class Rounds:
                 continue
             there = self.number[result]
             if there in row:
-                self.arrays.append(LoopArray(result, result.tensor.shape, result.tensor.dtype))
-                self.steps.append(Copy(len(self.arrays) - 1, there))
-                there = len(self.arrays) - 1
+                source, there = there, self._like(result)
+                self.steps.append(Copy(there, source))
                 self.written.add(there)
             row.append(there)
         self.at.append(row)
@@ -125,8 +128,7 @@ class Rounds:
         return copies
 
     def _array(self, node: Node) -> int:
-        self.number[node] = len(self.arrays)
-        self.arrays.append(LoopArray(node, node.tensor.shape, node.tensor.dtype))
+        self.number[node] = self._like(node)
         return self.number[node]
 
     def _kernel(self, program: Program, step: Any) -> None:
@@ -157,21 +159,67 @@ class Rounds:
                 items, grain = (2,), 2
             arguments = []
             for char, argument in zip(function.parameters.spec, function.parameters.arguments, strict=True):
-                found: Any
                 if isinstance(argument, str):
                     assert partial is not None
-                    found = partial[0]
-                elif isinstance(argument, SymInt):
-                    found = linear(argument)
-                elif isinstance(argument.type, ScalarType):
-                    found = self.graph.inputs.index(argument) - 1
+                    arguments.append((char, partial[0]))
                 else:
-                    found = self.number[argument]
-                arguments.append((char, found))
+                    arguments.append((char, self._argument(argument)))
             linear(product(items))
             if per_item != 1 and counters(items):
                 raise NotNative("the number of its elements depends on the round")
             self.steps.append(Launch(addresses[function.name], tuple(arguments), items, per_item, grain))
+
+    def _elements(self, program: Program, step: Step) -> None:
+        """A loop over elements. It writes to copies, but where nobody needs what an array holds."""
+        node = step.node
+        assert node is not None
+        shows, (_, numbers, _, kinds) = node.attrs["shows"], node.attrs["program"]
+        roots = node.inputs[: len(node.operands) - len(numbers)]
+        written = written_roots(shows, node.attrs["program"])
+        if any(path for _, path in shows):
+            raise NotNative("a loop over elements sees parts of arrays")
+        held = [self.number[root] for root in roots]
+        for place in written:
+            if not program.writes_in_place(step, place):
+                if not roots[place].tensor.layout.dense:
+                    raise NotNative("an array with gaps is copied")
+                source, held[place] = held[place], self._like(roots[place])
+                self.steps.append(Copy(held[place], source))
+        results = [self._word(kind) for kind in kinds]
+        made = [*(held[place] for place in written), *results]
+        if any(held.count(number) > 1 for number in made):
+            raise NotNative("a loop over elements is given an array twice")
+        self.written.update(made)
+        for get in self.graph.nodes:
+            if get.op == "get" and get.inputs[0] is node:
+                self.number[get] = made[get.attrs["index"]]
+        loop = program.scalar_loops[node]
+        arguments: list[tuple[str, Any]] = []
+        for char, argument in zip(loop.spec, loop.arguments, strict=True):
+            if isinstance(argument, tuple):
+                kind, number = argument
+                arguments.append((char, held[shows[number][0]] if kind == "array" else results[number]))
+            else:
+                arguments.append((char, self._argument(argument)))
+        self.steps.append(Launch(loop.address, tuple(arguments), (1,), 1, None))
+
+    def _like(self, node: Node) -> int:
+        """A new array, as ``node`` is one."""
+        self.arrays.append(LoopArray(node, node.tensor.shape, node.tensor.dtype))
+        return len(self.arrays) - 1
+
+    def _word(self, kind: str) -> int:
+        """A new array for one number that a loop over elements hands on."""
+        self.arrays.append(LoopArray(None, (), dtype_of(kind)))
+        return len(self.arrays) - 1
+
+    def _argument(self, argument: Node | SymInt) -> Any:
+        """A size, the number of a carried Python float, or that of an array."""
+        if isinstance(argument, SymInt):
+            return linear(argument)
+        if isinstance(argument.type, ScalarType):
+            return self.graph.inputs.index(argument) - 1
+        return self.number[argument]
 
     def _inner(self, program: Program, node: Node, later: set[Node]) -> None:
         """A loop inside; ``later`` are the arrays that steps behind it read. What nobody reads it writes in place."""
@@ -218,9 +266,8 @@ class Rounds:
             if here == there:
                 continue
             if there in self.inputs or there in taken:  # somebody else keeps that one
-                self.arrays.append(LoopArray(result, result.tensor.shape, result.tensor.dtype))
-                self.steps.append(Copy(len(self.arrays) - 1, there))
-                there = len(self.arrays) - 1
+                source, there = there, self._like(result)
+                self.steps.append(Copy(there, source))
             taken.add(there)
             self.swaps.append((here, there))
             self.written |= {here, there}
@@ -246,7 +293,7 @@ class Rounds:
             began = time.perf_counter()
             status |= run(level.program, level.table, count)
             if status:
-                helpers.floating_point_report(status)
+                helpers.floating_point_report(interrupts.heard(status))
             way = int(level.memory[WAY])
             left -= int(level.memory[DONE])
             took = time.perf_counter() - began
@@ -274,12 +321,17 @@ class Rounds:
         return {**sizes, **{name: given[position - 1].shape[axis] for name, position, axis in rows}}
 
 
+def _is_result(node: Node | None, program: Program) -> bool:
+    """Whether it is a result of a loop."""
+    return node is not None and node.op == "get" and node.inputs[0] in {**program.loops, **program.scalar_loops}
+
+
 def _done_by(step: Step) -> str:
     """What a step that is no kernel does, as users know it."""
     node = step.node
     if node is None:
         return "a step"
-    return str(node.attrs["target"]) if node.op == "call" else node.op.replace("element_loop", "a loop over elements")
+    return str(node.attrs["target"]) if node.op == "call" else node.op
 
 
 @dataclass

@@ -128,7 +128,9 @@ step.end:
   %status.next = or i32 %status.steps, %status.step
   %s.over = add i64 %s, %skip
   %s.next = add i64 %s.over, 1
-  br label %steps
+  %status.last = and i32 %status.next, $LAST  ; what comes after would start from anything
+  %stops = icmp ne i32 %status.last, 0
+  br i1 %stops, label %stopped, label %steps
 
 ; numbers that grow from round to round
 growing:
@@ -177,6 +179,12 @@ done:
   store i64 %r, ptr %d.done
   store i64 0, ptr %d.way
   ret i32 %status
+stopped:
+  %e.done = getelementptr i64, ptr %p, i64 8
+  %e.way = getelementptr i64, ptr %p, i64 9
+  store i64 %r, ptr %e.done
+  store i64 0, ptr %e.way
+  ret i32 %status.next
 left:
   %l.done = getelementptr i64, ptr %p, i64 8
   %l.way = getelementptr i64, ptr %p, i64 9
