@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tcompile.backends import compiled
-from tcompile.backends.llvm import host, native, nests, pointwise, routines, scalar_loops, tuning
+from tcompile.backends.llvm import host, native, nests, pointwise, routines, scalar_loops, scans, tuning
 from tcompile.backends.llvm.choice import left_to_numpy
 from tcompile.backends.llvm.exactness import is_exact
 from tcompile.backends.llvm.text import Module
@@ -25,6 +25,7 @@ from tcompile.backends.schedule.plan import Step
 from tcompile.graph import Graph, Node, TensorType
 from tcompile.graph.printer import attribute_texts
 from tcompile.graph.sizes import hint
+from tcompile.graph.types import DType
 from tcompile.records import dataclass
 
 NONTEMPORAL_BYTES = 32 << 20  # outputs this large leave the caches anyway, so they are written past them
@@ -138,7 +139,11 @@ def supports(node: Node) -> bool:
     types = [o.type for o in (*node.inputs, node)]
     if any(isinstance(t, TensorType) and t.dtype == FLOAT16 for t in types) and not native.has_half():
         return False
-    return admits(node, pointwise.has_lowering)
+    return admits(node, _has_lowering)
+
+
+def _has_lowering(name: str, dtype: DType) -> bool:
+    return scans.has_scan(name) or pointwise.has_lowering(name, dtype)
 
 
 def _supports_exactly(node: Node) -> bool:

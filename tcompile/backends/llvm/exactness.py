@@ -25,7 +25,7 @@ _SCALARS = frozenset(f"scalar_{name}" for name in _FLOATS)
 
 def is_exact(node: Node) -> bool:
     """Whether a kernel computes ``node`` with NumPy's bits."""
-    if OPS[node.op].kind == "creation" or node.op in ("assign", "gather"):
+    if OPS[node.op].kind == "creation" or node.op in ("assign", "gather", "cumulative_sum", "cumulative_prod"):
         return True
     types = [operand.type for operand in node.inputs]
     kinds = {t.dtype.kind for t in (*types, node.type) if isinstance(t, TensorType)}

@@ -14,6 +14,7 @@ from tcompile.backends.llvm.blocks import BlockNest
 from tcompile.backends.llvm.columns import ColumnNest
 from tcompile.backends.llvm.nest import Function
 from tcompile.backends.llvm.rows import FlatNest, RowNest
+from tcompile.backends.llvm.scans import ScanNest
 from tcompile.backends.llvm.shortrows import ShortRowsNest, has_short_rows
 from tcompile.backends.llvm.text import Module
 from tcompile.backends.llvm.thin import ThinNest
@@ -51,6 +52,8 @@ def write(
         code.functions.append(ColumnNest(module, kernel, has_symbol, nontemporal).columns())
     elif kernel.form == "routine":
         code.functions.append(routines.write(module, kernel))
+    elif kernel.form in ("scan_rows", "scan_columns"):
+        code.functions.append(ScanNest(module, kernel, has_symbol, nontemporal).scan())
     else:
         code.functions.append(BlockNest(module, kernel, has_symbol, nontemporal).blocks())
         code.functions.append(BlockNest(module, kernel, has_symbol, ()).combine())

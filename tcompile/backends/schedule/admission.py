@@ -23,6 +23,7 @@ COMPUTED = frozenset({
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
     "complex64", "complex128",
 })  # fmt: skip
+SCANS = frozenset({"cumulative_sum", "cumulative_prod"})
 _REDUCTIONS = frozenset({"sum", "prod", "max", "min", "any", "all"})
 
 
@@ -32,6 +33,9 @@ def admits(node: Node, has_operation: Callable[[str, DType], bool]) -> bool:
         return _admits_gather(node)
     if node.op == "matmul":
         return products.is_small(node)
+    if node.op in SCANS:
+        dtype = node.tensor.dtype
+        return dtype.kind in "iuf" and dtype.name in COMPUTED and dtype != HALF and has_operation(node.op, dtype)
     if node.op == "call":
         return inverses.is_small(node)
     if node.op == "assign":
@@ -139,4 +143,4 @@ def number_fits(operand: Operand, dtype: DType) -> bool:
     return not math.isfinite(operand) or abs(operand) <= float(np.finfo(dtype).max)
 
 
-__all__ = ["COMPUTED", "admits", "number_fits"]
+__all__ = ["COMPUTED", "SCANS", "admits", "number_fits"]

@@ -54,12 +54,16 @@ SERIAL_FULL = 1 << 15  # a full reduction over fewer elements runs as one row, i
 
 @dataclass(eq=False)
 class Group:
-    """Nodes that run in one loop nest over ``shape``; the axes in ``reduced`` are reduced over."""
+    """Nodes that run in one loop nest over ``shape``; the axes in ``reduced`` are reduced over.
+
+    A group with ``scanned`` has one member, a scan along that axis.
+    """
 
     shape: tuple[Size, ...]
     reduced: tuple[int, ...] = ()
     members: list[Node] = field(default_factory=list)
     order: tuple[int, ...] = ()
+    scanned: tuple[int, ...] = ()
 
     @property
     def kept_shape(self) -> tuple[Size, ...]:
@@ -167,6 +171,10 @@ class Lowering:
             operand = self.read(node.operands[0], identity(len(self.group.shape)), node.tensor.dtype)
             axes = frozenset(i for i in range(len(self.group.shape)) if i not in self.reduced)
             value = self.parts.reduce(node, operand, axes)
+        elif self.group.scanned:
+            operand = self.read(node.operands[0], identity(len(self.group.shape)), node.tensor.dtype)
+            everywhere = frozenset(range(len(self.group.shape)))
+            value = self._add(Value("scan", (operand,), node.tensor.dtype, everywhere, node, {"op": node.op}))
         else:
             map = self.group.map_of(node)
             assert map is not None
@@ -360,7 +368,8 @@ def lower(
                 stores.append(Store(replaced, access_of(old[node], own, len(group.shape))))
             # A part of an axis of size one may be nothing: a store that does not move would be done once all the same.
             stores.append(Store(value, access_of(buffer(node), map, len(group.shape), ones=part)))
-    axes = [Axis(size, i in group.reduced) for i, size in enumerate(group.shape)]
+    walked = group.reduced or group.scanned
+    axes = [Axis(size, i in walked) for i, size in enumerate(group.shape)]
     kernel = Kernel(name, "flat", axes, _needed(lowering.values, stores), stores, tuple(group.members))
     _arrange(kernel, group)
     return kernel
@@ -383,12 +392,15 @@ def _needed(values: Sequence[Value], stores: Sequence[Store]) -> list[Value]:
 def _arrange(kernel: Kernel, group: Group) -> None:
     """Orders the axes as memory lies, drops axes of size one, merges axes that behave as one, picks the form."""
     order = group.order or tuple(range(len(group.shape)))
-    kept = [i for i in order if i not in group.reduced and not is_one(group.shape[i])]
-    reduced = [i for i in order if i in group.reduced and not is_one(group.shape[i])]
-    if group.reduced and not reduced:
-        reduced = [group.reduced[0]]  # a reduction over axes of size one still is a row of one element
+    walked = group.reduced or group.scanned
+    kept = [i for i in order if i not in walked and not is_one(group.shape[i])]
+    reduced = [i for i in order if i in walked and not is_one(group.shape[i])]
+    if walked and not reduced:
+        reduced = [walked[0]]  # a reduction over axes of size one still is a row of one element
     form: Form = "flat"
-    if group.reduced:
+    if group.scanned:
+        form = "scan_columns" if kept and _walks_columns(kernel, kept, reduced) else "scan_rows"
+    elif group.reduced:
         if group.is_full:
             form = "blocks"
         elif kept and _walks_columns(kernel, kept, reduced):

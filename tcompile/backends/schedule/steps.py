@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 from tcompile.backends.schedule import inverses, products, routines
+from tcompile.backends.schedule.admission import SCANS
 from tcompile.backends.schedule.costs import STORE_ABOVE, cost_of
 from tcompile.backends.schedule.kernel import Buffer, Value
 from tcompile.backends.schedule.lower import (
@@ -108,6 +109,8 @@ class _Planner:
             return _kind_of_assignment(node)
         if node.op in ("gather", "matmul", "call") and supports(node):
             return "map"
+        if node.op in SCANS and supports(node):
+            return "scan"
         if kind in ("opaque", "control"):
             return "opaque"
         if kind == "movement":
@@ -119,7 +122,7 @@ class _Planner:
     # -- what has to be in memory ---------------------------------------------------------------------------------
     def _need_array(self, node: Node) -> None:
         kind = self.kind[node]
-        if kind in ("map", "reduce"):
+        if kind in ("map", "reduce", "scan"):
             self.stored.add(node)
         elif kind in ("move", "reshape") and node not in self.views:
             self.views.add(node)
@@ -170,7 +173,7 @@ class _Planner:
                 self._place(
                     Step("view", node, after=self._steps_of([source]), reads=[source], writes=[node]), node
                 )
-            elif kind in ("reduce", "part") or node in self.stored:
+            elif kind in ("reduce", "scan", "part") or node in self.stored:
                 self._join(node)
         if not self.final:
             self._store_what_is_dear()
@@ -195,7 +198,7 @@ class _Planner:
                     self.stored.add(node)
             if node.op == "index" and node in whole:
                 parts.setdefault(node.inputs[0], []).append(node)
-            if kind in ("part", "reduce") or node in self.stored or node in whole:
+            if kind in ("part", "reduce", "scan") or node in self.stored or node in whole:
                 whole.update(operand for operand in computed_from(node) if _reads_all(node, operand))
 
     def _cut_long_chains(self) -> None:
@@ -214,7 +217,7 @@ class _Planner:
         """
         places: dict[Node, set[tuple[object, ...]]] = {}
         for node in self.graph.nodes:
-            if node in self.live and self.kind[node] in ("map", "part", "reduce"):
+            if node in self.live and self.kind[node] in ("map", "part", "reduce", "scan"):
                 frame = node.inputs[0].tensor.ndim if self.kind[node] == "reduce" else computed_type(node).ndim
                 reads = self._operands(node, identity(frame))
                 while reads:
@@ -247,7 +250,7 @@ class _Planner:
     def is_leaf(self, node: Node) -> bool:
         """Whether kernels read ``node`` from memory (or have it as a member)."""
         kind = self.kind[node]
-        own = kind in ("input", "opaque", "routine", "part", "reduce", "reshape")
+        own = kind in ("input", "opaque", "routine", "part", "reduce", "scan", "reshape")
         return own or node in self.stored or node in self.arrays
 
     def leaves(self, node: Node, map: Map) -> list[tuple[Node, Map]]:
@@ -276,7 +279,7 @@ class _Planner:
             if inner is None:
                 raise NotAffine(node)
             return [(node.inputs[0], inner)]
-        if self.kind[node] == "reduce":
+        if self.kind[node] in ("reduce", "scan"):
             return [(node.inputs[0], map)]
         if node.op == "matmul":
             return [pair for maps in products.places(node, map) for pair in zip(node.inputs, maps, strict=True)]
@@ -303,6 +306,7 @@ class _Planner:
                 group.order = k_order([operand], operand.shape).order
             else:
                 group.order = type.layout.order
+                group.scanned = (node.attrs["axis"],) if self.kind[node] == "scan" else ()
             self.groups.append(step)
             self.steps.append(step)
         assert step.group is not None
@@ -325,6 +329,8 @@ class _Planner:
         group = step.group
         assert group is not None
         if len(group.members) >= MOST_MEMBERS or step.alone or node in self.alone:
+            return False
+        if group.scanned or self.kind[node] == "scan":
             return False
         type = computed_type(node)
         row_level = False

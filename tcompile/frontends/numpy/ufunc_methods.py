@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tcompile.frontends.base import Builder, CannotCapture
-from tcompile.frontends.numpy import outputs, reductions, scattering, ufuncs
+from tcompile.frontends.numpy import outputs, reductions, scans, scattering, ufuncs
 from tcompile.frontends.numpy.library import Rule, Shape, along, library_call, shape_of, without
 from tcompile.frontends.numpy.registry import NO_VALUE, invoke, lookup, refuse_unless
 from tcompile.frontends.numpy.values import array, as_ndarray
@@ -70,7 +70,7 @@ def call_method(b: Builder, ufunc: np.ufunc, name: str, args: Sequence[Any], kwa
     text = f"{ufunc.__name__}.{name}"
     if name == "at":
         return scattering.combine_at(b, ufunc, args, kwargs)
-    handler = {"reduce": reductions.reduce_method, "outer": outer}.get(name)
+    handler = {"reduce": reductions.reduce_method, "outer": outer, "accumulate": scans.accumulate}.get(name)
     rule = _rule(ufunc, name)
     if name in _SHAPES:
         found = outputs.split(inspect.signature(_SHAPES[name]), args, kwargs)
