@@ -87,36 +87,45 @@ def same(got: Any, expected: Any, ulp: float = 0, rtol: float = 0.0, node: Node 
 
 def run_both(graph: Graph, *arrays: Any) -> tuple[tuple[Any, ...] | None, tuple[Any, ...], bool]:
     """Compiled results (None: it asked for a replay), NumPy's results, and whether NumPy warned."""
-    compiled = compile_graph(graph)
+    return run_beside(compile_graph(graph), graph, *arrays)
+
+
+def run_beside(
+    compiled: Any, graph: Graph, *arrays: Any
+) -> tuple[tuple[Any, ...] | None, tuple[Any, ...], bool]:
+    """The same for a graph that is compiled already."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         expected = graph(*arrays)
-    noisy = bool(caught)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
-            got = compiled(*arrays)
+            return compiled(*arrays), expected, bool(caught)
         except Replay:
-            got = None
-    return got, expected, noisy
+            return None, expected, bool(caught)
 
 
-def check(build: Any, *arrays: Any, ulp: float = 0, rtol: float = 0.0, kernels: int | None = None) -> CompiledGraph:
-    """Compiles ``build`` and compares it with NumPy, flags included: it must replay exactly where NumPy warns."""
-    graph = graph_of(build, *arrays)
-    got, expected, noisy = run_both(graph, *arrays)
-    compiled = compile_graph(graph)
+def check_beside(compiled: Any, graph: Graph, *arrays: Any, ulp: float, rtol: float) -> None:
+    """A compiled graph gives what NumPy gives, and replays exactly where NumPy warns."""
+    got, expected, noisy = run_beside(compiled, graph, *arrays)
     if noisy:
         assert got is None, "NumPy warned, the compiled graph did not notice"
         with np.errstate(all="ignore"):
             try:
                 got = compiled(*arrays)
             except Replay:
-                return compiled
+                return
     assert got is not None, "a replay for nothing"
     assert len(got) == len(expected)
     for a, b in zip(got, expected, strict=True):
         same(a, b, ulp, rtol)
+
+
+def check(build: Any, *arrays: Any, ulp: float = 0, rtol: float = 0.0, kernels: int | None = None) -> CompiledGraph:
+    """Compiles ``build`` and compares it with NumPy, flags included: it must replay exactly where NumPy warns."""
+    graph = graph_of(build, *arrays)
+    compiled = compile_graph(graph)
+    check_beside(compiled, graph, *arrays, ulp=ulp, rtol=rtol)
     if kernels is not None:
         assert len(compiled.kernels) == kernels, compiled.source
     if ON_TRITON:

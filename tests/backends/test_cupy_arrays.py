@@ -10,7 +10,9 @@ from tcompile.backends.llvm import native  # noqa: F401  # loaded before CuPy is
 from tcompile.errors import BackendError, InvalidType, Unsupported
 from tcompile.frontends.cupy import overlap, overlaps_itself
 from tcompile.observe import bus
+from tests.backends import gpu_programs
 from tests.backends.fake_cupy import FakeArray
+from tests.backends.gpu_programs import ON_CUPY
 
 
 def on_gpu(x):
@@ -18,7 +20,7 @@ def on_gpu(x):
 
 
 def arrays():
-    return [np.linspace(*ends, 24, dtype="f4").reshape(6, 4).copy() for ends in ((-1.0, 1.5), (0.5, 2.0))]
+    return gpu_programs.arrays("f4")
 
 
 def leaves(value):
@@ -53,73 +55,11 @@ def assert_captured(function, make=arrays, **options):
     return compiled
 
 
-def pointwise(x, y):
-    return np.maximum(x + y, 0) * 2.5, -abs(x), x > 0
-
-
-def by_cupys_names(x, y):
-    import cupy
-
-    return cupy.where(x > 0, cupy.sin(x), y * 2), cupy.sum(x * y, axis=0, keepdims=True)
-
-
-def without_scalars(x, y):
-    total = x.sum()
-    return total, total * 2 + 1, x[0, 0], (x - x.mean(axis=1, keepdims=True)).max(), np.argmax(y, 0)
-
-
-def views(x, y):
-    return x.T[1:], x.reshape(3, 8), y[:, ::2].T, np.expand_dims(y, 0) * 2, len(x), x.shape
-
-
-def new_arrays_lie_in_c_order(x, y):
-    return x.T + y.T, x.T.copy(), (x.T * 2).sum(0)
-
-
-def in_place(x, y):
-    x[1:] += y[1:]
-    x *= 2.0
-    y[0, 0] = 7
-    x[x > 3] = 0
-    return x[::2], x.sum()
-
-
-def made_inside(x, y):
-    out = np.zeros_like(x)
-    out[1:-1] = x[1:-1] * 2 + y[:-2]
-    return out
-
-
-def softmax(x, y):
-    e = np.exp(x - x.max(axis=1, keepdims=True))
-    return e / e.sum(axis=1, keepdims=True)
-
-
-def rounds(x, y):
-    for _ in range(3):
-        x = x * 0.5 + y
-    return x
-
-
-def rounds_in_place(x, y):
-    i = 0
-    while i < 20:
-        x[1:-1] = (x[2:] + x[:-2]) * 0.5
-        i += 1
-    return x
-
-
-PROGRAMS = [
-    pointwise, by_cupys_names, without_scalars, views, new_arrays_lie_in_c_order, in_place, made_inside, softmax,
-    rounds, rounds_in_place,
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("function", PROGRAMS)
+@pytest.mark.parametrize("function", ON_CUPY)
 def test_programs_on_arrays_of_a_gpu(gpu, function):
     gpu()
     assert_captured(function)
-    if function is made_inside:  # zeros_like of other orders is CuPy's
+    if function is gpu_programs.made_inside:  # zeros_like of other orders is CuPy's
         return
     assert_captured(function, lambda: [np.asfortranarray(x) for x in arrays()])
     assert_captured(function, lambda: [np.repeat(x, 2, 1)[:, ::2] for x in arrays()])
@@ -137,7 +77,7 @@ def test_sizes_may_stay_open(gpu):
 def test_nothing_is_copied_to_the_cpu(gpu, monkeypatch):
     gpu()
     x, y = map(on_gpu, arrays())
-    compiled = tcompile.compile(in_place, fullgraph=True)
+    compiled = tcompile.compile(gpu_programs.writes_into_arguments, fullgraph=True)
     monkeypatch.setattr(FakeArray, "get", None)
     monkeypatch.setattr(FakeArray, "set", None)
     compiled(x, y)

@@ -15,6 +15,8 @@ from tcompile.backends.replay import Replay
 from tcompile.backends.triton import cubins, cuda
 from tcompile.errors import BackendError, InvalidArgument, InvalidType
 from tcompile.observe import bus
+from tests.backends import gpu_programs
+from tests.backends.gpu_programs import ON_NUMPY
 
 
 def assert_same_on_gpu(function, make_args):
@@ -24,44 +26,10 @@ def assert_same_on_gpu(function, make_args):
         assert_same_run(Run(compiled, make_args(), interpret=False), want)
 
 
-def chain(x, y):
-    return np.maximum(x + y, 0) * 2.5, (x * y).sum(axis=0)
-
-
-def in_place(x, y):
-    x[1:] += y[1:]
-    x *= 2.0
-    return x[::2], x.sum()
-
-
-def calls_numpy(x, y):
-    z = np.sort(x * y, axis=0)
-    return z + 1.0, np.cumsum(z), (z - 1.0).T
-
-
-def warns(x, y):
-    return np.log(x - x[0]) + y
-
-
-def writes_and_warns(x, y):
-    x += 1.0
-    x[:] = x / (y - y)
-    return x
-
-
-def loop(x, y):
-    for _ in range(4):
-        x = x * 0.5 + y
-    return x
-
-
-PROGRAMS = [chain, in_place, calls_numpy, warns, writes_and_warns, loop]
-
-
-@pytest.mark.parametrize("function", PROGRAMS)
+@pytest.mark.parametrize("function", ON_NUMPY)
 def test_programs_are_the_same_on_a_gpu(gpu, function):
     gpu()
-    make = lambda: [np.linspace(-1.0, 1.0, 24).reshape(6, 4).copy(), np.linspace(0.5, 2.0, 24).reshape(6, 4).copy()]
+    make = gpu_programs.arrays
     assert_same_on_gpu(function, make)
     assert gpu.compiled  # or nothing has been shown
     assert_same_on_gpu(function, lambda: [np.asfortranarray(make()[0]), make()[1]])

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import Any
 
-import numpy as np
-
-from tcompile.backends.replay import Replay
 from tcompile.backends.triton import CompiledGraph, compile_graph, cubins
 from tcompile.config import config
-from tests.backends.llvm_cases import graph_of, same
+from tests.backends.llvm_cases import check_beside, graph_of
 
 CAPABILITIES = (80, 90, 100)
 # TCOMPILE_TEST_CUBINS=80,90,100: every kernel that is compared is compiled for these, too; this takes hours.
@@ -32,26 +28,7 @@ def check(build: Any, *arrays: Any, ulp: float = 0, rtol: float = 0.0, kernels: 
         compile_all(compiled, ALL_CUBINS)
     if kernels is not None:
         assert len(compiled.kernels) == kernels, compiled.source
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        expected = graph(*arrays)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        try:
-            got = compiled(*arrays)
-        except Replay:
-            got = None
-    if caught:
-        assert got is None, f"NumPy warned ({caught[0].message}), the kernels did not notice"
-        with np.errstate(all="ignore"):
-            try:
-                got = compiled(*arrays)
-            except Replay:
-                return compiled
-    assert got is not None, "a replay for nothing"
-    assert len(got) == len(expected)
-    for a, b in zip(got, expected, strict=True):
-        same(a, b, ulp, rtol)
+    check_beside(compiled, graph, *arrays, ulp=ulp, rtol=rtol)
     return compiled
 
 

@@ -1,5 +1,6 @@
 """The triton backend on a real GPU: `make test-gpu`. Where there is none, all of this is skipped."""
 
+import importlib
 import itertools
 
 import numpy as np
@@ -8,6 +9,7 @@ from differential import Run, assert_same_run
 
 import tcompile
 from tcompile.errors import BackendError
+from tests.backends.gpu_programs import ON_CUPY, ON_NUMPY, arrays
 
 
 def _has_gpu() -> bool:
@@ -92,33 +94,33 @@ def test_softmax_and_layer_norm(shape):
         same_on_gpu(function, lambda: [sample("float32", shape)], ulp=64)
 
 
-def in_place(x, y):
-    x[1:] += y[1:]
-    x *= 2.0
-    return x[::2], x.sum()
-
-
-def calls_numpy(x, y):
-    z = np.sort(x * y, axis=0)
-    return z + 1.0, np.cumsum(z), (z - 1.0).T
-
-
-def warns(x, y):
-    return np.log(x - x[0]) + y
-
-
-def gathers(x, y):
-    return x[np.array([0, -1, 2])] * y[:3]
-
-
-def raises(x, y):
-    return x[np.array([0, 99])] + 1.0
-
-
-@pytest.mark.parametrize("function", [in_place, calls_numpy, warns, gathers, raises])
+@pytest.mark.parametrize("function", ON_NUMPY)
 def test_programs(function):
-    make = lambda: [np.linspace(-1.0, 1.0, 24).reshape(6, 4).copy(), np.linspace(0.5, 2.0, 24).reshape(6, 4).copy()]
-    same_on_gpu(function, make)
+    same_on_gpu(function, arrays)
+
+
+@pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
+@pytest.mark.parametrize("function", ON_CUPY)
+def test_programs_on_cupy_arrays(function, mode):
+    cupy = importlib.import_module("cupy")
+    compiled = tcompile.compile(function, fullgraph=True, mode=mode)
+    for _ in range(3):
+        mine, plain = [[cupy.asarray(x) for x in arrays("f4")] for _ in range(2)]
+        same_cupy_values(compiled(*mine), function(*plain))
+        same_cupy_values(mine, plain)
+    assert compiled.graphs
+
+
+def same_cupy_values(got, want):
+    if isinstance(want, tuple | list):
+        assert len(got) == len(want)
+        for a, b in zip(got, want, strict=True):
+            same_cupy_values(a, b)
+    elif hasattr(want, "get"):
+        assert (type(got), got.dtype, got.shape, got.strides) == (type(want), want.dtype, want.shape, want.strides)
+        np.testing.assert_allclose(got.get(), want.get(), rtol=1e-5, atol=1e-5)
+    else:
+        assert got == want
 
 
 def test_offsets_of_64_bits():

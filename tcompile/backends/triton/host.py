@@ -73,6 +73,11 @@ class Program(host.Program):
             name = self.for_kernels[node] = self._fresh(f"{self.arrays[node]}_there")
             self.lines.append(f"{name} = placed({self.arrays[node]}, {order})")
 
+    def _constant_array(self, node: Node, made: Any) -> None:
+        super()._constant_array(node, made)
+        if self.is_remote:
+            self._settle(node)
+
     def _guarded_call(self, function: str, arguments: Sequence[str]) -> str:
         if not self.is_remote:
             return super()._guarded_call(function, arguments)

@@ -1,0 +1,118 @@
+"""Small programs for tests of what runs on a GPU: a pretended one, or a real one (``tests/gpu``)."""
+
+import numpy as np
+
+
+def arrays(dtype="f8"):
+    """Two arguments, made anew."""
+    return [np.linspace(*ends, 24, dtype=dtype).reshape(6, 4).copy() for ends in ((-1.0, 1.5), (0.5, 2.0))]
+
+
+# -- on arrays of NumPy's, which are copied there and back -----------------------------------------------------------
+
+
+def chain(x, y):
+    return np.maximum(x + y, 0) * 2.5, (x * y).sum(axis=0)
+
+
+def in_place(x, y):
+    x[1:] += y[1:]
+    x *= 2.0
+    return x[::2], x.sum()
+
+
+def calls_numpy(x, y):
+    z = np.sort(x * y, axis=0)
+    return z + 1.0, np.cumsum(z), (z - 1.0).T
+
+
+def warns(x, y):
+    return np.log(x - x[0]) + y
+
+
+def writes_and_warns(x, y):
+    x += 1.0
+    x[:] = x / (y - y)
+    return x
+
+
+def loop(x, y):
+    for _ in range(4):
+        x = x * 0.5 + y
+    return x
+
+
+def gathers(x, y):
+    return x[np.array([0, -1, 2])] * y[:3]
+
+
+def raises(x, y):
+    return x[np.array([0, 99])] + 1.0
+
+
+ON_NUMPY = [chain, in_place, calls_numpy, warns, writes_and_warns, loop, gathers, raises]
+
+
+# -- on CuPy's, each of them one graph -------------------------------------------------------------------------------
+
+
+def pointwise(x, y):
+    return np.maximum(x + y, 0) * 2.5, -abs(x), x > 0
+
+
+def by_cupys_names(x, y):
+    import cupy
+
+    return cupy.where(x > 0, cupy.sin(x), y * 2), cupy.sum(x * y, axis=0, keepdims=True)
+
+
+def without_scalars(x, y):
+    total = x.sum()
+    return total, total * 2 + 1, x[0, 0], (x - x.mean(axis=1, keepdims=True)).max(), np.argmax(y, 0)
+
+
+def views(x, y):
+    return x.T[1:], x.reshape(3, 8), y[:, ::2].T, np.expand_dims(y, 0) * 2, len(x), x.shape
+
+
+def new_arrays_lie_in_c_order(x, y):
+    return x.T + y.T, x.T.copy(), (x.T * 2).sum(0)
+
+
+def writes_into_arguments(x, y):
+    x[1:] += y[1:]
+    x *= 2.0
+    y[0, 0] = 7
+    x[x > 3] = 0
+    return x[::2], x.sum()
+
+
+def made_inside(x, y):
+    out = np.zeros_like(x)
+    out[1:-1] = x[1:-1] * 2 + y[:-2]
+    return out
+
+
+def softmax(x, y):
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def rounds(x, y):
+    for _ in range(3):
+        x = x * 0.5 + y
+    return x
+
+
+def rounds_in_place(x, y):
+    i = 0
+    while i < 20:
+        x[1:-1] = (x[2:] + x[:-2]) * 0.5
+        i += 1
+    return x
+
+
+ON_CUPY = [
+    pointwise, by_cupys_names, without_scalars, views, new_arrays_lie_in_c_order, writes_into_arguments, made_inside,
+    softmax, rounds, rounds_in_place,
+]  # fmt: skip
