@@ -6,11 +6,13 @@ import pytest
 
 import tcompile
 from tcompile import compiler
+from tcompile.backends import why_not_on
 from tcompile.backends.llvm import native  # noqa: F401  # loaded before CuPy is pretended
+from tcompile.backends.triton import devices
 from tcompile.errors import BackendError, InvalidType, Unsupported
 from tcompile.frontends.cupy import overlap, overlaps_itself
 from tcompile.observe import bus
-from tests.backends import gpu_programs
+from tests.backends import fake_cupy, gpu_programs
 from tests.backends.fake_cupy import FakeArray
 from tests.backends.gpu_programs import ON_CUPY
 
@@ -174,6 +176,32 @@ def test_out_of_memory_is_cupys_to_tell(gpu):
     compiled = tcompile.compile(lambda x: x * 2 + 1)
     x = np.zeros((5000,))
     assert_alike(compiled(on_gpu(x)), on_gpu(x + 1))
+
+
+@pytest.mark.parametrize("put", [on_gpu, lambda x: x])
+def test_where_kernels_cannot_be_started_plain_python_goes_on(gpu, monkeypatch, put):
+    gpu()
+
+    def dead(*args, **kwargs):
+        raise RuntimeError("CUDA_ERROR_CONTEXT_IS_DESTROYED")
+
+    monkeypatch.setattr(fake_cupy.Function, "__call__", dead)
+    compiled, events, x = tcompile.compile(lambda x: x * 2 + 1, backend="triton"), [], arrays()[0]
+    with bus.listening(events.append):
+        got = compiled(put(x))
+    assert type(got) is type(put(x))
+    np.testing.assert_array_equal(got.host if put is on_gpu else got, x * 2 + 1)
+    assert [e.detail for e in events if e.kind == "fell_back"] == ["RuntimeError: CUDA_ERROR_CONTEXT_IS_DESTROYED"]
+
+
+def test_without_triton_cupy_runs_as_it_is(gpu, monkeypatch):
+    gpu()
+    monkeypatch.setattr(devices.importlib.util, "find_spec", lambda name: None)
+    assert why_not_on("cuda") == "kernels for GPUs need Triton: pip install triton"
+    x = arrays()[0]
+    compiled = tcompile.compile(lambda x: x * 2 + 1)
+    assert_alike(compiled(on_gpu(x)), on_gpu(x * 2 + 1))
+    assert not any(entry.kernels for entry in compiled.entries)
 
 
 def test_memory_that_overlaps():
