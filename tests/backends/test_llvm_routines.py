@@ -85,6 +85,21 @@ def test_what_is_singular_raises_as_in_numpy():
     check(lambda a: np.linalg.cholesky(a) * 2, lambda: (-np.eye(5),))
 
 
+@pytest.mark.parametrize("n", [3, 5])  # computed in a kernel, and by NumPy's loop
+def test_what_is_singular_raises_before_later_writes(n):
+    def inverse(a, b, s):
+        a[:] = s * 2
+        b[:] = np.linalg.inv(a) + 1
+
+    def between(a, b, s):
+        a[:] = s * 2
+        b[:] = s @ np.linalg.inv(a)
+
+    for f in (inverse, between):
+        for s in (np.ones((n, n)), np.eye(n) * 2 + 1):
+            check(f, lambda s=s: (np.zeros((n, n)), np.full((n, n), 7.0), s.copy()), backends=("llvm",), ulp=64)
+
+
 def test_warnings_are_numpys():
     huge = np.full((5, 5), 1e200)
     for f in (lambda a: a @ a, lambda a: np.dot(a[0], a[0]), lambda a: np.vdot(a[0], a[0]), np.linalg.norm):

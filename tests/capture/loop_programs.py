@@ -38,13 +38,17 @@ class Writer:
         ]  # fmt: skip
         if size == "n":
             forms += [f"{x}[::-1]", f"{x}.copy()", f"{x}", f"np.roll({x}, 1) * 0.5"]
-            forms += [f"np.concatenate([{x}[3:], {y}[:3]])"]
+            forms += [f"np.concatenate([{x}[3:], {y}[:3]])", f"d.T @ (d @ {x}) * 0.01"]
         return self.pick(*forms)
 
     def number(self) -> str:
         forms = ["1", "0.5", "2.0", *SCALARS, *SCALARS, *INTS, *self.counters, *self.counters]
         x = self.pick(*forms)
         return self.pick(x, x, f"({x} + 1)", f"({x} * 0.5)", f"({x} - {self.pick('1', '0.25', *self.counters)})")
+
+    def product(self, x: str, y: str) -> str:
+        """A product whose bits are NumPy's, whatever the rounding: it has more than a few terms."""
+        return self.pick(f"{x} @ {y} * 0.01", f"np.dot({x}[::-1], {y}) * 0.01", f"np.linalg.norm({x}) * 0.1")
 
     def place(self) -> str:
         """An index of one element."""
@@ -70,7 +74,7 @@ class Writer:
         elif kind == 10:
             self.add(f"{x}, {y} = {y}, {self.array('n')}")
         elif kind == 11:
-            value = self.pick(f"{x}.max()", f"float({x}[2])", self.number(), f"{x}[1] * 0.5")
+            value = self.pick(f"{x}.max()", f"float({x}[2])", self.number(), f"{x}[1] * 0.5", self.product(x, y))
             self.add(f"{self.pick(*SCALARS)} = {value}")
         elif kind == 12:
             self.add(f"{self.pick(*SCALARS)} = {self.pick(*SCALARS)} * 0.5 + {self.number()}")

@@ -310,9 +310,10 @@ def _varies(value: Any) -> bool:
 
 
 def _raising(step: Step) -> list[Node]:
-    """The nodes that may raise: library calls, and indices in kernels that are out of range."""
+    """The nodes that may raise: library calls, those too that kernels do, and indices in kernels that are out of range."""
     if step.kernel is not None:
-        return [value.node for value in step.kernel.values if value.op == "gather" and value.node is not None]
+        computed = [(v.op, v.node) for v in step.kernel.values if v.node is not None and v.op not in ("load", "number")]
+        return [node for op, node in computed if op == "gather" or node.op == "call"]
     node = step.node
     if node is None or step.kind != "call" or OPS[node.op].kind not in ("opaque", "control"):
         return []
