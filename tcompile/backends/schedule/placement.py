@@ -310,7 +310,7 @@ def _varies(value: Any) -> bool:
 
 
 def _raising(step: Step) -> list[Node]:
-    """The nodes that may raise: library calls, those too that kernels do, and indices in kernels that are out of range."""
+    """The nodes that may raise: library calls, those that kernels do included, and indices that are out of range."""
     if step.kernel is not None:
         computed = [(v.op, v.node) for v in step.kernel.values if v.node is not None and v.op not in ("load", "number")]
         return [node for op, node in computed if op == "gather" or node.op == "call"]
