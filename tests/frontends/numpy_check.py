@@ -383,8 +383,8 @@ def told_moved(source: str, seed: int) -> Told:
     space = namespace(source)
     mover = _Mover(seed)
     space |= {
-        "_move": mover.move, "_move_sum": mover.move_sum, "_moved_copy": mover.moved_copy, "_move_of_complex": mover.move_of_complex,
-        "_turn_zeros": mover.turn_zeros, "_turn_nans": mover.turn_nans,
+        "_move": mover.move, "_move_sum": mover.move_sum, "_moved_copy": mover.moved_copy,
+        "_move_of_complex": mover.move_of_complex, "_turn_zeros": mover.turn_zeros, "_turn_nans": mover.turn_nans,
     }  # fmt: skip
     exec(compile(ast.fix_missing_locations(tree), NAME, "exec"), space)
     return Told(space, space["f"])

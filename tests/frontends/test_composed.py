@@ -26,7 +26,8 @@ FUSED = [
 CALLS = [
     lambda x: np.linalg.norm(x, 3, axis=0) + 1, lambda x: np.linalg.norm(x[0, 0], -np.inf) + 1,
     lambda x: np.linalg.norm(x, axis=(0, 1)) + 1, lambda x: np.tril(x[0, 0]) + 1,
-    lambda x: np.linalg.norm(x, -np.inf, axis=0) + 1,
+    lambda x: np.linalg.norm(x, -np.inf, axis=0) + 1, lambda x: np.gradient(x[0], edge_order=2)[0] + 1,
+    lambda x: np.gradient(x[0, 0], x[0, 0] * 0 + np.arange(6.0) ** 2) + 1,
 ]  # fmt: skip
 
 
@@ -65,7 +66,9 @@ def test_bits():
 
 @pytest.mark.parametrize("call", [
     lambda x: np.linalg.norm(x, axis=3), lambda x: np.linalg.norm(x, axis=1.5), lambda x: np.tril(x, 0.5),
-    lambda x: np.triu(x[0, 0, 0]), lambda x: np.linalg.norm(x, "fro", axis=0),
+    lambda x: np.triu(x[0, 0, 0]), lambda x: np.linalg.norm(x, "fro", axis=0), lambda x: np.gradient(x[0, 0, 0]),
+    lambda x: np.gradient(x, axis=(0, 0)), lambda x: np.gradient(x, 1, 2), lambda x: np.gradient(x[:1]),
+    lambda x: np.gradient(x[0], 0), lambda x: np.gradient(x[0] > 0), lambda x: np.gradient(x[0, :2]),
 ])  # fmt: skip
 def test_errors_are_numpy_s(call):
     check(call, lambda: (X.copy(),), calls=1)

@@ -12,13 +12,13 @@ import numpy as np
 
 from tcompile.frontends.base import Builder, CannotCapture, Traced
 from tcompile.frontends.numpy import reductions, ufuncs
-from tcompile.frontends.numpy.creation import arange
+from tcompile.frontends.numpy.creation import arange, empty_like
 from tcompile.frontends.numpy.elementwise import where
 from tcompile.frontends.numpy.library import RULES, library_call
 from tcompile.frontends.numpy.linear import dot_product
 from tcompile.frontends.numpy.registry import function
 from tcompile.frontends.numpy.shape import diagonal, ravel
-from tcompile.frontends.numpy.values import FLOAT, array, array_object, cast, flag, integer
+from tcompile.frontends.numpy.values import FLOAT, array, array_object, axis_in, cast, flag, integer
 
 
 @function("roll", opaque=True)
@@ -70,6 +70,40 @@ def _squared(b: Builder, x: Traced) -> Traced:
     node = x.node if x.type.c_contiguous else b.op("permute_dims", x.node, axes=order)
     flat = node if x.type.ndim == 1 else b.op("reshape", node, shape=(x.type.size,))
     return dot_product(b, Traced(flat), Traced(flat))
+
+
+@function("gradient")
+def gradient(b: Builder, f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> Any:
+    """``np.gradient`` of evenly spaced samples: central differences, and one-sided ones at both ends."""
+    x = array(b, f)
+    axes = range(x.type.ndim) if axis is None else axis if isinstance(axis, tuple | list) else (axis,)
+    places = [axis_in(a, x.type.ndim) for a in axes]
+    steps = list(varargs or (1.0,))
+    steps = steps * len(places) if len(steps) == 1 else steps
+    plain = len(steps) == len(places) and all(type(s) is float or (type(s) is int and abs(s) < 1 << 53) for s in steps)
+    if not places or len(set(places)) < len(places) or not plain or type(edge_order) is not int or edge_order != 1:
+        raise CannotCapture("unsupported-argument", "gradient of samples that are not evenly spaced, or with this edge")
+    if x.type.dtype.kind in "iu":
+        x = Traced(cast(b, x, FLOAT))
+    if x.type.dtype.name not in ("float32", "float64", "complex128"):
+        raise CannotCapture("unsupported-dtype", f"gradient of {x.type.dtype}")
+    found = [_gradient(b, x, place, step) for place, step in zip(places, steps, strict=True)]
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _gradient(b: Builder, x: Traced, axis: int, step: float) -> Traced:
+    """The differences along one axis, over twice the step inside and over the step at the ends."""
+    if x.type.shape[axis] < 2:
+        raise CannotCapture("operation-raises", "too few samples for a gradient")
+    made = empty_like(b, x).node
+    lead = (slice(None),) * axis
+    for at, after, before, width in (
+        (slice(1, -1), slice(2, None), slice(None, -2), 2.0 * step), (0, 1, 0, step), (-1, -1, -2, step),
+    ):  # fmt: skip
+        ends = [Traced(b.op("index", x.node, key=(*lead, key))) for key in (after, before)]
+        slope = ufuncs.emit(b, np.true_divide, [ufuncs.emit(b, np.subtract, ends), width])
+        made = b.op("assign", made, slope.node, path=(("index", (("key", (*lead, at)),)),))
+    return Traced(made)
 
 
 def _below(b: Builder, x: Traced, k: int) -> Traced:

@@ -24,7 +24,7 @@ from tcompile.frontends.numpy.values import (
     sizes_equal,
 )
 from tcompile.graph import TensorType
-from tcompile.graph.sizes import Size, is_one, product
+from tcompile.graph.sizes import Size, product
 
 MOST_PIECES = 256  # into which a graph cuts an array
 
