@@ -270,7 +270,8 @@ class _Moving(ast.NodeTransformer):
             if isinstance(node.func, ast.Attribute):
                 node.func.value = _through("_moved_copy", node.func.value)
         if name in SUMS:
-            return _through("_move_sum", node, *node.args[:1])
+            owner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
+            return _through("_move_sum", node, *owner, *node.args[:1])
         if name in MATH:
             return _through("_move", node)
         if name in ("abs", "absolute"):
@@ -345,11 +346,16 @@ class _Mover:
         """The absolute value of a complex number is computed like ``hypot``."""
         return self.move(value) if getattr(of, "dtype", np.dtype(float)).kind == "c" or type(of) is complex else value
 
-    def move_sum(self, value: Any, of: Any = None) -> Any:
-        """Sums of integers in floats move by more, for what they are taken of does not: by the root of its size."""
-        size = of.size if isinstance(of, np.ndarray) and of.dtype.kind not in "fc" else 0
-        for _ in range(math.isqrt(size) // 4):
-            value = self.move(value)
+    def move_sum(self, value: Any, *among: Any) -> Any:
+        """Sums of integers in floats move by more, for what they are taken of does not: by the root of its size, and by
+        what is lost where large ones cancel.
+        """
+        of = next((one for one in among if isinstance(one, np.ndarray)), None)
+        if of is not None and of.dtype.kind not in "fc" and of.size:
+            for _ in range(math.isqrt(of.size) // 4):
+                value = self.move(value)
+            if isinstance(value, np.float64):
+                value = value + self.random.integers(-ULP, ULP + 1) * 1e-16 * np.abs(of.astype(float)).max()
         return self.move(value)
 
     def turn_zeros(self, value: Any) -> Any:

@@ -281,7 +281,8 @@ def test_what_is_no_dtype(dtype):
 
 
 @pytest.mark.parametrize("text", ["v = np.kron(x, x[1:])\n    for row in x:\n        v = v.clip(0)",
-                                  "v = x\n    for row in x:\n        v[::2] = 1"])  # fmt: skip
+                                  "v = x\n    for row in x:\n        v[::2] = 1",
+                                  "v = x[:, None].astype(complex)[:2].sum()"])  # fmt: skip
 def test_sizes_that_may_be_nothing_in_a_loop(text):
     space = {"np": np}
     exec(f"def f(x):\n    {text}\n    return v", space)

@@ -515,7 +515,7 @@ def _cover(node: Node, parts: Sequence[Node]) -> bool:
     for axis in range(len(shape)):
         reached: Any = 0
         for box in sorted(boxes, key=lambda box: box[axis]):
-            if all(box[other] == (0, shape[other]) for other in range(len(shape)) if other != axis):
+            if all(same_shape(box[other], (0, shape[other])) for other in range(len(shape)) if other != axis):
                 reached = max(reached, box[axis][1]) if box[axis][0] <= reached else reached
         if isinstance(shape[axis], int) and reached >= shape[axis]:
             return True
