@@ -354,8 +354,11 @@ class _Mover:
         if of is not None and of.dtype.kind not in "fc" and of.size:
             for _ in range(math.isqrt(of.size) // 4):
                 value = self.move(value)
+            lost = self.random.integers(-ULP, ULP + 1) * 1e-16 * np.abs(of.astype(float)).max()
             if isinstance(value, np.float64):
-                value = value + self.random.integers(-ULP, ULP + 1) * 1e-16 * np.abs(of.astype(float)).max()
+                value = value + lost
+            elif isinstance(value, np.ndarray) and value.dtype == np.float64 and value.flags.writeable:
+                value += lost
         return self.move(value)
 
     def turn_zeros(self, value: Any) -> Any:
