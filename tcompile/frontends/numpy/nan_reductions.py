@@ -1,4 +1,4 @@
-"""Reductions that pass over NaNs, as reductions of selected elements.
+"""Reductions and scans that pass over NaNs, as those of selected elements.
 
 Enters: an array and a reduction's arguments. Leaves: a selection, ordinary reductions, and one call that raises where
 NumPy warns in words of a slice without numbers (the function then runs in plain Python). The order of the arithmetic
@@ -8,10 +8,13 @@ and the dtype of each step are NumPy's.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from tcompile.frontends.base import Builder, CannotCapture, Traced
-from tcompile.frontends.numpy import reductions
+from tcompile.frontends.numpy import reductions, scans
 from tcompile.frontends.numpy.registry import NO_VALUE, function, refuse_unless
 from tcompile.frontends.numpy.values import BOOL, FLOAT, array, axes_in, call, cast
 from tcompile.graph import Node, TensorType
@@ -137,3 +140,17 @@ def _spread(name: str) -> None:
 
 _spread("var")
 _spread("std")
+
+
+def _scan(name: str, op: str, function_: Callable[..., Any], number: float) -> None:
+    @function(name)
+    def handler(b: Builder, a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Traced:
+        """The scan of the numbers: a NaN changes nothing."""
+        refuse_unless(name, out=(out, _ABSENT))
+        x = _floats(b, name, a)
+        numbers = a if x is None else _selected(b, x, number)[1]
+        return scans.scan(b, op, function_, numbers, axis, dtype)
+
+
+_scan("nancumsum", "cumulative_sum", np.cumsum, 0.0)
+_scan("nancumprod", "cumulative_prod", np.cumprod, 1.0)
