@@ -321,3 +321,7 @@ def test_nothing_is_written_to_a_scalar():
         v[...] = 1
 
     compare(f, lambda: [np.ones(2), np.ones(2)])
+
+
+def test_products_of_booleans():
+    compare(lambda x: ((x > 1) @ (x > 0), np.vecdot(x > 1, x > 0)), lambda: [np.arange(9.0)])

@@ -57,7 +57,7 @@ def write(module: Module, kernel: Kernel) -> Function:
     routine: Routine = value.attrs["routine"]
     address = _loop(routine, value.dtype.char)
     assert address is not None
-    symbol = f"{routine.ufunc.replace('.', '_')}_{value.dtype.char}"
+    symbol = f"{routine.ufunc.replace('.', '_')}_{value.dtype.name}"  # bool's char is no name
     module.declare(symbol, f"declare void @{symbol}(ptr, ptr, ptr, ptr)")
     module.symbols[symbol] = address
     w, p = Writer(module), Parameters()
