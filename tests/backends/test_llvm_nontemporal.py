@@ -1,10 +1,13 @@
 """Results that are written past the cache: rows that begin anywhere in a cache line, and end anywhere."""
 
+import ctypes
+
 import numpy as np
 import pytest
 
 from tcompile.backends import llvm
-from tests.backends.llvm_cases import DTYPES, check, sample
+from tcompile.backends.llvm import compile_graph, native
+from tests.backends.llvm_cases import DTYPES, check, graph_of, sample
 from tests.backends.test_llvm_fusion import layer_norm, softmax
 
 
@@ -32,6 +35,35 @@ def test_rows_with_reductions(dtype, width):
     assert "!nontemporal" in compiled.kernels[0].ir
     check(layer_norm(1, width), a, sample(dtype, width, 3), sample(dtype, width, 4), ulp=16, rtol=2e-4)
     check(softmax(0), a, ulp=8, rtol=1e-6)
+
+
+DIRT = """
+define i32 @dirty(ptr %words, i64 %begin, i64 %end) {
+  %room = alloca [131072 x i8]
+  br label %more
+more:
+  %at = phi i64 [ 0, %0 ], [ %next, %more ]
+  %place = getelementptr i8, ptr %room, i64 %at
+  store volatile float 0x7FF4000000000000, ptr %place
+  %next = add i64 %at, 4
+  %on = icmp slt i64 %next, 131072
+  br i1 %on, label %more, label %done
+done:
+  ret i32 0
+}"""  # signalling NaNs, all over the stack
+
+
+@pytest.mark.parametrize("width", [9, 17, 33, 100])
+def test_row_buffers_are_not_read_where_nothing_is_in_them(width):
+    """Rows that begin elsewhere in a cache line are walked in other vectors than those that filled their buffer."""
+    code = native.load(DIRT, ["dirty"])
+    dirty = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_long, ctypes.c_long)(code["dirty"])
+    a = sample("float32", (9, width))
+    compiled = compile_graph(graph_of(softmax(1), a))
+    kept = []
+    for number in range(50):
+        dirty(None, 0, 0)
+        kept.append((compiled(a), np.empty(4 * number, np.uint8)))  # raises Replay where a flag is set
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -38,7 +38,7 @@ class Writer:
         ]  # fmt: skip
         if size == "n":
             forms += [f"{x}[::-1]", f"{x}.copy()", f"{x}", f"np.roll({x}, 1) * 0.5"]
-            forms += [f"np.concatenate([{x}[3:], {y}[:3]])", f"d.T @ (d @ {x}) * 0.01"]
+            forms += [f"np.concatenate([{x}[3:], {y}[:3]])", f"{y} * ((d @ {x}).max() * 0.01)"]
         return self.pick(*forms)
 
     def number(self) -> str:

@@ -59,6 +59,7 @@ ZEROS = {
     "nanmin",
     "clip",
     "ptp",
+    "sort",
     "reduce",
     "amax",
     "amin",

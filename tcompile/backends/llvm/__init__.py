@@ -13,14 +13,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tcompile.backends import compiled
-from tcompile.backends.llvm import host, native, nests, pointwise, routines, scalar_loops, scans, tuning
+from tcompile.backends.llvm import host, native, nests, pointwise, routines, scalar_loops, tuning
 from tcompile.backends.llvm.choice import left_to_numpy
 from tcompile.backends.llvm.exactness import is_exact
 from tcompile.backends.llvm.text import Module
 from tcompile.backends.llvm.variants import USUAL, Variant
 from tcompile.backends.llvm.vectors import FLOAT16
 from tcompile.backends.schedule import Kernel, Schedule, Store, schedule
-from tcompile.backends.schedule.admission import admits
+from tcompile.backends.schedule.admission import ALONG, admits
 from tcompile.backends.schedule.plan import Step
 from tcompile.graph import Graph, Node, TensorType
 from tcompile.graph.printer import attribute_texts
@@ -143,7 +143,7 @@ def supports(node: Node) -> bool:
 
 
 def _has_lowering(name: str, dtype: DType) -> bool:
-    return scans.has_scan(name) or pointwise.has_lowering(name, dtype)
+    return name in ALONG or pointwise.has_lowering(name, dtype)
 
 
 def _supports_exactly(node: Node) -> bool:

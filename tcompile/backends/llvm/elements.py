@@ -78,7 +78,11 @@ class Elements:
             if value in reread:
                 type = self.v.type(value.dtype)
                 at = self._at(reread[value], place.index, value.dtype)
-                registers[value] = self.w.get(f"load {type}, ptr {at}, align {value.dtype.itemsize}")
+                register = self.w.get(f"load {type}, ptr {at}, align {value.dtype.itemsize}")
+                if mask is not None and self.nontemporal:  # the buffer was filled by vectors that began elsewhere
+                    first = self.v.shuffle(scalar_type(value.dtype), register, [0] * self.v.lanes)
+                    register = self.v.pick(mask, value.dtype, register, first)
+                registers[value] = register
             else:
                 registers[value] = self._value(value, place, registers, lanes)
         for value, buffer in keep.items():

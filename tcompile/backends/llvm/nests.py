@@ -16,6 +16,7 @@ from tcompile.backends.llvm.nest import Function
 from tcompile.backends.llvm.rows import FlatNest, RowNest
 from tcompile.backends.llvm.scans import ScanNest
 from tcompile.backends.llvm.shortrows import ShortRowsNest, has_short_rows
+from tcompile.backends.llvm.sorts import SortNest
 from tcompile.backends.llvm.text import Module
 from tcompile.backends.llvm.thin import ThinNest
 from tcompile.backends.llvm.tiles import TiledNest
@@ -46,6 +47,8 @@ def write(
         code.functions.append(ShortRowsNest(module, kernel, has_symbol, nontemporal).rows())
     elif kernel.form == "rows":
         code.functions.append(RowNest(module, kernel, has_symbol, nontemporal).rows())
+    elif kernel.form == "sort":
+        code.functions.append(SortNest(module, kernel, has_symbol, nontemporal).thin())
     elif kernel.form == "thin":
         code.functions.append(ThinNest(module, kernel, has_symbol, nontemporal).thin())
     elif kernel.form == "columns":

@@ -1,6 +1,6 @@
 """Cumulative sums and products: every element is added to the sum of those before it, in their order, as NumPy does.
 
-Enters: a kernel of form ``scan_rows`` or ``scan_columns``, with one value ``scan``. Leaves: its function. Where memory
+Enters: a kernel of form ``scan_rows`` or ``scan_columns``, with one value ``along``. Leaves: its function. Where memory
 lies along another axis than the scan's, vectors of columns are added row by row. Where it lies along the scan's axis, a
 vector's elements are added one after the other; several rows at a time, since each addition waits for the one before.
 Integers, whose sums do not depend on the order, are added in all lanes at once.
@@ -31,7 +31,7 @@ class ScanNest(Nest):
         """The function."""
         kernel = self.kernel
         (self.axis,) = kernel.reduced
-        (self.value,) = (value for value in kernel.values if value.op == "scan")
+        (self.value,) = (value for value in kernel.values if value.op == "along")
         self.begin()
         return self._columns() if kernel.form == "scan_columns" else self._rows()
 
@@ -204,9 +204,4 @@ class ScanNest(Nest):
         return self.w.get(f"shufflevector {type} {vector}, {type} poison, <1 x i32> <i32 {lane}>")
 
 
-def has_scan(name: str) -> bool:
-    """Whether this is a scan that kernels compute."""
-    return name in _STEPS
-
-
-__all__ = ["ScanNest", "has_scan"]
+__all__ = ["ScanNest"]

@@ -23,7 +23,7 @@ from tcompile.records import dataclass
 
 
 @dataclass
-class _Vector:
+class Vector:
     """As many rows as there are lanes: their first one, and how many are left from there."""
 
     address: Callable[[Access], str]
@@ -66,15 +66,18 @@ class ThinNest(Nest):
         address = self.addresses(counters)
 
         def vector(i: str) -> None:
-            self._vector(_Vector(address, counters, i, w.get(f"sub i64 {stop}, {i}")))
+            self._turn(Vector(address, counters, i, w.get(f"sub i64 {stop}, {i}")))
 
         self.repeat(start, stop, str(self.lanes), vector)
 
-    def _vector(self, vector: _Vector) -> None:
-        """All passes over as many rows as there are lanes."""
-        stages, v = self.stages, self.v
+    def _turn(self, vector: Vector) -> None:
         vector.elements = [{} for _ in range(self.count)]
         self._load(vector)
+        self.rows_of(vector)
+
+    def rows_of(self, vector: Vector) -> None:
+        """All passes over as many rows as there are lanes."""
+        stages, v = self.stages, self.v
         rows = Place(vector.address, vector.counters, self.last, vector.index, vector.rest)
         for number in range(stages.passes + 1):
             vector.known, _ = self.elements.write(rows, stages.row_values(number), vector.known)
@@ -85,22 +88,23 @@ class ThinNest(Nest):
             held = {reduce: Reduction(reduce.attrs["op"], reduce.dtype).start(v) for reduce in reductions}
             wanted = stages.needed(number, {})
             for r, registers in enumerate(vector.elements):
-                place = self._place(vector, r)
+                place = self.place(vector, r)
                 vector.elements[r], _ = self.elements.write(place, wanted, {**vector.known, **registers})
                 for reduce in reductions:
                     held[reduce] = self.elements.accumulate(reduce, vector.elements[r], None, held[reduce])
             for reduce, parts in held.items():
                 vector.known[reduce] = Reduction(reduce.attrs["op"], reduce.dtype).finish(v, parts)
-            self._store_elements(vector, stages.stores(number))
+            self.store_elements(vector, stages.stores(number))
 
-    def _place(self, vector: _Vector, r: int, whole: bool = True) -> Place:
+    def place(self, vector: Vector, r: int, whole: bool = True) -> Place:
+        """Where the rows' element number ``r`` lies."""
         inner = {self.reduced: str(r)}
         counters = {**vector.counters, **inner}
         reach = self.further(vector.address, inner)
         return Place(reach, counters, self.last, vector.index, vector.rest, whole)
 
     # -- loads ----------------------------------------------------------------------------------------------------
-    def _load(self, vector: _Vector) -> None:
+    def _load(self, vector: Vector) -> None:
         """All loads. Where another row follows the last lane's, whole vectors can be read; else lanes are gathered."""
         w, n = self.w, self.lanes
         loads = [x for x in self.kernel.values if x.op == "load" and x.access is not None and self._moves(x.access)]
@@ -143,7 +147,7 @@ class ThinNest(Nest):
             return None
         return period
 
-    def _many(self, value: Value, vector: _Vector, offsets: str) -> list[str]:
+    def _many(self, value: Value, vector: Vector, offsets: str) -> list[str]:
         """The vector of each turn, where all lanes are rows and one more row follows."""
         w, access, turns = self.w, value.access, self._turns(value)
         assert access is not None
@@ -160,33 +164,34 @@ class ThinNest(Nest):
             parts.append(w.get(f"load <{self.lanes} x {cell}>, ptr {part}, align 1"))
         return [parts[0]] if period == 1 else [every(self.v, cell, parts, r) for r in range(turns)]
 
-    def _few(self, value: Value, vector: _Vector, offsets: str) -> list[str]:
+    def _few(self, value: Value, vector: Vector, offsets: str) -> list[str]:
         return [self._gather(value, vector, r, offsets) for r in range(self._turns(value))]
 
-    def _at(self, value: Value, vector: _Vector, r: int) -> str:
+    def _at(self, value: Value, vector: Vector, r: int) -> str:
         """The address of a row's element."""
         assert value.access is not None
         return self.address(vector.address(value.access), value.access, {self.last: vector.index, self.reduced: str(r)})
 
-    def _straight(self, value: Value, vector: _Vector, r: int) -> str:
+    def _straight(self, value: Value, vector: Vector, r: int) -> str:
         type = f"<{self.lanes} x {memory_type(value.dtype)}>"
         return self.w.get(f"load {type}, ptr {self._at(value, vector, r)}, align 1")
 
-    def _gather(self, value: Value, vector: _Vector, r: int, offsets: str) -> str:
+    def _gather(self, value: Value, vector: Vector, r: int, offsets: str) -> str:
         access = value.access
         assert access is not None
         step = self.parameters.bytes(self.w, access.steps[self.last], access.buffer)
         return self.elements.gather(value.dtype, self._at(value, vector, r), step, offsets)
 
     # -- stores ---------------------------------------------------------------------------------------------------
-    def _store_rows(self, vector: _Vector, stores: list[Store]) -> None:
+    def _store_rows(self, vector: Vector, stores: list[Store]) -> None:
         """What has one element a row."""
         if stores:
             place = Place(vector.address, vector.counters, self.last, vector.index, vector.rest, whole=False)
             self.prepare_nontemporal(place.address)
             self.elements.write(place, (), vector.known, stores)
 
-    def _store_elements(self, vector: _Vector, stores: list[Store]) -> None:
+    def store_elements(self, vector: Vector, stores: list[Store]) -> None:
+        """What has one element for each element of a row."""
         w = self.w
         woven_in = [store for store in stores if self._period(store.access, self.count) == self.count > 1]
         apart = [store for store in stores if store not in woven_in]
@@ -203,7 +208,7 @@ class ThinNest(Nest):
             w.place(on)
         self._scatter(vector, apart)
 
-    def _weave(self, vector: _Vector, store: Store) -> None:
+    def _weave(self, vector: Vector, store: Store) -> None:
         w, dtype = self.w, store.value.dtype
         cell = memory_type(dtype)
         registers = [self.elements.bytes_of(dtype, known[store.value]) for known in vector.elements]
@@ -212,9 +217,9 @@ class ThinNest(Nest):
             place = w.get(f"getelementptr {cell}, ptr {at}, i64 {number * self.lanes}")
             w.do(f"store <{self.lanes} x {cell}> {part}, ptr {place}, align 1")
 
-    def _scatter(self, vector: _Vector, stores: list[Store]) -> None:
+    def _scatter(self, vector: Vector, stores: list[Store]) -> None:
         if stores:
             for r, known in enumerate(vector.elements):
-                place = self._place(vector, r, whole=False)
+                place = self.place(vector, r, whole=False)
                 self.prepare_nontemporal(place.address)
                 self.elements.write(place, (), {**vector.known, **known}, stores)

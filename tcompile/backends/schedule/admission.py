@@ -16,14 +16,15 @@ from tcompile.backends.schedule import inverses, products
 from tcompile.backends.schedule.parts import COMPLEX, HALF, PARTS, SINGLE
 from tcompile.graph import Node, Operand, ScalarType, SymInt, TensorType
 from tcompile.graph.ops import OPS
-from tcompile.graph.sizes import may_be_empty
+from tcompile.graph.sizes import hint, may_be_empty, product
 from tcompile.graph.types import DType
 
 COMPUTED = frozenset({
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
     "complex64", "complex128",
 })  # fmt: skip
-SCANS = frozenset({"cumulative_sum", "cumulative_prod"})
+ALONG = frozenset({"cumulative_sum", "cumulative_prod", "sort"})  # a value for each element of an axis
+FEW, WIDE = 8, 16  # rows of at most so many elements are walked side by side, where there are at least so many of them
 _REDUCTIONS = frozenset({"sum", "prod", "max", "min", "any", "all"})
 
 
@@ -33,9 +34,8 @@ def admits(node: Node, has_operation: Callable[[str, DType], bool]) -> bool:
         return _admits_gather(node)
     if node.op == "matmul":
         return products.is_small(node)
-    if node.op in SCANS:
-        dtype = node.tensor.dtype
-        return dtype.kind in "iuf" and dtype.name in COMPUTED and dtype != HALF and has_operation(node.op, dtype)
+    if node.op in ALONG:
+        return _admits_along(node) and has_operation(node.op, node.tensor.dtype)
     if node.op == "call":
         return inverses.is_small(node)
     if node.op == "assign":
@@ -48,6 +48,17 @@ def admits(node: Node, has_operation: Callable[[str, DType], bool]) -> bool:
     if kind == "pointwise":
         return _admits_pointwise(node, has_operation)
     return _admits_creation(node)
+
+
+def _admits_along(node: Node) -> bool:
+    """Scans of numbers; sorts of a few elements each, for which NumPy takes as long as for many."""
+    dtype, shape = node.tensor.dtype, node.tensor.shape
+    if dtype.kind not in "iuf" or dtype.name not in COMPUTED or not dtype.isnative or dtype == HALF:
+        return False
+    if node.op != "sort":
+        return True
+    count, rows = shape[node.attrs["axis"]], product(n for i, n in enumerate(shape) if i != node.attrs["axis"])
+    return isinstance(count, int) and 1 < count <= FEW and hint(rows) >= WIDE
 
 
 def _admits_gather(node: Node) -> bool:
@@ -143,4 +154,4 @@ def number_fits(operand: Operand, dtype: DType) -> bool:
     return not math.isfinite(operand) or abs(operand) <= float(np.finfo(dtype).max)
 
 
-__all__ = ["COMPUTED", "SCANS", "admits", "number_fits"]
+__all__ = ["ALONG", "COMPUTED", "admits", "number_fits"]

@@ -12,6 +12,7 @@ from dataclasses import field
 import numpy as np
 
 from tcompile.backends.schedule import inverses, products
+from tcompile.backends.schedule.admission import FEW, WIDE
 from tcompile.backends.schedule.costs import STORE_ABOVE, cost_of
 from tcompile.backends.schedule.kernel import (
     Access,
@@ -47,7 +48,6 @@ from tcompile.graph.types import DType
 from tcompile.records import dataclass
 
 INDEX = np.dtype("int64")
-FEW, WIDE = 8, 16  # rows of at most so many elements are walked side by side, where there are at least so many of them
 MOST_WRITTEN_OUT = 160  # values of a kernel whose rows are written out
 SERIAL_FULL = 1 << 15  # a full reduction over fewer elements runs as one row, in as many stages as it needs
 
@@ -56,14 +56,14 @@ SERIAL_FULL = 1 << 15  # a full reduction over fewer elements runs as one row, i
 class Group:
     """Nodes that run in one loop nest over ``shape``; the axes in ``reduced`` are reduced over.
 
-    A group with ``scanned`` has one member, a scan along that axis.
+    A group with ``along`` has one member, a scan or a sort along that axis.
     """
 
     shape: tuple[Size, ...]
     reduced: tuple[int, ...] = ()
     members: list[Node] = field(default_factory=list)
     order: tuple[int, ...] = ()
-    scanned: tuple[int, ...] = ()
+    along: tuple[int, ...] = ()
 
     @property
     def kept_shape(self) -> tuple[Size, ...]:
@@ -171,10 +171,10 @@ class Lowering:
             operand = self.read(node.operands[0], identity(len(self.group.shape)), node.tensor.dtype)
             axes = frozenset(i for i in range(len(self.group.shape)) if i not in self.reduced)
             value = self.parts.reduce(node, operand, axes)
-        elif self.group.scanned:
+        elif self.group.along:
             operand = self.read(node.operands[0], identity(len(self.group.shape)), node.tensor.dtype)
             everywhere = frozenset(range(len(self.group.shape)))
-            value = self._add(Value("scan", (operand,), node.tensor.dtype, everywhere, node, {"op": node.op}))
+            value = self._add(Value("along", (operand,), node.tensor.dtype, everywhere, node, {"op": node.op}))
         else:
             map = self.group.map_of(node)
             assert map is not None
@@ -368,7 +368,7 @@ def lower(
                 stores.append(Store(replaced, access_of(old[node], own, len(group.shape))))
             # A part of an axis of size one may be nothing: a store that does not move would be done once all the same.
             stores.append(Store(value, access_of(buffer(node), map, len(group.shape), ones=part)))
-    walked = group.reduced or group.scanned
+    walked = group.reduced or group.along
     axes = [Axis(size, i in walked) for i, size in enumerate(group.shape)]
     kernel = Kernel(name, "flat", axes, _needed(lowering.values, stores), stores, tuple(group.members))
     _arrange(kernel, group)
@@ -392,13 +392,15 @@ def _needed(values: Sequence[Value], stores: Sequence[Store]) -> list[Value]:
 def _arrange(kernel: Kernel, group: Group) -> None:
     """Orders the axes as memory lies, drops axes of size one, merges axes that behave as one, picks the form."""
     order = group.order or tuple(range(len(group.shape)))
-    walked = group.reduced or group.scanned
+    walked = group.reduced or group.along
     kept = [i for i in order if i not in walked and not is_one(group.shape[i])]
     reduced = [i for i in order if i in walked and not is_one(group.shape[i])]
     if walked and not reduced:
         reduced = [walked[0]]  # a reduction over axes of size one still is a row of one element
     form: Form = "flat"
-    if group.scanned:
+    if group.along and group.members[0].op == "sort":
+        form = "sort"
+    elif group.along:
         form = "scan_columns" if kept and _walks_columns(kernel, kept, reduced) else "scan_rows"
     elif group.reduced:
         if group.is_full:

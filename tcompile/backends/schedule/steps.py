@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 from tcompile.backends.schedule import inverses, products, routines
-from tcompile.backends.schedule.admission import SCANS
+from tcompile.backends.schedule.admission import ALONG
 from tcompile.backends.schedule.costs import STORE_ABOVE, cost_of
 from tcompile.backends.schedule.kernel import Buffer, Value
 from tcompile.backends.schedule.lower import (
@@ -109,8 +109,8 @@ class _Planner:
             return _kind_of_assignment(node)
         if node.op in ("gather", "matmul", "call") and supports(node):
             return "map"
-        if node.op in SCANS and supports(node):
-            return "scan"
+        if node.op in ALONG and supports(node):
+            return "along"
         if kind in ("opaque", "control"):
             return "opaque"
         if kind == "movement":
@@ -122,7 +122,7 @@ class _Planner:
     # -- what has to be in memory ---------------------------------------------------------------------------------
     def _need_array(self, node: Node) -> None:
         kind = self.kind[node]
-        if kind in ("map", "reduce", "scan"):
+        if kind in ("map", "reduce", "along"):
             self.stored.add(node)
         elif kind in ("move", "reshape") and node not in self.views:
             self.views.add(node)
@@ -144,7 +144,7 @@ class _Planner:
                     self._need_array(operand)
             elif self.kind[node] == "reshape":
                 self._need_array(node)
-            elif self.kind[node] == "part" or (node.op == "gather" and self.kind[node] == "map"):
+            elif self.kind[node] == "part" or (node.op, self.kind[node]) in (("gather", "map"), ("sort", "along")):
                 self._need_array(node.inputs[0])
         for node in self.alone & self.live:
             self._need_array(node.inputs[1])
@@ -173,7 +173,7 @@ class _Planner:
                 self._place(
                     Step("view", node, after=self._steps_of([source]), reads=[source], writes=[node]), node
                 )
-            elif kind in ("reduce", "scan", "part") or node in self.stored:
+            elif kind in ("reduce", "along", "part") or node in self.stored:
                 self._join(node)
         if not self.final:
             self._store_what_is_dear()
@@ -198,7 +198,7 @@ class _Planner:
                     self.stored.add(node)
             if node.op == "index" and node in whole:
                 parts.setdefault(node.inputs[0], []).append(node)
-            if kind in ("part", "reduce", "scan") or node in self.stored or node in whole:
+            if kind in ("part", "reduce", "along") or node in self.stored or node in whole:
                 whole.update(operand for operand in computed_from(node) if _reads_all(node, operand))
 
     def _cut_long_chains(self) -> None:
@@ -217,7 +217,7 @@ class _Planner:
         """
         places: dict[Node, set[tuple[object, ...]]] = {}
         for node in self.graph.nodes:
-            if node in self.live and self.kind[node] in ("map", "part", "reduce", "scan"):
+            if node in self.live and self.kind[node] in ("map", "part", "reduce", "along"):
                 frame = node.inputs[0].tensor.ndim if self.kind[node] == "reduce" else computed_type(node).ndim
                 reads = self._operands(node, identity(frame))
                 while reads:
@@ -250,7 +250,7 @@ class _Planner:
     def is_leaf(self, node: Node) -> bool:
         """Whether kernels read ``node`` from memory (or have it as a member)."""
         kind = self.kind[node]
-        own = kind in ("input", "opaque", "routine", "part", "reduce", "scan", "reshape")
+        own = kind in ("input", "opaque", "routine", "part", "reduce", "along", "reshape")
         return own or node in self.stored or node in self.arrays
 
     def leaves(self, node: Node, map: Map) -> list[tuple[Node, Map]]:
@@ -279,7 +279,7 @@ class _Planner:
             if inner is None:
                 raise NotAffine(node)
             return [(node.inputs[0], inner)]
-        if self.kind[node] in ("reduce", "scan"):
+        if self.kind[node] in ("reduce", "along"):
             return [(node.inputs[0], map)]
         if node.op == "matmul":
             return [pair for maps in products.places(node, map) for pair in zip(node.inputs, maps, strict=True)]
@@ -306,7 +306,7 @@ class _Planner:
                 group.order = k_order([operand], operand.shape).order
             else:
                 group.order = type.layout.order
-                group.scanned = (node.attrs["axis"],) if self.kind[node] == "scan" else ()
+                group.along = (node.attrs["axis"],) if self.kind[node] == "along" else ()
             self.groups.append(step)
             self.steps.append(step)
         assert step.group is not None
@@ -330,7 +330,7 @@ class _Planner:
         assert group is not None
         if len(group.members) >= MOST_MEMBERS or step.alone or node in self.alone:
             return False
-        if group.scanned or self.kind[node] == "scan":
+        if group.along or self.kind[node] == "along":
             return False
         type = computed_type(node)
         row_level = False
