@@ -45,19 +45,22 @@ def compiling(function: str, compile_id: str, cell: str | None = None) -> Iterat
     """Says for the length of a ``with`` block what is being compiled, and which cell defined it.
 
     >>> with compiling("f", "0/0"):
-    ...     function(), compile_id(), defined_in(), [work.function for work in running()]
-    ('f', '0/0', None, ['f'])
+    ...     function(), compile_id(), defined_in(), running()[-1].function
+    ('f', '0/0', None, 'f')
     """
     work = Work(function, compile_id, cell, time.perf_counter())
-    token = _work.set(work)
-    _running.append(work)
-    for begins, _ in _followers:
-        begins()
-    try:
+    token = None
+    try:  # from here on: an interrupt at any place leaves nothing behind
+        token = _work.set(work)
+        _running.append(work)
+        for begins, _ in _followers:
+            begins()
         yield
     finally:
-        _running.remove(work)
-        _work.reset(token)
+        if work in _running:
+            _running.remove(work)
+        if token is not None:
+            _work.reset(token)
         for _, ends in _followers:
             ends(work)
 

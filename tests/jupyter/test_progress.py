@@ -46,7 +46,21 @@ def until(true):
     assert true()
 
 
+def test_an_interrupt_as_a_compile_begins_leaves_nothing():
+    def interrupt():
+        raise KeyboardInterrupt
+
+    before = context.running()
+    forget = context.follow(interrupt, lambda work: None)
+    with pytest.raises(KeyboardInterrupt), context.compiling("f", "0/0"):
+        pass
+    forget()
+    assert context.running() == before and context.function() == ""
+
+
 def test_a_slow_backend_is_told_of(screen):
+    before = context.running()
+
     def slow(graph, example_inputs):
         until(lambda: len(screen.shown) >= 2)
         return graph
@@ -57,7 +71,7 @@ def test_a_slow_backend_is_told_of(screen):
     tcompile.compile(f, backend=slow)(np.ones(3))
     assert screen.ended  # at once, before the cell goes on
     assert all("f: making machine code (4 of 5)" in line for line in screen.shown)
-    assert screen.ended[0][0].endswith("f") and not context.running()
+    assert screen.ended[0][0].endswith("f") and context.running() == before
 
 
 def test_a_quick_compile_is_not(screen):
