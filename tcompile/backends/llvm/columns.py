@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from tcompile.backends.llvm.elements import Place
 from tcompile.backends.llvm.nest import CHEAP, FEW_VALUES, SIDE_BY_SIDE, Function, Nest
 from tcompile.backends.llvm.reductions import Reduction
-from tcompile.backends.schedule import Access, Kernel, Value
+from tcompile.backends.schedule import Kernel, Value
 from tcompile.backends.schedule.kernel import size_of
 from tcompile.backends.schedule.stages import Stages
 from tcompile.graph.sizes import hint
@@ -46,7 +46,7 @@ class ColumnNest(Nest):
         axis = kept[-1]
         stages = Stages(kernel, frozenset(kept))
         self.begin()
-        self.call_ahead(axis, self._rows_ahead)
+        self.call_ahead(axis, self.rows_ahead(kernel.reduced[-1], ROWS_AT_ONCE))
         width = self.size(axis)
         columns = strip_of(kernel, stages)
         strips = w.at_entry(f"sdiv i64 {w.at_entry(f'add i64 {width}, {columns - 1}')}, {columns}")
@@ -64,11 +64,6 @@ class ColumnNest(Nest):
         w.loop("%begin", "%end", "1", [], strip)
         sizes = tuple(kernel.axes[a].size for a in kept)
         return self.finish(kernel.name, sizes, columns)
-
-    def _rows_ahead(self, access: Access) -> str:
-        """How many bytes further the rows are that come after those at hand."""
-        step = self.parameters.bytes(self.w, access.steps[self.kernel.reduced[-1]], access.buffer)
-        return self.w.at_entry(f"mul i64 {step}, {ROWS_AT_ONCE}")
 
     def _strip(
         self, stages: Stages, counters: dict[int, str], axis: int, start: str, stop: str, columns: int

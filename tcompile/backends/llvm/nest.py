@@ -132,9 +132,11 @@ class Nest:
 
     def addresses(self, counters: dict[int, str]) -> Callable[[Access], str]:
         """Addresses for fixed counters, each computed once (all here, where every later block can use them)."""
-        found: dict[int, str] = {}
-        for access in self.accesses():
-            found[id(access)] = self.address(self.base(access), access, counters)
+        return self.reached(self.base, counters)
+
+    def reached(self, outer: Callable[[Access], str], counters: dict[int, str]) -> Callable[[Access], str]:
+        """Addresses inside an outer loop, each computed once, here, where all blocks that follow can use them."""
+        found = {id(access): self.address(outer(access), access, counters) for access in self.accesses()}
         return lambda access: found[id(access)]
 
     def further(
@@ -164,6 +166,15 @@ class Nest:
         for value in furthest.values():
             assert value.access is not None
             self.elements.ahead[value] = distance(value.access)
+
+    def rows_ahead(self, axis: int, count: int) -> Callable[[Access], str]:
+        """How many bytes further an array is read ``count`` steps along ``axis`` later."""
+
+        def distance(access: Access) -> str:
+            step = self.parameters.bytes(self.w, access.steps[axis], access.buffer)
+            return self.w.at_entry(f"mul i64 {step}, {count}")
+
+        return distance
 
     def accesses(self) -> list[Access]:
         """All places that the kernel reads or writes."""

@@ -66,7 +66,7 @@ class ScanNest(Nest):
     def _columns(self) -> Function:
         kernel, w = self.kernel, self.w
         *outer, last = kernel.kept
-        self.call_ahead(last, self._rows_ahead)
+        self.call_ahead(last, self.rows_ahead(self.axis, ROWS_AHEAD))
         width, stride = self.size(last), SIDE_BY_SIDE * self.lanes
         strips = w.at_entry(f"sdiv i64 {w.at_entry(f'add i64 {width}, {stride - 1}')}, {stride}")
 
@@ -92,10 +92,6 @@ class ScanNest(Nest):
         self.repeat("%begin", "%end", "1", strip)
         return self.finish(kernel.name, tuple(kernel.axes[axis].size for axis in kernel.kept), stride)
 
-    def _rows_ahead(self, access: Access) -> str:
-        step = self.parameters.bytes(self.w, access.steps[self.axis], access.buffer)
-        return self.w.at_entry(f"mul i64 {step}, {ROWS_AHEAD}")
-
     def _walk_down(
         self, address: Callable[[Access], str], counters: dict[int, str], known: dict[Value, str],
         starts: Sequence[str], stop: str, whole: bool,
@@ -105,8 +101,7 @@ class ScanNest(Nest):
 
         def row(number: str, totals: list[str]) -> list[str]:
             inner = {self.axis: number}
-            found = {id(access): self.address(address(access), access, inner) for access in self.accesses()}
-            reach = lambda access: found[id(access)]  # noqa: E731
+            reach = self.reached(address, inner)
             self.prepare_nontemporal(reach)
             following = []
             for at, total in zip(starts, totals, strict=True):

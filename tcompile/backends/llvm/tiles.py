@@ -69,7 +69,7 @@ class TiledNest(Nest):
 
         def one(r: str) -> None:
             inner = {self.across: w.get(f"add i64 {row}, {r}")}
-            base = self._reached(address, inner)
+            base = self.reached(address, inner)
             at = {**counters, **inner}
             known: dict[Value, str] = {}
             for load, buffer in zip(self.loads, self.buffers, strict=True):
@@ -82,11 +82,6 @@ class TiledNest(Nest):
             self.elements.write(place_of_row, self.wanted, known, self.stages.stores(0))
 
         self.repeat("0", rows, "1", one)
-
-    def _reached(self, address: Callable[[Access], str], inner: dict[int, str]) -> Callable[[Access], str]:
-        """Addresses of one row, each computed once, here, where all blocks that follow can use them."""
-        found = {id(access): self.address(address(access), access, inner) for access in self.accesses()}
-        return lambda access: found[id(access)]
 
     def _fill(self, address: Callable[[Access], str], row: str, rows: str, i: str, rest: str) -> None:
         """Puts a tile of each load into its buffer, a vector of each row."""
