@@ -23,6 +23,7 @@ import numpy as np
 from tcompile.frontends.base import Builder, CannotCapture, Check, Selected, Traced, TracedNumber
 from tcompile.frontends.numpy import NumPyFrontend, checks, values
 from tcompile.frontends.numpy.operators import BINARY, UNARY
+from tcompile.frontends.numpy.writing import overlaps_itself
 from tcompile.graph import TensorType
 from tcompile.graph.sizes import SymInt
 from tcompile.graph.types import DType
@@ -67,19 +68,6 @@ def too_old(cupy: Any) -> str | None:
 def cupy_frontend(cupy: Any) -> CuPyFrontend:
     """The frontend for this module ``cupy``."""
     return CuPyFrontend(cupy)
-
-
-def overlaps_itself(array: Any) -> bool:
-    """Whether two elements of an array may lie in one place."""
-    flags = array.flags
-    if flags.c_contiguous or flags.f_contiguous or array.size < 2:
-        return False
-    reach = array.itemsize
-    for stride, size in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n != 1):
-        if stride < reach:
-            return True
-        reach = stride * (size - 1) + reach
-    return False
 
 
 def overlap(a: Any, b: Any) -> bool:
@@ -373,4 +361,4 @@ def _basic(key: Any) -> tuple[Any, ...]:
     return items if any(item is Ellipsis for item in items) else (*items, Ellipsis)
 
 
-__all__ = ["CuPyFrontend", "cupy_frontend", "overlap", "overlaps_itself", "too_old"]
+__all__ = ["CuPyFrontend", "cupy_frontend", "overlap", "too_old"]

@@ -10,7 +10,8 @@ from tcompile.backends import why_not_on
 from tcompile.backends.llvm import native  # noqa: F401  # loaded before CuPy is pretended
 from tcompile.backends.triton import devices
 from tcompile.errors import BackendError, InvalidType, Unsupported
-from tcompile.frontends.cupy import overlap, overlaps_itself
+from tcompile.frontends.cupy import overlap
+from tcompile.frontends.numpy.writing import overlaps_itself
 from tcompile.observe import bus
 from tests.backends import fake_cupy, gpu_programs
 from tests.backends.fake_cupy import FakeArray

@@ -196,14 +196,15 @@ def write_checks(value: Any, name: str, constant: Callable[[Any], str]) -> list[
     return checks
 
 
-def overlaps_itself(array: np.ndarray[Any, Any]) -> bool:
-    """Whether two elements may lie in one place.
+def overlaps_itself(array: Any) -> bool:
+    """Whether two elements of an array, NumPy's or CuPy's, may lie in one place.
 
     >>> a = np.arange(5)
     >>> overlaps_itself(a[::2]), overlaps_itself(np.lib.stride_tricks.sliding_window_view(a, 2))
     (False, True)
     """
-    if array.flags.forc or array.size < 2:
+    flags = array.flags
+    if flags.c_contiguous or flags.f_contiguous or array.size < 2:
         return False
     reach = array.itemsize
     for stride, size in sorted((abs(s), n) for s, n in zip(array.strides, array.shape, strict=True) if n != 1):
