@@ -245,9 +245,9 @@ class Program:
 
     @cached_property
     def _read_by_kernels(self) -> set[Node]:
-        """The arrays that kernels read, those in regions included."""
+        """The arrays that machine code reads, in regions too."""
         steps = self.schedule.steps
-        read = {node for step in steps if step.kernel is not None for node in step.reads}
+        read = {node for step in steps if self.launches(step) for node in step.reads}
         return read | {node for step in steps if step.node is not None and step.node.regions for node in step.reads}
 
     def _settle(self, node: Node) -> None:

@@ -47,7 +47,7 @@ class Refused(Exception):
 class V:
     """A value: its kind, the registers that hold it, and what it is where that is known.
 
-    Kinds are those of registers, or tuples: ``("array", number)``, ``("row", number)``, ``("tuple", kinds)``,
+    Kinds are those of registers, or tuples: ``("array", number)``, ``("row", number, indices)``, ``("tuple", kinds)``,
     ``("range", step)``, ``("object", identity)``.
     """
 
@@ -77,7 +77,7 @@ def parts_of(kind: Any) -> tuple[str, ...]:
     if kind[0] == "tuple":
         return tuple(part for inner in kind[1] for part in parts_of(inner))
     if kind[0] == "row":
-        return ("int",)
+        return ("int",) * int(kind[2])
     if kind[0] == "range":
         return ("int", "int", "int") if kind[1] is None else ("int", "int")
     return ()
@@ -339,10 +339,9 @@ class Translator:
         found = self.indices(array, key, value.registers)
         type_ = self.array_type(array)
         if len(found) < len(type_.shape):
-            if value.kind[0] == "array" and len(found) == 1 and len(type_.shape) == 2:
-                self.check_index(array, 0, found[0])
-                return V(("row", array), self.as_ints(found))
-            raise Refused("a part of an array")
+            for axis in range(len(value.registers), len(found)):
+                self.check_index(array, axis, found[axis])
+            return V(("row", array, len(found)), self.as_ints(found))
         self.accesses += 1
         return self.add("load", f"np.{type_.dtype.name}", array, *found)
 
@@ -442,9 +441,9 @@ def _length(t: Translator, arguments: list[V]) -> V:
     (value,) = arguments
     if value.kind[0] == "tuple":
         return t.constant(len(value.kind[1]))
-    if value.kind[0] != "array" or not t.array_type(value.kind[1]).shape:
+    if value.kind[0] not in ("array", "row"):
         raise Refused("len of something else than an array")
-    return t.add("size", "int", value.kind[1], 0)
+    return t.add("size", "int", value.kind[1], len(value.registers))
 
 
 def _math(name: str, kind: str = "float") -> Callable[[Translator, list[V]], V]:
@@ -581,8 +580,8 @@ def _attribute(t: Translator, i: dis.Instruction) -> None:
 
 
 def _attribute_of(t: Translator, owner: V, name: str) -> V:
-    if owner.kind[0] == "array" and name in ("shape", "ndim", "size"):
-        axes = range(len(t.array_type(owner.kind[1]).shape))
+    if owner.kind[0] in ("array", "row") and name in ("shape", "ndim", "size"):
+        axes = range(len(owner.registers), len(t.array_type(owner.kind[1]).shape))
         if name == "ndim":
             return t.constant(len(axes))
         sizes = [t.add("size", "int", owner.kind[1], axis) for axis in axes]

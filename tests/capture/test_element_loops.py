@@ -601,14 +601,21 @@ def rounds(a, n):
         for j in range(len(a)):
             a[j] = a[j] * 0.5 + 1
 
+def inside(a, n):
+    for i in range(9):
+        b = a * 1.0
+        while b.min() < n:
+            b = np.sqrt(np.abs(b)) * 0.9
+        a += b
+
 def ring():
     time.sleep(0.2)
     times.append(time.perf_counter())
     os.kill(os.getpid(), signal.SIGINT)
 
-for function in (nest, single, until, rounds):
+for function in (nest, single, until, rounds, inside):
     compiled, a, times = tcompile.compile(function, backend="llvm", dynamic=True), np.ones(100), []
-    compiled(a, 9)
+    compiled(a, 9 if function is not inside else 0.5)
     before = a.copy()
     threading.Thread(target=ring).start()
     try:
@@ -621,5 +628,21 @@ for function in (nest, single, until, rounds):
 def test_an_interrupt_ends_a_loop_without_effects():
     done = subprocess.run([sys.executable, "-c", ENDLESS], capture_output=True, text=True, timeout=120)
     rows = [line.split() for line in done.stdout.splitlines()]
-    names = ["nest", "single", "until", "rounds"]
+    names = ["nest", "single", "until", "rounds", "inside"]
     assert [row[:2] for row in rows] == [[name, "True"] for name in names], done.stderr
+
+
+def test_rows_of_more_axes():
+    def f(a, n):
+        s = 0.0
+        for i in range(n):
+            block = a[i]
+            for j in range(block.shape[0]):
+                row = block[j]
+                for k in range(len(row)):
+                    s += row[k] * block[-1, k] + a[i, j][0]
+                row[1] = s
+        return s, a
+
+    captured(f, lambda: (random(3, 4, 2), 3))
+    check(f, lambda: (random(3, 4, 2), 4), backends=BACKENDS)

@@ -19,7 +19,7 @@ from tcompile.backends.llvm.exactness import is_exact
 from tcompile.backends.llvm.text import Module
 from tcompile.backends.llvm.variants import USUAL, Variant
 from tcompile.backends.llvm.vectors import FLOAT16
-from tcompile.backends.schedule import Kernel, Schedule, Store, schedule
+from tcompile.backends.schedule import Kernel, Schedule, Store, elements, schedule
 from tcompile.backends.schedule.admission import ALONG, admits
 from tcompile.backends.schedule.plan import Step
 from tcompile.graph import Graph, Node, TensorType
@@ -108,7 +108,7 @@ def _make(graph: Graph, exact: bool, variant: Variant) -> tuning.Made:
     left = left_to_numpy(graph, able)
 
     def computes(node: Node) -> bool:
-        return node.op == "element_loop" or (node not in left and able(node))
+        return elements.seen(node) is not None if node.op == "element_loop" else node not in left and able(node)
 
     plan = schedule(graph, computes, routines.admits)
     started = time.perf_counter()
@@ -127,7 +127,7 @@ def _make(graph: Graph, exact: bool, variant: Variant) -> tuning.Made:
         ms = (time.perf_counter() - started) * 1e3 / len(written)
         codes = {step: (code, {f.name: loaded[f.name] for f in code.functions}) for step, code in written}
     regions = functools.partial(compile_graph, exact=exact)
-    loops = scalar_loops.compile_loops(graph)
+    loops = scalar_loops.compile_loops([step.node for step in plan.steps if step.kind == "loop" and step.node])
     program = host.Program(plan, regions, codes=codes, variant=variant, scalar_loops=loops)
     source, run = program.build()
     run.__dict__["code"] = loaded, loops  # the program holds bare addresses

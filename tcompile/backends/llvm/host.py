@@ -22,7 +22,7 @@ from tcompile.backends.llvm.scalar_loops import ScalarLoop
 from tcompile.backends.llvm.variants import USUAL, Variant
 from tcompile.backends.schedule import Store, Value
 from tcompile.backends.schedule.plan import Step
-from tcompile.graph import Node, SymInt, TensorType
+from tcompile.graph import Node, SymInt
 from tcompile.graph.ops.element_loop import dtype_of, written_roots
 from tcompile.graph.sizes import hint, product
 from tcompile.graph.verify import user_line
@@ -68,7 +68,7 @@ class Program(host.Program):
     """The text under construction, and the kernels: their functions and, by name, the functions' addresses."""
 
     codes: dict[Step, tuple[Code, dict[str, int]]] = field(default_factory=dict)
-    loops: dict[Node, rounds.Loop] = field(default_factory=dict)
+    native_loops: dict[Node, rounds.Rounds | None] = field(default_factory=dict)  # None: Python runs them
     variant: Variant = USUAL
     scalar_loops: Mapping[Node, ScalarLoop] = field(default_factory=dict)
 
@@ -168,15 +168,15 @@ class Program(host.Program):
         self.arrays[node] = self._name(node)
         loop = self.scalar_loops[node]
         shows, program = node.attrs["shows"], node.attrs["program"]
-        written = written_roots(shows, program)
-        roots: dict[int, str] = {}
-        for number, root in enumerate(node.operands[: len(node.operands) - len(program[1])]):
-            assert isinstance(root, Node)
-            roots[number] = self.for_kernels.get(root, self.arrays[root])
-            if number in written and not self.writes_in_place(step, number):
-                copied = self._fresh(f"{node.name}_{number}")
-                self.lines.append(f"{copied} = copy({roots[number]})")
-                roots[number] = copied
+        places = written_roots(shows, program)
+        written: dict[int, str] = {}
+        for place in places:
+            root = node.inputs[place]
+            written[place] = self.for_kernels.get(root, self.arrays[root])
+            if not self.writes_in_place(step, place):
+                copied = self._fresh(f"{node.name}_{place}")
+                self.lines.append(f"{copied} = copy({written[place]})")
+                written[place] = copied
         results = []
         for number, kind in enumerate(program[3]):
             results.append(self._fresh(f"{node.name}_result_{number}"))
@@ -184,19 +184,15 @@ class Program(host.Program):
             self.lines.append(f"{results[-1]} = zero((), {self._constant(dtype.name, dtype)})")
         given = []
         for argument in loop.arguments:
-            if isinstance(argument, tuple) and argument[0] == "array":
-                root, path = shows[argument[1]]
-                given.append(self.shown(roots[root], path))
-            elif isinstance(argument, tuple):
-                given.append(results[argument[1]])
+            if isinstance(argument, tuple):
+                given.append((written if argument[0] == "written" else results)[argument[1]])
             elif isinstance(argument, Node):
-                array = self.arrays[argument]
-                given.append(f"as_array({array})" if isinstance(argument.type, TensorType) else array)
+                given.append(self.for_kernels.get(argument, self.arrays[argument]))
             else:
                 given.append(self._size(argument))
         kernel = self._constant(loop.name, loop.address)
         self.lines.append(f"status |= heard(launch({', '.join([kernel, repr(loop.spec.encode()), '1', '1', *given])}))")
-        made = [*(roots[number] for number in written), *results]
+        made = [*written.values(), *results]
         self.lines.append(f"{self.arrays[node]} = ({''.join(f'{name}, ' for name in made)})")
 
     def writes_in_place(self, step: Step, number: int) -> bool:
@@ -212,8 +208,8 @@ class Program(host.Program):
         body, missing = self._compiled(node.regions[0])
         found = self._rounds(node, [body.host], len(operands) - 2)
         updated = tuple(number - 1 for number in body.host.schedule.graph.updates.values())
-        self.loops[node] = rounds.Loop(body, found, updated, tuple(missing))
-        name = self._constant(self._fresh(f"{node.name}_rounds"), self.loops[node])
+        made = rounds.Loop(body, found, updated, tuple(missing))
+        name = self._constant(self._fresh(f"{node.name}_rounds"), made)
         sizes = f"sizes=({', '.join(missing)},)"
         self.lines.append(f"{self.arrays[node]} = {name}({', '.join([*operands, *([sizes] if missing else [])])})")
 
@@ -222,9 +218,8 @@ class Program(host.Program):
         found = self._rounds(node, [body.host for body in bodies], carried, node.attrs["leaves"])
         return None if found is None else found.run
 
-    @staticmethod
     def _rounds(
-        node: Node, programs: Sequence[Program], carried: int, leaves: Sequence[bool] = ()
+        self, node: Node, programs: Sequence[Program], carried: int, leaves: Sequence[bool] = ()
     ) -> rounds.Rounds | None:
         """The rounds of a loop in machine code; None where Python has to run them. Tells which, and why."""
         found, reason = None, ""
@@ -232,6 +227,7 @@ class Program(host.Program):
             found = rounds.Rounds(programs, carried, leaves)
         except rounds.NotNative as refusal:
             reason = str(refusal)
+        self.native_loops[node] = found
         if bus.active():
             where = UserLine() if node.location is None else user_line(node.location)
             outcome = "python rounds" if found is None else "machine code"

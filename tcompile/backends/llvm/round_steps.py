@@ -53,16 +53,20 @@ class Copy:
 
 @dataclass(frozen=True)
 class Inner:
-    """A loop inside. ``given`` are arrays, or the numbers of carried Python floats; ``results`` get what it carries.
+    """A loop inside. ``given`` are arrays, or the numbers of carried Python floats; ``results`` get what it carries,
+    which for each way out (that of all rounds first) lies in one of its arrays.
 
-    It writes to the ``bound`` ones of its arrays where the loop around has them.
+    It writes to the ``bound`` ones of its arrays where the loop around has them. The two in ``told`` get the number of
+    the round and the way by which it was left, which it must not be in fewer than ``least`` rounds (None: never).
     """
 
     rounds: Rounds
     count: Size
     given: tuple[int, ...]
-    results: tuple[tuple[int, int], ...]
+    results: tuple[tuple[int, tuple[int, ...]], ...]
     bound: frozenset[int]
+    told: tuple[int | None, int | None] = (None, None)
+    least: tuple[int | None, ...] = ()
 
 
 @dataclass(frozen=True)

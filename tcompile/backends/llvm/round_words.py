@@ -6,7 +6,6 @@ which is kept for later calls of the same kind.
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcompile.backends.llvm import native
-from tcompile.backends.llvm.native import target, threads
+from tcompile.backends.llvm.native import interrupts, target, threads
 from tcompile.backends.llvm.round_steps import Array, Copy, Inner, Launch, LoopArray, Test, counters
 from tcompile.backends.replay import Replay
 from tcompile.backends.status import INTERRUPTED, ONLY_NUMPY
@@ -28,22 +27,19 @@ if TYPE_CHECKING:
     from tcompile.backends.llvm.rounds import Rounds
 
 _SPARE_BYTES = 1 << 20  # how large what is kept for later calls may be
-_KERNEL, _COPY, _BIND, _MOVE, _INNER, _LEAVE, _UNLESS, _NEXT = range(8)
-_HEADER = 10
+_KERNEL, _COPY, _BIND, _MOVE, _INNER, _LEAVE, _UNLESS, _NEXT, _PICK, _TELL, _LEAST = range(11)
+_HEADER = 11
 DONE, WAY = 8, 9  # words that tell how many rounds were done, and how the loop was left
+_CLOCK = 10  # the word that tells where the clock is
+_NEVER = (1 << 63) - 1  # rounds
 
 
 @cache
 def _code() -> target.Code:
-    symbols = {"tc_parallel": threads.code()["tc_parallel"]}
-    text = target.source("rounds.ll", {"LAST": ONLY_NUMPY | INTERRUPTED})
-    return target.keep_forever(target.load(text, ["tc_rounds", "tc_addresses"], symbols, opt=1))
-
-
-@cache
-def runner() -> Callable[[int, int, int], int]:
-    """The machine code that walks through a program. Calls of it run without the GIL."""
-    return ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(_code()["tc_rounds"])
+    stops = {"LAST": ONLY_NUMPY | INTERRUPTED, "ONLY_NUMPY": ONLY_NUMPY, "INTERRUPTED": INTERRUPTED}
+    text = target.source("rounds.ll", stops)
+    symbols = {"tc_parallel": threads.code()["tc_parallel"], **interrupts.functions(), **native.symbols(text)}
+    return target.keep_forever(target.load(text, ["tc_loop", "tc_addresses"], symbols, opt=1))
 
 
 @dataclass(frozen=True)
@@ -80,7 +76,6 @@ class Level:
 
     def __init__(self, rounds: Rounds, given: Sequence[Any], at: At, inside: bool = False) -> None:
         self.rounds, self.given, self.at, self.inside = rounds, given, at, inside
-        self.stretch = 1  # rounds that are run at once
         self.forms = [self._form(made) for made in rounds.arrays]
         self.arrays = [self._memory(number) for number in range(len(rounds.arrays))]
         self.slots = np.array([_address(array) for array in self.arrays], np.int64)
@@ -88,6 +83,8 @@ class Level:
         self.taken = [(number, *self._taken(number)) for number in rounds.fresh]
         self.spec = b"a" + b"ia" * len(self.taken)
         self.numbers: list[tuple[int, Size]] = []  # words that hold sizes
+        self.clock = np.array([1, 1, 0], np.int64)  # see tc_due in poll.ll
+        self.tables: list[Array] = []  # of addresses and numbers, which the program points to
         self.held: list[Level] = []
         self.words: list[int] = []
         self._write()
@@ -116,6 +113,10 @@ class Level:
         count = len(self.taken)
         native.launcher()(_code()["tc_addresses"], self.spec, count, max(1, count), self.slots, *pairs)
         self.memory[:] = self.first
+
+    def run(self, rounds: int) -> int:
+        """Runs so many rounds, or fewer where a status may be the end of them; returns the status."""
+        return native.launcher()(_code()["tc_loop"], b"iii", 1, 1, self.program, self.table, rounds)
 
     def _taken(self, number: int) -> tuple[int | None, bool, Callable[[], Array]]:
         """How each call gets an array of its own: from what it is given, copied where the loop writes to it, or new."""
@@ -161,6 +162,7 @@ class Level:
     def _write(self) -> None:
         rounds, words = self.rounds, self.words
         words += [0] * _HEADER
+        words[_CLOCK] = _address(self.clock)
         changing = {number for pair in rounds.swaps for number in pair}
         # What the loop around gives may have changed places; each call has other fresh arrays.
         changing |= rounds.inputs.keys() if self.inside else set(rounds.fresh)
@@ -238,9 +240,24 @@ class Level:
                 start = size.at(rounds.counter, 0) if isinstance(size, SymInt) else size
                 rows.append(([_MOVE, level.program + 8 * place, self._number(start), 0, 0], None))
         rows.append(([_INNER, level.program, level.table, self.at.first(step.count), 0], step.count))
-        for number, inside in step.results:
-            rows.append((self._copy(self.table, number, level.table, inside, self.arrays[number]), None))
+        way = level.program + 8 * WAY
+        if step.least:
+            fewest = self._kept([_NEVER if least is None else least for least in step.least])
+            rows.append(([_LEAST, level.program, fewest, 0, 0], None))
+        for number, ways in step.results:
+            row = self._copy(self.table, number, level.table, ways[0], self.arrays[number])
+            if len(set(ways)) > 1:
+                row = [_PICK, row[1], self._kept([level.table + 8 * inside for inside in ways]), row[3], way]
+            rows.append((row, None))
+        for told, word in zip(step.told, (DONE, WAY), strict=True):
+            if told is not None:
+                rows.append(([_TELL, self.table + 8 * told, level.program + 8 * word, 0, 0], None))
         return rows
+
+    def _kept(self, numbers: Sequence[int]) -> int:
+        """The address of a table."""
+        self.tables.append(np.array(numbers, np.int64))
+        return _address(self.tables[-1])
 
 
 _NONE: Array = np.empty(0)
@@ -251,4 +268,4 @@ def _address(array: Array) -> int:
     return address
 
 
-__all__ = ["DONE", "WAY", "At", "Level", "runner"]
+__all__ = ["DONE", "WAY", "At", "Level"]

@@ -7,13 +7,12 @@ a round of small kernels takes less time than one call of Python.
 What the rounds do is a program of 64-bit words, written for each call of the loop, which ``native/rounds.ll`` walks
 through: kernels with their words, copies, loops inside, numbers that grow by the same amount each round (all that
 depends on the counter is linear in it), and pairs of arrays that change places: a carried array and the one that its
-next value is written to. Temporaries are allocated once. Rounds run in stretches of some milliseconds, without the GIL;
-between two of them Python may deliver an interrupt, of which the loop then leaves no effect.
+next value is written to. Temporaries are allocated once. Rounds run without the GIL; now and then Python is asked
+whether an interrupt has arrived, of which the loop then leaves no effect.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,7 @@ import numpy as np
 from tcompile.backends import helpers
 from tcompile.backends.llvm.native import interrupts
 from tcompile.backends.llvm.round_steps import Array, Copy, Inner, Launch, LoopArray, NotNative, Test, counters, linear
-from tcompile.backends.llvm.round_words import DONE, WAY, At, Level, runner
+from tcompile.backends.llvm.round_words import DONE, WAY, At, Level
 from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType
 from tcompile.graph.ops.element_loop import dtype_of, written_roots
 from tcompile.graph.sizes import product
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from tcompile.backends.schedule.plan import Step
 
 FEWEST = 8  # rounds for which writing the program pays
-_STRETCH = 0.005  # seconds that a stretch of rounds should take
 _SPARE = 4  # programs of earlier calls that are kept for each loop
 
 
@@ -63,9 +61,9 @@ class Rounds:
         for number, program in enumerate(programs):
             self.graph = program.schedule.graph
             if number:
-                for node, held in zip(self.graph.inputs[1:], self.at[-1], strict=False):
-                    if held is not None:
-                        self.number[node] = held
+                for node, at in zip(self.graph.inputs[1:], self.at[-1], strict=False):
+                    if at is not None:
+                        self.number[node] = at
             self._part(program)
             if number < len(leaves):
                 self._move_on()
@@ -80,7 +78,8 @@ class Rounds:
         moved = {held for row in self.at for held in row if held is not None} if self.tests else set()
         self.fresh = sorted(self.inputs.keys() | moved | {number for pair in self.swaps for number in pair})
         self.sized = sorted({place - 1 for place, axis in self.graph.symbol_inputs().values() if axis is not None})
-        self.held = [self.number.get(node) for node in self.graph.inputs[1 : carried + 1]]  # when all rounds are done
+        held = [self.number.get(node) for node in self.graph.inputs[1 : carried + 1]]
+        self.ways = [held, *self.at]  # where the carried values are behind the loop, by the way in which it is left
         self.spare: dict[Any, Level] = {}  # programs and temporaries of earlier calls, by what the calls were given
         if self.tests and any(counters(array.shape) for array in self.arrays):
             raise NotNative("the sizes of its arrays depend on the round")
@@ -92,7 +91,7 @@ class Rounds:
                 self._kernel(program, step)
             elif step.node in fixed:
                 self.fixed[self._array(step.node)] = fixed[step.node]
-            elif step.node is not None and step.node in program.loops:
+            elif step.node is not None and step.node in program.native_loops:
                 later = {node for other in program.schedule.steps[position + 1 :] for node in other.reads}
                 self._inner(program, step.node, later - {step.node})
             elif step.kind == "loop":
@@ -173,34 +172,32 @@ class Rounds:
         """A loop over elements. It writes to copies, but where nobody needs what an array holds."""
         node = step.node
         assert node is not None
-        shows, (_, numbers, _, kinds) = node.attrs["shows"], node.attrs["program"]
-        roots = node.inputs[: len(node.operands) - len(numbers)]
-        written = written_roots(shows, node.attrs["program"])
-        if any(path for _, path in shows):
-            raise NotNative("a loop over elements sees parts of arrays")
-        held = [self.number[root] for root in roots]
-        for place in written:
+        loop = program.scalar_loops[node]
+        shows, (_, _, _, kinds) = node.attrs["shows"], node.attrs["program"]
+        written: dict[int, int] = {}
+        for place in written_roots(shows, node.attrs["program"]):
+            root = node.inputs[place]
+            written[place] = self.number[root]
             if not program.writes_in_place(step, place):
-                if not roots[place].tensor.layout.dense:
+                if not root.tensor.layout.dense:
                     raise NotNative("an array with gaps is copied")
-                source, held[place] = held[place], self._like(roots[place])
-                self.steps.append(Copy(held[place], source))
+                source, written[place] = self.number[root], self._like(root)
+                self.steps.append(Copy(written[place], source))
         results = [self._word(kind) for kind in kinds]
-        made = [*(held[place] for place in written), *results]
-        if any(held.count(number) > 1 for number in made):
-            raise NotNative("a loop over elements is given an array twice")
+        made = [*written.values(), *results]
         self.written.update(made)
         for get in self.graph.nodes:
             if get.op == "get" and get.inputs[0] is node:
                 self.number[get] = made[get.attrs["index"]]
-        loop = program.scalar_loops[node]
         arguments: list[tuple[str, Any]] = []
         for char, argument in zip(loop.spec, loop.arguments, strict=True):
             if isinstance(argument, tuple):
-                kind, number = argument
-                arguments.append((char, held[shows[number][0]] if kind == "array" else results[number]))
+                arguments.append((char, (written if argument[0] == "written" else results)[argument[1]]))
             else:
                 arguments.append((char, self._argument(argument)))
+        arrays = [number for char, number in arguments if char in "as"]
+        if any(arrays.count(number) > 1 for number in made):
+            raise NotNative("a loop over elements is given an array twice")
         self.steps.append(Launch(loop.address, tuple(arguments), (1,), 1, None))
 
     def _like(self, node: Node) -> int:
@@ -223,8 +220,8 @@ class Rounds:
 
     def _inner(self, program: Program, node: Node, later: set[Node]) -> None:
         """A loop inside; ``later`` are the arrays that steps behind it read. What nobody reads it writes in place."""
-        rounds = program.loops[node].rounds
-        if rounds is None or rounds.tests:
+        rounds = program.native_loops[node]
+        if rounds is None:
             raise NotNative("Python runs a loop inside")
         start, count, *operands = node.operands
         given = []
@@ -232,7 +229,9 @@ class Rounds:
             assert isinstance(operand, Node)
             scalar = isinstance(operand.type, ScalarType)
             given.append(self.graph.inputs.index(operand) - 1 if scalar else self.number[operand])
-        results, bound = [], set()
+        results: list[tuple[int, tuple[int, ...]]] = []
+        bound: set[int] = set()
+        told: list[int | None] = [None, None]
         needed = {self.number[other] for other in (*later, *self.graph.outputs) if other in self.number}
         for get in program.schedule.graph.nodes:
             if get.op != "get" or get.inputs[0] is not node:
@@ -240,21 +239,28 @@ class Rounds:
             position = get.attrs["index"]
             if isinstance(get.type, ScalarType):
                 continue
+            if position >= rounds.carried:
+                told[position - rounds.carried] = self._array(get)
+                continue
+            ways = tuple(way[position] for way in rounds.ways)
             inside = rounds.number[rounds.graph.inputs[position + 1]]
-            if inside not in rounds.written:
+            stays = set(ways) == {inside}
+            if stays and inside not in rounds.written:
                 self.number[get] = given[position]
                 continue
-            if given[position] in needed or given.count(given[position]) > 1:
-                self._array(get)
-            else:
+            free = given[position] not in needed and given.count(given[position]) == 1
+            if stays and free:
                 self.number[get] = given[position]
+            else:
+                self._array(get)
             self.written.add(self.number[get])
-            if self.number[get] == given[position] and not any(inside in pair for pair in rounds.swaps):
+            if stays and free and not any(inside in pair for pair in rounds.swaps):
                 bound.add(inside)
             else:
-                results.append((self.number[get], inside))
+                results.append((self.number[get], ways))
         assert start == 0 and isinstance(count, int | SymInt)
-        self.steps.append(Inner(rounds, linear(count), tuple(given), tuple(results), frozenset(bound)))
+        more: dict[str, Any] = {"told": tuple(told), "least": node.attrs["least"]} if rounds.tests else {}
+        self.steps.append(Inner(rounds, linear(count), tuple(given), tuple(results), frozenset(bound), **more))
 
     def _exchange(self) -> None:
         """Where each carried value of the next round is, and which arrays change places for it."""
@@ -287,28 +293,24 @@ class Rounds:
             level = Level(self, given, At(self._symbols(given, sizes), {self.counter: stop - 1}))
         else:
             level.take(given)
-        run, left, stretch, status, way = runner(), stop, level.stretch, 0, 0
+        left, status, way = stop, 0, 0
         while left and not way:
-            count = min(stretch, left)
-            began = time.perf_counter()
-            status |= run(level.program, level.table, count)
+            status |= level.run(left)
             if status:
                 helpers.floating_point_report(interrupts.heard(status))
             way = int(level.memory[WAY])
             left -= int(level.memory[DONE])
-            took = time.perf_counter() - began
-            if took > 4 * _STRETCH:
-                stretch = max(1, stretch // 2)
-            elif took < _STRETCH and count == stretch:
-                stretch *= 4
-        level.stretch = stretch
         arrays, done = level.arrays, stop - left
         if done % 2:
             for a, b in self.swaps:
                 arrays[a], arrays[b] = arrays[b], arrays[a]
         results = []
-        for position, number in enumerate(self.at[way - 1] if way else self.held):
-            results.append(given[position] if number is None or number not in self.written else arrays[number])
+        for position, number in enumerate(self.ways[way]):
+            if number is None:
+                results.append(given[position])
+            else:
+                unchanged = number in self.inputs and number not in self.written
+                results.append(given[self.inputs[number]] if unchanged else arrays[number])
         level.let_go()
         if level.is_spare:
             if len(self.spare) >= _SPARE:
@@ -323,7 +325,7 @@ class Rounds:
 
 def _is_result(node: Node | None, program: Program) -> bool:
     """Whether it is a result of a loop."""
-    return node is not None and node.op == "get" and node.inputs[0] in {**program.loops, **program.scalar_loops}
+    return node is not None and node.op == "get" and node.inputs[0] in {**program.native_loops, **program.scalar_loops}
 
 
 def _done_by(step: Step) -> str:

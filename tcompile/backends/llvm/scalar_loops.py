@@ -26,10 +26,11 @@ from tcompile.backends.llvm import native
 from tcompile.backends.llvm.native import interrupts
 from tcompile.backends.llvm.scalar_values import Values, constant, loaded, stored
 from tcompile.backends.llvm.text import Module, Writer, element_type, scalar_type
+from tcompile.backends.schedule.elements import Seen, roots, seen
+from tcompile.backends.schedule.kernel import Distance, static_elements
 from tcompile.backends.status import INTERRUPTED, ONLY_NUMPY
-from tcompile.graph import Graph, Node, ScalarType, Size, SymInt, TensorType
-from tcompile.graph.ops.element_loop import ARITHMETIC, COMPARISONS, Program, dtype_of, ways, written_arrays
-from tcompile.graph.ops.writing import path_types
+from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType
+from tcompile.graph.ops.element_loop import ARITHMETIC, COMPARISONS, Program, dtype_of, ways
 from tcompile.records import dataclass
 
 _STRIP = 1 << 16  # rounds of an innermost loop that are paid for at once
@@ -41,7 +42,8 @@ _SMALL_STEP = 1 << 30
 class ScalarLoop:
     """One node's function.
 
-    ``spec`` and ``arguments`` are those of a launch; arguments are ``("array", n)``, ``("result", n)``, or operands.
+    ``spec`` and ``arguments`` are those of a launch; arguments are ``("written", n)``, the operand that is written,
+    ``("result", n)``, or arrays, numbers and sizes.
     """
 
     node: Node
@@ -54,9 +56,8 @@ class ScalarLoop:
     ms: float = 0.0  # what it took to make
 
 
-def compile_loops(graph: Graph) -> dict[Node, ScalarLoop]:
-    """The loops over elements of a graph, compiled. Raises BackendError where LLVM refuses."""
-    nodes = [node for node in graph.nodes if node.op == "element_loop"]
+def compile_loops(nodes: Sequence[Node]) -> dict[Node, ScalarLoop]:
+    """Loops over elements, compiled. Raises BackendError where LLVM refuses."""
     if not nodes:
         return {}
     started = time.perf_counter()
@@ -64,7 +65,7 @@ def compile_loops(graph: Graph) -> dict[Node, ScalarLoop]:
     loops = {node: write(module, node, f"scalar_{node.name}") for node in nodes}
     text = f"{native.flags_ir()}\n{module.text()}"
     names = [loop.name for loop in loops.values()]
-    code = native.load(text, names, {"tc_poll": interrupts.poll()}, optimise=True)
+    code = native.load(text, names, interrupts.functions(), optimise=True)
     for loop in loops.values():
         loop.code, loop.address = code, code[loop.name]
         loop.ms = (time.perf_counter() - started) * 1e3 / len(nodes)
@@ -87,6 +88,12 @@ class _Words:
         self.count = 0
         self.places: dict[Any, int] = {}
 
+    def array(self, argument: Any, type: TensorType) -> int:
+        """The number of an array's first word, its address. Its strides follow where the type does not say them."""
+        if type.layout.dense:
+            return self.place(argument, "a", argument)
+        return self.place(argument, "s", argument, 1 + type.ndim)
+
     def place(self, key: Any, char: str, argument: Any, words: int = 1) -> int:
         """The number of the first word of an argument."""
         if key not in self.places:
@@ -105,10 +112,12 @@ class _Function:
         self.v = Values(self.w)
         program: Program = node.attrs["program"]
         self.kinds, self.numbers, self.blocks, self.results = program
-        self.shows = node.attrs["shows"]
-        self.roots = node.inputs[: len(node.operands) - len(self.numbers)]
-        self.types = [path_types(self.roots[root].tensor, path)[-1] for root, path in self.shows]
-        self.written = set(written_arrays(program))
+        found = seen(node)
+        assert found is not None
+        self.seen = found
+        self.types = [array.type for array in found]
+        # Arrays in memory, none of which shares any with one that is written.
+        self.groups = list(dict.fromkeys(map(_argument, found)))
         self.loop = ScalarLoop(node, name)
         self.words = _Words(self.loop)
         self.registers: dict[int, str] = {}
@@ -198,8 +207,11 @@ class _Function:
         self.budget = w.slot("i64", align=8)
         w.entry.append(f"  store i64 {_BUDGET}, ptr {self.budget}")
         module.declare("@tc_poll", "declare i32 @tc_poll() nounwind")
-        self.pointers = [self._pointer(number) for number in range(len(self.shows))]
-        for register, operand in zip(self.numbers, self.node.operands[len(self.roots) :], strict=True):
+        for array in self.seen:  # their addresses are what the function begins with
+            self.words.array(_argument(array), array.base.tensor)
+        self.units = [self._unit(array) for array in self.seen]
+        self.pointers = [self._pointer(*pair) for pair in zip(self.seen, self.units, strict=True)]
+        for register, operand in zip(self.numbers, self.node.operands[len(roots(self.node)) :], strict=True):
             self.registers[register] = self._number(operand, self.kinds[register])
         for number in self.order:
             for register in self.blocks[number][0]:
@@ -213,17 +225,13 @@ class _Function:
         w.do(f"ret i32 {INTERRUPTED}")
         self._phis()
         name = self.loop.name
-        groups = "".join(f", ptr noalias %g{n}" for n in range(len(self.roots)))
+        groups = "".join(f", ptr noalias %g{n}" for n in range(len(self.groups)))
         body = w.text(f"internal i32 @{name}_body(ptr noalias readonly %words{groups})", "noinline nounwind")
         lines = ["  call void @tc_clear_flags()"]
         given = ""
-        for n in range(len(self.roots)):
-            at = next((i for i, (root, _) in enumerate(self.shows) if root == n), None)
-            if at is None:
-                given += ", ptr null"
-                continue
+        for n, argument in enumerate(self.groups):
             lines += [
-                f"  %a{n} = getelementptr i64, ptr %words, i64 {self._place(at)}",
+                f"  %a{n} = getelementptr i64, ptr %words, i64 {self.words.places[argument]}",
                 f"  %g{n} = load ptr, ptr %a{n}",
             ]
             given += f", ptr %g{n}"
@@ -238,25 +246,33 @@ class _Function:
         at = self.w.at_entry(f"getelementptr i64, ptr %words, i64 {place}")
         return self.w.at_entry(f"load i64, ptr {at}")
 
-    def _strides(self, number: int) -> tuple[Size, ...] | None:
-        """The strides in elements; None where only run time knows them."""
-        found = self.types[number].strides()
-        return found if found is not None and all(isinstance(n, int) for n in found) else None
+    @staticmethod
+    def _unit(array: Seen) -> str:
+        """In what distances within an array are counted: in elements where they are all known, in bytes else."""
+        known = all(static_elements(distance) is not None for distance in (*array.steps, array.offset))
+        return element_type(array.type.dtype) if known else "i8"
 
-    def _place(self, number: int) -> int:
-        if self._strides(number) is not None:
-            return self.words.place(("array", number), "a", ("array", number))
-        return self.words.place(("array", number), "s", ("array", number), 1 + self.types[number].ndim)
+    def _distance(self, array: Seen, distance: Distance, unit: str) -> str:
+        """A distance in such units."""
+        w, size = self.w, array.type.dtype.itemsize
+        if unit != "i8" or not distance:
+            return str(static_elements(distance))
+        place = self.words.places[_argument(array)]
+        terms = []
+        for multiple, axis in distance:
+            stride = str(size) if axis is None else self._word(place + 1 + axis)
+            one = isinstance(multiple, int) and multiple == 1
+            terms.append(stride if one else w.at_entry(f"mul nsw i64 {self._size(multiple)}, {stride}"))
+        total = terms[0]
+        for term in terms[1:]:
+            total = w.at_entry(f"add nsw i64 {total}, {term}")
+        return total
 
-    def _pointer(self, number: int) -> str:
-        """The address of an array, as one that depends on its memory's."""
-        root = self.shows[number][0]
-        first = next(i for i, (other, _) in enumerate(self.shows) if other == root)
-        place = self._place(number)
-        if first == number:
-            return f"%g{root}"
-        distance = self.w.at_entry(f"sub i64 {self._word(place)}, {self._word(self._place(first))}")
-        return self.w.at_entry(f"getelementptr i8, ptr %g{root}, i64 {distance}")
+    def _pointer(self, array: Seen, unit: str) -> str:
+        """The address of an array's first element, as one that depends on that of its memory."""
+        memory = f"%g{self.groups.index(_argument(array))}"
+        offset = self._distance(array, array.offset, unit)
+        return memory if offset == "0" else self.w.at_entry(f"getelementptr {unit}, ptr {memory}, i64 {offset}")
 
     def _size(self, size: Size) -> str:
         if isinstance(size, int):
@@ -436,8 +452,8 @@ class _Function:
 
     def _element(self, number: int, places: Sequence[int]) -> str:
         """The address of an element, whose indices are in range."""
-        w, type = self.w, self.types[number]
-        strides = self._strides(number)
+        w, array, unit = self.w, self.seen[number], self.units[number]
+        type = array.type
         total = ""
         for axis, place in enumerate(places):
             index = self.v.extend(self.registers[place], dtype_of(self.kinds[place]))
@@ -452,10 +468,9 @@ class _Function:
                 low = w.get(f"icmp slt i64 {index}, 0")
                 index = w.get(f"select i1 {low}, i64 {w.get(f'add i64 {index}, {size}')}, i64 {index}")
                 self.v.need(w.get(f"icmp ult i64 {index}, {size}"))
-            step = str(strides[axis]) if strides is not None else self._word(self._place(number) + 1 + axis)
+            step = self._distance(array, array.steps[axis], unit)
             term = index if step == "1" else w.get(f"mul nsw i64 {index}, {step}")
             total = term if not total else w.get(f"add nsw i64 {total}, {term}")
-        unit = "i8" if strides is None else element_type(type.dtype)
         return w.get(f"getelementptr inbounds {unit}, ptr {self.pointers[number]}, i64 {total}")
 
     def _store(self, number: int, value: int, *places: int) -> None:
@@ -468,6 +483,11 @@ class _Function:
             register, source = self.v.to_int(register, source), np.dtype("int64")
         made = self.v.convert(register, source, dtype)
         stored(self.w, dtype, made, self._element(number, places))
+
+
+def _argument(array: Seen) -> Any:
+    """What the function is given for an array."""
+    return array.base if array.written is None else ("written", array.written)
 
 
 __all__ = ["ScalarLoop", "write"]

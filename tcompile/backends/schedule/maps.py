@@ -62,7 +62,7 @@ def broadcast(map: Map, source: Sequence[Size], target: Sequence[Size]) -> Map:
 
 def through(node: Node, map: Map) -> Map | None:
     """The map into the operand of the movement ``node``; None where it is not affine."""
-    return _step(node.op, node.attrs, node.inputs[0].tensor, node.tensor, map)
+    return move(node.op, node.attrs, node.inputs[0].tensor, node.tensor, map)
 
 
 def through_path(node: Node, map: Map) -> Map | None:
@@ -72,11 +72,12 @@ def through_path(node: Node, map: Map) -> Map | None:
     result: Map | None = map
     for (op, attrs), source, target in reversed(list(zip(path, types, types[1:], strict=False))):
         if result is not None:
-            result = _step(op, dict(attrs), source, target, result)
+            result = move(op, dict(attrs), source, target, result)
     return result
 
 
-def _step(op: str, attrs: Mapping[str, Any], source: TensorType, target: TensorType, map: Map) -> Map | None:
+def move(op: str, attrs: Mapping[str, Any], source: TensorType, target: TensorType, map: Map) -> Map | None:
+    """The map into what the movement ``op`` makes ``target`` of; None where it is not affine."""
     shape = source.shape
     if op == "permute_dims":
         result: list[Affine] = [ZERO] * source.ndim

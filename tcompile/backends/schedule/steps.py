@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
-from tcompile.backends.schedule import inverses, products, routines
+from tcompile.backends.schedule import elements, inverses, products, routines
 from tcompile.backends.schedule.admission import ALONG
 from tcompile.backends.schedule.costs import STORE_ABOVE, cost_of
 from tcompile.backends.schedule.kernel import Buffer, Value
@@ -137,7 +137,7 @@ class _Planner:
                 self._need_array(node)
         for node in self.live:
             if self.kind[node] == "opaque":
-                for operand in node.inputs:
+                for operand in elements.bases(node) if node in self.loops else node.inputs:
                     self._need_array(operand)
             elif self.kind[node] == "routine":
                 for operand in routines.bases(node):
@@ -157,8 +157,10 @@ class _Planner:
                 continue
             kind = self.kind[node]
             if kind == "opaque":
-                how: Literal["loop", "call"] = "loop" if node in self.loops else "call"
-                step = Step(how, node, after=self._steps_of(node.inputs), reads=list(node.inputs), writes=[node])
+                is_loop = node in self.loops
+                how: Literal["loop", "call"] = "loop" if is_loop else "call"
+                reads = elements.bases(node) if is_loop else list(node.inputs)
+                step = Step(how, node, after=self._steps_of(reads), reads=reads, writes=[node])
                 if node.op == "call":
                     if last_call is not None:
                         step.after.add(last_call)

@@ -1,6 +1,6 @@
 """Interrupts of long loops in machine code.
 
-Enters: signals, as Python has noted them. Leaves: ``poll``, the address of a function that machine code calls now and
+Enters: signals, as Python has noted them. Leaves: ``functions``, the addresses of those that machine code calls now and
 then, and ``raise_it``, which raises what a signal's handler has raised there. Exists so that Ctrl-C ends a loop that
 has no Python in it: the loop returns at once, and none of its effects has happened.
 """
@@ -8,6 +8,7 @@ has no Python in it: the loop returns at once, and none of its effects has happe
 from __future__ import annotations
 
 import ctypes
+import time
 from functools import cache
 from types import TracebackType
 from typing import Any
@@ -16,16 +17,21 @@ from tcompile.backends.llvm.native import abi, target
 from tcompile.backends.replay import Replay
 from tcompile.backends.status import INTERRUPTED, ONLY_NUMPY
 
+_FUNCTIONS = ("tc_poll", "tc_due", "tc_now")
+
 
 @cache
 def _code() -> target.Code:
-    ir = target.source("poll.ll")
-    return target.keep_forever(target.load(ir, ["tc_poll", "raised"], abi.symbols(ir), opt=0))
+    ir = target.source("poll.ll", {"MONOTONIC": time.CLOCK_MONOTONIC})
+    return target.keep_forever(target.load(ir, [*_FUNCTIONS, "raised"], abi.symbols(ir), opt=0))
 
 
-def poll() -> int:
-    """The address of ``i32 tc_poll()``, which says whether the loop is to end."""
-    return _code()["tc_poll"]
+def functions() -> dict[str, int]:
+    """The addresses of ``i32 tc_poll()`` and ``i32 tc_due(i64 *clock)``, which say whether the loop is to end, and of
+    ``i64 tc_now()``.
+    """
+    code = _code()
+    return {name: code[name] for name in _FUNCTIONS}
 
 
 def raise_it() -> None:
@@ -59,4 +65,4 @@ def heard(status: int) -> int:
     return status
 
 
-__all__ = ["heard", "poll", "raise_it"]
+__all__ = ["functions", "heard", "raise_it"]

@@ -1,6 +1,10 @@
 ; Runs rounds of a loop without Python: see ../rounds.py, which writes the program that %p points to.
 
 declare i32 @tc_parallel(ptr, ptr, i64, i64) nounwind
+declare i32 @tc_due(ptr) nounwind
+declare i64 @tc_now() nounwind
+declare ptr @PyEval_SaveThread() nounwind
+declare void @PyEval_RestoreThread(ptr) nounwind
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
 define internal i64 @at(ptr %p, i64 %place) alwaysinline nounwind {
@@ -9,9 +13,29 @@ define internal i64 @at(ptr %p, i64 %place) alwaysinline nounwind {
   ret i64 %word
 }
 
-; i32 tc_rounds(i64 *p, i64 *slots, i64 rounds): the OR of all kernels' statuses. p[8] becomes the number of rounds that
-; were done, p[9] the way by which the loop was left (0: all are done).
-define i32 @tc_rounds(ptr %p, ptr %slots, i64 %rounds) nounwind {
+; A kernel that runs the rounds of a loop: words are its program, its slots, and how many rounds there are. It is called
+; with the GIL, and lets go of it.
+define i32 @tc_loop(ptr %words, i64 %begin, i64 %end) nounwind {
+  %p.word = call i64 @at(ptr %words, i64 0)
+  %slots.word = call i64 @at(ptr %words, i64 1)
+  %rounds = call i64 @at(ptr %words, i64 2)
+  %p = inttoptr i64 %p.word to ptr
+  %slots = inttoptr i64 %slots.word to ptr
+  %clock.word = call i64 @at(ptr %p, i64 10)
+  %clock = inttoptr i64 %clock.word to ptr
+  %last.at = getelementptr i64, ptr %clock, i64 2
+  %now = call i64 @tc_now()
+  store i64 %now, ptr %last.at
+  %thread = call ptr @PyEval_SaveThread()
+  %status = call i32 @tc_rounds(ptr %p, ptr %slots, i64 %rounds, i32 -1)
+  call void @PyEval_RestoreThread(ptr %thread)
+  ret i32 %status
+}
+
+; i32 tc_rounds(i64 *p, i64 *slots, i64 rounds, i32 until): the OR of all kernels' statuses. p[8] becomes the number of
+; rounds that were done, p[9] the way by which the loop was left (0: all are done). Some milliseconds after a status has
+; one of the bits of until, the loop pauses: fewer rounds are done.
+define internal i32 @tc_rounds(ptr %p, ptr %slots, i64 %rounds, i32 %until) nounwind {
 entry:
   %n.steps = call i64 @at(ptr %p, i64 0)
   %o.steps = call i64 @at(ptr %p, i64 1)
@@ -21,10 +45,12 @@ entry:
   %o.growing = call i64 @at(ptr %p, i64 5)
   %n.swaps = call i64 @at(ptr %p, i64 6)
   %o.swaps = call i64 @at(ptr %p, i64 7)
+  %clock.word = call i64 @at(ptr %p, i64 10)
+  %clock = inttoptr i64 %clock.word to ptr
   br label %round
 round:
-  %r = phi i64 [ 0, %entry ], [ %r.next, %round.end ]
-  %status = phi i32 [ 0, %entry ], [ %status.steps, %round.end ]
+  %r = phi i64 [ 0, %entry ], [ %r.next, %round.end ], [ %r.next, %look ]
+  %status = phi i32 [ 0, %entry ], [ %status.steps, %round.end ], [ %status.steps, %look ]
   %more = icmp slt i64 %r, %rounds
   br i1 %more, label %addresses, label %done
 
@@ -71,6 +97,9 @@ step:
     i64 5, label %leave
     i64 6, label %unless
     i64 7, label %growing
+    i64 8, label %pick
+    i64 9, label %tell
+    i64 10, label %least
   ]
 kernel:
   %k.code = inttoptr i64 %s.a to ptr
@@ -104,7 +133,36 @@ move:
 inner:
   %i.p = inttoptr i64 %s.a to ptr
   %i.slots = inttoptr i64 %s.b to ptr
-  %status.inner = call i32 @tc_rounds(ptr %i.p, ptr %i.slots, i64 %s.c)
+  %status.inner = call i32 @tc_rounds(ptr %i.p, ptr %i.slots, i64 %s.c, i32 0)
+  br label %step.end
+; what a loop inside has made, which is in one place or another, by the way in which it was left; its numbers; and
+; whether it was left as the graph can follow
+pick:
+  %w.to.at = inttoptr i64 %s.a to ptr
+  %w.table = inttoptr i64 %s.b to ptr
+  %w.way.at = inttoptr i64 %s.d to ptr
+  %w.way = load i64, ptr %w.way.at
+  %w.at = getelementptr ptr, ptr %w.table, i64 %w.way
+  %w.from.at = load ptr, ptr %w.at
+  %w.to.p = load ptr, ptr %w.to.at
+  %w.from.p = load ptr, ptr %w.from.at
+  call void @llvm.memcpy.p0.p0.i64(ptr %w.to.p, ptr %w.from.p, i64 %s.c, i1 false)
+  br label %step.end
+tell:
+  %t.to.at = inttoptr i64 %s.a to ptr
+  %t.from = inttoptr i64 %s.b to ptr
+  %t.to = load ptr, ptr %t.to.at
+  %t.word = load i64, ptr %t.from
+  store i64 %t.word, ptr %t.to
+  br label %step.end
+least:
+  %f.p = inttoptr i64 %s.a to ptr
+  %f.table = inttoptr i64 %s.b to ptr
+  %f.done = call i64 @at(ptr %f.p, i64 8)
+  %f.way = call i64 @at(ptr %f.p, i64 9)
+  %f.fewest = call i64 @at(ptr %f.table, i64 %f.way)
+  %f.less = icmp slt i64 %f.done, %f.fewest
+  %status.least = select i1 %f.less, i32 $ONLY_NUMPY, i32 0
   br label %step.end
 ; a flag that ends the loop, or without which some steps are passed over
 leave:
@@ -122,9 +180,10 @@ unless:
   br label %step.end
 step.end:
   %skip = phi i64 [ 0, %one ], [ 0, %many ], [ 0, %copy ], [ 0, %bind ], [ 0, %move ], [ 0, %inner ], [ 0, %leave ],
-                  [ %u.skip, %unless ]
+                  [ %u.skip, %unless ], [ 0, %pick ], [ 0, %tell ], [ 0, %least ]
   %status.step = phi i32 [ %status.one, %one ], [ %status.many, %many ], [ 0, %copy ], [ 0, %bind ], [ 0, %move ],
-                         [ %status.inner, %inner ], [ 0, %leave ], [ 0, %unless ]
+                         [ %status.inner, %inner ], [ 0, %leave ], [ 0, %unless ], [ 0, %pick ], [ 0, %tell ],
+                         [ %status.least, %least ]
   %status.next = or i32 %status.steps, %status.step
   %s.over = add i64 %s, %skip
   %s.next = add i64 %s.over, 1
@@ -171,8 +230,29 @@ swap:
   br label %swaps
 round.end:
   %r.next = add i64 %r, 1
-  br label %round
+  %q.left = load i64, ptr %clock
+  %q.less = add i64 %q.left, -1
+  store i64 %q.less, ptr %clock
+  %q.more = icmp sgt i64 %q.less, 0
+  br i1 %q.more, label %round, label %due
+; now and then: has a signal arrived, and is there a status that may be the end of the loop?
+due:
+  %q.raised = call i32 @tc_due(ptr %clock)
+  %q.quiet = icmp eq i32 %q.raised, 0
+  br i1 %q.quiet, label %look, label %interrupted
+look:
+  %q.bits = and i32 %status.steps, %until
+  %q.none = icmp eq i32 %q.bits, 0
+  br i1 %q.none, label %round, label %pause
 
+interrupted:
+  ret i32 $INTERRUPTED
+pause:
+  %q.done = getelementptr i64, ptr %p, i64 8
+  %q.way = getelementptr i64, ptr %p, i64 9
+  store i64 %r.next, ptr %q.done
+  store i64 0, ptr %q.way
+  ret i32 %status.steps
 done:
   %d.done = getelementptr i64, ptr %p, i64 8
   %d.way = getelementptr i64, ptr %p, i64 9

@@ -1,0 +1,116 @@
+"""Loops over elements: where the elements lie that such a loop reads and writes.
+
+Enters: an ``element_loop`` node. Leaves: for each array of its program a ``Seen``: an array in memory, and how far
+apart the elements lie there. Exists so that a loop goes through rows, slices and transposes and nobody
+makes the views.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from tcompile.backends.schedule.kernel import Buffer, Distance, add_distance, scale_distance
+from tcompile.backends.schedule.lower import access_of
+from tcompile.backends.schedule.maps import ZERO, Map, identity, move
+from tcompile.graph import Node, TensorType
+from tcompile.graph.ops import OPS
+from tcompile.graph.ops.element_loop import written_roots
+from tcompile.graph.ops.writing import path_types
+from tcompile.graph.sizes import UnprovableSizeError
+from tcompile.records import dataclass
+
+Move: TypeAlias = "tuple[str, Mapping[str, Any], TensorType, TensorType]"  # of elements of the one type to the other
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One array of a program, of this ``type``.
+
+    Its elements lie in ``base``: ``offset`` plus, for each axis, index times ``steps``. ``written`` is the number of
+    the operand of which the loop makes a new one, None where it only reads.
+    """
+
+    type: TensorType
+    base: Node
+    written: int | None
+    steps: tuple[Distance, ...]
+    offset: Distance
+
+
+def roots(node: Node) -> tuple[Node, ...]:
+    """The operands of a loop that are arrays."""
+    return node.inputs[: len(node.operands) - len(node.attrs["program"][1])]
+
+
+def seen(node: Node) -> list[Seen] | None:
+    """What the program of a loop sees; None where an array is shown in a way that no distances describe."""
+    found = []
+    operands, shows = roots(node), node.attrs["shows"]
+    written = written_roots(shows, node.attrs["program"])
+    for number, path in shows:
+        base = operands[number]
+        types = path_types(base.tensor, path)
+        steps: list[Move] = [
+            (op, dict(attrs), source, target)
+            for (op, attrs), source, target in zip(path, types, types[1:], strict=False)
+        ]
+        if number not in written:
+            base, above = _beneath(base)
+            steps = [*above, *steps]
+        try:
+            place = _place(base, steps, types[-1].ndim)
+        except UnprovableSizeError:
+            return None
+        if place is None:
+            return None
+        found.append(Seen(types[-1], base, number if number in written else None, *place))
+    return found
+
+
+def bases(node: Node) -> list[Node]:
+    """The operands of a loop as it reads them: arrays for what their views show, and the numbers it is given."""
+    found = seen(node)
+    if found is None:
+        return list(node.inputs)
+    return list(dict.fromkeys([*(array.base for array in found), *node.inputs[len(roots(node)) :]]))
+
+
+def _beneath(node: Node) -> tuple[Node, list[Move]]:
+    """What a chain of movements shows, and the movements."""
+    moves: list[Move] = []
+    while OPS.get(node.op) is not None and OPS[node.op].kind == "movement":
+        step: Move = (node.op, node.attrs, node.inputs[0].tensor, node.tensor)
+        try:
+            if _place(node.inputs[0], [step], node.tensor.ndim) is None:
+                break
+        except UnprovableSizeError:
+            break
+        moves.insert(0, step)
+        node = node.inputs[0]
+    return node, moves
+
+
+def _place(base: Node, moves: Sequence[Move], ndim: int) -> tuple[tuple[Distance, ...], Distance] | None:
+    """How far apart elements lie that movements show; None where that is not the same everywhere."""
+    steps: list[Distance] = [()] * ndim
+    offset: Distance = ()
+    map: Map = identity(ndim)
+    for op, attrs, source, target in reversed(moves):
+        inner = move(op, attrs, source, target, map)
+        if inner is None:  # axes of elements that lie one after the other are merged
+            strides = target.strides()
+            if op not in ("reshape", "ravel") or not source.c_contiguous or not target.c_contiguous or strides is None:
+                return None
+            for index, stride in zip(map, strides, strict=True):
+                for axis, multiple in index.terms:
+                    steps[axis] = add_distance(steps[axis], scale_distance(((stride, None),), multiple))
+                offset = add_distance(offset, scale_distance(((stride, None),), index.offset))
+            inner = (ZERO,) * source.ndim
+        map = inner
+    access = access_of(Buffer(base, base.name), map, ndim)
+    together = tuple(add_distance(one, two) for one, two in zip(steps, access.steps, strict=True))
+    return together, add_distance(offset, access.offset)
+
+
+__all__ = ["Seen", "bases", "roots", "seen"]
