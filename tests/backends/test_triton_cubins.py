@@ -33,6 +33,11 @@ CASES = {
     "gather": (lambda op, x, i: op("gather", x, i, axes=(0,)), (F32, np.array([1, -1]))),
     "parts": (lambda op, x: [op("sum", x, axis=(0,), keepdims=False), op("max", x, axis=(0,), keepdims=False)],
               (sample("float64", 50_000),)),
+    "scans": (lambda op, x, y: [op("cumulative_sum", x, axis=0), op("cumulative_sum", op("exp", x), axis=1),
+                                op("cumulative_prod", y, axis=1)], (F32, I64)),
+    "parts of scans": (lambda op, x, y: [op("cumulative_sum", x, axis=0), op("cumulative_prod", y, axis=0)],
+                       (sample("float64", 50_000), sample("uint8", 50_000))),
+    "products in order": (lambda op, x: op("cumulative_prod", x, axis=0), (F32,)),
 }  # fmt: skip
 
 

@@ -23,6 +23,9 @@ def on_interpreter(graph: Any) -> CompiledGraph:
 def check(build: Any, *arrays: Any, ulp: float = 0, rtol: float = 0.0, kernels: int | None = None) -> CompiledGraph:
     """Compiles ``build`` and compares it with NumPy: it must replay exactly where NumPy warns."""
     graph = graph_of(build, *arrays)
+    for node in graph.nodes:  # which are exact on the CPU
+        if node.op == "cumulative_sum" and node.tensor.dtype.kind == "f":
+            rtol = max(rtol, 1e-5 if node.tensor.dtype.itemsize == 4 else 1e-12)
     compiled = on_interpreter(graph)
     if ALL_CUBINS:
         compile_all(compiled, ALL_CUBINS)

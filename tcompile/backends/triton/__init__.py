@@ -16,7 +16,7 @@ from tcompile.backends import compiled
 from tcompile.backends.schedule import Kernel, Schedule, schedule
 from tcompile.backends.schedule.admission import admits
 from tcompile.backends.schedule.plan import Step
-from tcompile.backends.triton import cubins, host, kernels
+from tcompile.backends.triton import cubins, host, kernels, scans
 from tcompile.backends.triton.cuda import load_cupy
 from tcompile.backends.triton.cudagraphs import recorded
 from tcompile.backends.triton.devices import device
@@ -24,6 +24,7 @@ from tcompile.backends.triton.pointwise import has_operation
 from tcompile.backends.triton.text import Function
 from tcompile.errors import BackendError
 from tcompile.graph import Graph, Node
+from tcompile.graph.types import DType
 from tcompile.records import dataclass
 
 
@@ -96,8 +97,12 @@ def compile_graph(
 
 
 def supports(node: Node) -> bool:
-    """Whether kernels can compute this pointwise, creation or reduction node."""
-    return admits(node, has_operation)
+    """Whether kernels can compute this pointwise, creation or reduction node, or this scan."""
+    return admits(node, _has_operation) and (node.op not in scans.SCANS or scans.admits(node))
+
+
+def _has_operation(name: str, dtype: DType) -> bool:
+    return name in scans.SCANS or has_operation(name, dtype)
 
 
 def _report(graph: Graph, kernel: Kernel, functions: list[Function], ms: float) -> CompiledKernel:

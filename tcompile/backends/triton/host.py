@@ -15,7 +15,6 @@ from tcompile.backends import host
 from tcompile.backends.schedule.plan import Step
 from tcompile.backends.triton.devices import Device
 from tcompile.backends.triton.parameters import Parameter
-from tcompile.backends.triton.rows import CHUNK
 from tcompile.backends.triton.text import Function
 from tcompile.graph import Node, Size, SymInt, TensorType
 
@@ -94,7 +93,8 @@ class Program(host.Program):
         for function, launchable in self.functions[step]:
             if function.partials:
                 parts = self._fresh(f"{function.name}_parts")
-                self.lines.append(f"{parts} = {_blocks(function.row, CHUNK)}")
+                chunk = dict(function.blocks)["CHUNK"]
+                self.lines.append(f"{parts} = {_blocks(function.row, chunk)}")
                 for partial in function.partials:
                     name = self._fresh(f"{function.name}_partials")
                     dtype = self._constant(partial.dtype.name, partial.dtype)

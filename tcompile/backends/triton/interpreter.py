@@ -106,6 +106,15 @@ def _reduced(function: Any, block: Any, axis: int | None) -> Any:
     return tl.core.tensor(TensorHandle(made.astype(data.dtype), dtype), type)
 
 
+def _accumulated(function: Any, block: Any) -> Any:
+    """A scan that the interpreter would do element by element."""
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle
+
+    data = block.handle.data
+    return tl.core.tensor(TensorHandle(function.accumulate(data, 1, data.dtype), block.dtype), block.type)
+
+
 def _range(*bounds: Any) -> range:
     """Python's range of numbers that the interpreter holds as arrays of one element, which NumPy 2.5 takes for none."""
     return range(*(int(b.handle.data.item()) if hasattr(b, "handle") else operator.index(b) for b in bounds))
@@ -128,6 +137,9 @@ def _names() -> dict[str, Any]:
     names["range"] = _range
     names["product_of"] = lambda block: _reduced(np.multiply, block, 1)
     names["bits_of"] = lambda block: _reduced(np.bitwise_or, block, 1)
+    names["sums_along"] = lambda block: _accumulated(np.add, block)
+    names["products_along"] = lambda block: _accumulated(np.multiply, block)
+    names["bits_along"] = lambda block: _accumulated(np.bitwise_or, block)
     names["all_bits"] = lambda block: _reduced(np.bitwise_or, block, None)
     return names
 

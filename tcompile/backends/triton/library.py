@@ -296,8 +296,8 @@ def lost_in_sum(a: Block, b: Block, total: Block) -> Block:
 
 
 def with_error(total: Block, error: Block) -> Block:
-    """A sum and its rounding errors; where the sum is infinite or a NaN, its errors mean nothing."""
-    return tl.where(error != error, total, total + error)
+    """A sum and its rounding errors, which mean nothing where the sum is infinite or a NaN. Zeros keep their sign."""
+    return tl.where((error != error) | (error == 0), total, total + error)
 
 
 # -- along an axis ----------------------------------------------------------------------------------------------------
@@ -351,6 +351,27 @@ def min_of(a: Block) -> Block:
 def bits_of(a: Block) -> Block:
     """The bits that are set in any element of each row, as a column."""
     return tl.reduce(a, 1, either, keep_dims=True)
+
+
+def sums_along(a: Block) -> Block:
+    """The sum of the elements of a row up to each of them."""
+    return tl.associative_scan(a, 1, added)
+
+
+def products_along(a: Block) -> Block:
+    """The product of the elements of a row up to each of them."""
+    return tl.associative_scan(a, 1, multiplied)
+
+
+def bits_along(a: Block) -> Block:
+    """The bits that are set in any element of a row up to each of them."""
+    return tl.associative_scan(a, 1, either)
+
+
+def last_of(a: Block, zero: Block, COLUMNS: tl.constexpr) -> Block:
+    """The last element of each row, as a column."""
+    at = tl.arange(0, COLUMNS)[None, :]
+    return sum_of(tl.where(at == COLUMNS - 1, a, zero))
 
 
 def all_bits(a: Block) -> Block:

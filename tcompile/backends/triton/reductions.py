@@ -33,6 +33,11 @@ class Part:
     how: str
     start: bool | int | float
 
+    @property
+    def is_rounding(self) -> bool:
+        """Whether it is the rounding errors of another one."""
+        return self.suffix == "_error"
+
 
 class Reduction:
     """The reduction that a value is. ``signals``: whether status bits are wanted."""
@@ -40,6 +45,7 @@ class Reduction:
     def __init__(self, value: Value, signals: bool) -> None:
         self.op: str = value.attrs["op"]
         self.dtype = value.dtype
+        self.first: float | None = value.attrs.get("start")
         is_float = self.dtype.kind == "f"
         self.is_extremum = self.op in ("max", "min") and is_float
         self.signals = signals and is_float and self.op in ("sum", "prod")
@@ -56,6 +62,8 @@ class Reduction:
 
     def _start(self) -> bool | int | float:
         """The element that changes nothing."""
+        if self.first is not None:
+            return self.first
         if self.op in ("any", "all"):
             return self.op == "all"
         if self.op in ("sum", "prod"):

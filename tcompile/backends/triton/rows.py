@@ -7,6 +7,8 @@ are shared out among programs (``Parts``), and a second function merges what the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tcompile.backends.schedule import Kernel, Value
 from tcompile.backends.schedule.kernel import size_of
 from tcompile.backends.schedule.stages import Stages
@@ -18,8 +20,15 @@ from tcompile.graph.sizes import hint
 
 IN_REGISTERS = 8192  # elements of a row that a program holds at once
 COLUMNS = 1024  # elements of a longer row that it takes at a time
+FEW_ROWS, LONG_ROW = 256, 1 << 15  # fewer rows than that, each longer than that, are shared out
 CHUNK = 1 << 14  # elements of a row that is shared out, for one program
 MOST_ROWS, ELEMENTS = 64, 4096  # that a program takes at once
+
+
+def is_shared_out(kernel: Kernel) -> bool:
+    """Whether there are few rows, and long ones."""
+    row, rows = (hint(size_of([kernel.axes[a] for a in axes])) for axes in (kernel.reduced, kernel.kept))
+    return row > LONG_ROW and rows < FEW_ROWS
 
 
 def _block(part: Part) -> str:
@@ -63,9 +72,13 @@ class Rows(Text):
         self.line("inside = in_rows & in_row")
         self.split("column", self.kernel.reduced)
 
+    def columns(self) -> int:
+        """How many elements of a row a program takes at a time."""
+        return power_of_two(hint(self.row)) if self.whole else min(COLUMNS, power_of_two(hint(self.row)))
+
     def write(self) -> Function:
         """The function."""
-        columns = power_of_two(hint(self.row)) if self.whole else min(COLUMNS, power_of_two(hint(self.row)))
+        columns = self.columns()
         grid = Grid(self.place_rows(columns))
         self.blocks.append(("COLUMNS", columns))
         passes = self.stages.passes
@@ -99,7 +112,7 @@ class Rows(Text):
         self.any_flags = False
         for value in self.stages.needed(number, {}):
             self.compute(value)
-        for store in self.stages.stores(number):
+        for store in self.stages.stores(number) if self.row != 0 else ():
             self.store(store)
         if self.any_flags:
             self.lines.insert(at, "    " * self.indent + "found = tl.full([ROWS, COLUMNS], 0, tl.int32)")
@@ -114,6 +127,30 @@ class Rows(Text):
             for line in kind.across(name, kind.lift(str(self.real(reduce.values[0])), "inside")):
                 self.line(line)
             self.finish(reduce, errors=False)
+
+    def merge_parts(self, reductions: Sequence[Value], end: str) -> None:
+        """What the parts of a row before number ``end`` have left, merged."""
+        p, number = self.parameters, 0
+        for reduce in reductions:
+            for part in self.kinds[reduce].parts:
+                self.line(f"{self.accumulator(reduce)}{part.suffix} = {_block(part)}")
+        self.line(f"for start in range(0, {end}, COLUMNS):")
+        self.indent += 1
+        self.line("piece = (start + tl.arange(0, COLUMNS)[None, :]).to(INDEX)")
+        self.line(f"inside = in_rows & (piece < {end})")
+        for reduce in reductions:
+            name, kind, texts = self.accumulator(reduce), self.kinds[reduce], []
+            for part in kind.parts:
+                pointer = p.partial(f"{name}{part.suffix}_parts", number, part.dtype)
+                number += 1
+                place = f"{pointer} + (row * {p.count()} + piece)"
+                texts.append(f"tl.load({place}, mask=inside, other={literal(part.start, part.dtype)})")
+            for line in kind.merge(name, texts):
+                self.line(line)
+        self.indent -= 1
+        for reduce in reductions:
+            for line in self.kinds[reduce].across(self.accumulator(reduce)):
+                self.line(line)
 
     def accumulator(self, reduce: Value) -> str:
         """The name of a reduction's accumulators."""
@@ -194,36 +231,17 @@ class Merged(Rows):
         """The function."""
         grid = Grid(self.place_rows(COLUMNS))
         self.blocks.append(("COLUMNS", COLUMNS))
-        p, number = self.parameters, 0
         reductions = self.stages.reductions(0)
         # What the parts may have reported has been: this computes, once more, what is the same along a row.
         signals, self.signals = self.signals, False
         self.once_a_row(0)
         self.signals = signals
+        self.merge_parts(reductions, self.parameters.count())
         for reduce in reductions:
-            for part in self.kinds[reduce].parts:
-                self.line(f"{self.accumulator(reduce)}{part.suffix} = {_block(part)}")
-        self.line(f"for start in range(0, {p.count()}, COLUMNS):")
-        self.indent += 1
-        self.line("part = (start + tl.arange(0, COLUMNS)[None, :]).to(INDEX)")
-        self.line(f"inside = in_rows & (part < {p.count()})")
-        for reduce in reductions:
-            name, kind, texts = self.accumulator(reduce), self.kinds[reduce], []
-            for part in kind.parts:
-                pointer = p.partial(f"{name}{part.suffix}_parts", number, part.dtype)
-                number += 1
-                place = f"{pointer} + (row * {p.count()} + part)"
-                texts.append(f"tl.load({place}, mask=inside, other={literal(part.start, part.dtype)})")
-            for line in kind.merge(name, texts):
-                self.line(line)
-        self.indent -= 1
-        for reduce in reductions:
-            for line in self.kinds[reduce].across(self.accumulator(reduce)):
-                self.line(line)
             self.finish(reduce, errors=True)
         self.once_a_row(1)
         self.tell(["tl.where(in_rows, row_found, 0)"])
         return self.function(f"{self.kernel.name}_merged", grid)
 
 
-__all__ = ["CHUNK", "Merged", "Parts", "Rows"]
+__all__ = ["CHUNK", "COLUMNS", "Merged", "Parts", "Rows", "is_shared_out"]

@@ -21,7 +21,7 @@ from tcompile.graph import Location, Size
 from tcompile.graph.types import DType
 
 _RESERVED = {"tl", "libdevice", "status", "INDEX", "found", "told", "row_found", "inside", "in_rows", "point", "row",
-             "column", "start", "first", "part", "parts", "bits", "range", "float"}  # fmt: skip
+             "column", "start", "first", "part", "parts", "piece", "bits", "range", "float"}  # fmt: skip
 
 
 @dataclass(frozen=True)

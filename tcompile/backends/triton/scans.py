@@ -1,0 +1,144 @@
+"""Cumulative sums and products: each program takes a few rows, and scans them block by block.
+
+Enters: a ``Kernel`` of form ``scan_rows`` or ``scan_columns``, with one value ``along``. Leaves: its functions. The
+elements of a block are scanned at once, as a tree, and what came before the block is added: sums of float32 in float64,
+as reductions do. Products of floats are made one after the other, in NumPy's order, since a product that underflows on
+the way stays zero; these are kernels only where there are rows enough to walk side by side. Where there are few rows,
+and long ones, their parts are shared out: a first function leaves the total of every part, a second one begins each
+part with those before it.
+"""
+
+from __future__ import annotations
+
+from tcompile.backends.schedule import Kernel, Value
+from tcompile.backends.triton.names import full, literal, type_of
+from tcompile.backends.triton.reductions import Reduction
+from tcompile.backends.triton.rows import CHUNK, COLUMNS, Parts, Rows, is_shared_out
+from tcompile.backends.triton.text import Function, Grid, power_of_two
+from tcompile.graph import Node
+from tcompile.graph.sizes import hint, product
+
+SQUARE = 64  # elements of a column that a program takes at a time, where memory lies along the rows
+ENOUGH_ROWS = 256  # that are walked side by side
+_OPS = {"cumulative_sum": ("sum", "+"), "cumulative_prod": ("prod", "*")}
+SCANS = frozenset(_OPS)
+
+
+def admits(node: Node) -> bool:
+    """Whether a scan is worth a kernel."""
+    if node.op != "cumulative_prod" or node.tensor.dtype.kind != "f":
+        return True
+    return hint(product(n for i, n in enumerate(node.tensor.shape) if i != node.attrs["axis"])) >= ENOUGH_ROWS
+
+
+def write(kernel: Kernel, signals: bool, taken: frozenset[str]) -> list[Function]:
+    """The functions of a scan."""
+    scan = Scan(kernel, signals, taken)
+    if is_shared_out(kernel) and not scan.in_order:
+        return [Parts(_totals(kernel, scan.total), signals, taken).write(), Following(kernel, signals, taken).write()]
+    return [scan.write()]
+
+
+def _totals(kernel: Kernel, total: Value) -> Kernel:
+    """What computes the total of each row in place of the scan."""
+    values = [value for value in kernel.values if value.op != "along"]
+    return Kernel(f"{kernel.name}_totals", "rows", kernel.axes, [*values, total], [], kernel.nodes)
+
+
+class Scan(Rows):
+    """A few rows a program."""
+
+    def __init__(self, kernel: Kernel, signals: bool, taken: frozenset[str]) -> None:
+        super().__init__(kernel, signals, taken)
+        (self.value,) = (value for value in kernel.values if value.op == "along")
+        name, self.sign = _OPS[self.value.attrs["op"]]
+        is_float = self.value.dtype.kind == "f"
+        # What comes before the first element changes none, zeros neither.
+        attrs = {"op": name, "start": -0.0} if is_float and name == "sum" else {"op": name}
+        kept = frozenset(kernel.kept)
+        self.total = Value("reduce", self.value.operands, self.value.dtype, kept, self.value.node, attrs)
+        self.kind = self.kinds[self.total] = Reduction(self.total, signals)
+        self.in_order = is_float and name == "prod"
+        narrow = kernel.form == "scan_rows" or hint(self.row) <= SQUARE
+        self.whole = self.whole and narrow and not self.in_order
+        self.carry = self.accumulator(self.total)
+
+    def columns(self) -> int:
+        """How many elements of a row a program takes at a time."""
+        if self.in_order:
+            return 1
+        if self.kernel.form == "scan_columns":
+            return min(SQUARE, power_of_two(hint(self.row)))
+        return super().columns()
+
+    def walk(self, number: int, steps: str, column: str) -> None:
+        """A pass over rows, block by block, each of which knows what came before."""
+        self.begin()
+        super().walk(number, steps, column)
+
+    def begin(self) -> None:
+        """What comes before a row."""
+        for part in self.kind.parts:
+            if not part.is_rounding:
+                start = literal(part.start, part.dtype)
+                self.line(f"{self.carry}{part.suffix} = tl.full([ROWS, 1], {start}, {type_of(part.dtype)})")
+
+    def compute(self, value: Value) -> None:
+        """Writes a value's lines, unless it has a register."""
+        if value is not self.value or value in self.registers:
+            super().compute(value)
+            return
+        assert value.node is not None
+        self.note(value.node.location)
+        name = self.parameters.fresh(value.node.name)
+        scanned = self.parameters.fresh(f"{name}_all")
+        lifted = self.kind.lift(str(self.real(value.values[0])), "inside")
+        how = {"sum": ("sums_along", self.sign), "product": ("products_along", self.sign), "bits": ("bits_along", "|")}
+        for part, text in zip(self.kind.parts, lifted, strict=True):
+            if not part.is_rounding:
+                function, sign = how[part.how]
+                zero = full(-0.0 if part.dtype.kind == "f" else 0, part.dtype)
+                self.scan(f"{scanned}{part.suffix}", f"{self.carry}{part.suffix}", function, sign, text, zero)
+        narrower = self.kind.parts[0].dtype != value.dtype
+        self.line(f"{name} = {scanned}.to({type_of(value.dtype)})" if narrower else f"{name} = {scanned}")
+        self.flag(self.kind.flags(scanned, name))
+        self.registers[value] = name
+
+    def scan(self, scanned: str, carry: str, function: str, sign: str, element: str, zero: str) -> None:
+        """Writes the scan of a block of ``element``, and what comes before the next block."""
+        if self.in_order:
+            self.line(f"{carry} = {carry} {sign} {element}")
+            self.line(f"{scanned} = {carry}")
+            return
+        self.line(f"{scanned} = {function}({element})")
+        if not self.whole:
+            self.line(f"{scanned} = {carry} {sign} {scanned}")
+            self.line(f"{carry} = last_of({scanned}, {zero}, COLUMNS)")
+
+
+class Following(Scan):
+    """Rows whose parts are shared out among programs: each begins with the totals of those before it."""
+
+    def write(self) -> Function:
+        """The function."""
+        along = self.place_rows(COLUMNS, program=1)
+        self.blocks += [("COLUMNS", COLUMNS), ("CHUNK", CHUNK)]
+        told = len(self.lines)
+        self.line("part = tl.program_id(0).to(INDEX)")
+        self.line("first = part * CHUNK")
+        self.once_a_row(0)
+        self.whole = False
+        self.merge_parts([self.total], "part")
+        self.walk(0, "range(0, CHUNK, COLUMNS)", "first + start + tl.arange(0, COLUMNS)[None, :]")
+        if self.any_flags:
+            self.lines.insert(told, "    told = tl.full([ROWS, COLUMNS], 0, tl.int32)")
+        self.tell(["tl.where(in_rows, row_found, 0)", "told"])
+        return self.function(self.kernel.name, Grid(None, along), row=self.row)
+
+    def begin(self) -> None:
+        """What the parts before have left."""
+        if self.kind.is_compensated:
+            self.line(f"{self.carry} = with_error({self.carry}, {self.carry}_error)")
+
+
+__all__ = ["SCANS", "admits", "write"]

@@ -1,0 +1,83 @@
+"""Cumulative sums and products in Triton kernels, in its interpreter: NumPy's values and warnings."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("triton")
+
+from tcompile.backends.triton import rows, scans
+from tests.backends.llvm_cases import sample
+from tests.backends.triton_cases import check
+
+SHAPES = [(0,), (1,), (100,), (0, 3), (3, 0), (9, 1), (33, 130), (3, 5, 70)]
+LAYOUTS = {
+    "rows": lambda x: x, "columns": np.asfortranarray, "turned": lambda x: np.repeat(x, 2, -1)[..., ::-2],
+    "spread": lambda x: np.broadcast_to(x[:1], x.shape),
+}  # fmt: skip
+
+
+def scan(axis, name="cumulative_sum"):
+    return lambda op, x: op(name, x, axis=axis)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_layouts(shape, layout):
+    x = LAYOUTS[layout](sample("float64", shape))
+    for axis in range(len(shape)):
+        check(scan(axis), x, rtol=1e-13, kernels=1)
+
+
+@pytest.mark.parametrize("name", ["cumulative_sum", "cumulative_prod"])
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "int64", "uint64", "float32"])
+def test_dtypes(dtype, name):
+    for x in (sample(dtype, (300, 7)), sample(dtype, (7, 300)).T):
+        check(scan(1, name), x, rtol=1e-6 if name == "cumulative_sum" else 0.0, kernels=1)
+
+
+def test_products_of_floats_underflow_as_numpys():
+    tiny = np.tile(np.array([1e-30, 1e-30, 1e30, 1e30], "f4"), (scans.ENOUGH_ROWS, 1))
+    check(scan(1, "cumulative_prod"), tiny, kernels=1)
+    check(scan(1, "cumulative_prod"), tiny[1:], kernels=0)  # there NumPy computes it
+
+
+def test_what_is_computed_on_the_way():
+    x, y = sample("float64", (20, 30)), sample("float64", (30,))
+    for axis in range(2):
+        check(lambda op, x, y, axis=axis: op("cumulative_sum", op("multiply", op("exp", x), y), axis=axis), x, y,
+              rtol=1e-12, kernels=1)  # fmt: skip
+        check(lambda op, x, axis=axis: op("cumulative_sum", op("cumulative_sum", x, axis=axis), axis=1 - axis), x,
+              rtol=1e-12)  # fmt: skip
+
+
+@pytest.mark.parametrize("special", [-0.0, np.inf, np.nan, 1e308, 5e-324])
+def test_special_values_and_warnings(special):
+    for at in (0, 4, 18):
+        x = np.zeros((6, 19))
+        x[:, at] = special
+        for values in (x, -x, x.T.copy()):
+            check(scan(0), values)
+            check(scan(1), values)
+    for name in ("cumulative_sum", "cumulative_prod"):
+        check(scan(0, name), np.array([special, special, -special]))
+    rows = np.tile([1.0, special, -1.0], (scans.ENOUGH_ROWS, 1))
+    check(scan(1, "cumulative_prod"), rows)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_long_rows_are_shared_out(dtype, monkeypatch):
+    for module, sizes in ((rows, {"LONG_ROW": 99, "CHUNK": 64, "COLUMNS": 16}), (scans, {"CHUNK": 64, "COLUMNS": 16})):
+        for size, value in sizes.items():
+            monkeypatch.setattr(module, size, value)
+    for values in (sample(dtype, 270), sample(dtype, (3, 130)), sample(dtype, (130, 3))):
+        made = check(scan(int(values.shape[0] == 3)), values, rtol=1e-6 if dtype == "float32" else 1e-13, kernels=1)
+        assert len(made.kernels[0].functions) == 2
+    if dtype != "int32":
+        check(scan(0), np.full(270, -0.0, dtype))
+        late = np.zeros(270, dtype)
+        late[170] = np.finfo(dtype).max
+        check(scan(0), late)
+        late[185] = late[170]
+        check(scan(0), late)  # NumPy warns
+        late[190] = np.nan
+        check(scan(0), late)
