@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from tcompile.frontends import cupy_routines as routines
 from tcompile.frontends.base import Builder, CannotCapture, Check, Selected, Traced, TracedNumber
 from tcompile.frontends.numpy import NumPyFrontend, checks, values
 from tcompile.frontends.numpy.operators import BINARY, UNARY
@@ -47,7 +48,12 @@ _REDUCTIONS = ["sum", "prod", "max", "min", "amax", "amin", "mean", "var", "std"
 _OF_NOTHING = frozenset({"sum", "prod", "any", "all"})  # what reductions of no elements are taken of
 _VIEWS = ["transpose", "swapaxes", "moveaxis", "expand_dims", "squeeze", "broadcast_to", "reshape", "ravel"]
 _NEW = ["where", "zeros_like", "ones_like", "full_like", "copy"]
-_METHODS = frozenset({*_REDUCTIONS, "transpose", "swapaxes", "squeeze", "reshape", "ravel", "astype", "copy"})
+_SCANS = ["cumsum", "cumprod"]
+_JOINED = ["concatenate", "stack"]
+_METHODS = frozenset(
+    {*_REDUCTIONS, *_SCANS, *routines.METHODS, "transpose", "swapaxes", "squeeze", "reshape", "ravel", "astype", "copy",
+     "take"}
+)  # fmt: skip
 _ATTRIBUTES = frozenset({"shape", "ndim", "size", "dtype", "itemsize", "nbytes", "T", "mT"})
 _NOT_CAPTURED = "unknown-function"
 
@@ -94,11 +100,13 @@ class CuPyFrontend:
         self.cupy = cupy
         self.numpy = NumPyFrontend()
         self.functions: dict[Any, Any] = {}  # NumPy's functions, by themselves and by CuPy's of that name
-        wanted = {getattr(np, name) for name in (*_UFUNCS, *_REDUCTIONS, *_VIEWS, *_NEW)}
-        for name in dir(np):  # NumPy has one object for several names, and CuPy may have several
-            own, known = getattr(cupy, name, None), getattr(np, name)
-            if own is not None and callable(known) and not isinstance(known, type) and known in wanted:
-                self.functions[own] = self.functions[known] = known
+        kernels = {getattr(np, name) for name in (*_UFUNCS, *_REDUCTIONS, *_VIEWS, *_NEW, *_SCANS, *_JOINED, "take")}
+        wanted = {*kernels, *routines.ROUTINES}
+        for theirs, ours in ((np, cupy), (np.linalg, getattr(cupy, "linalg", None))):
+            for name in dir(theirs):  # NumPy has one object for several names, and CuPy may have several
+                own, known = getattr(ours, name, None), getattr(theirs, name)
+                if own is not None and callable(known) and not isinstance(known, type) and known in wanted:
+                    self.functions[own] = self.functions[known] = known
         self.ufuncs = {getattr(np, name): name for name in reversed(_UFUNCS)}
 
     # -- objects --------------------------------------------------------------------------------------------------
@@ -164,13 +172,37 @@ class CuPyFrontend:
             raise CannotCapture(_NOT_CAPTURED, f"cupy.{name}")
         if known in self.ufuncs:
             return self._ufunc(b, self.ufuncs[known], args, kwargs)
-        _bind(name, function if self.knows(function) else getattr(self.cupy, known.__name__), args, kwargs)
+        _bind(name, self._own(known), args, kwargs)
+        if known in routines.ROUTINES:
+            return routines.routine(b, known, args, kwargs, _common_device((*args, *kwargs.values())))
+        if known is np.take:
+            return self._taken(b, *args, **kwargs)
+        if known.__name__ in _SCANS:
+            args = (_in_c_order(b, args[0] if args else None), *args[1:])
         if known.__name__ in _REDUCTIONS:
             _check_reduced(known.__name__, args[0] if args else None, args[1:], kwargs)
         elif known is np.where and not (len(args) == 3 and isinstance(args[0], Traced)):
             raise CannotCapture("unsupported-argument", "cupy.where of other than an array and two values")
+        elif known.__name__ in _JOINED:
+            return self._joined(b, known, args, kwargs)
         return self._made(b, lambda: self.numpy.call(b, known, args, kwargs), (*args, *kwargs.values()),
-                          known.__name__ in _REDUCTIONS or known is np.where)  # fmt: skip
+                          known.__name__ in (*_REDUCTIONS, *_SCANS) or known is np.where)  # fmt: skip
+
+    def _own(self, known: Any) -> Any:
+        """CuPy's function of the same name as NumPy's."""
+        at = self.cupy.linalg if routines.ROUTINES.get(known, "").startswith("cupy.linalg") else self.cupy
+        return getattr(at, known.__name__)
+
+    def _joined(self, b: Builder, known: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        parts = args[0] if args and isinstance(args[0], tuple | list) else ()
+        if not parts or not all(isinstance(part, Traced) and part.type.c_contiguous for part in parts):
+            raise CannotCapture("memory-order", f"cupy.{known.__name__} of other than arrays in C order")
+        return self._made(b, lambda: self.numpy.call(b, known, args, kwargs), (*parts, *args[1:]), True)
+
+    def _taken(self, b: Builder, a: Any, indices: Any, axis: Any = None) -> Any:
+        if not isinstance(a, Traced):
+            raise CannotCapture("unsupported-argument", f"cupy.take of {type(a).__name__}")
+        return self.getitem(b, a, routines.taken(a, indices, axis))
 
     def _ufunc(self, b: Builder, name: str, operands: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         if kwargs:
@@ -209,10 +241,17 @@ class CuPyFrontend:
             raise CannotCapture("unsupported-argument", f"cupy.ndarray.{name} with {', '.join(kwargs)}")
         if name in _REDUCTIONS:
             _check_reduced(name, x, args, kwargs)
+        if name in routines.METHODS:
+            device = _common_device((x, *args, *kwargs.values()))
+            return routines.routine(b, routines.METHODS[name], (x, *args), kwargs, device)
+        if name == "take":
+            return self._taken(b, x, *args, **kwargs)
+        if name in _SCANS:
+            x = _in_c_order(b, x)
         if name == "astype":
             _check_cast(x, args[0] if args else kwargs.get("dtype"))
         return self._made(b, lambda: self.numpy.method(b, x, name, args, kwargs), (x, *args, *kwargs.values()),
-                          name in _REDUCTIONS)  # fmt: skip
+                          name in (*_REDUCTIONS, *_SCANS))  # fmt: skip
 
     def attribute(self, b: Builder, x: Traced | Selected, name: str) -> Any:
         """The meaning of ``x.name`` for data attributes."""
@@ -230,6 +269,8 @@ class CuPyFrontend:
 
     def binary(self, b: Builder, sign: str, left: Any, right: Any) -> Any:
         """``left sign right``."""
+        if sign == "@":
+            return self.call(b, np.matmul, (left, right), {})
         name = BINARY[sign].__name__ if sign in BINARY else ""
         if name not in _UFUNCS:
             raise CannotCapture(_NOT_CAPTURED, f"the operator {sign} on CuPy arrays")
@@ -258,20 +299,26 @@ class CuPyFrontend:
 
     # -- elements -------------------------------------------------------------------------------------------------
     def getitem(self, b: Builder, x: Traced | Selected, key: Any) -> Any:
-        """``x[key]`` for whole numbers and slices: always a view."""
+        """``x[key]`` for whole numbers and slices, always a view, and for arrays of integers."""
         assert isinstance(x, Traced)
+        if _has_arrays(key):
+            return self._made(b, lambda: self.numpy.getitem(b, x, routines.wrapped(b, self.numpy, x, key)),
+                              (x, *_items(key)), True)  # fmt: skip
         return self._made(b, lambda: self.numpy.getitem(b, x, _basic(key)), (x,), False)
 
     def setitem(self, b: Builder, x: Traced, key: Any, value: Any) -> None:
-        """``x[key] = value`` for whole numbers and slices, or one mask and one number."""
+        """``x[key] = value`` for whole numbers and slices, for arrays of integers, or for one mask and one number."""
         if isinstance(key, Traced) and key.type.dtype.kind == "b" and key.type.ndim:
             if isinstance(value, Traced) and value.type.ndim:
                 raise CannotCapture("unsupported-argument", "values for the elements under a mask")
+        elif _has_arrays(key):
+            _common_device((x, *_items(key)))
+            key = routines.wrapped(b, self.numpy, x, key)
         else:
             key = _basic(key)
         if isinstance(value, Traced):
             _check_cast(value, x.type.dtype)
-        self._made(b, lambda: self.numpy.setitem(b, x, key, value), (x, key, value), False)
+        self._made(b, lambda: self.numpy.setitem(b, x, key, value), (x, *_items(key), value), False)
 
     def write_checks(self, value: Any, name: str, constant: Callable[[Any], str]) -> list[Check]:
         """Each of the array's elements lies in a place of its own; there are no read-only arrays."""
@@ -351,9 +398,28 @@ def _common_device(given: Sequence[Any]) -> str:
     return found[0]
 
 
+def _has_arrays(key: Any) -> bool:
+    """Whether arrays of integers are in a key."""
+    return any(isinstance(item, Traced) and item.type.dtype.kind in "iu" for item in _items(key))
+
+
+def _items(key: Any) -> tuple[Any, ...]:
+    """The items of a key."""
+    return key if type(key) is tuple else (key,)
+
+
+def _in_c_order(b: Builder, x: Any) -> Traced:
+    """An array as CuPy scans it."""
+    if not isinstance(x, Traced) or x.type.dtype.kind == "c":
+        raise CannotCapture("unsupported-argument", f"a scan of {type(x).__name__}")
+    if x.type.c_contiguous:
+        return x
+    return Traced(b.op("ordered", x.node, axes=tuple(range(x.type.ndim))))
+
+
 def _basic(key: Any) -> tuple[Any, ...]:
     """A key of whole numbers and slices, with an ellipsis: so that what it gives is an array and a view."""
-    items = key if type(key) is tuple else (key,)
+    items = _items(key)
     for item in items:
         known = item is None or item is Ellipsis or type(item) in (int, slice)
         if not known and not isinstance(item, SymInt | np.integer):

@@ -56,11 +56,26 @@ class FakeArray(np.lib.mixins.NDArrayOperatorsMixin):
         made = self.host.reshape(*shape)
         return self._view(made) if np.shares_memory(made, self.host) else FakeArray(None, host=made)
 
+    def _key(self, key):
+        """Arrays of integers go on at the other end, as often as it takes."""
+        items, axis, found = key if isinstance(key, tuple) else (key,), 0, []
+        missing = self.ndim - sum(item is not None and item is not Ellipsis for item in items)
+        for item in items:
+            if isinstance(item, FakeArray) and item.dtype.kind != "b":
+                found.append(item.host % self.shape[axis])
+            else:
+                found.append(on_host(item))
+            axis += missing if item is Ellipsis else item is not None
+        return tuple(found)
+
     def __getitem__(self, key):
-        return self._view(self.host[(*key, ...) if isinstance(key, tuple) and ... not in key else key])
+        items = self._key(key)
+        if any(isinstance(item, np.ndarray) for item in items):
+            return FakeArray(None, host=np.array(self.host[items], order="C"))
+        return self._view(self.host[items if any(item is Ellipsis for item in items) else (*items, ...)])
 
     def __setitem__(self, key, value):
-        self.host[on_host(key)] = value.host if isinstance(value, FakeArray) else value
+        self.host[self._key(key)] = value.host if isinstance(value, FakeArray) else value
 
     def get(self, out=None):
         if out is None:
@@ -96,7 +111,12 @@ class FakeArray(np.lib.mixins.NDArrayOperatorsMixin):
         if function is np.copyto:
             args[0][...] = args[1]
             return None
+        if function is np.take:
+            return args[0].take(*args[1:], **kwargs)
         return called(function, args, kwargs)
+
+    def take(self, indices, axis=None):
+        return (self.ravel() if axis is None else self)[(*(slice(None),) * (axis or 0), indices)]
 
     # There are no scalars: what a method computes is an array.
     def _method(name, order="C"):
@@ -105,7 +125,8 @@ class FakeArray(np.lib.mixins.NDArrayOperatorsMixin):
 
         return method
 
-    for _name in ("sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "argmax", "argmin"):
+    for _name in ("sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "argmax", "argmin", "cumsum",
+                  "cumprod", "dot", "argsort", "searchsorted", "repeat"):  # fmt: skip
         locals()[_name] = _method(_name)
     astype, copy = _method("astype", "K"), _method("copy", "K")
 
@@ -119,14 +140,18 @@ class FakeArray(np.lib.mixins.NDArrayOperatorsMixin):
 FakeArray.__module__ = "cupy"
 FUNCTIONS = """
     where zeros_like ones_like full_like copy sum prod max min mean var std any all argmax argmin transpose swapaxes
-    expand_dims squeeze broadcast_to reshape ravel sort matmul add multiply subtract divide maximum minimum abs exp sin
-    cos tanh sqrt log isnan greater floor_divide power moveaxis
+    expand_dims squeeze broadcast_to reshape ravel sort argsort searchsorted matmul dot inner outer tensordot cumsum
+    cumprod take take_along_axis roll tile repeat concatenate stack einsum add multiply subtract divide maximum
+    minimum abs exp sin cos tanh sqrt log isnan greater floor_divide power moveaxis
 """.split()
+LINEAR = ["norm", "det", "cholesky"]
 
 
 def on_host(x):
     if isinstance(x, np.ndarray):
         raise TypeError("Unsupported type <class 'numpy.ndarray'>")
+    if isinstance(x, tuple | list):
+        return type(x)(map(on_host, x))
     return x.host if isinstance(x, FakeArray) else x
 
 
@@ -150,12 +175,14 @@ def called(function, args, kwargs):
 
 def function(name):
     """CuPy's function of this name."""
-    known = getattr(np, name)
+    known = getattr(np.linalg if name in LINEAR else np, name)
 
     def called_by_name(*args, **kwargs):
         return called(known, args, kwargs)
 
-    if not isinstance(known, np.ufunc):
+    if name == "take":
+        called_by_name = lambda a, indices, axis=None: a.take(indices, axis)
+    elif not isinstance(known, np.ufunc):
         stated = inspect.signature(known)
         lacking = ("where", "initial")  # which NumPy's reductions take
         called_by_name.__signature__ = stated.replace(
@@ -259,6 +286,7 @@ def module(
         copyto=lambda to, source: to.__setitem__(..., source),
         empty_like=lambda x: FakeArray(x.shape, x.dtype),
         **{name: function(name) for name in FUNCTIONS},
+        linalg=types.SimpleNamespace(**{name: function(name) for name in LINEAR}),
         cuda=types.SimpleNamespace(
             alloc=alloc,
             runtime=types.SimpleNamespace(

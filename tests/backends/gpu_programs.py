@@ -112,7 +112,37 @@ def rounds_in_place(x, y):
     return x
 
 
+def products(x, y):
+    z = (x * 2) @ y.T + 1
+    return z, np.dot(x.T, y).sum(axis=0), x[0] @ y[0] * 2, np.outer(x[0] + 1, y[1]), np.tensordot(x, y, axes=2) + 1
+
+
+def scans(x, y):
+    return np.cumsum(x * 2, axis=0) + 1, y.cumsum(axis=1), np.cumprod(y, axis=0) * x
+
+
+def sorts(x, y):
+    return np.sort(x * y, axis=0) + 1, np.argsort(x + y, axis=1) * 2, np.concatenate([x * 2, y]) - 1, np.stack([x, y])
+
+
+def linear(x, y):
+    return np.linalg.norm(x * 2) + 1, np.linalg.det((x.T + 0) @ y) * 2, np.roll(x + 1, 1, 0) * 2
+
+
+def index_arrays(x, y):
+    at = np.argsort(y[:, 0] + 0)  # CuPy's indices go on at the other end
+    return x[at] * 2, x[at + 7, 1:] + 1, np.take(y, at - 13, axis=0), x[at, at - 3] * 2
+
+
+def writes_to_places(x, y):
+    at = np.argsort(y[:, 0] + 0)
+    x[at] = y * 2
+    x[at - 5, 0] = 7
+    return x * 2
+
+
 ON_CUPY = [
     pointwise, by_cupys_names, without_scalars, views, new_arrays_lie_in_c_order, writes_into_arguments, made_inside,
-    softmax, rounds, rounds_in_place,
+    softmax, rounds, rounds_in_place, products, scans, sorts, linear, index_arrays, writes_to_places,
 ]  # fmt: skip
+IN_C_ORDER = {made_inside, sorts}  # in what order other arrays lie afterwards, CuPy decides
