@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import dis
+import functools
 from typing import TYPE_CHECKING, Any
 
 from tcompile.bytecode.analysis import Analysis
@@ -22,6 +23,7 @@ from tcompile.capture.instructions.registry import Returned
 from tcompile.capture.plans import Plan
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
+from tcompile.capture.values.callable import FunctionValue
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.counted import RangeIterator
@@ -118,8 +120,9 @@ class _Stretch:
             name for at in self.inside for name in _stored(f.decoded.instructions[at]) if name in found.fast_bit
         }
         self.t = Translator(
-            found, f.decoded.instructions, self.inside, bound, self._outside, self._global, self._array_type
-        )
+            found, f.decoded.instructions, self.inside, bound, self._outside, functools.partial(self._global, f),
+            self._array_type, self._callee,
+        )  # fmt: skip
 
     def run(self) -> None:
         """Translates the stretch and adds the node. Raises Refused where it is no scalar code."""
@@ -130,14 +133,15 @@ class _Stretch:
         depth = len(f.stack) - (items is not None)
         if isinstance(items, RangeIterator):
             left = items.left
-            self._check_worth(left)
+            if not items.scalar:
+                self._check_worth(left)
             t.block = t.entry
             values = items.values
             first, step = values.start + values.step * items.rounds, values.step
             if not isinstance(step, int):
                 raise Refused("a step that is not known")
             stop = first + step * left
-            stack = [V(("range", step), (self._size(first).register, self._size(stop).register))]
+            stack = [V(("range", step), (self._size(t, first).register, self._size(t, stop).register))]
         elif items is not None:
             raise Refused("a loop over something else than a range")
         t.run(self.start, stack)
@@ -164,10 +168,9 @@ class _Stretch:
     def _outside(self, name: str) -> V | None:
         self.f.rely_on_binding(name)
         value = self.f.locals.get(name)
-        return None if value is None else self._value(settled(self.tx, value))
+        return None if value is None else self._value(self.t, settled(self.tx, value))
 
-    def _global(self, i: dis.Instruction) -> V:
-        f = self.f
+    def _global(self, f: Frame, t: Translator, i: dis.Instruction) -> V:
         if i.opname == "LOAD_GLOBAL":
             value: Value | None = f.load_global(i.argval)
         else:
@@ -175,26 +178,47 @@ class _Stretch:
             value = None if cell is None else cell.value
         if value is None:
             raise Refused(f"the variable {i.argval}")
-        return self._value(settled(self.tx, value))
+        return self._value(t, settled(self.tx, value))
 
-    def _size(self, size: Any) -> V:
+    def _callee(self, t: Translator, function: Any, arguments: list[V]) -> Translator | None:
+        """What translates the code of a function of the user's that ``t`` calls."""
+        from tcompile.capture.interpreter import Frame
+
+        if not isinstance(function, FunctionValue):
+            return None
+        code = function.code
+        count, missing = code.co_argcount, code.co_argcount - len(arguments)
+        if code.co_flags & 0x2AC or code.co_kwonlyargcount or not 0 <= missing <= len(function.defaults):
+            raise Refused(f"a call of {code.co_name} with other arguments")
+        f = Frame(self.tx, function, {})
+        found = f.analysis()
+        if found is None or len(f.decoded.instructions) != found.stream.size:
+            raise Refused(f"the code of {code.co_name} is not understood")
+        defaults = function.defaults[len(function.defaults) - missing :] if missing else ()
+        given = [*arguments, *(self._value(t, settled(self.tx, default())) for default in defaults)]
+        parameters = dict(zip(code.co_varnames[:count], given, strict=True))
+        return Translator(
+            found, f.decoded.instructions, set(range(found.stream.size)), set(found.fast_bit), parameters.get,
+            functools.partial(self._global, f), self._array_type, self._callee, t,
+        )  # fmt: skip
+
+    def _size(self, t: Translator, size: Any) -> V:
         """A Python int that is known, or known when the graph runs."""
-        t = self.t
         if isinstance(size, SymInt):
             register = t.register("int")
             self.numbers.append((register, size))
             return V("int", (register,))
         return t.constant(size)
 
-    def _value(self, value: Value) -> V:
-        t, tx = self.t, self.tx
+    def _value(self, t: Translator, value: Value) -> V:
+        tx = self.tx
         known = self.by_identity.get(id(value))
         if known is not None and not (is_number(known) and known.known is not None):
             return known
         if isinstance(value, Constant):
             return t.constant(value.value)
         if isinstance(value, IntegerValue):
-            found = self._size(value.size)
+            found = self._size(t, value.size)
         elif isinstance(value, FloatValue):
             found = self._number("float", tx.number_input(value.source).node)
         elif isinstance(value, ScalarValue):
@@ -209,7 +233,9 @@ class _Stretch:
             self.arrays.append(value)
             found = V(("array", len(self.arrays) - 1))
         elif isinstance(value, SequenceValue) and value.cls is tuple:
-            return t.pack([self._value(settled(tx, item)) for item in value.items])
+            return t.pack([self._value(t, settled(tx, item)) for item in value.items])
+        elif isinstance(value, FunctionValue):
+            found = t.object(value)
         else:
             raise Refused(value.describe())
         self.by_identity[id(value)] = found
@@ -354,7 +380,8 @@ class _Stretch:
             array: Value = self.arrays[kind[1]]
             return array
         if kind[0] == "object":
-            return Constant(self.t.objects[kind[1]])
+            found = self.t.objects[kind[1]]
+            return found if isinstance(found, Value) else Constant(found)
         if kind[0] == "tuple":
             items, at = [], 0
             for inner in kind[1]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dis
 import math
+import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
@@ -34,9 +35,13 @@ from tcompile.records import dataclass
 
 _MOST_BLOCKS = 300
 _MOST_VERSIONS = 6  # of one place in the code
+_MOST_CALLS = 8  # of functions inside of functions
 _NUMBERS = (bool, int, float)
 RETURNED = -3  # where a way out goes that returns
 _EXPONENTS = (2, 3)  # of ints: these are products
+_COMPARED = {
+    "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
 
 
 class Refused(Exception):
@@ -105,20 +110,26 @@ class Exit:
 class Translator:
     """One stretch on its way to a program.
 
-    ``load_outside(name)`` gives a variable as it is before the stretch, ``load_global(name)`` an object, ``inside`` are
-    the instructions that belong to it.
+    ``load_outside(name)`` gives a variable as it is before the stretch, ``load_global(translator, instruction)`` an
+    object, ``inside`` are the instructions that belong to it. ``callee(translator, function, arguments)`` gives the
+    translator of the code of a function that is called, and None for what is no function of Python.
+
+    The code of a function that is called is a stretch of its own in the program of its ``caller``.
     """
 
     def __init__(
         self, found: Analysis, instructions: Sequence[dis.Instruction], inside: set[int], bound: set[str],
-        load_outside: Callable[[str], V | None], load_global: Callable[[dis.Instruction], V],
-        array_type: Callable[[int], Any],
+        load_outside: Callable[[str], V | None], load_global: Callable[[Translator, dis.Instruction], V],
+        array_type: Callable[[int], Any], callee: Callable[[Translator, Any, list[V]], Translator | None],
+        caller: Translator | None = None,
     ) -> None:  # fmt: skip
         self.found, self.instructions, self.inside, self.bound = found, instructions, inside, bound
         self.load_outside, self.load_global, self.array_type = load_outside, load_global, array_type
-        self.kinds: list[str] = []
-        self.objects: dict[int, Any] = {}
-        self.blocks: list[_Block] = []
+        self.callee = callee
+        self.depth: int = 0 if caller is None else caller.depth + 1
+        self.kinds: list[str] = [] if caller is None else caller.kinds
+        self.objects: dict[int, Any] = {} if caller is None else caller.objects
+        self.blocks: list[_Block] = [] if caller is None else caller.blocks
         self.by_state: dict[State, _Block] = {}
         self.versions: dict[int, int] = {}
         self.waiting: list[_Block] = []
@@ -310,6 +321,8 @@ class Translator:
         if sign == "**" and type(b.known) is int and b.known in _EXPONENTS and a.kind in ("int", "bool", "np.int64"):
             square = self.binary("*", a, a)
             return square if b.known == 2 else self.binary("*", square, a)
+        if sign in COMPARISONS and type(a.known) is type(b.known) is int:
+            return self.constant(_COMPARED[sign](a.known, b.known))
         kind = result_kind(sign, a.kind, b.kind)
         if kind is None:
             raise Refused(f"{a.kind} {sign} {b.kind}")
@@ -389,10 +402,30 @@ class Translator:
     def call(self, function: V, arguments: list[V]) -> V:
         """The value of a call."""
         target = function.known
-        name = _CALLS.get(id(target)) if function.kind[0] == "object" else None
-        if name is None or self.objects.get(function.kind[1]) is not target:
+        if function.kind[0] != "object" or self.objects.get(function.kind[1]) is not target:
+            raise Refused("a call of something that is no function")
+        known = _CALLS.get(id(target))
+        if known is not None:
+            return known(self, arguments)
+        inner = self.callee(self, target, arguments) if self.depth < _MOST_CALLS else None
+        if inner is None:
             raise Refused(f"a call of {getattr(target, '__name__', 'something')}")
-        return name(self, arguments)
+        return self._enter(inner)
+
+    def _enter(self, inner: Translator) -> V:
+        """Goes on in the code of a function, and from each place where it returns behind this instruction again."""
+        self.block.end = ("jump", inner.entry.number, ())
+        inner.run(0, ())
+        self.accesses += inner.accesses
+        result: V | None = None
+        for state, exit in inner.exits.items():
+            (kind,) = state[1]
+            for block, registers in exit.blocks:
+                result = V(kind, registers, self.objects[kind[1]] if kind[0] == "object" else None)
+                block.end = ("jump", *self.goto(self.at + 1, [*self.stack, result], self.env))
+        if result is None:
+            raise Refused("it calls a function that never ends")
+        return result
 
 
 # -- calls -------------------------------------------------------------------------------------------------------------
@@ -518,7 +551,7 @@ def _step(*names: str) -> Callable[[Step], Step]:
     return register
 
 
-@_step("NOP", "RESUME", "PRECALL", "EXTENDED_ARG", "CACHE")
+@_step("NOP", "RESUME", "PRECALL", "EXTENDED_ARG", "CACHE", "COPY_FREE_VARS")
 def _nothing(t: Translator, i: dis.Instruction) -> None:
     pass
 
@@ -558,7 +591,7 @@ def _const(t: Translator, i: dis.Instruction) -> None:
 
 @_step("LOAD_GLOBAL", "LOAD_DEREF")
 def _global(t: Translator, i: dis.Instruction) -> None:
-    value = t.load_global(i)
+    value = t.load_global(t, i)
     null = i.opname == "LOAD_GLOBAL" and (i.arg or 0) & 1
     t.stack += ([value, NULL] if _NULL_LAST else [NULL, value]) if null else [value]
 

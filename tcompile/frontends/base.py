@@ -81,6 +81,14 @@ def without_effects(function: Callable[..., Any], *args: Any, **kwargs: Any) -> 
     return function(*args, **kwargs)
 
 
+def scalar_rounds(values: range) -> range:
+    """``values``, which a loop in a form goes through that is scalar code.
+
+    Capture makes machine code of the loop, or leaves the library's call as it is: there is no other way to be faster.
+    """
+    return values
+
+
 @dataclass(frozen=True)
 class TracedNumber:
     """A Python float known at run time only, weakly typed: an input node of ``ScalarType('float')``.

@@ -154,7 +154,8 @@ def strides_seen(array):
 
 def check(function, *args, exact=True, zeros=True):
     """Asserts that ``function(np, *args)`` means in the graph what NumPy does; returns the graph, or None if
-    refused. ``zeros`` says that the signs of zeros count."""
+    refused. ``zeros`` says that the signs of zeros count. What is not ``exact`` may warn where NumPy does not, for
+    plain Python then does it again."""
     if isinstance(function, str):
         function = eval(f"lambda np, x=None, y=None, z=None: ({function})")
     try:
@@ -193,7 +194,7 @@ def check(function, *args, exact=True, zeros=True):
             return b.graph
     for node, value in checked.items():
         check_type(node, value)
-    assert sorted(kinds(seen)) == sorted(kinds(also)), (kinds(seen), kinds(also))
+    assert kinds(seen) == kinds(also) or (not exact and kinds(seen) < kinds(also)), (kinds(seen), kinds(also))
     found = iter(outputs)
     want = leaves(expected)
     assert len(want) == len(leaves(results))

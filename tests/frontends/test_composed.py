@@ -22,11 +22,15 @@ FUSED = [
     lambda x: np.diag(x[0, 0]) * 2, lambda x: np.diag(x[0, 0] > 0), lambda x: np.diag(x[0]) + 1,
     lambda x: np.linalg.norm(x[0, 0]) * 2, lambda x: np.linalg.norm(x[0, 0] * 2, 2), lambda x: np.linalg.norm(x.T),
     lambda x: np.linalg.norm(x[0, 0], np.inf) + np.linalg.norm(x[0, 0], 1), lambda x: np.linalg.norm(x, np.inf, 1),
+    lambda x: np.gradient(x, 0.3, edge_order=2, axis=-1), lambda x: np.gradient(x, 2, 0.5, edge_order=2, axis=(1, 2)),
+    lambda x: np.cross(x[..., :3], x[..., 3:]), lambda x: np.cross(x[..., :3], x[0, 0, 1:4], axisc=0) * 2,
+    lambda x: np.cross(x[0, 0, :3], x[0, 1, :3]), lambda x: np.kron(x[0] + 1, x + 2),
+    lambda x: np.kron(x[0, 0] * 2, x[0]),
 ]  # fmt: skip
 CALLS = [
     lambda x: np.linalg.norm(x, 3, axis=0) + 1, lambda x: np.linalg.norm(x[0, 0], -np.inf) + 1,
     lambda x: np.linalg.norm(x, axis=(0, 1)) + 1, lambda x: np.tril(x[0, 0]) + 1,
-    lambda x: np.linalg.norm(x, -np.inf, axis=0) + 1, lambda x: np.gradient(x[0], edge_order=2)[0] + 1,
+    lambda x: np.linalg.norm(x, -np.inf, axis=0) + 1,
     lambda x: np.gradient(x[0, 0], x[0, 0] * 0 + np.arange(6.0) ** 2) + 1,
 ]  # fmt: skip
 

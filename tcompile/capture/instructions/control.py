@@ -37,6 +37,8 @@ def _for_iter(f: Frame, i: dis.Instruction) -> None:
 
         if not items.decided and element_loops.enter(f, f.decoded.flow.loop_at(f.at - 1)):
             return
+        if items.scalar:
+            raise CannotCapture("unsupported-object", "A loop over elements that is no scalar code")
         if loops.enter(f, items):
             return
     value = advance(f.tx, items)

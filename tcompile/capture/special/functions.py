@@ -16,7 +16,7 @@ from tcompile.capture.special.registry import bind, special
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import RangeValue
-from tcompile.frontends.base import CannotCapture, without_effects
+from tcompile.frontends.base import CannotCapture, scalar_rounds, without_effects
 from tcompile.stance import refusal, set_stance
 
 if TYPE_CHECKING:
@@ -40,6 +40,14 @@ def _unroll(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapp
     (values,) = bind("unroll", {"values": None}, args, kwargs)
     if isinstance(values, RangeValue):
         values.unrolled = True
+    return values
+
+
+@special(scalar_rounds)
+def _scalar_rounds(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    (values,) = args
+    assert isinstance(values, RangeValue)
+    values.scalar = True
     return values
 
 

@@ -610,6 +610,7 @@ class RangeValue(Value):
         self.start, self.stop, self.step = start, stop, step
         self.source = source
         self.unrolled = False  # whether the user asks for that
+        self.scalar = False  # whether a loop along it has to be scalar code
 
     @property
     def python_type(self) -> type:

@@ -32,6 +32,7 @@ class Counted(IteratorValue):
         self.rounds: Size = 0  # those that are done
         self.plan: Plan | None = None
         self.decided = decided
+        self.scalar = False  # whether it has to be scalar code
         self.lent = False  # whether another goes along it: what its user does with it then is not followed
 
     def at(self, position: Size) -> Value:
@@ -85,6 +86,7 @@ class RangeIterator(Counted):
             raise CannotCapture("operation-raises", str(error)) from error
         super().__init__(tx, count, values.unrolled)
         self.values = values
+        self.scalar = values.scalar
 
     def at(self, position: Size) -> Value:
         """The number."""

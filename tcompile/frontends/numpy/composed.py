@@ -12,13 +12,23 @@ import numpy as np
 
 from tcompile.frontends.base import Builder, CannotCapture, Traced
 from tcompile.frontends.numpy import reductions, ufuncs
-from tcompile.frontends.numpy.creation import arange, empty_like
+from tcompile.frontends.numpy.creation import arange, empty, empty_like
 from tcompile.frontends.numpy.elementwise import where
 from tcompile.frontends.numpy.library import RULES, library_call
 from tcompile.frontends.numpy.linear import dot_product
 from tcompile.frontends.numpy.registry import function
-from tcompile.frontends.numpy.shape import diagonal, ravel
-from tcompile.frontends.numpy.values import FLOAT, array, array_object, axis_in, cast, flag, integer
+from tcompile.frontends.numpy.shape import diagonal, moveaxis, ravel
+from tcompile.frontends.numpy.values import (
+    FLOAT,
+    array,
+    array_object,
+    axis_in,
+    broadcast,
+    cast,
+    flag,
+    integer,
+    sizes_equal,
+)
 
 
 @function("roll", opaque=True)
@@ -81,29 +91,98 @@ def gradient(b: Builder, f: Any, *varargs: Any, axis: Any = None, edge_order: An
     steps = list(varargs or (1.0,))
     steps = steps * len(places) if len(steps) == 1 else steps
     plain = len(steps) == len(places) and all(type(s) is float or (type(s) is int and abs(s) < 1 << 53) for s in steps)
-    if not places or len(set(places)) < len(places) or not plain or type(edge_order) is not int or edge_order != 1:
+    known = type(edge_order) is int and edge_order in (1, 2)
+    if not places or len(set(places)) < len(places) or not plain or not known or not all(steps):
         raise CannotCapture("unsupported-argument", "gradient of samples that are not evenly spaced, or with this edge")
     if x.type.dtype.kind in "iu":
         x = Traced(cast(b, x, FLOAT))
     if x.type.dtype.name not in ("float32", "float64", "complex128"):
         raise CannotCapture("unsupported-dtype", f"gradient of {x.type.dtype}")
-    found = [_gradient(b, x, place, step) for place, step in zip(places, steps, strict=True)]
+    found = [_gradient(b, x, place, step, edge_order) for place, step in zip(places, steps, strict=True)]
     return found[0] if len(found) == 1 else tuple(found)
 
 
-def _gradient(b: Builder, x: Traced, axis: int, step: float) -> Traced:
-    """The differences along one axis, over twice the step inside and over the step at the ends."""
-    if x.type.shape[axis] < 2:
+def _gradient(b: Builder, x: Traced, axis: int, step: float, edge_order: int) -> Traced:
+    """Along one axis the differences over twice the step; at the ends the difference over the step, or the slope of the
+    parabola through three samples.
+    """
+    if x.type.shape[axis] < edge_order + 1:
         raise CannotCapture("operation-raises", "too few samples for a gradient")
     made = empty_like(b, x).node
     lead = (slice(None),) * axis
-    for at, after, before, width in (
-        (slice(1, -1), slice(2, None), slice(None, -2), 2.0 * step), (0, 1, 0, step), (-1, -1, -2, step),
-    ):  # fmt: skip
-        ends = [Traced(b.op("index", x.node, key=(*lead, key))) for key in (after, before)]
-        slope = ufuncs.emit(b, np.true_divide, [ufuncs.emit(b, np.subtract, ends), width])
-        made = b.op("assign", made, slope.node, path=(("index", (("key", (*lead, at)),)),))
+
+    def samples(*keys: Any) -> list[Traced]:
+        return [Traced(b.op("index", x.node, key=(*lead, key))) for key in keys]
+
+    def slope(after: Any, before: Any, width: float) -> Traced:
+        return ufuncs.emit(b, np.true_divide, [ufuncs.emit(b, np.subtract, samples(after, before)), width])
+
+    def parabola(weights: tuple[float, ...], *keys: int) -> Traced:
+        first, second, third = (
+            ufuncs.emit(b, np.multiply, [weight, sample])
+            for weight, sample in zip(weights, samples(*keys), strict=True)
+        )
+        return ufuncs.emit(b, np.add, [ufuncs.emit(b, np.add, [first, second]), third])
+
+    parts: list[tuple[Any, Traced]] = [(slice(1, -1), slope(slice(2, None), slice(None, -2), 2.0 * step))]
+    if edge_order == 1:
+        parts += [(0, slope(1, 0, step)), (-1, slope(-1, -2, step))]
+    else:
+        parts += [(0, parabola((-1.5 / step, 2.0 / step, -0.5 / step), 0, 1, 2))]
+        parts += [(-1, parabola((0.5 / step, -2.0 / step, 1.5 / step), -3, -2, -1))]
+    for at, value in parts:
+        made = b.op("assign", made, value.node, path=(("index", (("key", (*lead, at)),)),))
     return Traced(made)
+
+
+@function("cross")
+def cross(
+    b: Builder, a: Any, b_: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axis: Any = None
+) -> Traced:
+    """``np.cross`` of vectors of three numbers: the differences of products, in the order in which NumPy takes them."""
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    x, y = (array_object(b, v) for v in (a, b_))
+    if not x.type.ndim or not y.type.ndim:
+        raise CannotCapture("operation-raises", "cross of a number")
+    x, y = moveaxis(b, x, axisa, -1), moveaxis(b, y, axisb, -1)
+    dtype = np.promote_types(x.type.dtype, y.type.dtype)
+    if not sizes_equal(x.type.shape[-1], 3) or not sizes_equal(y.type.shape[-1], 3) or dtype.kind == "b":
+        raise CannotCapture("operation-raises", "cross of other vectors than those of three numbers")
+    p, q = ([_item(b, v, k, dtype) for k in range(3)] for v in (x, y))
+    made = empty(b, (*broadcast([p[0].type.shape, q[0].type.shape]), 3), dtype).node
+    for k in range(3):
+        i, j = (k + 1) % 3, (k + 2) % 3
+        left, right = (ufuncs.emit(b, np.multiply, pair) for pair in ((p[i], q[j]), (p[j], q[i])))
+        difference = ufuncs.emit(b, np.subtract, (left, right))
+        made = b.op("assign", made, difference.node, path=(("index", (("key", (Ellipsis, k)),)),))
+    return moveaxis(b, Traced(made), -1, axisc)
+
+
+def _item(b: Builder, x: Traced, k: int, dtype: np.dtype[Any]) -> Traced:
+    """``x[..., k]`` in a dtype."""
+    return Traced(cast(b, Traced(b.op("index", x.node, key=(Ellipsis, k))), dtype))
+
+
+@function("linalg.cross")
+def _linalg_cross(b: Builder, x1: Any, x2: Any, /, *, axis: Any = -1) -> Traced:
+    return cross(b, x1, x2, axis=axis)
+
+
+@function("kron")
+def kron(b: Builder, a: Any, b_: Any) -> Traced:
+    """``np.kron``: every element of one array with every element of the other, seen with half as many axes."""
+    x, y = (array_object(b, v) for v in (a, b_))
+    if not x.type.ndim or not y.type.ndim or not x.type.c_contiguous or not y.type.c_contiguous:
+        raise CannotCapture("memory-order", "kron of a number, or of an array that is not in C order")
+    ndim = max(x.type.ndim, y.type.ndim)
+    p, q = ((*(1,) * (ndim - v.type.ndim), *v.type.shape) for v in (x, y))
+    each = [
+        Traced(b.op("reshape", v.node, shape=tuple(n for m in shape for n in ((m, 1) if first else (1, m)))))
+        for v, shape, first in ((x, p, True), (y, q, False))
+    ]
+    product = ufuncs.emit(b, np.multiply, each)
+    return Traced(b.op("reshape", product.node, shape=tuple(n * m for n, m in zip(p, q, strict=True))))
 
 
 def _below(b: Builder, x: Traced, k: int) -> Traced:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tcompile.frontends.base import without_effects
+from tcompile.frontends.base import scalar_rounds, without_effects
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -63,6 +63,59 @@ def fromfunction(function: Any, shape: Any, *, dtype: Any = float, like: Any = N
     if like is not None:
         raise NotImplementedError
     return function(*np.indices(shape, dtype=dtype), **kwargs)
+
+
+@_form(np.vectorize.__call__)
+def vectorize(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """One element after the other, each as a number of Python's own. Where no dtype is asked for, NumPy first calls the
+    function for the first element, as a scalar of its own, and takes the dtype of what that gives.
+    """
+    pyfunc, otypes = self.pyfunc, self.otypes
+    if kwargs or self.excluded or self.signature is not None or self.cache:
+        raise NotImplementedError
+    if not isinstance(pyfunc, types.FunctionType):
+        raise NotImplementedError
+    if not 1 <= len(args) <= 3 or (otypes is not None and len(otypes) != 1):
+        raise NotImplementedError
+    given = [np.asarray(a) for a in args]
+    whole = given[0]
+    for other in given[1:]:
+        whole = np.logical_and(whole, other)  # of the shape and the memory order that a ufunc's result has
+    if whole.ndim not in (1, 2):
+        raise NotImplementedError
+    rows = [np.atleast_2d(np.broadcast_to(a, whole.shape)) for a in given]
+    as_python = [float if a.dtype.kind == "f" else int if a.dtype.kind in "iu" else bool for a in given]
+    x, take_x = rows[0], as_python[0]
+    y, take_y = rows[1 % len(rows)], as_python[1 % len(rows)]
+    z, take_z = rows[2 % len(rows)], as_python[2 % len(rows)]
+    if otypes is not None:
+        dtype: Any = otypes[0]
+    elif not whole.size:
+        raise NotImplementedError
+    else:
+        first: Any = None
+        for i in scalar_rounds(range(1)):
+            if len(args) == 1:
+                first = pyfunc(x[i, 0])
+            elif len(args) == 2:
+                first = pyfunc(x[i, 0], y[i, 0])
+            else:
+                first = pyfunc(x[i, 0], y[i, 0], z[i, 0])
+        if not isinstance(first, (bool, int, float, np.generic)):
+            raise NotImplementedError
+        dtype = np.asarray(first).dtype
+    made = np.empty_like(whole, dtype=dtype)
+    places = np.atleast_2d(made)
+    count = len(args)
+    for i in scalar_rounds(range(x.shape[0])):
+        for j in range(x.shape[1]):
+            if count == 1:
+                places[i, j] = pyfunc(take_x(x[i, j]))
+            elif count == 2:
+                places[i, j] = pyfunc(take_x(x[i, j]), take_y(y[i, j]))
+            else:
+                places[i, j] = pyfunc(take_x(x[i, j]), take_y(y[i, j]), take_z(z[i, j]))
+    return made
 
 
 @_form(np.piecewise)

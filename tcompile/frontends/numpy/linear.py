@@ -26,7 +26,7 @@ from tcompile.frontends.numpy.registry import NO_VALUE, function, method, refuse
 from tcompile.frontends.numpy.shape import ravel, transposed
 from tcompile.frontends.numpy.values import INT, array, axis_in, cast, sizes_equal, standin_dtype
 from tcompile.graph import TensorType
-from tcompile.graph.sizes import Size, is_one
+from tcompile.graph.sizes import Size
 from tcompile.graph.types import DType
 
 
@@ -70,7 +70,7 @@ def _product(p: Shape, q: Shape) -> Shape:
     if not p or not q:
         raise refuse("a matrix product of numbers", "operation-raises")
     stack = together(_stack(p), _stack(q))
-    _agree(p[-1], q[-2] if len(q) > 1 else q[0])
+    agree(p[-1], q[-2] if len(q) > 1 else q[0])
     return (*stack, *(p[-2:-1] if len(p) > 1 else ()), *(q[-1:] if len(q) > 1 else ()))
 
 
@@ -78,7 +78,8 @@ def _stack(shape: Shape) -> TensorType:
     return TensorType(INT, shape[:-2])
 
 
-def _agree(a: Size, b: Size) -> None:
+def agree(a: Size, b: Size) -> None:
+    """Refuses sizes that have to be equal and are not."""
     if not sizes_equal(a, b):
         raise refuse(f"sizes {a} and {b} do not agree", "operation-raises")
 
@@ -120,7 +121,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Shape:
     p, q = shape_of(a), shape_of(b)
     if not p or not q:
         return p or q
-    _agree(p[-1], q[-2] if len(q) > 1 else q[0])
+    agree(p[-1], q[-2] if len(q) > 1 else q[0])
     return (*p[:-1], *q[:-2], *q[-1:]) if len(q) > 1 else p[:-1]
 
 
@@ -130,14 +131,14 @@ def inner(a: Any, b: Any, /) -> Shape:
     p, q = shape_of(a), shape_of(b)
     if not p or not q:
         return p or q
-    _agree(p[-1], q[-1])
+    agree(p[-1], q[-1])
     return (*p[:-1], *q[:-1])
 
 
 @library("vdot")
 def vdot(a: Any, b: Any, /) -> Shape:
     """All elements of both."""
-    _agree(total(shape_of(a)), total(shape_of(b)))
+    agree(total(shape_of(a)), total(shape_of(b)))
     return ()
 
 
@@ -155,7 +156,7 @@ def _linalg_vecdot(x1: Any, x2: Any, /, *, axis: Any = -1) -> Shape:
 def _vecdot(p: Shape, q: Shape, axis: Any) -> Shape:
     if not p or not q or axis != -1:
         raise refuse("vecdot along another axis than the last")
-    _agree(p[-1], q[-1])
+    agree(p[-1], q[-1])
     return together(TensorType(INT, p[:-1]), TensorType(INT, q[:-1]))
 
 
@@ -163,7 +164,7 @@ def _vecdot(p: Shape, q: Shape, axis: Any) -> Shape:
 def matvec(x1: Any, x2: Any, /) -> Shape:
     """Matrices times columns."""
     p, q = shape_of(x1), shape_of(x2)
-    _agree(p[-1], q[-1])
+    agree(p[-1], q[-1])
     return (*together(_stack(p), TensorType(INT, q[:-1])), p[-2])
 
 
@@ -171,7 +172,7 @@ def matvec(x1: Any, x2: Any, /) -> Shape:
 def vecmat(x1: Any, x2: Any, /) -> Shape:
     """Rows times matrices."""
     p, q = shape_of(x1), shape_of(x2)
-    _agree(p[-1], q[-2])
+    agree(p[-1], q[-2])
     return (*together(TensorType(INT, p[:-1]), _stack(q)), q[-1])
 
 
@@ -214,7 +215,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Shape:
     if len(left) != len(right):
         raise refuse("tensordot: axes do not fit", "operation-raises")
     for i, j in zip(left, right, strict=True):
-        _agree(p[i], q[j])
+        agree(p[i], q[j])
     return (*(n for i, n in enumerate(p) if i not in left), *(n for i, n in enumerate(q) if i not in right))
 
 
@@ -237,7 +238,7 @@ def cross(a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axi
     for value, place in ((a, axisa), (b, axisb)):
         shape = shape_of(value)
         at = axis_in(place, len(shape))
-        _agree(shape[at], 3)
+        agree(shape[at], 3)
         parts.append(TensorType(INT, (*shape[:at], *shape[at + 1 :])))
     rest = together(*parts)
     at = axis_in(axisc, len(rest) + 1)
@@ -271,7 +272,7 @@ def _square(a: Any) -> Shape:
     shape = shape_of(a)
     if len(shape) < 2:
         raise refuse("a matrix is needed", "operation-raises")
-    _agree(shape[-1], shape[-2])
+    agree(shape[-1], shape[-2])
     return shape
 
 
@@ -317,9 +318,9 @@ def solve(a: Any, b: Any) -> Shape:
     """The shape of the right-hand sides, for each matrix."""
     shape, right = _square(a), shape_of(b)
     if len(right) == 1:
-        _agree(shape[-1], right[0])
+        agree(shape[-1], right[0])
         return shape[:-1]
-    _agree(shape[-1], right[-2])
+    agree(shape[-1], right[-2])
     return (*together(_stack(shape), _stack(right)), *right[-2:])
 
 
@@ -431,53 +432,3 @@ def tensorinv(a: Any, ind: Any = 2) -> None:
 @library("linalg.tensorsolve", values=MATRIX, real=True)
 def tensorsolve(a: Any, b: Any, axes: Any = None) -> None:
     """As NumPy finds."""
-
-
-# -- einsum --------------------------------------------------------------------------------------------------------
-
-
-@library("einsum")
-def einsum(
-    subscripts: Any, /, *operands: Any, out: Any = None, optimize: Any = False, dtype: Any = None, order: Any = "K",
-    casting: Any = "safe",
-) -> Shape:  # fmt: skip
-    """The sizes of the letters of the result."""
-    if not isinstance(subscripts, str) or optimize is not False:
-        raise refuse("einsum without a subscript string, or with optimize=")
-    shapes = [shape_of(x) for x in operands]
-    terms, result = _subscripts(subscripts, [len(s) for s in shapes])
-    sizes: dict[str, Size] = {}
-    for term, shape in zip(terms, shapes, strict=True):
-        for letter, size in zip(term, shape, strict=True):
-            if is_one(sizes.get(letter, 1)):
-                sizes[letter] = size
-            elif not is_one(size):
-                _agree(sizes[letter], size)
-    return tuple(sizes[letter] for letter in result)
-
-
-def _subscripts(text: str, ndims: list[int]) -> tuple[list[list[str]], list[str]]:
-    """The labels of each operand and of the result; the axes of an ellipsis are numbered from the last."""
-    given, arrow, result = text.replace(" ", "").partition("->")
-    terms = given.split(",")
-    if len(terms) != len(ndims):
-        raise refuse("einsum: subscripts and operands do not fit", "operation-raises")
-    hidden = 0
-    labels: list[list[str]] = []
-    for term, ndim in zip(terms, ndims, strict=True):
-        before, dots, after = term.partition("...")
-        more = ndim - len(before) - len(after)
-        if more < 0 or (more and not dots):
-            raise refuse("einsum: subscripts and operands do not fit", "operation-raises")
-        hidden = max(hidden, more)
-        labels.append([*before, *(f"...{i}" for i in range(more, 0, -1)), *after])
-    spread = [f"...{i}" for i in range(hidden, 0, -1)]
-    if not arrow:
-        letters = "".join(terms).replace(".", "")
-        return labels, [*(spread if "..." in given else []), *sorted(c for c in letters if letters.count(c) == 1)]
-    before, dots, after = result.partition("...")
-    wanted = [*before, *(spread if dots else []), *after]
-    if not set(wanted) <= {label for term in labels for label in term}:
-        raise refuse(f"einsum with the subscripts {text!r}", "operation-raises")
-    return labels, wanted
-

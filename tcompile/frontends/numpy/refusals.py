@@ -39,8 +39,9 @@ _functions(
 )
 _functions(
     "unsupported-object", "a function of Python is called for the elements",
-    "vectorize frompyfunc fromiter",
+    "frompyfunc fromiter",
 )
+_functions("unsupported-object", "the object is made in plain Python, and calls of it are fused", "vectorize")
 _functions(
     "input-output", "it reads, writes or prints",
     "load save savez savez_compressed loadtxt savetxt genfromtxt fromfile memmap fromregex array2string array_repr "
