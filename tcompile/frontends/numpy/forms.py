@@ -77,14 +77,17 @@ def vectorize(self: Any, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError
     if not 1 <= len(args) <= 3 or (otypes is not None and len(otypes) != 1):
         raise NotImplementedError
-    given = [np.asarray(a) for a in args]
-    whole = given[0]
-    for other in given[1:]:
-        whole = np.logical_and(whole, other)  # of the shape and the memory order that a ufunc's result has
+    whole = np.asarray(args[0])
+    for a in args[1:]:
+        whole = np.logical_and(whole, a)  # of the shape and the memory order that a ufunc's result has
     if whole.ndim not in (1, 2):
         raise NotImplementedError
-    rows = [np.atleast_2d(np.broadcast_to(a, whole.shape)) for a in given]
-    as_python = [float if a.dtype.kind == "f" else int if a.dtype.kind in "iu" else bool for a in given]
+    rows: list[Any] = []
+    as_python: list[Any] = []
+    for a in args:
+        x = np.asarray(a)
+        rows.append(np.atleast_2d(np.broadcast_to(x, whole.shape)))
+        as_python.append(float if x.dtype.kind == "f" else int if x.dtype.kind in "iu" else bool)
     x, take_x = rows[0], as_python[0]
     y, take_y = rows[1 % len(rows)], as_python[1 % len(rows)]
     z, take_z = rows[2 % len(rows)], as_python[2 % len(rows)]
