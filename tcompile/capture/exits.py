@@ -19,12 +19,13 @@ import numpy as np
 from tcompile.capture.carried import Carried, Count, Leaf, Many, Unsettled, View
 from tcompile.capture.headers import Header
 from tcompile.capture.instructions.registry import Returned
-from tcompile.capture.limits import rounds_while, stays_while, ways_of_test
+from tcompile.capture.limits import int_of, is_int, rounds_while, stays_while, ways_of_test
+from tcompile.capture.looks import unchanged
 from tcompile.capture.operators import binary
 from tcompile.capture.special.regions import as_node, is_new, state_of
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
-from tcompile.capture.values.constant import Constant, IntegerValue, integer
+from tcompile.capture.values.constant import Constant, integer
 from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.scalar import ScalarValue
 from tcompile.frontends.base import CannotCapture, Traced
@@ -192,10 +193,12 @@ class Exits:
         leaves = self._kind(way) == "leave"
         known, self._round = self._round, None
         self.known.append(known)
+        loop.slots.show()
         read = loop.live(way) if leaves else loop.live_before
         f.at = stay
         if looking:
             self._seen.append((read, dict(f.locals)))
+            loop.slots.hide()
             return
         if plan.at_once > 1:
             raise CannotCapture("loop-mismatch", "arrays change places in a round that a test may end")
@@ -213,12 +216,13 @@ class Exits:
         self.leaves.append(leaves)
         values = [(name, f.locals[name]) for name in sorted(wanted) if name in f.locals]
         places = carried.move([*values, *(("", value) for value in f.stack)])
+        loop.slots.hide()
         if not leaves:
             own = carried.trees.keys() | plan.steps.keys()
-            bound = {n: v for n, v in f.locals.items() if n in loop.live_after - own and v is not loop.given.get(n)}
+            bound = {n: v for n, v in values if n in loop.live_after - own and v is not loop.given.get(n)}
             self._nexts.append({name: carried.at_exit(name, value, places) for name, value in bound.items()})
             return
-        held = {name: carried.at_exit(name, f.locals[name], places) for name in read if name in f.locals}
+        held = {name: carried.at_exit(name, value, places) for name, value in values if name in read}
         shown = [leaf.shows for leaf in leaves_of(held.values()) if leaf.shows is not None]
         self.ways.append(Way(len(self.flags), way, held, list(f.stack), shown, known))
 
@@ -230,7 +234,7 @@ class Exits:
             if name in plan.steps and start is not None and end is not None:
                 if not same(int_of(end) - int_of(start), plan.steps[name]):
                     raise Unsettled(f"`{name}` does not grow by the same amount in each round")
-            elif start is not end:
+            elif not unchanged(self.tx, start, end):
                 loop.again(carried=plan.carried | {name})
 
     @property
@@ -289,22 +293,26 @@ class Exits:
         if meet is None and not all(self._returns(chain) for chain in chains):
             raise CannotCapture("loop-mismatch", "what comes behind it depends on how it is left")
         self._go_to(ways[0])
+        slots = self.loop.slots
+        start = slots.values()
         behind.before = before = state_of(tx)  # of what lives on: the ways hold it
         held = [way.values for way in ways]
         returned = [self._follow(way, meet) for way in ways]
+        slots.put(start)
         after = state_of(tx)
         del held
         if any(found != after[0].get(key, found) for key, found in before[0].items()) or before[1] != after[1]:
             raise CannotCapture("loop-mismatch", "what comes behind it, depending on how it is left, changes something")
         select = _Select(self, behind, which, [way.number for way in ways])
-        if meet is None:
-            return select.merged("the result", [value for value in returned if value is not None])
-        names = self.loop.live(meet)
-        if len({len(way.stack) for way in ways}) != 1:
+        names = self.loop.live(meet) if meet is not None else set(start)
+        if meet is not None and len({len(way.stack) for way in ways}) != 1:
             raise CannotCapture("loop-mismatch", "what comes behind it depends on how it is left")
         found = {n: [way.values.get(n) for way in ways] for n in names if any(n in way.values for way in ways)}
-        stacks = [*zip(*(way.stack for way in ways), strict=True)]
         ways[0].values = {name: select.merged(f"`{name}`", values) for name, values in found.items()}
+        if meet is None:
+            slots.put(ways[0].values)
+            return select.merged("the result", [value for value in returned if value is not None])
+        stacks = [*zip(*(way.stack for way in ways), strict=True)]
         ways[0].stack = [select.merged("a value", list(values)) for values in stacks]
         ways[0].at = meet
         self._go_to(ways[0])
@@ -320,6 +328,7 @@ class Exits:
         f = self.f
         f.locals.clear()
         f.locals.update(way.values)
+        self.loop.slots.store()
         f.stack[:] = way.stack
         f.at = way.at
 
@@ -329,7 +338,7 @@ class Exits:
         self._go_to(way)
         for _ in range(_MOST_STEPS):
             if f.at == meet:
-                way.values, way.stack = dict(f.locals), list(f.stack)
+                way.values, way.stack = {**f.locals, **self.loop.slots.values()}, list(f.stack)
                 return None
             at = f.at
             f.at = at + 1
@@ -341,6 +350,7 @@ class Exits:
             try:
                 run(f, i)
             except Returned as returned:
+                way.values = self.loop.slots.values()
                 return settled(tx, returned.value)
         raise CannotCapture("too-long", "what comes behind a loop")
 
@@ -477,15 +487,6 @@ class _Select:
         return as_node(self.exits.tx, value)
 
 
-def int_of(value: Value) -> Any:
-    """The int behind a value. Raises Unsettled where it is something else."""
-    if isinstance(value, IntegerValue):
-        return value.size
-    if isinstance(value, Constant) and type(value.value) is int:
-        return value.value
-    raise Unsettled(f"{value.describe()} becomes an int")
-
-
 def _is_test(name: str) -> bool:
     return name.startswith("POP_JUMP") and name.endswith(("TRUE", "FALSE"))
 
@@ -496,11 +497,6 @@ def _both_constant(a: Any, b: Any) -> bool:
 
 def _both_ints(a: Any, b: Any) -> bool:
     return all(isinstance(x, Value) and is_int(x) for x in (a, b))
-
-
-def is_int(value: Value) -> bool:
-    """Whether a value is an int that ``int_of`` gives."""
-    return isinstance(value, IntegerValue) or (isinstance(value, Constant) and type(value.value) is int)
 
 
 def _equal(a: Any, b: Any) -> bool:
@@ -523,4 +519,4 @@ def leaves_of(trees: Any) -> list[Leaf]:
     return found
 
 
-__all__ = ["Behind", "Exits", "Left", "Way", "int_of", "is_int", "leaves_of"]
+__all__ = ["Behind", "Exits", "Left", "Way", "leaves_of"]

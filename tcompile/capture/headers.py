@@ -65,7 +65,10 @@ class Flow:
             if i.opname == "JUMP_BACKWARD_NO_INTERRUPT" or i.opname == "SEND":
                 return  # it suspends
             if _jumps(i) and self.positions[i.argval] <= at:
-                back.setdefault(self.positions[i.argval], []).append(at)
+                to = self.positions[i.argval]
+                while self.instructions[to].opname == "NOP":  # where `continue` of a `while True` goes
+                    to += 1
+                back.setdefault(to, []).append(at)
         copies = {}
         for start in back:
             if self.instructions[start].opname != "FOR_ITER":
@@ -74,7 +77,10 @@ class Flow:
         for start, (entry, at) in copies.items():
             if start not in firsts or entry != at:  # `continue` goes to the first copy of the condition
                 sources = [*back[start], *(back.get(entry, []) if entry != start else [])]
-                yield Header(at, entry, self._inside({start, entry}, sources) | {*range(entry, start)})
+                first = entry
+                while first and self.instructions[first - 1].opname == "NOP":
+                    first -= 1
+                yield Header(at, entry, self._inside({start, entry}, sources) | {*range(first, start)})
 
     def _reached(self) -> set[int]:
         """What runs where no exception is handled."""

@@ -7,8 +7,12 @@ that ``while i < n`` is a loop over a range: everything that depends on ``i`` is
 from __future__ import annotations
 
 import dis
+from typing import Any
 
+from tcompile.capture.carried import Unsettled
 from tcompile.capture.headers import Flow, Header
+from tcompile.capture.values.base import Value
+from tcompile.capture.values.constant import Constant, IntegerValue
 from tcompile.graph.ops.creation import arange_length
 from tcompile.graph.sizes import Size, SymInt, VariesInLoop, same
 
@@ -63,4 +67,18 @@ def rounds_while(distance: SymInt, sign: str, counter: str) -> Size | None:
     return None
 
 
-__all__ = ["rounds_while", "stays_while", "ways_of_test"]
+def int_of(value: Value) -> Any:
+    """The int behind a value. Raises Unsettled where it is something else."""
+    if isinstance(value, IntegerValue):
+        return value.size
+    if isinstance(value, Constant) and type(value.value) is int:
+        return value.value
+    raise Unsettled(f"{value.describe()} becomes an int")
+
+
+def is_int(value: Value) -> bool:
+    """Whether a value is an int that ``int_of`` gives."""
+    return isinstance(value, IntegerValue) or (isinstance(value, Constant) and type(value.value) is int)
+
+
+__all__ = ["int_of", "is_int", "rounds_while", "stays_while", "ways_of_test"]

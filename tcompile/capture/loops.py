@@ -29,14 +29,15 @@ from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.breaks import CATALOGUE
 from tcompile.capture.carried import Carried, Leaf, Parted, Unsettled
-from tcompile.capture.exits import Behind, Exits, Left, Way, int_of, is_int, leaves_of
+from tcompile.capture.exits import Behind, Exits, Left, Way, leaves_of
 from tcompile.capture.headers import Header
 from tcompile.capture.instructions.registry import HANDLERS, Returned, Yielded
-from tcompile.capture.limits import rounds_while, stays_while, ways_of_test
+from tcompile.capture.limits import int_of, is_int, rounds_while, stays_while, ways_of_test
+from tcompile.capture.looks import look, unchanged
 from tcompile.capture.loop_node import loop_node
 from tcompile.capture.plans import Plan, Restart
+from tcompile.capture.slots import Slots
 from tcompile.capture.special.regions import open_region, state_of
-from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Unread, Value, settled
 from tcompile.capture.values.constant import integer
 from tcompile.capture.values.counted import Counted
@@ -54,7 +55,6 @@ FEW_ROUNDS = 4  # as many are always unrolled
 FEW_OPERATIONS = 64  # a loop of a known number of rounds that comes to no more is unrolled
 FOREVER = 1 << 48  # rounds of a loop that only a test ends
 _MOST_APART = 2  # rounds that are done before the node
-_MOST_AT_ONCE = 6  # rounds that are one round of the node, for arrays that change places
 _MOST_TRIES = 8  # of one loop
 _MOST_RESTARTS = 64  # of one capture
 _COLLECTS = ("LIST_APPEND", "SET_ADD", "MAP_ADD")
@@ -142,7 +142,7 @@ def _make(f: Frame, items: Counted | WhileRounds, header: Header, plan: Plan) ->
         elsewhere, returned = loop.run()
     except (CannotCapture, VariesInLoop, Returned, Yielded, Unsettled) as error:
         loop.refuse(error)
-    plan.outcome = "node"
+    plan.outcome, plan.reason = "node", ""
     if returned is not None:
         raise Returned(returned)
     return elsewhere
@@ -176,6 +176,7 @@ class _Loop:
         found = f.analysis()
         assert found is not None
         self.analysis = found
+        self.slots = Slots(f, plan.slots)
         after = set() if not self.is_for else self.live(f.decoded.flow.target(header.at))
         if plan.limit is not None:
             after = self.live(self.way_out())
@@ -184,10 +185,10 @@ class _Loop:
         self.live_before = self.needed | after
 
     def live(self, at: int) -> set[str]:
-        """The variables that are read from an instruction on."""
+        """The variables that are read from an instruction on; what slots hold always is."""
         found = self.analysis
         bits = found.live[found.stream.index[self.f.decoded.starts[at]]]
-        return {name for name, bit in found.fast_bit.items() if bits >> bit & 1}
+        return {name for name, bit in found.fast_bit.items() if bits >> bit & 1} | self.slots.known.keys()
 
     # -- what is learned -----------------------------------------------------------------------------------------------
     def refuse(self, error: Exception) -> None:
@@ -196,20 +197,11 @@ class _Loop:
         if isinstance(error, Parted) and plan.tested and error.name not in plan.parted:
             self.again(parted=plan.parted | {error.name})
         if isinstance(error, Unsettled | VariesInLoop) and plan.apart < _MOST_APART and plan.tries < _MOST_TRIES:
-            self.again(apart=plan.apart + 1, steps={}, looked=False, carried=set(), limit=None, limit_at=-1)
-        if isinstance(error, Left | Returned | Yielded):
-            reason = "it is left from inside"
-        elif isinstance(error, CannotCapture):
-            known = CATALOGUE.get(error.reason)
-            reason = error.detail.rstrip(".")
-            if known is not None and error.reason != "loop-mismatch":
-                shown = known.headline[:1].lower() + known.headline[1:]
-                reason = f"{shown} ({reason})" if reason else shown
-        elif isinstance(error, VariesInLoop):
-            reason = "which way its body goes depends on the number of the round"
-        else:
-            reason = str(error)
-        self.again(outcome="unrolled", reason=reason)
+            self.again(
+                apart=plan.apart + 1, steps={}, looked=False, carried=set(), limit=None, limit_at=-1,
+                reason=_why(error),
+            )  # fmt: skip
+        self.again(outcome="unrolled", reason=_why(error))
 
     def again(self, **learned: Any) -> None:
         """Starts capture anew with what was learned."""
@@ -229,6 +221,7 @@ class _Loop:
         """
         f, tx, plan = self.f, self.tx, self.plan
         rounds, env = self._rounds(), tx.graph.env
+        self.slots.begin()
         for name in self.needed & f.locals.keys():  # by their symbols other ints may be known
             value = f.locals[name]
             if name in self.bound or (isinstance(value, Unread) and type(value.value) is int):
@@ -247,7 +240,7 @@ class _Loop:
         )
         carried.find_memories(f)
         memories = carried.memories
-        policy, writes = tx.break_is_error, tx.outside_mutations - tx.outside_writes
+        policy = tx.break_is_error
         outside = {memory: (memory.root, memory.node, memory.graph) for memory in memories}
         self.exits = Exits(f, carried, self.header, self)
         carried.find_leaves(before)
@@ -258,11 +251,14 @@ class _Loop:
                 if name in before:
                     f.locals[name] = integer(int_of(before[name]) + amount * counter)
             self.given = dict(f.locals)
+            self.slots.store()
             first_unwritten = len(tx.unplanned)
             for number in range(plan.at_once):
                 self._round(counter * plan.at_once + number)
-            if not plan.looked or len(tx.unplanned) > first_unwritten:
-                self._look(before, tx.unplanned[first_unwritten:])
+            slots = self.slots.changed()
+            self.slots.show()
+            if not plan.looked or slots or len(tx.unplanned) > first_unwritten:
+                look(self, before, tx.unplanned[first_unwritten:], slots)
             results = self._results(before)
             leaves = carried.leaves
             outputs = [*(memory.node for memory in memories), *carried.ends()[len(memories) :]]
@@ -273,7 +269,7 @@ class _Loop:
                         raise Unsettled(f"an array of type {leaf.given.type} becomes one of type {end.type}")
             if self.exits.flags:
                 carried.settle_foreign()
-        self._check_state(known, memories, policy, writes)
+        self._check_state(known, memories, policy)
         parts = carried.parts
         most = [rounds, *(known for known in self.exits.known if known is not None)]
         count = sum(len(part.nodes) for part in parts)
@@ -296,6 +292,7 @@ class _Loop:
                     f.locals.pop(name, None)
                 else:
                     f.locals[name] = behind.value(tree)
+            self.slots.store()
         f.stack[:] = stack
         if self.exits.ways:
             return True, self.exits.leave(made, self._end(before, results, stack))
@@ -399,60 +396,6 @@ class _Loop:
             memory.node is leaf.inside for memory, leaf in zip(carried.memories, carried.leaves, strict=False)
         )
 
-    # -- what a look at one round tells --------------------------------------------------------------------------------
-    def _look(self, before: dict[str, Value], written: Iterable[Memory]) -> None:
-        """Notes what has to be carried, and starts anew."""
-        f, plan, given = self.f, self.plan, self.given
-        places = dict(plan.written)
-        for memory in written:
-            places.update([self._place_of(memory, before)])
-        asked = plan.asked | self.exits.asked(given)
-        changed = {n for n in self.needed | asked if f.locals.get(n) is not given.get(n)}
-        at_once = self._exchange(changed, given) if plan.at_once == 1 else 1
-        if at_once > 1 and not self.is_for:  # how many rounds are left over would have to be known
-            raise CannotCapture("loop-mismatch", "arrays change places in a `while` loop")
-        if at_once > 1:
-            self.again(at_once=at_once, written=places)
-        steps: dict[str, Size] = {}
-        for name in changed:
-            start, end = given.get(name), f.locals.get(name)
-            if start is None or end is None or not all(is_int(value) for value in (start, end)):
-                continue
-            amount = int_of(end) - int_of(start)
-            if isinstance(amount, SymInt) and self.counter in amount.counters():
-                raise Unsettled(f"`{name}` does not grow by the same amount in each round")
-            steps[name] = amount
-        self.again(
-            looked=True, carried=plan.carried | changed, steps=steps, written=places, asked=asked,
-            tested=self.exits.tests,
-        )  # fmt: skip
-
-    def _place_of(self, memory: Memory, before: dict[str, Value]) -> tuple[Any, Any]:
-        """How an array that the body writes is found before the loop."""
-        if memory.owner is not None and memory.owner.source is not None:
-            source = memory.owner.source
-            return ("source", source), self.tx.objects[source]
-        for name, value in before.items():
-            if isinstance(value, ArrayValue) and value.memory is memory:
-                return ("local", name), None
-        return ("root", memory.root.name), None
-
-    def _exchange(self, changed: set[str], given: dict[str, Value]) -> int:
-        """After how many rounds arrays that change places are back; 1 where none do."""
-        moves: dict[str, str] = {}
-        homes = {id(value): name for name, value in given.items() if isinstance(value, ArrayValue)}
-        for name in changed:
-            value = self.f.locals.get(name)
-            if isinstance(value, ArrayValue) and id(value) in homes and not value.traced.scalar:
-                moves[name] = homes[id(value)]
-        for start in moves:
-            at, count = moves[start], 1
-            while at != start and at in moves and count <= len(moves):
-                at, count = moves[at], count + 1
-            if at == start and 1 < count <= _MOST_AT_ONCE:
-                return count
-        return 1
-
     # -- what a round hands on -----------------------------------------------------------------------------------------
     def _results(self, before: dict[str, Value]) -> dict[str, Any]:
         """What each variable holds behind the loop, as a value or a tree of carried ones."""
@@ -468,7 +411,7 @@ class _Loop:
                     raise Unsettled(f"`{name}` has no value after a round")
                 carried.hand_on(name, trees[name], end)
                 continue
-            if start is end or (start is not None and end is not None and settled(tx, start) is settled(tx, end)):
+            if unchanged(tx, start, end):
                 continue
             if name not in self.live_before:
                 results[name] = None  # nobody reads it any more
@@ -489,14 +432,17 @@ class _Loop:
         return results
 
     # -- the graph around ----------------------------------------------------------------------------------------------
-    def _check_state(self, known: Any, memories: Sequence[Memory], policy: bool, writes: int) -> None:
-        """Refuses a body that changes anything but arrays and its own variables."""
+    def _check_state(self, known: Any, memories: Sequence[Memory], policy: bool) -> None:
+        """Refuses a body that changes anything but arrays, slots and its own variables."""
         tx = self.tx
         now = state_of(tx)
         planned = {id(memory) for memory in memories}
-        changes = any(found != now[0].get(key, found) for key, found in known[0].items() if key not in planned)
-        if changes or known[1][:-1] != now[1][:-1] or tx.outside_mutations - tx.outside_writes != writes:
-            raise CannotCapture("loop-mismatch", "a round changes an object that is no array")
+        for key, before in known[0].items():
+            after = now[0].get(key, before)
+            if before != after and key not in planned and not self.slots.is_but_for_slots(key, before, after):
+                raise CannotCapture("loop-mismatch", "a round changes an object in another way than what it holds")
+        if known[1][:-1] != now[1][:-1]:
+            raise CannotCapture("loop-mismatch", "a round deletes or adds globals")
         if tx.break_is_error != policy:
             raise CannotCapture("loop-mismatch", "a round changes what breaks mean")
 
@@ -504,6 +450,21 @@ class _Loop:
     def _result(leaf: Leaf) -> Node:
         assert leaf.result is not None
         return leaf.result
+
+
+def _why(error: Exception) -> str:
+    """Why a loop is no node, in words."""
+    if isinstance(error, Left | Returned | Yielded):
+        return "it is left from inside"
+    if isinstance(error, VariesInLoop):
+        return "which way its body goes depends on the number of the round"
+    if not isinstance(error, CannotCapture):
+        return str(error)
+    known, reason = CATALOGUE.get(error.reason), error.detail.rstrip(".")
+    if known is None or error.reason == "loop-mismatch":
+        return reason
+    shown = known.headline[:1].lower() + known.headline[1:]
+    return f"{shown} ({reason})" if reason else shown
 
 
 def _bound(instructions: Iterable[Any]) -> set[str]:

@@ -46,15 +46,21 @@ class Plan:
         return cls(backend or random.choice(("eager", "llvm")), tuple(random.sample(ROUNDS, 4)))
 
 
-def run(function: Any, n: int) -> Any:
-    """The result, or the error, and what became of the arguments, with which of all these are one memory."""
+class Box:
+    """An object for attributes."""
+
+
+def run(function: Any, n: int, names: dict[str, Any]) -> Any:
+    """The result, or the error, and what became of all else that others see, with which of these are one memory."""
+    outside = names["p"] = Box()
+    names["t"] = None
     a, b = np.arange(8.0) % 5 - 1, np.arange(8.0)[::-1] * 0.5
     try:
         with np.errstate(all="ignore"):
             result = function(a, b, n)
     except Exception as error:
         result = (type(error), str(error))
-    flat = [a, b]
+    flat = [a, b, *(x for item in vars(outside).items() for x in item), names["t"]]
     for item in result:
         flat += item if isinstance(item, tuple) else [item]
     arrays = [x for x in flat if isinstance(x, np.ndarray)]
@@ -84,12 +90,12 @@ def all_loops() -> Iterator[None]:
 
 def nodes_of(source: str, plan: Plan) -> int | None:
     """How many loops became nodes; None where the program takes too long. Raises Difference."""
-    names: dict[str, Any] = {"np": np}
+    names: dict[str, Any] = {"np": np, "Box": Box}
     exec(compile(source, "<loops>", "exec"), names)
     plain = names["f"]
     try:
         with time_limit(SECONDS):
-            wanted = [run(plain, n) for n in plan.numbers]
+            wanted = [run(plain, n, names) for n in plan.numbers]
     except TooLong:
         return None
     tcompile.reset()
@@ -97,7 +103,7 @@ def nodes_of(source: str, plan: Plan) -> int | None:
     try:
         with time_limit(LONGEST), all_loops():
             for n, want in zip(plan.numbers, wanted, strict=True):
-                got = run(compiled, n)
+                got = run(compiled, n, names)
                 if repr(got) != repr(want):
                     raise Difference(f"n={n}: {got} instead of {want}")
     except TooLong as error:

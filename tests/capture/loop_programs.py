@@ -6,6 +6,7 @@ an int. All arithmetic is exact, so that results must agree in every bit. Every 
 
 from __future__ import annotations
 
+import re
 from random import Random
 
 ARRAYS, SCALARS, INTS = ("a", "b", "c"), ("s", "t"), ("k", "m")
@@ -209,7 +210,20 @@ class Writer:
         for _ in range(self.random.randint(1, 2)):
             self.loop()
         self.add(f"return {self.pick('a, b, c', 'a', 'c, a is c', 'b, a is b')}, s, t, k, m, d")
+        if self.pick(True, False):
+            self.move()
         return "\n".join(self.lines) + "\n"
+
+    def move(self) -> None:
+        """Lets some variables be attributes and items instead; ``p`` is an object from outside. One may be global."""
+        names = self.random.sample("cstkm", self.pick(1, 2, 3))
+        for at, name in enumerate(names):
+            place = self.pick("o.{0}", "p.{0}", "q['{0}']", "r[{1}]").format(name, at)
+            self.lines[1:] = [re.sub(rf"\b{name}\b", place, line) for line in self.lines[1:]]
+        first = ["    o, q, r = Box(), {}, [None, None, None]"]
+        if "t" not in names and self.pick(True, False, False):
+            first.insert(0, "    global t")
+        self.lines[1:1] = first
 
 
 def program(random: Random) -> str:

@@ -240,7 +240,7 @@ def state_of(tx: Capture) -> tuple[dict[int, Any], list[Any], list[Any]]:
             continue
         if isinstance(value, SequenceValue | DictValue) and value.source is not None:
             continue  # its changes are counted, and reading an item of it changes what we remember of it
-        parts = {key: part for key, part in vars(value).items() if key not in _NOT_STATE}
+        parts = {key: part for key, part in vars(value).items() if key not in NOT_STATE}
         seen[id(value)] = {key: _shallow(part) for key, part in parts.items()}
         alive.append(parts)
         for part in parts.values():
@@ -249,8 +249,9 @@ def state_of(tx: Capture) -> tuple[dict[int, Any], list[Any], list[Any]]:
 
 
 _STATE = (Value, Cell, Effect, Memory)
-_NOT_STATE = (
-    "_shown", "_place", "_version", "known", "builder", "frontend", "source", "globals", "home", "code",
+NOT_STATE = (
+    "_shown", "_place", "_version", "_asked", "_loosen", "known", "builder", "frontend", "source", "globals", "home",
+    "code",
 )  # fmt: skip
 
 

@@ -36,12 +36,12 @@ class Cell(Value):
     ) -> None:
         self.tx = tx
         self.value = value
-        self._found: Value | None = None
+        self.found: Value | None = None
         if outside is not None:
             cell, self.source, contents = outside
             with contextlib.suppress(ValueError):  # an empty cell
-                self.value = self._found = Unread(cell.cell_contents, contents)
-            self._contents = contents
+                self.value = self.found = Unread(cell.cell_contents, contents)
+            self.contents = contents
 
     @property
     def python_type(self) -> type:
@@ -50,7 +50,7 @@ class Cell(Value):
 
     def describe(self) -> str:
         """The variable's name where it has one."""
-        return "a closure variable" if self.source is None else f"the outer variable `{self._contents.text}`"
+        return "a closure variable" if self.source is None else f"the outer variable `{self.contents.text}`"
 
     def get(self, name: str) -> Value:
         """The contents. Raises CannotCapture where plain Python would raise NameError."""
@@ -66,8 +66,8 @@ class Cell(Value):
     def delete(self, name: str) -> None:
         """Unbinds the variable. Raises CannotCapture where plain Python would raise NameError."""
         self.get(name)
-        if self.source is not None and self.value is self._found:
-            self.tx.prologue.load(self._contents)  # an entry is missed where the variable has no value
+        if self.source is not None and self.value is self.found:
+            self.tx.prologue.load(self.contents)  # an entry is missed where the variable has no value
         self.set(None)
 
     def shell(self, program: Rebuilder) -> str:
@@ -83,7 +83,7 @@ class Cell(Value):
         assert self.source is not None
         name = program.load(self.source)
         if self.value is None:
-            return [f"del {name}.cell_contents"] if self._found is not None else []
+            return [f"del {name}.cell_contents"] if self.found is not None else []
         return [f"{name}.cell_contents = {program.rebuild(self.value)}"]
 
 

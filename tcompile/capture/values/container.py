@@ -47,7 +47,7 @@ class SequenceValue(Value):
         self.cls = cls
         self.source = source
         self._tx: Capture | None = None  # where items may be unread
-        self._found: tuple[Value, ...] = ()
+        self.found: tuple[Value, ...] = ()
         self._loosen: Callable[[], None] | None = None  # until anything depends on the length
 
     @staticmethod
@@ -59,7 +59,7 @@ class SequenceValue(Value):
         ``loosen`` gives up the guard on the length, where a list was only appended to.
         """
         value = SequenceValue(items, cls, source)
-        value._tx, value._found, value._loosen = tx, tuple(items), loosen
+        value._tx, value.found, value._loosen = tx, tuple(items), loosen
         return value
 
     @property
@@ -241,10 +241,10 @@ class SequenceValue(Value):
         if self.cls is not list or self._loosen is None:
             return Constant(len(self))
         assert self.source is not None
-        size = tx.length_symbol(self, len(self._found), self.source)
+        size = tx.length_symbol(self, len(self.found), self.source)
         if size is None:
             return Constant(len(self))
-        return integer(size + (len(self._items) - len(self._found)))
+        return integer(size + (len(self._items) - len(self.found)))
 
     def loosen(self) -> None:
         """Gives up the guard on the length, where nothing has depended on it."""
@@ -281,7 +281,7 @@ class SequenceValue(Value):
         """As few changes as can be; the items that were not touched are not read."""
         assert self.source is not None
         self.loosen()
-        name, old, new = program.load(self.source), self._found, self._items
+        name, old, new = program.load(self.source), self.found, self._items
         changed = [i for i, (a, b) in enumerate(zip(old, new, strict=False)) if not same_object(a, b)]
         if changed and len(old) != len(new):
             return [f"{name}[:] = [{', '.join(program.rebuild(item) for item in new)}]"]
@@ -330,7 +330,7 @@ class DictValue(Value):
         self._items = items
         self.source = source
         self._tx: Capture | None = None  # where values may be unread
-        self._found: dict[Any, Value] = {}
+        self.found: dict[Any, Value] = {}
         self._deleted: dict[Any, None] = {}  # keys from outside that were deleted at some time
         self._changes = 0  # how often keys came or went
         self._asked: dict[Any, bool] = {}  # which keys of what came from outside were asked for, and were there
@@ -345,7 +345,7 @@ class DictValue(Value):
         ``loosen`` leaves of the guard on all keys what was asked for, where a dict is changed key by key.
         """
         value = DictValue(items, source)
-        value._tx, value._found, value._loosen = tx, dict(items), loosen
+        value._tx, value.found, value._loosen = tx, dict(items), loosen
         return value
 
     @property
@@ -366,12 +366,12 @@ class DictValue(Value):
 
     def has(self, key: Any) -> bool:
         """Whether there is a key."""
-        self._asked.setdefault(key, key in self._found)
+        self._asked.setdefault(key, key in self.found)
         return key in self._items
 
     def at(self, key: Any) -> Value:
         """The value under a key that is there."""
-        self._asked.setdefault(key, key in self._found)
+        self._asked.setdefault(key, key in self.found)
         value = self._items[key]
         if type(value) is Unread:
             assert self._tx is not None
@@ -405,7 +405,7 @@ class DictValue(Value):
             return DictValue(dict(self.items))
         if name == "clear" and not args:
             self._change(tx)
-            self._deleted.update(dict.fromkeys(self._found))
+            self._deleted.update(dict.fromkeys(self.found))
             self.items.clear()
             return Constant(None)
         if name == "popitem" and not args and self.keys:
@@ -454,7 +454,7 @@ class DictValue(Value):
     def _take(self, tx: Capture, key: Any) -> Value:
         value = self.at(key)
         self._change(tx)
-        if key in self._found:
+        if key in self.found:
             self._deleted[key] = None
         del self._items[key]
         return value
@@ -522,7 +522,7 @@ class DictValue(Value):
         name = program.load(self.source)
         lines = [f"del {name}[{program.rebuild(Constant(key))}]" for key in self._deleted]
         for key, value in self._items.items():
-            kept = key in self._found and key not in self._deleted and same_object(self._found[key], value)
+            kept = key in self.found and key not in self._deleted and same_object(self.found[key], value)
             if not kept:
                 lines.append(f"{name}[{program.rebuild(Constant(key))}] = {program.rebuild(value)}")
         return lines

@@ -91,8 +91,10 @@ class ObjectValue(Value):
 
     def _holds(self, name: str, found: Any) -> bool:
         """Whether the instance itself has the attribute (whose name ``found`` has in the class)."""
-        if name in self.stored:
-            return True
+        return name in self.stored or self._came_with(name, found)
+
+    def _came_with(self, name: str, found: Any) -> bool:
+        """Whether it is from outside and had the attribute there, which was not deleted."""
         if self.value is MISSING or name in self._deleted:
             return False
         if isinstance(found, types.MemberDescriptorType):
@@ -111,12 +113,18 @@ class ObjectValue(Value):
     def _own(self, tx: Capture, name: str) -> Value:
         """An attribute that the instance itself has."""
         value = self.stored.get(name)
-        if value is not None:
-            return value
+        return value if value is not None else self._found(tx, name)
+
+    def _found(self, tx: Capture, name: str) -> Value:
+        """An attribute that the instance came with."""
         assert self.source is not None
         if hasattr(self.cls, "__getattr__"):  # which no guard may call
             self._guard_own(tx, name)
         return tx.wrap(self._read(name), AttributeSource(self.source, name))
+
+    def found_value(self, tx: Capture, name: str) -> Value | None:
+        """What the instance itself came with under ``name``; None where that is nothing."""
+        return self._found(tx, name) if self._came_with(name, lookup(self.cls, name)) else None
 
     def _missing(self, tx: Capture, name: str) -> Value:
         """What ``__getattr__`` says of an attribute that is not there."""
