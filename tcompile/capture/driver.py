@@ -106,6 +106,7 @@ class _Attempts:
                 self.frontends, self.options, self.profile, Graph(self.name), self.code, self.namespace,
                 loops=self.loops,
             )  # fmt: skip
+            tx.graph.env.names = self.loops.names
             self.loops.begin()
             enter("capture", functools.partial(_followed, weakref.ref(tx)))
             try:

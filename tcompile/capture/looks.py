@@ -48,7 +48,7 @@ def look(
     if at_once > 1:
         loop.again(at_once=at_once, written=places, slots=found)
     steps: dict[str, Size] = {}
-    for name in changed:
+    for name in sorted(changed):
         start, last = given.get(name), f.locals.get(name)
         if start is not None and last is not None and is_int(start) and is_int(last):
             steps[name] = growth(name, start, last, loop.counter)
@@ -98,7 +98,7 @@ def _exchange(held: dict[str, Value], changed: set[str], given: dict[str, Value]
     """After how many rounds arrays that change places are back; 1 where none do."""
     moves: dict[str, str] = {}
     homes = {id(value): name for name, value in given.items() if isinstance(value, ArrayValue)}
-    for name in changed:
+    for name in sorted(changed):
         value = held.get(name)
         if isinstance(value, ArrayValue) and id(value) in homes and not value.traced.scalar:
             moves[name] = homes[id(value)]

@@ -222,13 +222,13 @@ class _Loop:
         f, tx, plan = self.f, self.tx, self.plan
         rounds, env = self._rounds(), tx.graph.env
         self.slots.begin()
-        for name in self.needed & f.locals.keys():  # by their symbols other ints may be known
+        for name in sorted(self.needed & f.locals.keys()):  # by their symbols other ints may be known
             value = f.locals[name]
             if name in self.bound or (isinstance(value, Unread) and type(value.value) is int):
                 f.locals[name] = settled(tx, value)
         if not all(_is_known(env, amount) for amount in plan.steps.values()):
             raise Unsettled("by how much an int grows is not known where the loop begins")
-        counter = env.counter(rounds - 1)
+        counter = env.counter(rounds - 1, id(plan))
         plan.steps = {name: env.adopt(amount) for name, amount in plan.steps.items()}  # learned by another attempt
         self.counter, self.last = str(counter), rounds - 1
         location = tx.builder.location

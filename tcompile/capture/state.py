@@ -473,7 +473,7 @@ class Capture:
                 f"{text} == {self.symbol_texts[str(symbol)]}", "the same size", "same size",
             )  # fmt: skip
         else:
-            symbol = env.symbol(size, minimum=2)
+            symbol = env.symbol(size, minimum=2, stands_for=("size", size))
             self.symbol_texts[str(symbol)] = text
             self.prologue.assign(str(symbol), f"{variable}.shape[{axis}]")
             self.prologue.guard(
@@ -516,7 +516,7 @@ class Capture:
 
     def number_symbol(self, value: int, source: Source) -> SymInt:
         """A symbol for the Python int at ``source``."""
-        symbol = self.graph.env.symbol(value)
+        symbol = self.graph.env.symbol(value, stands_for=source)
         self.symbol_texts[str(symbol)] = source.text
         self.number_symbols[str(symbol)] = (symbol, source)
         self.prologue.assign(str(symbol), self.prologue.load(source))

@@ -47,7 +47,8 @@ class ShapeEnv:
     Symbols made by ``symbol`` are assumed to be at least ``minimum`` (2 for array sizes, because 0 and 1 are
     specialised; nothing for Python ints), and at most ``maximum``. ``on_guard`` hears of each new assumption.
     ``counters`` gives the first and the last value of each symbol that counts the rounds of a loop: what is asked of
-    such a symbol is asked of all rounds, and the answer must be one.
+    such a symbol is asked of all rounds, and the answer must be one. ``names`` says what symbols are called, by what
+    they stand for: where several captures of the same code share it, a name means one thing in all of them.
     """
 
     hints: dict[str, int] = field(default_factory=dict)
@@ -58,19 +59,24 @@ class ShapeEnv:
     atoms: dict[str, Callable[[Mapping[str, int]], int]] = field(default_factory=dict)
     on_guard: Callable[[SizeGuard], None] | None = None
     counters: dict[str, tuple[Size, Size]] = field(default_factory=dict)
+    names: dict[Any, str] = field(default_factory=dict)
 
-    def symbol(self, hint: int, minimum: int | None = None, maximum: int | None = None) -> SymInt:
+    def symbol(
+        self, hint: int, minimum: int | None = None, maximum: int | None = None, stands_for: Any = None
+    ) -> SymInt:
         """Makes a new symbol ``s0``, ``s1``, … with the value seen at capture."""
-        name = f"s{len(self.hints)}"
+        number = 0  # of those that stand for the same
+        while (name := self.names.setdefault((stands_for, number), f"s{len(self.names)}")) in self.hints:
+            number += 1
         self.hints[name] = hint
         self.minimum[name] = minimum
         if maximum is not None:
             self.maximum[name] = maximum
         return SymInt(self, {(name,): 1})
 
-    def counter(self, last: Size) -> SymInt:
+    def counter(self, last: Size, stands_for: Any = None) -> SymInt:
         """Makes a symbol that counts the rounds of a loop, from 0 to ``last``."""
-        made = self.symbol(hint(last) // 2, 0, last if isinstance(last, int) else None)
+        made = self.symbol(hint(last) // 2, 0, last if isinstance(last, int) else None, stands_for)
         self.counters[str(made)] = 0, last
         return made
 
@@ -155,7 +161,7 @@ class SymInt:
         if not self.env.counters:
             return []
         found = self.env.counters.keys() & set(re.findall(r"\w+", str(self)))
-        return sorted(found, key=lambda name: -int(name[1:]))
+        return [name for name in reversed(self.env.counters) if name in found]
 
     def at(self, name: str, value: Size) -> Size:
         """The size where ``name`` has ``value``. Raises VariesInLoop where the symbol is part of a division."""

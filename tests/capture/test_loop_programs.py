@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from random import Random
 
 import pytest
@@ -18,3 +19,27 @@ def test_generated_loops(first):
         for backend in ("eager", "llvm"):
             found += nodes_of(source, Plan.random(random, backend)) or 0
     assert found
+
+
+FOUND = [  # by long runs of the generator
+    # What one attempt at a capture has learned of a loop's limit is said in symbols that the next attempt calls alike.
+    """
+    def f(a, b, n):
+        for i in range(n):
+            a *= 1
+            j = 0
+            while n > j:
+                j += 1
+                a = 1
+                b = b + i
+            if np.all(1):
+                pass
+        return b
+    """,
+]
+
+
+@pytest.mark.parametrize("source", FOUND)
+def test_programs_that_showed_a_difference(source):
+    for backend in ("eager", "llvm"):
+        assert nodes_of(textwrap.dedent(source), Plan(backend, (7, 8, 1, 0))) is not None

@@ -50,3 +50,15 @@ def test_two_sizes():
     with pytest.raises(UnprovableSizeError):
         bool(a == 6)
     assert isinstance(a - b, SymInt)
+
+
+def test_environments_that_share_names_call_what_stands_for_the_same_alike():
+    first, second = ShapeEnv(), ShapeEnv()
+    second.names = first.names
+    n, k = first.symbol(4, stands_for="n"), first.symbol(5, stands_for="k")
+    assert str(second.symbol(9, stands_for="k")) == str(k)
+    other = second.symbol(9)
+    assert str(other) not in (str(n), str(k))
+    inner = second.counter(3, stands_for="loop")
+    assert (2 * inner + second.symbol(4, stands_for="n")).counters() == [str(inner)]
+    assert str(second.symbol(4, stands_for="n")) not in (str(n), str(k), str(other), str(inner))
