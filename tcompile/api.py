@@ -44,9 +44,19 @@ F = Callable[..., Any]
 # What torch.compile's users type means the same here where it can mean something.
 _MODES: dict[str, dict[str, Any]] = {
     "default": {}, "reduce-overhead": {"triton.cudagraphs": True},
-    "max-autotune": {"autotune": True, "triton.cudagraphs": True}, "max-autotune-no-cudagraphs": {"autotune": True},
+    "max-autotune": {"max_autotune": True, "triton.cudagraphs": True},
+    "max-autotune-no-cudagraphs": {"max_autotune": True},
 }  # fmt: skip
-_OPTIONS: dict[str, Any] = {"autotune": False, "exact": False, "triton.cudagraphs": False}  # names and defaults
+_OPTIONS: dict[str, Any] = {  # names and defaults
+    "exact": False, "fallback_random": True, "max_autotune": False, "trace.enabled": False,
+    "trace.graph_diagram": False, "triton.cudagraphs": False,
+}  # fmt: skip
+_OF_ALL_BACKENDS = frozenset({"fallback_random", "trace.enabled", "trace.graph_diagram"})
+_REFUSED = {
+    "epilogue_fusion": "matrix products are calls of BLAS and cuBLAS, into which nothing can be fused; what is computed"
+    " on their results is one kernel behind them",
+    "shape_padding": "matrix products are calls of BLAS and cuBLAS, which pad shapes by themselves where that pays",
+}
 _AROUND_METHODS = (property, functools.cached_property, functools.partialmethod)
 _OLD_NAMES = {"nopython": "fullgraph", "model": "fn", "cache_size_limit": "tcompile.config.recompile_limit"}
 
@@ -128,13 +138,17 @@ def _settings(
 ) -> Settings:
     """The settings, with the options that the backend takes; of a mode, which is for several, some are enough."""
     chosen = _check_options(_MODES[mode] if mode is not None else options or {})
-    settings = Settings(fullgraph, dynamic, backend, tuple(o for o in chosen if takes_option(backend, o[0])))
-    lost = next((name for name, on in chosen if on and not takes_option(backend, name)), None)
+    settings = Settings(fullgraph, dynamic, backend, tuple(o for o in chosen if _takes(backend, o[0])))
+    lost = next((name for name, on in chosen if on and not _takes(backend, name)), None)
     if lost is not None and (mode is None or not settings.options):  # a mode is for several backends
         own = ", ".join(name for name in list_backends(None) if takes_option(name, lost))
         other = settings.backend_name
         raise InvalidArgument(f"option {lost!r} is for tcompile's own backends {own}, not for {other!r}")
     return settings
+
+
+def _takes(backend: str | F, option: str) -> bool:
+    return option in _OF_ALL_BACKENDS or takes_option(backend, option)
 
 
 def compile_with(fn: Any, settings: Settings, disable: bool = False) -> Any:
@@ -197,6 +211,8 @@ def _check_mode(mode: str | None) -> None:
 
 def _check_options(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     for name, value in options.items():
+        if name in _REFUSED:
+            raise InvalidArgument(f"option {name!r} has no meaning here: {_REFUSED[name]}")
         if name not in _OPTIONS:
             hint = did_you_mean(str(name), _OPTIONS)
             valid = ", ".join(_OPTIONS) or "none in this version"
@@ -204,6 +220,8 @@ def _check_options(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
         if type(value) is not type(_OPTIONS[name]):
             wanted = type(_OPTIONS[name]).__name__
             raise InvalidType(f"option {name!r} must be {wanted}, got {type(value).__name__} {_shown(value)}")
+    if options.get("fallback_random") is False:
+        raise InvalidArgument("option 'fallback_random' is always on: random numbers are drawn by NumPy itself")
     return tuple(sorted(options.items()))
 
 
@@ -211,7 +229,7 @@ def list_mode_options(mode: str | None = None) -> dict[str, Any]:
     """The options that each mode sets, or those of one mode.
 
     >>> list_mode_options("max-autotune")
-    {'autotune': True, 'triton.cudagraphs': True}
+    {'max_autotune': True, 'triton.cudagraphs': True}
     """
     if mode is None:
         return {name: dict(options) for name, options in _MODES.items()}
@@ -222,13 +240,16 @@ def list_mode_options(mode: str | None = None) -> dict[str, Any]:
 def list_options() -> list[str]:
     """The names that ``options=`` takes.
 
-    ``autotune``: kernels are timed in several variants on the arrays of the call that is compiled, and the fastest is
-    kept, also on disk; the results are the same. ``exact``: results have NumPy's very bits; vector functions and sums
-    of floats then run in NumPy. Both are for the CPU. ``triton.cudagraphs``: the kernels that a call runs on CuPy
-    arrays are started as one CUDA graph, where that can pay; no later call writes over what it returned.
+    ``max_autotune``: kernels are timed in several variants on the arrays of the call that is compiled, and the fastest
+    is kept, also on disk; the results are the same (on a GPU, sums of floats within the same bound). ``exact``: results
+    have NumPy's very bits; vector functions and sums of floats then run in NumPy. It is for the CPU.
+    ``triton.cudagraphs``: the kernels that a call runs on CuPy arrays are started as one CUDA graph, where that can
+    pay; no later call writes over what it returned. ``trace.enabled``, ``trace.graph_diagram``: each compile of the
+    function writes a debug folder into ``tcompile_debug``, in which ``graph.svg`` is the drawing of its graph.
+    ``fallback_random``, which is always on: random numbers are NumPy's own.
 
     >>> list_options()
-    ['autotune', 'exact', 'triton.cudagraphs']
+    ['exact', 'fallback_random', 'max_autotune', 'trace.enabled', 'trace.graph_diagram', 'triton.cudagraphs']
     """
     return sorted(_OPTIONS)
 

@@ -7,6 +7,7 @@ program.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 import time
@@ -86,8 +87,15 @@ def compile_region(
     Raises Unsupported for a graph break under ``fullgraph``, BackendError where the backend fails, and StanceError
     where the function changes the stance. An interrupt leaves the cache as it was.
     """
-    with no_collection(), compiling(cache.name, f"{cache.number}/{cache.compiles}", cache.defined_in):
+    named = compiling(cache.name, f"{cache.number}/{cache.compiles}", cache.defined_in)
+    with no_collection(), named, _traced() if cache.settings.traced else contextlib.nullcontext():
         return _compile_region(cache, region, values, reasons, compiler)
+
+
+def _traced() -> contextlib.AbstractContextManager[None]:
+    from tcompile.observe.folder import traced  # pages are for those who ask
+
+    return traced()
 
 
 def _compile_region(
@@ -294,7 +302,7 @@ def _compile_graph(
         final = graph
         if backend.transformed:
             final = _timed(phases, "transforms", lambda: transforms.run(graph, check))
-        compile = backend.compiler(settings.exact, settings.autotune, settings.cudagraphs)
+        compile = backend.compiler(dict(settings.options))
         try:
             compiled = _timed(phases, "backend", lambda: compile(final, examples))
         except Exception as error:

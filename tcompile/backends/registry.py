@@ -7,7 +7,7 @@ Enters: names and callables. Leaves: ``Backend`` records: what turns a graph int
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -29,10 +29,8 @@ _DEBUG_TAGS = ("debug", "experimental")
 class Backend:
     """One backend. ``transformed``: it takes graphs after the transforms. ``builtin``: it is tcompile's own.
 
-    ``exact`` compiles so that results have NumPy's very bits; None: the backend does not promise that. ``tuned`` is the
-    same pair with kernels timed in several variants, usual and exact; None: there is nothing to time. ``recorded``
-    starts the kernels of a call as one CUDA graph. ``devices`` says where the arrays of a graph may be, ``options``
-    which options the backend takes.
+    ``devices`` says where the arrays of a graph may be, ``options`` which options the backend takes. ``under`` gives
+    what compiles under some of these; None: they make no difference.
     """
 
     name: str
@@ -40,22 +38,13 @@ class Backend:
     transformed: bool = False
     tags: tuple[str, ...] = ()
     builtin: bool = False
-    exact: Compile | None = None
-    tuned: tuple[Compile, Compile] | None = None
-    recorded: Compile | None = None
     devices: tuple[str, ...] = ("cpu",)
     options: tuple[str, ...] = ()
+    under: Callable[[Mapping[str, Any]], Compile] | None = None
 
-    def compiler(self, exact: bool, autotune: bool, cudagraphs: bool) -> Compile:
+    def compiler(self, options: Mapping[str, Any]) -> Compile:
         """What compiles a graph under these options."""
-        if cudagraphs and self.recorded is not None:
-            return self.recorded
-        if autotune and self.tuned is not None:
-            return self.tuned[exact]
-        if exact:
-            assert self.exact is not None  # api refuses the option for other backends
-            return self.exact
-        return self.compile
+        return self.compile if self.under is None else self.under(options)
 
 
 def _eager(graph: Graph, example_inputs: Sequence[Any]) -> Compiled:
@@ -68,7 +57,9 @@ def _eager(graph: Graph, example_inputs: Sequence[Any]) -> Compiled:
     return run
 
 
-def _llvm(exact: bool, autotune: bool) -> Compile:
+def _llvm(options: Mapping[str, Any]) -> Compile:
+    exact, autotune = bool(options.get("exact")), bool(options.get("max_autotune"))
+
     def compile(graph: Graph, example_inputs: Sequence[Any]) -> Compiled:
         from tcompile.backends.llvm import compile_graph  # llvmlite is loaded when first needed
 
@@ -77,29 +68,30 @@ def _llvm(exact: bool, autotune: bool) -> Compile:
     return compile
 
 
-def _triton(cudagraphs: bool) -> Compile:
+def _triton(options: Mapping[str, Any]) -> Compile:
+    cudagraphs, autotune = bool(options.get("triton.cudagraphs")), bool(options.get("max_autotune"))
+
     def compile(graph: Graph, example_inputs: Sequence[Any]) -> Compiled:
         from tcompile.backends.triton import compile_graph  # Triton is loaded when first needed
 
-        return compile_graph(graph, example_inputs, cudagraphs=cudagraphs)
+        return compile_graph(graph, example_inputs, cudagraphs=cudagraphs, autotune=autotune)
 
     return compile
 
 
-_OF_THE_CPU = ("autotune", "exact")
+_OF_THE_CPU = ("max_autotune", "exact")
 _BACKENDS: dict[str, Backend] = {
     b.name: b
     for b in (
         Backend(  # fused machine code for the CPU
-            "llvm", _llvm(False, False), transformed=True, builtin=True, exact=_llvm(True, False),
-            tuned=(_llvm(False, True), _llvm(True, True)), options=_OF_THE_CPU,
+            "llvm", _llvm({}), transformed=True, builtin=True, options=_OF_THE_CPU, under=_llvm,
         ),
         # The captured graph, run in NumPy, and the same after the transforms.
-        Backend("eager", _eager, tags=("debug",), builtin=True, exact=_eager, options=_OF_THE_CPU),
-        Backend("aot_eager", _eager, True, tags=("debug",), builtin=True, exact=_eager, options=_OF_THE_CPU),
+        Backend("eager", _eager, tags=("debug",), builtin=True, options=_OF_THE_CPU),
+        Backend("aot_eager", _eager, True, tags=("debug",), builtin=True, options=_OF_THE_CPU),
         Backend(  # fused kernels for NVIDIA's GPUs
-            "triton", _triton(False), transformed=True, builtin=True, recorded=_triton(True),
-            devices=("cpu", "cuda"), options=("triton.cudagraphs",),
+            "triton", _triton({}), transformed=True, builtin=True, devices=("cpu", "cuda"),
+            options=("max_autotune", "triton.cudagraphs"), under=_triton,
         ),
     )
 }  # fmt: skip

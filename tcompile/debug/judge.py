@@ -52,7 +52,7 @@ class Column:
         backend = find_backend(self.found())
         if backend.transformed and self.after == "capture":
             graph = transforms.run(graph)
-        compile = backend.exact if self.exact and backend.exact is not None else backend.compile
+        compile = backend.compiler({"exact": self.exact})
         return compile(graph, inputs)
 
     def found(self) -> str | Callable[..., Any]:

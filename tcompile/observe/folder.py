@@ -232,12 +232,62 @@ def writing(folder: str | os.PathLike[str]) -> Iterator[DebugFolder]:
         made.write_index()
 
 
+class _Traced:
+    """The folder into which compiles that ask for it are written: one for a process, told when it is made."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._made: DebugFolder | None = None
+        self._users = 0
+        self._stop: Callable[[], None] = lambda: None
+
+    def begin(self) -> None:
+        """Events are written from here on."""
+        with self._lock:
+            if self._made is None:
+                self._made = DebugFolder(Path(FOLDER).absolute())  # wherever the process goes
+                atexit.register(self._made.write_index)
+                _tell(self._made)
+            self._users += 1
+            if self._users == 1:
+                self._stop = bus.subscribe(self._made, calls=False)
+
+    def end(self) -> None:
+        """Until all that have begun are done."""
+        with self._lock:
+            self._users -= 1
+            if not self._users:
+                self._stop()
+
+
+_of_process = _Traced()
+
+
+@contextlib.contextmanager
+def traced() -> Iterator[None]:
+    """Writes what is compiled in the block into ``tcompile_debug``. Where it cannot be written, that is told."""
+    try:
+        _of_process.begin()
+    except OSError as error:
+        print(f"tcompile: no debug folder is written ({error})", file=sys.stderr)
+        yield
+        return
+    try:
+        yield
+    finally:
+        _of_process.end()
+
+
 def follow(value: str) -> None:
     """Writes for the whole process; ``value`` is that of TCOMPILE_DEBUG: a folder, or 1. Raises OSError."""
     made = DebugFolder(FOLDER if value == "1" else value)
     bus.subscribe(made, calls=False)
     atexit.register(made.write_index)
+    _tell(made)
+
+
+def _tell(made: DebugFolder) -> None:
     print(f"tcompile: see {made.folder / 'index.html'}", file=sys.stderr)
 
 
-__all__ = ["FOLDER", "DebugFolder", "follow", "writing"]
+__all__ = ["FOLDER", "DebugFolder", "follow", "traced", "writing"]

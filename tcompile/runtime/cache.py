@@ -48,14 +48,9 @@ class Settings:
         return bool(dict(self.options).get("exact", False))
 
     @property
-    def autotune(self) -> bool:
-        """Whether kernels are timed in several variants."""
-        return bool(dict(self.options).get("autotune", False))
-
-    @property
-    def cudagraphs(self) -> bool:
-        """Whether the kernels of a call are started as one CUDA graph."""
-        return bool(dict(self.options).get("triton.cudagraphs", False))
+    def traced(self) -> bool:
+        """Whether each compile writes a debug folder."""
+        return any(on for name, on in self.options if name.startswith("trace."))
 
     @property
     def backend_name(self) -> str:

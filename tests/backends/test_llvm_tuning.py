@@ -7,6 +7,7 @@ import pytest
 
 import tcompile
 from tcompile.backends import llvm
+from tcompile.backends import tuning as shared
 from tcompile.backends.disk import cache
 from tcompile.backends.llvm import tuning
 from tcompile.backends.llvm.variants import USUAL, Variant
@@ -17,8 +18,8 @@ from tests.differential import check
 
 @pytest.fixture(autouse=True)
 def afresh(monkeypatch):
-    monkeypatch.setattr(tuning, "_known", {})
-    monkeypatch.setattr(tuning, "ROUNDS_S", 0.0)
+    monkeypatch.setattr(shared, "_known", {})
+    monkeypatch.setattr(shared, "ROUNDS_S", 0.0)
     monkeypatch.setattr(llvm, "NONTEMPORAL_BYTES", 1 << 14)
 
 
@@ -99,17 +100,17 @@ def test_the_winner_is_remembered_and_told(monkeypatch, tmp_path):
     monkeypatch.setattr(cache, "_off", "")
     timed = []
 
-    def times(programs, given):
+    def times(programs, given, finish):
         timed.append(len(programs))
         return [float(len(programs) - i) for i in range(len(programs))]  # the last is the fastest
 
-    monkeypatch.setattr(tuning, "_times", times)
+    monkeypatch.setattr(shared, "_times", times)
     seen = []
     stop = bus.subscribe(seen.append)
     try:
         for _ in range(2):
             tcompile.reset()
-            monkeypatch.setattr(tuning, "_known", {})  # as in another process
+            monkeypatch.setattr(shared, "_known", {})  # as in another process
             f = tcompile.compile(relu, mode="max-autotune")
             f(np.ones((200, 200)))
     finally:
@@ -123,7 +124,7 @@ def test_the_winner_is_remembered_and_told(monkeypatch, tmp_path):
 
 def test_a_damaged_memory_is_no_memory(monkeypatch):
     monkeypatch.setattr(cache, "find", lambda key: b"chunk=7 \xff nonsense")
-    assert tuning._from_disk("00") is None
+    assert shared._from_disk("00", USUAL, tuning._TRIED) is None
 
 
 def test_it_is_for_our_own_backends():

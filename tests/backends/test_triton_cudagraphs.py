@@ -120,5 +120,5 @@ def test_modes_and_options_say_which_backends_they_are_for():
     tcompile.compile(f, mode="max-autotune", backend="triton")
     with pytest.raises(InvalidArgument, match=r"'triton.cudagraphs' is for tcompile's own backends auto, triton"):
         tcompile.compile(f, backend="llvm", options={"triton.cudagraphs": True})
-    with pytest.raises(InvalidArgument, match=r"'autotune' is for tcompile's own backends auto, llvm"):
-        tcompile.compile(f, backend="triton", options={"autotune": True})
+    with pytest.raises(InvalidArgument, match=r"'exact' is for tcompile's own backends auto, llvm"):
+        tcompile.compile(f, backend="triton", options={"exact": True})

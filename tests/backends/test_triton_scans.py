@@ -5,7 +5,9 @@ import pytest
 
 pytest.importorskip("triton")
 
+from tcompile.backends import triton
 from tcompile.backends.triton import rows, scans
+from tcompile.backends.triton.configs import Config
 from tests.backends.llvm_cases import sample
 from tests.backends.triton_cases import check
 
@@ -66,9 +68,10 @@ def test_special_values_and_warnings(special):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 def test_long_rows_are_shared_out(dtype, monkeypatch):
-    for module, sizes in ((rows, {"LONG_ROW": 99, "CHUNK": 64, "COLUMNS": 16}), (scans, {"CHUNK": 64, "COLUMNS": 16})):
-        for size, value in sizes.items():
-            monkeypatch.setattr(module, size, value)
+    monkeypatch.setattr(triton, "USUAL", Config(columns=16))
+    monkeypatch.setattr(rows, "LONG_ROW", 99)
+    for module in (rows, scans):
+        monkeypatch.setattr(module, "CHUNK", 64)
     for values in (sample(dtype, 270), sample(dtype, (3, 130)), sample(dtype, (130, 3))):
         made = check(scan(int(values.shape[0] == 3)), values, rtol=1e-6 if dtype == "float32" else 1e-13, kernels=1)
         assert len(made.kernels[0].functions) == 2

@@ -15,6 +15,7 @@ import pytest
 import tcompile
 from tcompile import transforms
 from tcompile.observe import bus, trace
+from tcompile.observe import folder as debug_folder
 from tcompile.observe.events import CallTimed, CompileFinished, CompileStarted, FellBack, PassFinished, UserLine
 from tcompile.observe.folder import _file_name, writing
 from tcompile.observe.schema import schema
@@ -102,6 +103,27 @@ def test_a_folder_for_each_compile(tmp_path):
         page = check_page(made.folder / folder / "index.html")
         assert "prefers-color-scheme:dark" in page and "<svg" in page
     assert "class='at'" in check_page(made.folder / folders[2] / "index.html")
+
+
+def test_a_function_may_ask_for_its_folder(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(debug_folder, "_of_process", debug_folder._Traced())
+    tcompile.compile(np.sin)  # another function, which has asked for nothing
+    for option in ("trace.enabled", "trace.graph_diagram"):
+        asked = tcompile.compile(waves, options={option: True})
+        np.testing.assert_allclose(asked(np.ones(3)), waves(np.ones(3)))
+        tcompile.compile(lambda x: x + 1)(np.ones(3))
+    (page,) = tmp_path.glob("tcompile_debug/*/index.html")
+    assert f"see {page}" in capsys.readouterr().err
+    compiles = [path for path in page.parent.iterdir() if path.is_dir()]
+    assert {path.name for path in compiles} == {"000_waves", "001_waves"}
+    assert all((path / "graph.svg").read_text().startswith("<svg") for path in compiles)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere" / "tcompile_debug").write_text("in the way")
+    monkeypatch.setattr(debug_folder, "_of_process", debug_folder._Traced())
+    tcompile.compile(waves, options={"trace.enabled": True})(np.ones(4, "f4"))
+    assert "no debug folder is written" in capsys.readouterr().err
 
 
 def test_names_do_no_harm(tmp_path):

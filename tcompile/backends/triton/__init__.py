@@ -16,10 +16,11 @@ from tcompile.backends import compiled
 from tcompile.backends.schedule import Kernel, Schedule, schedule
 from tcompile.backends.schedule.admission import admits
 from tcompile.backends.schedule.plan import Step
-from tcompile.backends.triton import cubins, host, kernels, scans
+from tcompile.backends.triton import cubins, host, kernels, scans, tuning
+from tcompile.backends.triton.configs import USUAL, Config
 from tcompile.backends.triton.cuda import load_cupy
 from tcompile.backends.triton.cudagraphs import recorded
-from tcompile.backends.triton.devices import device
+from tcompile.backends.triton.devices import Device, device
 from tcompile.backends.triton.pointwise import has_operation
 from tcompile.backends.triton.text import Function
 from tcompile.errors import BackendError
@@ -70,30 +71,58 @@ class CompiledGraph(compiled.CompiledGraph[CompiledKernel]):
 
 
 def compile_graph(
-    graph: Graph, example_inputs: Sequence[object] | None = None, *, cudagraphs: bool = False
+    graph: Graph, example_inputs: Sequence[Any] | None = None, *, cudagraphs: bool = False, autotune: bool = False
 ) -> CompiledGraph:
     """Compiles ``graph`` for the device that there is now (``devices``).
 
     The result takes the graph's inputs by position, arrays of exactly the graph's types, and returns a tuple of arrays:
     CuPy's where the inputs are on a GPU, else NumPy's. CuPy reports no floating-point errors; nor do kernels for it.
     ``cudagraphs``: kernels of a call are started as one CUDA graph, where that can be (``backends.triton.cudagraphs``).
+    ``autotune``: how they are divided among programs is timed on ``example_inputs`` (``backends.triton.tuning``).
     It raises ``Replay`` where only plain Python can go on. Raises BackendError where there is no device, or no Triton.
     """
     where, resident = device(graph.device), graph.device != "cpu"
+    made = _make(graph, where, USUAL)
+    config = USUAL
+    if autotune and example_inputs is not None:
+        functions = [function for _, written, _ in made.kernels for function in written]
+
+        def program(config: Config) -> Callable[..., Any]:
+            return where.around(_make(graph, where, config).program, resident)
+
+        config = tuning.best(graph, example_inputs, made.schedule, functions, where, program)
+        made = made if config == USUAL else _make(graph, where, config)
+    reported = [_report(graph, kernel, written, config, ms) for kernel, written, ms in made.kernels]
+    run = recorded(made.program, made.schedule, load_cupy) if cudagraphs else made.program
+    around = where.around(run, resident)
+    return CompiledGraph(around, made.program, made.source, reported, made.schedule, made.regions)
+
+
+@dataclass
+class _Made:
+    """A graph's kernels, each with its functions and the time they took to write, and the program around them."""
+
+    schedule: Schedule
+    kernels: list[tuple[Kernel, list[Function], float]]
+    source: str
+    program: Callable[..., tuple[Any, ...]]
+    regions: dict[Graph, Any]
+
+
+def _make(graph: Graph, where: Device, config: Config) -> _Made:
     plan = schedule(graph, supports)
     names = cubins.library_names()
     functions: dict[Step, list[tuple[Function, Callable[..., Any]]]] = {}
-    made: list[CompiledKernel] = []
+    made: list[tuple[Kernel, list[Function], float]] = []
     for step in plan.steps:
         if step.kernel is not None:
             started = time.perf_counter()
-            written = kernels.write(step.kernel, signals=not resident, taken=names)
+            written = kernels.write(step.kernel, graph.device == "cpu", names, config)
             functions[step] = [(function, where.launcher(function)) for function in written]
-            made.append(_report(graph, step.kernel, written, (time.perf_counter() - started) * 1e3))
+            made.append((step.kernel, written, (time.perf_counter() - started) * 1e3))
     program = host.Program(plan, compile_graph, functions=functions, device=where)
     source, run = program.build()
-    program_of_call = recorded(run, plan, load_cupy) if cudagraphs else run
-    return CompiledGraph(where.around(program_of_call, resident), run, source, made, plan, program.regions)
+    return _Made(plan, made, source, run, program.regions)
 
 
 def supports(node: Node) -> bool:
@@ -105,10 +134,13 @@ def _has_operation(name: str, dtype: DType) -> bool:
     return name in scans.SCANS or has_operation(name, dtype)
 
 
-def _report(graph: Graph, kernel: Kernel, functions: list[Function], ms: float) -> CompiledKernel:
+def _report(
+    graph: Graph, kernel: Kernel, functions: list[Function], config: Config, ms: float
+) -> CompiledKernel:
     found = {v.node: None for v in kernel.values if v.node is not None and v.op not in ("load", "number")}
     computed = tuple(found)
     lines = tuple(dict.fromkeys(n.location for n in computed if n.location is not None))
-    made = CompiledKernel(kernel.name, kernel.nodes, computed, lines, kernel.describe(), tuple(functions))
+    told = kernel.describe() if config == USUAL else f"{kernel.describe()}; tuned: {config.text()}"
+    made = CompiledKernel(kernel.name, kernel.nodes, computed, lines, told, tuple(functions))
     made.tell(graph, ms)
     return made

@@ -58,7 +58,8 @@ def compiled(function: Function, capability: int, variant: Variant) -> Cubin:
     Raises BackendError where the GPU is too old, or Triton is not there or refuses.
     """
     check_capability(capability)
-    key = key_of("triton", version(), library_text(), function.text, repr((function.blocks, variant, capability)),
+    about = (function.blocks, function.warps, function.config.stages, variant, capability)
+    key = key_of("triton", version(), library_text(), function.text, repr(about),
                  repr([(p.name, p.type) for p in function.parameters]))  # fmt: skip
     found = cache.find(key)
     if found is not None:
@@ -67,12 +68,12 @@ def compiled(function: Function, capability: int, variant: Variant) -> Cubin:
     made = _compile(function, capability, variant)
     parameters = len(re.findall(r"^\s*\.param", made.asm["ptx"].partition(".entry")[2].partition(")")[0], re.M))
     given = len(function.parameters) + function.signals
-    about = {
+    facts = {
         "name": made.metadata.name, "warps": made.metadata.num_warps, "shared": made.metadata.shared,
         "extra": parameters - given,
     }  # fmt: skip
-    cache.keep(key, json.dumps(about).encode() + b"\n" + made.asm["cubin"])
-    return Cubin(made.asm["cubin"], **about)
+    cache.keep(key, json.dumps(facts).encode() + b"\n" + made.asm["cubin"])
+    return Cubin(made.asm["cubin"], **facts)
 
 
 def check_capability(capability: int) -> None:
@@ -110,7 +111,10 @@ def _compile(function: Function, capability: int, variant: Variant) -> Any:
     for name, value in [*function.blocks, ("INDEX", tl.int64 if variant.wide else tl.int32)]:
         constants[(len(signature),)] = value
         signature[name] = "constexpr"
-    options = {"num_warps": warps(function), "enable_fp_fusion": False, "enable_reflect_ftz": False}
+    options = {
+        "num_warps": function.warps, "num_stages": function.config.stages, "enable_fp_fusion": False,
+        "enable_reflect_ftz": False,
+    }  # fmt: skip
     known = {field.name for field in dataclasses.fields(CUDAOptions)}
     source = ASTSource(JITFunction(defined(function, _names())), signature, constants, attributes)
     settings = triton.knobs.compilation
@@ -123,14 +127,6 @@ def _compile(function: Function, capability: int, variant: Variant) -> Any:
             )  # fmt: skip
     except Exception as error:
         raise BackendError(f"Triton refuses kernel {function.name}: {error}\n{function.text}") from error
-
-
-def warps(function: Function) -> int:
-    """How many warps share a program's elements."""
-    elements = 1
-    for name, block in function.blocks:
-        elements *= 1 if name == "CHUNK" else block
-    return max(1, min(8, elements // 256))
 
 
 @functools.cache

@@ -84,6 +84,16 @@ class Cuda:
         cubins.check_capability(self.capability)
         self._own = threading.local()
 
+    @functools.cached_property
+    def name(self) -> str | None:
+        """What GPU it is."""
+        name: bytes = self.cupy.cuda.runtime.getDeviceProperties(self.number)["name"]
+        return name.decode("utf-8", "replace")
+
+    def finish(self) -> None:
+        """Waits for CuPy's current stream."""
+        self.cupy.cuda.get_current_stream().synchronize()
+
     # -- memory ---------------------------------------------------------------------------------------------------
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], order: tuple[int, ...] | None = None) -> Any:
         """A new array on the GPU, whose axes lie in memory in ``order``, outermost first."""

@@ -17,6 +17,13 @@ from tcompile.errors import BackendError
 class Device(Protocol):
     """What a host program needs of a device."""
 
+    @property
+    def name(self) -> str | None:
+        """By which measurements are known again; None where there is nothing to measure."""
+
+    def finish(self) -> None:
+        """Waits for all that has been started."""
+
     def tools(self) -> dict[str, Any]:
         """What a host program calls: ``empty(shape, dtype, order)`` makes an array, ``stride(array, axis)`` is in
         elements. Where arrays lie on a GPU, further: ``placed(x, order)`` copies one there, ``to_host(x)`` back, and

@@ -9,9 +9,6 @@ from __future__ import annotations
 from tcompile.backends.triton.text import Function, Grid, Text, power_of_two
 from tcompile.graph.sizes import product
 
-BLOCK = 1024  # points that a program takes
-TILE = 32  # and along each side of a rectangle
-
 
 class Flat(Text):
     """No reduced axes."""
@@ -21,11 +18,12 @@ class Flat(Text):
         kernel, p = self.kernel, self.parameters
         tiled = kernel.form == "tiled"
         self.unit = "[1, 1]" if tiled else "[1]"
+        side = self.config.side
         sizes = [axis.size for axis in kernel.axes]
         if tiled:
             *outer, tall, wide = range(len(kernel.axes))
-            self.blocks = [("TALL", TILE), ("WIDE", TILE)]
-            across, down = (f"(({p.size(sizes[a])} + {TILE - 1}) // {TILE})" for a in (wide, tall))
+            self.blocks = [("TALL", side), ("WIDE", side)]
+            across, down = (f"(({p.size(sizes[a])} + {side - 1}) // {side})" for a in (wide, tall))
             self.line("part = tl.program_id(0).to(INDEX)")
             right, below = p.fresh(f"i{wide}"), p.fresh(f"i{tall}")
             self.line(f"{right} = (part % {across}) * WIDE + tl.arange(0, WIDE)[None, :]")
@@ -37,10 +35,11 @@ class Flat(Text):
                 self.split("point", outer)
             self.line(f"inside = ({below} < {p.size(sizes[tall])}) & ({right} < {p.size(sizes[wide])})")
             shape = "[TALL, WIDE]"
-            grid = Grid((*((n, 1) for n in sizes[:-2]), (sizes[tall], TILE), (sizes[wide], TILE)))
+            grid = Grid((*((n, 1) for n in sizes[:-2]), (sizes[tall], side), (sizes[wide], side)))
         else:
             total = product(sizes)
-            block = min(BLOCK, power_of_two(total)) if isinstance(total, int) else BLOCK
+            points = self.config.points
+            block = min(points, power_of_two(total)) if isinstance(total, int) else points
             self.blocks = [("BLOCK", block)]
             self.line("point = tl.program_id(0).to(INDEX) * BLOCK + tl.arange(0, BLOCK)")
             self.line(f"inside = point < {p.size(total)}")

@@ -206,11 +206,16 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any], order: tuple[int, ...] |
 class Interpreter:
     """The device that Triton's interpreter is. Raises BackendError where there is no Triton."""
 
+    name = None
+
     def __init__(self) -> None:
         try:
             import triton  # noqa: F401
         except ImportError as error:
             raise BackendError(f"backend='triton' needs Triton: pip install triton ({error})") from error
+
+    def finish(self) -> None:
+        """Nothing runs on."""
 
     def tools(self) -> dict[str, Any]:
         """NumPy's arrays."""

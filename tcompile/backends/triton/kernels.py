@@ -9,20 +9,23 @@ from __future__ import annotations
 from tcompile.backends.schedule import Kernel
 from tcompile.backends.schedule.stages import Stages
 from tcompile.backends.triton import scans
+from tcompile.backends.triton.configs import USUAL, Config
 from tcompile.backends.triton.flat import Flat
 from tcompile.backends.triton.rows import Merged, Parts, Rows, is_shared_out
 from tcompile.backends.triton.text import Function
 
 
-def write(kernel: Kernel, signals: bool = True, taken: frozenset[str] = frozenset()) -> list[Function]:
+def write(
+    kernel: Kernel, signals: bool = True, taken: frozenset[str] = frozenset(), config: Config = USUAL
+) -> list[Function]:
     """The functions of a kernel. ``signals``: whether they report what NumPy would; ``taken``: names of the library."""
     if not kernel.reduced:
-        return [Flat(kernel, signals, taken).write()]
+        return [Flat(kernel, signals, taken, config).write()]
     if any(value.op == "along" for value in kernel.values):
-        return scans.write(kernel, signals, taken)
+        return scans.write(kernel, signals, taken, config)
     if is_shared_out(kernel) and Stages(kernel, frozenset(kernel.kept)).passes == 1:
-        return [Parts(kernel, signals, taken).write(), Merged(kernel, signals, taken).write()]
-    return [Rows(kernel, signals, taken).write()]
+        return [form(kernel, signals, taken, config).write() for form in (Parts, Merged)]
+    return [Rows(kernel, signals, taken, config).write()]
 
 
 __all__ = ["write"]

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from tcompile.backends.schedule import Kernel, Value
 from tcompile.backends.schedule.kernel import size_of
 from tcompile.backends.schedule.stages import Stages
+from tcompile.backends.triton.configs import USUAL, Config
 from tcompile.backends.triton.names import literal, type_of
 from tcompile.backends.triton.reductions import Part, Reduction
 from tcompile.backends.triton.text import Function, Grid, Partial, Text, power_of_two
@@ -19,10 +20,9 @@ from tcompile.graph import Size
 from tcompile.graph.sizes import hint
 
 IN_REGISTERS = 8192  # elements of a row that a program holds at once
-COLUMNS = 1024  # elements of a longer row that it takes at a time
 FEW_ROWS, LONG_ROW = 256, 1 << 15  # fewer rows than that, each longer than that, are shared out
 CHUNK = 1 << 14  # elements of a row that is shared out, for one program
-MOST_ROWS, ELEMENTS = 64, 4096  # that a program takes at once
+MOST_ROWS = 64  # that a program takes at once
 
 
 def is_shared_out(kernel: Kernel) -> bool:
@@ -39,8 +39,8 @@ def _block(part: Part) -> str:
 class Rows(Text):
     """A few rows a program."""
 
-    def __init__(self, kernel: Kernel, signals: bool, taken: frozenset[str]) -> None:
-        super().__init__(kernel, signals, taken)
+    def __init__(self, kernel: Kernel, signals: bool, taken: frozenset[str], config: Config = USUAL) -> None:
+        super().__init__(kernel, signals, taken, config)
         self.stages = Stages(kernel, frozenset(kernel.kept))
         self.row = size_of([kernel.axes[a] for a in kernel.reduced])
         self.rows = size_of([kernel.axes[a] for a in kernel.kept])
@@ -55,7 +55,7 @@ class Rows(Text):
 
     def place_rows(self, columns: int, program: int = 0) -> tuple[tuple[Size, int], ...]:
         """The rows of this program, and the status of what is computed once a row."""
-        many = max(1, min(MOST_ROWS, ELEMENTS // columns))
+        many = max(1, min(MOST_ROWS, self.config.elements // columns))
         count = min(many, power_of_two(hint(self.rows)))
         self.blocks.append(("ROWS", count))
         self.line(f"row = (tl.program_id({program}).to(INDEX) * ROWS + tl.arange(0, ROWS))[:, None]")
@@ -74,7 +74,7 @@ class Rows(Text):
 
     def columns(self) -> int:
         """How many elements of a row a program takes at a time."""
-        return power_of_two(hint(self.row)) if self.whole else min(COLUMNS, power_of_two(hint(self.row)))
+        return power_of_two(hint(self.row)) if self.whole else min(self.config.columns, power_of_two(hint(self.row)))
 
     def write(self) -> Function:
         """The function."""
@@ -199,8 +199,8 @@ class Parts(Rows):
 
     def write(self) -> Function:
         """The function."""
-        along = self.place_rows(COLUMNS, program=1)
-        self.blocks += [("COLUMNS", COLUMNS), ("CHUNK", CHUNK)]
+        along = self.place_rows(self.config.columns, program=1)
+        self.blocks += [("COLUMNS", self.config.columns), ("CHUNK", CHUNK)]
         told = len(self.lines)
         self.line("part = tl.program_id(0).to(INDEX)")
         self.line("first = part * CHUNK")
@@ -229,8 +229,8 @@ class Merged(Rows):
 
     def write(self) -> Function:
         """The function."""
-        grid = Grid(self.place_rows(COLUMNS))
-        self.blocks.append(("COLUMNS", COLUMNS))
+        grid = Grid(self.place_rows(self.config.columns))
+        self.blocks.append(("COLUMNS", self.config.columns))
         reductions = self.stages.reductions(0)
         # What the parts may have reported has been: this computes, once more, what is the same along a row.
         signals, self.signals = self.signals, False
@@ -244,4 +244,4 @@ class Merged(Rows):
         return self.function(f"{self.kernel.name}_merged", grid)
 
 
-__all__ = ["CHUNK", "COLUMNS", "Merged", "Parts", "Rows", "is_shared_out"]
+__all__ = ["CHUNK", "Merged", "Parts", "Rows", "is_shared_out"]

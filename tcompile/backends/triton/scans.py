@@ -11,9 +11,10 @@ part with those before it.
 from __future__ import annotations
 
 from tcompile.backends.schedule import Kernel, Value
+from tcompile.backends.triton.configs import USUAL, Config
 from tcompile.backends.triton.names import full, literal, type_of
 from tcompile.backends.triton.reductions import Reduction
-from tcompile.backends.triton.rows import CHUNK, COLUMNS, Parts, Rows, is_shared_out
+from tcompile.backends.triton.rows import CHUNK, Parts, Rows, is_shared_out
 from tcompile.backends.triton.text import Function, Grid, power_of_two
 from tcompile.graph import Node
 from tcompile.graph.sizes import hint, product
@@ -31,11 +32,12 @@ def admits(node: Node) -> bool:
     return hint(product(n for i, n in enumerate(node.tensor.shape) if i != node.attrs["axis"])) >= ENOUGH_ROWS
 
 
-def write(kernel: Kernel, signals: bool, taken: frozenset[str]) -> list[Function]:
+def write(kernel: Kernel, signals: bool, taken: frozenset[str], config: Config) -> list[Function]:
     """The functions of a scan."""
-    scan = Scan(kernel, signals, taken)
+    scan = Scan(kernel, signals, taken, config)
     if is_shared_out(kernel) and not scan.in_order:
-        return [Parts(_totals(kernel, scan.total), signals, taken).write(), Following(kernel, signals, taken).write()]
+        totals = Parts(_totals(kernel, scan.total), signals, taken, config)
+        return [totals.write(), Following(kernel, signals, taken, config).write()]
     return [scan.write()]
 
 
@@ -48,8 +50,8 @@ def _totals(kernel: Kernel, total: Value) -> Kernel:
 class Scan(Rows):
     """A few rows a program."""
 
-    def __init__(self, kernel: Kernel, signals: bool, taken: frozenset[str]) -> None:
-        super().__init__(kernel, signals, taken)
+    def __init__(self, kernel: Kernel, signals: bool, taken: frozenset[str], config: Config = USUAL) -> None:
+        super().__init__(kernel, signals, taken, config)
         (self.value,) = (value for value in kernel.values if value.op == "along")
         name, self.sign = _OPS[self.value.attrs["op"]]
         is_float = self.value.dtype.kind == "f"
@@ -121,8 +123,8 @@ class Following(Scan):
 
     def write(self) -> Function:
         """The function."""
-        along = self.place_rows(COLUMNS, program=1)
-        self.blocks += [("COLUMNS", COLUMNS), ("CHUNK", CHUNK)]
+        along = self.place_rows(self.config.columns, program=1)
+        self.blocks += [("COLUMNS", self.config.columns), ("CHUNK", CHUNK)]
         told = len(self.lines)
         self.line("part = tl.program_id(0).to(INDEX)")
         self.line("first = part * CHUNK")

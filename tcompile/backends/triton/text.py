@@ -15,6 +15,7 @@ from tcompile.backends.schedule import Access, Kernel, Store, Value
 from tcompile.backends.schedule.maps import Affine
 from tcompile.backends.schedule.parts import PARTS
 from tcompile.backends.triton import pointwise
+from tcompile.backends.triton.configs import USUAL, Config
 from tcompile.backends.triton.names import BOOL, full, type_of
 from tcompile.backends.triton.parameters import Parameter, Parameters
 from tcompile.graph import Location, Size
@@ -55,6 +56,13 @@ class Function:
     partials: tuple[Partial, ...] = ()
     signals: bool = False
     row: Size = 0  # the length of a row, where there are reduced axes
+    config: Config = USUAL
+
+    @property
+    def warps(self) -> int:
+        """How many warps share a program's elements."""
+        elements = math.prod(block for name, block in self.blocks if name != "CHUNK")
+        return max(1, min(16, int(max(1, min(8, elements // 256)) * self.config.warps)))
 
     @property
     def points(self) -> int:
@@ -75,8 +83,9 @@ class Text:
 
     unit = "[1, 1]"
 
-    def __init__(self, kernel: Kernel, signals: bool, taken: frozenset[str]) -> None:
+    def __init__(self, kernel: Kernel, signals: bool, taken: frozenset[str], config: Config = USUAL) -> None:
         self.kernel = kernel
+        self.config = config
         self.signals = signals
         self.lines: list[str] = []
         self.indent = 1
@@ -102,7 +111,7 @@ class Text:
         head = [f"def {name}({', '.join(names)}):", f"    # {self.kernel.describe()}"]
         text = "\n".join([*head, *self.lines]) + "\n"
         found = tuple(self.parameters.found.values())
-        return Function(name, text, found, tuple(self.blocks), grid, tuple(partials), signals, row)
+        return Function(name, text, found, tuple(self.blocks), grid, tuple(partials), signals, row, self.config)
 
     def note(self, location: Location | None) -> None:
         """The user's line, where it is another one than before."""
