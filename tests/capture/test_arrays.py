@@ -242,3 +242,13 @@ def test_views_of_broadcasts_are_read_only():
 )  # fmt: skip
 def test_scalars_of_numpy_repeat_sequences(f):
     check(f, lambda: (np.abs(X),), backends=("eager",))
+
+
+def test_a_view_that_turns_out_to_be_in_c_order():
+    def f(x):
+        row = x[1]
+        same = np.ascontiguousarray(row)
+        x.sort()
+        return row, same
+
+    check(f, lambda: [np.array([[3.0, 1.0, 2.0], [6.0, 4.0, 5.0]])[::-1]])

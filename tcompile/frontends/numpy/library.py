@@ -282,8 +282,10 @@ def library_call(b: Builder, rule: Rule, args: Sequence[Any], kwargs: Mapping[st
     else:
         raise CannotCapture("memory-order", "a result whose order small arrays do not show")
     if any(isinstance(o, Traced) and _may_be_dense(o) for o in arguments.operands):
-        others = _tried(rule, arguments, names, template, named, arguments.stand_ins(dense=True, least=least))
-        if [layout_of(np.asarray(a)) for a in leaves] != [layout_of(np.asarray(a)) for a in _leaves(others)]:
+        dense = arguments.stand_ins(dense=True, least=least)
+        others = list(_leaves(_tried(rule, arguments, names, template, named, dense)))
+        _refuse_views(others, dense)
+        if [layout_of(np.asarray(a)) for a in leaves] != [layout_of(np.asarray(a)) for a in others]:
             raise CannotCapture("memory-order", "a view whose strides are known at run time only")
     small = _shapes(rule, arguments, template, named, [_small_type(v) for v in values])
     if shapes is None:
