@@ -79,6 +79,15 @@ _PUSH_EXC_INFO, _LOAD_METHOD = OP["PUSH_EXC_INFO"], OP.get("LOAD_METHOD", -1)
 _effects: dict[int, int] = {}
 
 
+def _looks(names: tuple[str, ...], code: types.CodeType) -> bool:
+    """Whether a function may look at a frame: ``np.stack`` does not, but ``inspect.stack``, or ``stack`` itself."""
+    found = LOOKS.intersection(names)
+    if found != {"stack"}:
+        return bool(found)
+    place, units = names.index("stack"), zip(code.co_code[::2], code.co_code[1::2], strict=True)
+    return "inspect" in names or any(op == OP["LOAD_GLOBAL"] and arg >> 1 == place for op, arg in units)
+
+
 class Point:
     """A place where a region may start, and where a frame can be resumed.
 
@@ -456,7 +465,7 @@ class Analysis:
         ops, args, cover, landing = stream.ops, stream.args, self.cover, self.landing
         code, fast = self.code, self.fast
         self.live = live = [0] * (size + 1)
-        if not LOOKS.isdisjoint(code.co_names) or not LOOKS.isdisjoint(self.names):
+        if _looks(code.co_names, code) or not LOOKS.isdisjoint(self.names):
             self.live = [fast] * (size + 1)
             return
         # super() without arguments looks at the frame's first argument when it is called.

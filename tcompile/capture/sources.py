@@ -165,6 +165,11 @@ class ComputedSource(Source):
     functions: tuple[Any, ...] = ()
 
     @property
+    def terms(self) -> int:
+        """How many sources the expression is of, each as often as it occurs."""
+        return sum(part.terms if isinstance(part, ComputedSource) else 1 for part in self.parts)
+
+    @property
     def text(self) -> str:
         """The expression in the user's terms."""
         shown = self.template.format(*(part.text for part in self.parts), *(_name(f) for f in self.functions))

@@ -55,6 +55,7 @@ MAX_DEPTH = 64
 _CHANGEABLE = (ArrayValue, SequenceValue, DictValue, SetValue, ObjectValue)
 _QUIET = (int, float, bool, str, type(None), type)  # folding these warns of nothing
 _FIXED_MODULES = ("math", "operator", "builtins", "itertools")
+_MOST_TERMS = 200  # of an expression of numbers that vary: one that doubles each round would soon be without end
 _OURS = ("tcompile", "tcompile_jupyter")  # our own functions are called, never followed
 
 
@@ -575,6 +576,8 @@ class Capture:
             raise CannotCapture("unsupported-operands", f"`{text}` of numbers that vary")
         # The result's type may change with the values (a negative base gives a complex power).
         source = ComputedSource(f"({template.format(*fields)})", tuple(parts))
+        if source.terms > _MOST_TERMS:
+            raise CannotCapture("unsupported-operands", "an expression of too many numbers that vary")
         text = f"type({source.text}) is float"
         self.prologue.guard(source, "type({}) is float", text, "float", "type")
         return FloatValue(source, result)

@@ -17,6 +17,7 @@ from tcompile.transforms.cse import merge_common
 from tcompile.transforms.dce import drop_dead
 from tcompile.transforms.decompose import decompose
 from tcompile.transforms.fold import fold
+from tcompile.transforms.places import store_parts
 from tcompile.transforms.rewrite import Pass
 from tcompile.transforms.rolls import merge_rolls
 
@@ -26,6 +27,7 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("cse", merge_common),  # equal nodes become one
     ("dce", drop_dead),  # what nobody can notice goes
     ("rolls", merge_rolls),  # rolls of one array become slices of one copy
+    ("places", store_parts),  # in loops, parts of joined arrays are stored where they belong
 )
 
 

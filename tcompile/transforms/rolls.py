@@ -65,19 +65,19 @@ def _groups(graph: Graph) -> dict[Node, _Rolled]:
         for operand in dict.fromkeys(node.inputs):
             users.setdefault(operand, []).append(node)
     outputs = set(graph.outputs)
-    shifts = {node: found for node in graph.nodes if (found := _shifts(node)) is not None}
+    rolled = {node: found for node in graph.nodes if (found := shifts(node)) is not None}
 
     def fused(node: Node) -> bool:
         """Whether only kernels read the node, and rolls, which are asked for themselves."""
         return node not in outputs and all(
-            user in good if user in shifts
+            user in good if user in rolled
             else OPS[user.op].kind in _FUSED or (OPS[user.op].kind == "movement" and fused(user))
             for user in users.get(node, ())
         )  # fmt: skip
 
     good: set[Node] = set()
     for node in reversed(graph.nodes):
-        if node in shifts and fused(node):
+        if node in rolled and fused(node):
             good.add(node)
     groups: dict[Node, _Rolled] = {}
     of_source: dict[Node, _Rolled] = {}
@@ -86,7 +86,7 @@ def _groups(graph: Graph) -> dict[Node, _Rolled]:
             continue
         operand = node.inputs[0]
         inner = groups.get(operand)
-        total = shifts[node]
+        total = rolled[node]
         if inner is not None:
             total = tuple(a + b for a, b in zip(total, inner.shifts[operand], strict=True))
         group = inner or of_source.setdefault(operand, _Rolled(operand))
@@ -99,17 +99,18 @@ def _pays(group: _Rolled) -> bool:
     if len(group.shifts) < 2:
         return False
     return all(
-        before + after <= FARTHEST and _at_least(size, max(before, after))
+        before + after <= FARTHEST and at_least(size, max(before, after))
         for (before, after), size in zip(group.widths(), group.source.tensor.shape, strict=True)
     )
 
 
-def _at_least(size: Size, least: int) -> bool:
+def at_least(size: Size, least: int) -> bool:
+    """Whether a size is known to be no less."""
     low = size.bounds()[0] if isinstance(size, SymInt) else size
     return low is not None and low >= least
 
 
-def _shifts(node: Node) -> tuple[int, ...] | None:
+def shifts(node: Node) -> tuple[int, ...] | None:
     """The places along each axis, where ``node`` rolls a C-ordered array by literal numbers; else None."""
     if node.op != "call" or node.attrs["target"] != "numpy.roll":
         return None
@@ -140,3 +141,6 @@ def _shifts(node: Node) -> tuple[int, ...] | None:
 
 def _is_int(value: object) -> bool:
     return type(value) is int
+
+
+__all__ = ["at_least", "merge_rolls", "shifts"]

@@ -301,3 +301,16 @@ def test_ranges_of_ints_that_vary():
         return a, found
 
     same(f, [(X.copy(), n) for n in (7, 3, 2, 0, -1, -4)])
+
+
+def test_a_number_that_doubles_in_each_round():
+    """Its expression would have 2**40 terms."""
+
+    def f(x, s, n):
+        for i in range(n):
+            s = s * 0.25 + s
+            if i % 3:
+                s = s - 0.5 * s
+        return x * s
+
+    same(f, [(np.arange(3.0), 1.5, 40), (np.arange(3.0), 2.5, 40)], backend="eager", dynamic=True)

@@ -96,6 +96,8 @@ class Rounds:
                 self._inner(program, step.node, later - {step.node})
             elif step.kind == "loop":
                 self._elements(program, step)
+            elif step.kind == "view" and step.node is not None and _is_the_same(step.node):
+                self._reshaped(step.node)
             elif not _is_result(step.node, program):
                 others = [other for other in program.schedule.steps[position:] if other.kind not in ("view", "loop")]
                 others = [other for other in others if other.kernel is None]
@@ -167,6 +169,15 @@ class Rounds:
             if per_item != 1 and counters(items):
                 raise NotNative("the number of its elements depends on the round")
             self.steps.append(Launch(addresses[function.name], tuple(arguments), items, per_item, grain))
+
+    def _reshaped(self, node: Node) -> None:
+        """The same elements in the same order: the same memory, but what a round hands on has a shape of its own."""
+        source = self.number[node.inputs[0]]
+        if node in self.graph.outputs:
+            self.steps.append(Copy(self._array(node), source))
+            self.written.add(self.number[node])
+        else:
+            self.number[node] = source
 
     def _elements(self, program: Program, step: Step) -> None:
         """A loop over elements. It writes to copies, but where nobody needs what an array holds."""
@@ -321,6 +332,12 @@ class Rounds:
     def _symbols(self, given: Sequence[Any], sizes: Mapping[str, int]) -> dict[str, int]:
         rows = [(n, position, axis) for n, (position, axis) in self.graph.symbol_inputs().items() if axis is not None]
         return {**sizes, **{name: given[position - 1].shape[axis] for name, position, axis in rows}}
+
+
+def _is_the_same(node: Node) -> bool:
+    """Whether a movement shows all elements of its operand, one after the other as they lie there."""
+    moves = node.op in ("reshape", "ravel", "expand_dims", "squeeze")
+    return moves and node.inputs[0].tensor.c_contiguous and node.tensor.c_contiguous
 
 
 def _is_result(node: Node | None, program: Program) -> bool:

@@ -77,6 +77,8 @@ def _admits_creation(node: Node) -> bool:
     dtype = node.tensor.dtype
     if dtype.name not in COMPUTED:
         return False
+    if node.op == "empty":
+        return True
     if node.op == "full":
         return number_fits(node.attrs["fill_value"], dtype)
     if node.op == "arange":

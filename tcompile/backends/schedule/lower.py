@@ -249,8 +249,8 @@ class Lowering:
 
     def _compute(self, node: Node, map: Map) -> Value:
         dtype = node.tensor.dtype
-        if node.op == "full":
-            fill = node.attrs["fill_value"]
+        if node.op in ("full", "empty"):
+            fill = node.attrs.get("fill_value", 0)
             if isinstance(fill, SymInt):
                 return self.read(fill, (), dtype)
             return self._number(node, fill)

@@ -95,6 +95,8 @@ class _Placement:
             for node in step.writes:
                 if step.kernel is not None and replaces_part(node):
                     base = node.inputs[0]
+                    if base.op == "empty":  # it is the first part of a new array
+                        continue
                     kept = node in given or (self._own(base) and self._fits(node, step))
                     step.onto[node] = "base" if kept else "copy"
                 elif node in given:

@@ -144,7 +144,10 @@ class _Planner:
                     self._need_array(operand)
             elif self.kind[node] == "reshape":
                 self._need_array(node)
-            elif self.kind[node] == "part" or (node.op, self.kind[node]) in (("gather", "map"), ("sort", "along")):
+            elif self.kind[node] == "part":
+                if node.inputs[0].op != "empty":
+                    self._need_array(node.inputs[0])
+            elif (node.op, self.kind[node]) in (("gather", "map"), ("sort", "along")):
                 self._need_array(node.inputs[0])
         for node in self.alone & self.live:
             self._need_array(node.inputs[1])
@@ -463,7 +466,8 @@ class _Planner:
             step.reads = [
                 b.node for b in step.kernel.buffers if b.node not in members and b.node not in outputs
             ]
-            step.reads += [n.inputs[0] for n in outputs if replaces_part(n) and n.inputs[0] not in step.reads]
+            based = [n.inputs[0] for n in outputs if replaces_part(n) and n.inputs[0].op != "empty"]
+            step.reads += [base for base in based if base not in step.reads]
             step.writes = [*outputs, *(buffer.node for buffer in old.values())]
         kept = [step for step in self.steps if step.group is None or step.writes]
         placed = place(self.graph, kept, set(self.alone), set(self.old), self.final)

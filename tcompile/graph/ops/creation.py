@@ -39,6 +39,10 @@ def _linspace_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) ->
     return TensorType(np.dtype(attrs["dtype"]), (attrs["num"],))
 
 
+def _empty(shape: Any, dtype: Any) -> Any:
+    return np.empty(shape, dtype)
+
+
 def _full(shape: Any, fill_value: Any, dtype: Any) -> Any:
     return np.full(shape, fill_value, dtype)
 
@@ -55,6 +59,7 @@ def _linspace(start: float, stop: float, num: int, endpoint: bool, dtype: Any) -
     return np.linspace(start, stop, num, endpoint=endpoint, dtype=dtype)
 
 
+define(Op("empty", "creation", 0, _shape_rule, _empty, "``shape`` of undefined elements, all of which are assigned"))
 define(Op("full", "creation", 0, _shape_rule, _full, "``shape`` filled with ``fill_value``"))
 define(Op("arange", "creation", 0, _arange_rule, _arange))
 define(Op("eye", "creation", 0, _eye_rule, _eye))
