@@ -190,6 +190,20 @@ def test_without_a_gpu_that_can_be_used_cupy_runs_as_it_is(gpu, facts, reason):
     assert any(e.kind == "fell_back" and reason in e.detail for e in events)
 
 
+def test_on_a_dead_context_cupy_runs_as_it_is(gpu, monkeypatch):
+    gpu()
+
+    def dead():
+        raise RuntimeError("cudaErrorContextIsDestroyed")
+
+    compiler._told.clear()
+    monkeypatch.setattr(sys.modules["cupy"].cuda, "Device", dead)
+    events, x = [], arrays()[0]
+    with bus.listening(events.append):  # (CuPy's own error, where it is not pretended)
+        assert_alike(tcompile.compile(lambda x: x * 2 + 1)(on_gpu(x)), on_gpu(x * 2 + 1))
+    assert any(e.kind == "fell_back" and "CUDA needs a new process" in e.detail for e in events)
+
+
 def test_out_of_memory_is_cupys_to_tell(gpu):
     gpu(room=1000)
     compiled = tcompile.compile(lambda x: x * 2 + 1)

@@ -12,7 +12,7 @@ from differential import Run, assert_same_run
 
 import tcompile
 from tcompile.backends.replay import Replay
-from tcompile.backends.triton import cubins, cuda
+from tcompile.backends.triton import cubins, cuda, devices
 from tcompile.errors import BackendError, InvalidArgument, InvalidType
 from tcompile.observe import bus
 from tests.backends import gpu_programs
@@ -74,6 +74,40 @@ def test_a_gpu_that_is_missing_or_too_old_is_one_clear_error(gpu, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     with pytest.raises(BackendError, match=r"need CuPy.*pip install cupy-cuda12x"):
         compiled()
+
+
+def test_without_triton_there_is_one_clear_error(gpu, monkeypatch):
+    gpu()
+    monkeypatch.setattr(devices.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(BackendError, match="kernels for GPUs need Triton: pip install triton"):
+        tcompile.compile(lambda x: x + 1.0, backend="triton")(np.ones(3))
+    with pytest.raises(BackendError, match="kernels for GPUs need Triton"), tcompile.device("cuda"):
+        pytest.fail("entered")
+
+
+def test_a_dead_context_is_one_clear_error(gpu, monkeypatch):
+    gpu()
+
+    def dead():
+        raise RuntimeError("cudaErrorContextIsDestroyed")
+
+    monkeypatch.setattr(sys.modules["cupy"].cuda, "Device", dead)
+    with pytest.raises(BackendError, match=r"cannot use its current GPU \(cudaErrorContextIsDestroyed\).*new process"):
+        tcompile.compile(lambda x: x + 1.0, backend="triton")(np.ones(3))
+
+
+@pytest.mark.parametrize("error", [BackendError("Triton refuses kernel_0"), RuntimeError("cudaErrorIllegalAddress")])
+def test_what_cannot_be_compiled_or_loaded_runs_in_plain_python(gpu, monkeypatch, error):
+    gpu()
+
+    def refuses(*args):
+        raise error
+
+    monkeypatch.setattr(cubins, "compiled", refuses)
+    events, compiled = [], tcompile.compile(lambda x: x + 1.0, backend="triton")
+    with bus.listening(events.append):
+        np.testing.assert_array_equal(compiled(np.ones(3)), [2, 2, 2])
+    assert [e.detail for e in events if e.kind == "fell_back"] == [f"{type(error).__name__}: {error}"]
 
 
 def test_a_block_runs_on_the_gpu_what_is_compiled_for_the_cpu(gpu):

@@ -48,6 +48,17 @@ def load_cupy() -> Any:
     return cupy
 
 
+def _current_device(cupy: Any) -> Any:
+    """CuPy's current GPU. Raises BackendError where CUDA gives none."""
+    try:
+        return cupy.cuda.Device()
+    except Exception as error:
+        raise BackendError(
+            f"CuPy cannot use its current GPU ({error}). Where an earlier kernel has failed, CUDA needs a new process."
+            f" {_ELSE}"
+        ) from error
+
+
 class Status:
     """The status bits of kernels that run on: they are waited for where they are asked about."""
 
@@ -79,8 +90,9 @@ class Cuda:
 
     def __init__(self) -> None:
         self.cupy = load_cupy()
-        self.number = int(self.cupy.cuda.Device().id)
-        self.capability = int(self.cupy.cuda.Device().compute_capability)
+        device = _current_device(self.cupy)
+        self.number = int(device.id)
+        self.capability = int(device.compute_capability)
         cubins.check_capability(self.capability)
         self._own = threading.local()
 
@@ -288,8 +300,7 @@ def _on(number: int) -> Cuda:
 
 def current() -> Cuda:
     """The GPU that is CuPy's current one. Raises BackendError where there is none that can be used."""
-    number: int = load_cupy().cuda.Device().id
-    return _on(number)
+    return _on(int(_current_device(load_cupy()).id))
 
 
 def on(device: str) -> Cuda:

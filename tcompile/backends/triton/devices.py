@@ -46,15 +46,23 @@ def device(arrays: str = "cpu") -> Device:
         from tcompile.backends.triton.interpreter import Interpreter
 
         return Interpreter()
+    reason = _without_triton()
+    if reason is not None:
+        raise BackendError(reason)
     from tcompile.backends.triton import cuda
 
     return cuda.current() if arrays == "cpu" else cuda.on(arrays)
 
 
+def _without_triton() -> str | None:
+    return "kernels for GPUs need Triton: pip install triton" if importlib.util.find_spec("triton") is None else None
+
+
 def unavailable() -> str | None:
     """Why kernels cannot run on a GPU; None where they can."""
-    if importlib.util.find_spec("triton") is None:
-        return "kernels for GPUs need Triton: pip install triton"
+    reason = _without_triton()
+    if reason is not None:
+        return reason
     from tcompile.backends.triton import cuda
 
     try:
