@@ -34,8 +34,9 @@ class PartLoop:
         """Runs it; ``sizes`` are those that each part takes besides. Raises Replay where only plain Python goes on."""
         if self.native is not None and start == 0 and stop >= FEWEST:
             named: dict[str, int] = {}
-            for names, row in zip(self.symbols, sizes, strict=True):
-                named.update(zip(names, row, strict=True))
+            if any(sizes):
+                for names, row in zip(self.symbols, sizes, strict=True):
+                    named.update(zip(names, row, strict=True))
             results, i, way = self.native(stop, carried, named)
             self._check(i, way)
             return (*results, np.asarray(i), np.asarray(way))

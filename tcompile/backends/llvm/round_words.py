@@ -39,7 +39,7 @@ def _code() -> target.Code:
     stops = {"LAST": ONLY_NUMPY | INTERRUPTED, "ONLY_NUMPY": ONLY_NUMPY, "INTERRUPTED": INTERRUPTED}
     text = target.source("rounds.ll", stops)
     symbols = {"tc_parallel": threads.code()["tc_parallel"], **interrupts.functions(), **native.symbols(text)}
-    return target.keep_forever(target.load(text, ["tc_loop", "tc_addresses"], symbols, opt=1))
+    return target.keep_forever(target.load(text, ["tc_begin", "tc_loop"], symbols, opt=1))
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,6 @@ class Level:
         self.slots = np.array([_address(array) for array in self.arrays], np.int64)
         self.table = _address(self.slots)
         self.taken = [(number, *self._taken(number)) for number in rounds.fresh]
-        self.spec = b"a" + b"ia" * len(self.taken)
         self.numbers: list[tuple[int, Size]] = []  # words that hold sizes
         self.clock = np.array([1, 1, 0], np.int64)  # see tc_due in poll.ll
         self.tables: list[Array] = []  # of addresses and numbers, which the program points to
@@ -89,14 +88,18 @@ class Level:
         self.words: list[int] = []
         self._write()
         self.first = np.array(self.words, np.int64)
+        self.origin = _address(self.first)
         self.memory = self.first.copy()
         self.program = _address(self.memory)
+        self.told = memoryview(self.memory.data)  # whose words are read sooner
+        self.launch, self.code = native.launcher(), _code()
+        self.begins = b"iiiiii" + b"ia" * len(self.taken)
         self.is_spare = self.bytes < _SPARE_BYTES
         if inside:
             self.let_go()
 
-    def take(self, given: Sequence[Any]) -> None:
-        """Begins another call with values of the same kind."""
+    def begin(self, given: Sequence[Any], rounds: int) -> int:
+        """Begins another call with values of the same kind, as ``run`` does."""
         self.given = given
         arrays, pairs = self.arrays, list[Any]()
         for number, position, written, make in self.taken:
@@ -110,13 +113,16 @@ class Level:
                     array = array.copy("K")
             arrays[number] = array
             pairs += number, array
-        count = len(self.taken)
-        native.launcher()(_code()["tc_addresses"], self.spec, count, max(1, count), self.slots, *pairs)
-        self.memory[:] = self.first
+        count, length = len(self.taken), len(self.words)
+        found: int = self.launch(
+            self.code["tc_begin"], self.begins, 1, 1, self.program, self.table, rounds, self.origin, length, count, *pairs
+        )
+        return found
 
     def run(self, rounds: int) -> int:
         """Runs so many rounds, or fewer where a status may be the end of them; returns the status."""
-        return native.launcher()(_code()["tc_loop"], b"iii", 1, 1, self.program, self.table, rounds)
+        found: int = self.launch(self.code["tc_loop"], b"iii", 1, 1, self.program, self.table, rounds)
+        return found
 
     def _taken(self, number: int) -> tuple[int | None, bool, Callable[[], Array]]:
         """How each call gets an array of its own: from what it is given, copied where the loop writes to it, or new."""

@@ -80,6 +80,12 @@ class Rounds:
         self.sized = sorted({place - 1 for place, axis in self.graph.symbol_inputs().values() if axis is not None})
         held = [self.number.get(node) for node in self.graph.inputs[1 : carried + 1]]
         self.ways = [held, *self.at]  # where the carried values are behind the loop, by the way in which it is left
+        self.results = [[self._result(*row) for row in enumerate(way)] for way in self.ways]
+        types = [node.type for node in self.graph.inputs[1 : carried + 1]]
+        self.floats = [place for place, type in enumerate(types) if isinstance(type, ScalarType)]
+        self.strided = [
+            place for place, type in enumerate(types) if isinstance(type, TensorType) and not type.layout.dense
+        ]
         self.spare: dict[Any, Level] = {}  # programs and temporaries of earlier calls, by what the calls were given
         if self.tests and any(counters(array.shape) for array in self.arrays):
             raise NotNative("the sizes of its arrays depend on the round")
@@ -297,37 +303,42 @@ class Rounds:
         can go on.
         """
         helpers.check_error_state()
-        kind = stop, *sizes.items(), *(value.hex() if type(value) is float else value.strides for value in given)
-        shapes = tuple(given[position].shape for position in self.sized)
-        level = self.spare.pop((kind, shapes), None)
+        key = (
+            stop, *sizes.values(), *[given[position].hex() for position in self.floats],
+            *[given[position].strides for position in self.strided], *[given[position].shape for position in self.sized],
+        )  # fmt: skip
+        level = self.spare.pop(key, None)
         if level is None:
             level = Level(self, given, At(self._symbols(given, sizes), {self.counter: stop - 1}))
+            status = level.run(stop)
         else:
-            level.take(given)
-        left, status, way = stop, 0, 0
-        while left and not way:
-            status |= level.run(left)
+            status = level.begin(given, stop)
+        left = stop
+        while True:
             if status:
                 helpers.floating_point_report(interrupts.heard(status))
-            way = int(level.memory[WAY])
-            left -= int(level.memory[DONE])
+            way = level.told[WAY]
+            left -= level.told[DONE]
+            if way or not left:
+                break
+            status |= level.run(left)
         arrays, done = level.arrays, stop - left
         if done % 2:
             for a, b in self.swaps:
                 arrays[a], arrays[b] = arrays[b], arrays[a]
-        results = []
-        for position, number in enumerate(self.ways[way]):
-            if number is None:
-                results.append(given[position])
-            else:
-                unchanged = number in self.inputs and number not in self.written
-                results.append(given[self.inputs[number]] if unchanged else arrays[number])
+        results = [given[at] if at is not None else arrays[number] for at, number in self.results[way]]
         level.let_go()
         if level.is_spare:
             if len(self.spare) >= _SPARE:
                 self.spare.clear()
-            self.spare[kind, shapes] = level
+            self.spare[key] = level
         return tuple(results), done, way
+
+    def _result(self, position: int, number: int | None) -> tuple[int | None, int]:
+        """Which of the values given a result is, if it is one, and else its array's number."""
+        if number is None:
+            return position, -1
+        return (None if number in self.written else self.inputs.get(number)), number
 
     def _symbols(self, given: Sequence[Any], sizes: Mapping[str, int]) -> dict[str, int]:
         rows = [(n, position, axis) for n, (position, axis) in self.graph.symbol_inputs().items() if axis is not None]

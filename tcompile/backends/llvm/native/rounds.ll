@@ -13,6 +13,40 @@ define internal i64 @at(ptr %p, i64 %place) alwaysinline nounwind {
   ret i64 %word
 }
 
+; A kernel that begins a loop anew: words are its program, its slots, how many rounds there are, the program as it was
+; written, how many words that has, and how many slots get an address; then pairs of a slot and an address.
+define i32 @tc_begin(ptr %words, i64 %begin, i64 %end) nounwind {
+entry:
+  %p.word = call i64 @at(ptr %words, i64 0)
+  %slots.word = call i64 @at(ptr %words, i64 1)
+  %first.word = call i64 @at(ptr %words, i64 3)
+  %length = call i64 @at(ptr %words, i64 4)
+  %count = call i64 @at(ptr %words, i64 5)
+  %p = inttoptr i64 %p.word to ptr
+  %slots = inttoptr i64 %slots.word to ptr
+  %first = inttoptr i64 %first.word to ptr
+  %bytes = shl i64 %length, 3
+  call void @llvm.memcpy.p0.p0.i64(ptr %p, ptr %first, i64 %bytes, i1 false)
+  br label %next
+next:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %put ]
+  %more = icmp slt i64 %i, %count
+  br i1 %more, label %put, label %done
+put:
+  %two = shl i64 %i, 1
+  %n.at = add i64 %two, 6
+  %a.at = add i64 %two, 7
+  %slot = call i64 @at(ptr %words, i64 %n.at)
+  %address = call i64 @at(ptr %words, i64 %a.at)
+  %where = getelementptr i64, ptr %slots, i64 %slot
+  store i64 %address, ptr %where
+  %i.next = add i64 %i, 1
+  br label %next
+done:
+  %status = call i32 @tc_loop(ptr %words, i64 0, i64 1)
+  ret i32 %status
+}
+
 ; A kernel that runs the rounds of a loop: words are its program, its slots, and how many rounds there are. It is called
 ; with the GIL, and lets go of it.
 define i32 @tc_loop(ptr %words, i64 %begin, i64 %end) nounwind {
@@ -271,28 +305,4 @@ left:
   store i64 %r, ptr %l.done
   store i64 %s.b, ptr %l.way
   ret i32 %status.steps
-}
-
-; A kernel that puts addresses into a table: words are the table's address, then pairs of a place and an address.
-define i32 @tc_addresses(ptr %words, i64 %begin, i64 %end) nounwind {
-entry:
-  %table.int = call i64 @at(ptr %words, i64 0)
-  %table = inttoptr i64 %table.int to ptr
-  br label %next
-next:
-  %i = phi i64 [ %begin, %entry ], [ %i.next, %put ]
-  %more = icmp slt i64 %i, %end
-  br i1 %more, label %put, label %done
-put:
-  %two = shl i64 %i, 1
-  %p.at = add i64 %two, 1
-  %a.at = add i64 %two, 2
-  %place = call i64 @at(ptr %words, i64 %p.at)
-  %address = call i64 @at(ptr %words, i64 %a.at)
-  %where = getelementptr i64, ptr %table, i64 %place
-  store i64 %address, ptr %where
-  %i.next = add i64 %i, 1
-  br label %next
-done:
-  ret i32 0
 }
