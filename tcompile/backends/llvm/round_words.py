@@ -114,9 +114,8 @@ class Level:
             arrays[number] = array
             pairs += number, array
         count, length = len(self.taken), len(self.words)
-        found: int = self.launch(
-            self.code["tc_begin"], self.begins, 1, 1, self.program, self.table, rounds, self.origin, length, count, *pairs
-        )
+        words = (self.program, self.table, rounds, self.origin, length, count, *pairs)
+        found: int = self.launch(self.code["tc_begin"], self.begins, 1, 1, *words)
         return found
 
     def run(self, rounds: int) -> int:

@@ -304,8 +304,8 @@ class Rounds:
         """
         helpers.check_error_state()
         key = (
-            stop, *sizes.values(), *[given[position].hex() for position in self.floats],
-            *[given[position].strides for position in self.strided], *[given[position].shape for position in self.sized],
+            stop, *sizes.values(), *[given[place].hex() for place in self.floats],
+            *[given[place].strides for place in self.strided], *[given[place].shape for place in self.sized],
         )  # fmt: skip
         level = self.spare.pop(key, None)
         if level is None:
