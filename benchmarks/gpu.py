@@ -1,9 +1,10 @@
 """The command: ``python -m benchmarks.gpu [--out DIR]``: kernels on a GPU beside its peers, and beside a copy.
 
 Enters: the command line; needs a GPU, Triton and CuPy. Leaves: a table on the terminal, and JSON with the GPU's name in
-a folder. Every result, those of the peers (``gpu_peers``) too, is checked against NumPy's before anything is timed.
-What is timed are calls on arrays that are on the GPU already, by the GPU's own clock: medians of many runs. Copies
-between host and GPU are not in it.
+a folder. The kernels are those of ``kernels``. Every result, those of the peers (``gpu_peers``) too, is checked against
+NumPy's before anything is timed. What is timed are calls on arrays that are on the GPU already, by the GPU's own clock:
+medians of many runs. Copies between host and GPU are not in it. What a call costs beside its kernels, and what the
+first one does, is timed by the host's clock.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import argparse
 import datetime
 import importlib
 import json
+import math
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,57 +24,12 @@ import numpy as np
 
 import tcompile
 from benchmarks import gpu_peers
+from benchmarks.kernels import KERNELS, Kernel
 
 HERE = Path(__file__).resolve().parent
 N = 4096
-
-
-def relu(xp: Any) -> Callable[..., Any]:
-    """The kernel that the results are known by."""
-    return lambda x, y: xp.maximum(x + 1, 0) * 2
-
-
-def chain(xp: Any) -> Callable[..., Any]:
-    """Many cheap operations."""
-    return lambda x, y: (x * 2 + y) * (x - y) / (xp.abs(x) + 1) + x * y
-
-
-def functions(xp: Any) -> Callable[..., Any]:
-    """Dear operations."""
-    return lambda x, y: xp.exp(-x * x) * xp.sin(y) + xp.tanh(x)
-
-
-def softmax(xp: Any) -> Callable[..., Any]:
-    """Rows that fit into registers."""
-
-    def f(x: Any, y: Any) -> Any:
-        e = xp.exp(x - xp.max(x, axis=1, keepdims=True))
-        return e / xp.sum(e, axis=1, keepdims=True)
-
-    return f
-
-
-def rows(xp: Any) -> Callable[..., Any]:
-    """A sum along rows."""
-    return lambda x, y: xp.sum(x * y, axis=1)
-
-
-def columns(xp: Any) -> Callable[..., Any]:
-    """A sum along columns."""
-    return lambda x, y: xp.sum(x * y, axis=0)
-
-
-def total(xp: Any) -> Callable[..., Any]:
-    """A sum of everything."""
-    return lambda x, y: xp.sum(x * y)
-
-
-def transposed(xp: Any) -> Callable[..., Any]:
-    """Loads along both axes."""
-    return lambda x, y: x.T + y
-
-
-KERNELS = {f.__name__: f for f in (relu, chain, functions, softmax, rows, columns, total, transposed)}
+MANY = 12  # divisions and sums
+MODES = {"tcompile": "default", "tcompile, max-autotune": "max-autotune-no-cudagraphs"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -84,40 +42,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     cupy = importlib.import_module("cupy")
     device = cuda.current()
-    rng = np.random.default_rng(0)
-    x, y = (rng.normal(size=(N, N)).astype(options.dtype) for _ in range(2))
-    there = device.placed(x), device.placed(y)
-    copied = cupy.empty_like(there[0])
-    copy_ms = milliseconds(cupy, lambda: cupy.copyto(copied, there[0]))
-    bandwidth = 2 * x.nbytes / copy_ms / 1e6
+    bandwidth = copy_bandwidth(cupy, device, options.dtype)
     name = cupy.cuda.runtime.getDeviceProperties(device.number)["name"].decode()
     print(f"{name}: a copy moves {bandwidth:.0f} GB/s")
     table, wrong = {}, 0
-    for kernel, make in KERNELS.items():
-        want, compiled = make(np)(x, y), tcompile.compile(make(np), fullgraph=True)
-        rivals = {"tcompile": partial(compiled, *there), **gpu_peers.peers(cupy, make, there)}
-        times, refused = {}, {}
-        for peer, run in rivals.items():
-            if isinstance(run, str):
-                refused[peer] = run
-            elif not close(gpu_peers.on_host(run()), want):
-                refused[peer] = "wrong"
-                wrong += peer == "tcompile"
-            else:
-                times[peer] = milliseconds(cupy, run)
-        (graph,) = compiled.graphs
-        moved = x.nbytes * len(graph.inputs) + want.nbytes
-        share = moved / times["tcompile"] / 1e6 / bandwidth if "tcompile" in times else 0.0
-        table[kernel] = {"ms": times, "refused": refused, "bytes": moved, "of_copy": share}
-        print(f"{kernel}: {share:.0%} of a copy's bandwidth")
-        for peer, ms in sorted(times.items(), key=lambda pair: pair[1]):
-            print(f"    {peer:30} {ms:9.3f} ms  {ms / times.get('tcompile', ms):6.2f}x")
-        for peer, why in refused.items():
+    for kernel in KERNELS.values():
+        row = measured(cupy, device, kernel, options.dtype, bandwidth)
+        table[kernel.name] = row
+        wrong += sum(row["refused"].get(own) == "wrong" for own in MODES)
+        print(f"{kernel.title}: {row['of_copy']:.0%} of a copy's bandwidth")
+        for peer, ms in sorted(row["ms"].items(), key=lambda pair: pair[1]):
+            print(f"    {peer:30} {ms:9.3f} ms  {ms / row['ms'].get('tcompile', ms):6.2f}x")
+        for peer, why in row["refused"].items():
             print(f"    {peer:30} {why.splitlines()[0]}")
+    beside = {peer: geometric_mean(table, peer) for peer in ("CuPy", "torch", "torch.compile", "jax.jit")}
+    print("geometric mean of what others take: " + ", ".join(f"{p} {r:.2f}x" for p, r in beside.items() if r))
+    host = {**calls(cupy, device), **first_calls(cupy, device)}
+    for what, figure in host.items():
+        print(f"{what:50} {figure:9.1f}")
     about = {
         "device": name, "capability": device.capability, "triton": cubins.version(), "cupy": cupy.__version__,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), "dtype": options.dtype,
-        "shape": [N, N], "copy GB/s": bandwidth, "kernels": table,
+        "shape": [N, N], "copy GB/s": bandwidth, "kernels": table, "geometric means": beside, "host": host,
     }  # fmt: skip
     options.out.mkdir(parents=True, exist_ok=True)
     path = options.out / f"gpu_{name.lower().replace(' ', '_')}_{options.dtype}.json"
@@ -125,10 +71,94 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(wrong > 0)
 
 
-def close(got: Any, want: Any) -> bool:
-    """Whether a peer's result is NumPy's, within what the order of sums and functions may make of it."""
-    scale = float(np.abs(want).max())
-    return got.shape == np.shape(want) and bool(np.allclose(got, want, rtol=1e-4, atol=1e-5 * scale))
+def copy_bandwidth(cupy: Any, device: Any, dtype: str) -> float:
+    """GB/s that a copy on the GPU reads and writes."""
+    x = device.placed(np.ones((N, N), dtype))
+    copied = cupy.empty_like(x)
+    return float(2 * x.nbytes / milliseconds(cupy, lambda: cupy.copyto(copied, x)) / 1e6)
+
+
+def measured(cupy: Any, device: Any, kernel: Kernel, dtype: str, bandwidth: float) -> dict[str, Any]:
+    """What a kernel takes, its peers' times, and why some have none."""
+    given = kernel.inputs((N, N), dtype)
+    want, there = kernel.numpy(*given), tuple(map(device.placed, given))
+    rtol, atol = kernel.limits(dtype)
+    times: dict[str, float] = {}
+    refused: dict[str, str] = {}
+    rivals: dict[str, Any] = {
+        own: partial(tcompile.compile(kernel.numpy, fullgraph=True, mode=mode), *there) for own, mode in MODES.items()
+    }
+    for peer, run in {**rivals, **gpu_peers.peers(cupy, kernel, there)}.items():
+        if isinstance(run, str):
+            refused[peer] = run
+        elif not close(gpu_peers.on_host(run()), want, *((rtol, atol) if peer in MODES else ())):
+            refused[peer] = "wrong"
+        else:
+            times[peer] = milliseconds(cupy, run)
+    moved = sum(x.nbytes for x in given) + np.asarray(want).nbytes
+    share = moved / times["tcompile"] / 1e6 / bandwidth if "tcompile" in times else 0.0
+    return {"ms": times, "refused": refused, "bytes": moved, "of_copy": share}
+
+
+def geometric_mean(table: dict[str, Any], peer: str) -> float:
+    """How many times as long as tcompile a peer takes, over the kernels that both have run; 0 where there are none."""
+    pairs = [(row["ms"][peer], row["ms"]["tcompile"]) for row in table.values() if {peer, "tcompile"} <= {*row["ms"]}]
+    return math.exp(sum(math.log(theirs / ours) for theirs, ours in pairs) / len(pairs)) if pairs else 0.0
+
+
+def calls(cupy: Any, device: Any) -> dict[str, float]:
+    """µs that the host takes for a call on few elements: of one kernel, and of many, with and without CUDA graphs."""
+    x = device.placed(np.linspace(0.5, 1.0, 64, dtype="f4"))
+
+    def one(x: Any) -> Any:
+        return np.maximum(x + 1, 0) * 2
+
+    def many(x: Any) -> Any:
+        for _ in range(MANY):
+            x = x / x.sum()
+        return x
+
+    found = {}
+    for function in (one, many):
+        ways = {"CuPy": function}
+        ways |= {mode: tcompile.compile(function, mode=mode) for mode in ("default", "reduce-overhead")}
+        for way, run in ways.items():
+            found[f"µs a call, {function.__name__} kernel(s), {way}"] = 1e3 * by_the_host(cupy, partial(run, x))
+    return found
+
+
+def by_the_host(cupy: Any, run: Callable[[], object], rounds: int = 20, times: int = 50) -> float:
+    """The least time of a call in ms, as the host sees it; the GPU is waited for between rounds."""
+    best = math.inf
+    for _ in range(rounds):
+        cupy.cuda.get_current_stream().synchronize()
+        started = time.perf_counter()
+        for _ in range(times):
+            run()
+        best = min(best, time.perf_counter() - started)
+    cupy.cuda.get_current_stream().synchronize()
+    return best / times * 1e3
+
+
+def first_calls(cupy: Any, device: Any) -> dict[str, float]:
+    """ms of the first call of a function that nobody has compiled before, and with its machine code on disk."""
+    x = device.placed(np.ones(1000, "f4"))
+    number = float(np.random.default_rng().random())  # in the kernel's text, so that no cache knows it
+    found = {}
+    for what in ("ms the first call, compiled anew", "ms the first call, from the disk cache"):
+        tcompile.reset()
+        run = tcompile.compile(lambda x: np.exp(x) * number + 1)
+        started = time.perf_counter()
+        run(x)
+        cupy.cuda.get_current_stream().synchronize()
+        found[what] = (time.perf_counter() - started) * 1e3
+    return found
+
+
+def close(got: Any, want: Any, rtol: float = 1e-4, atol: float | None = None) -> bool:
+    """Whether a result is NumPy's: a peer's within what the order of sums and functions may make of it."""
+    atol = 1e-5 * float(np.abs(want).max()) if atol is None else atol
+    return got.shape == np.shape(want) and bool(np.allclose(got, want, rtol=rtol, atol=atol))
 
 
 def milliseconds(cupy: Any, run: Callable[[], object], seconds: float = 0.5) -> float:

@@ -133,6 +133,10 @@ def test_the_benchmark_checks_times_and_writes(gpu, monkeypatch, tmp_path, capsy
     gpu()
     monkeypatch.setattr(benchmark, "N", 24)
     monkeypatch.setattr(benchmark, "milliseconds", lambda cupy, run, real=benchmark.milliseconds: real(cupy, run, 0.0))
+    monkeypatch.setattr(benchmark, "by_the_host", lambda cupy, run, real=benchmark.by_the_host: real(cupy, run, 1, 1))
+    monkeypatch.setattr(benchmark, "KERNELS", {name: benchmark.KERNELS[name] for name in ("relu", "softmax")})
+    monkeypatch.setattr(benchmark, "MODES", {"tcompile": "default"})
+    monkeypatch.setattr(benchmark, "MANY", 2)
     assert benchmark.main(["--out", str(tmp_path)]) == 0
     (written,) = tmp_path.iterdir()
     told = json.loads(written.read_text())
@@ -140,7 +144,8 @@ def test_the_benchmark_checks_times_and_writes(gpu, monkeypatch, tmp_path, capsy
     assert told["device"] == "Pretended GPU"
     assert all(row["ms"]["tcompile"] > 0 and row["ms"]["CuPy"] > 0 for row in told["kernels"].values())
     assert "cupy.fuse" in told["kernels"]["relu"]["refused"]  # of a CuPy that pretends
-    assert "relu" in capsys.readouterr().out
+    assert len(told["host"]) == 8 and min(told["host"].values()) > 0 and told["geometric means"]["CuPy"] > 0
+    assert "np.maximum(x + 1, 0) * 2: " in capsys.readouterr().out
 
 
 def test_offsets_have_64_bits_where_an_array_is_that_large(gpu, monkeypatch):
