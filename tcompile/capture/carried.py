@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from tcompile.capture.state import Capture
 
 
+ALWAYS = 1 << 48  # rounds
+
+
 class Unsettled(Exception):
     """A round does not hand on what it was given."""
 
@@ -115,6 +118,7 @@ class Carried:
     parts: list[Graph] = field(default_factory=list)
     homes: dict[int, Leaf] = field(default_factory=dict)  # by the identity of an array, where it is handed on
     starts: dict[int, Leaf] = field(default_factory=dict)  # the same at the start
+    handed: list[tuple[Leaf, Leaf | None]] = field(default_factory=list)  # by rounds that a test ends, and from where
     taker: Leaf | None = None
     alike: set[int] = field(default_factory=set)  # the identities of arrays that several leaves start with
 
@@ -280,6 +284,7 @@ class Carried:
             tree.end = value
         self.taker = tree
         found = self.node(name, tree.kind, value)
+        self.taker = None
         if not fits(found.tensor, tree.given.tensor):
             raise Unsettled(f"`{name}` is {tree.given.type} before a round and {found.type} after it")
         tree.result = found
@@ -329,13 +334,16 @@ class Carried:
     def settle_foreign(self) -> None:
         """Works out how long leaves may have arrays that others hold, from what a whole round hands on."""
         shown = self.shown()
+        handed = [*self.handed, *((leaf, shown.get(leaf.ends[-1])) for leaf in self.leaves)]
+        handed = [(leaf, source) for leaf, source in handed if leaf.kind == "array" and leaf.ends != leaf.inputs]
         for _ in range(len(self.leaves) + 1):
             again = False
-            for leaf in self.leaves:
-                source = shown.get(leaf.ends[-1])
-                if leaf.kind == "array" and source not in (None, leaf) and source.foreign >= leaf.foreign:
-                    again = bool(source.foreign)
-                    leaf.foreign = source.foreign + again
+            for leaf, source in handed:
+                if source is None or not source.foreign:
+                    continue
+                rounds = ALWAYS if source is leaf else min(source.foreign + 1, ALWAYS)
+                if rounds > leaf.foreign:
+                    leaf.foreign, again = rounds, True
             if not again:
                 return
         raise Unsettled("arrays that something else may hold go round")
@@ -356,11 +364,11 @@ class Carried:
             elif isinstance(value, ArrayValue):
                 yield name, value, "scalar" if value.traced.scalar else "array"
 
-    def move(self, values: Sequence[tuple[str, Value]]) -> dict[int, Leaf]:
+    def move(self, values: Sequence[tuple[str, Value]], to_next_round: bool) -> dict[int, Leaf]:
         """Ends a part and begins the next: what the variables hold goes on in leaves.
 
-        What is handed on by ``hand_on`` is in its place already. Returns the leaves, by the identity of a memory or of
-        a scalar's array.
+        ``to_next_round`` says that the next round may begin here. What is handed on by ``hand_on`` is in its place
+        already. Returns the leaves, by the identity of a memory or of a scalar's array.
         """
         part = self.parts[-1]
         own = {*part.nodes, *part.inputs}
@@ -387,6 +395,8 @@ class Carried:
             assert end is not None
             leaf.ends.append(end)
             leaf.shows = shown.get(end)
+            if to_next_round:
+                self.handed.append((leaf, leaf.shows))
         self.begin()
         for memory, leaf in memories.items():
             self.show(memory, leaf)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from tcompile.bytecode.analysis import Analysis
 from tcompile.capture.element_steps import Exit, Refused, Translator, V, is_number, parts_of
 from tcompile.capture.instructions.registry import Returned
-from tcompile.capture.plans import Plan
+from tcompile.capture.plans import Plan, Restart
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.callable import FunctionValue
@@ -60,9 +60,9 @@ def enter(f: Frame, header: Header) -> bool:
     except Refused as reason:
         refused[key] = str(reason)
         return False
-    except CannotCapture as error:
+    except CannotCapture as error:  # in the middle of what cannot be taken back
         refused[key] = error.detail
-        return False
+        raise Restart from error
     return True
 
 

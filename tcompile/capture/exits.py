@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcompile.capture.carried import Carried, Count, Leaf, Many, Unsettled, View
+from tcompile.capture.carried import ALWAYS, Carried, Count, Leaf, Many, Unsettled, View
 from tcompile.capture.headers import Header
 from tcompile.capture.instructions.registry import Returned
 from tcompile.capture.limits import int_of, is_int, rounds_while, stays_while, ways_of_test
@@ -215,7 +215,7 @@ class Exits:
         self.flags.append(flag)
         self.leaves.append(leaves)
         values = [(name, f.locals[name]) for name in sorted(wanted) if name in f.locals]
-        places = carried.move([*values, *(("", value) for value in f.stack)])
+        places = carried.move([*values, *(("", value) for value in f.stack)], to_next_round=not leaves)
         loop.slots.hide()
         if not leaves:
             own = carried.trees.keys() | plan.steps.keys()
@@ -279,7 +279,9 @@ class Exits:
         least: list[int | None] = [None] * (len(self.flags) + 1)
         for way, raises in zip(ways, raising, strict=True):
             if not raises:
-                least[way.number] = max((leaf.foreign for leaf in way.shown), default=0)
+                least[way.number] = foreign = max((leaf.foreign for leaf in way.shown), default=0)
+                if foreign >= ALWAYS:
+                    raise Unsettled("an array that something else may hold is handed on from round to round")
         which.inputs[0].attrs["least"] = tuple(least)
         ways = [way for way, raises in zip(ways, raising, strict=True) if not raises]
         chains = [chain for chain, raises in zip(chains, raising, strict=True) if not raises]

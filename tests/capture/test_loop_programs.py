@@ -36,6 +36,51 @@ FOUND = [  # by long runs of the generator
                 pass
         return b
     """,
+    # Parts of an array that a graph writes, one of which is known only when it runs.
+    """
+    def f(a, b, n):
+        c = a
+        j = 0
+        while 1:
+            j += 1
+            b[0] = 1
+            b[j] = 1
+            for e in range(7):
+                c[1] = 1
+            if np.all(1):
+                pass
+    """,
+    # An array of the caller's that no round binds anew, where a test ends each of them.
+    """
+    def f(a, b, n):
+        c = a.copy()
+        i = 1
+        while c[0] and 6 > i:
+            i += 1
+            if b[1]:
+                continue
+            a = a * 1
+        return a, 1
+    """,
+    # What the last round began with is the caller's array where there is one round only.
+    """
+    def f(a, b, n):
+        for i in range(n):
+            c, a = a, a * 1
+        return c, i
+    """,
+    # Loops over elements of what cannot be written to leave nothing behind.
+    """
+    def f(a, b, n):
+        c = a
+        i = int(b[1] > 0) - 1
+        while n > i and c[2]:
+            i += 1
+            for e in range(1, i):
+                b[1] = b[1] + 1
+                a[1] = 1
+        return c
+    """,
 ]
 
 

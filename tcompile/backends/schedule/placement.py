@@ -149,7 +149,7 @@ class _Placement:
 
     def _saved(self) -> tuple[tuple[Node, Path], ...]:
         """The parts of inputs that the chains write."""
-        found: list[tuple[Node, Path]] = []  # slices in paths have no hashes
+        found: list[tuple[Node, Path]] = []
         for chain in self.chains:
             first = self._base(chain[0])
             assert first is not None
@@ -164,8 +164,8 @@ class _Placement:
                     if loop.inputs[root] is base:
                         found.append((first, path))
         whole = {node for node, path in found if not path}
-        rows = [row for n, row in enumerate(found) if row not in found[:n]]
-        return tuple(row for row in rows if not row[1] or row[0] not in whole)
+        rows = {(node, repr(path)): (node, path) for node, path in found}  # slices in paths have no hashes
+        return tuple(row for row in rows.values() if not row[1] or row[0] not in whole)
 
     def _late(self, chains: Sequence[Sequence[Node]]) -> list[Step]:
         """The steps that write arrays of the caller, and those that have to wait for one that does."""
