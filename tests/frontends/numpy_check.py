@@ -46,7 +46,8 @@ MATH = {
 }  # fmt: skip
 SUMS = {
     "sum", "mean", "var", "std", "nansum", "nanmean", "nanvar", "nanstd", "trace", "trapezoid", "average", "norm",
-    "vector_norm", "reduce", "matrix_norm", "matmul", "dot", "vecdot", "matvec", "vecmat", "inner", "inv", "solve",
+    "vector_norm", "reduce", "einsum", "matrix_norm", "matmul", "dot", "vecdot", "matvec", "vecmat", "inner", "inv",
+    "solve",
 }  # fmt: skip
 ZEROS = {
     "maximum",
@@ -60,6 +61,7 @@ ZEROS = {
     "clip",
     "ptp",
     "sort",
+    "median",
     "reduce",
     "amax",
     "amin",

@@ -25,6 +25,9 @@ COMPUTED = frozenset({
 })  # fmt: skip
 ALONG = frozenset({"cumulative_sum", "cumulative_prod", "sort"})  # a value for each element of an axis
 FEW, WIDE = 8, 16  # rows of at most so many elements are walked side by side, where there are at least so many of them
+# Elements that a network of exchanges sorts: in rows side by side, and in rows of which each lies in one piece, which
+# NumPy sorts in vectors where the elements are not small.
+SORT_ACROSS, SORT_ALONG, SORTED_IN_VECTORS = 25, 9, 4
 _REDUCTIONS = frozenset({"sum", "prod", "max", "min", "any", "all"})
 
 
@@ -51,14 +54,17 @@ def admits(node: Node, has_operation: Callable[[str, DType], bool]) -> bool:
 
 
 def _admits_along(node: Node) -> bool:
-    """Scans of numbers; sorts of a few elements each, for which NumPy takes as long as for many."""
+    """Scans of numbers; sorts of few elements each."""
     dtype, shape = node.tensor.dtype, node.tensor.shape
     if dtype.kind not in "iuf" or dtype.name not in COMPUTED or not dtype.isnative or dtype == HALF:
         return False
     if node.op != "sort":
         return True
-    count, rows = shape[node.attrs["axis"]], product(n for i, n in enumerate(shape) if i != node.attrs["axis"])
-    return isinstance(count, int) and 1 < count <= FEW and hint(rows) >= WIDE
+    axis = node.attrs["axis"]
+    count, rows = shape[axis], product(n for i, n in enumerate(shape) if i != axis)
+    in_one_piece = node.inputs[0].tensor.layout.order[-1] == axis and dtype.itemsize >= SORTED_IN_VECTORS
+    most = SORT_ALONG if in_one_piece else SORT_ACROSS
+    return isinstance(count, int) and 1 < count <= most and hint(rows) >= WIDE
 
 
 def _admits_gather(node: Node) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 
 from tcompile.frontends.base import Builder, CannotCapture, Traced
 from tcompile.frontends.numpy import reductions, ufuncs
-from tcompile.frontends.numpy.library import RULES, Shape, library, library_call, refuse, shape_of
+from tcompile.frontends.numpy.library import RULES, Shape, library, refuse, shape_of, type_of_call
 from tcompile.frontends.numpy.linear import agree, matmul
 from tcompile.frontends.numpy.registry import function, refuse_unless
 from tcompile.frontends.numpy.shape import diagonal, transpose
@@ -38,9 +38,7 @@ def einsum(
     if any(x.type.dtype != found for x in parts) or found.name in ("bool", "float16"):
         raise CannotCapture("unsupported-dtype", "einsum of these dtypes")
     terms, wanted = _subscripts(subscripts, [x.type.ndim for x in parts])
-    mark = len(b.graph.nodes)
-    called = library_call(b, RULES[np.einsum], [subscripts, *operands], {}) if not _is_view(terms, wanted) else None
-    del b.graph.nodes[mark:]
+    called = None if _is_view(terms, wanted) else type_of_call(b, RULES[np.einsum], [subscripts, *operands], {})
     made = _of_one(b, parts[0], terms[0], wanted) if len(parts) == 1 else _of_two(b, parts, terms, wanted)
     if called is not None and (
         made.scalar != called.scalar or not same_order(made.type, called.type.layout) or made.type.dtype != found

@@ -259,6 +259,14 @@ def _is_computed_number(value: Any) -> bool:
     return isinstance(value, TracedNumber) or (isinstance(value, Traced) and not value.type.ndim)
 
 
+def type_of_call(b: Builder, rule: Rule, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Traced:
+    """What a call would give, without making it: for a handler whose own result has to lie in memory the same way."""
+    mark = len(b.graph.nodes)
+    found: Traced = library_call(b, rule, args, kwargs)
+    del b.graph.nodes[mark:]
+    return found
+
+
 def library_call(b: Builder, rule: Rule, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """The meaning of a call of the function that ``rule`` is about, as one node."""
     kwargs = {name: value for name, value in kwargs.items() if value is not NO_VALUE}
