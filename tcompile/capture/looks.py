@@ -71,16 +71,17 @@ def unchanged(tx: Capture, start: Value | None, end: Value | None) -> bool:
 
 def growth(name: str, start: Value, end: Value, counter: str) -> Size:
     """By how much an int grows in each round. Raises Unsettled where that is not the same in all rounds."""
-    amount, last = int_of(end) - int_of(start), int_of(end)
+    before, last = int_of(start), int_of(end)
+    amount: Size = last - before
     if not isinstance(amount, SymInt) or counter not in amount.counters():
-        found: Size = amount
-        return found
-    first = last.at(counter, 0)  # it was bound to what grows with the rounds itself
-    slope: Size = last.at(counter, 1) - first
-    number = SymInt(last.env, {(counter,): 1})
-    if not same(last, first + slope * number) or not same(int_of(start), first - slope):
-        raise Unsettled(f"`{name}` does not grow by the same amount in each round")
-    return slope
+        return amount
+    if isinstance(last, SymInt):  # it was bound to what grows with the rounds itself
+        first = last.at(counter, 0)
+        slope: Size = last.at(counter, 1) - first
+        number = SymInt(last.env, {(counter,): 1})
+        if same(last, first + slope * number) and same(before, first - slope):
+            return slope
+    raise Unsettled(f"`{name}` does not grow by the same amount in each round")
 
 
 def _place_of(tx: Capture, memory: Memory, before: dict[str, Value]) -> tuple[Any, Any]:

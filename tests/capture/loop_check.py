@@ -72,6 +72,8 @@ def picture(x: Any) -> Any:
     """All that can be seen of a value."""
     if isinstance(x, np.ndarray):
         return type(x), x.dtype, x.shape, x.strides, x.flags.owndata, x.tolist()
+    if isinstance(x, Box):
+        return type(x), [(name, picture(value)) for name, value in vars(x).items()]
     return type(x), x
 
 
