@@ -107,7 +107,7 @@ class Program(host.Program):
         for function in code.functions:
             items = self._items(function)
             if function.partial_words:
-                partial = f"{function.name}_partials"
+                partial = self._fresh(f"{step.kernel.name}_partials")
                 self._constant("int64", np.dtype("int64"))
                 self.lines.append(f"{partial}_count = {items}")
                 self.lines.append(f"{partial} = empty(({partial}_count * {function.partial_words},), int64)")

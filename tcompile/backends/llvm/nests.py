@@ -60,5 +60,6 @@ def write(
     else:
         code.functions.append(BlockNest(module, kernel, has_symbol, nontemporal).blocks())
         code.functions.append(BlockNest(module, kernel, has_symbol, ()).combine())
-    module.functions.extend(function.text for function in code.functions)
+    for function in code.functions:
+        function.name = module.add(function.name, function.text)
     return code

@@ -76,7 +76,7 @@ def write(module: Module, node: Node, name: str) -> ScalarLoop:
     """Writes the function of a node into ``module``."""
     made = _Function(module, node, name)
     made.write()
-    module.functions.append(made.loop.text)
+    made.loop.name = module.add(name, made.loop.text)
     return made.loop
 
 

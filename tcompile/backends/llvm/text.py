@@ -23,6 +23,7 @@ _TYPES = {
     "complex64": "float", "complex128": "double",
 }  # fmt: skip
 SUPPORTED = frozenset(_TYPES)
+_ITSELF = "@<itself>"
 
 
 @cache  # a dtype's name is made anew, by Python code of NumPy's, whenever it is asked for
@@ -83,7 +84,7 @@ class Module:
     def __init__(self) -> None:
         self._declared: dict[str, str] = {}
         self._helpers: dict[str, str] = {}
-        self.functions: list[str] = []
+        self._functions: dict[str, str] = {}  # their text but for their name, and their name
         self.symbols: dict[str, int] = {}  # addresses of declared functions that only this process knows
 
     def declare(self, name: str, text: str) -> str:
@@ -98,9 +99,21 @@ class Module:
             self._helpers[name] = write()
         return name
 
+    def add(self, name: str, text: str) -> str:
+        """Adds the function ``name``, unless there is one that differs in its name alone; returns that one's name.
+
+        A loop's first round, and its rounds with swapped buffers, are the same kernels again.
+
+        >>> module = Module()
+        >>> module.add("f", "define void @f() { ret void }"), module.add("g", "define void @g() { ret void }")
+        ('f', 'f')
+        """
+        return self._functions.setdefault(text.replace(f"@{name}", _ITSELF), name)
+
     def text(self) -> str:
         """The whole module."""
-        return "\n".join([*self._declared.values(), *self._helpers.values(), *self.functions]) + "\n"
+        functions = (text.replace(_ITSELF, f"@{name}") for text, name in self._functions.items())
+        return "\n".join([*self._declared.values(), *self._helpers.values(), *functions]) + "\n"
 
 
 class Writer:
@@ -187,7 +200,9 @@ class Writer:
         more = self.get(f"icmp slt i64 {counter.name}, {stop}")
         self.branch(more, inside, end)
         self.place(inside)
-        following = list(body(counter.name, [phi.name for phi in phis]))
+        self.module.declare("@llvm.annotation.i64.p0", "declare i64 @llvm.annotation.i64.p0(i64, ptr, ptr, i32)")
+        shown = self.get(f"call i64 @llvm.annotation.i64.p0(i64 {counter.name}, ptr null, ptr null, i32 0)")
+        following = list(body(shown, [phi.name for phi in phis]))
         advanced = self.get(f"add i64 {counter.name}, {step}")
         back = self.block
         counter.close(advanced, back)
