@@ -98,7 +98,7 @@ class Elements:
         return 0 if place.axis is None else static_elements(access.steps[place.axis])
 
     def _at(self, base: str, index: str, dtype: DType) -> str:
-        return self.w.get(f"getelementptr {element_type(dtype)}, ptr {base}, i64 {index}")
+        return self.w.reach(base, element_type(dtype), index)
 
     # -- lanes and cells: a complex element has two cells in a vector of twice as many --------------------------------
     def _each_cell(self, type: str, lanes: str, dtype: DType) -> str:

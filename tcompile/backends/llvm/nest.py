@@ -119,7 +119,9 @@ class Nest:
         p, w = self.parameters, self.w
         pointer = p.pointer(w, access.buffer)
         offset = p.bytes(w, access.offset, access.buffer)
-        return pointer if offset == "0" else w.at_entry(f"getelementptr i8, ptr {pointer}, i64 {offset}")
+        if offset.startswith("%"):
+            return w.at_entry(f"getelementptr i8, ptr {pointer}, i64 {offset}")
+        return w.displaced(pointer, int(offset), at_entry=True)
 
     def address(self, base: str, access: Access, counters: dict[int, str]) -> str:
         """``base`` moved by the counters."""
@@ -127,7 +129,7 @@ class Nest:
         for axis, counter in counters.items():
             step = self.parameters.bytes(w, access.steps[axis], access.buffer)
             if step != "0":
-                base = w.get(f"getelementptr i8, ptr {base}, i64 {w.get(f'mul i64 {counter}, {step}')}")
+                base = w.reach(base, "i8", w.in_block(f"mul i64 {counter}, {step}"))
         return base
 
     def addresses(self, counters: dict[int, str]) -> Callable[[Access], str]:
