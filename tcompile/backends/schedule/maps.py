@@ -28,6 +28,10 @@ class Affine:
         """``factor`` times this index, plus ``offset``."""
         return Affine(tuple((axis, m * factor) for axis, m in self.terms), self.offset * factor + offset)
 
+    def plus(self, other: Affine) -> Affine:
+        """The sum of both indices."""
+        return Affine((*self.terms, *other.terms), self.offset + other.offset)
+
     def key(self) -> tuple[object, ...]:
         """A hashable form; comparing it asks no question about symbolic sizes."""
         return (*((axis, _key(m)) for axis, m in self.terms), _key(self.offset))
@@ -105,6 +109,11 @@ def move(op: str, attrs: Mapping[str, Any], source: TensorType, target: TensorTy
         others = iter(map[:-1])
         along = {first: map[-1].scaled(1, max(-offset, 0)), second: map[-1].scaled(1, max(offset, 0))}
         return tuple(along[axis] if axis in along else next(others) for axis in range(source.ndim))
+    if op == "windows":
+        result = list(map[: source.ndim])
+        for axis, inside in zip(attrs["axes"], map[source.ndim :], strict=True):
+            result[axis] = result[axis].plus(inside)
+        return tuple(result)
     if op == "reshape":
         return _reshape(shape, target.shape, map)
     return None
@@ -147,7 +156,7 @@ def _reshape(source: Sequence[Size], target: Sequence[Size], map: Map) -> Map | 
             ):
                 return None
             scaled = index.scaled(part, 0)
-            index = Affine((*scaled.terms, *map[position].terms), scaled.offset + map[position].offset)
+            index = scaled.plus(map[position])
             covered = covered * part
             position += 1
         result.append(index)

@@ -294,6 +294,23 @@ def at_least(b: Builder, x: Traced, ndim: int) -> Traced:
     return Traced(b.op("index", x.node, key=key))
 
 
+@function("lib.stride_tricks.sliding_window_view")
+def sliding_window_view(
+    b: Builder, x: Any, window_shape: Any, axis: Any = None, *, subok: Any = False, writeable: Any = False
+) -> Traced:
+    """``np.lib.stride_tricks.sliding_window_view``: a view of all windows, which cannot be written to."""
+    refuse_unless("sliding_window_view", subok=(subok, (False,)), writeable=(writeable, (False,)))
+    whole = array_object(b, x)
+    sizes = tuple(integer(n, "a size") for n in (window_shape if isinstance(window_shape, tuple) else (window_shape,)))
+    if axis is None:
+        axes = tuple(range(whole.type.ndim))
+    else:
+        axes = tuple(axis_in(a, whole.type.ndim) for a in (axis if isinstance(axis, tuple) else (axis,)))
+    if not axes or len(set(axes)) < len(axes) or len(axes) != len(sizes):
+        raise CannotCapture("unsupported-argument", "windows along these axes")
+    return Traced(b.op("windows", whole.node, sizes=sizes, axes=axes))
+
+
 @function("flip")
 def flip(b: Builder, m: Any, axis: Any = None) -> Traced:
     """``np.flip``: a view with negative strides."""

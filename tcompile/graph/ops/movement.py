@@ -258,6 +258,18 @@ def _diagonal_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) ->
     return TensorType(type.dtype, shape, Layout((*ranks, longest), dense=False))
 
 
+def _windows_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+    type = only("windows", types)
+    shape, ranks = list(type.shape), list(type.layout.ranks)
+    for axis, count in zip(attrs["axes"], attrs["sizes"], strict=True):
+        if count < 0 or not shape[axis] >= count:
+            raise GraphError(f"windows of {count} elements in {type}")
+        shape[axis] = shape[axis] - (count - 1)
+    # A step inside a window is as long as one from window to window.
+    ranks += [type.layout.ranks[axis] for axis in attrs["axes"]]
+    return TensorType(type.dtype, (*shape, *attrs["sizes"]), Layout(tuple(ranks), dense=False))
+
+
 def _part_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
     type = only("real and imag", types)
     if type.dtype.kind != "c":
@@ -275,6 +287,10 @@ def _reshape(x: Any, shape: tuple[int, ...]) -> Any:
     return np.reshape(x, shape)
 
 
+def _windows(x: Any, sizes: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+    return np.lib.stride_tricks.sliding_window_view(x, sizes, axes)
+
+
 def _index(x: Any, key: tuple[Any, ...]) -> Any:
     return np.asarray(x)[key]
 
@@ -288,5 +304,6 @@ define(Op("flip", "movement", 1, _flip_rule, lambda x, axis: np.flip(x, axis)))
 define(Op("diagonal", "movement", 1, _diagonal_rule, np.diagonal, "attributes ``offset``, ``axis1``, ``axis2``"))
 define(Op("real", "movement", 1, _part_rule, np.real, "of a complex operand"))
 define(Op("imag", "movement", 1, _part_rule, np.imag, "of a complex operand"))
+define(Op("windows", "movement", 1, _windows_rule, _windows, "all windows of ``sizes`` along ``axes``, read-only"))
 define(Op("ravel", "movement", 1, _ravel_rule, np.ravel, "all elements in C order: a view where NumPy gives one"))
 define(Op("index", "movement", 1, _index_rule, _index, "basic indexing with the attribute ``key``"))

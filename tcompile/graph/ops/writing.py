@@ -19,7 +19,7 @@ from tcompile.graph.ops.table import OPS, Op, broadcast_shapes, define
 from tcompile.graph.types import TensorType
 
 Path: TypeAlias = tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]
-_READ_ONLY = ("broadcast_to", "diagonal")  # several elements in one place, or a view that NumPy protects
+_READ_ONLY = ("broadcast_to", "diagonal", "windows")  # several elements in one place, or a view that NumPy protects
 
 
 def path_types(base: TensorType, path: Path) -> list[TensorType]:
