@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tcompile.backends.schedule.apart import apart
 from tcompile.backends.schedule.kernel import Store, same_distance
 from tcompile.backends.schedule.lower import replaces_part
 from tcompile.backends.schedule.plan import Step, in_order, leads_to
@@ -261,13 +262,17 @@ class _Placement:
         return True
 
     def _reads_in_place(self, step: Step, base: Node, store: Store) -> bool:
-        """Whether a kernel reads of the base only the element that it is about to replace."""
+        """Whether a kernel reads of the base only the element that it is about to replace, or what it does not write."""
         assert step.kernel is not None
         for value in step.kernel.values:
             access = value.access
             if access is None or base not in self._memories([access.buffer.node]):
                 continue
-            if access.buffer.node is not base or step.kernel.reduced or value.op == "gather":
+            if access.buffer.node is not base or value.op == "gather":
+                return False
+            if apart(access, store.access, step.kernel.axes):
+                continue
+            if step.kernel.reduced:
                 return False
             pairs = zip((*access.steps, access.offset), (*store.access.steps, store.access.offset), strict=True)
             if not all(same_distance(one, two) for one, two in pairs):

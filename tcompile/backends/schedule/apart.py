@@ -1,0 +1,81 @@
+"""Whether two accesses of one array never meet: ``p[:, -1] = p[:, -2]`` reads nothing that it writes.
+
+Enters: two accesses, and the axes of the space that they walk through. Leaves: True where no element belongs to both,
+whatever the sizes are. Exists so that the edges of a grid are written where they are.
+
+Along each axis of the array, or along its memory as a whole, an access reaches its offset plus multiples of its steps.
+Two of them are apart where one ends before the other begins, or where all steps are multiples of one number and the
+distance of the offsets is not. (These are the bounds test and the test of the greatest common divisor in U. Banerjee,
+Dependence Analysis for Supercomputing, 1988.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from tcompile.backends.schedule.kernel import Access, Axis, Distance
+from tcompile.graph import Size, SymInt
+
+_Reach: TypeAlias = "tuple[Size, list[Size]]"  # where an access begins along an axis, and its steps
+
+
+def apart(one: Access, two: Access, axes: Sequence[Axis]) -> bool:
+    """Whether two accesses of one buffer share no element."""
+    return any(_apart(_along(one, axis), _along(two, axis), axes) for axis in _axes(one) | _axes(two))
+
+
+def _axes(access: Access) -> set[int | None]:
+    """The axes of the array along which distances are counted; None: in elements of its memory."""
+    return {axis for distance in (*access.steps, access.offset) for _, axis in distance}
+
+
+def _along(access: Access, axis: int | None) -> _Reach:
+    return _part(access.offset, axis), [_part(step, axis) for step in access.steps]
+
+
+def _part(distance: Distance, axis: int | None) -> Size:
+    total: Size = 0
+    for multiple, at in distance:
+        total = total + (multiple if at == axis else 0)
+    return total
+
+
+def _apart(one: _Reach, two: _Reach, axes: Sequence[Axis]) -> bool:
+    first, second = _ends(one, axes), _ends(two, axes)
+    if first is not None and second is not None and (
+        _is_positive(first[0] - second[1]) or _is_positive(second[0] - first[1])
+    ):
+        return True
+    between = one[0] - two[0]
+    steps = [step for step in (*one[1], *two[1]) if isinstance(step, SymInt) or step]
+    if not isinstance(between, int) or not between:
+        return False
+    whole = [step for step in steps if isinstance(step, int)]
+    if len(whole) == len(steps):
+        return between % math.gcd(*whole) != 0 if whole else True
+    return len({str(step) for step in steps}) == 1 and _is_positive(steps[0] - abs(between))
+
+
+def _ends(reach: _Reach, axes: Sequence[Axis]) -> tuple[Size, Size] | None:
+    """The first place and the last one; None where the direction of a step is not known."""
+    low = high = reach[0]
+    for step, axis in zip(reach[1], axes, strict=True):
+        far = step * (axis.size - 1)
+        if isinstance(step, int) and step < 0:
+            low = low + far
+        elif isinstance(step, int) or _is_positive(step):
+            high = high + far
+        else:
+            return None
+    return low, high
+
+
+def _is_positive(size: Size) -> bool:
+    """Whether a size is known to be positive. Asks nothing, so that no guard comes of it."""
+    least = size.bounds()[0] if isinstance(size, SymInt) else size
+    return least is not None and least > 0
+
+
+__all__ = ["apart"]
