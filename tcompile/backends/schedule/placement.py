@@ -262,7 +262,7 @@ class _Placement:
         return True
 
     def _reads_in_place(self, step: Step, base: Node, store: Store) -> bool:
-        """Whether a kernel reads of the base only the element that it is about to replace, or what it does not write."""
+        """Whether a kernel reads of the base only what it does not write, or the element that it will replace."""
         assert step.kernel is not None
         for value in step.kernel.values:
             access = value.access
