@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import warnings
+import zlib
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,8 @@ from tcompile.graph import Graph, Layout, Node, TensorType
 from tcompile.graph.ops import apply
 
 ON_TRITON = bool(os.environ.get("TCOMPILE_TEST_TRITON"))  # `make test-triton`: what runs here runs there, too
+SHARE, SMALL = 8, 300  # else one of so many cases does, where there are no more elements: the interpreter is slow
+_counts: dict[str, int] = {}  # of cases, by test
 DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"]
 INTEGERS = [d for d in DTYPES if "int" in d]
 FLOATS = ["float32", "float64"]
@@ -105,9 +109,13 @@ def run_beside(
             return None, expected, bool(caught)
 
 
-def check_beside(compiled: Any, graph: Graph, *arrays: Any, ulp: float, rtol: float) -> None:
-    """A compiled graph gives what NumPy gives, and replays exactly where NumPy warns."""
+def check_beside(
+    compiled: Any, graph: Graph, *arrays: Any, ulp: float, rtol: float, may_replay: bool = False
+) -> None:
+    """A compiled graph gives what NumPy gives, and replays exactly where NumPy warns, or elsewhere if it ``may``."""
     got, expected, noisy = run_beside(compiled, graph, *arrays)
+    if may_replay and got is None:
+        return
     if noisy:
         assert got is None, "NumPy warned, the compiled graph did not notice"
         with np.errstate(all="ignore"):
@@ -128,11 +136,20 @@ def check(build: Any, *arrays: Any, ulp: float = 0, rtol: float = 0.0, kernels: 
     check_beside(compiled, graph, *arrays, ulp=ulp, rtol=rtol)
     if kernels is not None:
         assert len(compiled.kernels) == kernels, compiled.source
-    if ON_TRITON:
+    if ON_TRITON or _is_sampled(arrays):
         from tests.backends import triton_cases
 
         triton_cases.check(build, *arrays, ulp=ulp, rtol=rtol)
     return compiled
+
+
+def _is_sampled(arrays: Any) -> bool:
+    """Whether a case is among those that run on the triton backend in the ordinary test run: always the same ones."""
+    if importlib.util.find_spec("triton") is None or sum(np.size(a) for a in arrays) > SMALL:
+        return False
+    test = os.environ.get("PYTEST_CURRENT_TEST", "").partition(" ")[0]
+    _counts[test] = _counts.get(test, 0) + 1
+    return zlib.crc32(f"{test} {_counts[test]}".encode()) % SHARE == 0
 
 
 def sample(dtype: str, shape: Any, seed: int = 0) -> np.ndarray:

@@ -156,7 +156,7 @@ def test_offsets_have_64_bits_where_an_array_is_that_large(gpu, monkeypatch):
     kernel, small = device.launcher(_function()), device.placed(np.ones(3))
     kernel((1, 1), small, small)
     monkeypatch.setattr(cuda, "_WIDE", 3)  # elements, in place of 2**31
-    kernel((1, 1), small, small)
+    device.launcher(_function())((1, 1), small, small)
     assert kinds == [False, True]
     assert cuda._extent(np.zeros((4, 4), np.complex64)) == 31
 
@@ -178,7 +178,7 @@ def test_arrays_on_two_gpus_do_not_mix(gpu):
     elsewhere.device.id = 1
     kernel = device.launcher(_function())
     assert not kernel((1, 1), here, here)
-    with pytest.raises(Replay, match="arrays on GPU 1 and GPU 0"):
+    with pytest.raises(Replay, match="arrays on GPU 1, kernels on GPU 0"):
         kernel((1, 1), elsewhere, here)
 
 

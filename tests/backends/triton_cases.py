@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import numpy as np
+
 from tcompile.backends.triton import CompiledGraph, compile_graph, cubins
 from tcompile.config import config
 from tests.backends.llvm_cases import check_beside, graph_of
@@ -31,7 +33,9 @@ def check(build: Any, *arrays: Any, ulp: float = 0, rtol: float = 0.0, kernels: 
         compile_all(compiled, ALL_CUBINS)
     if kernels is not None:
         assert len(compiled.kernels) == kernels, compiled.source
-    check_beside(compiled, graph, *arrays, ulp=ulp, rtol=rtol)
+    # Powers of what is infinite are left to NumPy, whose loops do not agree on them.
+    may_replay = any(node.op == "pow" for node in graph.nodes) and any(np.isinf(x).any() for x in arrays)
+    check_beside(compiled, graph, *arrays, ulp=ulp, rtol=rtol, may_replay=may_replay)
     return compiled
 
 

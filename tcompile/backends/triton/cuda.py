@@ -231,56 +231,71 @@ class Loaded:
     def __init__(self, function: Function, device: Cuda) -> None:
         self.function = function
         self.device = device
-        self._handles: dict[cubins.Variant, tuple[cubins.Cubin, Any, Any]] = {}
+        self._kinds = [(p.kind in ("array", "partial"), p.kind == "number", p.is_index) for p in function.parameters]
+        self._wide: bool | None = None  # the same at every call, where no size and no stride is given at run time
+        self._handles: dict[tuple[bool, tuple[bool, ...]], tuple[cubins.Cubin, Any, Any]] = {}
 
     def __call__(self, grid: tuple[int, int], *given: Any) -> Status | int:
         """Starts the programs of ``grid`` on CuPy's current stream; returns their status bits, or 0 if they have none.
 
-        Raises Replay where arrays are not on one GPU.
+        Raises Replay where arrays are not on this GPU.
         """
         if 0 in grid:
             return 0
         function, device = self.function, self.device
-        wide, even, values = grid[0] * grid[1] * function.points >= _WIDE, [], []
-        wide = wide or (isinstance(function.row, int) and function.row >= _WIDE)
-        for parameter, value in zip(function.parameters, given, strict=True):
-            if device.is_mine(value):
-                if int(value.device.id) != device.number:
-                    raise Replay(
-                        f"arrays on GPU {value.device.id} and GPU {device.number}: copy them to one, or compile there"
-                    )
-                wide = wide or _extent(value) >= _WIDE
-                even.append(value.data.ptr % 16 == 0)
-                values.append(value)
-            elif parameter.kind == "number":
-                even.append(False)
-                values.append(np.float64(value).view(np.int64))
-            else:
-                wide = wide or (parameter.is_index and abs(int(value)) >= _WIDE)
-                even.append(int(value) % 16 == 0)
-                values.append(int(value))
-        code, handle, _ = self._handle(cubins.Variant(wide, tuple(even)))
+        wide = self._wide
+        if wide is None:
+            wide = self._is_wide(grid, given)
+            if not any(is_index for _, _, is_index in self._kinds):
+                self._wide = wide
+        even, arguments = [], []
         index = np.int64 if wide else np.int32
-        arguments = [
-            index(v) if p.is_index else np.int64(v) if p.kind == "wide" else v
-            for p, v in zip(function.parameters, values, strict=True)
-        ]
+        placed = False
+        for (is_array, is_number, is_index), value in zip(self._kinds, given, strict=True):
+            if is_array:
+                if not placed and value.device.id != device.number:  # guards, or we, have put all in one place
+                    raise Replay(
+                        f"arrays on GPU {value.device.id}, kernels on GPU {device.number}: copy them, or compile there"
+                    )
+                placed = True
+                even.append(value.data.ptr % 16 == 0)
+                arguments.append(value)
+            elif is_number:
+                even.append(False)
+                arguments.append(np.float64(value).view(np.int64))
+            else:
+                number = int(value)
+                even.append(number % 16 == 0)
+                arguments.append(index(number) if is_index else np.int64(number))
+        key = wide, tuple(even)
+        found = self._handles.get(key)
+        code, handle, _ = found if found is not None else self._load(*key)
         if function.signals:
             arguments.append(device.words)
-        arguments += [np.uint64(0)] * code.extra
+        if code.extra:
+            arguments += [np.uint64(0)] * code.extra
         handle((grid[0], grid[1], 1), (32 * code.warps, 1, 1), tuple(arguments), shared_mem=code.shared)
         return Status(device.words) if function.signals else 0
 
-    def _handle(self, variant: cubins.Variant) -> tuple[cubins.Cubin, Any, Any]:
-        if variant not in self._handles:
-            code = cubins.compiled(self.function, self.device.capability, variant)
-            module = self.device.cupy.cuda.function.Module()
-            module.load(code.code)
-            handle = module.get_function(code.name)
-            if code.shared > 48 << 10:
-                self.device.cupy.cuda.driver.funcSetAttribute(handle.ptr, _MOST_SHARED, code.shared)
-            self._handles[variant] = code, handle, module
-        return self._handles[variant]
+    def _is_wide(self, grid: tuple[int, int], given: Sequence[Any]) -> bool:
+        """Whether some offset needs 64 bits."""
+        function = self.function
+        if grid[0] * grid[1] * function.points >= _WIDE or (isinstance(function.row, int) and function.row >= _WIDE):
+            return True
+        for (is_array, _, is_index), value in zip(self._kinds, given, strict=True):
+            if (is_array and _extent(value) >= _WIDE) or (is_index and abs(int(value)) >= _WIDE):
+                return True
+        return False
+
+    def _load(self, wide: bool, even: tuple[bool, ...]) -> tuple[cubins.Cubin, Any, Any]:
+        code = cubins.compiled(self.function, self.device.capability, cubins.Variant(wide, even))
+        module = self.device.cupy.cuda.function.Module()
+        module.load(code.code)
+        handle = module.get_function(code.name)
+        if code.shared > 48 << 10:
+            self.device.cupy.cuda.driver.funcSetAttribute(handle.ptr, _MOST_SHARED, code.shared)
+        self._handles[wide, even] = code, handle, module
+        return code, handle, module
 
 
 _MOST_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
