@@ -126,7 +126,7 @@ def sorts(x, y):
 
 
 def linear(x, y):
-    return np.linalg.norm(x * 2) + 1, np.linalg.det((x.T + 0) @ y) * 2, np.roll(x + 1, 1, 0) * 2
+    return np.linalg.norm(x * 2) + 1, np.linalg.det(np.tanh(x[:4] * 9)) * 2, np.roll(x + 1, 1, 0) * 2
 
 
 def index_arrays(x, y):

@@ -80,6 +80,17 @@ def test_reductions(shape, dtype):
             same_on_gpu(lambda x: (x.sum(axis=axes), x.max(axis=axes), x.min(axis=axes)), lambda: [x], ulp=64)
 
 
+@pytest.mark.parametrize("shape", [(1000,), (3_000_000,), (3, 400_000), (400_000, 3), (40, 50, 60)])
+def test_cumulative_sums_and_products(shape):
+    for axis in range(len(shape)):
+        x = sample("int64", shape)
+        same_on_gpu(lambda x: (np.cumsum(x, axis=axis), np.cumprod(x, axis=axis)), lambda: [x])
+        wide = np.random.default_rng(0).random(shape)  # all positive: nothing cancels
+        same_on_gpu(lambda x: np.cumsum(x, axis=axis), lambda: [wide], ulp=1 << 12)
+        if x.ndim > 1:
+            same_on_gpu(lambda x: np.cumprod(x, axis=axis), lambda: [wide + 0.5], ulp=0)
+
+
 @pytest.mark.parametrize("shape", [(300, 17), (64, 1000), (5, 100_000)])
 def test_softmax_and_layer_norm(shape):
     def softmax(x):
@@ -99,7 +110,7 @@ def test_programs(function):
     same_on_gpu(function, arrays)
 
 
-@pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
+@pytest.mark.parametrize("mode", ["default", "reduce-overhead", "max-autotune"])
 @pytest.mark.parametrize("function", ON_CUPY)
 def test_programs_on_cupy_arrays(function, mode):
     cupy = importlib.import_module("cupy")
