@@ -67,11 +67,11 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Sh
     if mode == "empty":
         raise refuse("pad with undefined values", "undefined-contents")
     shape = shape_of(array)
-    widths = _widths(pad_width, len(shape))
-    return tuple(n + before + after for n, (before, after) in zip(shape, widths, strict=True))
+    around = widths(pad_width, len(shape))
+    return tuple(n + before + after for n, (before, after) in zip(shape, around, strict=True))
 
 
-def _widths(given: Any, ndim: int) -> list[tuple[int, int]]:
+def widths(given: Any, ndim: int) -> list[tuple[int, int]]:
     """The width before and after each axis: one int for all, a pair for all, or a pair for each."""
     if type(given) is int:
         return [(given, given)] * ndim

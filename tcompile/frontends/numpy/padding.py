@@ -1,0 +1,74 @@
+"""``np.pad`` of small arrays: a copy into the middle of a new array, and copies from there to its edges.
+
+Enters: an array and plain widths. Leaves: ``assign`` nodes, one for the middle and one for each edge, in the order in
+which NumPy fills edges, so that corners come out the same. Exists because NumPy takes ten microseconds to find out what
+to copy; of large arrays the copying counts, and ``np.pad`` stays one call (``arranging``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from tcompile.frontends.base import Builder, CannotCapture, Traced
+from tcompile.frontends.numpy.arranging import widths
+from tcompile.frontends.numpy.creation import full
+from tcompile.frontends.numpy.registry import function, refuse_unless
+from tcompile.frontends.numpy.values import array_object
+from tcompile.graph import Node
+from tcompile.graph.sizes import Size, hint, product
+
+MOST, MOST_WITH_EDGES = 1 << 16, 1 << 14  # elements of a result
+Part: TypeAlias = "Callable[[int, int, Size], slice]"  # of an axis, from the widths before and behind and its own size
+
+
+def _down(start: Size, count: int) -> slice:
+    """``count`` places from ``start`` down."""
+    stop = start - count
+    return slice(start, None if isinstance(stop, int) and stop < 0 else stop, -1)
+
+
+# What goes before and behind the elements of an axis, as places in the padded axis, and how many elements it has to
+# have: so many times the larger width, and so many more.
+_EDGES: dict[str, tuple[Part, Part, int, int]] = {
+    "edge": (lambda p, q, n: slice(p, p + 1), lambda p, q, n: slice(p + n - 1, p + n), 0, 1),
+    "wrap": (lambda p, q, n: slice(n, n + p), lambda p, q, n: slice(p, p + q), 1, 0),
+    "reflect": (lambda p, q, n: _down(2 * p, p), lambda p, q, n: _down(p + n - 2, q), 1, 1),
+    "symmetric": (lambda p, q, n: _down(2 * p - 1, p), lambda p, q, n: _down(p + n - 1, q), 1, 0),
+}
+
+
+@function("pad")
+def pad(b: Builder, array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Traced:
+    """``np.pad`` with one number, or with what the array has at its edges."""
+    value = kwargs.pop("constant_values", 0) if mode == "constant" else 0
+    refuse_unless("pad", reflect_type=(kwargs.pop("reflect_type", "even"), ("even",)), more=(tuple(kwargs), ((),)))
+    x = array_object(b, array)
+    shape, dtype = x.type.shape, x.type.dtype
+    if mode not in ("constant", *_EDGES) or type(value) not in (bool, int, float) or (dtype.kind != "f" and value != 0):
+        raise CannotCapture("unsupported-argument", "pad in this mode, or with such a value")
+    if x.type.ndim > 1 and not x.type.c_contiguous:
+        raise CannotCapture("memory-order", "pad of an array that is not in C order")
+    around = widths(pad_width, x.type.ndim)
+    sizes = tuple(n + p + q for n, (p, q) in zip(shape, around, strict=True))
+    most = MOST if mode == "constant" else MOST_WITH_EDGES
+    if not shape or any(p < 0 or q < 0 for p, q in around) or hint(product(sizes)) > most:
+        raise CannotCapture("unsupported-argument", "pad of a number, or of many elements")
+    middle = tuple(slice(p, p + n) for n, (p, _) in zip(shape, around, strict=True))
+    made = _stored(b, full(b, sizes, value, dtype).node, middle, x.node)
+    if mode != "constant":
+        first, last, times, more = _EDGES[mode]
+        for axis, (n, (p, q)) in enumerate(zip(shape, around, strict=True)):
+            if not n >= max(p, q, 1) * times + more:
+                raise CannotCapture("unsupported-argument", "pad of fewer elements than are added")
+            before, behind = (slice(None),) * axis, middle[axis + 1 :]
+            edges = ((p, slice(0, p), first(p, q, n)), (q, slice(p + n, p + n + q), last(p, q, n)))
+            for width, here, source in edges:
+                if width:
+                    taken = b.op("index", made, key=(*before, source, *behind))
+                    made = _stored(b, made, (*before, here, *behind), taken)
+    return Traced(made)
+
+
+def _stored(b: Builder, into: Node, key: tuple[Any, ...], value: Node) -> Node:
+    return b.op("assign", into, value, path=(("index", (("key", key),)),))
