@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tcompile.observe import bus
-from tcompile.observe.events import CallTimed, Event, PassFinished
+from tcompile.observe.events import CallTimed, Event, LoopTimed, PassFinished
 
 PERIOD = 0.25
 """Seconds between two batches."""
@@ -74,7 +74,7 @@ class Feed:
                     traceback.print_exc()
 
     def _keep(self, event: Event) -> None:
-        if not isinstance(event, PassFinished | CallTimed):
+        if not isinstance(event, PassFinished | CallTimed | LoopTimed):
             self._waiting.append(event)
             self._came.set()
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import tcompile
 from tcompile.observe.context import current_cell
-from tcompile.observe.events import SCHEMA_VERSION, CallTimed, Event, PassFinished
+from tcompile.observe.events import SCHEMA_VERSION, CallTimed, Event, LoopTimed, PassFinished
 from tcompile.observe.history import history
 from tcompile.runtime.cache import FunctionCache, caches
 from tcompile.stance import STANCES
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 TARGET = "tcompile"
+_NOT_TOLD = (CallTimed, LoopTimed, PassFinished)
 PROTOCOL = 1
 PAGES = 8
 """Pages that are told; one that was closed without a word goes when another comes."""
@@ -152,7 +153,7 @@ class Page:
         self.comm.send(
             {
                 "type": "news", "protocol": PROTOCOL, "schema": SCHEMA_VERSION, "whole": whole,
-                "events": [_short(event) for event in events if not isinstance(event, CallTimed | PassFinished)],
+                "events": [_short(event) for event in events if not isinstance(event, _NOT_TOLD)],
                 "dropped": history.dropped, "functions": states, "alive": alive,
                 "cells": cells_of(states), "runs": runs, "stance": tcompile.stance.current().name,
                 "stances": dict(STANCES) if whole else {},

@@ -207,6 +207,7 @@ export class KernelModel {
       case "cache_hit":
       case "cache_miss":
       case "call_timed":
+      case "loop_timed":
         return;
       default:
         this.unknown += 1;

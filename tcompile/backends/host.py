@@ -23,6 +23,7 @@ from tcompile.backends import helpers, parts
 from tcompile.backends.constants import constants, held
 from tcompile.backends.schedule import Schedule
 from tcompile.backends.schedule.plan import Step
+from tcompile.backends.timed import TimedLoop, line_of
 from tcompile.graph import Graph, Node, ScalarType, Size, SymInt, TensorType
 from tcompile.graph.ops import OPS
 from tcompile.graph.ops.gathering import IN_PLACE
@@ -311,7 +312,9 @@ class Program:
         bodies = [body for body, _ in compiled]
         native = self.native_parts(node, bodies, len(operands) - 2)
         symbols = [missing for _, missing in compiled]
-        made = parts.part_loop(bodies, node.regions, symbols=symbols, native=native, **node.attrs)
+        made = TimedLoop(
+            parts.part_loop(bodies, node.regions, symbols=symbols, native=native, **node.attrs), line_of(node), True
+        )
         name = self._constant(self._fresh(f"{node.name}_rounds"), made)
         sizes = "".join(f"({''.join(f'{size}, ' for size in missing)}), " for _, missing in compiled)
         self.lines.append(f"{self.arrays[node]} = {name}({', '.join([*operands, f'sizes=({sizes})'])})")

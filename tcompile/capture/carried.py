@@ -27,15 +27,13 @@ from tcompile.capture.values.scalar import ScalarValue
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Graph, Node, ScalarType, SymInt, TensorType
 from tcompile.graph.ops import apply
+from tcompile.graph.ops.control import FOREVER
 from tcompile.graph.verify import fits
 from tcompile.records import dataclass
 
 if TYPE_CHECKING:
     from tcompile.capture.interpreter import Frame
     from tcompile.capture.state import Capture
-
-
-ALWAYS = 1 << 48  # rounds
 
 
 class Unsettled(Exception):
@@ -341,7 +339,7 @@ class Carried:
             for leaf, source in handed:
                 if source is None or not source.foreign:
                     continue
-                rounds = ALWAYS if source is leaf else min(source.foreign + 1, ALWAYS)
+                rounds = FOREVER if source is leaf else min(source.foreign + 1, FOREVER)
                 if rounds > leaf.foreign:
                     leaf.foreign, again = rounds, True
             if not again:

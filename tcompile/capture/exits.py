@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcompile.capture.carried import ALWAYS, Carried, Count, Leaf, Many, Unsettled, View
+from tcompile.capture.carried import Carried, Count, Leaf, Many, Unsettled, View
 from tcompile.capture.headers import Header
 from tcompile.capture.instructions.registry import Returned
 from tcompile.capture.limits import int_of, is_int, rounds_while, stays_while, ways_of_test
@@ -30,6 +30,7 @@ from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.scalar import ScalarValue
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Node, SymInt
+from tcompile.graph.ops.control import FOREVER
 from tcompile.graph.sizes import Size, VariesInLoop, same
 from tcompile.records import dataclass
 
@@ -280,7 +281,7 @@ class Exits:
         for way, raises in zip(ways, raising, strict=True):
             if not raises:
                 least[way.number] = foreign = max((leaf.foreign for leaf in way.shown), default=0)
-                if foreign >= ALWAYS:
+                if foreign >= FOREVER:
                     raise Unsettled("an array that something else may hold is handed on from round to round")
         which.inputs[0].attrs["least"] = tuple(least)
         ways = [way for way, raises in zip(ways, raising, strict=True) if not raises]

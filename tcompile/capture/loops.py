@@ -44,6 +44,7 @@ from tcompile.capture.values.counted import Counted
 from tcompile.capture.values.memory import Memory
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Graph, Node, SymInt
+from tcompile.graph.ops.control import FOREVER
 from tcompile.graph.sizes import ShapeEnv, Size, VariesInLoop, same
 from tcompile.graph.verify import fits
 from tcompile.observe.events import UserLine
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
 
 FEW_ROUNDS = 4  # as many are always unrolled
 FEW_OPERATIONS = 64  # a loop of a known number of rounds that comes to no more is unrolled
-FOREVER = 1 << 48  # rounds of a loop that only a test ends
 _MOST_APART = 2  # rounds that are done before the node
 _MOST_TRIES = 8  # of one loop
 _MOST_RESTARTS = 64  # of one capture

@@ -20,6 +20,7 @@ from itertools import pairwise
 from tcompile.graph.graph import Graph, Node
 from tcompile.graph.layout import Placed, Point, layered
 from tcompile.graph.ops import OPS
+from tcompile.graph.ops.control import FOREVER
 from tcompile.graph.printer import attribute_texts, call_text, key_text, literal, short_place, type_text
 from tcompile.records import dataclass
 
@@ -38,6 +39,8 @@ _CAPTIONS = {
     "invoke": ("region",), "cond": ("if true", "if false"), "while_loop": ("while", "do"), "fori_loop": ("each step",),
     "exit_loop": ("each step", *["goes on with"] * 15), "scan": ("each step",), "map": ("each slice",),
 }  # fmt: skip
+
+_LOOPS = ("fori_loop", "exit_loop")
 
 _THEME = (
     "--tc-bg:var(--jp-layout-color1,var(--vscode-editor-background,{bg}));"
@@ -153,6 +156,8 @@ def _node_box(node: Node, groups: Mapping[Graph, _Groups]) -> _Box:
         attrs = [f"[{', '.join(map(key_text, node.attrs['key']))}]"]
     else:
         attrs = _attributes(node)
+    if node.op in _LOOPS:
+        numbers, attrs = [], [_rounds(node)]
     shown = type if node.name == node.op else f"{node.name}: {type}"
     if node.location is not None and node.location.line:
         line = f" · line {node.location.line}"
@@ -178,6 +183,16 @@ def _box(
         width = max(width, sum(part.width for part in inner) + 2 * _PAD * (len(inner) + 1))
         height += max(part.height for part in inner) + 2 * _PAD
     return _Box(kind, title, detail, type, tip, width, height, name, inner)
+
+
+def _rounds(node: Node) -> str:
+    """How many rounds a loop has."""
+    start, stop = (*node.operands, 0, 0)[:2]
+    if isinstance(stop, int) and stop == FOREVER:
+        return "until a test leaves it"
+    last = _literal(stop)
+    rounds = f"{last} rounds" if isinstance(start, int) and not start else f"rounds {_literal(start)} to {last}"
+    return f"at most {rounds}" if node.op == "exit_loop" else rounds
 
 
 def kind_of(node: Node) -> str:

@@ -305,6 +305,17 @@ class CallTimed(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LoopTimed(Event):
+    """A loop of a graph was run (only while somebody listens): so often, with so many rounds in all, in so long."""
+
+    kind: ClassVar[str] = "loop_timed"
+    where: UserLine = UserLine()
+    runs: int = 1
+    rounds: int = 0
+    ms: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
 class StanceChanged(Event):
     """The stance changed: for the process, or for one thread's ``with`` block."""
 
@@ -317,5 +328,5 @@ class StanceChanged(Event):
 EVENTS: tuple[type[Event], ...] = (
     CompileStarted, GraphCaptured, GraphBroke, LoopDecided, GuardFailed, RecompileStarted, PassFinished,
     KernelCompiled,
-    CompileFinished, CacheHit, CacheMiss, FellBack, CudaGraphSkipped, CallTimed, StanceChanged,
+    CompileFinished, CacheHit, CacheMiss, FellBack, CudaGraphSkipped, CallTimed, LoopTimed, StanceChanged,
 )  # fmt: skip

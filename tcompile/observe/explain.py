@@ -6,12 +6,22 @@ in a notebook. Knows graphs only as objects with a name, nodes and pictures of t
 
 from __future__ import annotations
 
+import dataclasses
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
-from tcompile.observe.events import CompileFinished, Event, FellBack, GraphBroke, GraphCaptured, LoopDecided, UserLine
+from tcompile.observe.events import (
+    CompileFinished,
+    Event,
+    FellBack,
+    GraphBroke,
+    GraphCaptured,
+    LoopDecided,
+    LoopTimed,
+    UserLine,
+)
 from tcompile.observe.recorder import Recorder
 from tcompile.observe.userline import format_line, format_stack
 from tcompile.records import dataclass
@@ -53,7 +63,8 @@ class ExplainOutput:
 
     ``ops_per_graph`` names the operations of each graph, ``out_guards`` are the checks under which the
     compiled code is used again, ``compile_times`` are milliseconds for each phase and in ``total``,
-    ``fell_back`` says why calls ran in plain Python, ``loops`` what became of each loop over a range, and why.
+    ``fell_back`` says why calls ran in plain Python, ``loops`` what became of each loop, why, and how long its
+    rounds took.
     """
 
     function: str
@@ -78,6 +89,7 @@ class ExplainOutput:
         fell_back: dict[str, None] = {}
         loops: dict[tuple[str, int], dict[str, None]] = {}  # what is told of the loop at each line
         op_count = 0
+        timed: dict[tuple[str, int], LoopTimed] = {}
         times: defaultdict[str, float] = defaultdict(float)
         for event in events:
             function = function or event.function
@@ -96,12 +108,18 @@ class ExplainOutput:
             elif isinstance(event, LoopDecided):
                 place = event.where.file, event.where.line
                 loops.setdefault(place, {format_line(event.where): None})[_indent(loop_text(event))] = None
+            elif isinstance(event, LoopTimed):
+                place = event.where.file, event.where.line
+                timed[place] = event if place not in timed else together(timed[place], event)
             elif isinstance(event, FellBack):
                 fell_back[f"{event.reason}: {event.detail}" if event.detail else event.reason] = None
             elif isinstance(event, CompileFinished):
                 for phase, ms in event.phases.items():
                     times[phase] += ms
                 times["total"] += event.ms
+        for place, rows in loops.items():
+            if place in timed:
+                rows[_indent(f"It took {rounds_text(timed[place])}.")] = None
         return cls(
             function, tuple(graphs), len(graphs), len(reasons), tuple(reasons), op_count, tuple(operations),
             tuple(guards), dict(times), tuple(fell_back),
@@ -181,6 +199,17 @@ def loop_text(event: LoopDecided) -> str:
     return f"This loop {outcome}{': ' if event.reason else ''}{event.reason}."
 
 
+def together(one: LoopTimed, two: LoopTimed) -> LoopTimed:
+    """What two events tell of one loop."""
+    return dataclasses.replace(one, runs=one.runs + two.runs, rounds=one.rounds + two.rounds, ms=one.ms + two.ms)
+
+
+def rounds_text(event: LoopTimed) -> str:
+    """How long the rounds of a loop took, in words."""
+    each = f", {event.ms / event.rounds * 1e3:.3g} µs each" if event.rounds else ""
+    return f"{event.ms:.3g} ms for {_count(event.rounds, 'round')}{each}"
+
+
 def _operations(graph: Any) -> Iterator[str]:
     for node in getattr(graph, "nodes", ()):
         yield node.op
@@ -196,4 +225,4 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-__all__ = ["BreakReason", "ExplainOutput", "Recorder", "loop_text"]
+__all__ = ["BreakReason", "ExplainOutput", "Recorder", "loop_text", "rounds_text", "together"]

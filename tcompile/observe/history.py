@@ -9,7 +9,7 @@ graph alive: what is gone from the caches can be read about here, not looked at.
 from __future__ import annotations
 
 from tcompile.observe import bus
-from tcompile.observe.events import CallTimed, Event
+from tcompile.observe.events import CallTimed, Event, LoopTimed
 from tcompile.observe.recorder import Recorder
 
 LIMIT = 512
@@ -18,7 +18,7 @@ history = Recorder(LIMIT)
 
 
 def _keep(event: Event) -> None:
-    if not isinstance(event, CallTimed):
+    if not isinstance(event, CallTimed | LoopTimed):
         history(event.light())
 
 

@@ -29,12 +29,13 @@ from tcompile.observe.events import (
     GuardFailed,
     KernelCompiled,
     LoopDecided,
+    LoopTimed,
     PassFinished,
     RecompileStarted,
     StanceChanged,
 )  # fmt: skip
-from tcompile.observe.explain import loop_text
-from tcompile.observe.userline import format_line, format_stack
+from tcompile.observe.explain import loop_text, rounds_text
+from tcompile.observe.userline import file_label, format_line, format_stack
 
 Switch: TypeAlias = bool | Literal["+"] | None
 
@@ -284,6 +285,11 @@ def _call(event: CallTimed, detail: bool) -> str:
     return f"{event.path} call, {event.ms:.3f} ms"
 
 
+def _rounds(event: LoopTimed, detail: bool) -> str:
+    runs = "" if event.runs == 1 else f" in {event.runs} runs"
+    return f"the loop of {file_label(event.where.file)}, line {event.where.line}: {rounds_text(event)}{runs}"
+
+
 _WRITERS: list[tuple[str, type[Event], Callable[[Any, bool], str]]] = [
     ("compiles", CompileStarted, _started),
     ("recompiles", GuardFailed, _guard_failed),
@@ -304,6 +310,7 @@ _WRITERS: list[tuple[str, type[Event], Callable[[Any, bool], str]]] = [
     ("compiles", CompileFinished, _finished),
     ("stances", StanceChanged, _stance),
     ("calls", CallTimed, _call),
+    ("calls", LoopTimed, _rounds),
 ]
 
 

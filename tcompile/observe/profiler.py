@@ -22,7 +22,9 @@ from tcompile.observe.events import (
     GraphBroke,
     GraphCaptured,
     GuardFailed,
+    LoopTimed,
 )
+from tcompile.observe.explain import together
 from tcompile.observe.tables import table
 from tcompile.observe.userline import file_label
 from tcompile.records import dataclass
@@ -83,6 +85,7 @@ class CompileProfiler:
 
     def __init__(self) -> None:
         self.functions: dict[str, FunctionProfile] = {}
+        self.loops: dict[tuple[str, int], LoopTimed] = {}
         self._lock = threading.Lock()
         self._stops: list[Callable[[], None]] = []
 
@@ -99,6 +102,10 @@ class CompileProfiler:
 
     def _take(self, event: Event) -> None:
         with self._lock:
+            if isinstance(event, LoopTimed):
+                key = event.where.file, event.where.line
+                self.loops[key] = event if key not in self.loops else together(self.loops[key], event)
+                return
             about = self.functions.setdefault(event.function, FunctionProfile(event.function))
             match event:
                 case CompileFinished():
@@ -131,6 +138,7 @@ class CompileProfiler:
         """Forgets everything."""
         with self._lock:
             self.functions.clear()
+            self.loops.clear()
 
     def report(self) -> str:
         """The statistics as text, functions that took longest to compile first."""
@@ -138,6 +146,8 @@ class CompileProfiler:
         if not told:
             return "nothing was compiled"
         parts = [self._headline(told), table(_HEAD, [_row(about) for about in told])]
+        if self.loops:
+            parts.append(table(_LOOPS, self._loop_rows()))
         parts += [_details(about) for about in told]
         return "\n\n".join(filter(None, parts))
 
@@ -145,6 +155,18 @@ class CompileProfiler:
         with self._lock:
             told = [about for about in self.functions.values() if not about.empty]
         return sorted(told, key=lambda about: (-about.compile_ms, about.name))
+
+    def _loop_rows(self) -> list[tuple[str, ...]]:
+        """A row for each loop of a graph, those that took longest first."""
+        with self._lock:
+            loops = sorted(self.loops.values(), key=lambda loop: -loop.ms)
+        return [
+            (
+                f"{file_label(loop.where.file)}, line {loop.where.line}: {loop.where.text}", str(loop.runs),
+                str(loop.rounds), f"{loop.ms:.1f}", f"{loop.ms / loop.rounds * 1e3:.3g}" if loop.rounds else "",
+            )
+            for loop in loops
+        ]  # fmt: skip
 
     @staticmethod
     def _headline(told: list[FunctionProfile]) -> str:
@@ -183,6 +205,9 @@ class CompileProfiler:
         rows = [(f"<code>{sheet.short(name)}</code>", *figures) for name, *figures in map(_row, told)]
         parts = [sheet.title("profile", f'<span class="tcd-dim">{sheet.text(self._headline(told))}</span>')]
         parts.append(sheet.table(_HEAD, rows))
+        if self.loops:
+            rows = [(f"<code>{sheet.short(name, 80)}</code>", *figures) for name, *figures in self._loop_rows()]
+            parts.append(sheet.table(_LOOPS, rows))
         for about in told:
             for kind, counter in about.counters():
                 for text, count in counter.most_common():
@@ -193,6 +218,7 @@ class CompileProfiler:
 
 
 _HEAD = ("function", "compiles", "ms", "graphs", "ops", "kernels", "calls", "µs a call")
+_LOOPS = ("loop", "runs", "rounds", "ms", "µs a round")
 
 
 def _row(about: FunctionProfile) -> tuple[str, ...]:

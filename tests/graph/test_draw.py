@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import tcompile
 from tcompile.graph import Graph, Location, TensorType
 from tcompile.graph.draw import svg
 from tcompile.graph.layout import layered
@@ -96,6 +97,25 @@ def test_what_is_said():
     assert re.findall('data-node="([^"]*)"', picture) == ["x", "maximum", "total"]
     legend = example().view().html()
     assert "pointwise" in legend and "reduction" in legend and "movement" not in legend
+
+
+def test_loops_are_boxes_that_say_how_many_rounds_they_have():
+    def f(x, n):
+        for i in range(n):
+            x = 0.5 * np.sin(x) + i
+        for i in range(50):
+            x = 0.5 * np.sin(x) + i
+            if x.max() > 1e9:
+                break
+        while x.max() > 1:
+            x = x * 0.5
+        return x
+
+    compiled = tcompile.compile(f, backend="eager", dynamic=True)
+    compiled(np.ones(5), 100)
+    said = texts(svg(compiled.graphs[0]))
+    assert "fori_loop s0 rounds" in said or "fori_loop s1 rounds" in said
+    assert {"exit_loop at most 50 rounds", "exit_loop until a test leaves it", "each step"} <= set(said)
 
 
 def test_user_text_is_escaped_and_shortened():

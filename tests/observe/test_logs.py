@@ -21,6 +21,7 @@ from tcompile.observe.events import (
     GraphCaptured,
     GuardFailed,
     KernelCompiled,
+    LoopTimed,
     PassFinished,
     RecompileStarted,
     StanceChanged,
@@ -87,6 +88,7 @@ EVENTS = [
     ),
     StanceChanged(stance="force_eager", previous="default", scope="block"),
     CallTimed(**ID, ms=0.5),
+    LoopTimed(**ID, where=LINE, runs=2, rounds=100, ms=0.5),
 ]
 
 TEXTS = {
@@ -114,7 +116,10 @@ TEXTS = {
     ],
     "perf_hints": ["[0/1] f: runs in plain Python: recompile limit\n    8 entries\n"],
     "stances": ["stance default to force_eager (block)\n"],
-    "calls": ["[0/1] f: compiled call, 0.500 ms\n"],
+    "calls": [
+        "[0/1] f: compiled call, 0.500 ms\n",
+        "[0/1] f: the loop of cell, line 2: 0.5 ms for 100 rounds, 5 µs each in 2 runs\n",
+    ],
 }
 DETAILS = {
     "passes": TEXTS["passes"][0] + "    graph graph_0: 1 op\n      x\n",

@@ -250,6 +250,23 @@ export interface CallTimed {
   calls: number;
 }
 
+/** A loop of a graph was run (only while somebody listens): so often, with so many rounds in all, in so long. */
+export interface LoopTimed {
+  kind: "loop_timed";
+  schema: 2;
+  id: number;
+  time: number;
+  thread: number;
+  function: string;
+  compile_id: string;
+  cell: string | null;
+  defined_in: string | null;
+  where: UserLine;
+  runs: number;
+  rounds: number;
+  ms: number;
+}
+
 /** The stance changed: for the process, or for one thread's `with` block. */
 export interface StanceChanged {
   kind: "stance_changed";
@@ -282,4 +299,5 @@ export type Event =
   | FellBack
   | CudaGraphSkipped
   | CallTimed
+  | LoopTimed
   | StanceChanged;

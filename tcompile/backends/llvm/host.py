@@ -22,12 +22,12 @@ from tcompile.backends.llvm.scalar_loops import ScalarLoop
 from tcompile.backends.llvm.variants import USUAL, Variant
 from tcompile.backends.schedule import Store, Value
 from tcompile.backends.schedule.plan import Step
+from tcompile.backends.timed import TimedLoop, line_of
 from tcompile.graph import Node, SymInt
 from tcompile.graph.ops.element_loop import dtype_of, written_roots
 from tcompile.graph.sizes import hint, product
-from tcompile.graph.verify import user_line
 from tcompile.observe import bus
-from tcompile.observe.events import LoopDecided, UserLine
+from tcompile.observe.events import LoopDecided
 from tcompile.records import dataclass
 
 CHUNK_NS = 120_000.0  # work that one chunk should be worth: less is not worth a second thread
@@ -208,7 +208,7 @@ class Program(host.Program):
         body, missing = self._compiled(node.regions[0])
         found = self._rounds(node, [body.host], len(operands) - 2)
         updated = tuple(number - 1 for number in body.host.schedule.graph.updates.values())
-        made = rounds.Loop(body, found, updated, tuple(missing))
+        made = TimedLoop(rounds.Loop(body, found, updated, tuple(missing)), line_of(node))
         name = self._constant(self._fresh(f"{node.name}_rounds"), made)
         sizes = f"sizes=({', '.join(missing)},)"
         self.lines.append(f"{self.arrays[node]} = {name}({', '.join([*operands, *([sizes] if missing else [])])})")
@@ -229,9 +229,8 @@ class Program(host.Program):
             reason = str(refusal)
         self.native_loops[node] = found
         if bus.active():
-            where = UserLine() if node.location is None else user_line(node.location)
             outcome = "python rounds" if found is None else "machine code"
-            bus.emit(LoopDecided(outcome=outcome, reason=reason, where=where))
+            bus.emit(LoopDecided(outcome=outcome, reason=reason, where=line_of(node)))
         return found
 
 

@@ -25,6 +25,8 @@ from tcompile.errors import GraphError
 from tcompile.graph.ops.table import Op, define
 from tcompile.graph.types import TensorType
 
+FOREVER = 1 << 48  # rounds of a loop that only a test ends
+
 
 def _no_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
     raise GraphError("a control-flow operation's types come from its regions; use Graph.append")
