@@ -195,6 +195,19 @@ def test_sizes_that_vary_and_numbers():
             same(got, want, ulp=8, rtol=1e-5)
 
 
+def test_numbers_that_overflow():
+    graph = Graph("numbers")
+    x, k = graph.input("x", TensorType(F32, (40, 3))), graph.input("k", ScalarType("float"))
+    scaled = apply(graph, "multiply", x, k)
+    graph.outputs = [scaled, apply(graph, "max", scaled, axis=(1,), keepdims=True)]
+    compiled = on_interpreter(graph)
+    a = sample("float32", (40, 3))
+    for got, want in zip(compiled(a, 1e30), graph(a, 1e30), strict=True):
+        same(got, want, rtol=1e-5)
+    with pytest.raises(Replay):
+        compiled(a * 0, 1e39)
+
+
 def test_the_source_reads_as_the_users_lines():
     events = []
 

@@ -219,7 +219,7 @@ class Text:
         if value.op == "number":
             bits = self.parameters.number(value.attrs["buffer"])
             wide = f"tl.broadcast_to({bits}.to(tl.int64), [1]).to(tl.float64, bitcast=True)"
-            return pointwise.Written(f"{wide}.to({type_of(value.dtype)})")
+            return pointwise.cast(np.dtype("float64"), value.dtype, wide)  # NumPy warns of one that overflows
         if value.op == "iota":
             return pointwise.Written(self.iota(value.attrs["index"], value.dtype))
         operands = [self.real(o) for o in value.operands]
