@@ -184,6 +184,12 @@ LIBRARY = (
     "np.argpartition({a}, 0)", "np.broadcast_arrays({a}, {y})[0] + 0", "np.linalg.matrix_power(np.eye(2) * {s}, 2)",
     "np.triu_indices(3)", "np.rollaxis({a}, -1)", "np.block([[{a}], [{a}]])",
     "np.isclose({a}, {y})", "np.isclose({x}, {s}, equal_nan=True)", "np.array_equiv({a}, {y})", "np.r_[{a}, {a}]",
+    "np.einsum('ij,jk', {a}, {a}.T)", "np.einsum('ij,ij->i', {a}, {a})", "np.einsum('i,ij', {a}[:, 0], {a})",
+    "np.vectorize(lambda v: v / 2 if v > 1 else v)({r})", "np.vectorize(max)({r}, {s})",
+    "np.vectorize(lambda v, w: v * w + 1, otypes=[{d}])({r}, {y})", "np.gradient({f}, .5, axis={k}, edge_order=2)",
+    "np.pad({a}, (2, 0), mode='reflect')", "np.pad({a}, 1, mode='symmetric')", "np.cross({a}[..., :3], {a}[..., :3])",
+    "np.lib.stride_tricks.sliding_window_view({a}, 2, axis={k}).sum(axis=-1)", "np.kron({a}, {x})",
+    "np.median(np.stack([{a}, {a}, {a} * 2]), axis=0)", "np.median(np.stack([{a}, {y} + {a}] * 2), axis={k})",
     "np.c_[{a}, {a}]", "np.r_[0:{n}, {s}]", "np.mgrid[0:{n}, 0:2]", "np.apply_along_axis(lambda p: p * 2, 1, {a})",
 )  # fmt: skip
 CREATION = (
