@@ -51,7 +51,9 @@ def test_every_vector_function_is_measured(load_tool):
     assert 0.5 <= ulp_numpy <= 4 and 0.5 <= ulp_ours <= 4 and min(ns_numpy, ns_ours) > 0
 
 
-@pytest.mark.parametrize("page, least", [("control.md", 40), ("debugging.md", 12), ("loops.md", 30), ("notebooks.md", 8)])
+@pytest.mark.parametrize(
+    "page, least", [("control.md", 40), ("debugging.md", 12), ("loops.md", 30), ("notebooks.md", 8)]
+)
 def test_the_examples_of_a_page_run(page, least):
     flags = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
     try:

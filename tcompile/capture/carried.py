@@ -55,7 +55,7 @@ class Leaf:
     ``given`` is the node outside that the first round starts with, ``inside`` the input of the part that is followed
     now, ``ends`` what each part hands on, ``result`` the value behind the loop. ``shows`` is the leaf that had at the
     start of the round what this one has in the part that is followed now. In the first ``foreign`` rounds it may have
-    an array there that others hold.
+    an array there that others hold. ``is_free`` says that a loop inside relies on that there are no such rounds.
     """
 
     kind: Any
@@ -69,6 +69,7 @@ class Leaf:
     end: Value | None = None  # the array object that a round hands on
     shows: Leaf | None = None
     foreign: int = 0
+    is_free: bool = False
 
     def __post_init__(self) -> None:
         if self.given.device != "cpu":
@@ -225,9 +226,11 @@ class Carried:
             tree.shows = tree
             alike = id(tree.value) in self.alike
             tree.foreign = int(tree.kind == "array" and (alike or not self.is_free(tree.value)))
-            if alike and isinstance(tree.start, ArrayValue) and tree.start.memory is not None:
-                assert isinstance(tree.value, ArrayValue)
-                tree.start.memory.alike = tree.value
+            if isinstance(tree.start, ArrayValue) and tree.start.memory is not None:
+                tree.start.memory.leaf = tree
+                if alike:
+                    assert isinstance(tree.value, ArrayValue)
+                    tree.start.memory.alike = tree.value
         found: Value = tree.start
         return found
 
@@ -323,7 +326,12 @@ class Carried:
         """Whether an array that the first round is given belongs to nobody else."""
         if not isinstance(value, ArrayValue) or value.memory is None:
             return value is None
-        return value.memory.owner is None and not value.path and value.memory not in self.memories
+        if value.memory.owner is not None or value.path or value.memory in self.memories:
+            return False
+        around: Leaf | None = value.memory.leaf  # of the loop around this one
+        if around is not None and not around.foreign:
+            around.is_free = True
+        return around is None or around.is_free
 
     def shown(self) -> dict[Node | None, Leaf | None]:
         """By the nodes that the part has been given, the leaves that had them at the start of the round."""
@@ -340,6 +348,8 @@ class Carried:
                 if source is None or not source.foreign:
                     continue
                 rounds = FOREVER if source is leaf else min(source.foreign + 1, FOREVER)
+                if rounds > leaf.foreign and leaf.is_free:
+                    raise Unsettled("an array that something else may hold goes into a loop inside")
                 if rounds > leaf.foreign:
                     leaf.foreign, again = rounds, True
             if not again:

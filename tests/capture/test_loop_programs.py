@@ -69,6 +69,17 @@ FOUND = [  # by long runs of the generator
             c, a = a, a * 1
         return c, i
     """,
+    # What a loop carries into a loop inside, which is left at once, is the caller's array in the first round.
+    """
+    def f(a, b, n):
+        for i in range(n):
+            for j in range(n):
+                if np.any(1):
+                    break
+                b, a = 1, a * 1
+            a[1] = 1
+        return a, b
+    """,
     # Loops over elements of what cannot be written to leave nothing behind.
     """
     def f(a, b, n):

@@ -26,7 +26,8 @@ class Memory:
 
     ``owner`` is the array from outside whose elements they are; ``kept`` says in words why they cannot be written,
     where that is so. ``version`` counts the writes. ``graph`` is the graph that has the nodes. Where
-    ``alike`` is the same for two, they are one in the first round of a loop.
+    ``alike`` is the same for two, they are one in the first round of a loop. ``leaf`` is what a loop carries them in,
+    where a round has just been given them.
     """
 
     root: Node
@@ -38,6 +39,7 @@ class Memory:
     kept: str = ""
     version: int = 0
     alike: ArrayValue | None = None
+    leaf: Any = None
 
     def seen_through(self, path: Path, first: bool = False) -> tuple[Node, int]:
         """The node that shows the elements through ``path``, as they are now or were at ``first``.
