@@ -27,7 +27,7 @@ from tcompile.graph.sizes import hint
 from tcompile.records import dataclass
 
 SIDE_BY_SIDE = 4  # vectors that a reduction adds up at once, where its elements are cheap: a power of two
-FEW_VALUES, CHEAP = 8, 6.0
+FEW_VALUES, CHEAP, FEW_TURNS = 8, 6.0, 8
 CACHE_LINE = 64  # bytes
 AHEAD = 8192  # bytes: processors foresee what is read one after another, but not beyond the end of a page
 
@@ -384,6 +384,12 @@ class Nest:
         """
         w, lanes, count = self.w, self.lanes, len(types)
         stride = lanes * SIDE_BY_SIDE
+        others = [first] * (SIDE_BY_SIDE - 1)
+        turns = (int(stop) - int(start)) // stride if start.isdigit() and stop.isdigit() else 0
+        if 0 < turns <= FEW_TURNS and held == first:  # worth some code: nothing has been taken in before
+            found = [elements(str(int(start) + number * lanes)) for number in range(SIDE_BY_SIDE)]
+            sets = [[part for k, x in zip(kinds, each, strict=True) for part in k.first(self.v, x)] for each in found]
+            held, others, start = sets[0], sets[1:], str(int(start) + stride)
         length = w.get(f"sub i64 {stop}, {start}")
         covered = w.get(f"and i64 {length}, {-stride}")
         until = w.get(f"add i64 {start}, {covered}")
@@ -399,7 +405,7 @@ class Nest:
                 following = [done + more for done, more in zip(following, after, strict=True)]
             return [register for done in following for register in done]
 
-        carried = [*zip(types, held, strict=True), *list(zip(types, first, strict=True)) * (SIDE_BY_SIDE - 1)]
+        carried = [pair for registers in (held, *others) for pair in zip(types, registers, strict=True)]
         parts = w.loop(start, until, str(stride), carried, vectors)
         sets = [parts[number * count : (number + 1) * count] for number in range(SIDE_BY_SIDE)]
         while len(sets) > 1:

@@ -56,6 +56,12 @@ class Reduction:
         """The accumulators before the first element."""
         return [v.constant(part, self.identity() if i == 0 else 0) for i, part in enumerate(self.parts)]
 
+    def first(self, v: Vectors, element: str) -> list[str]:
+        """The accumulators after the first vector of elements. A sum of negative zeros ends as zero all the same."""
+        if self.op == "sum" and self.dtype == FLOAT64:
+            return [element, v.constant(FLOAT64, 0)]
+        return self.update(v, self.start(v), element)
+
     def update(self, v: Vectors, accumulators: list[str], element: str) -> list[str]:
         """The accumulators after one more vector of elements."""
         if self.op == "sum" and self.dtype == FLOAT32:
