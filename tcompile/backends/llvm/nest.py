@@ -384,7 +384,7 @@ class Nest:
         """
         w, lanes, count = self.w, self.lanes, len(types)
         stride = lanes * SIDE_BY_SIDE
-        others = [first] * (SIDE_BY_SIDE - 1)
+        others: Sequence[Sequence[str]] = [first] * (SIDE_BY_SIDE - 1)
         turns = (int(stop) - int(start)) // stride if start.isdigit() and stop.isdigit() else 0
         if 0 < turns <= FEW_TURNS and held == first:  # worth some code: nothing has been taken in before
             found = [elements(str(int(start) + number * lanes)) for number in range(SIDE_BY_SIDE)]
