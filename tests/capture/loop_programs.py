@@ -168,6 +168,10 @@ class Writer:
         if inside:
             self.add(f"    if {counter} {self.pick('>', '>=')} {last}:")
             self.add(f"        {self.pick('break', 'break', 'return b, t, m')}")
+        self.body(counter)
+
+    def body(self, counter: str) -> None:
+        """What a loop does in each round, and perhaps when all are done."""
         self.counters.append(counter)
         self.block(2, 6)
         self.counters.pop()
@@ -195,12 +199,7 @@ class Writer:
             return
         bounds = self.pick("n", "n", "n", "n + 1", "1, n", "n, 0, -1", "2, n, 2", "6", *(f"{c}" for c in self.counters))
         self.add(f"for {counter} in range({bounds}):")
-        self.counters.append(counter)
-        self.block(2, 6)
-        self.counters.pop()
-        if self.pick(True, False, False):
-            self.add("else:")
-            self.block(1, 1, loop=False)
+        self.body(counter)
 
     def program(self) -> str:
         self.lines = ["def f(a, b, n):", "    c = a * 2 - b", "    d = np.zeros((3, 8))"]

@@ -183,10 +183,16 @@ def test_operators(sign, one):
     results = [line.split()[0] for line in lines[3:]]
     if not results:
         return
-    names = {"np": np}
-    exec(compile("\n".join([*lines, f"    return {', '.join(results)},"]), "<operators>", "exec"), names)
+    f = _function("\n".join([*lines, f"    return {', '.join(results)},"]))
     for n in (2, 8):
-        check(names["f"], lambda n=n: (*_kinds(), n), backends=("llvm",), stances=("default",), ulp=0)
+        check(f, lambda n=n: (*_kinds(), n), backends=("llvm",), stances=("default",), ulp=0)
+
+
+def _function(text):
+    """The function ``f`` of a program's text."""
+    names = {"np": np, "math": math}
+    exec(compile(text, "<elements>", "exec"), names)
+    return names["f"]
 
 
 def _kinds():
@@ -203,10 +209,7 @@ def _kinds():
 ])  # fmt: skip
 def test_expressions(text):
     lines = f"def f(a, x):\n    r = t = 0\n    for i in range(8):\n        r = {text}\n        t = t + r\n"
-    lines += "    return r, t\n"
-    names = {"np": np, "math": math}
-    exec(compile(lines, "<expression>", "exec"), names)
-    check(names["f"], lambda: _kinds()[:2], backends=BACKENDS, stances=("default",), ulp=0)
+    check(_function(lines + "    return r, t\n"), lambda: _kinds()[:2], backends=BACKENDS, stances=("default",), ulp=0)
 
 
 # -- where Python raises, warns, or has more bits ----------------------------------------------------------------------
@@ -222,15 +225,12 @@ def test_expressions(text):
 ])  # fmt: skip
 def test_what_only_python_does(text):
     lines = f"def f(a, x, s, u):\n    r = 0\n    for i in range(8):\n        a[i] = i\n        r = {text}\n"
-    lines += "    return r, a\n"
-    names = {"np": np, "math": math}
-    exec(compile(lines, "<replay>", "exec"), names)
 
     def make():
         a = np.arange(8)[::-1].copy()
         return a, a * 0.3 + 1, a.astype("int32"), a.astype("uint8")
 
-    check(names["f"], make, backends=BACKENDS, stances=("default",), ulp=0)
+    check(_function(lines + "    return r, a\n"), make, backends=BACKENDS, stances=("default",), ulp=0)
 
 
 def test_an_error_in_a_later_round_leaves_what_was_done_before():
