@@ -103,7 +103,10 @@ def _of_two(b: Builder, parts: list[Traced], terms: list[list[str]], wanted: lis
     if summed and not any(len(term) == len(labels) for term in terms):
         raise CannotCapture("memory-order", "einsum that is no product of matrices, or one in another memory order")
     product = ufuncs.emit(b, np.multiply, [_spread(b, x, t, labels) for x, t in zip(parts, terms, strict=True)])
-    return _summed(b, product, len(wanted)) if summed else product
+    if summed:
+        return _summed(b, product, len(wanted))
+    # einsum adds every product to a zero, which makes zero of a negative zero
+    return ufuncs.emit(b, np.add, [product, 0]) if product.type.dtype.kind in "fc" else product
 
 
 def _arranged(b: Builder, x: Traced, term: list[str], labels: list[str]) -> Traced:
