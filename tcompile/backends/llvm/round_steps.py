@@ -85,6 +85,15 @@ def counters(value: Any) -> set[str]:
     return set(value.counters()) if isinstance(value, SymInt) else set()
 
 
+def counters_in(path: Any) -> set[str]:
+    """The counters that occur anywhere in a path."""
+    if isinstance(path, slice):
+        path = path.start, path.stop, path.step
+    if isinstance(path, tuple | list):
+        return set().union(*map(counters_in, path))
+    return counters(path)
+
+
 def linear(size: Size) -> Size:
     """A size, which must be linear in all counters, none of them times another."""
     found = counters(size)
@@ -95,4 +104,4 @@ def linear(size: Size) -> Size:
     return size
 
 
-__all__ = ["Array", "Copy", "Inner", "Launch", "LoopArray", "NotNative", "Test", "counters", "linear"]
+__all__ = ["Array", "Copy", "Inner", "Launch", "LoopArray", "NotNative", "Test", "counters", "counters_in", "linear"]

@@ -125,8 +125,12 @@ class Level:
 
     def _taken(self, number: int) -> tuple[int | None, bool, Callable[[], Array]]:
         """How each call gets an array of its own: from what it is given, copied where the loop writes to it, or new."""
-        position = self.rounds.inputs.get(number)
+        position = self._position(number)
         return position, number in self.rounds.written, native.maker(*self.forms[number])
+
+    def _position(self, number: int) -> int | None:
+        """Which of the values given an array holds before the first round."""
+        return self.rounds.inputs.get(number, self.rounds.twins.get(number))
 
     @property
     def bytes(self) -> int:
@@ -143,7 +147,7 @@ class Level:
 
     def _memory(self, number: int) -> Array:
         """An array of the loop: what it is given, a copy where it is written to, or a new one."""
-        position = self.rounds.inputs.get(number)
+        position = self._position(number)
         if position is not None:
             array = np.asarray(self.given[position])
             return np.copy(array, order="K") if number in self.rounds.written else array
@@ -178,6 +182,8 @@ class Level:
                 slot = self.table + 8 * step.flag
                 kind = _LEAVE if step.way > 0 else _UNLESS if step.way == 0 else _NEXT
                 rows.append(([kind, slot, step.way or step.copies + 1, 0, 0], None))
+            elif isinstance(step, Copy) and any(step is copy for copy in rounds.copied_once):
+                continue
             elif isinstance(step, Copy):
                 rows.append((self._copy(self.table, step.to, self.table, step.source, self.arrays[step.to]), None))
             elif isinstance(step, Inner):
@@ -240,6 +246,8 @@ class Level:
                 rows.append((self._copy(level.table, number, self.table, source, level.arrays[number]), None))
             else:
                 rows.append(([_BIND, level.table + 8 * number, source, 0, 0], None))
+        for number, position in rounds.twins.items():
+            rows.append((self._copy(level.table, number, self.table, step.given[position], level.arrays[number]), None))
         for place, size in level.numbers:
             if counters(size):
                 start = size.at(rounds.counter, 0) if isinstance(size, SymInt) else size

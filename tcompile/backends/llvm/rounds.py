@@ -20,7 +20,18 @@ import numpy as np
 
 from tcompile.backends import helpers
 from tcompile.backends.llvm.native import interrupts
-from tcompile.backends.llvm.round_steps import Array, Copy, Inner, Launch, LoopArray, NotNative, Test, counters, linear
+from tcompile.backends.llvm.round_steps import (
+    Array,
+    Copy,
+    Inner,
+    Launch,
+    LoopArray,
+    NotNative,
+    Test,
+    counters,
+    counters_in,
+    linear,
+)
 from tcompile.backends.llvm.round_words import DONE, WAY, At, Level
 from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType
 from tcompile.graph.ops.element_loop import dtype_of, written_roots
@@ -56,6 +67,7 @@ class Rounds:
             if isinstance(node.type, TensorType):
                 self.inputs[self._array(node)] = position
         self.written: set[int] = set()
+        self.copied_once: list[Copy] = []  # steps that only the first round needs
         self.at: list[list[int | None]] = []
         ends: list[tuple[int, int, bool]] = []  # for each test: its place among the steps, its flag, what it does
         for number, program in enumerate(programs):
@@ -70,6 +82,8 @@ class Rounds:
                 flag = self.number[self.graph.outputs[-1]]
                 ends.append((len(self.steps), flag, leaves[number]))
         self._exchange()
+        self.copied_once = [copy for copy in self.copied_once if (copy.source, copy.to) in self.swaps]
+        self.twins = {copy.to: self.inputs[copy.source] for copy in self.copied_once}
         for number, (place, flag, leave) in reversed(list(enumerate(ends))):
             copies = [] if leave else self._into_place(self.at[number])
             test = Test(flag, number + 1 if leave else 0, len(copies))
@@ -146,7 +160,10 @@ class Rounds:
             else:
                 made = self._array(node)
                 if onto == "copy":
-                    self.steps.append(Copy(made, self.number[node.inputs[0]]))
+                    copy = Copy(made, self.number[node.inputs[0]])
+                    self.steps.append(copy)
+                    if self._writes_the_same_part(node, copy.source):
+                        self.copied_once.append(copy)
             self.written.add(self.number[node])
         code, addresses = program.codes[step]
         partial: tuple[int, tuple[Size, ...], int] | None = None
@@ -175,6 +192,17 @@ class Rounds:
             if per_item != 1 and counters(items):
                 raise NotNative("the number of its elements depends on the round")
             self.steps.append(Launch(addresses[function.name], tuple(arguments), items, per_item, grain))
+
+    def _writes_the_same_part(self, node: Node, base: int) -> bool:
+        """Whether a round changes one part of a carried array, the same one in all rounds, and nothing else of it.
+
+        The array and its copy then change places from round to round, and outside of the part they are always equal: it
+        is enough to copy the array once, before the first round.
+        """
+        position = self.inputs.get(base)
+        if position is None or self.graph.outputs[position] is not node or not node.tensor.layout.dense:
+            return False
+        return self.graph.outputs.count(node) == 1 and not counters_in(node.attrs["path"])
 
     def _reshaped(self, node: Node) -> None:
         """The same elements in the same order: the same memory, but what a round hands on has a shape of its own."""
@@ -268,6 +296,7 @@ class Rounds:
             free = given[position] not in needed and given.count(given[position]) == 1
             if stays and free:
                 self.number[get] = given[position]
+                self.copied_once = [copy for copy in self.copied_once if copy.source != given[position]]
             else:
                 self._array(get)
             self.written.add(self.number[get])

@@ -253,8 +253,9 @@ class _Placement:
         else:
             (store,) = (s for s in step.kernel.stores if s.access.buffer.node is node)
             if not self._reads_in_place(step, base, store):
-                self.wish |= {node} - self.alone
-                return False
+                if not (self.graph.scratch and base.op == "input" and node in self.graph.outputs):
+                    self.wish |= {node} - self.alone
+                return False  # a loop has two arrays then, which change places
         readers = [other for other in self.steps if other is not step and base in self._memories(other.reads)]
         if any(leads_to(other, step) for other in readers):
             return False
