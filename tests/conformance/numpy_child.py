@@ -131,7 +131,8 @@ def main(name: str, how: str, path: str, options: dict[str, Any]) -> None:
     package, _, short = name.rpartition(".")
     counting = Counting(assertions=False)
     with open(path, "w") as out, tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        recording = Recording(out, None, set())
+        recording, patient = Recording(out, None, set()), Patient()
+        patient.pytest_collection()  # for tests take their settings when their module is first imported
         try:
             module = importlib.import_module(f"numpy.{package}.tests.{short}")
         except ModuleNotFoundError as missing:
@@ -152,7 +153,7 @@ def main(name: str, how: str, path: str, options: dict[str, Any]) -> None:
         assert module.__file__
         arguments = ["-p", "no:cacheprovider", "-p", "no:randomly", "-p", "no:xdist", "-q", "-m", "not slow"]
         arguments += ["--import-mode=importlib", "--rootdir", os.path.dirname(os.path.dirname(module.__file__))]
-        pytest.main([*arguments, "-c", os.devnull, module.__file__], plugins=[recording, Patient()])
+        pytest.main([*arguments, "-c", os.devnull, module.__file__], plugins=[recording, patient])
         recording.note(
             done={
                 "functions": recording.compiling.count if recording.compiling else 0, "compiles": counting.compiles,
