@@ -133,3 +133,15 @@ def test_the_same_value_twice_and_inputs_as_outputs():
         return [y, y, x, op("index", y, key=(slice(None, None, -1),))]
 
     check(build, a)
+
+
+def test_diagonals_of_what_is_counted():
+    """Rows and columns of a diagonal are one axis, which is in an index of the whole array once."""
+
+    def diagonals(op):
+        x = op("reshape", op("arange", start=0, stop=60, step=1, dtype="int64"), shape=(3, 4, 5))
+        turned = op("index", x, key=(1, slice(None), slice(None, None, -1)))
+        first, second = op("diagonal", x, offset=0, axis1=1, axis2=2), op("diagonal", turned, offset=0, axis1=0, axis2=1)
+        return op("add", first, second)
+
+    check(diagonals)

@@ -29,8 +29,12 @@ class Affine:
         return Affine(tuple((axis, m * factor) for axis, m in self.terms), self.offset * factor + offset)
 
     def plus(self, other: Affine) -> Affine:
-        """The sum of both indices."""
-        return Affine((*self.terms, *other.terms), self.offset + other.offset)
+        """The sum of both indices; each axis is in it once."""
+        terms = dict(self.terms)
+        for axis, multiple in other.terms:
+            terms[axis] = terms[axis] + multiple if axis in terms else multiple
+        kept = tuple((axis, m) for axis, m in terms.items() if isinstance(m, SymInt) or m)
+        return Affine(kept, self.offset + other.offset)
 
     def key(self) -> tuple[object, ...]:
         """A hashable form; comparing it asks no question about symbolic sizes."""
