@@ -141,7 +141,7 @@ def test_diagonals_of_what_is_counted():
     def diagonals(op):
         x = op("reshape", op("arange", start=0, stop=60, step=1, dtype="int64"), shape=(3, 4, 5))
         turned = op("index", x, key=(1, slice(None), slice(None, None, -1)))
-        first, second = op("diagonal", x, offset=0, axis1=1, axis2=2), op("diagonal", turned, offset=0, axis1=0, axis2=1)
-        return op("add", first, second)
+        first = op("diagonal", x, offset=0, axis1=1, axis2=2)
+        return op("add", first, op("diagonal", turned, offset=0, axis1=0, axis2=1))
 
     check(diagonals)
