@@ -30,9 +30,9 @@ from tcompile.observe import bus
 from tcompile.observe.events import LoopDecided
 from tcompile.records import dataclass
 
-# What one chunk is worth: at least so much that a thread more pays, at most what keeps threads in step; in between,
-# a part of the whole. Larger chunks have fewer ends, at which a stencil reads rows of the next.
-LEAST_NS, MOST_NS, CHUNKS_A_THREAD = 30_000.0, 480_000.0, 8
+# Work that is worth a second thread. Where there is more, a chunk is a part of the whole: at least what claiming it pays,
+# at most what keeps threads in step. Larger chunks have fewer ends, at which a stencil reads rows of the next.
+SHARED_NS, LEAST_NS, MOST_NS, CHUNKS_A_THREAD = 120_000.0, 30_000.0, 480_000.0, 8
 _SMALL_BYTES = 1 << 14
 
 
@@ -158,8 +158,9 @@ class Program(host.Program):
             items *= max(1, hint(n))
         items = max(1, -(-items // function.per_item))
         per_item = per_point * max(1, hint(points)) / items
-        work = per_item * items / (CHUNKS_A_THREAD * native.num_threads()) * self.variant.chunk
-        grain = max(1, int(min(max(LEAST_NS, work), MOST_NS) / per_item))
+        whole = per_item * items
+        part = min(max(LEAST_NS, whole / (CHUNKS_A_THREAD * native.num_threads())), MOST_NS)
+        grain = max(1, int((part if whole > SHARED_NS else SHARED_NS) * self.variant.chunk / per_item))
         if kernel.form in ("flat", "thin") and len(kernel.kept) == 1:
             grain = -(-grain // 1024) * 1024
         return str(grain)
