@@ -43,6 +43,7 @@ def test_dtypes(dtype):
         lambda x: np.pad(x, 1, constant_values=1.5), lambda x: np.pad(x.astype(int), 1, constant_values=1.5),
         lambda x: np.pad(x, 1, constant_values=np.nan), lambda x: np.pad(x, -1), lambda x: np.pad(x, 1, "mean"),
         lambda x: np.pad(x, 1, "reflect", reflect_type="odd"), lambda x: np.pad(x, 1, "edge", constant_values=1),
+        lambda x: np.pad(x, 1, "edge", reflect_type="even"),
         lambda x: np.pad(x, 1, "nothing"), lambda x: np.pad(x[0, 0, 0], 1), lambda x: np.pad(x, ((1, 1),) * 2),
         lambda x: np.pad([1, 2, 3], 1) + x[0, 0, 0], lambda x: np.pad(x, 1.5), lambda x: np.pad(x, {0: 1}),
         lambda x: np.pad(x.repeat(30, axis=0).repeat(30, axis=1).repeat(5, axis=2), 1),

@@ -42,7 +42,8 @@ _EDGES: dict[str, tuple[Part, Part, int, int]] = {
 def pad(b: Builder, array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Traced:
     """``np.pad`` with one number, or with what the array has at its edges."""
     value = kwargs.pop("constant_values", 0) if mode == "constant" else 0
-    refuse_unless("pad", reflect_type=(kwargs.pop("reflect_type", "even"), ("even",)), more=(tuple(kwargs), ((),)))
+    how = kwargs.pop("reflect_type", "even") if mode in ("reflect", "symmetric") else "even"
+    refuse_unless("pad", reflect_type=(how, ("even",)), more=(tuple(kwargs), ((),)))
     x = array_object(b, array)
     shape, dtype = x.type.shape, x.type.dtype
     if mode not in ("constant", *_EDGES) or type(value) not in (bool, int, float) or (dtype.kind != "f" and value != 0):
