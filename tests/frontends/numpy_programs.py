@@ -38,6 +38,7 @@ OTHERS = (  # arguments that are no arrays
     "np.complex64(1j)", "np.bool_(False)", "np.float16(.5)",
 )  # fmt: skip
 LARGEST = 60_000  # elements of a value
+LONGEST = 200  # rows that a block walks
 MOST = 20 * LARGEST  # elements that a statement may make on its way
 
 
@@ -594,7 +595,9 @@ def _explodes(text: str, scope: dict[str, object]) -> bool:
     names = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
     shapes = [value.shape for name in names if isinstance(value := scope.get(name), np.ndarray)]
     sizes = sorted(map(math.prod, shapes))
-    if any(word in text for word in ("outer", "diag", "kron", "vander", "meshgrid")):
+    if text.startswith("for row in") and any(shape[:1] > (LONGEST,) for shape in shapes):
+        return True
+    if any(word in text for word in ("outer", "diag", "kron", "vander", "meshgrid", "tri")):
         return math.prod(sizes[-2:]) > MOST or sizes[-1:] > [LARGEST // 10]
     return sum(shape != (1,) * len(shape) for shape in shapes) > 1 and _together(shapes) > MOST
 

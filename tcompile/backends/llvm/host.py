@@ -30,7 +30,7 @@ from tcompile.observe import bus
 from tcompile.observe.events import LoopDecided
 from tcompile.records import dataclass
 
-# Work that is worth a second thread. Where there is more, a chunk is a part of the whole: at least what claiming it pays,
+# Work that is worth a second thread. Where there is more, a chunk is a part of the whole: at least what makes it pay,
 # at most what keeps threads in step. Larger chunks have fewer ends, at which a stencil reads rows of the next.
 SHARED_NS, LEAST_NS, MOST_NS, CHUNKS_A_THREAD = 120_000.0, 30_000.0, 480_000.0, 8
 _SMALL_BYTES = 1 << 14
