@@ -28,6 +28,7 @@ export class Link {
   private opening: Kernel.IComm | null = null;
   private asked = 0;
   private looking = false;
+  private restarted = false;
   private readonly waiting = new Map<number, (answer: Answer) => void>();
   private readonly told = new Set<string>();
 
@@ -209,6 +210,11 @@ export class Link {
     if (["restarting", "autorestarting", "dead", "terminating"].includes(status)) {
       this.lose();
       this.model.clear();
+      this.restarted = true;
+    } else if (status === "idle" && this.restarted) {
+      // The word that a kernel restarts may come after the new one's first words.
+      this.restarted = false;
+      void this.seek();
     }
   }
 

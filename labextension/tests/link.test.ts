@@ -107,6 +107,22 @@ test("a restart forgets what was, and the kernel's next word connects again", as
   assert.deepEqual(asks(kernel), ["listen", "listen"]);
 });
 
+test("word of a restart that comes after the new kernel's is not its end", async () => {
+  const kernel = new Kernel(true);
+  const made = link(kernel);
+  made.look(true);
+  await settled();
+  kernel.announce();
+  kernel.statusChanged.emit("restarting");
+  assert.equal(made.connected, false);
+  kernel.statusChanged.emit("idle");
+  await settled();
+  assert.equal(made.connected, true);
+  kernel.statusChanged.emit("idle");
+  await settled();
+  assert.deepEqual(asks(kernel), ["listen", "listen", "listen"]);
+});
+
 test("questions get their own answers", async () => {
   const kernel = new Kernel(true);
   const made = link(kernel);
