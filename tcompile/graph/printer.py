@@ -255,7 +255,17 @@ def attribute_texts(node: Node, most: bool = False) -> list[str]:
     """The attributes as a person wants to see them: of a program, what it consists of. ``most`` leaves out False."""
     if node.op == "element_loop":
         return [about(node.attrs["program"])]
+    if node.op == "assign":
+        return ["".join(map(_step_text, node.attrs["path"]))]
     return [f"{key}={literal(value)}" for key, value in node.attrs.items() if not (most and value is False)]
+
+
+def _step_text(step: tuple[str, tuple[tuple[str, Any], ...]]) -> str:
+    """One movement on the way to the part that is written: ``[1:-1, 0]``, ``.transpose(axes=(1, 0))``."""
+    op, attrs = step
+    if op == "index":
+        return f"[{', '.join(map(key_text, dict(attrs)['key']))}]"
+    return f".{op}({', '.join(f'{name}={literal(value)}' for name, value in attrs)})"
 
 
 def key_text(item: Any) -> str:

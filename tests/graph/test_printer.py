@@ -81,6 +81,14 @@ def test_listing_has_a_line_for_every_value(graph):
     assert len(text.splitlines()) >= 2 + len(graph.inputs) + len(graph.nodes)
 
 
+def test_a_write_is_listed_as_it_was_written():
+    g = Graph("write")
+    p = g.input("p", TensorType(F32, (4, 5)))
+    turned = (("permute_dims", (("axes", (1, 0)),)), ("index", (("key", (0, slice(1, -1))),)))
+    g.outputs = [apply(g, "assign", p, apply(g, "full", shape=(), fill_value=2.0, dtype="float32"), path=turned)]
+    assert "assign(p, full, .permute_dims(axes=(1, 0))[0, 1:-1])" in readable(g)
+
+
 def example():
     g = Graph("softmax")
     n = g.env.symbol(4, minimum=2)
