@@ -383,7 +383,10 @@ class Capture:
             graph = self.graph if root.op == "input" and root in self.graph.inputs else self.builder.graph
             memory = self._memories[root] = Memory(root, root, graph, self.builder, self._arrays)
         if not certain:  # neither may be written: the other might have to change with it
-            memory.kept = self.memory_of(root.inputs[0])[0].kept = "of which a reshape may be a view or a copy,"
+            whole = self.memory_of(root.inputs[0])[0]
+            if whole.owner is not None and whole.version:  # its elements are written when the graph has run
+                raise CannotCapture("memory-order", "A reshape that may show an array which was written to")
+            memory.kept = whole.kept = "of which a reshape may be a view or a copy,"
         return memory, path
 
     def show_memory(self, node: Node, memory: Memory) -> None:

@@ -401,8 +401,14 @@ def same_shape(a: tuple[Size, ...], b: tuple[Size, ...]) -> bool:
 
 
 def is_one(size: Size) -> bool:
-    """Whether a size is the literal 1 (a symbolic array size never is: 0 and 1 are specialised)."""
+    """Whether a size is the literal 1 (a symbol of an array's size never is: 0 and 1 are specialised)."""
     return isinstance(size, int) and size == 1
+
+
+def may_be_one(size: Size) -> bool:
+    """Whether a size of at least one is not provably above it (``n - 1`` of an axis of size ``n`` is not)."""
+    low = size.bounds()[0] if isinstance(size, SymInt) else size
+    return low is None or low < 2
 
 
 def may_be_empty(shape: Iterable[Size]) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from tcompile.graph.sizes import Size, is_one, product
+from tcompile.graph.sizes import Size, is_one, may_be_empty, may_be_one, product
 from tcompile.records import dataclass
 
 DType: TypeAlias = np.dtype[Any]
@@ -90,6 +90,14 @@ class TensorType:
             return False
         ranks = [r for r, n in zip(self.layout.ranks, self.shape, strict=True) if not is_one(n)]
         return all(a > b for a, b in pairwise(ranks))
+
+    @property
+    def never_c_contiguous(self) -> bool:
+        """Whether no value of this type is in C order, which some are where a symbolic size turns out to be one."""
+        if not self.layout.dense or may_be_empty(self.shape):
+            return False
+        ranks = [r for r, n in zip(self.layout.ranks, self.shape, strict=True) if not may_be_one(n)]
+        return any(a < b for a, b in pairwise(ranks))
 
     def strides(self) -> tuple[Size, ...] | None:
         """The strides in elements, outermost axis first in C order; None where only run time knows them."""

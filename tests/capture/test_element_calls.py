@@ -163,6 +163,7 @@ def test_vectorize_with_a_dtype(otypes):
         (np.zeros((3, 1)), np.arange(4.0), 2.0), (np.zeros(()), np.ones(())), (np.zeros(2), np.zeros(3)), (1.0, 2.0),
         (np.zeros((2, 2, 2)), np.ones(2)), ([1, 2], np.arange(2)), (np.ones(2),), (np.ones(0), 1.0),
         (np.asfortranarray(np.arange(6.0).reshape(2, 3)), 1.0), (np.arange(12.0)[::-2], 3.0),
+        (1.0, np.broadcast_to(np.arange(2.0), (3, 2))),
     ],
 )  # fmt: skip
 def test_vectorize_of_several_arguments(arguments):

@@ -417,3 +417,32 @@ def test_what_the_library_makes_as_a_view_stays_one(made, write):
     space = {"np": np}
     exec(f"def f(x):\n    v = {made}\n    {write}\n    return v, v[1:]", space)
     check(space["f"], lambda: [ramp(5)])
+
+
+@pytest.mark.parametrize("backend", ["eager", "llvm"])
+def test_a_reshape_of_what_was_written_may_show_it(backend):
+    def f(a):
+        a[1] = 1
+        v = a.reshape(-1)
+        v[1] = 5
+        return v
+
+    def every_other_of_rows():  # a reshape without a copy, as its strides turn out
+        return (ramp(2, 3, 16)[..., ::2],)
+
+    def columns():
+        return (ramp(6, 4)[:, :2],)
+
+    same(f, every_other_of_rows, backend=backend, breaks=1)
+    same(f, columns, backend=backend, breaks=1)
+
+
+@pytest.mark.parametrize("view", ["ravel(d)", "ascontiguousarray(d)"])
+@pytest.mark.parametrize("backend", ["eager", "llvm"])
+def test_an_axis_that_turns_out_to_be_one_element_long(view, backend):
+    space = {"np": np}
+    exec(f"def f(a):\n    d = np.diff(a[:, ::2].T, axis=0)\n    v = np.{view}\n    v[:] = 1\n    return d, v", space)
+    compiled = tcompile.compile(space["f"], backend=backend, dynamic=True)
+    for shape in ((3, 9), (5, 7), (3, 3), (4, 4)):
+        for found, expected in zip(compiled(ramp(*shape)), space["f"](ramp(*shape)), strict=True):
+            np.testing.assert_array_equal(found, expected)

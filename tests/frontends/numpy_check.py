@@ -15,6 +15,7 @@ from __future__ import annotations
 import ast
 import copy
 import math
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -121,7 +122,10 @@ class Told:
                 (w.category.__name__, str(w.message), w.lineno if w.filename == NAME else w.filename.rpartition("/")[2])
                 for w in caught if not str(w.message).startswith("tcompile: ")
             }  # fmt: skip
-            rows: list[tuple[Any, ...]] = [("error", type(raised).__name__, str(raised), tuple(_lines(raised)))]
+            # 3.11 runs pairs of instructions as one in warm code, and then names the first one's line.
+            warm = sys.version_info < (3, 12) and isinstance(raised, UnboundLocalError)
+            lines = () if warm else tuple(_lines(raised))
+            rows: list[tuple[Any, ...]] = [("error", type(raised).__name__, str(raised), lines)]
             rows += [("warnings", *sorted(about, key=repr))]
             rows += Picture([value, args]).rows
             self.rows.append(rows)
@@ -287,7 +291,8 @@ class _Moving(ast.NodeTransformer):
         if name == "view" and node.args and isinstance(node.func, ast.Attribute):
             node.func.value = _through("_turn_nans", node.func.value)
         if name in ZEROS:
-            return _through("_turn_zeros", node)
+            in_place = name == "sort" and isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) != "np"
+            return _through("_turn_zeros", node, *([node.func.value] if in_place else []))  # type: ignore[attr-defined]
         return node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
@@ -375,8 +380,10 @@ class _Mover:
         one = isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind == "c"
         return self.move(value) if one else value
 
-    def turn_zeros(self, value: Any) -> Any:
-        """Zeros get any sign."""
+    def turn_zeros(self, value: Any, *sorted_: Any) -> Any:
+        """Zeros get any sign, those of an array that was sorted in its own place, too."""
+        if sorted_:
+            self.turn_zeros(*sorted_)
         if isinstance(value, np.generic) and value.dtype.kind == "f" and value == 0:
             return value.dtype.type(self.random.choice([0.0, -0.0]))
         if isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.flags.writeable:

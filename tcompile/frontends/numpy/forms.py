@@ -77,9 +77,9 @@ def vectorize(self: Any, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError
     if not 1 <= len(args) <= 3 or (otypes is not None and len(otypes) != 1):
         raise NotImplementedError
-    whole = np.asarray(args[0])
+    whole = np.array(args[0])  # NumPy makes arrays of objects of the arguments, in their memory order
     for a in args[1:]:
-        whole = np.logical_and(whole, a)  # of the shape and the memory order that a ufunc's result has
+        whole = np.logical_and(whole, np.array(a))  # of the shape and the memory order that a ufunc's result has
     if whole.ndim not in (1, 2):
         raise NotImplementedError
     rows: list[Any] = []

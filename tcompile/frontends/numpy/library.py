@@ -249,7 +249,8 @@ class _Arguments:
                 continue
             type = operand.type
             if dense and _may_be_dense(operand):
-                type = TensorType(type.dtype, type.shape, Layout(type.layout.ranks))
+                ranks = Layout.c(type.ndim).ranks if type.layout.dense else type.layout.ranks
+                type = TensorType(type.dtype, type.shape, Layout(ranks))
             made = stand_in(type, sizes.shape(type.shape), self.rule.values.get(name, ""))
             found.append(made[()] if operand.scalar else made)
         return found
@@ -293,7 +294,8 @@ def library_call(b: Builder, rule: Rule, args: Sequence[Any], kwargs: Mapping[st
         dense = arguments.stand_ins(dense=True, least=least)
         others = list(_leaves(_tried(rule, arguments, names, template, named, dense)))
         _refuse_views(others, dense)
-        if [layout_of(np.asarray(a)) for a in leaves] != [layout_of(np.asarray(a)) for a in others]:
+        strided = any(isinstance(o, Traced) and not o.type.layout.dense for o in arguments.operands)
+        if strided and [layout_of(np.asarray(a)) for a in leaves] != [layout_of(np.asarray(a)) for a in others]:
             raise CannotCapture("memory-order", "a view whose strides are known at run time only")
     small = _shapes(rule, arguments, template, named, [_small_type(v) for v in values])
     if shapes is None:
@@ -361,8 +363,10 @@ def _hides_order(leaf: Any, shape: Shape) -> bool:
 
 
 def _may_be_dense(x: Traced) -> bool:
-    """Whether the type calls a value strided that may turn out to be dense."""
-    return not x.type.layout.dense and not certainly_not_c(x.node)
+    """Whether a value may turn out to be in C order of which the type does not say so: one that it calls strided, or
+    one in another order, all but one of whose axes may turn out to be one element long.
+    """
+    return not x.type.c_contiguous and not certainly_not_c(x.node)
 
 
 def _tried(

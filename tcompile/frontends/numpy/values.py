@@ -395,7 +395,7 @@ def certainly_not_c(node: Node) -> bool:
     type = node.tensor
     if type.c_contiguous:
         return False
-    if node.op == "input" or type.layout.dense:
+    if node.op == "input" or type.never_c_contiguous:
         return True
     if node.op == "permute_dims":
         return certainly_not_c(node.inputs[0])

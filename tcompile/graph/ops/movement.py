@@ -54,7 +54,7 @@ def shows_operand(op: str, source: TensorType, result: TensorType) -> bool | Non
     if op not in ("reshape", "ravel") or source.c_contiguous:
         return True
     if op == "ravel":
-        return False if source.layout.dense else None
+        return False if source.never_c_contiguous else None
     kept = [[n for n in shape if not is_one(n)] for shape in (source.shape, result.shape)]
     if len(kept[0]) == len(kept[1]) and all(same(a, b) for a, b in zip(*kept, strict=True)):
         return True
