@@ -207,3 +207,11 @@ def test_vectorize_prints_as_often():
 
     vectorized = np.vectorize(told)
     check(lambda x: vectorized(x), lambda: [np.arange(3)], backends=["llvm"])
+
+
+@pytest.mark.parametrize("function", [lambda v: v > 1, lambda v: v * 1e308, lambda v: v - v, lambda v: v + 1])
+def test_vectorize_warns_of_what_python_computes(function):
+    """Python's floats leave flags, also where two are compared, and at the end a ufunc looks at them."""
+    vectorized = np.vectorize(function)
+    for given in ([1.0, np.nan, 3.0], [1.0, 1e300, np.inf], [np.nan, 2.0]):
+        check(lambda x: vectorized(x), lambda given=given: [np.array(given)])

@@ -232,9 +232,28 @@ def _element_loop(*operands: Any, shows: tuple[Any, ...], program: Program) -> t
         roots[number] = np.copy(roots[number], order="K")
     arrays = [shown(roots[root], path) for root, path in shows]
     given = [_number(value, kinds[n]) for n, value in zip(numbers, operands[len(roots) :], strict=True)]
-    values = _function(program, len(arrays))(*arrays, *given)
+    values = _unless_flags(_function(program, len(arrays)), (*arrays, *given))
     made = [np.asarray(value, dtype_of(kind)) for value, kind in zip(values, results, strict=True)]
     return (*(roots[number] for number in written), *made)
+
+
+def _unless_flags(function: Callable[..., tuple[Any, ...]], given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What ``function`` gives. Raises Replayed where it leaves floating-point flags of which NumPy would warn.
+
+    Python looks at no flags, and NumPy's scalars at their own; a ufunc, as ``np.vectorize`` calls, at all in the end.
+    """
+    found: list[tuple[Any, ...]] = []
+
+    def call(_: object) -> None:
+        found.append(function(*given))
+
+    modes: dict[str, Any] = {kind: mode if mode == "ignore" else "raise" for kind, mode in np.geterr().items()}
+    try:
+        with np.errstate(**modes):
+            np.frompyfunc(call, 1, 1)(0)
+    except FloatingPointError:
+        raise Replayed from None
+    return found[0]
 
 
 def _no_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
