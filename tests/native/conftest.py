@@ -107,7 +107,7 @@ done:
 
 @cache
 def _code(ir):
-    return native.load(native.flags_ir() + ir, ["kernel"])
+    return native.load(native.FLAGS + ir, ["kernel"], native.flags())
 
 
 @pytest.fixture

@@ -121,9 +121,9 @@ def _make(graph: Graph, exact: bool, variant: Variant) -> tuning.Made:
     codes: dict[Step, tuple[nests.Code, dict[str, int]]] = {}
     text, loaded, ms = "", None, 0.0
     if written:
-        text = f"{native.flags_ir()}\n{module.text()}\n!0 = !{{i32 1}}\n"
+        text = f"{native.FLAGS}\n{module.text()}\n!0 = !{{i32 1}}\n"
         exports = [function.name for _, code in written for function in code.functions]
-        loaded = native.load(text, exports, module.symbols)
+        loaded = native.load(text, exports, {**module.symbols, **native.flags()})
         ms = (time.perf_counter() - started) * 1e3 / len(written)
         codes = {step: (code, {f.name: loaded[f.name] for f in code.functions}) for step, code in written}
     regions = functools.partial(compile_graph, exact=exact)

@@ -60,7 +60,7 @@ class BlockNest(Nest):
             for reduce, parts in totals.items():
                 kind = Reduction(reduce.attrs["op"], reduce.dtype)
                 for part, register in zip(kind.parts, kind.across(self.v, parts), strict=True):
-                    one = w.get(f"extractelement {self.v.type(part)} {register}, i64 0")
+                    one = w.get(f"extractelement {self.v.of(1).type(part)} {register}, i64 0")
                     place = w.get(f"add i64 {w.get(f'mul i64 {number}, {words}')}, {at}")
                     address_of = w.get(f"getelementptr i64, ptr {partials}, i64 {place}")
                     w.do(f"store {scalar_type(part)} {one}, ptr {address_of}, align 8")
@@ -73,7 +73,7 @@ class BlockNest(Nest):
 
     def combine(self) -> Function:
         """Merges the partial results in their order, and computes what depends on the totals."""
-        kernel, w, v = self.kernel, self.w, self.v
+        kernel, w, v = self.kernel, self.w, self.v.of(1)
         stages = Stages(kernel, frozenset())
         self.begin()
         parts = self._parts()
@@ -103,7 +103,7 @@ class BlockNest(Nest):
         known: dict[Value, str] = {}
         at = 0
         for reduce, kind in kinds.items():
-            known[reduce] = kind.finish(v, results[at : at + len(kind.parts)])
+            known[reduce] = self.v.widened(kind.dtype, kind.finish(v, results[at : at + len(kind.parts)]))
             at += len(kind.parts)
         address = self.addresses({})
         place = Place(address, {})

@@ -136,25 +136,21 @@ class Reduction:
         return self.merge(v, first, second)
 
     def across(self, v: Vectors, accumulators: list[str]) -> list[str]:
-        """Merges the lanes; every lane of the result holds the total."""
-        lanes = v.lanes
-        step = lanes // 2
-        while step:
-            mask = ", ".join(f"i32 {(i + step) % lanes}" for i in range(lanes))
-            turned = [
-                v.w.get(
-                    f"shufflevector {v.type(part)} {a}, {v.type(part)} poison, <{lanes} x i32> <{mask}>"
-                )
-                for part, a in zip(self.parts, accumulators, strict=True)
+        """Merges the lanes, one half with the other: what is left are vectors of one lane, for ``v.of(1)``."""
+        if self.op in ("any", "all"):
+            (mask,) = accumulators
+            found = v.any(mask if self.op == "any" else v.negate(mask))
+            return [v.of(1).spread("i1", found if self.op == "any" else v.w.get(f"xor i1 {found}, true"))]
+        while v.lanes > 1:
+            step = v.lanes // 2
+            low, high = list(range(step)), list(range(step, v.lanes))
+            halves = [
+                [v.shuffle(scalar_type(part), x, lanes) for part, x in zip(self.parts, accumulators, strict=True)]
+                for lanes in (low, high)
             ]
-            accumulators = self.merge(v, accumulators, turned)
-            step //= 2
-        return [
-            v.w.get(
-                f"shufflevector {v.type(part)} {a}, {v.type(part)} poison, <{lanes} x i32> zeroinitializer"
-            )
-            for part, a in zip(self.parts, accumulators, strict=True)
-        ]
+            v = v.of(step)
+            accumulators = self.merge(v, *halves)
+        return accumulators
 
     def _further(self, v: Vectors, a: str, b: str) -> str:
         """The extremum of ``a``, which is a number, and ``b``: ``a`` where that is a NaN, and ``b`` where equal."""

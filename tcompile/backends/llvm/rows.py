@@ -143,7 +143,8 @@ class RowNest(Nest):
 
     def _total(self, reduce: Value, parts: list[str]) -> str:
         reduction = Reduction(reduce.attrs["op"], reduce.dtype)
-        return reduction.finish(self.v, reduction.across(self.v, parts))
+        v = self.v
+        return v.widened(reduction.dtype, reduction.finish(v.of(1), reduction.across(v, parts)))
 
     def _row_buffers(self, stages: Stages) -> dict[Value, tuple[int, str]]:
         """Stack memory for values that several passes need: the first pass that has them, and the address."""

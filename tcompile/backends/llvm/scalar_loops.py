@@ -63,9 +63,9 @@ def compile_loops(nodes: Sequence[Node]) -> dict[Node, ScalarLoop]:
     started = time.perf_counter()
     module = Module()
     loops = {node: write(module, node, f"scalar_{node.name}") for node in nodes}
-    text = f"{native.flags_ir()}\n{module.text()}"
+    text = f"{native.FLAGS}\n{module.text()}"
     names = [loop.name for loop in loops.values()]
-    code = native.load(text, names, interrupts.functions(), optimise=True)
+    code = native.load(text, names, {**interrupts.functions(), **native.flags()}, optimise=True)
     for loop in loops.values():
         loop.code, loop.address = code, code[loop.name]
         loop.ms = (time.perf_counter() - started) * 1e3 / len(nodes)

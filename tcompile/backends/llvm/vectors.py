@@ -29,6 +29,10 @@ class Vectors:
         self.lanes = lanes
         self.status = status
 
+    def of(self, lanes: int) -> Vectors:
+        """The same for vectors of another width."""
+        return Vectors(self.w, lanes, self.status)
+
     # -- types and constants --------------------------------------------------------------------------------------
     def type(self, dtype: DType) -> str:
         """The vector type of a dtype."""
@@ -45,6 +49,10 @@ class Vectors:
         return self.w.get(
             f"shufflevector {vector} {first}, {vector} poison, <{self.lanes} x i32> zeroinitializer"
         )
+
+    def widened(self, dtype: DType, one: str) -> str:
+        """The lane of a vector of one in every lane."""
+        return self.shuffle(scalar_type(dtype), one, [0] * self.lanes, count=1)
 
     # -- instructions ---------------------------------------------------------------------------------------------
     def op(self, name: str, dtype: DType, a: str, b: str | None = None) -> str:

@@ -1,10 +1,10 @@
 declare i32 @feclearexcept(i32) nounwind
 declare i32 @fetestexcept(i32) nounwind
-define internal void @tc_clear_flags() noinline nounwind {
+define void @tc_clear_flags() nounwind {
   %e = call i32 @feclearexcept(i32 31)
   ret void
 }
-define internal i32 @tc_read_flags() noinline nounwind {
+define i32 @tc_read_flags() nounwind {
   %raised = call i32 @fetestexcept(i32 15)
   %e = call i32 @feclearexcept(i32 31)
   %shifted = lshr i32 %raised, 1

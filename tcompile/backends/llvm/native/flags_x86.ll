@@ -1,7 +1,7 @@
 ; MXCSR keeps the exception flags of this thread: 1 invalid, 4 divide, 8 overflow, 16 underflow.
 declare void @llvm.x86.sse.stmxcsr(ptr)
 declare void @llvm.x86.sse.ldmxcsr(ptr)
-define internal void @tc_clear_flags() noinline nounwind {
+define void @tc_clear_flags() nounwind {
   %at = alloca i32, align 4
   call void @llvm.x86.sse.stmxcsr(ptr %at)
   %old = load volatile i32, ptr %at, align 4
@@ -10,7 +10,7 @@ define internal void @tc_clear_flags() noinline nounwind {
   call void @llvm.x86.sse.ldmxcsr(ptr %at)
   ret void
 }
-define internal i32 @tc_read_flags() noinline nounwind {
+define i32 @tc_read_flags() nounwind {
   %at = alloca i32, align 4
   call void @llvm.x86.sse.stmxcsr(ptr %at)
   %old = load volatile i32, ptr %at, align 4

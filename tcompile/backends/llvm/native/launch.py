@@ -32,6 +32,10 @@ from tcompile.errors import BackendError
 # The words of a launch are on the stack; a spec for more than this many is refused.
 _MOST_WORDS = 32768
 
+# The head of a kernel's module. Made once for all: in each module they would be a fifth of its compile time.
+FLAGS = "declare void @tc_clear_flags() nounwind\ndeclare i32 @tc_read_flags() nounwind\n"
+_FLAGS = ("tc_clear_flags", "tc_read_flags")
+
 _TEXTS = {
     "few": "launch() takes a kernel, a spec, items, a grain, and the kernel's arguments",
     "spec": "launch(): the spec must be bytes, not %.200s",
@@ -49,19 +53,20 @@ _TEXTS = {
 def _ir() -> str:
     texts = "".join(abi.c_string(f"text.{name}", text) for name, text in _TEXTS.items())
     method = abi.method_def("method", "launch", "launch(kernel, spec, items, grain, /, *arguments)")
-    return texts + target.source("launch.ll", {**abi.OFFSETS, "MOST_WORDS": _MOST_WORDS}) + method
+    flags = target.source("flags_x86.ll" if platform.machine() in ("x86_64", "AMD64") else "flags_arm.ll")
+    return flags + texts + target.source("launch.ll", {**abi.OFFSETS, "MOST_WORDS": _MOST_WORDS}) + method
 
 
 @cache
-def _build() -> Callable[..., int] | str:
-    """The builtin, or the reason why there is none."""
+def _build() -> tuple[Callable[..., int], dict[str, int]] | str:
+    """The builtin and the addresses of ``FLAGS``, or the reason why there are none."""
     reason = abi.unsupported()
     if reason is not None:
         return reason
     try:
         ir = _ir()
         symbols = {**abi.symbols(ir), "tc_parallel": threads.code()["tc_parallel"]}
-        code = target.keep_forever(target.load(ir, ["method", "echo"], symbols, opt=0))
+        code = target.keep_forever(target.load(ir, ["method", "echo", *_FLAGS], symbols, opt=0))
         launch: Callable[..., int] = abi.builtin(code, "method")
     except (BackendError, OSError, ValueError, AttributeError) as error:
         return f"the launch function could not be made: {error}"
@@ -77,7 +82,7 @@ def _build() -> Callable[..., int] | str:
     ]
     if status != 31 or seen[:6].tolist() != expected:
         return "the launch function does not pass its self-test"
-    return launch
+    return launch, {name: code[name] for name in _FLAGS}
 
 
 def unavailable() -> str | None:
@@ -106,20 +111,21 @@ def launcher() -> Callable[..., int]:
     more than 64 bits, ValueError for numbers out of range. Raises BackendError where ``unavailable()`` gives
     a reason.
     """
+    return _built()[0]
+
+
+def flags() -> dict[str, int]:
+    """The addresses of the functions that ``FLAGS`` declares, for the symbols of a kernel's module.
+
+    They work on the floating-point exception flags of the thread that runs the chunk: clear first, compute,
+    then read. Reading gives the status bits DIVIDE, OVERFLOW, UNDERFLOW and INVALID, and clears the flags
+    again. Raises BackendError where ``unavailable()`` gives a reason.
+    """
+    return _built()[1]
+
+
+def _built() -> tuple[Callable[..., int], dict[str, int]]:
     built = _build()
     if isinstance(built, str):
         raise BackendError(built)
     return built
-
-
-# The constants of <fenv.h> on 64-bit ARM: 1 invalid, 2 divide, 4 overflow, 8 underflow, 16 inexact.
-
-
-def flags_ir() -> str:
-    """IR of ``void @tc_clear_flags()`` and ``i32 @tc_read_flags()``, for the top of a kernel's module.
-
-    They work on the floating-point exception flags of the thread that runs the chunk: clear first, compute,
-    then read. Reading gives the status bits DIVIDE, OVERFLOW, UNDERFLOW and INVALID, and clears the flags
-    again.
-    """
-    return target.source("flags_x86.ll" if platform.machine() in ("x86_64", "AMD64") else "flags_arm.ll")
