@@ -62,7 +62,6 @@ ZEROS = {
     "clip",
     "ptp",
     "sort",
-    "median",
     "reduce",
     "amax",
     "amin",

@@ -36,6 +36,14 @@ def test_special_numbers(count):
     check(lambda x: np.median(x, axis=0), lambda: [np.where(x > 2, 3, x)])
 
 
+@pytest.mark.parametrize("count", [3, 4])
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+def test_negative_zeros_have_no_median(count, dtype):
+    zeros = np.random.default_rng(count).choice([-0.0, -0.0, 0.0], (count, 64)).astype(dtype)
+    for x in (zeros, np.abs(zeros) * -1):
+        check(lambda x: np.median(x, axis=0), lambda x=x: [x.copy()], exact=True, options={"exact": True})
+
+
 @pytest.mark.parametrize(
     "call",
     [

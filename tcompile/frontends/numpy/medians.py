@@ -35,7 +35,7 @@ def median(
     place = axis_in(axis, x.type.ndim)
     count = x.type.shape[place]
     few = isinstance(count, int) and 1 < count <= MOST
-    if not few or hint(x.type.size) < FEWEST_ROWS * hint(count) or (b.exact and dtype.kind == "f"):
+    if not few or hint(x.type.size) < FEWEST_ROWS * hint(count):
         raise CannotCapture("unsupported-argument", "median of many elements, or of few rows")
     called = type_of_call(b, RULES[np.median], [a], {"axis": axis})
     ordered = b.op("sort", x.node, axis=place)
@@ -50,6 +50,7 @@ def median(
         below = Traced(cast(b, item(half - 1), into))
         middle = ufuncs.emit(b, np.true_divide, [ufuncs.emit(b, np.add, [below, middle]), 2.0])
     if dtype.kind == "f":
+        middle = ufuncs.emit(b, np.add, [middle, 0.0])  # NumPy's mean begins at zero: there is no negative zero
         last = item(hint(count) - 1)  # where NaNs are
         middle = Traced(b.op("where", b.op("isnan", last.node), last.node, middle.node))
     if not same_order(middle.type, called.type.layout):
