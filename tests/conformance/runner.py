@@ -56,7 +56,8 @@ NUMPY = (
     "lib.test_function_base", "lib.test_nanfunctions", "lib.test_arraypad", "lib.test_arraysetops",
     "lib.test_histograms", "lib.test_index_tricks", "lib.test_packbits", "lib.test_polynomial", "lib.test_shape_base",
     "lib.test_stride_tricks", "lib.test_twodim_base", "lib.test_type_check", "lib.test_ufunclike",
-    "linalg.test_linalg", "fft.test_pocketfft", "fft.test_helper",
+    "linalg.test_linalg", "fft.test_pocketfft", "fft.test_helper", "_core.test_nditer", "random.test_random",
+    "random.test_randomstate", "random.test_generator_mt19937", "random.test_smoke", "random.test_direct",
 )  # fmt: skip
 
 
