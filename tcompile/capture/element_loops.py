@@ -133,6 +133,7 @@ class _Stretch:
         depth = len(f.stack) - (items is not None)
         if isinstance(items, RangeIterator):
             left = items.left
+            t.in_ufunc = items.scalar
             if not items.scalar:
                 self._check_worth(left)
             t.block = t.entry

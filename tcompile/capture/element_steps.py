@@ -126,6 +126,7 @@ class Translator:
         self.found, self.instructions, self.inside, self.bound = found, instructions, inside, bound
         self.load_outside, self.load_global, self.array_type = load_outside, load_global, array_type
         self.callee = callee
+        self.in_ufunc: bool = caller is not None and caller.in_ufunc  # NumPy asks for the processor's flags behind it
         self.depth: int = 0 if caller is None else caller.depth + 1
         self.kinds: list[str] = [] if caller is None else caller.kinds
         self.objects: dict[int, Any] = {} if caller is None else caller.objects
@@ -326,6 +327,10 @@ class Translator:
         kind = result_kind(sign, a.kind, b.kind)
         if kind is None:
             raise Refused(f"{a.kind} {sign} {b.kind}")
+        if self.in_ufunc and sign in COMPARISONS:
+            for value in (a, b):  # Python's own comparison with a NaN sets a flag, and NumPy warns of an invalid value
+                if np.dtype(value.kind.removeprefix("np.")).kind == "f":
+                    self.require(self.add("==", "bool", value.register, value.register))
         return self.add(sign, kind, a.register, b.register)
 
     def indices(self, array: int, key: V, before: Sequence[int] = ()) -> tuple[int, ...]:

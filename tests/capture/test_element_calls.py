@@ -215,3 +215,18 @@ def test_vectorize_warns_of_what_python_computes(function):
     vectorized = np.vectorize(function)
     for given in ([1.0, np.nan, 3.0], [1.0, 1e300, np.inf], [np.nan, 2.0]):
         check(lambda x: vectorized(x), lambda given=given: [np.array(given)])
+
+
+@pytest.mark.parametrize("make", [np.vectorize, lambda function: np.vectorize(function, otypes=[float])])
+@pytest.mark.parametrize("limit", [0.5, math.nan])
+def test_vectorize_warns_of_compared_nans(limit, make):
+    for function in (lambda v: v > limit, lambda v: max(v, limit), lambda v: v == limit, lambda v: between(v, limit)):
+        vectorized = make(function)
+        for given in ([3.0, math.nan, 1.0], [3.0, 1.0]):
+            check(lambda x: vectorized(x), lambda given=given: [np.array(given)], backends=["llvm"])
+
+
+def test_vectorize_hands_nans_through():
+    vectorized = np.vectorize(lambda v: v * 2)
+    (compiled,) = check(lambda x: vectorized(x), lambda: [np.array([1.0, math.nan])], backends=["llvm"])
+    assert not compiled.breaks and not any(entry.replays for entry in compiled.entries)

@@ -112,14 +112,12 @@ def vectorize(self: Any, *args: Any, **kwargs: Any) -> Any:
     count = len(args)
     for i in scalar_rounds(range(x.shape[0])):
         for j in range(x.shape[1]):
-            v, w, u = take_x(x[i, j]), take_y(y[i, j]), take_z(z[i, j])
-            1 // (v == v and w == w and u == u)  # an error at NaN: NumPy warns where Python compares one with a number
             if count == 1:
-                places[i, j] = pyfunc(v)
+                places[i, j] = pyfunc(take_x(x[i, j]))
             elif count == 2:
-                places[i, j] = pyfunc(v, w)
+                places[i, j] = pyfunc(take_x(x[i, j]), take_y(y[i, j]))
             else:
-                places[i, j] = pyfunc(v, w, u)
+                places[i, j] = pyfunc(take_x(x[i, j]), take_y(y[i, j]), take_z(z[i, j]))
     return made
 
 
