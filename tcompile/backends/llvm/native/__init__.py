@@ -15,8 +15,8 @@ from tcompile.backends.llvm.native.threads import num_threads, set_num_threads
 from tcompile.backends.status import DIVIDE, INTEGER_OVERFLOW, INVALID, OVERFLOW, UNDERFLOW
 
 __all__ = [
-    "FLAGS",
     "DIVIDE",
+    "FLAGS",
     "INTEGER_OVERFLOW",
     "INVALID",
     "OVERFLOW",
