@@ -16,7 +16,7 @@ in each loop's jump back, but for innermost ranges, which run in strips that are
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -24,18 +24,21 @@ import numpy as np
 
 from tcompile.backends.llvm import native
 from tcompile.backends.llvm.native import interrupts
+from tcompile.backends.llvm.scalar_places import ENTRY, Placed, Places, Term
+from tcompile.backends.llvm.scalar_shape import Shape
 from tcompile.backends.llvm.scalar_values import Values, constant, loaded, stored
 from tcompile.backends.llvm.text import Module, Writer, element_type, scalar_type
 from tcompile.backends.schedule.elements import Seen, roots, seen
 from tcompile.backends.schedule.kernel import Distance, static_elements
 from tcompile.backends.status import INTERRUPTED, ONLY_NUMPY
 from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType
-from tcompile.graph.ops.element_loop import ARITHMETIC, COMPARISONS, Program, dtype_of, ways
+from tcompile.graph.ops.element_blocks import operands
+from tcompile.graph.ops.element_loop import ARITHMETIC, COMPARISONS, Program, dtype_of
 from tcompile.records import dataclass
 
 _STRIP = 1 << 16  # rounds of an innermost loop that are paid for at once
-_BUDGET = 1 << 21  # rounds between two questions
-_SMALL_STEP = 1 << 30
+_BUDGET = 1 << 22  # units of work between two looks at the clock
+_WORDS = ("int", "np.int64")
 
 
 @dataclass
@@ -121,92 +124,25 @@ class _Function:
         self.loop = ScalarLoop(node, name)
         self.words = _Words(self.loop)
         self.registers: dict[int, str] = {}
-        self.known: dict[int, Any] = {}
-        for _, instructions, _ in self.blocks:
-            for line in instructions:
-                if line[0] == "const":
-                    self.known[line[1]] = line[2]
+        self.shape = Shape(self.kinds, self.blocks, self._known_size)
+        self.order, self.back, self.strips = self.shape.order, self.shape.back, self.shape.strips
+        self.made = self.shape.ranges.made
+        self.known = {r: line[2] for r, line in self.made.items() if line[0] == "const"}
         self.edges: dict[int, list[tuple[str, tuple[int, ...] | None]]] = {n: [] for n in range(len(self.blocks))}
-        self._find_loops()
+        self.places = Places(self.w, self.shape, dict.fromkeys(self.numbers, ENTRY))
         self.strip_entries: dict[int, list[tuple[str, tuple[int, ...]]]] = {n: [] for n in self.strips}
         self.strip_values: dict[int, dict[int, str]] = {}
         self.strip_limits: dict[int, str] = {}
 
-    # -- the shape of the code -----------------------------------------------------------------------------------------
-    def _ways(self, number: int) -> tuple[int, ...]:
-        return ways(self.blocks[number][2])
-
-    def _find_loops(self) -> None:
-        """Which edges go back, and which blocks begin an innermost loop over a range."""
-        count = len(self.blocks)
-        order: list[int] = []
-        seen = {0}
-
-        stack: list[tuple[int, Any]] = [(0, iter(self._ways(0)))]
-        while stack:
-            at, ways = stack[-1]
-            for way in ways:
-                if way not in seen:
-                    seen.add(way)
-                    stack.append((way, iter(self._ways(way))))
-                    break
-            else:
-                order.append(at)
-                stack.pop()
-        order.reverse()
-        self.order = order
-        before: dict[int, list[int]] = {at: [] for at in order}
-        for at in order:
-            for way in self._ways(at):
-                before[way].append(at)
-        everything = (1 << count) - 1
-        dominators = dict.fromkeys(order, everything)
-        dominators[0] = 1
-        changed = True
-        while changed:
-            changed = False
-            for at in order[1:]:
-                meet = everything
-                for other in before[at]:
-                    meet &= dominators[other]
-                meet |= 1 << at
-                if meet != dominators[at]:
-                    dominators[at], changed = meet, True
-        self.back = {(at, way) for at in order for way in self._ways(at) if dominators[at] >> way & 1}
-        bodies: dict[int, set[int]] = {}
-        for at, header in self.back:
-            body = bodies.setdefault(header, {header})
-            waiting = [at]
-            while waiting:
-                block = waiting.pop()
-                if block not in body:
-                    body.add(block)
-                    waiting += before[block]
-        self.strips = {
-            header: self._range(header)
-            for header, body in bodies.items()
-            if not any(other in body for other in bodies if other != header)
-        }
-        self.strips = {header: found for header, found in self.strips.items() if found is not None}
-
-    def _range(self, header: int) -> tuple[int, int, int] | None:
-        """The counter, the bound and the step of a loop over a range that begins there."""
-        parameters, instructions, end = self.blocks[header]
-        if end[0] != "branch" or not instructions or instructions[-1][0] != "more":
-            return None
-        _, result, at, stop, step = instructions[-1]
-        amount = self.known.get(step)
-        small = type(amount) is int and abs(amount) <= _SMALL_STEP
-        assert isinstance(amount, int | None)
-        return (at, stop, amount) if amount and small and end[1] == result and at in parameters else None
+    def _known_size(self, array: int, axis: int) -> int | None:
+        size = self.types[array].shape[axis]
+        return size if isinstance(size, int) else None
 
     # -- the function --------------------------------------------------------------------------------------------------
     def write(self) -> None:
         """Writes it."""
-        w, module = self.w, self.w.module
-        self.budget = w.slot("i64", align=8)
-        w.entry.append(f"  store i64 {_BUDGET}, ptr {self.budget}")
-        module.declare("@tc_poll", "declare i32 @tc_poll() nounwind")
+        w = self.w
+        self.budget = self.last = ""
         for array in self.seen:  # their addresses are what the function begins with
             self.words.array(_argument(array), array.base.tensor)
         self.units = [self._unit(array) for array in self.seen]
@@ -224,6 +160,7 @@ class _Function:
         w.place("interrupted")
         w.do(f"ret i32 {INTERRUPTED}")
         self._phis()
+        self.places.close()
         name = self.loop.name
         groups = "".join(f", ptr noalias %g{n}" for n in range(len(self.groups)))
         body = w.text(f"internal i32 @{name}_body(ptr noalias readonly %words{groups})", "noinline nounwind")
@@ -301,8 +238,12 @@ class _Function:
             self._begin_strip(number, *strip)
         w.place(f"b{number}")
         w.do(f"; phis of {number}")
-        for line in instructions:
+        self.places.enter(number)
+        for line, bounds in zip(instructions, self.shape.ranges.before[number], strict=True):
+            for register in operands(line):
+                self._show(register, bounds)
             self._instruction(*line)
+        self.places.leave()
         if end[0] == "replay":
             w.jump("replay")
         elif end[0] == "exit":
@@ -316,6 +257,14 @@ class _Function:
             self._end_strip(number, end, *strip)
         else:
             self._branch(number, end)
+
+    def _show(self, register: int, bounds: Mapping[int, Bounds]) -> None:
+        """Tells what is known of an int at this place."""
+        known, name = bounds.get(register), self.registers[register]
+        if known is not None:
+            self.v.bounds[name] = known
+        else:
+            self.v.bounds.pop(name, None)
 
     def _branch(self, number: int, end: tuple[Any, ...]) -> None:
         """Two ways; each has a block of its own where something is to be done on it."""
@@ -334,27 +283,31 @@ class _Function:
         """
         w = self.w
         back = (number, to) in self.back
-        if back and to not in self.strips:
-            self._pay("1")
+        if back and to not in self.strips and self.shape.pays[to]:
+            self._pay(str(self.shape.pays[to]))
         if to in self.strips and not (back and goes_on):
             self.strip_entries[to].append((w.block, given))
             return f"strip{to}"
         self.edges[to].append((w.block, given))
         return f"b{to}"
 
-    def _pay(self, rounds: str) -> None:
-        """Takes rounds from the budget, and asks where it is spent."""
+    def _pay(self, work: str) -> None:
+        """Takes work from the budget, and asks where it is spent."""
         w = self.w
+        if not self.budget:
+            self.budget, self.last = w.slot("i64", align=8), w.slot("i64", align=8)
+            w.entry += [f"  store i64 {_BUDGET}, ptr {self.budget}", f"  store i64 0, ptr {self.last}"]
+            w.module.declare("@tc_late", "declare i32 @tc_late(ptr nocapture) nounwind")
         old = w.get(f"load i64, ptr {self.budget}")
-        left = w.get(f"sub i64 {old}, {rounds}")
+        left = w.get(f"sub i64 {old}, {work}")
         w.do(f"store i64 {left}, ptr {self.budget}")
         ask, quiet, fine = w.label("ask"), w.label("quiet"), w.label("fine")
         w.branch(w.get(f"icmp sge i64 {left}, 0"), fine, ask)
         w.place(ask)
-        w.do(f"store i64 {_BUDGET}, ptr {self.budget}")
-        stopped = w.get("call i32 @tc_poll()")
+        stopped = w.get(f"call i32 @tc_late(ptr {self.last})")
         w.branch(w.get(f"icmp eq i32 {stopped}, 0"), quiet, "interrupted")
         w.place(quiet)
+        w.do(f"store i64 {_BUDGET}, ptr {self.budget}")
         w.jump(fine)
         w.place(fine)
 
@@ -370,7 +323,9 @@ class _Function:
         nearer = w.get(f"icmp {'slt' if step > 0 else 'sgt'} i64 {far}, {end}")
         limit = w.get(f"select i1 {nearer}, i64 {far}, i64 {end}")
         self.strip_limits[number] = limit
-        self._pay(w.get(f"sub i64 {limit}, {start}") if step == 1 else str(_STRIP if abs(step) > 1 else 64))
+        most = self.shape.pays[number] * _STRIP
+        rounds = w.get(f"sub i64 {limit}, {start}") if step == 1 else ""
+        self._pay(w.get(f"mul i64 {rounds}, {self.shape.pays[number]}") if rounds else str(min(most, _BUDGET // 64)))
         self.edges[number].append((w.block, None))
         w.jump(f"b{number}")
 
@@ -452,26 +407,54 @@ class _Function:
 
     def _element(self, number: int, places: Sequence[int]) -> str:
         """The address of an element, whose indices are in range."""
-        w, array, unit = self.w, self.seen[number], self.units[number]
-        type = array.type
-        total = ""
+        v, array, unit = self.v, self.seen[number], self.units[number]
+        terms = []
         for axis, place in enumerate(places):
-            index = self.v.extend(self.registers[place], dtype_of(self.kinds[place]))
-            size = self._size(type.shape[axis])
-            count = type.shape[axis]
-            if self.known.get(place) is not None and isinstance(count, int):
-                position = int(self.known[place])
-                inside = -count <= position < count
-                self.v.need("true" if inside else "false")
-                index = str(position % count) if inside else "0"
-            else:
-                low = w.get(f"icmp slt i64 {index}, 0")
-                index = w.get(f"select i1 {low}, i64 {w.get(f'add i64 {index}, {size}')}, i64 {index}")
-                self.v.need(w.get(f"icmp ult i64 {index}, {size}"))
+            count = array.type.shape[axis]
             step = self._distance(array, array.steps[axis], unit)
-            term = index if step == "1" else w.get(f"mul nsw i64 {index}, {step}")
-            total = term if not total else w.get(f"add nsw i64 {total}, {term}")
-        return w.get(f"getelementptr inbounds {unit}, ptr {self.pointers[number]}, i64 {total}")
+            low, high = v.range(self.registers[place], dtype_of(self.kinds[place]))
+            if isinstance(count, int) and low == high:
+                v.need("true" if -count <= low < count else "false")
+                terms.append(Term(Placed(str(low % count if count else 0), ENTRY), step))
+            elif isinstance(count, int) and 0 <= low and high < count:
+                terms.append(self._counted(place, step))
+            else:
+                terms.append(self._wrapped(place, self._size(count), step, low))
+        return self.places.address(self.pointers[number], unit, terms)
+
+    def _counted(self, place: int, step: str) -> Term:
+        """An index that is in range; a known number may be added to it."""
+        more = 0
+        line = self.made.get(place)
+        while line is not None and line[0] in ("+", "-") and self.kinds[line[2]] in _WORDS:
+            amount = self.known.get(line[3])
+            if type(amount) is not int or self.kinds[line[1]] not in _WORDS:
+                break
+            more += amount if line[0] == "+" else -amount
+            place = line[2]
+            line = self.made.get(place)
+        return Term(self._index(place), step, more)
+
+    def _wrapped(self, place: int, size: str, step: str, low: int) -> Term:
+        """An index that may be negative, and that plain Python is left to where it is out of range."""
+        index, pure = self._index(place), self.places.pure
+        if low < 0:
+            less = pure(f"icmp slt i64 {index.name}, 0", index.block)
+            more = pure(f"add i64 {index.name}, {size}", index.block)
+            block = self.places.later(less.block, more.block)
+            index = pure(f"select i1 {less.name}, i64 {more.name}, i64 {index.name}", block)
+        if not self.places.is_passed(index.name, size):
+            self.v.need(pure(f"icmp ult i64 {index.name}, {size}", index.block).name)
+        return Term(index, step, checked=False)
+
+    def _index(self, place: int) -> Placed:
+        """A register as an index."""
+        register, dtype = self.registers[place], dtype_of(self.kinds[place])
+        found = Placed(register, self.places.blocks[place])
+        if dtype.itemsize == 8 or register.lstrip("-").isdigit():
+            return found
+        how = "sext" if dtype.kind == "i" else "zext"
+        return self.places.pure(f"{how} {scalar_type(dtype)} {register} to i64", found.block)
 
     def _store(self, number: int, value: int, *places: int) -> None:
         dtype, source = self.types[number].dtype, dtype_of(self.kinds[value])

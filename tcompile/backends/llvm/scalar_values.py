@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tcompile.backends.llvm.scalar_ranges import WHOLE, Bounds, arithmetic, kind_bounds
 from tcompile.backends.llvm.text import Writer, literal, memory_type, scalar_type
 from tcompile.graph.ops.element_loop import LIBRARY, common, dtype_of, is_numpy
 from tcompile.graph.types import DType
@@ -29,22 +30,45 @@ _EXACT = {4: 24, 8: 53}  # ints of so many bits are floats
 
 
 class Values:
-    """Writes instructions. ``w`` is the function's writer; its block ``replay`` leaves to plain Python."""
+    """Writes instructions. ``w`` is the function's writer; its block ``replay`` leaves to plain Python.
+
+    ``bounds`` are those of some ints: what follows from them is not checked. ``checks`` counts what is.
+    """
 
     def __init__(self, w: Writer) -> None:
         self.w = w
+        self.bounds: dict[str, Bounds] = {}
+        self.checks = 0
+        self._never_zero: set[str] = set()
+
+    def range(self, value: str, dtype: DType) -> Bounds:
+        """Between which bounds an int lies."""
+        found = self.bounds.get(value)
+        if found is not None:
+            return found
+        if value.lstrip("-").isdigit():
+            return (int(value), int(value))
+        return kind_bounds(f"np.{dtype.name}") or WHOLE
+
+    def _fits(self, bounds: Bounds | None, dtype: DType) -> bool:
+        least, most = kind_bounds(f"np.{dtype.name}") or WHOLE
+        return bounds is not None and least <= bounds[0] and bounds[1] <= most
 
     # -- leaving -------------------------------------------------------------------------------------------------------
     def need(self, condition: str) -> None:
         """Goes on only where the condition holds."""
         if condition == "true":
             return
+        self.checks += 1
         label = self.w.label("ok")
         self.w.branch(condition, label, "replay")
         self.w.place(label)
 
     def refuse(self, condition: str) -> None:
         """Goes on only where the condition does not hold."""
+        if condition == "false":
+            return
+        self.checks += 1
         label = self.w.label("ok")
         self.w.branch(condition, "replay", label)
         self.w.place(label)
@@ -56,10 +80,12 @@ class Values:
     # -- conversions ---------------------------------------------------------------------------------------------------
     def extend(self, value: str, dtype: DType, to: DType = _INT) -> str:
         """An int or bool as a wider int."""
-        if dtype.kind != "b" and dtype.itemsize == to.itemsize:
+        if (dtype.kind != "b" and dtype.itemsize == to.itemsize) or value.lstrip("-").isdigit():
             return value
         how = "sext" if dtype.kind == "i" else "zext"
-        return self.w.get(f"{how} {scalar_type(dtype)} {value} to {scalar_type(to)}")
+        wide = self.w.get(f"{how} {scalar_type(dtype)} {value} to {scalar_type(to)}")
+        self.bounds[wide] = self.range(value, dtype)
+        return wide
 
     def fitting(self, value: str, dtype: DType, to: DType) -> str:
         """An int as an int of another dtype; plain Python where it does not fit."""
@@ -71,12 +97,18 @@ class Values:
         if to == _INT:
             return whole
         short = self.w.get(f"trunc i64 {whole} to {scalar_type(to)}")
+        if self._fits(self.range(whole, _INT), to):
+            self.bounds[short] = self.range(whole, _INT)
+            return short
         back = self.extend(short, to)
         self.need(self.w.get(f"icmp eq i64 {whole}, {back}"))
         return short
 
     def exact(self, value: str, bits: int) -> None:
         """Goes on only where an int of 64 bits has no more than so many."""
+        low, high = self.range(value, _INT)
+        if -(1 << bits) <= low and high <= 1 << bits:
+            return
         shifted = self.w.get(f"add i64 {value}, {1 << bits}")
         self.need(self.w.get(f"icmp ule i64 {shifted}, {1 << bits + 1}"))
 
@@ -92,7 +124,13 @@ class Values:
         whole = self.extend(value, dtype)
         if dtype.itemsize * 8 > _EXACT[to.itemsize] and (exactly or to.itemsize < 8):
             self.exact(whole, _EXACT[to.itemsize])
-        return self.w.get(f"sitofp i64 {whole} to {scalar_type(to)}")
+        low, high = self.range(whole, _INT)
+        if low == high and abs(low) <= 1 << _EXACT[to.itemsize]:
+            return literal(to, low)
+        made = self.w.get(f"sitofp i64 {whole} to {scalar_type(to)}")
+        if low > 0 or high < 0:
+            self._never_zero.add(made)
+        return made
 
     def truth(self, value: str, dtype: DType) -> str:
         """``bool(value)``."""
@@ -136,21 +174,29 @@ class Values:
         da, db = dtype_of(ka), dtype_of(kb)
         if da.kind != "f" and db.kind != "f":
             one, two = self.extend(a, da), self.extend(b, db)
-            return self.w.get(f"icmp {_SIGNED[sign]} i64 {one}, {two}")
+            known = _decided(sign, self.range(one, _INT), self.range(two, _INT))
+            return known or self.w.get(f"icmp {_SIGNED[sign]} i64 {one}, {two}")
         weak = not is_numpy(ka) and not is_numpy(kb)
         dtype = _FLOAT if weak else common(ka, kb)
         one, two = (self.convert(v, d, dtype, exactly=weak) for v, d in ((a, da), (b, db)))
         return self.w.get(f"fcmp {_ORDERED[sign]} {scalar_type(dtype)} {one}, {two}")
 
     def _quotient(self, a: str, b: str, da: DType, db: DType, exactly: bool) -> str:
-        wide = self.extend(b, db)
-        self.need(self.w.get(f"icmp ne i64 {wide}, 0"))
+        self._not_zero(self.extend(b, db), _INT)
         one, two = self.convert(a, da, _FLOAT, exactly), self.convert(b, db, _FLOAT, exactly)
         return self.w.get(f"fdiv double {one}, {two}")
+
+    def _not_zero(self, value: str, dtype: DType) -> None:
+        """Goes on only where an int is not zero."""
+        low, high = self.range(value, dtype)
+        if low <= 0 <= high:
+            self.need(self.w.get(f"icmp ne {scalar_type(dtype)} {value}, 0"))
 
     def _checked(self, sign: str, a: str, b: str, dtype: DType) -> str:
         """Integer arithmetic; plain Python where it overflows."""
         type = scalar_type(dtype)
+        if self._fits(arithmetic(sign, self.range(a, dtype), self.range(b, dtype)), dtype):
+            return self.w.get(f"{_INTEGERS[sign]} {'nuw' if dtype.kind == 'u' else 'nsw'} {type} {a}, {b}")
         name = f"llvm.{'u' if dtype.kind == 'u' else 's'}{_INTEGERS[sign]}.with.overflow.{type}"
         self.intrinsic(name, f"{type}, {type}", f"{{ {type}, i1 }}")
         both = self.w.get(f"call {{ {type}, i1 }} @{name}({type} {a}, {type} {b})")
@@ -159,11 +205,13 @@ class Values:
 
     def _shift(self, sign: str, a: str, b: str, dtype: DType, overflows: bool) -> str:
         type, bits = scalar_type(dtype), dtype.itemsize * 8
-        self.need(self.w.get(f"icmp ult {type} {b}, {bits}"))
+        low, high = self.range(b, dtype)
+        if low < 0 or high >= bits:
+            self.need(self.w.get(f"icmp ult {type} {b}, {bits}"))
         if sign == ">>":
             return self.w.get(f"{'lshr' if dtype.kind == 'u' else 'ashr'} {type} {a}, {b}")
         made = self.w.get(f"shl {type} {a}, {b}")
-        if overflows:
+        if overflows and not self._fits(arithmetic("<<", self.range(a, dtype), (low, high)), dtype):
             back = self.w.get(f"ashr {type} {made}, {b}")
             self.need(self.w.get(f"icmp eq {type} {back}, {a}"))
         return made
@@ -171,11 +219,14 @@ class Values:
     def _divided(self, sign: str, a: str, b: str, dtype: DType) -> str:
         """``//`` and ``%`` of ints, which round down."""
         w, type = self.w, scalar_type(dtype)
-        self.need(w.get(f"icmp ne {type} {b}, 0"))
-        if dtype.kind == "u":
+        self._not_zero(b, dtype)
+        (low, _), (least, most) = self.range(a, dtype), self.range(b, dtype)
+        if low >= 0 and least >= 0:
             return w.get(f"{'udiv' if sign == '//' else 'urem'} {type} {a}, {b}")
-        minus, least = w.get(f"icmp eq {type} {b}, -1"), w.get(f"icmp eq {type} {a}, {-(1 << dtype.itemsize * 8 - 1)}")
-        self.refuse(w.get(f"and i1 {minus}, {least}"))
+        lowest = -(1 << dtype.itemsize * 8 - 1)
+        if low == lowest and least <= -1 <= most:
+            minus, smallest = w.get(f"icmp eq {type} {b}, -1"), w.get(f"icmp eq {type} {a}, {lowest}")
+            self.refuse(w.get(f"and i1 {minus}, {smallest}"))
         rest = w.get(f"srem {type} {a}, {b}")
         mixed = w.get(f"xor {type} {rest}, {b}")
         opposite, some = w.get(f"icmp slt {type} {mixed}, 0"), w.get(f"icmp ne {type} {rest}, 0")
@@ -188,7 +239,7 @@ class Values:
 
     def _floats(self, sign: str, a: str, b: str, dtype: DType) -> str:
         w, type, zero = self.w, scalar_type(dtype), literal(dtype, 0)
-        if sign in ("/", "//", "%"):
+        if sign in ("/", "//", "%") and not self._is_never_zero(b):
             self.need(w.get(f"fcmp une {type} {b}, {zero}"))
         if sign in _FLOATS:
             return w.get(f"{_FLOATS[sign]} {type} {a}, {b}")
@@ -215,6 +266,9 @@ class Values:
         empty = w.get(f"call {type} {copy}({type} {zero}, {type} {w.get(f'fdiv {type} {a}, {b}')})")
         whole = w.get(f"fcmp une {type} {count}, {zero}")
         return w.get(f"select i1 {whole}, {type} {down}, {type} {empty}")
+
+    def _is_never_zero(self, value: str) -> bool:
+        return value in self._never_zero or (value.startswith("0x") and int(value, 16) << 1 & (1 << 64) - 1 != 0)
 
     # -- functions -----------------------------------------------------------------------------------------------------
     def library(self, name: str, operands: list[str]) -> str:
@@ -267,6 +321,19 @@ class Values:
             return self.to_int(w.get(f"call double @{which}(double {value})"), _FLOAT)
         assert name.removeprefix("math.") in LIBRARY, name
         return self._finite(self.library(name.removeprefix("math."), [value]))
+
+
+def _decided(sign: str, a: Bounds, b: Bounds) -> str | None:
+    """What a comparison gives, where bounds say it."""
+    if sign in (">", ">="):
+        return _decided("<" if sign == ">" else "<=", b, a)
+    if sign == "<":
+        return "true" if a[1] < b[0] else "false" if a[0] >= b[1] else None
+    if sign == "<=":
+        return "true" if a[1] <= b[0] else "false" if a[0] > b[1] else None
+    if a[1] < b[0] or b[1] < a[0]:
+        return "false" if sign == "==" else "true"
+    return None
 
 
 # -- memory ------------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from tcompile.backends.llvm.native import abi, target
 from tcompile.backends.replay import Replay
 from tcompile.backends.status import INTERRUPTED, ONLY_NUMPY
 
-_FUNCTIONS = ("tc_poll", "tc_due", "tc_now")
+_FUNCTIONS = ("tc_late", "tc_due", "tc_now")
 
 
 @cache
@@ -27,8 +27,8 @@ def _code() -> target.Code:
 
 
 def functions() -> dict[str, int]:
-    """The addresses of ``i32 tc_poll()`` and ``i32 tc_due(i64 *clock)``, which say whether the loop is to end, and of
-    ``i64 tc_now()``.
+    """The addresses of ``i32 tc_late(i64 *last)`` and ``i32 tc_due(i64 *clock)``, which say whether the loop is to end,
+    and of ``i64 tc_now()``.
     """
     code = _code()
     return {name: code[name] for name in _FUNCTIONS}

@@ -1,0 +1,277 @@
+"""Loops over elements: between which bounds the ints of a program lie.
+
+Enters: the blocks of a program, and the sizes of its arrays where they are known. Leaves: for each instruction the
+bounds of what it reads, for each range how many rounds it has at most. Exists because a check that cannot fail need not
+be written: LLVM takes several times as long to find that out, and without the checks there is little left for it to do.
+
+Bounds follow the blocks in the order in which they run. What a branch has asked, and what a check has passed, holds in
+all blocks that it leads to first. A loop's first bounds are widened to whatever an int can be, and what its branches
+ask makes them narrow again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from tcompile.graph.ops.element_blocks import dominators, operands
+from tcompile.graph.ops.element_loop import Block, dtype_of, ways
+
+Bounds: TypeAlias = tuple[int, int]
+_Env: TypeAlias = dict[int, Bounds]
+
+WHOLE: Bounds = (-(1 << 63), (1 << 63) - 1)
+_BY_KIND = {"int": WHOLE, "bool": (0, 1), "np.bool": (0, 1), "float": None}
+_OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
+_SAME = ("int", "np.int64", "positive")
+_WIDENS_AT = 2  # passes that are followed exactly
+_MOST_PASSES = 12
+
+
+def kind_bounds(kind: str) -> Bounds | None:
+    """What a register of a kind can hold; None for floats."""
+    if kind not in _BY_KIND:
+        dtype = dtype_of(kind)
+        bits = dtype.itemsize * 8
+        whole = {"i": (-(1 << bits - 1), (1 << bits - 1) - 1), "u": (0, (1 << bits) - 1)}
+        _BY_KIND[kind] = whole.get(dtype.kind)
+    return _BY_KIND[kind]
+
+
+class Ranges:
+    """The bounds of a program's ints.
+
+    ``before[block][n]`` are those of what the block's ``n``-th instruction reads, by register, as far as more is known
+    than the kind says. ``at_start[block]`` are those at the block's start.
+    """
+
+    def __init__(
+        self, kinds: Sequence[str], blocks: Sequence[Block], order: Sequence[int],
+        size: Callable[[int, int], int | None],
+    ) -> None:  # fmt: skip
+        self.kinds, self.blocks, self.order, self.size = kinds, blocks, order, size
+        self.full = [kind_bounds(kind) for kind in kinds]
+        self.nearest = dominators(blocks, order)
+        self.made: dict[int, tuple[Any, ...]] = {
+            line[1]: line for _, lines, _ in blocks for line in lines if line[1] >= 0
+        }
+        self.arms: dict[int, list[tuple[int, int, Sequence[int]]]] = {at: [] for at in order}
+        for at in order:
+            end = blocks[at][2]
+            for number, way in enumerate(ways(end)):
+                self.arms[way].append((at, number, end[3 + 2 * number] if end[0] == "branch" else end[2]))
+        self.after: dict[int, _Env] = {}
+        self.at_start: dict[int, _Env] = {}
+        self.before: dict[int, list[_Env]] = {}
+        self.phis: _Env = {}
+        self._solve()
+
+    def _solve(self) -> None:
+        for turn in range(_MOST_PASSES):
+            if not self._pass(turn):
+                break
+        else:  # not stable: nothing is known of what goes round
+            self.phis = {r: self.full[r] or WHOLE for at in self.order for r in self.blocks[at][0] if self.full[r]}
+            self._pass(0)
+        self._pass(-1)
+        self._pass(-1, keep=True)
+
+    def _pass(self, turn: int, keep: bool = False) -> bool:
+        """Follows all blocks once; says whether bounds have grown. A ``turn`` of -1 makes them narrower."""
+        changed = False
+        phis, after = self.phis, self.after
+        for at in self.order:
+            env = dict(after[self.nearest[at]]) if at != self.order[0] else {}
+            arms = [arm for arm in self.arms[at] if arm[0] in after]
+            if len(self.arms[at]) == 1:
+                self._learn_way(env, *self.arms[at][0][:2])
+            for place, parameter in enumerate(self.blocks[at][0]):
+                if self.full[parameter] is None:
+                    continue
+                new = self._joined(arms, place, parameter)
+                old = phis.get(parameter)
+                if turn < 0:
+                    assert old is not None
+                    new = (max(new[0], old[0]), min(new[1], old[1]))
+                    new = new if new[0] <= new[1] else old  # else nobody comes here
+                elif old is not None:
+                    low, high = min(new[0], old[0]), max(new[1], old[1])
+                    if turn >= _WIDENS_AT:
+                        least, most = self.full[parameter] or WHOLE
+                        low, high = low if low == old[0] else least, high if high == old[1] else most
+                    new = (low, high)
+                if new != old:
+                    phis[parameter] = new
+                    changed = True
+                env[parameter] = new
+            self.at_start[at] = dict(env) if keep else env
+            seen: list[_Env] = []
+            for line in self.blocks[at][1]:
+                if keep:
+                    seen.append({r: env[r] for r in operands(line) if r in env})
+                self._line(env, line)
+            self.before[at] = seen
+            after[at] = env
+        return changed
+
+    def _joined(self, arms: Sequence[tuple[int, int, Sequence[int]]], place: int, parameter: int) -> Bounds:
+        bounds: Bounds | None = None
+        for at, number, given in arms:
+            register = given[place]
+            env = self.after[at]
+            if self.blocks[at][2][0] == "branch":
+                env = dict(env)
+                self._learn_way(env, at, number)
+            found = env.get(register) or self.full[register] or WHOLE
+            bounds = found if bounds is None else (min(bounds[0], found[0]), max(bounds[1], found[1]))
+        return bounds or self.full[parameter] or WHOLE
+
+    # -- what is learnt ------------------------------------------------------------------------------------------------
+    def _learn_way(self, env: _Env, at: int, number: int) -> None:
+        """What holds on one of the ways out of a block."""
+        end = self.blocks[at][2]
+        if end[0] == "branch" and end[2] != end[4]:
+            self._learn(env, end[1], number == 0)
+
+    def _learn(self, env: _Env, condition: int, holds: bool) -> None:
+        line = self.made.get(condition)
+        while line is not None and line[0] in ("bool", "not"):
+            holds = holds != (line[0] == "not")
+            line = self.made.get(line[2])
+        if line is None:
+            return
+        sign, one = line[0], line[2]
+        if sign == "more":
+            step = self.made.get(line[4], ("",))
+            sign = ">" if step[0] == "const" and step[2] < 0 else "<"
+        if sign not in _OPPOSITE or self.full[one] is None or self.full[line[3]] is None:
+            return
+        sign = sign if holds else _OPPOSITE[sign]
+        if sign in (">", ">="):
+            self._less(env, line[3], one, sign == ">")
+        elif sign in ("<", "<="):
+            self._less(env, one, line[3], sign == "<")
+        elif sign == "==":
+            self._less(env, one, line[3], False)
+            self._less(env, line[3], one, False)
+
+    def _less(self, env: _Env, one: int, two: int, strictly: bool) -> None:
+        low, high = self.get(env, one)
+        least, most = self.get(env, two)
+        self._narrow(env, one, (low, min(high, most - strictly)))
+        self._narrow(env, two, (max(least, low + strictly), most))
+
+    @staticmethod
+    def _narrow(env: _Env, register: int, bounds: Bounds) -> None:
+        if bounds[0] <= bounds[1]:  # else nobody comes here
+            env[register] = bounds
+
+    def get(self, env: Mapping[int, Bounds], register: int) -> Bounds:
+        """The bounds of an int."""
+        return env.get(register) or self.full[register] or WHOLE
+
+    # -- instructions --------------------------------------------------------------------------------------------------
+    def _line(self, env: _Env, line: tuple[Any, ...]) -> None:
+        name, result = line[:2]
+        if name in ("load", "store"):
+            array, places = (line[2], line[3:]) if name == "load" else (line[2], line[4:])
+            for axis, place in enumerate(places):
+                size = self.size(array, axis)
+                if size is not None:
+                    low, high = self.get(env, place)
+                    self._narrow(env, place, (max(low, -size), min(high, size - 1)))
+            return
+        if name == "require":
+            self._learn(env, line[2], True)
+            return
+        full = self.full[result]
+        if full is None:
+            return
+        found = self._result(env, name, line)
+        if found is None or (name == "<<" and (found[0] < full[0] or found[1] > full[1])):  # NumPy's wrap around
+            env.pop(result, None)
+        else:
+            low, high = max(found[0], full[0]), min(found[1], full[1])
+            env[result] = (low, high) if low <= high else full
+
+    def _result(self, env: _Env, name: str, line: tuple[Any, ...]) -> Bounds | None:
+        if name == "const":
+            return (int(line[2]), int(line[2]))
+        if name == "size":
+            size = self.size(line[2], line[3])
+            return (0, 1 << 62) if size is None else (size, size)
+        if any(self.full[r] is None for r in line[2:4] if name != "select"):
+            return None
+        if name == "select":
+            return self._selected(env, *line[2:])
+        a = self.get(env, line[2])
+        if name in _SAME:
+            return a
+        if name == "abs":
+            return (0 if a[0] <= 0 <= a[1] else min(abs(a[0]), abs(a[1])), max(abs(a[0]), abs(a[1])))
+        if name == "negative":
+            return (-a[1], -a[0])
+        if name == "invert":
+            return (~a[1], ~a[0])
+        if len(line) < 4:
+            return None
+        return arithmetic("+" if name == "step" else name, a, self.get(env, line[3]))
+
+    def _selected(self, env: _Env, condition: int, yes: int, no: int) -> Bounds | None:
+        if self.full[yes] is None or self.full[no] is None:
+            return None
+        one, two = dict(env), dict(env)
+        self._learn(one, condition, True)
+        self._learn(two, condition, False)
+        a, b = self.get(one, yes), self.get(two, no)
+        return (min(a[0], b[0]), max(a[1], b[1]))
+
+    # -- loops ---------------------------------------------------------------------------------------------------------
+    def rounds(self, header: int) -> int | None:
+        """How many rounds the range has at most that begins there; None where it is no range, or may be endless."""
+        parameters, lines, end = self.blocks[header]
+        if end[0] != "branch" or not lines or lines[-1][0] != "more" or end[1] != lines[-1][1]:
+            return None
+        at, step = lines[-1][2], self.made.get(lines[-1][4])
+        if at not in parameters:
+            return None
+        env = dict(self.after[header])
+        self._learn_way(env, header, 0)
+        low, high = self.get(env, at)
+        if low == WHOLE[0] or high == WHOLE[1]:
+            return None
+        amount = abs(step[2]) if step is not None and step[0] == "const" else 1
+        return (high - low) // amount + 1
+
+
+def arithmetic(sign: str, a: Bounds, b: Bounds) -> Bounds | None:
+    """The bounds of ``a sign b`` in unbounded ints; None where nothing is known.
+
+    >>> arithmetic("*", (-2, 3), (1, 10)), arithmetic("&", WHOLE, (0, 255)), arithmetic("//", (0, 9), (2, 2))
+    ((-20, 30), (0, 255), (0, 4))
+    """
+    if sign == "+":
+        return (a[0] + b[0], a[1] + b[1])
+    if sign == "-":
+        return (a[0] - b[1], a[1] - b[0])
+    if sign == "*":
+        products = (a[0] * b[0], a[0] * b[1], a[1] * b[0], a[1] * b[1])
+        return (min(products), max(products))
+    if sign == "&":
+        tops = [bounds[1] for bounds in (a, b) if bounds[0] >= 0]
+        return (0, min(tops)) if tops else None
+    if sign in ("|", "^"):
+        return (0, (1 << max(a[1], b[1]).bit_length()) - 1) if a[0] >= 0 and b[0] >= 0 else None
+    if sign == ">>" and 0 <= b[0] and b[1] < 64:
+        return (min(a[0] >> b[0], a[0] >> b[1]), max(a[1] >> b[0], a[1] >> b[1]))
+    if sign == "<<" and 0 <= b[0] and b[1] < 64:
+        return (min(a[0] << b[0], a[0] << b[1]), max(a[1] << b[0], a[1] << b[1]))
+    if sign == "//" and b[0] > 0:
+        quotients = (a[0] // b[0], a[0] // b[1], a[1] // b[0], a[1] // b[1])
+        return (min(quotients), max(quotients))
+    if sign == "%" and b[0] > 0:
+        return a if 0 <= a[0] and a[1] < b[0] else (0, b[1] - 1)
+    return None
+
+
+__all__ = ["WHOLE", "Bounds", "Ranges", "arithmetic", "kind_bounds"]
