@@ -32,6 +32,7 @@ from tcompile.capture.values.scalar import ScalarValue
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Node, SymInt, TensorType
 from tcompile.graph.ops.element_blocks import tidy
+from tcompile.graph.ops.element_carry import carry
 from tcompile.graph.ops.element_loop import ELEMENTS, dtype_of, is_numpy, written_arrays
 from tcompile.graph.ops.table import like_order
 from tcompile.graph.ops.writing import Path, path_types
@@ -294,6 +295,7 @@ class _Stretch:
         kinds = [kind for _, whole, _ in results for kind in parts_of(whole)]
         blocks = tuple((tuple(b.parameters), tuple(b.lines), b.end) for b in t.blocks)
         program = tidy((tuple(t.kinds), tuple(register for register, _ in self.numbers), blocks, tuple(kinds)))
+        program = carry(program, lambda number: id(self.arrays[number].memory))
         written = {id(self.arrays[number].memory) for number in written_arrays(program)}
         roots: list[Node] = []
         memories: list[Memory | None] = []

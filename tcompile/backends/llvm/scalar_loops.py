@@ -269,11 +269,19 @@ class _Function:
     def _branch(self, number: int, end: tuple[Any, ...]) -> None:
         """Two ways; each has a block of its own where something is to be done on it."""
         w, (_, condition, yes, given, no, others) = self.w, end
-        labels = [w.label("way"), w.label("way")]
-        w.branch(self.registers[condition], *labels)
-        for label, way, values in zip(labels, (yes, no), (given, others), strict=True):
-            w.place(label)
-            w.jump(self._way(number, way, values))
+        same = yes == no
+        labels = [self._direct(number, way, values, same) for way, values in ((yes, given), (no, others))]
+        w.branch(self.registers[condition], *(label or new for label, new in labels))
+        for (label, new), way, values in zip(labels, (yes, no), (given, others), strict=True):
+            if label is None:
+                w.place(new)
+                w.jump(self._way(number, way, values))
+
+    def _direct(self, number: int, to: int, given: tuple[int, ...], same: bool) -> tuple[str | None, str]:
+        """The label of the block that a way leads to if nothing is to be done on it, and else that of a new one."""
+        if same or to in self.strips or ((number, to) in self.back and self.shape.pays[to]):
+            return None, self.w.label("way")
+        return self._way(number, to, given), ""
 
     def _way(self, number: int, to: int, given: tuple[int, ...], goes_on: bool = False) -> str:
         """The label that a jump goes to; a jump back pays a round.

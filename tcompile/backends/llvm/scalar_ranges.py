@@ -26,6 +26,7 @@ _OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 _SAME = ("int", "np.int64", "positive")
 _WIDENS_AT = 2  # passes that are followed exactly
 _MOST_PASSES = 12
+_HOLDS = -2  # a pass in which parameters keep their bounds
 
 
 def kind_bounds(kind: str) -> Bounds | None:
@@ -42,7 +43,7 @@ class Ranges:
     """The bounds of a program's ints.
 
     ``before[block][n]`` are those of what the block's ``n``-th instruction reads, by register, as far as more is known
-    than the kind says. ``at_start[block]`` are those at the block's start.
+    than the kind says.
     """
 
     def __init__(
@@ -60,8 +61,8 @@ class Ranges:
             end = blocks[at][2]
             for number, way in enumerate(ways(end)):
                 self.arms[way].append((at, number, end[3 + 2 * number] if end[0] == "branch" else end[2]))
+        self.place = {at: number for number, at in enumerate(order)}
         self.after: dict[int, _Env] = {}
-        self.at_start: dict[int, _Env] = {}
         self.before: dict[int, list[_Env]] = {}
         self.phis: _Env = {}
         self._solve()
@@ -72,7 +73,7 @@ class Ranges:
                 break
         else:  # not stable: nothing is known of what goes round
             self.phis = {r: self.full[r] or WHOLE for at in self.order for r in self.blocks[at][0] if self.full[r]}
-            self._pass(0)
+            self._pass(_HOLDS)
         self._pass(-1)
         self._pass(-1, keep=True)
 
@@ -88,23 +89,25 @@ class Ranges:
             for place, parameter in enumerate(self.blocks[at][0]):
                 if self.full[parameter] is None:
                     continue
-                new = self._joined(arms, place, parameter)
                 old = phis.get(parameter)
-                if turn < 0:
-                    assert old is not None
+                if turn == _HOLDS:
+                    env[parameter] = phis[parameter]
+                    continue
+                first, again = self._joined(arms, at, place, parameter)
+                new = _join(first, again)
+                if turn < 0 and old is not None:
                     new = (max(new[0], old[0]), min(new[1], old[1]))
                     new = new if new[0] <= new[1] else old  # else nobody comes here
-                elif old is not None:
-                    low, high = min(new[0], old[0]), max(new[1], old[1])
-                    if turn >= _WIDENS_AT:
-                        least, most = self.full[parameter] or WHOLE
-                        low, high = low if low == old[0] else least, high if high == old[1] else most
-                    new = (low, high)
+                elif turn >= _WIDENS_AT and old is not None:
+                    least, most = self.full[parameter] or WHOLE
+                    new = (
+                        least if again[0] < min(first[0], old[0]) else new[0],
+                        most if again[1] > max(first[1], old[1]) else new[1],
+                    )  # fmt: skip
                 if new != old:
                     phis[parameter] = new
                     changed = True
                 env[parameter] = new
-            self.at_start[at] = dict(env) if keep else env
             seen: list[_Env] = []
             for line in self.blocks[at][1]:
                 if keep:
@@ -114,8 +117,12 @@ class Ranges:
             after[at] = env
         return changed
 
-    def _joined(self, arms: Sequence[tuple[int, int, Sequence[int]]], place: int, parameter: int) -> Bounds:
-        bounds: Bounds | None = None
+    def _joined(
+        self, arms: Sequence[tuple[int, int, Sequence[int]]], to: int, place: int, parameter: int
+    ) -> tuple[Bounds, Bounds]:
+        """The bounds of what a parameter is given by blocks that come before, and by all."""
+        first: Bounds | None = None
+        all: Bounds | None = None
         for at, number, given in arms:
             register = given[place]
             env = self.after[at]
@@ -123,8 +130,11 @@ class Ranges:
                 env = dict(env)
                 self._learn_way(env, at, number)
             found = env.get(register) or self.full[register] or WHOLE
-            bounds = found if bounds is None else (min(bounds[0], found[0]), max(bounds[1], found[1]))
-        return bounds or self.full[parameter] or WHOLE
+            all = found if all is None else _join(all, found)
+            if self.place[at] < self.place[to]:
+                first = found if first is None else _join(first, found)
+        whole = self.full[parameter] or WHOLE
+        return first or whole, all or whole
 
     # -- what is learnt ------------------------------------------------------------------------------------------------
     def _learn_way(self, env: _Env, at: int, number: int) -> None:
@@ -224,7 +234,7 @@ class Ranges:
         self._learn(one, condition, True)
         self._learn(two, condition, False)
         a, b = self.get(one, yes), self.get(two, no)
-        return (min(a[0], b[0]), max(a[1], b[1]))
+        return _join(a, b)
 
     # -- loops ---------------------------------------------------------------------------------------------------------
     def rounds(self, header: int) -> int | None:
@@ -242,6 +252,10 @@ class Ranges:
             return None
         amount = abs(step[2]) if step is not None and step[0] == "const" else 1
         return (high - low) // amount + 1
+
+
+def _join(a: Bounds, b: Bounds) -> Bounds:
+    return (min(a[0], b[0]), max(a[1], b[1]))
 
 
 def arithmetic(sign: str, a: Bounds, b: Bounds) -> Bounds | None:

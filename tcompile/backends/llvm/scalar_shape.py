@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tcompile.backends.llvm.scalar_ranges import Ranges
-from tcompile.graph.ops.element_blocks import reachable
+from tcompile.graph.ops.element_blocks import dominates, reachable
 from tcompile.graph.ops.element_loop import Block, ways
 
 _FREE_INSIDE = 1 << 16  # units that a loop inside another one may take without asking
@@ -54,12 +54,7 @@ class Shape:
 
     def dominates(self, one: int, two: int) -> bool:
         """Whether all ways to the block ``two`` pass ``one``."""
-        while two != one:
-            above = self.nearest[two]
-            if above == two:
-                return False
-            two = above
-        return True
+        return dominates(self.nearest, one, two)
 
     def _bodies(self) -> dict[int, set[int]]:
         before: dict[int, list[int]] = {at: [] for at in self.order}

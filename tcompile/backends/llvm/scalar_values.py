@@ -195,7 +195,10 @@ class Values:
     def _checked(self, sign: str, a: str, b: str, dtype: DType) -> str:
         """Integer arithmetic; plain Python where it overflows."""
         type = scalar_type(dtype)
-        if self._fits(arithmetic(sign, self.range(a, dtype), self.range(b, dtype)), dtype):
+        found = arithmetic(sign, self.range(a, dtype), self.range(b, dtype))
+        if found is not None and self._fits(found, dtype):
+            if found[0] == found[1]:
+                return str(found[0])
             return self.w.get(f"{_INTEGERS[sign]} {'nuw' if dtype.kind == 'u' else 'nsw'} {type} {a}, {b}")
         name = f"llvm.{'u' if dtype.kind == 'u' else 's'}{_INTEGERS[sign]}.with.overflow.{type}"
         self.intrinsic(name, f"{type}, {type}", f"{{ {type}, i1 }}")

@@ -11,7 +11,7 @@ again: equal operations on equal values give equal results, or have left to plai
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tcompile.graph.ops.element_loop import Block, Program, ways
@@ -70,6 +70,16 @@ def dominators(blocks: Sequence[Block], order: Sequence[int]) -> dict[int, int]:
             if nearest.get(at) != meet:
                 nearest[at], changed = meet, True
     return nearest
+
+
+def dominates(nearest: Mapping[int, int], one: int, two: int) -> bool:
+    """Whether all ways to the block ``two`` pass ``one``."""
+    while two != one:
+        above = nearest[two]
+        if above == two:
+            return False
+        two = above
+    return True
 
 
 def _meet(nearest: dict[int, int], place: dict[int, int], one: int, two: int) -> int:
@@ -267,4 +277,4 @@ class _Blocks:
         return tuple(made)
 
 
-__all__ = ["dominators", "operands", "reachable", "tidy"]
+__all__ = ["dominates", "dominators", "operands", "reachable", "tidy"]
