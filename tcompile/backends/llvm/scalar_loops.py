@@ -1,16 +1,18 @@
 """Loops over elements in machine code: the program of an ``element_loop`` node as one LLVM function.
 
 Enters: the node. Leaves: a ``ScalarLoop``: the text of a function with a kernel's signature, and what it is called
-with. Exists because here, and only here, LLVM's whole pipeline pays: what these loops need is registers, branches,
-unrolling, and the proof that an index is in range, which is what compilers of scalar code are good at.
+with. Exists because the loop's time is that of single loads and additions, and so is what it takes to compile: checks
+that cannot fail are not written (``scalar_ranges``), addresses are written where they are known (``scalar_places``), and
+values are handed from block to block as they are. What is left needs no passes of LLVM's, but for loops whose rounds
+vectors may do several of at once, and for arrays of any size, whose checks only the loops' bounds decide.
 
-Every access is checked, with Python's rule for negative indices; LLVM drops the checks that follow from the bounds of
-the loops. Where Python would raise or warn, where an int needs more than 64 bits, and where a way out was not foreseen,
+Every access is checked, with Python's rule for negative indices. Where Python would raise or warn, where an int needs
+more than 64 bits, and where a way out was not foreseen,
 the function ends with the status ``ONLY_NUMPY``: it works on copies, and plain Python does everything again. Arrays
 that come from different memory are passed as such (``noalias``), for capture has seen to that where one is written.
 
-A long loop asks now and then whether a signal has arrived (``native.interrupts``): a budget of rounds is counted down
-in each loop's jump back, but for innermost ranges, which run in strips that are paid beforehand.
+A long loop asks now and then whether a signal has arrived (``native.interrupts``): ``scalar_shape`` says what each loop
+takes from the budget that is spent between two questions.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import numpy as np
 from tcompile.backends.llvm import native
 from tcompile.backends.llvm.native import interrupts
 from tcompile.backends.llvm.scalar_places import ENTRY, Placed, Places, Term
+from tcompile.backends.llvm.scalar_ranges import Bounds
 from tcompile.backends.llvm.scalar_shape import Shape
 from tcompile.backends.llvm.scalar_values import Values, constant, loaded, stored
 from tcompile.backends.llvm.text import Module, Writer, element_type, scalar_type
@@ -32,13 +35,12 @@ from tcompile.backends.schedule.elements import Seen, roots, seen
 from tcompile.backends.schedule.kernel import Distance, static_elements
 from tcompile.backends.status import INTERRUPTED, ONLY_NUMPY
 from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType
-from tcompile.graph.ops.element_blocks import operands
+from tcompile.graph.ops.element_blocks import affine, operands
 from tcompile.graph.ops.element_loop import ARITHMETIC, COMPARISONS, Program, dtype_of
 from tcompile.records import dataclass
 
 _STRIP = 1 << 16  # rounds of an innermost loop that are paid for at once
 _BUDGET = 1 << 22  # units of work between two looks at the clock
-_WORDS = ("int", "np.int64")
 
 
 @dataclass
@@ -56,6 +58,8 @@ class ScalarLoop:
     arguments: list[Any] = field(default_factory=list)
     address: int = 0
     code: native.Code | None = None
+    depth: int = 0  # how many loops there are in one another
+    improves: int = 0  # how deep the deepest is in which LLVM's passes find something to do
     ms: float = 0.0  # what it took to make
 
 
@@ -67,8 +71,9 @@ def compile_loops(nodes: Sequence[Node]) -> dict[Node, ScalarLoop]:
     module = Module()
     loops = {node: write(module, node, f"scalar_{node.name}") for node in nodes}
     text = f"{native.FLAGS}\n{module.text()}"
+    passes = max(loop.improves for loop in loops.values()) >= max(loop.depth for loop in loops.values())
     names = [loop.name for loop in loops.values()]
-    code = native.load(text, names, {**interrupts.functions(), **native.flags()}, optimise=True)
+    code = native.load(text, names, {**native.flags(), **interrupts.functions()}, optimise=passes)
     for loop in loops.values():
         loop.code, loop.address = code, code[loop.name]
         loop.ms = (time.perf_counter() - started) * 1e3 / len(nodes)
@@ -129,6 +134,8 @@ class _Function:
         self.made = self.shape.ranges.made
         self.known = {r: line[2] for r, line in self.made.items() if line[0] == "const"}
         self.edges: dict[int, list[tuple[str, tuple[int, ...] | None]]] = {n: [] for n in range(len(self.blocks))}
+        self.checked: set[int] = set()  # blocks in which something is checked
+        self.open: set[int] = set()  # those in which an index is, whose array may have any size
         self.places = Places(self.w, self.shape, dict.fromkeys(self.numbers, ENTRY))
         self.strip_entries: dict[int, list[tuple[str, tuple[int, ...]]]] = {n: [] for n in self.strips}
         self.strip_values: dict[int, dict[int, str]] = {}
@@ -161,6 +168,10 @@ class _Function:
         w.do(f"ret i32 {INTERRUPTED}")
         self._phis()
         self.places.close()
+        depth = self.shape.depth
+        vectors = [header for header in self.shape.vectors() if not self.checked & self.shape.bodies[header]]
+        self.loop.depth = max(depth.values())
+        self.loop.improves = max((depth[at] for at in (*vectors, *self.open)), default=0)
         name = self.loop.name
         groups = "".join(f", ptr noalias %g{n}" for n in range(len(self.groups)))
         body = w.text(f"internal i32 @{name}_body(ptr noalias readonly %words{groups})", "noinline nounwind")
@@ -176,7 +187,7 @@ class _Function:
             f"  %status = call i32 @{name}_body(ptr %words{given})", "  %flags = call i32 @tc_read_flags()",
             "  %both = or i32 %status, %flags", "  ret i32 %both", "}",
         ]  # fmt: skip
-        head = f"define i32 @{name}(ptr %words, i64 %begin, i64 %end) nounwind {{\nentry:"
+        head = f"define i32 @{name}(ptr %words, i64 %begin, i64 %end) noinline optnone nounwind {{\nentry:"
         self.loop.text = "\n".join([body, head, *lines])
 
     def _word(self, place: int) -> str:
@@ -239,10 +250,13 @@ class _Function:
         w.place(f"b{number}")
         w.do(f"; phis of {number}")
         self.places.enter(number)
+        checks = self.v.checks
         for line, bounds in zip(instructions, self.shape.ranges.before[number], strict=True):
             for register in operands(line):
                 self._show(register, bounds)
             self._instruction(*line)
+        if self.v.checks > checks:
+            self.checked.add(number)
         self.places.leave()
         if end[0] == "replay":
             w.jump("replay")
@@ -424,7 +438,7 @@ class _Function:
             if isinstance(count, int) and low == high:
                 v.need("true" if -count <= low < count else "false")
                 terms.append(Term(Placed(str(low % count if count else 0), ENTRY), step))
-            elif isinstance(count, int) and 0 <= low and high < count:
+            elif isinstance(count, int) and low >= 0 and high < count:
                 terms.append(self._counted(place, step))
             else:
                 terms.append(self._wrapped(place, self._size(count), step, low))
@@ -432,15 +446,7 @@ class _Function:
 
     def _counted(self, place: int, step: str) -> Term:
         """An index that is in range; a known number may be added to it."""
-        more = 0
-        line = self.made.get(place)
-        while line is not None and line[0] in ("+", "-") and self.kinds[line[2]] in _WORDS:
-            amount = self.known.get(line[3])
-            if type(amount) is not int or self.kinds[line[1]] not in _WORDS:
-                break
-            more += amount if line[0] == "+" else -amount
-            place = line[2]
-            line = self.made.get(place)
+        place, more = affine(self.made, self.kinds, place)
         return Term(self._index(place), step, more)
 
     def _wrapped(self, place: int, size: str, step: str, low: int) -> Term:
@@ -452,6 +458,8 @@ class _Function:
             block = self.places.later(less.block, more.block)
             index = pure(f"select i1 {less.name}, i64 {more.name}, i64 {index.name}", block)
         if not self.places.is_passed(index.name, size):
+            if not size.isdigit():
+                self.open.add(self.places.now)
             self.v.need(pure(f"icmp ult i64 {index.name}, {size}", index.block).name)
         return Term(index, step, checked=False)
 

@@ -276,15 +276,15 @@ def arithmetic(sign: str, a: Bounds, b: Bounds) -> Bounds | None:
         return (0, min(tops)) if tops else None
     if sign in ("|", "^"):
         return (0, (1 << max(a[1], b[1]).bit_length()) - 1) if a[0] >= 0 and b[0] >= 0 else None
-    if sign == ">>" and 0 <= b[0] and b[1] < 64:
+    if sign == ">>" and b[0] >= 0 and b[1] < 64:
         return (min(a[0] >> b[0], a[0] >> b[1]), max(a[1] >> b[0], a[1] >> b[1]))
-    if sign == "<<" and 0 <= b[0] and b[1] < 64:
+    if sign == "<<" and b[0] >= 0 and b[1] < 64:
         return (min(a[0] << b[0], a[0] << b[1]), max(a[1] << b[0], a[1] << b[1]))
     if sign == "//" and b[0] > 0:
         quotients = (a[0] // b[0], a[0] // b[1], a[1] // b[0], a[1] // b[1])
         return (min(quotients), max(quotients))
     if sign == "%" and b[0] > 0:
-        return a if 0 <= a[0] and a[1] < b[0] else (0, b[1] - 1)
+        return a if a[0] >= 0 and a[1] < b[0] else (0, b[1] - 1)
     return None
 
 

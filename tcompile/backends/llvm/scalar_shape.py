@@ -15,13 +15,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tcompile.backends.llvm.scalar_ranges import Ranges
-from tcompile.graph.ops.element_blocks import dominates, reachable
+from tcompile.graph.ops.element_blocks import affine, dominates, reachable
 from tcompile.graph.ops.element_loop import Block, ways
 
 _FREE_INSIDE = 1 << 16  # units that a loop inside another one may take without asking
 _FREE_OUTSIDE = 1 << 22  # and one that is run once
 _SLOW = ("**", "%", "//")
 _SMALL_STEP = 1 << 30
+_FEW = 8  # rounds that no vector is worth
 
 
 class Shape:
@@ -93,6 +94,44 @@ class Shape:
             strip = self._range(header) if innermost else None
             if strip is not None:
                 self.strips[header] = strip
+
+    def vectors(self) -> list[int]:
+        """Innermost ranges whose rounds do not wait for one another, elements side by side: vectors may do several."""
+        innermost = [h for h, body in self.bodies.items() if not any(o in body for o in self.bodies if o != h)]
+        return [header for header in innermost if self._is_vector(header)]
+
+    def _is_vector(self, header: int) -> bool:
+        found, body = self._range(header), self.bodies[header]
+        rounds = self.ranges.rounds(header)
+        if found is None or abs(found[2]) != 1 or (rounds is not None and rounds < _FEW):
+            return False
+        counter = found[0]
+        if any(self.ranges.full[p] is None for p in self.blocks[header][0]):
+            return False
+        lines = [line for at in body for line in self.blocks[at][1]]
+        inside = {line[1] for line in lines} | {p for at in body for p in self.blocks[at][0]}
+        if any(line[0] in _SLOW or line[0].startswith("math.") for line in lines):
+            return False
+        stores: dict[int, list[Any]] = {}
+        for line in lines:
+            if line[0] == "store":
+                stores.setdefault(line[2], []).append(self._along(line[4:], counter, inside))
+        for line in lines:
+            if line[0] == "load":
+                along = self._along(line[3:], counter, inside)
+                if along is None or any(other != along for other in stores.get(line[2], ())):
+                    return False
+        told = [along for row in stores.values() for along in row]
+        return bool(told) and all(along is not None and along[0] for along in told)
+
+    def _along(self, places: Sequence[int], counter: int, inside: set[int]) -> tuple[bool, Any] | None:
+        """Whether elements go along with a counter, and from where; None where they lie anywhere else."""
+        *outer, (register, more) = (affine(self.ranges.made, self.ranges.kinds, place) for place in places)
+        if any(place in inside for place, _ in outer):
+            return None
+        if register == counter:
+            return True, (tuple(outer), more)
+        return None if register in inside else (False, (tuple(outer), register, more))
 
     def _counts(self, header: int) -> bool:
         """Whether each jump back gives the range that begins there its next number."""

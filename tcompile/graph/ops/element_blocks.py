@@ -18,6 +18,7 @@ from tcompile.graph.ops.element_loop import Block, Program, ways
 
 _LEADING = ("const", "size")  # their operands are no registers
 _ACCESSES = ("load", "store")  # nor is their first one, the array
+_WORDS = ("int", "np.int64")
 
 
 def tidy(program: Program) -> Program:
@@ -97,6 +98,24 @@ def operands(line: tuple[Any, ...]) -> tuple[int, ...]:
     if name in _LEADING:
         return ()
     return line[3:] if name in _ACCESSES else line[2:]
+
+
+def affine(made: Mapping[int, tuple[Any, ...]], kinds: Sequence[str], register: int) -> tuple[int, int]:
+    """An int of 64 bits as another one, and the known number that is added to it; ``made`` has all instructions.
+
+    >>> affine({5: ("const", 5, 2), 7: ("-", 7, 3, 5)}, ["int"] * 8, 7)
+    (3, -2)
+    """
+    more = 0
+    line = made.get(register)
+    while line is not None and line[0] in ("+", "-") and kinds[line[1]] in _WORDS and kinds[line[2]] in _WORDS:
+        known = made.get(line[3], ("",))
+        if known[0] != "const" or type(known[2]) is not int:
+            break
+        more += known[2] if line[0] == "+" else -known[2]
+        register = line[2]
+        line = made.get(register)
+    return register, more
 
 
 class _Blocks:
@@ -277,4 +296,4 @@ class _Blocks:
         return tuple(made)
 
 
-__all__ = ["dominates", "dominators", "operands", "reachable", "tidy"]
+__all__ = ["affine", "dominates", "dominators", "operands", "reachable", "tidy"]

@@ -13,10 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tcompile.graph.ops.element_blocks import dominates, dominators, operands, reachable
+from tcompile.graph.ops.element_blocks import affine, dominates, dominators, operands, reachable
 from tcompile.graph.ops.element_loop import Block, Program, dtype_of, ways
-
-_WORDS = ("int", "np.int64")
 
 
 def carry(program: Program, root: Callable[[int], int]) -> Program:
@@ -95,26 +93,13 @@ class _Carrying:
         if moves:
             self._move(header, outside[0], moves)
 
-    def _affine(self, register: int, body: set[int]) -> tuple[int, int]:
-        """A register as another one, and what is added to it."""
-        more = 0
-        line = self.made.get(register)
-        while line is not None and line[0] in ("+", "-") and self.kinds[line[1]] in _WORDS:
-            known = self.made.get(line[3], ("",))
-            if known[0] != "const" or type(known[2]) is not int or self.kinds[line[2]] not in _WORDS:
-                break
-            more += known[2] if line[0] == "+" else -known[2]
-            register = line[2]
-            line = self.made.get(register)
-        return register, more
-
     def _follows(
         self, load: tuple[Any, ...], store: tuple[Any, ...], counter: int, step: int, body: set[int]
     ) -> int | None:
         """The axis along which the load reads what the store has written a round before."""
         axis = None
         for place, (one, two) in enumerate(zip(load[3:], store[4:], strict=True)):
-            (a, more), (b, further) = self._affine(one, body), self._affine(two, body)
+            (a, more), (b, further) = (affine(self.made, self.kinds, register) for register in (one, two))
             if a == b == counter and further == more + step and axis is None:
                 axis = place
             elif a != b or more != further or self.home.get(a, 0) in body or self.home.get(one, 0) in body:
@@ -142,10 +127,12 @@ class _Carrying:
                 if going[place - 1] == header and at != outside:
                     going[place] = (*going[place], *values)
             self.blocks[at] = (own, kept, tuple(going))
-        first, test, firsts, nothings = [], [], [], []
+        first: list[tuple[Any, ...]] = []
+        test: list[tuple[Any, ...]] = []
+        firsts, nothings = [], []
         for load, _, axis in moves:
             kind = self.kinds[load[1]]
-            _, more = self._affine(load[3 + axis], set())
+            _, more = affine(self.made, self.kinds, load[3 + axis])
             place = start
             if more:
                 distance, place = self._register("int"), self._register("int")
