@@ -2,14 +2,14 @@
 
 Enters: the node. Leaves: a ``ScalarLoop``: the text of a function with a kernel's signature, and what it is called
 with. Exists because the loop's time is that of single loads and additions, and so is what it takes to compile: checks
-that cannot fail are not written (``scalar_ranges``), addresses are written where they are known (``scalar_places``), and
-values are handed from block to block as they are. What is left needs no passes of LLVM's, but for loops whose rounds
-vectors may do several of at once, and for arrays of any size, whose checks only the loops' bounds decide.
+that cannot fail are not written (``scalar_ranges``), addresses are written where they are known (``scalar_places``),
+and values are handed from block to block as they are. What is left needs no passes of LLVM's, but for loops whose
+rounds vectors may do several of at once, and for arrays of any size, whose checks only the loops' bounds decide.
 
 Every access is checked, with Python's rule for negative indices. Where Python would raise or warn, where an int needs
-more than 64 bits, and where a way out was not foreseen,
-the function ends with the status ``ONLY_NUMPY``: it works on copies, and plain Python does everything again. Arrays
-that come from different memory are passed as such (``noalias``), for capture has seen to that where one is written.
+more than 64 bits, and where a way out was not foreseen, the function ends with the status ``ONLY_NUMPY``: it works on
+copies, and plain Python does everything again. Arrays that come from different memory are passed as such (``noalias``),
+for capture has seen to that where one is written.
 
 A long loop asks now and then whether a signal has arrived (``native.interrupts``): ``scalar_shape`` says what each loop
 takes from the budget that is spent between two questions.

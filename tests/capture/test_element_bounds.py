@@ -1,0 +1,201 @@
+"""Loops over elements: what bounds, shared values and elements in registers must leave as Python has it."""
+
+import numpy as np
+import pytest
+
+from tcompile.backends.llvm.scalar_ranges import Ranges
+from tcompile.graph.ops.element_blocks import reachable, tidy
+from tcompile.graph.ops.element_carry import carry
+from tests.capture.test_element_loops import BACKENDS, captured
+from tests.differential import check
+
+
+def recurrence(d, n):
+    for i in range(n):
+        d[i] = d[i] + 0.5 * d[i - 1]  # the first one reads the last element
+    return d
+
+
+def backwards(d, n):
+    for i in range(n - 2, -1, -1):
+        d[i] = d[i] - 0.25 * d[i + 1]
+    return d
+
+
+def by_twos(d, n):
+    for i in range(2, n, 2):
+        d[i] = d[i - 2] * 2 - d[i - 1]
+    return d
+
+
+def sometimes(d, n):
+    for i in range(1, n):
+        if d[i] > 0.5:
+            d[i] = d[i - 1] + 1
+    return d
+
+
+def leaves(d, n):
+    found = -1.0
+    for i in range(1, n):
+        last = d[i - 1]
+        if last > 3:
+            found = last
+            break
+        d[i] = d[i] + last
+    return found, d
+
+
+def two_writes(d, n):
+    for i in range(1, n):
+        d[i] = d[i] + d[i - 1]
+        d[0] = d[i]
+    return d
+
+
+def rows(d, n):
+    for i in range(1, 3):
+        for j in range(1, n):
+            d[i, j] = d[i - 1, j] + d[i, j - 1] * 0.5
+    return d
+
+
+def two_views(d, n):
+    e = d[1:]
+    for i in range(1, n - 1):
+        d[i] = d[i] + e[i - 1]
+    return d
+
+
+RECURRENCES = [recurrence, backwards, by_twos, sometimes, leaves, two_writes, two_views]
+
+
+@pytest.mark.parametrize("f", RECURRENCES)
+def test_recurrences(f):
+    captured(f, lambda: (np.random.default_rng(3).random(15), 14))
+
+
+@pytest.mark.parametrize("f", RECURRENCES)
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_recurrences_of_few_rounds(f, n):
+    list(check(f, lambda: (np.random.default_rng(3).random(15), n), backends=BACKENDS, ulp=0))
+
+
+def test_recurrence_along_rows():
+    captured(rows, lambda: (np.random.default_rng(3).random((3, 8)), 7))
+
+
+def triangle(d, n):
+    for end in range(n):
+        for i in range(2, end):  # has no round at first
+            d[i] = d[i - 3] - d[i]
+    return d
+
+
+def triangle_backwards(d, n):
+    for end in range(n):
+        for i in range(end, 2, -2):
+            d[i] = d[i + 2] * 0.5 + d[i]
+    return d
+
+
+@pytest.mark.parametrize("f", [triangle, triangle_backwards])
+def test_recurrences_that_may_have_no_round(f):
+    captured(f, lambda: (np.random.default_rng(3).random(14), 12))
+
+
+def beyond(d, n):
+    for i in range(n):
+        d[i] = d[i] + d[i - 1]
+    return d
+
+
+def test_beyond_the_end():
+    captured(beyond, lambda: (np.ones(7), 9))
+
+
+def narrow(d, n):
+    for i in range(1, n):
+        d[i] = d[i - 1] + d[i]  # int8 overflows, and NumPy warns
+    return d
+
+
+def test_narrow_ints():
+    captured(narrow, lambda: (np.full(9, 3, np.int8), 9))
+    captured(narrow, lambda: (np.full(9, 100, np.int8), 9))
+
+
+def shifts(a, n):
+    total = 0
+    for i in range(n):
+        total = (total << 1) ^ (a[i] & 7) ^ (i >> 1)
+    return total
+
+
+def wraps(a, n):
+    x = np.int64(3)
+    for i in range(n):
+        x = (x << np.int64(7)) | (a[i] & 1)
+    return x
+
+
+def remainders(a, n):
+    s = 0
+    for i in range(n):
+        s += (i - 3) // 2 + (i - 3) % 4 + (i * i) // (i + 1) + int(a[i] % 5) + int(a[i] // 3)
+    return s
+
+
+def signs(a, n):
+    s = 0
+    for i in range(n):
+        k = a[i] - 4
+        if k >= 0:
+            s += 10 // (k + 1)
+        elif k < -2:
+            s += a[k]
+        else:
+            s -= a[-k]
+    return s
+
+
+@pytest.mark.parametrize("f", [shifts, wraps, remainders, signs])
+@pytest.mark.parametrize("n", [9, 30])
+def test_integers(f, n):
+    captured(f, lambda: (np.random.default_rng(1).integers(0, 9, 30), n))
+
+
+def test_an_int_that_grows_without_end():
+    def f(a):
+        x = 1
+        for i in range(len(a)):
+            x = x * 3 + a[i]
+        return x
+
+    captured(f, lambda: (np.zeros(70, np.int64),))
+
+
+def count(limit):
+    """``for i in range(limit): x = i`` as a program."""
+    kinds = ("int", "int", "int", "int", "bool", "int")
+    blocks = (
+        ((), (("const", 0, 0), ("const", 1, limit), ("const", 2, 1)), ("jump", 1, (0,))),
+        ((3,), (("more", 4, 3, 1, 2),), ("branch", 4, 2, (), 3, ())),
+        ((), (("step", 5, 3, 2),), ("back", 1, (5,))),
+        ((), (), ("exit", (3,))),
+    )
+    return kinds, (), blocks, ("int",)
+
+
+def test_bounds_of_a_counter():
+    kinds, _, blocks, _ = count(10)
+    ranges = Ranges(kinds, blocks, reachable(blocks), lambda array, axis: None)
+    assert ranges.before[2][0][3] == (0, 9)
+    assert ranges.rounds(1) == 10
+    assert ranges.phis[3] == (0, 10)
+
+
+def test_programs_stay_what_they_are():
+    program = count(10)
+    assert carry(tidy(program), lambda array: array) == tidy(program)
+    assert len(tidy(program)[2]) == 4
