@@ -17,6 +17,7 @@ import json
 import multiprocessing
 import os
 import platform
+import resource
 import sys
 import time
 import traceback
@@ -29,6 +30,7 @@ os.environ["TCOMPILE_CACHE_DIR"] = ""  # no program comes twice
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 CHUNK = 400
+MEMORY = 6 << 30  # bytes
 
 
 def of_kind(kind: str) -> Any:
@@ -49,6 +51,7 @@ def of_kind(kind: str) -> Any:
 def run_chunk(seeds: range, options: argparse.Namespace, pipe: Any, current: Any) -> None:
     """Runs the programs of some seeds; sends what differs."""
     programs = of_kind(options.kind)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))  # outer products of long rows are errors, and left out
     skipped, found = 0, []
     for seed in seeds:
         current.value = seed

@@ -7,12 +7,15 @@ at any time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from tcompile.backends.llvm.deviations import Deviations, in_one_pass
 from tcompile.backends.llvm.elements import Place
 from tcompile.backends.llvm.nest import CHEAP, FEW_VALUES, SIDE_BY_SIDE, Function, Nest
 from tcompile.backends.llvm.reductions import Reduction
-from tcompile.backends.schedule import Kernel, Value
+from tcompile.backends.llvm.text import literal
+from tcompile.backends.llvm.vectors import FLOAT64
+from tcompile.backends.schedule import Kernel, Store, Value
 from tcompile.backends.schedule.kernel import size_of
 from tcompile.backends.schedule.stages import Stages
 from tcompile.graph.sizes import hint
@@ -41,7 +44,7 @@ class ColumnNest(Nest):
 
     def columns(self) -> Function:
         """Reductions along outer axes: a strip of columns at a time, accumulators in the first cache."""
-        kernel, w = self.kernel, self.w
+        kernel, w = in_one_pass(self.kernel), self.w
         kept = kernel.kept
         axis = kept[-1]
         stages = Stages(kernel, frozenset(kept))
@@ -122,6 +125,13 @@ class _Strip:
     def _fetch(self, values: Sequence[Value], i: str) -> dict[Value, str]:
         return {x: self._get(self.held[x], x.dtype, i) for x in values if x in self.held}
 
+    def _held(self, kinds: Mapping[Value, Reduction | Deviations], i: str) -> dict[Value, list[str]]:
+        """The accumulators of column ``i`` and those beside it."""
+        return {
+            reduce: [self._get(slot, part, i) for slot, part in zip(self.partial[reduce], kind.parts, strict=True)]
+            for reduce, kind in kinds.items()
+        }
+
     # -- passes ---------------------------------------------------------------------------------------------------
     def finish(self, number: int) -> None:
         """Completes the reductions of the pass before, and computes what has one value for each column."""
@@ -136,11 +146,8 @@ class _Strip:
         def column(i: str) -> None:
             known = self._fetch(list(self.held), i)
             for reduce in arriving:
-                kind = Reduction(reduce.attrs["op"], reduce.dtype)
-                parts = [
-                    self._get(slot, part, i) for part, slot in zip(kind.parts, self.partial[reduce], strict=True)
-                ]
-                known[reduce] = kind.finish(self.v, parts)
+                kind = _kind(reduce)
+                known[reduce] = kind.finish(self.v, self._held({reduce: kind}, i)[reduce])
             loads = _loads_below([*computed, *(s.value for s in stores)], stages, known)
             registers, _ = self.nest.elements.write(self._place(i, {}), [*loads, *computed], known, stores)
             for value, slot in fresh.items():
@@ -153,68 +160,108 @@ class _Strip:
         """One pass over the reduced space."""
         stages, nest, w = self.stages, self.nest, self.w
         wanted, stores, reductions = stages.needed(number, {}), stages.stores(number), stages.reductions(number)
-        kinds = {reduce: Reduction(reduce.attrs["op"], reduce.dtype) for reduce in reductions}
+        axes = stages.kernel.reduced
+        rows = nest.size(axes[-1])
+        kinds = {reduce: _kind(reduce) for reduce in reductions}
         read = {o for x in wanted for o in x.values} | {s.value for s in stores} | {r.values[0] for r in reductions}
         per_column = [x for x in stages.kernel.values if stages.per_row(x) and x in read]
         slots: list[tuple[str, DType]] = []
         for reduce, kind in kinds.items():
             self.partial[reduce] = [self._slot(part) for part in kind.parts]
             slots += zip(self.partial[reduce], kind.parts, strict=True)
+        one_pass = [(reduce, kind) for reduce, kind in kinds.items() if isinstance(kind, Deviations)]
 
         def clear(i: str) -> None:
-            first = [value for kind in kinds.values() for value in kind.start(self.v)]
+            means: dict[Value, str] = {}
+            if one_pass:
+                fetched = self._fetch(per_column, i)
+                outer = dict.fromkeys(axes[:-1], "0")
+
+                def one_more(row: str, held: list[str]) -> list[str]:
+                    registers = elements({**outer, axes[-1]: row}, i, fetched, False, [])
+                    return [
+                        kind.summed(self.v, total, registers[reduce.values[0]])
+                        for (reduce, kind), total in zip(one_pass, held, strict=True)
+                    ]
+
+                zeros = [(self.v.type(FLOAT64), self.v.constant(FLOAT64, 0))] * len(one_pass)
+                sums = w.loop("0", first_rows, "1", zeros, one_more)
+                means = {r: self.v.op("fmul", FLOAT64, x, share) for (r, _), x in zip(one_pass, sums, strict=True)}
+            first: list[str] = []
+            for reduce, kind in kinds.items():
+                first += kind.start(self.v, means[reduce]) if isinstance(kind, Deviations) else kind.start(self.v)
             for (slot, dtype), value in zip(slots, first, strict=True):
                 self._put(slot, dtype, i, value)
 
         def elements(
-            inner: dict[int, str], i: str, fetched: dict[Value, str], parts: list[str], whole: bool
-        ) -> list[str]:
-            """One vector at one place of the reduced space; returns the accumulators after it."""
+            inner: dict[int, str], i: str, fetched: dict[Value, str], whole: bool, stores: Sequence[Store]
+        ) -> dict[Value, str]:
+            """The values of one vector at one place of the reduced space."""
             loads = [x for x in per_column if x not in fetched]
             place = self._place(i, inner)
             place.whole = place.whole or whole
-            registers, _ = nest.elements.write(place, [*loads, *wanted], fetched, stores)
-            following: list[str] = []
-            for reduce, kind in kinds.items():
-                mine = parts[len(following) : len(following) + len(kind.parts)]
-                following += nest.elements.accumulate(reduce, registers, None, mine)
-            return following
+            return nest.elements.write(place, [*loads, *wanted], fetched, stores)[0]
 
-        axes = stages.kernel.reduced
-        rows = nest.size(axes[-1])
         cheap = sum(x.attrs.get("own_cost", 0.0) for x in wanted) <= CHEAP and len(wanted) <= FEW_VALUES
         width, stride = stages.kernel.axes[self.axis].size, SIDE_BY_SIDE * nest.lanes
-        several = cheap and not (isinstance(width, int) and width < stride)
+        several = cheap and not one_pass and not (isinstance(width, int) and width < stride)
         single = not several or not (isinstance(width, int) and width % stride == 0)  # else strips have no rest
 
-        def level(depth: int, inner: dict[int, str]) -> None:
+        def reciprocal(count: str) -> str:
+            number = w.get(f"sitofp i64 {count} to double")
+            return self.v.spread("double", w.get(f"fdiv double {literal(FLOAT64, 1)}, {number}"))
+
+        def level(depth: int, inner: dict[int, str], before: str) -> None:
+            """``before``: how many rows there are before these."""
             if depth < len(axes) - 1:
-                nest.repeat("0", nest.size(axes[depth]), "1", lambda i: level(depth + 1, {**inner, axes[depth]: i}))
+
+                def deeper(i: str) -> None:
+                    further = w.get(f"mul i64 {w.get(f'add i64 {before}, {i}')}, {nest.size(axes[depth + 1])}")
+                    level(depth + 1, {**inner, axes[depth]: i}, further)
+
+                nest.repeat("0", nest.size(axes[depth]), "1", deeper)
                 return
 
             def some_rows(first: str) -> None:
                 limit = w.get(f"add i64 {first}, {ROWS_AT_ONCE}")
                 over = w.get(f"icmp sgt i64 {limit}, {rows}")
                 last = w.get(f"select i1 {over}, i64 {rows}, i64 {limit}")
+                seen = reciprocal(w.get(f"add i64 {before}, {last}")) if one_pass else ""
 
                 def vectors(i: str, count: int) -> None:
                     places = [i, *(w.get(f"add i64 {i}, {n * nest.lanes}") for n in range(1, count))]
                     fetched = [self._fetch(per_column, at) for at in places]
-                    carried = [
-                        (self.v.type(dtype), self._get(slot, dtype, at)) for at in places for slot, dtype in slots
-                    ]
+                    kept = [self._held(kinds, at) for at in places]
+                    carried: list[tuple[str, str]] = []
+                    for held in kept:
+                        for reduce, kind in kinds.items():
+                            values = kind.begin(self.v) if isinstance(kind, Deviations) else held[reduce]
+                            carried += zip(map(self.v.type, kind.parts[: len(values)]), values, strict=True)
 
                     def one_row(row: str, parts: list[str]) -> list[str]:
                         reached, following = {**inner, axes[-1]: row}, []
+                        left = iter(parts)
                         for n, at in enumerate(places):
-                            mine = parts[n * len(slots) : (n + 1) * len(slots)]
-                            following += elements(reached, at, fetched[n], mine, count > 1)
+                            registers = elements(reached, at, fetched[n], count > 1, stores)
+                            for reduce, kind in kinds.items():
+                                if isinstance(kind, Deviations):
+                                    held = [next(left), next(left)]
+                                    element = registers[reduce.values[0]]
+                                    following += kind.update(self.v, kept[n][reduce], held, element)
+                                else:
+                                    held = [next(left) for _ in kind.parts]
+                                    following += nest.elements.accumulate(reduce, registers, None, held)
                         return following
 
-                    after = w.loop(first, last, "1", carried, one_row)
+                    left = iter(w.loop(first, last, "1", carried, one_row))
                     for n, at in enumerate(places):
-                        for (slot, dtype), value in zip(slots, after[n * len(slots) :], strict=False):
-                            self._put(slot, dtype, at, value)
+                        for reduce, kind in kinds.items():
+                            if isinstance(kind, Deviations):
+                                after = kind.end(self.v, kept[n][reduce], [next(left), next(left)], seen)
+                            else:
+                                after = [next(left) for _ in kind.parts]
+                            for slot, part, value in zip(self.partial[reduce], kind.parts, after, strict=True):
+                                self._put(slot, part, at, value)
 
                 rest = self.start
                 if several:
@@ -226,9 +273,18 @@ class _Strip:
 
             nest.repeat("0", rows, str(ROWS_AT_ONCE), some_rows)
 
+        if one_pass:  # deviations are first taken from the mean of the first rows
+            few = w.get(f"icmp slt i64 {rows}, {ROWS_AT_ONCE}")
+            first_rows = w.get(f"select i1 {few}, i64 {rows}, i64 {ROWS_AT_ONCE}")
+            share = reciprocal(first_rows)
         if slots:
             self._sweep(clear)
-        level(0, {})
+        level(0, {}, "0")
+
+
+def _kind(reduce: Value) -> Reduction | Deviations:
+    op = reduce.attrs["op"]
+    return Deviations(reduce.dtype) if op == "deviations" else Reduction(op, reduce.dtype)
 
 
 def _loads_below(values: Sequence[Value], stages: Stages, known: dict[Value, str]) -> list[Value]:

@@ -207,6 +207,16 @@ class Lowering:
         return self.memo[key]
 
     def _add(self, value: Value) -> Value:
+        """The value, or the same one that is there: nodes may differ in shape alone, as sums with ``keepdims`` do."""
+        if value.op != "reduce" and value.attrs.keys() != {"operand_dtype"}:
+            return self._added(value)
+        operands = [o if isinstance(o, Value) else (type(o), repr(o)) for o in value.operands]
+        key = (value.op, *operands, value.dtype, value.axes, *value.attrs.values())
+        if key not in self.memo:
+            self.memo[key] = self._added(value)
+        return self.memo[key]
+
+    def _added(self, value: Value) -> Value:
         seen: set[int] = set()
         cost = 0.0
 
