@@ -91,9 +91,18 @@ def also_handed_to_a_loop(u, n):
     return u
 
 
+def a_loop_inside_writes_first(u, n):
+    for i in range(n):
+        for _ in range(i):
+            u *= 0.5
+            u += 0.25
+        u[1:-1] = 0.5 * (u[2:] + u[:-2])
+    return u
+
+
 FUNCTIONS = [
     jacobi, until, skips, leaves_behind, other_parts, part_of_the_round, outside_is_read, two_arrays, inside,
-    also_handed_to_a_loop,
+    also_handed_to_a_loop, a_loop_inside_writes_first,
 ]  # fmt: skip
 
 

@@ -81,8 +81,11 @@ class Rounds:
                 self._move_on()
                 flag = self.number[self.graph.outputs[-1]]
                 ends.append((len(self.steps), flag, leaves[number]))
+        changed = set(self.written)  # where steps have stored: the copy of such an array would not see it
         self._exchange()
-        self.copied_once = [copy for copy in self.copied_once if (copy.source, copy.to) in self.swaps]
+        self.copied_once = [
+            copy for copy in self.copied_once if (copy.source, copy.to) in self.swaps and copy.source not in changed
+        ]
         self.twins = {copy.to: self.inputs[copy.source] for copy in self.copied_once}
         for number, (place, flag, leave) in reversed(list(enumerate(ends))):
             copies = [] if leave else self._into_place(self.at[number])
@@ -296,7 +299,6 @@ class Rounds:
             free = given[position] not in needed and given.count(given[position]) == 1
             if stays and free:
                 self.number[get] = given[position]
-                self.copied_once = [copy for copy in self.copied_once if copy.source != given[position]]
             else:
                 self._array(get)
             self.written.add(self.number[get])
