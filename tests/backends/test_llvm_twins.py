@@ -100,9 +100,18 @@ def a_loop_inside_writes_first(u, n):
     return u
 
 
+def changes_behind_a_test(u, n):
+    for i in range(n):
+        u[1:-1] = 0.5 * (u[2:] + u[:-2])
+        if u[1, 1] * i > 70:
+            break
+        u += 0.1
+    return u
+
+
 FUNCTIONS = [
     jacobi, until, skips, leaves_behind, other_parts, part_of_the_round, outside_is_read, two_arrays, inside,
-    also_handed_to_a_loop, a_loop_inside_writes_first,
+    also_handed_to_a_loop, a_loop_inside_writes_first, changes_behind_a_test,
 ]  # fmt: skip
 
 

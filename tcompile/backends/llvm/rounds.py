@@ -13,6 +13,7 @@ whether an interrupt has arrived, of which the loop then leaves no effect.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +67,7 @@ class Rounds:
         for position, node in enumerate(self.graph.inputs[1 : carried + 1]):
             if isinstance(node.type, TensorType):
                 self.inputs[self._array(node)] = position
-        self.written: set[int] = set()
+        self.written: Counter[int] = Counter()  # how many steps of a round store to each array
         self.copied_once: list[Copy] = []  # steps that only the first round needs
         self.at: list[list[int | None]] = []
         ends: list[tuple[int, int, bool]] = []  # for each test: its place among the steps, its flag, what it does
@@ -81,11 +82,9 @@ class Rounds:
                 self._move_on()
                 flag = self.number[self.graph.outputs[-1]]
                 ends.append((len(self.steps), flag, leaves[number]))
-        changed = set(self.written)  # where steps have stored: the copy of such an array would not see it
+        alone = [copy for copy in self.copied_once if (self.written[copy.source], self.written[copy.to]) == (0, 1)]
         self._exchange()
-        self.copied_once = [
-            copy for copy in self.copied_once if (copy.source, copy.to) in self.swaps and copy.source not in changed
-        ]
+        self.copied_once = [copy for copy in alone if (copy.source, copy.to) in self.swaps]
         self.twins = {copy.to: self.inputs[copy.source] for copy in self.copied_once}
         for number, (place, flag, leave) in reversed(list(enumerate(ends))):
             copies = [] if leave else self._into_place(self.at[number])
@@ -137,7 +136,7 @@ class Rounds:
             if there in row:
                 source, there = there, self._like(result)
                 self.steps.append(Copy(there, source))
-                self.written.add(there)
+                self.written[there] += 1
             row.append(there)
         self.at.append(row)
 
@@ -148,7 +147,7 @@ class Rounds:
         copies = [Copy(wanted[p], held) for p, held in enumerate(row) if held is not None and wanted[p] != held]
         if {copy.to for copy in copies} & {held for held in row if held is not None}:
             raise NotNative("a round that ends early would move arrays in a circle")
-        self.written |= {copy.to for copy in copies}
+        self.written.update(copy.to for copy in copies)
         return copies
 
     def _array(self, node: Node) -> int:
@@ -167,7 +166,7 @@ class Rounds:
                     self.steps.append(copy)
                     if self._writes_the_same_part(node, copy.source):
                         self.copied_once.append(copy)
-            self.written.add(self.number[node])
+            self.written[self.number[node]] += 1
         code, addresses = program.codes[step]
         partial: tuple[int, tuple[Size, ...], int] | None = None
         for function in code.functions:
@@ -197,10 +196,10 @@ class Rounds:
             self.steps.append(Launch(addresses[function.name], tuple(arguments), items, per_item, grain))
 
     def _writes_the_same_part(self, node: Node, base: int) -> bool:
-        """Whether a round changes one part of a carried array, the same one in all rounds, and nothing else of it.
+        """Whether a step changes one part of a carried array, the same one in all rounds.
 
-        The array and its copy then change places from round to round, and outside of the part they are always equal: it
-        is enough to copy the array once, before the first round.
+        Where no other step changes the array or its copy, these change places from round to round, and outside of the
+        part they are always equal: it is enough to copy the array once, before the first round.
         """
         position = self.inputs.get(base)
         if position is None or self.graph.outputs[position] is not node or not node.tensor.layout.dense:
@@ -212,7 +211,7 @@ class Rounds:
         source = self.number[node.inputs[0]]
         if node in self.graph.outputs:
             self.steps.append(Copy(self._array(node), source))
-            self.written.add(self.number[node])
+            self.written[self.number[node]] += 1
         else:
             self.number[node] = source
 
@@ -301,7 +300,7 @@ class Rounds:
                 self.number[get] = given[position]
             else:
                 self._array(get)
-            self.written.add(self.number[get])
+            self.written[self.number[get]] += 1
             if stays and free and not any(inside in pair for pair in rounds.swaps):
                 bound.add(inside)
             else:
@@ -324,7 +323,7 @@ class Rounds:
                 self.steps.append(Copy(there, source))
             taken.add(there)
             self.swaps.append((here, there))
-            self.written |= {here, there}
+            self.written.update((here, there))
 
     # -- each call -----------------------------------------------------------------------------------------------------
     def run(self, stop: int, given: Sequence[Any], sizes: Mapping[str, int]) -> tuple[tuple[Any, ...], int, int]:
