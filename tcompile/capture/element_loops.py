@@ -23,7 +23,7 @@ from tcompile.capture.instructions.registry import Returned
 from tcompile.capture.plans import Plan, Restart
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
-from tcompile.capture.values.callable import FunctionValue
+from tcompile.capture.values.callable import FunctionValue, value_of
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.counted import RangeIterator
@@ -198,7 +198,7 @@ class _Stretch:
         if found is None or len(f.decoded.instructions) != found.stream.size:
             raise Refused(f"the code of {code.co_name} is not understood")
         defaults = function.defaults[len(function.defaults) - missing :] if missing else ()
-        given = [*arguments, *(self._value(t, settled(self.tx, default())) for default in defaults)]
+        given = [*arguments, *(self._value(t, settled(self.tx, value_of(default))) for default in defaults)]
         parameters = dict(zip(code.co_varnames[:count], given, strict=True))
         return Translator(
             found, f.decoded.instructions, set(range(found.stream.size)), set(found.fast_bit), parameters.get,

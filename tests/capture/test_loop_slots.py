@@ -147,8 +147,20 @@ def slotted(x, n):
     return state.x, state.t
 
 
+def defaults(x, n):
+    def step(v, counts=[0.0], *, times={"k": 0}):
+        counts[0] += 0.5
+        times["k"] += 1
+        return v * 0.5 + counts[0]
+
+    for _ in range(n):
+        x = step(x) * 0.5
+    return x, step(x)
+
+
 NODES = [
     attributes, in_a_method, items, deeper, closure, changes_places, stores_what_it_has, two_names, nested, slotted,
+    defaults,
 ]  # fmt: skip
 
 

@@ -8,7 +8,6 @@ understood.
 from __future__ import annotations
 
 import dis
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tcompile.capture.instructions.names import push_callable
@@ -33,8 +32,8 @@ def _make_function(f: Frame, i: dis.Instruction) -> None:
     f.push(
         FunctionValue(
             code, f.function.globals, closure,
-            _defaults(defaults) if isinstance(defaults, SequenceValue) else (),
-            _kwdefaults(kwdefaults) if isinstance(kwdefaults, DictValue) else None, annotations=annotations,
+            defaults.items if isinstance(defaults, SequenceValue) else (),
+            kwdefaults.items if isinstance(kwdefaults, DictValue) else None, annotations=annotations,
         )
     )  # fmt: skip
 
@@ -43,14 +42,6 @@ def _annotations(values: Value) -> DictValue:
     assert isinstance(values, SequenceValue)
     names = [constant_of(name, "a name") for name in values.items[::2]]
     return DictValue(dict(zip(names, values.items[1::2], strict=True)))
-
-
-def _defaults(values: SequenceValue) -> list[Callable[[], Value]]:
-    return [(lambda value: lambda: value)(item) for item in values.items]
-
-
-def _kwdefaults(values: DictValue) -> dict[str, Callable[[], Value]]:
-    return {name: (lambda value: lambda: value)(item) for name, item in values.items.items()}
 
 
 _MAKE_FUNCTION_FLAGS = "SET_FUNCTION_ATTRIBUTE" not in dis.opmap  # before 3.13
@@ -71,9 +62,9 @@ def _set_function_attribute(f: Frame, i: dis.Instruction) -> None:
     if i.arg == 8:
         function.closure = tuple(_closure(value))
     elif i.arg == 1 and isinstance(value, SequenceValue):
-        function.defaults = tuple(_defaults(value))
+        function.defaults = tuple(value.items)
     elif i.arg == 2 and isinstance(value, DictValue):
-        function.kwdefaults = _kwdefaults(value)
+        function.kwdefaults = dict(value.items)
     elif i.arg == 4:
         function.annotations = _annotations(value)
     else:

@@ -11,7 +11,7 @@ import contextlib
 import functools
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tcompile.capture.sources import AttributeSource, CellSource, ConstantSource, ItemSource, Source
 from tcompile.capture.values.base import Unread, Unrebuildable, Value, settled
@@ -22,8 +22,13 @@ if TYPE_CHECKING:
     from tcompile.capture.state import Capture
     from tcompile.capture.values.container import DictValue
 
+# A default value. Those of a function from outside are wrapped, and so guarded, only where a call uses them.
+Default: TypeAlias = "Value | Callable[[], Value]"
 
-Lazy = Callable[[], Value]  # a default: wrapped, and so guarded, only where a call uses it
+
+def value_of(default: Default) -> Value:
+    """The value of a default, where a call uses it."""
+    return default if isinstance(default, Value) else default()
 
 
 class Cell(Value):
@@ -92,7 +97,7 @@ class FunctionValue(Value):
 
     def __init__(
         self, code: types.CodeType, globals: dict[str, Any], closure: Sequence[Cell] = (),
-        defaults: Sequence[Lazy] = (), kwdefaults: Mapping[str, Lazy] | None = None,
+        defaults: Sequence[Default] = (), kwdefaults: Mapping[str, Default] | None = None,
         function: types.FunctionType | None = None, source: Source | None = None,
         annotations: DictValue | None = None,
     ) -> None:  # fmt: skip
@@ -187,12 +192,12 @@ class FunctionValue(Value):
             raise CannotCapture("unsupported-object", "A function without its closure variables leaves capture.")
         names = program.constant(self.globals)
         cells = "".join(f"{program.rebuild(cell)}, " for cell in self.closure)
-        defaults = "".join(f"{program.rebuild(value())}, " for value in self.defaults)
+        defaults = "".join(f"{program.rebuild(value_of(default))}, " for default in self.defaults)
         code, name = program.constant(self.code), repr(self.code.co_name)
         parts = [code, names, name, f"({defaults}) or None", f"({cells}) or None"]
         made = program.name(f"{program.constant(types.FunctionType)}({', '.join(parts)})")
         if self.kwdefaults:
-            named = ", ".join(f"{name!r}: {program.rebuild(value())}" for name, value in self.kwdefaults.items())
+            named = ", ".join(f"{name!r}: {program.rebuild(value_of(x))}" for name, x in self.kwdefaults.items())
             program.lines.append(f"{made}.__kwdefaults__ = {{{named}}}")
         if self.annotations is not None:
             program.lines.append(f"{made}.__annotations__ = {program.rebuild(self.annotations)}")
@@ -401,10 +406,10 @@ def bind_arguments(
         raise CannotCapture("operation-raises", f"{code.co_name}() takes {count} arguments but {len(args)} were given")
     for name, default in zip(reversed(positional), reversed(function.defaults), strict=False):
         if name not in bound:
-            bound[name] = default()
+            bound[name] = value_of(default)
     for name in names[count : count + keyword_only]:
         if name not in bound and name in function.kwdefaults:
-            bound[name] = function.kwdefaults[name]()
+            bound[name] = value_of(function.kwdefaults[name])
     missing = [name for name in names[: count + keyword_only] if name not in bound]
     if missing:
         raise CannotCapture("operation-raises", f"{code.co_name}() misses arguments {missing}")
