@@ -261,6 +261,15 @@ class Exits:
                     raise CannotCapture("loop-mismatch", f"`{name}` depends on how the last round ends")
 
     # -- behind the loop -----------------------------------------------------------------------------------------------
+    def allow(self, node: Node, ways: Sequence[Way]) -> None:
+        """Notes in the loop's node by which ways it may be left, each after how many rounds at the least."""
+        least: list[int | None] = [None] * (len(self.flags) + 1)
+        for way in ways:
+            least[way.number] = foreign = max((leaf.foreign for leaf in way.shown), default=0)
+            if foreign >= FOREVER:
+                raise Unsettled("an array that something else may hold is handed on from round to round")
+        node.attrs["least"] = tuple(least)
+
     def leave(self, made: Sequence[Node], end: Way | None) -> Value | None:
         """Moves the frame to where it goes on; the value where the function returns there.
 
@@ -277,14 +286,8 @@ class Exits:
             way.values = {name: behind.value(tree) for name, tree in way.values.items() if tree is not None}
         chains = [self.flow.chain(way.at) for way in ways]
         raising = [self._raises(chain) for chain in chains]
-        least: list[int | None] = [None] * (len(self.flags) + 1)
-        for way, raises in zip(ways, raising, strict=True):
-            if not raises:
-                least[way.number] = foreign = max((leaf.foreign for leaf in way.shown), default=0)
-                if foreign >= FOREVER:
-                    raise Unsettled("an array that something else may hold is handed on from round to round")
-        which.inputs[0].attrs["least"] = tuple(least)
         ways = [way for way, raises in zip(ways, raising, strict=True) if not raises]
+        self.allow(which.inputs[0], ways)
         chains = [chain for chain, raises in zip(chains, raising, strict=True) if not raises]
         if not ways:
             raise CannotCapture("loop-mismatch", "it ends in an exception")

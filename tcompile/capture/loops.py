@@ -296,6 +296,9 @@ class _Loop:
         f.stack[:] = stack
         if self.exits.ways:
             return True, self.exits.leave(made, self._end(before, results, stack))
+        if self.exits.flags:
+            end = self._end(before, results, stack)
+            self.exits.allow(made[-1].inputs[0], [] if end is None else [end])
         if isinstance(self.items, Counted):
             self.items.skip(rounds * plan.at_once)
             return False, None
