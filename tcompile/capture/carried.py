@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcompile.capture.holders import holders
 from tcompile.capture.plans import Plan
 from tcompile.capture.special.regions import as_node
 from tcompile.capture.values.array import ArrayValue
@@ -120,10 +121,11 @@ class Carried:
     handed: list[tuple[Leaf, Leaf | None]] = field(default_factory=list)  # by rounds that a test ends, and from where
     taker: Leaf | None = None
     alike: set[int] = field(default_factory=set)  # the identities of arrays that several leaves start with
+    alone: set[int] = field(default_factory=set)  # of arrays that rounds write to before they bind the variable anew
 
     # -- before the loop -----------------------------------------------------------------------------------------------
-    def find_memories(self, f: Frame) -> None:
-        """The memories that were seen to be written."""
+    def find_memories(self, f: Frame, before: dict[str, Value]) -> None:
+        """The memories that were seen to be written and are not carried as what a variable holds."""
         found: dict[Memory, None] = {}
         tx = self.tx
         for place, value in self.plan.written.items():
@@ -140,7 +142,19 @@ class Carried:
                 continue
             if isinstance(array, ArrayValue) and array.memory is not None:
                 found[array.memory] = None
+        for name in self.plan.carried - self.plan.steps.keys():
+            value = before.get(name)
+            if isinstance(value, ArrayValue) and value.memory in found and self._is_alone(name, value):
+                self.alone.add(id(value))
+                del found[value.memory]
         self.memories = list(found)
+
+    def _is_alone(self, name: str, value: ArrayValue) -> bool:
+        """Whether nothing but a variable that rounds bind anew sees what the first of them writes to an array."""
+        memory = value.memory
+        if memory is None or memory.kept or not self.is_free(value):
+            return False
+        return holders(self.tx, memory) == 1 + (name in self.plan.slots)  # which are shown as variables
 
     def find_leaves(self, before: dict[str, Value]) -> None:
         """The leaves of memories and variables; two names of one array share one."""
@@ -222,7 +236,8 @@ class Carried:
         if tree.start is None:
             self.leaves.append(tree)
             self._enter(tree)
-            tree.start = self.value(tree.kind, tree.inside, "that a loop carries,")
+            kept = "" if id(tree.value) in self.alone else "that a loop carries,"
+            tree.start = self.value(tree.kind, tree.inside, kept)
             tree.shows = tree
             alike = id(tree.value) in self.alike
             tree.foreign = int(tree.kind == "array" and (alike or not self.is_free(tree.value)))

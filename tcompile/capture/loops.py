@@ -238,7 +238,7 @@ class _Loop:
         carried = self.carried = Carried(
             tx, plan, name, counter, self.last, self.needed, known[0].keys()
         )
-        carried.find_memories(f)
+        carried.find_memories(f, before)
         memories = carried.memories
         policy = tx.break_is_error
         outside = {memory: (memory.root, memory.node, memory.graph) for memory in memories}
