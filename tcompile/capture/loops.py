@@ -297,8 +297,8 @@ class _Loop:
         if self.exits.ways:
             return True, self.exits.leave(made, self._end(before, results, stack))
         if self.exits.flags:
-            end = self._end(before, results, stack)
-            self.exits.allow(made[-1].inputs[0], [] if end is None else [end])
+            way = self._end(before, results, stack)
+            self.exits.allow(made[-1].inputs[0], [] if way is None else [way])
         if isinstance(self.items, Counted):
             self.items.skip(rounds * plan.at_once)
             return False, None

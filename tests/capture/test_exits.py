@@ -257,7 +257,7 @@ def test_a_loop_that_is_left_is_one_node(f, make):
         assert "exit_loop" in ops(compiled), tcompile.explain(f)(*make())
         assert not compiled.breaks
         begins = f is not either or max(part.max() for part in make()) > 0.2
-        assert not begins or not any(entry.replays for entry in compiled.entries)  # else it hands back what it was given
+        assert not begins or not any(entry.replays for entry in compiled.entries)  # else it hands back its arguments
 
 
 @pytest.mark.parametrize("f", [counted, counted_down])

@@ -117,8 +117,9 @@ def rows(u):
 
 HOLDERS = {
     "variable": lambda u: u, "view": lambda u: u[2:5], "item": lambda u: [u], "attribute": lambda u: (State(u),),
-    "iterator": lambda u: iter([u, 1]), "generator": rows, "method": lambda u: u.sum, "default": lambda u: lambda u=u: u,
-    "closure": lambda u: lambda: u, "partial": lambda u: functools.partial(np.add, u, 1), "rows": iter,
+    "iterator": lambda u: iter([u, 1]), "generator": rows, "method": lambda u: u.sum,
+    "default": lambda u: lambda u=u: u, "closure": lambda u: lambda: u,
+    "partial": lambda u: functools.partial(np.add, u, 1), "rows": iter,
 }  # fmt: skip
 
 
