@@ -111,4 +111,4 @@ class BlockNest(Nest):
             self.row_values(stages.row_values(number), place, known)
             for store in stages.row_stores(number):
                 self.elements.write(place, (), known, [store])
-        return self.finish(f"{kernel.name}_combine", (1,))
+        return self.finish(f"{kernel.name}_combine", (1,), brief=True)

@@ -88,8 +88,10 @@ class Nest:
         self.nontemporal = nontemporal
 
     # -- common parts ---------------------------------------------------------------------------------------------
-    def finish(self, name: str, items: tuple[Size, ...], per_item: int = 1, partial_words: int = 0) -> Function:
-        """The finished function."""
+    def finish(
+        self, name: str, items: tuple[Size, ...], per_item: int = 1, partial_words: int = 0, brief: bool = False
+    ) -> Function:
+        """The finished function. On one that runs ``brief``ly LLVM spends no passes: they would take longer."""
         w = self.w
         end = w.label("end")
         w.jump(end)
@@ -103,7 +105,8 @@ class Nest:
         # First of all: what the entry block converts may raise flags too.
         w.entry.insert(0, "  call void @tc_clear_flags()")
         w.entry.append("  br label %start")
-        text = w.text(f"i32 @{name}(ptr noalias %words, i64 %begin, i64 %end)", "nounwind")
+        attributes = "nounwind optnone noinline" if brief else "nounwind"
+        text = w.text(f"i32 @{name}(ptr noalias %words, i64 %begin, i64 %end)", attributes)
         return Function(name, text, self.parameters, items, per_item, partial_words)
 
     def begin(self) -> None:
