@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcompile.capture.holders import holders
+from tcompile.capture.leaves import Count, Leaf, Many, Parted, Unsettled, View
 from tcompile.capture.plans import Plan
 from tcompile.capture.special.regions import as_node
 from tcompile.capture.values.array import ArrayValue
@@ -35,69 +36,6 @@ from tcompile.records import dataclass
 if TYPE_CHECKING:
     from tcompile.capture.interpreter import Frame
     from tcompile.capture.state import Capture
-
-
-class Unsettled(Exception):
-    """A round does not hand on what it was given."""
-
-
-class Parted(Unsettled):
-    """Two names of one array are names of two after a round; ``name`` is one of them."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"`{name}` and another variable are one object in some rounds only")
-        self.name = name
-
-
-@dataclass(eq=False)
-class Leaf:
-    """One carried value: an ``array``, a ``scalar`` object of the library, or a Python number that the graph computes.
-
-    ``given`` is the node outside that the first round starts with, ``inside`` the input of the part that is followed
-    now, ``ends`` what each part hands on, ``result`` the value behind the loop. ``shows`` is the leaf that had at the
-    start of the round what this one has in the part that is followed now. In the first ``foreign`` rounds it may have
-    an array there that others hold. ``is_free`` says that a loop inside relies on that there are no such rounds.
-    """
-
-    kind: Any
-    given: Node
-    value: Value | None
-    inside: Node | None = None
-    inputs: list[Node] = field(default_factory=list)
-    ends: list[Node] = field(default_factory=list)
-    result: Node | None = None
-    start: Value | None = None  # what a round is given
-    end: Value | None = None  # the array object that a round hands on
-    shows: Leaf | None = None
-    foreign: int = 0
-    is_free: bool = False
-
-    def __post_init__(self) -> None:
-        if self.given.device != "cpu":
-            raise CannotCapture("loop-mismatch", f"`{self.given.name}` is on {self.given.device}, and rounds are not")
-
-
-@dataclass(eq=False)
-class Many:
-    """A tuple of carried values."""
-
-    cls: type
-    parts: list[Any]
-
-
-@dataclass(eq=False)
-class View:
-    """An array that shows a part of what is there before the loop."""
-
-    memory: Memory
-    path: Any
-
-
-@dataclass(eq=False)
-class Count:
-    """An int that depends on the number of the round in which the loop is left."""
-
-    size: SymInt
 
 
 @dataclass(eq=False)
@@ -529,4 +467,4 @@ class Carried:
         return ScalarValue(ArrayValue(Traced(node, scalar=True), tx.frontends[0]), kind)
 
 
-__all__ = ["Carried", "Count", "Leaf", "Many", "Parted", "Unsettled", "View"]
+__all__ = ["Carried"]

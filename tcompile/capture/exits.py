@@ -16,20 +16,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcompile.capture.carried import Carried, Count, Leaf, Many, Unsettled, View
+from tcompile.capture.behind import Behind, Select, number
+from tcompile.capture.carried import Carried
 from tcompile.capture.headers import Header
 from tcompile.capture.instructions.registry import Returned
+from tcompile.capture.leaves import Count, Leaf, Unsettled, leaves_of
 from tcompile.capture.limits import int_of, is_int, rounds_while, stays_while, ways_of_test
-from tcompile.capture.looks import unchanged
+from tcompile.capture.looks import same_constant, unchanged
 from tcompile.capture.operators import binary
-from tcompile.capture.special.regions import as_node, is_new, state_of
+from tcompile.capture.special.regions import state_of
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.constant import Constant, integer
-from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.scalar import ScalarValue
 from tcompile.frontends.base import CannotCapture, Traced
-from tcompile.graph import Node, SymInt
+from tcompile.graph import Node
 from tcompile.graph.ops.control import FOREVER
 from tcompile.graph.sizes import Size, VariesInLoop, same
 from tcompile.records import dataclass
@@ -37,7 +38,6 @@ from tcompile.records import dataclass
 if TYPE_CHECKING:
     from tcompile.capture.interpreter import Frame
 
-_LARGEST = 1 << 62  # ints up to here are added without overflow
 _MOST_STEPS = 400  # that are followed where ways out of a loop differ
 _COMPARE = {
     "<": "less", "<=": "less_equal", "==": "equal", "!=": "not_equal", ">": "greater", ">=": "greater_equal",
@@ -139,7 +139,7 @@ class Exits:
                 f.pop_many(2)
                 f.at, _ = ways_of_test(self.flow, self.header, at)
                 return True
-            result = self._truth(tx.builder.op(_COMPARE[sign], self.number(distance), 0))
+            result = self._truth(tx.builder.op(_COMPARE[sign], number(tx, distance), 0))
         f.pop_many(2)
         flag = self._flag(result) if i.argrepr.startswith("bool(") else None
         if flag is not None:
@@ -148,12 +148,6 @@ class Exits:
             result = Constant(result.truth(tx))
         f.push(result)
         return True
-
-    def number(self, size: Size) -> Node:
-        """An int of at most 64 bits in the graph."""
-        if not -_LARGEST <= size <= _LARGEST:
-            raise CannotCapture("loop-mismatch", f"{size} may have more than 64 bits")
-        return self.tx.builder.op("full", shape=(), fill_value=size, dtype="int64")
 
     def _kind(self, way: int) -> str | None:
         """Where a jump leads: out of the loop, to the next round, or None: on in this one."""
@@ -256,7 +250,7 @@ class Exits:
                 at_end: Any = results.get(name)
                 if isinstance(at_test, Count):
                     at_test = integer(at_test.size.at(str(self.carried.counter), self.carried.last))
-                alike = at_test is at_end or (_both_constant(at_test, at_end) and _equal(at_test, at_end))
+                alike = at_test is at_end or same_constant(at_test, at_end)
                 if not alike and not (_both_ints(at_test, at_end) and same(int_of(at_test), int_of(at_end))):
                     raise CannotCapture("loop-mismatch", f"`{name}` depends on how the last round ends")
 
@@ -309,7 +303,7 @@ class Exits:
         del held
         if any(found != after[0].get(key, found) for key, found in before[0].items()) or before[1] != after[1]:
             raise CannotCapture("loop-mismatch", "what comes behind it, depending on how it is left, changes something")
-        select = _Select(self, behind, which, [way.number for way in ways])
+        select = Select(tx, behind, which, [way.number for way in ways])
         names = self.loop.live(meet) if meet is not None else set(start)
         if meet is not None and len({len(way.stack) for way in ways}) != 1:
             raise CannotCapture("loop-mismatch", "what comes behind it depends on how it is left")
@@ -361,168 +355,11 @@ class Exits:
         raise CannotCapture("too-long", "what comes behind a loop")
 
 
-class Behind:
-    """Makes values of what a loop's node results in."""
-
-    def __init__(self, carried: Carried, rounds: Node | Size | None) -> None:
-        self.carried, self.rounds = carried, rounds
-        self.before: Any = None  # the state in which what comes behind the loop was followed
-        self._own: dict[int, Value] = {}  # arrays that the loop has made, which nobody else holds
-        self._made: dict[Any, Value] = {}
-
-    def value(self, tree: Any) -> Value:
-        """The value of a tree."""
-        if isinstance(tree, Value):
-            return tree
-        key = str(tree.size) if isinstance(tree, Count) else id(tree)
-        if key not in self._made:
-            self._made[key] = self._new(tree)
-        return self._made[key]
-
-    def _new(self, tree: Any) -> Value:
-        carried = self.carried
-        if isinstance(tree, View):
-            return carried.value("array", tree.memory.seen_through(tree.path)[0])
-        if isinstance(tree, Many):
-            return SequenceValue([self.value(part) for part in tree.parts], tree.cls)
-        if isinstance(tree, Count):
-            return self._count(tree.size)
-        if tree.value is not None and tree.ends == tree.inputs:  # every round hands on what it was given
-            found: Value = tree.value
-            return found
-        made = carried.value(tree.kind, tree.result)
-        if tree.kind == "array":
-            self._own[id(made)] = made
-        return made
-
-    def owns(self, value: Value) -> bool:
-        """Whether an array is the loop's own, or was made behind it."""
-        if id(value) in self._own or not isinstance(value, ArrayValue) or value.path or value.memory is None:
-            return id(value) in self._own
-        return id(value.memory) not in self.before[0] and value.memory.owner is None and is_new(value.traced.node)
-
-    def _count(self, size: SymInt) -> Value:
-        """An int that grows with the rounds that were done."""
-        carried, counter = self.carried, str(self.carried.counter)
-        if isinstance(self.rounds, int | SymInt):
-            return integer(size.at(counter, self.rounds))
-        if not -_LARGEST <= size <= _LARGEST:
-            raise CannotCapture("loop-mismatch", f"{size} may have more than 64 bits")
-        start = size.at(counter, 0)
-        by = size.at(counter, 1) - start
-        if not same(size, start + by * carried.counter):
-            raise CannotCapture("loop-mismatch", f"{size} is not linear in the rounds of the loop")
-        op, node = carried.tx.builder.op, self.rounds
-        assert node is not None
-        if not same(by, 1):
-            node = op("multiply", node, by)
-        if not same(start, 0):
-            node = op("add", node, start)
-        return ScalarValue(ArrayValue(Traced(node, scalar=True), carried.tx.frontends[0]), int)
-
-
-class _Select:
-    """Puts together what several ways out of a loop hold."""
-
-    def __init__(self, exits: Exits, behind: Behind, which: Node, numbers: list[int]) -> None:
-        self.exits, self.behind, self.which, self.numbers = exits, behind, which, numbers
-        self._made: dict[tuple[int, ...], Value] = {}
-        self._taken: dict[int, tuple[int, ...]] = {}
-
-    def merged(self, name: str, found: Sequence[Value | None]) -> Value:
-        """One value for what each way holds."""
-        tx = self.exits.tx
-        values = [settled(tx, value) for value in found if value is not None]
-        key = tuple(map(id, values))
-        other = CannotCapture("loop-mismatch", f"{name} depends on how it is left")
-        if len(values) != len(self.numbers):
-            raise other
-        first = values[0]
-        if all(value is first or (_both_constant(value, first) and _equal(value, first)) for value in values):
-            self._claim(values, key, other)
-            return first
-        if key not in self._made:
-            self._made[key] = self._new(name, values, other)
-            self._claim(values, key, other)
-        return self._made[key]
-
-    def _claim(self, values: Sequence[Value], key: tuple[int, ...], other: Exception) -> None:
-        """Makes sure that an array of the loop is in one place only, or in the same ones whichever way it is left."""
-        for value in values:
-            if self.behind.owns(value) and self._taken.setdefault(id(value), key) != key:
-                raise other
-
-    def _new(self, name: str, values: Sequence[Value], other: Exception) -> Value:
-        tx = self.exits.tx
-        if all(isinstance(value, SequenceValue) and value.cls is tuple for value in values):
-            rows = [value.items for value in values if isinstance(value, SequenceValue)]
-            if len({len(row) for row in rows}) == 1:
-                parts = zip(*rows, strict=True)
-                return SequenceValue([self.merged(name, list(part)) for part in parts], tuple)
-            raise other
-        kinds = [self._kind(value, other) for value in values]
-        if any(kind != kinds[0] for kind in kinds):
-            raise other
-        nodes = [self._node(value) for value in values]
-        if any(not _alike(node, nodes[0]) for node in nodes):
-            raise other
-        op, result = tx.builder.op, nodes[0]
-        for number, node in zip(self.numbers[1:], nodes[1:], strict=True):
-            result = op("where", op("equal", self.which, number), node, result)
-        return self.behind.carried.value(kinds[0], result)
-
-    def _kind(self, value: Value, other: Exception) -> Any:
-        if isinstance(value, ArrayValue):
-            if not value.traced.scalar and not self.behind.owns(value):
-                raise other
-            return "scalar" if value.traced.scalar else "array"
-        if isinstance(value, Constant) and isinstance(value.value, np.generic):
-            return "scalar"
-        kind = value.python_type
-        if kind not in (bool, int, float):
-            raise other
-        return kind
-
-    def _node(self, value: Value) -> Node:
-        if isinstance(value, ArrayValue):
-            return value.traced.node
-        if isinstance(value, ScalarValue):
-            return value.array.traced.node
-        if value.python_type is int:
-            return self.exits.number(int_of(value))
-        return as_node(self.exits.tx, value)
-
-
 def _is_test(name: str) -> bool:
     return name.startswith("POP_JUMP") and name.endswith(("TRUE", "FALSE"))
-
-
-def _both_constant(a: Any, b: Any) -> bool:
-    return isinstance(a, Constant) and isinstance(b, Constant)
 
 
 def _both_ints(a: Any, b: Any) -> bool:
     return all(isinstance(x, Value) and is_int(x) for x in (a, b))
 
-
-def _equal(a: Any, b: Any) -> bool:
-    """Whether two constants are the same number, text or object."""
-    a, b = a.value, b.value
-    return a is b or (type(a) is type(b) and type(a) in (bool, int, float, str) and repr(a) == repr(b))
-
-
-def _alike(a: Node, b: Node) -> bool:
-    from tcompile.graph.verify import fits
-
-    return fits(a.tensor, b.tensor)
-
-
-def leaves_of(trees: Any) -> list[Leaf]:
-    """The leaves in trees."""
-    found = []
-    for tree in trees:
-        found += leaves_of(tree.parts) if isinstance(tree, Many) else [tree] if isinstance(tree, Leaf) else []
-    return found
-
-
-__all__ = ["Behind", "Exits", "Left", "Way", "leaves_of"]
+__all__ = ["Exits", "Left", "Way"]

@@ -9,8 +9,8 @@ from __future__ import annotations
 import dis
 from typing import Any
 
-from tcompile.capture.carried import Unsettled
 from tcompile.capture.headers import Flow, Header
+from tcompile.capture.leaves import Unsettled
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.constant import Constant, IntegerValue
 from tcompile.graph.ops.creation import arange_length

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from tcompile.capture.carried import Unsettled
+from tcompile.capture.leaves import Unsettled
 from tcompile.capture.limits import int_of, is_int
 from tcompile.capture.slots import Slot
 from tcompile.capture.values.array import ArrayValue
@@ -63,10 +63,14 @@ def unchanged(tx: Capture, start: Value | None, end: Value | None) -> bool:
     if start is None or end is None:
         return start is end
     start, end = settled(tx, start), settled(tx, end)
-    if isinstance(start, Constant) and isinstance(end, Constant) and type(start.value) is type(end.value):
-        one, two = start.value, end.value
-        return one is two or (type(one) in (int, float, str) and repr(one) == repr(two))
-    return start is end
+    return start is end or same_constant(start, end)
+
+
+def same_constant(a: Any, b: Any) -> bool:
+    """Whether two values are constants, of the same object, number or text."""
+    if not (isinstance(a, Constant) and isinstance(b, Constant)) or type(a.value) is not type(b.value):
+        return False
+    return a.value is b.value or (type(a.value) in (int, float, str) and repr(a.value) == repr(b.value))
 
 
 def growth(name: str, start: Value, end: Value, counter: str) -> Size:
@@ -112,4 +116,4 @@ def _exchange(held: dict[str, Value], changed: set[str], given: dict[str, Value]
     return 1
 
 
-__all__ = ["growth", "look", "unchanged"]
+__all__ = ["growth", "look", "same_constant", "unchanged"]

@@ -27,11 +27,13 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tcompile.capture.behind import Behind
 from tcompile.capture.breaks import CATALOGUE
-from tcompile.capture.carried import Carried, Leaf, Parted, Unsettled
-from tcompile.capture.exits import Behind, Exits, Left, Way, leaves_of
+from tcompile.capture.carried import Carried
+from tcompile.capture.exits import Exits, Left, Way
 from tcompile.capture.headers import Header
 from tcompile.capture.instructions.registry import HANDLERS, Returned, Yielded
+from tcompile.capture.leaves import Leaf, Parted, Unsettled, leaves_of
 from tcompile.capture.limits import int_of, is_int, rounds_while, stays_while, ways_of_test
 from tcompile.capture.looks import look, unchanged
 from tcompile.capture.loop_node import loop_node
