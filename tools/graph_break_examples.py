@@ -296,7 +296,7 @@ def f(x):
     "advanced-indexing": Example(
         """\
 def f(x):
-    return x[x[:, 0] > 0, [0]].sum()  # here
+    return x[x[:, 0] > 0, [[0]]].sum()  # here
 """,
         """\
 def f(x):

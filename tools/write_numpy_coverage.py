@@ -37,7 +37,8 @@ A fused name whose arguments the kernels do not cover (complex numbers, `where=`
 becomes a call. The dtype, shape and memory order of a call's result are known when the function is captured, and are
 compared with what NumPy gave whenever it runs; where they differ, and where a call raises or warns, the function runs
 in plain Python. Arrays of native booleans, integers, floats and complex numbers are captured; `longdouble`, dates,
-texts, objects and structures stay in plain Python.
+texts, objects and structures stay in plain Python. What `nonzero`, `flatnonzero` and `where` of a mask alone find is
+fused where it is an index or is reduced; anywhere else the graph ends, for nobody knows how much it is.
 
 This page is written by `tools/write_numpy_coverage.py` from the tables of the frontend.
 """

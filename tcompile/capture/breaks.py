@@ -40,7 +40,8 @@ _ROWS = [
     Reason(
         "data-dependent-shape", "A result's shape depends on an array's values",
         "How large the result is, is known only when the graph runs: {detail}.",
-        ("Elements under a mask are captured where they are reduced, or go back to places under the same mask.",
+        ("Elements under a mask are captured where they are reduced, or go back to places under the same mask, and so "
+         "are the places that np.nonzero(mask) finds.",
          "np.where(mask, value, other) keeps the shape."),
     ),
     Reason(
@@ -119,7 +120,7 @@ _ROWS = [
     Reason(
         "advanced-indexing", "Indexing with booleans beside other indices",
         "Elements are picked by {detail}.",
-        ("Ints and slices beside a mask are captured: x[mask, 0] in place of x[mask, [0]].",),
+        ("Ints and slices beside a mask are captured: x[mask, 0] in place of x[mask, [[0]]].",),
     ),
     Reason(
         "undefined-contents", "An array with undefined contents",

@@ -50,13 +50,15 @@ class Selected:
     """The elements of an array where a mask holds, one after the other: an array whose size is not known.
 
     ``whole`` has them in their places, and anything in the others: ``outside``, where that is one number that is known.
-    The axes of ``mask`` are those of ``whole`` behind the first ``lead``.
+    The axes of ``mask`` are those of ``whole`` behind the first ``lead``. ``axis`` is set where the elements are the
+    indices along that axis of the mask itself: with those along all its axes, a key names what the mask selects.
     """
 
     whole: Node
     mask: Node
     outside: Any = None
     lead: int = 0
+    axis: int | None = None
 
     def having(self, whole: Node, outside: Any = None) -> Selected:
         """Other elements at the same places."""

@@ -240,6 +240,56 @@ def test_masks_that_do_not_fit():
     check(lambda x, m, c: x[[True, False, True, False]].sum(), arguments)
 
 
+def at_places(x, m, c):
+    x[np.where(x > 2)] = 0
+    rows = np.flatnonzero(m)
+    x[rows] += c[rows]
+    x[:, np.nonzero(c[0] > 3)[0]] = 4
+    x[rows, 0] = rows * 2
+    i, j = np.nonzero(c > 2)
+    c[i, j] = c[i, j] ** 2 + j
+    return x[(x > 1).nonzero()].sum(), len(rows), i.max(), (rows + 1).sum(), j.dtype
+
+
+def a_list_beside(x, m, c):
+    x[m, [0]] = 5
+    c[m, [-1]] = x[m, [1]] * 2
+    return x[m, [2]].sum()
+
+
+@pytest.mark.parametrize("function", [at_places, a_list_beside])
+@pytest.mark.parametrize("layout", ["c", "fortran", "reversed"])
+def test_places_instead_of_a_mask(function, layout):
+    compiled = check(function, lambda: arguments(layout=layout))[-1]
+    assert not compiled.breaks
+
+
+def test_places_in_a_loop():
+    def f(x, n):
+        for _ in range(n):
+            x[np.where(x > 1)] *= 0.5
+        return x
+
+    assert not check(f, lambda: (sample(), 9))[-1].breaks
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, m, c: np.where(m), lambda x, m, c: np.nonzero(x)[1][0], lambda x, m, c: x[np.flatnonzero(m) + 1],
+        lambda x, m, c: x[np.nonzero(x)[::-1]], lambda x, m, c: x[np.nonzero(x)[1] % 4].sum(),
+        lambda x, m, c: x[np.nonzero(m[:3])].sum(), lambda x, m, c: x.take(np.flatnonzero(x)),
+        lambda x, m, c: c[np.nonzero(m)[0], np.nonzero(~m)[0]].sum(), lambda x, m, c: np.nonzero(x[0, 0]),
+        lambda x, m, c: np.where(m, x), lambda x, m, c: [x[i] for i in np.flatnonzero(m)],
+        lambda x, m, c: x[np.nonzero(x > 99)].min(), lambda x, m, c: x[np.where(c > 1)[0]].sum(),
+        lambda x, m, c: x.__setitem__((m, [0, 1]), 3), lambda x, m, c: x.__setitem__((m, [9]), 3),
+        lambda x, m, c: x[m, [[0]]] + 1, lambda x, m, c: x[None][[0], :, m].sum(),
+    ],
+)  # fmt: skip
+def test_places_that_have_to_be_known(call):
+    check(call, arguments, backends=["llvm"])
+
+
 ELSEWHERE = {
     "returned": lambda x, m, c: x[m] * 2,
     "sorted": lambda x, m, c: np.sort(x[x > 0]) + 1,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tcompile.frontends.base import Builder, CannotCapture, Read, Traced
+from tcompile.frontends.base import Builder, CannotCapture, Read, Selected, Traced
 from tcompile.frontends.numpy import NumPyFrontend
 from tcompile.frontends.numpy.quiet import Worded
 
@@ -177,7 +177,11 @@ def check(function, *args, exact=True, zeros=True):
             warnings.simplefilter("ignore")
             b.graph(*inputs_of(args))
         return b.graph
-    b.graph.outputs = [r.node for r in leaves(results) if isinstance(r, Traced | Read)]
+    b.graph.outputs = [
+        node
+        for r in leaves(results) if isinstance(r, Traced | Read | Selected)
+        for node in ((r.whole, r.mask) if isinstance(r, Selected) else (r.node,))
+    ]  # fmt: skip
     with warnings.catch_warnings(record=True) as also:
         warnings.simplefilter("always")
         checked = {}
@@ -201,6 +205,10 @@ def check(function, *args, exact=True, zeros=True):
     for result, plain in zip(leaves(results), want):
         if isinstance(result, Read):
             assert type(plain) is result.cls and result.cls(next(found)) == plain
+            continue
+        if isinstance(result, Selected):
+            whole, mask = next(found), next(found)
+            np.testing.assert_array_equal(whole[mask], plain, strict=True)
             continue
         if not isinstance(result, Traced):
             assert type(result) is type(plain) or (isinstance(result, np.dtype) and result == plain), (

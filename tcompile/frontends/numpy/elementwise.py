@@ -58,12 +58,19 @@ def _result_dtype(operands: list[Traced | Weak]) -> DType:
 
 
 @function("where")
-def where(b: Builder, condition: Any, x: Any = NO_VALUE, y: Any = NO_VALUE, /) -> Traced:
-    """``np.where`` with three arguments. The result is an array object even where it has no dimensions."""
+def _where(b: Builder, condition: Any, x: Any = NO_VALUE, y: Any = NO_VALUE, /) -> Any:
+    """``np.where`` with three arguments, or with one, when it is ``np.nonzero``."""
+    if x is NO_VALUE and y is NO_VALUE:
+        from tcompile.frontends.numpy.indexing import nonzero
+
+        return nonzero(b, condition)
     if x is NO_VALUE or y is NO_VALUE:
-        raise CannotCapture(
-            "data-dependent-shape", "np.where(condition) has as many rows as there are true elements"
-        )
+        raise CannotCapture("operation-raises", "either both or neither of x and y should be given")
+    return where(b, condition, x, y)
+
+
+def where(b: Builder, condition: Any, x: Any, y: Any) -> Traced:
+    """``np.where`` with three arguments. The result is an array object even where it has no dimensions."""
     c = array(b, condition)
     branches = [operand(b, x), operand(b, y)]
     dtype = _result_dtype(branches)

@@ -16,7 +16,8 @@ import numpy as np
 from tcompile.frontends.base import Builder, CannotCapture, Selected, Traced, TracedNumber
 from tcompile.frontends.numpy import masks
 from tcompile.frontends.numpy.registry import function, method, refuse_unless
-from tcompile.frontends.numpy.values import INT, array, as_ndarray, axis_in, nested, sizes_equal, strong
+from tcompile.frontends.numpy.shape import ravel
+from tcompile.frontends.numpy.values import BOOL, INT, array, as_ndarray, axis_in, cast, nested, sizes_equal, strong
 from tcompile.graph import Node
 from tcompile.graph.sizes import SymInt
 
@@ -78,11 +79,33 @@ def arrangement(axes: tuple[int, ...], indices: Sequence[Node], ndim: int) -> tu
 
 def items_of(b: Builder, x: Traced, key: Any) -> tuple[Any, ...]:
     """The items of a key for ``x``: ints, slices, None, Ellipsis, and traced arrays of integers or booleans."""
-    items = tuple(_item(b, k) for k in (key if isinstance(key, tuple) else (key,)))
+    given = _masks_for_indices(key if isinstance(key, tuple) else (key,))
+    items = tuple(_item(b, k) for k in given)
+    if any(map(is_mask, items)):  # a list of one int goes with as many as the mask selects, as the int does
+        items = tuple(
+            k[0] if isinstance(k, list) and len(k) == 1 and type(k[0]) is int else item
+            for k, item in zip(given, items, strict=True)
+        )
     axes = sum(k.type.ndim if is_mask(k) else k is not None and k is not Ellipsis for k in items)
     if axes > x.type.ndim or sum(k is Ellipsis for k in items) > 1:
         raise CannotCapture("operation-raises", "too many indices for array")
     return items
+
+
+def _masks_for_indices(items: Sequence[Any]) -> list[Any]:
+    """The items of a key, with one mask instead of the indices, along all its axes, of what it selects."""
+    found: list[Any] = []
+    rest = list(items)
+    while rest:
+        first = rest.pop(0)
+        if isinstance(first, Selected) and first.axis == 0:
+            more = first.mask.tensor.ndim - 1
+            along = [k.axis for k in rest[:more] if isinstance(k, Selected) and masks.same_value(k.mask, first.mask)]
+            if along == list(range(1, more + 1)):
+                first = Traced(first.mask)
+                del rest[:more]
+        found.append(first)
+    return found
 
 
 def is_mask(item: Any) -> bool:
@@ -193,6 +216,27 @@ def through(b: Builder, x: Traced, axis: int) -> Traced:
     node = b.op("arange", start=0, stop=size, step=1, dtype=INT.name)
     shape = tuple(size if i == axis else 1 for i in range(x.type.ndim))
     return Traced(b.op("reshape", node, shape=shape))
+
+
+@function("nonzero")
+@method("nonzero")
+def nonzero(b: Builder, a: Any) -> tuple[Selected, ...]:
+    """``np.nonzero``: along each axis, the indices under the mask of what is not zero."""
+    x = array(b, a)
+    if not x.type.ndim:
+        raise CannotCapture("operation-raises", "nonzero of a number")
+    mask = cast(b, x, BOOL)
+    axes = range(x.type.ndim)
+    return tuple(
+        Selected(b.op("broadcast_to", through(b, x, axis).node, shape=x.type.shape), mask, axis=axis) for axis in axes
+    )
+
+
+@function("flatnonzero")
+def flatnonzero(b: Builder, a: Any) -> Selected:
+    """``np.flatnonzero``: ``np.nonzero`` of all elements in C order."""
+    (indices,) = nonzero(b, ravel(b, a))
+    return indices
 
 
 def _places_of(b: Builder, name: str, value: Any) -> Traced:

@@ -30,7 +30,7 @@ def _methods(reason: str, detail: str, names: str) -> None:
 
 _functions(
     "data-dependent-shape", "the result's size depends on the values",
-    "nonzero flatnonzero argwhere unique unique_all unique_counts unique_inverse unique_values compress extract "
+    "argwhere unique unique_all unique_counts unique_inverse unique_values compress extract "
     "union1d intersect1d setdiff1d setxor1d trim_zeros bincount polydiv polymul roots mask_indices",
 )
 _functions(
@@ -81,7 +81,7 @@ _methods(
     "resize setflags setfield byteswap __setstate__",
 )
 _methods("input-output", "the array is written to a file", "tofile dump dumps")
-_methods("data-dependent-shape", "the result's size depends on the values", "nonzero compress")
+_methods("data-dependent-shape", "the result's size depends on the values", "compress")
 _methods("unsupported-argument", "the same bytes seen as another dtype", "getfield")
 
 for _name in ("flags", "strides", "base", "data", "ctypes", "__array_interface__", "__array_struct__"):
