@@ -62,10 +62,13 @@ class TiledNest(Nest):
     def _tile(self, address: Callable[[Access], str], counters: dict[int, str], row: str, stop: str, i: str) -> None:
         """The rows from ``row`` on, as many as there are lanes, and no further than ``stop``; one vector of each."""
         w = self.w
-        rows = self.least(w.get(f"sub i64 {stop}, {row}"), str(self.lanes))
+        whole = all(self.whole(self.kernel.axes[axis].size) for axis in (self.across, self.last))
+        rows = str(self.lanes) if whole else self.least(w.get(f"sub i64 {stop}, {row}"), str(self.lanes))
         rest = w.get(f"sub i64 {self.size(self.last)}, {i}")
-        self._fill(address, row, rows, i, rest)
-        whole = self.whole(self.kernel.axes[self.last].size)
+        if whole:
+            self._fill(address, row, i)
+        else:
+            self._fill_some(address, row, rows, i, rest)
 
         def one(r: str) -> None:
             inner = {self.across: w.get(f"add i64 {row}, {r}")}
@@ -78,23 +81,28 @@ class TiledNest(Nest):
             known = {load: self.elements.truth(load.dtype, register) for load, register in known.items()}
             self.row_values(self.stages.row_values(0), Place(base, at), known)
             self.prepare_nontemporal(base)
-            place_of_row = Place(base, at, self.last, i, rest, whole)
+            place_of_row = Place(base, at, self.last, i, rest, self.whole(self.kernel.axes[self.last].size))
             self.elements.write(place_of_row, self.wanted, known, self.stages.stores(0))
 
         self.repeat("0", rows, "1", one)
 
-    def _fill(self, address: Callable[[Access], str], row: str, rows: str, i: str, rest: str) -> None:
-        """Puts a tile of each load into its buffer, a vector of each row."""
-        w, lanes = self.w, self.lanes
-        full, edge, on = w.label("full"), w.label("edge"), w.label("on")
-        high, wide = w.get(f"icmp sge i64 {rows}, {lanes}"), w.get(f"icmp sge i64 {rest}, {lanes}")
-        w.branch(w.get(f"and i1 {high}, {wide}"), full, edge)
-        w.place(full)
+    def _fill(self, address: Callable[[Access], str], row: str, i: str) -> None:
+        """Puts a whole tile of each load into its buffer, a vector of each row."""
+        w = self.w
         for load, buffer in zip(self.loads, self.buffers, strict=True):
             lines = self._lines(address, load, row, i)
             for r, register in enumerate(transposed(self.v, memory_type(load.dtype), lines)):
                 place = w.get(f"getelementptr {self._type(load)}, ptr {buffer}, i64 {r}")
                 w.do(f"store {self._type(load)} {register}, ptr {place}, align 64")
+
+    def _fill_some(self, address: Callable[[Access], str], row: str, rows: str, i: str, rest: str) -> None:
+        """The same for a tile that may have fewer rows, or rows of fewer elements."""
+        w, lanes = self.w, self.lanes
+        full, edge, on = w.label("full"), w.label("edge"), w.label("on")
+        high, wide = w.get(f"icmp sge i64 {rows}, {lanes}"), w.get(f"icmp sge i64 {rest}, {lanes}")
+        w.branch(w.get(f"and i1 {high}, {wide}"), full, edge)
+        w.place(full)
+        self._fill(address, row, i)
         w.jump(on)
         w.place(edge)
         offsets = ", ".join(f"i64 {lane}" for lane in range(lanes))
