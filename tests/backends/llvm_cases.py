@@ -21,6 +21,11 @@ _counts: dict[str, int] = {}  # of cases, by test
 DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64"]
 INTEGERS = [d for d in DTYPES if "int" in d]
 FLOATS = ["float32", "float64"]
+LAYOUTS = {  # of arrays of any number of axes
+    "rows": lambda x: x, "columns": np.asfortranarray, "strided": lambda x: np.repeat(x, 2, -1)[..., ::2],
+    "turned": lambda x: x[..., ::-1], "spread": lambda x: np.broadcast_to(x[:1], x.shape),
+    "across": lambda x: np.ascontiguousarray(x.T).T,
+}  # fmt: skip
 
 
 def layout_of(array: np.ndarray) -> Layout:
@@ -55,6 +60,11 @@ def graph_of(build: Any, *arrays: Any) -> Graph:
     outputs = build(op, *inputs)
     graph.outputs = list(outputs) if isinstance(outputs, tuple | list) else [outputs]
     return graph
+
+
+def scan(axis: int, name: str = "cumulative_sum") -> Any:
+    """A builder of a graph of one scan."""
+    return lambda op, x: op(name, x, axis=axis)
 
 
 def same(got: Any, expected: Any, ulp: float = 0, rtol: float = 0.0, node: Node | None = None) -> None:

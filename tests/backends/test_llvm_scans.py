@@ -5,17 +5,9 @@ import pytest
 
 from tcompile.backends import llvm
 from tcompile.backends.llvm import compile_graph, native
-from tests.backends.llvm_cases import check, graph_of, sample
+from tests.backends.llvm_cases import LAYOUTS, check, graph_of, sample, scan
 
 SHAPES = [(0,), (1,), (5,), (100,), (0, 3), (3, 0), (1, 9), (9, 1), (7, 20), (33, 130), (3, 5, 70), (70, 3, 5)]
-LAYOUTS = {
-    "rows": lambda x: x, "columns": np.asfortranarray, "strided": lambda x: np.repeat(x, 2, -1)[..., ::2],
-    "turned": lambda x: x[..., ::-1], "spread": lambda x: np.broadcast_to(x[:1], x.shape),
-}  # fmt: skip
-
-
-def scan(axis, name="cumulative_sum"):
-    return lambda op, x: op(name, x, axis=axis)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

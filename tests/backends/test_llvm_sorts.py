@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 
 from tcompile.backends.llvm.sorts import exchanges
-from tests.backends.llvm_cases import check, sample
-
-LAYOUTS = {
-    "rows": lambda x: x, "columns": np.asfortranarray, "strided": lambda x: np.repeat(x, 2, -1)[..., ::2],
-    "turned": lambda x: x[..., ::-1], "across": lambda x: np.ascontiguousarray(x.T).T,
-}  # fmt: skip
+from tests.backends.llvm_cases import LAYOUTS, check, sample
 
 
 @pytest.mark.parametrize("count", range(1, 9))

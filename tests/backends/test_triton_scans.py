@@ -8,21 +8,13 @@ pytest.importorskip("triton")
 from tcompile.backends import triton
 from tcompile.backends.triton import rows, scans
 from tcompile.backends.triton.configs import Config
-from tests.backends.llvm_cases import sample
+from tests.backends.llvm_cases import LAYOUTS, sample, scan
 from tests.backends.triton_cases import check
 
 SHAPES = [(0,), (1,), (100,), (0, 3), (3, 0), (9, 1), (33, 130), (3, 5, 70)]
-LAYOUTS = {
-    "rows": lambda x: x, "columns": np.asfortranarray, "turned": lambda x: np.repeat(x, 2, -1)[..., ::-2],
-    "spread": lambda x: np.broadcast_to(x[:1], x.shape),
-}  # fmt: skip
 
 
-def scan(axis, name="cumulative_sum"):
-    return lambda op, x: op(name, x, axis=axis)
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", ["rows", "columns", "strided", "turned", "spread"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_layouts(shape, layout):
     x = LAYOUTS[layout](sample("float64", shape))
@@ -70,8 +62,7 @@ def test_special_values_and_warnings(special):
 def test_long_rows_are_shared_out(dtype, monkeypatch):
     monkeypatch.setattr(triton, "USUAL", Config(columns=16))
     monkeypatch.setattr(rows, "LONG_ROW", 99)
-    for module in (rows, scans):
-        monkeypatch.setattr(module, "CHUNK", 64)
+    monkeypatch.setattr(rows, "CHUNK", 64)
     for values in (sample(dtype, 270), sample(dtype, (3, 130)), sample(dtype, (130, 3))):
         made = check(scan(int(values.shape[0] == 3)), values, rtol=1e-6 if dtype == "float32" else 1e-13, kernels=1)
         assert len(made.kernels[0].functions) == 2

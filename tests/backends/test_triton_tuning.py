@@ -9,7 +9,7 @@ import tcompile
 from tcompile.backends import triton
 from tcompile.backends import tuning as shared
 from tcompile.backends.triton import rows as rows_module
-from tcompile.backends.triton import scans, tuning
+from tcompile.backends.triton import tuning
 from tcompile.backends.triton.configs import USUAL, Config
 from tcompile.observe import bus
 from tcompile.observe.events import KernelCompiled
@@ -109,8 +109,7 @@ def test_kernels_of_every_configuration(config, monkeypatch):
     monkeypatch.setattr(triton, "USUAL", config)
     monkeypatch.setattr(rows_module, "IN_REGISTERS", 64)
     monkeypatch.setattr(rows_module, "LONG_ROW", 1999)
-    for module in (rows_module, scans):
-        monkeypatch.setattr(module, "CHUNK", 1024)
+    monkeypatch.setattr(rows_module, "CHUNK", 1024)
     a, b = sample("float32", (70, 90)), sample("float32", (90, 70))
     for made in (
         check(lambda op, x, y: op("add", op("permute_dims", x, axes=(1, 0)), y), a, b),

@@ -92,10 +92,26 @@ class Rows(Text):
                     self.one_pass(number)
                 else:
                     self.walk(number, "range(0, {row}, COLUMNS)", "start + tl.arange(0, COLUMNS)[None, :]")
+        self.tell_all(told)
+        return self.function(self.kernel.name, grid, row=self.row)
+
+    def tell_all(self, told: int) -> None:
+        """Tells what was found once a row, and in passes, which begin behind line ``told``."""
         if self.any_flags:
             self.lines.insert(told, "    told = tl.full([ROWS, COLUMNS], 0, tl.int32)")
         self.tell(["tl.where(in_rows, row_found, 0)", "told"])
-        return self.function(self.kernel.name, grid, row=self.row)
+
+    def place_part(self) -> tuple[tuple[Size, int], ...]:
+        """The rows of this program, and which part of them, where parts are shared out."""
+        along = self.place_rows(self.config.columns, program=1)
+        self.blocks += [("COLUMNS", self.config.columns), ("CHUNK", CHUNK)]
+        self.line("part = tl.program_id(0).to(INDEX)")
+        self.line("first = part * CHUNK")
+        return along
+
+    def walk_part(self) -> None:
+        """The pass over a part."""
+        self.walk(0, "range(0, CHUNK, COLUMNS)", "first + start + tl.arange(0, COLUMNS)[None, :]")
 
     def once_a_row(self, number: int, stores: bool = True) -> None:
         """What is computed once a row before a pass."""
@@ -199,14 +215,11 @@ class Parts(Rows):
 
     def write(self) -> Function:
         """The function."""
-        along = self.place_rows(self.config.columns, program=1)
-        self.blocks += [("COLUMNS", self.config.columns), ("CHUNK", CHUNK)]
+        along = self.place_part()
         told = len(self.lines)
-        self.line("part = tl.program_id(0).to(INDEX)")
-        self.line("first = part * CHUNK")
         self.once_a_row(0, stores=False)  # which the function that merges does once
         self.finished: list[Value] = []
-        self.walk(0, "range(0, CHUNK, COLUMNS)", "first + start + tl.arange(0, COLUMNS)[None, :]")
+        self.walk_part()
         partials: list[Partial] = []
         for reduce in self.finished:
             for part in self.kinds[reduce].parts:
@@ -214,9 +227,7 @@ class Parts(Rows):
                 pointer = self.parameters.partial(f"{name}_parts", len(partials), part.dtype)
                 self.line(f"tl.store({pointer} + (row * {self.parameters.count()} + part), {name}, mask=in_rows)")
                 partials.append(Partial(part.dtype, self.rows))
-        if self.any_flags:
-            self.lines.insert(told, "    told = tl.full([ROWS, COLUMNS], 0, tl.int32)")
-        self.tell(["tl.where(in_rows, row_found, 0)", "told"])
+        self.tell_all(told)
         return self.function(self.kernel.name, Grid(None, along), partials, self.row)
 
     def finish(self, reduce: Value, errors: bool) -> None:

@@ -14,7 +14,7 @@ from tcompile.backends.schedule import Kernel, Value
 from tcompile.backends.triton.configs import USUAL, Config
 from tcompile.backends.triton.names import full, literal, type_of
 from tcompile.backends.triton.reductions import Reduction
-from tcompile.backends.triton.rows import CHUNK, Parts, Rows, is_shared_out
+from tcompile.backends.triton.rows import Parts, Rows, is_shared_out
 from tcompile.backends.triton.text import Function, Grid, power_of_two
 from tcompile.graph import Node
 from tcompile.graph.sizes import hint, product
@@ -123,18 +123,13 @@ class Following(Scan):
 
     def write(self) -> Function:
         """The function."""
-        along = self.place_rows(self.config.columns, program=1)
-        self.blocks += [("COLUMNS", self.config.columns), ("CHUNK", CHUNK)]
+        along = self.place_part()
         told = len(self.lines)
-        self.line("part = tl.program_id(0).to(INDEX)")
-        self.line("first = part * CHUNK")
         self.once_a_row(0)
         self.whole = False
         self.merge_parts([self.total], "part")
-        self.walk(0, "range(0, CHUNK, COLUMNS)", "first + start + tl.arange(0, COLUMNS)[None, :]")
-        if self.any_flags:
-            self.lines.insert(told, "    told = tl.full([ROWS, COLUMNS], 0, tl.int32)")
-        self.tell(["tl.where(in_rows, row_found, 0)", "told"])
+        self.walk_part()
+        self.tell_all(told)
         return self.function(self.kernel.name, Grid(None, along), row=self.row)
 
     def begin(self) -> None:
