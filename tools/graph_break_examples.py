@@ -168,7 +168,7 @@ def f(x):
     "unsupported-argument": Example(
         """\
 def f(x):
-    return np.einsum("i,i->", x, x, optimize=True)  # here
+    return np.einsum(x, [0], x, [0])  # here
 """,
         """\
 def f(x):

@@ -46,6 +46,21 @@ def test_einsum(subscripts):
         assert "call" in made
 
 
+@pytest.mark.parametrize("how", [True, "greedy", "optimal", ["einsum_path", (0, 1), (0, 1)], ["einsum_path", (0, 1)]])
+@pytest.mark.parametrize("subscripts", ["ij,jk->ik", "ij,jk,kl->il", "ij,jk,kl->li", "ijk,jl,kl->il", "ij,ij,ij->i"])
+def test_optimized(subscripts, how):
+    """One call of NumPy's, which finds the order of the products itself."""
+
+    def f(*arrays):
+        return np.einsum(subscripts, *arrays, optimize=how) + 1
+
+    compiled = check(f, lambda: operands(subscripts), backends=["llvm"])[-1]
+    if isinstance(how, list):
+        check(f, lambda: operands(subscripts, order="F"), backends=["llvm"])
+    else:
+        assert not compiled.breaks
+
+
 @pytest.mark.parametrize("subscripts", ["ij,jk->ik", "ij,ij->i", "ij->i"])
 def test_exact(subscripts):
     def f(*arrays):

@@ -128,8 +128,8 @@ def _einsum_shape(
     casting: Any = "safe",
 ) -> Shape:  # fmt: skip
     """The sizes of the letters of the result."""
-    if not isinstance(subscripts, str) or optimize is not False:
-        raise refuse("einsum without a subscript string, or with optimize=")
+    if not isinstance(subscripts, str) or isinstance(optimize, list | tuple):
+        raise refuse("einsum without a subscript string, or with a path")
     shapes = [shape_of(x) for x in operands]
     terms, result = _subscripts(subscripts, [len(s) for s in shapes])
     sizes: dict[str, Size] = {}
