@@ -31,8 +31,10 @@ def einsum(
         "einsum", out=(out, (None,)), optimize=(optimize, (False,)), dtype=(dtype, (None,)), order=(order, ("K",)),
         casting=(casting, ("safe",)),
     )  # fmt: skip
+    if not isinstance(subscripts, str):
+        raise CannotCapture("unsupported-argument", "einsum without a subscript string")
     parts = [array(b, x) for x in operands]
-    if not isinstance(subscripts, str) or not 1 <= len(parts) <= 2 or any(x.scalar for x in parts):
+    if not 1 <= len(parts) <= 2 or any(x.scalar for x in parts):
         raise CannotCapture("unsupported-argument", "einsum of more arrays, or of numbers")
     found = parts[0].type.dtype
     if any(x.type.dtype != found for x in parts) or found.name in ("bool", "float16"):
