@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -146,7 +147,7 @@ def _bars(pyplot: Any, rows: list[Data], data: Data) -> tuple[Any, Any]:
     if data["geometric_mean"]:
         axis.axvline(data["geometric_mean"], color="#3d4450", linewidth=1, linestyle=(0, (4, 2)))
     axis.set_xlabel("times faster than NumPy, log scale; dashed: geometric mean", fontsize=8.5)
-    _plain(axis)
+    plain(axis)
     return figure_, axis
 
 
@@ -165,18 +166,22 @@ def _map(pyplot: Any, rows: list[Data]) -> tuple[Any, Any]:
     axis.set_yticks(range(len(names)), names)
     axis.set_xticks(range(len(sizes)), [f"$10^{{{round(math.log10(size))}}}$" for size in sizes])
     axis.set_xlabel("elements; tcompile's time / NumPy's, bold: more than allowed", fontsize=8.5)
-    _plain(axis)
+    plain(axis)
     return figure_, axis
 
 
-def _plain(axis: Any) -> None:
+def plain(axis: Any) -> None:
+    """Without frame and ticks."""
     for side in ("top", "right", "bottom", "left"):
         axis.spines[side].set_visible(False)
     axis.tick_params(length=0)
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
-def write(data: Data, folder: Path, name: str) -> list[str]:
+def write(
+    data: Data, folder: Path, name: str, draw: Callable[[Data, Path], None] = draw,
+    markdown: Callable[[Data, str | None], str] = markdown,
+) -> list[str]:  # fmt: skip
     """Writes NAME.json, NAME.png and NAME.md. Returns lines that say what was written, or why something was not."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.json"]

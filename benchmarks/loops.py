@@ -1,18 +1,28 @@
-"""Loops beside NumPy and Numba: ``python -m benchmarks.loops [--seconds 3] [--only jacobi,heat] [--json FILE]``.
+"""Loops beside NumPy and Numba: ``python -m benchmarks.loops [--seconds 3] [--only jacobi,heat] [--out FOLDER]``.
 
 Enters: time steps over stencils, iterations until convergence, and loops over elements, as one writes them. Leaves: a
-table, and JSON: medians of runs in turn on the same data, the first compile, and the compile for another number of
-rounds. Exists to see that compile times do not depend on the rounds, and what a round costs. Results are checked before
-anything is timed. Numba compiles the same source where it can (``numba.njit``); without Numba its columns are empty.
+table, and with ``--out`` JSON, a page and a picture: medians of runs in turn on the same data, what a cold compile
+takes, and the compile for another number of rounds. Exists to see that compile times do not depend on the rounds, and
+what a round costs. Results are checked before anything is timed. Numba compiles the same source where it can
+(``numba.njit``), and for large stencils loops written for it (``loop_forms``), on one thread and on all; without Numba
+its columns are empty.
+
+A cold compile is the first call of a function that no compiler has seen, less a later call, in a process that has
+compiled before, without a disk cache: the median of several, in processor time and by the clock.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
+import importlib
 import json
+import shlex
 import statistics
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +30,10 @@ from typing import Any
 import numpy as np
 
 import tcompile
+from benchmarks.peers import fresh
+
+FEW_ROUNDS = 10  # with which compiles are measured
+COLD, COLD_NUMBA = 7, 3  # compiles of each function
 
 
 def jacobi(u, steps):
@@ -314,7 +328,7 @@ CASES = [
     Case(fdtd, (400, 400), 1000, (6, 7)), Case(two_buffers, (10_000,), 1000, (9,)),
     Case(power_iteration, (64, 64), 1000, (6, 6)), Case(shortest_paths, (200, 200), 200, (7, 7)),
     Case(gauss_seidel, (200, 200), 100, (6, 7)), Case(thomas, (4, 100_000), 1, (4, 40)),
-    Case(cavity, (3, 41, 41), 100, (3, 7, 7)), Case(edit_distance, (600,), 600, (40,), 4),
+    Case(cavity, (3, 41, 41), 1000, (3, 7, 7)), Case(edit_distance, (600,), 600, (40,), 4),
     Case(mandelbrot, (150, 200), 100, (6, 7)), Case(sieve, (500_000,), 1, (60,)),
     Case(nussinov, (200,), 3, (12,), 4), Case(crc32, (300_000,), 1, (40,), 256),
     Case(nearest_centres, (5000, 4), 8, (30, 4)), Case(power_method, (32, 32), 1000, (6, 6)),
@@ -332,73 +346,152 @@ def clock(call: Callable[[], Any]) -> float:
     return (time.perf_counter() - began) * 1e3
 
 
+@contextmanager
+def no_disk_cache() -> Iterator[None]:
+    """Within, what is compiled is compiled anew."""
+    before, tcompile.cache.directory = tcompile.cache.directory, None
+    try:
+        yield
+    finally:
+        tcompile.cache.directory = before
+
+
+def cold(compile: Callable[[Any], Any], case: Case, shape: tuple[int, ...], steps: int, times: int) -> dict[str, float]:
+    """What it takes to compile a function of its own: medians of the first call less a later one, in milliseconds.
+
+    ``cpu`` is the time of all processors together, ``wall`` that of the clock.
+    """
+    found: dict[str, list[float]] = {"cpu": [], "wall": []}
+    rounds = min(steps, FEW_ROUNDS)
+    for _ in range(times):
+        function = compile(fresh(case.function))
+        both = []
+        for _ in range(2):
+            given = case.array(shape)
+            wall, cpu = time.perf_counter(), time.process_time()
+            function(given, rounds)
+            both.append(((time.process_time() - cpu) * 1e3, (time.perf_counter() - wall) * 1e3))
+        for place, name in enumerate(found):
+            found[name].append(max(0.0, both[0][place] - both[1][place]))
+    return {name: statistics.median(values) for name, values in found.items()}
+
+
+def _numba() -> Any:
+    try:
+        return importlib.import_module("numba")
+    except ImportError:
+        return None
+
+
+def by_hand(name: str) -> dict[str, Callable[[Any, int], Any]]:
+    """The loops written for Numba, for some of the stencils."""
+    numba = _numba()
+    form = getattr(importlib.import_module("benchmarks.loop_forms"), name, None) if numba is not None else None
+    if form is None:
+        return {}
+    return {"numba loops": numba.njit(form), "numba loops, parallel": numba.njit(form, parallel=True)}
+
+
 def measure(case: Case, shape: tuple[int, ...], steps: int, seconds: float) -> dict[str, Any]:
     """One row. Raises AssertionError where a contestant computes something else than NumPy."""
     tcompile.reset()
-    ours = tcompile.compile(case.function)
-    contestants: dict[str, Callable[[Any, int], Any]] = {"numpy": case.function, "tcompile": ours}
-    try:
-        import numba  # type: ignore[import-not-found]
-
-        contestants["numba"] = numba.njit(case.function)
-    except ImportError:
-        pass
-    row: dict[str, Any] = {"name": case.function.__name__, "shape": shape, "steps": steps}
+    name = case.function.__name__
+    contestants: dict[str, Callable[[Any, int], Any]] = {"numpy": case.function}
+    contestants["tcompile"] = ours = tcompile.compile(case.function)
+    numba = _numba()
+    if numba is not None:
+        contestants |= {"numba": numba.njit(case.function), **by_hand(name)}
+    row: dict[str, Any] = {"name": name, "shape": shape, "steps": steps}
     want = case.function(case.array(shape), steps)
-    for name, function in list(contestants.items()):
-        if name != "numpy":
+    for who, function in list(contestants.items()):
+        if who != "numpy":
             try:
-                got: list[Any] = []
-                row[f"{name} first, ms"] = clock(lambda f=function, g=got: g.append(f(case.array(shape), steps)))
+                got = function(case.array(shape), steps)
             except Exception as error:  # Numba refuses what it does not know
-                row[f"{name} refuses"] = str(error).splitlines()[0]
-                del contestants[name]
+                row[f"{who} refuses"] = str(error).splitlines()[0]
+                del contestants[who]
                 continue
-            np.testing.assert_allclose(got[0], want, rtol=1e-9, err_msg=f"{name} on {row['name']}")
-    times: dict[str, list[float]] = {name: [] for name in contestants}
+            np.testing.assert_allclose(got, want, rtol=1e-9, err_msg=f"{who} on {name}")
+    times: dict[str, list[float]] = {who: [] for who in contestants}
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(times["numpy"]) < 3:
-        for name, function in contestants.items():
+        for who, function in contestants.items():
             given = case.array(shape)
-            times[name].append(clock(lambda f=function, x=given: f(x, steps)))
-    for name, found in times.items():
-        row[f"{name}, ms"] = statistics.median(found)
-    more = {"compile, ms": steps, "compile for 10 times as many rounds, ms": 10 * steps}
-    for compiles, rounds in list(more.items())[: 1 if case.steps < 1000 else 2]:
-        tcompile.reset()
-        fresh = tcompile.compile(case.function, backend="llvm")
-        fresh(case.array(case.tiny if rounds > steps else shape), rounds)
-        row[compiles] = sum(entry.compile_ms for entry in fresh.entries)
+            times[who].append(clock(lambda f=function, x=given: f(x, steps)))
+    for who, found in times.items():
+        row[f"{who}, ms"] = statistics.median(found)
+    with no_disk_cache():
+        compile = tcompile.compile
+        row["compile, ms"] = cold(lambda f: compile(f, backend="llvm"), case, shape, steps, COLD)
+        if "numba" in contestants:
+            row["numba compile, ms"] = cold(numba.njit, case, shape, steps, COLD_NUMBA)
+        if case.steps >= 1000:
+            more = cold(lambda f: compile(f, backend="llvm"), case, case.tiny, FEW_ROUNDS, COLD)
+            row["compile for other arrays, ms"] = more
+            fresh_one = tcompile.compile(fresh(case.function), backend="llvm")
+            fresh_one(case.array(case.tiny), 10 * steps)
+            row["compile for 10 times as many rounds, ms"] = sum(entry.compile_ms for entry in fresh_one.entries)
     row["breaks"] = [broke.reason.id for broke in ours.breaks]
     return row
 
 
+def _warm_up() -> None:
+    """Compiles something, so that no row pays for what a compiler loads at its first compile."""
+
+    def first(x, n):
+        for i in range(n):
+            x[i] = x[i] * 2 + 1
+        return x + 1
+
+    tcompile.compile(first)(np.ones(9), 9)
+    numba = _numba()
+    if numba is not None:
+        numba.njit(first)(np.ones(9), 9)
+
+
 def main(arguments: list[str] | None = None) -> list[dict[str, Any]]:
     """The command."""
+    arguments = sys.argv[1:] if arguments is None else arguments
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=3.0, help="for each program")
     parser.add_argument("--only", default="", help="names, with commas")
     parser.add_argument("--tiny", action="store_true", help="small arrays, to see that it works")
     parser.add_argument("--json", default="", help="where the rows go")
+    parser.add_argument("--out", type=Path, default=None, help="a folder for JSON, a page and a picture")
     given = parser.parse_args(arguments)
+    from benchmarks import loops_report
+    from benchmarks.harness import load_average
+    from benchmarks.run import machine
+
+    numba = _numba()
+    load = load_average()
+    about = {
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "command": "python -m benchmarks.loops " + shlex.join(arguments),
+        "machine": machine(), "threads": tcompile.get_num_threads(), "load average before": load,
+        "versions": {"numpy": np.__version__, "tcompile": tcompile.__version__}
+        | ({"numba": numba.__version__} if numba is not None else {}),
+    }  # fmt: skip
+    if load is not None and load > 0.5:
+        about["noise"] = f"Other programs were running (load average {load} before the start): expect noise."
     rows = []
+    _warm_up()
     for case in CASES:
         if given.only and case.function.__name__ not in given.only.split(","):
             continue
         shape, steps = (case.tiny, 40 if case.steps > 1 else 1) if given.tiny else (case.shape, case.steps)
         if case.function is shortest_paths:
             steps = shape[0]
+        elif case.function is nearest_centres:
+            steps = min(steps, shape[0])
         row = measure(case, shape, steps, given.seconds)
         rows.append(row)
-        ratio = row["numpy, ms"] / row["tcompile, ms"]
-        numba = f"{row['numba, ms']:10.2f}" if "numba, ms" in row else " " * 10
-        print(
-            f"{row['name']:16} numpy {row['numpy, ms']:10.2f}  tcompile {row['tcompile, ms']:10.2f}  x{ratio:8.1f}  "
-            f"numba {numba}  first {row['tcompile first, ms']:8.1f}  compile {row['compile, ms']:7.1f}",
-            flush=True,
-        )
+        print(loops_report.line(row), flush=True)
+    data = {"suite": "loops", "about": about, "rows": rows}
     if given.json:
         Path(given.json).write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    if given.out is not None:
+        print("\n".join(loops_report.write(data, given.out, f"{about['date'][:10]}-loops")))
     return rows
 
 

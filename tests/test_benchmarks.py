@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import os
@@ -350,10 +351,23 @@ def test_the_page_of_the_benchmarks_names_every_kernel_peer_and_file():
 
 
 def test_loops_are_checked_and_measured(tmp_path):
-    rows = loops.main(["--tiny", "--seconds", "0", "--only", "jacobi,shortest_paths", "--json", str(tmp_path / "rows")])
-    assert [row["name"] for row in rows] == ["jacobi", "shortest_paths"]
+    few = ["--tiny", "--seconds", "0", "--only", "sieve,shortest_paths", "--json", str(tmp_path / "rows")]
+    rows = loops.main([*few, "--out", str(tmp_path)])
+    assert [row["name"] for row in rows] == ["shortest_paths", "sieve"]
     assert all(row["numpy, ms"] > 0 and row["tcompile, ms"] > 0 and not row["breaks"] for row in rows)
+    assert all(row["compile, ms"]["cpu"] > 0 for row in rows)
     assert len(json.loads((tmp_path / "rows").read_text())) == 2
+    (page,) = tmp_path.glob("*-loops.md")
+    assert page.read_text(encoding="utf-8").count("| sieve |") == 1
+
+
+@pytest.mark.parametrize("name", ["jacobi", "heat", "fdtd", "cavity"])
+def test_the_loops_for_numba_compute_what_numpy_computes(name):
+    pytest.importorskip("numba")
+    form = getattr(importlib.import_module("benchmarks.loop_forms"), name)
+    (case,) = (case for case in loops.CASES if case.function.__name__ == name)
+    want, got = (function(case.array(case.tiny), 3) for function in (case.function, form))
+    np.testing.assert_allclose(got, want, rtol=1e-12)
 
 
 def test_the_docs_have_the_newest_figures_of_the_labextension():

@@ -1,0 +1,141 @@
+"""What ``loops`` shows: a line a program for the terminal, Markdown, JSON and a picture.
+
+Enters: the rows of one run. Leaves: text, and files in a folder. Exists apart so that results measured elsewhere can be
+drawn again: ``python -m benchmarks.loops_report results/NAME.json``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmarks import against_report
+from benchmarks.report import COLOURS, figure
+
+Data = dict[str, Any]
+HEADS = (
+    "program", "size", "rounds", "NumPy ms", "tcompile ms", "x NumPy", "Numba ms", "its loops ms", "parallel ms",
+    "/ best Numba", "compile CPU ms", "Numba's", "ratio", "compile ms", "Numba's", "breaks",
+)  # fmt: skip
+
+
+def line(row: Data) -> str:
+    """A row for the terminal."""
+    ours, theirs = row["compile, ms"], row.get("numba compile, ms")
+    told = f"{row['name']:24} numpy {row['numpy, ms']:10.2f}  tcompile {row['tcompile, ms']:10.3f}"
+    best = best_numba(row)
+    told += f"  numba {best:10.3f} ({row['tcompile, ms'] / best:.2f})" if best else " " * 25
+    told += f"  compile, cpu {ours['cpu']:6.1f}"
+    return told + (f"  numba {theirs['cpu']:7.1f} ({ours['cpu'] / theirs['cpu']:.3f})" if theirs else "")
+
+
+def best_numba(row: Data) -> float | None:
+    """The shortest of Numba's times."""
+    times = [row[f"{who}, ms"] for who in ("numba", "numba loops", "numba loops, parallel") if f"{who}, ms" in row]
+    return min(times, default=None)
+
+
+def cells(row: Data) -> list[str]:
+    """A row under ``HEADS``."""
+    ours, theirs, best = row["compile, ms"], row.get("numba compile, ms"), best_numba(row)
+    time = row["tcompile, ms"]
+    return [
+        row["name"], " x ".join(map(str, row["shape"])), str(row["steps"]), figure(row["numpy, ms"]), figure(time),
+        figure(row["numpy, ms"] / time), *(
+            figure(row.get(f"{who}, ms")) for who in ("numba", "numba loops", "numba loops, parallel")
+        ),
+        figure(time / best if best else None, 2), figure(ours["cpu"]), figure(theirs and theirs["cpu"]),
+        figure(theirs and ours["cpu"] / theirs["cpu"], 2), figure(ours["wall"]), figure(theirs and theirs["wall"]),
+        ", ".join(row["breaks"]),
+    ]  # fmt: skip
+
+
+def markdown(data: Data, picture: str | None) -> str:
+    """The whole result as a Markdown page."""
+    about = data["about"]
+    lines = [
+        "# Loops: tcompile beside NumPy and Numba", "",
+        f"{about['date']} · {about['machine']['processor']}, {about['threads']} threads of "
+        f"{about['machine']['processors']} · Python {about['machine']['python']} · "
+        + " · ".join(f"{name} {version}" for name, version in about["versions"].items()), "",
+        f"`{about['command']}`", "",
+    ]  # fmt: skip
+    if about.get("noise"):
+        lines += [f"**{about['noise']}**", ""]
+    if picture:
+        lines += [f"![the same as a picture]({picture})", ""]
+    lines += ["| " + " | ".join(HEADS) + " |", "|---|" + "---:|" * (len(HEADS) - 1)]
+    lines += ["| " + " | ".join(cells(row)) + " |" for row in data["rows"]]
+    return "\n".join([*lines, "", *closing(data)]) + "\n"
+
+
+def closing(data: Data) -> list[str]:
+    """The lines below the table."""
+    both = [row for row in data["rows"] if row.get("numba compile, ms")]
+    slower = [row["name"] for row in both if row["tcompile, ms"] > 1.2 * (best_numba(row) or 0)]
+    longer = [row["name"] for row in both if row["compile, ms"]["cpu"] > 0.1 * row["numba compile, ms"]["cpu"]]
+    return [
+        "Numba: `njit` of the same source; its loops: loops written for it, on one thread and on all.",
+        "Compile: the first call of a function that is new, less a later call, without a disk cache: processor time, "
+        "then the clock.",
+        f"Above 1.2 times the best of Numba's times: {', '.join(slower) or 'none'}.",
+        f"Compiled in more than a tenth of Numba's time: {', '.join(longer) or 'none'}.",
+    ]
+
+
+def draw(data: Data, path: Path) -> None:
+    """Bars: what each program takes, and what it takes to compile. Raises ImportError without matplotlib."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    rows = data["rows"][::-1]
+    style = {"font.family": "DejaVu Sans", "font.size": 9.5, "figure.facecolor": "#fbfbf9", "axes.facecolor": "#fbfbf9"}
+    with pyplot.rc_context(style):
+        sizes = {"figsize": (11, 0.36 * max(3, len(rows)) + 1.4), "sharey": True}
+        figure_, axes = pyplot.subplots(1, 2, **sizes)
+        for place, row in enumerate(rows):
+            runs = {"tcompile": row["numpy, ms"] / row["tcompile, ms"]}
+            best = best_numba(row)
+            if best:
+                runs["numba"] = row["numpy, ms"] / best
+            made = {"tcompile": row["compile, ms"]["cpu"]}
+            if row.get("numba compile, ms"):
+                made["numba"] = row["numba compile, ms"]["cpu"]
+            for axis, found in zip(axes, (runs, made), strict=True):
+                for shift, (who, value) in zip((0.19, -0.19), found.items(), strict=False):
+                    value = max(value, 0.01)
+                    axis.barh(place + shift, value, height=0.36, color=COLOURS[who], zorder=2)
+                    axis.annotate(figure(value, 2), (value, place + shift), textcoords="offset points", va="center",
+                                  xytext=(3, 0), fontsize=7)  # fmt: skip
+        axes[0].set_yticks(range(len(rows)), [row["name"] for row in rows])
+        axes[0].set_xlabel("times faster than NumPy, log scale: tcompile (above), the best of Numba's", fontsize=8.5)
+        axes[1].set_xlabel("cold compile, ms of processor time, log scale", fontsize=8.5)
+        for axis in axes:
+            axis.set_xscale("log")
+            axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+            against_report.plain(axis)
+        machine = data["about"]["machine"]
+        below = f"{machine['processor']}, {data['about']['threads']} threads · {data['about']['date'][:10]}"
+        axes[0].set_title(below, loc="left", fontsize=8.5, color="#5a6270")
+        figure_.savefig(path, dpi=150, bbox_inches="tight")
+        pyplot.close(figure_)
+
+
+def write(data: Data, folder: Path, name: str) -> list[str]:
+    """Writes NAME.json, NAME.png and NAME.md; returns what to tell."""
+    return against_report.write(data, folder, name, draw, markdown)
+
+
+def main() -> int:
+    """Writes the page and the picture of a JSON file again."""
+    path = Path(sys.argv[1])
+    print("\n".join(write(json.loads(path.read_text(encoding="utf-8")), path.parent, path.stem)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
