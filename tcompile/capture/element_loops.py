@@ -34,6 +34,7 @@ from tcompile.graph import Node, SymInt, TensorType
 from tcompile.graph.ops.element_blocks import tidy
 from tcompile.graph.ops.element_carry import carry
 from tcompile.graph.ops.element_loop import ELEMENTS, dtype_of, is_numpy, written_arrays
+from tcompile.graph.ops.element_versions import merge_versions
 from tcompile.graph.ops.table import like_order
 from tcompile.graph.ops.writing import Path, path_types
 
@@ -294,7 +295,8 @@ class _Stretch:
         f, t, tx = self.f, self.t, self.tx
         kinds = [kind for _, whole, _ in results for kind in parts_of(whole)]
         blocks = tuple((tuple(b.parameters), tuple(b.lines), b.end) for b in t.blocks)
-        program = tidy((tuple(t.kinds), tuple(register for register, _ in self.numbers), blocks, tuple(kinds)))
+        numbers = tuple(register for register, _ in self.numbers)
+        program = tidy(merge_versions((tuple(t.kinds), numbers, blocks, tuple(kinds))))
         program = carry(program, lambda number: id(self.arrays[number].memory))
         written = {id(self.arrays[number].memory) for number in written_arrays(program)}
         roots: list[Node] = []

@@ -6,6 +6,7 @@ import pytest
 from tcompile.backends.llvm.scalar_ranges import Ranges
 from tcompile.graph.ops.element_blocks import reachable, tidy
 from tcompile.graph.ops.element_carry import carry
+from tcompile.graph.ops.element_versions import merge_versions
 from tests.capture.test_element_loops import BACKENDS, captured
 from tests.differential import check
 
@@ -175,6 +176,42 @@ def test_an_int_that_grows_without_end():
     captured(f, lambda: (np.zeros(70, np.int64),))
 
 
+def nearest(a, n):
+    best, found = np.inf, -1
+    for k in range(n):
+        s = 0.0  # Python's float, which is np.float64 from the first addition on
+        for j in range(a.shape[1]):
+            s += (a[0, j] - a[k, j]) * 0.5
+        if s < best:
+            best = s
+            found = k
+    return best, found
+
+
+def quotients(a, n):
+    s = 1.0
+    for k in range(n):
+        s = s / a[0, k]
+    return s
+
+
+def either(a, n):
+    s = 0
+    for k in range(n):
+        if a[0, k] > 0.5:
+            s = s + 1
+        else:
+            s = a[1, k]
+    return s
+
+
+@pytest.mark.parametrize("f", [nearest, quotients, either])
+@pytest.mark.parametrize("n", [5, 7])
+def test_kinds_of_the_same_bits(f, n):
+    captured(f, lambda: (np.random.default_rng(2).random((8, 8)), n))
+    captured(f, lambda: (np.zeros((8, 8)), n))
+
+
 def count(limit):
     """``for i in range(limit): x = i`` as a program."""
     kinds = ("int", "int", "int", "int", "bool", "int")
@@ -195,7 +232,25 @@ def test_bounds_of_a_counter():
     assert ranges.phis[3] == (0, 10)
 
 
+def test_versions_of_the_same_bits_become_one():
+    """``s = 0.0; for i in range(9): s = s + x``, of which capture makes two loops."""
+    kinds = ("int", "int", "int", "float", "np.float64", "int", "float", "bool", "int", "np.float64", "int")
+    kinds += ("np.float64", "bool", "int", "np.float64")
+    blocks = (
+        ((), (("const", 0, 0), ("const", 1, 9), ("const", 2, 1), ("const", 3, 0.0)), ("jump", 1, (0, 3))),
+        ((5, 6), (("more", 7, 5, 1, 2),), ("branch", 7, 2, (), 5, ())),
+        ((), (("step", 8, 5, 2), ("+", 9, 6, 4)), ("back", 3, (8, 9))),
+        ((10, 11), (("more", 12, 10, 1, 2),), ("branch", 12, 4, (), 5, ())),
+        ((), (("step", 13, 10, 2), ("+", 14, 11, 4)), ("back", 3, (13, 14))),
+        ((), (), ("exit", (1,))),
+    )
+    merged = merge_versions((kinds, (4,), blocks, ("int",)))
+    assert [merged[2][at][2][:2] for at in reachable(merged[2])][:2] == [("jump", 1), ("branch", 7)]
+    assert len(reachable(merged[2])) == 4
+
+
 def test_programs_stay_what_they_are():
     program = count(10)
+    assert merge_versions(program) == program
     assert carry(tidy(program), lambda array: array) == tidy(program)
     assert len(tidy(program)[2]) == 4

@@ -112,22 +112,34 @@ def _make(graph: Graph, exact: bool, variant: Variant) -> tuning.Made:
 
     plan = schedule(graph, computes, routines.admits)
     started = time.perf_counter()
+    loops, apart = scalar_loops.write_loops([step.node for step in plan.steps if step.kind == "loop" and step.node])
+    passes, names = scalar_loops.needs_passes(loops.values()), [loop.name for loop in loops.values()]
     module = Module()
     written: list[tuple[Step, nests.Code]] = []
     for step in plan.steps:
         if step.kernel is not None:
             stores = _past_the_cache(plan, step.kernel, variant)
-            written.append((step, nests.write(module, step.kernel, native.has_symbol, stores, variant)))
-    codes: dict[Step, tuple[nests.Code, dict[str, int]]] = {}
-    text, loaded, ms = "", None, 0.0
-    if written:
+            written.append((step, nests.write(module, step.kernel, native.has_symbol, stores, variant, bool(loops))))
+    if loops and not passes:
+        module.include(apart)
+    text, loaded = "", None
+    if written or (loops and not passes):
         text = f"{native.FLAGS}\n{module.text()}\n!0 = !{{i32 1}}\n"
         exports = [function.name for _, code in written for function in code.functions]
+        exports += [] if passes else names
         loaded = native.load(text, exports, {**module.symbols, **native.flags()})
-        ms = (time.perf_counter() - started) * 1e3 / len(written)
+    looped = loaded
+    if passes:  # kernels need none
+        symbols = {**apart.symbols, **native.flags()}
+        looped = native.load(f"{native.FLAGS}\n{apart.text()}", names, symbols, optimise=True)
+    ms = (time.perf_counter() - started) * 1e3 / max(1, len(written) + len(loops))
+    codes: dict[Step, tuple[nests.Code, dict[str, int]]] = {}
+    if loaded is not None:
         codes = {step: (code, {f.name: loaded[f.name] for f in code.functions}) for step, code in written}
+    for loop in loops.values():
+        assert looped is not None
+        loop.code, loop.address, loop.ms = looped, looped[loop.name], ms
     regions = functools.partial(compile_graph, exact=exact)
-    loops = scalar_loops.compile_loops([step.node for step in plan.steps if step.kind == "loop" and step.node])
     program = host.Program(plan, regions, codes=codes, variant=variant, scalar_loops=loops)
     source, run = program.build()
     run.__dict__["code"] = loaded, loops  # the program holds bare addresses

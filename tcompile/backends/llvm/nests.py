@@ -6,6 +6,7 @@ divided.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import field
 
@@ -22,7 +23,10 @@ from tcompile.backends.llvm.thin import ThinNest
 from tcompile.backends.llvm.tiles import TiledNest
 from tcompile.backends.llvm.variants import USUAL, Variant
 from tcompile.backends.schedule import Kernel, Store
+from tcompile.graph.sizes import hint
 from tcompile.records import dataclass
+
+_FEW_ELEMENTS = 64
 
 
 @dataclass
@@ -35,9 +39,13 @@ class Code:
 
 def write(
     module: Module, kernel: Kernel, has_symbol: vmath.HasSymbol, nontemporal: Sequence[Store] = (),
-    variant: Variant = USUAL,
+    variant: Variant = USUAL, brief: bool = False,
 ) -> Code:  # fmt: skip
-    """Writes the functions of ``kernel`` into ``module``."""
+    """Writes the functions of ``kernel`` into ``module``.
+
+    ``brief``: there is more to do than what kernels do that are small, or only fill arrays, so that these are made into
+    code the short way.
+    """
     code = Code(kernel)
     if kernel.form == "flat":
         code.functions.append(FlatNest(module, kernel, has_symbol, nontemporal, variant).flat())
@@ -61,5 +69,14 @@ def write(
         code.functions.append(BlockNest(module, kernel, has_symbol, nontemporal).blocks())
         code.functions.append(BlockNest(module, kernel, has_symbol, ()).combine())
     for function in code.functions:
+        if brief and _is_small(kernel):
+            function.text = function.text.replace(") nounwind {", ") noinline optnone nounwind {", 1)
         function.name = module.add(function.name, function.text)
     return code
+
+
+def _is_small(kernel: Kernel) -> bool:
+    """Whether a kernel has few elements, or does nothing but fill arrays with numbers."""
+    sizes = [axis.size for axis in kernel.axes]
+    few = all(isinstance(size, int) for size in sizes) and math.prod(map(hint, sizes)) <= _FEW_ELEMENTS
+    return kernel.form == "flat" and (few or all(value.op == "constant" for value in kernel.values))

@@ -17,8 +17,7 @@ takes from the budget that is spent between two questions.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -63,21 +62,19 @@ class ScalarLoop:
     ms: float = 0.0  # what it took to make
 
 
-def compile_loops(nodes: Sequence[Node]) -> dict[Node, ScalarLoop]:
-    """Loops over elements, compiled. Raises BackendError where LLVM refuses."""
-    if not nodes:
-        return {}
-    started = time.perf_counter()
+def write_loops(nodes: Sequence[Node]) -> tuple[dict[Node, ScalarLoop], Module]:
+    """Loops over elements, and the module with their functions, whose declarations it lacks."""
     module = Module()
     loops = {node: write(module, node, f"scalar_{node.name}") for node in nodes}
-    text = f"{native.FLAGS}\n{module.text()}"
-    passes = max(loop.improves for loop in loops.values()) >= max(loop.depth for loop in loops.values())
-    names = [loop.name for loop in loops.values()]
-    code = native.load(text, names, {**native.flags(), **interrupts.functions()}, optimise=passes)
-    for loop in loops.values():
-        loop.code, loop.address = code, code[loop.name]
-        loop.ms = (time.perf_counter() - started) * 1e3 / len(nodes)
-    return loops
+    if loops:
+        module.symbols |= interrupts.functions()
+    return loops, module
+
+
+def needs_passes(loops: Iterable[ScalarLoop]) -> bool:
+    """Whether LLVM's passes make the deepest of the loops faster."""
+    found = list(loops)
+    return bool(found) and max(loop.improves for loop in found) >= max(loop.depth for loop in found)
 
 
 def write(module: Module, node: Node, name: str) -> ScalarLoop:

@@ -110,6 +110,13 @@ class Module:
         """
         return self._functions.setdefault(text.replace(f"@{name}", _ITSELF), name)
 
+    def include(self, other: Module) -> None:
+        """Adds what another module holds, whose functions have names of their own."""
+        self._declared = {**other._declared, **self._declared}
+        self._helpers = {**other._helpers, **self._helpers}
+        self._functions = {**other._functions, **self._functions}
+        self.symbols = {**other.symbols, **self.symbols}
+
     def text(self) -> str:
         """The whole module."""
         functions = (text.replace(_ITSELF, f"@{name}") for text, name in self._functions.items())
