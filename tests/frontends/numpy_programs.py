@@ -600,7 +600,9 @@ def _explodes(text: str, scope: dict[str, object]) -> bool:
     sizes = sorted(map(math.prod, shapes))
     if text.startswith("for row in") and any(shape[:1] > (LONGEST,) for shape in shapes):
         return True
-    if any(word in text for word in ("outer", "diag", "kron", "vander", "meshgrid", "tri")):
+    outer = any(word in text for word in ("outer", "diag", "kron", "vander", "meshgrid", "tri", "einsum"))
+    product = any(word in text for word in ("@", "matmul", "dot", "inner", "vec"))
+    if outer or (product and sum(len(shape) > 1 for shape in shapes) > 1):
         return math.prod(sizes[-2:]) > MOST or sizes[-1:] > [LARGEST // 10]
     return sum(shape != (1,) * len(shape) for shape in shapes) > 1 and _together(shapes) > MOST
 
