@@ -8,11 +8,8 @@ import pytest
 import tcompile
 from tcompile.observe import bus
 from tcompile.observe.events import LoopDecided
+from tests.capture.loop_cases import line, until_inside
 from tests.differential import check
-
-
-def line():
-    return np.linspace(-1, 2, 12)
 
 
 def decided(f, *args):
@@ -23,15 +20,6 @@ def decided(f, *args):
         tcompile.compile(f, backend="llvm")(*args)
     told = [event for event in events if isinstance(event, LoopDecided)]
     return [(event.outcome, event.reason) for event in told if event.outcome in ("machine code", "python rounds")]
-
-
-def until(x, n):
-    for i in range(n):
-        y = x + i
-        while y.max() > 1.5:
-            y = y * 0.8
-        x = 0.5 * x + 0.1 * y
-    return x
 
 
 def breaks(x, n):
@@ -159,7 +147,7 @@ def exit_around_exit(x, n):
 
 
 FUNCTIONS = [
-    until, breaks, results_by_way, with_else, numbers_of_rounds, continues, in_place, reads_what_was, three_deep,
+    until_inside, breaks, results_by_way, with_else, numbers_of_rounds, continues, in_place, reads_what_was, three_deep,
     elements_inside, exit_around_exit,
 ]  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""What the tests of loops have in common: inputs, and what was compiled."""
+"""What the tests of loops have in common: inputs, programs, and what was compiled."""
 
 from __future__ import annotations
 
@@ -24,3 +24,12 @@ def line():
 
 def grid():
     return (np.arange(42.0).reshape(6, 7) * 37 % 11) / 7
+
+
+def until_inside(x, n):
+    for i in range(n):
+        y = x + i
+        while y.max() > 1.5:
+            y = y * 0.8
+        x = 0.5 * x + 0.1 * y
+    return x

@@ -8,6 +8,8 @@ from differential import check
 
 import tcompile
 
+from .loop_cases import each, grid, line, until_inside
+
 
 def ops(compiled):
     def names(graph):
@@ -16,23 +18,9 @@ def ops(compiled):
     return [op for graph in compiled.graphs for op in names(graph)]
 
 
-def each(f, make_args, **more):
-    """What ``check`` compiles, one backend after the other, while its graphs are there."""
-    for backend in ("eager", "llvm"):
-        yield check(f, make_args, backends=(backend,), ulp=64, **more)[0]
-
-
-def line():
-    return np.linspace(-1, 2, 12)
-
-
 def matrix():
     a = np.random.default_rng(3).random((12, 12))
     return a @ a.T + 12 * np.eye(12)
-
-
-def grid():
-    return (np.arange(42.0).reshape(6, 7) * 37 % 11) / 7
 
 
 # -- loops that become one node ----------------------------------------------------------------------------------------
@@ -199,15 +187,6 @@ def negated(x, tol):
     return x
 
 
-def nested(x, n):
-    for i in range(n):
-        y = x + i
-        while y.max() > 1.5:
-            y = y * 0.8
-        x = 0.5 * x + 0.1 * y
-    return x
-
-
 def keeps_what_was(x, tol):
     old = x + 1
     steps = 0
@@ -246,7 +225,7 @@ NODES = [
     (raises_without, lambda: (line(), 90, 0.1)), (continues, lambda: (line(), 90)),
     (two_conditions, lambda: (line(), 90)), (two_conditions, lambda: (line(), 9)),
     (either, lambda: (line(), line() + 1)), (either, lambda: (line() * 0.01, line() * 0.01)),
-    (negated, lambda: (line(), 0.01)), (nested, lambda: (line(), 30)),
+    (negated, lambda: (line(), 0.01)), (until_inside, lambda: (line(), 30)),
     (keeps_what_was, lambda: (line(), 1e-8)), (writes_in_parts, lambda: (line(), 40)),
 ]  # fmt: skip
 
