@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +31,17 @@ def terminal(data: Data) -> str:
 
 def markdown(data: Data, picture: str | None) -> str:
     """The whole result as a Markdown page."""
-    about = data["about"]
     what = "Whole programs" if data["suite"] == "programs" else "Small functions, 1 to 10^7 elements"
-    heads, rows = table(data)
+    return page(f"{what}: tcompile beside NumPy", data, picture, *table(data), closing(data))
+
+
+def page(
+    title: str, data: Data, picture: str | None, heads: Sequence[str], rows: Iterable[Sequence[str]], end: Iterable[str]
+) -> str:
+    """A Markdown page: what was measured where, the picture, the table, and the lines below it."""
+    about = data["about"]
     lines = [
-        f"# {what}: tcompile beside NumPy", "",
+        f"# {title}", "",
         f"{about['date']} · {about['machine']['processor']}, {about['threads']} threads of "
         f"{about['machine']['processors']} · Python {about['machine']['python']} · "
         + " · ".join(f"{name} {version}" for name, version in about["versions"].items()), "",
@@ -47,7 +53,7 @@ def markdown(data: Data, picture: str | None) -> str:
         lines += [f"![the same as a picture]({picture})", ""]
     lines += ["| " + " | ".join(heads) + " |", "|---|" + "---:|" * (len(heads) - 1)]
     lines += ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join([*lines, "", *closing(data)]) + "\n"
+    return "\n".join([*lines, "", *end]) + "\n"
 
 
 def table(data: Data) -> tuple[list[str], list[list[str]]]:

@@ -54,21 +54,8 @@ def cells(row: Data) -> list[str]:
 
 def markdown(data: Data, picture: str | None) -> str:
     """The whole result as a Markdown page."""
-    about = data["about"]
-    lines = [
-        "# Loops: tcompile beside NumPy and Numba", "",
-        f"{about['date']} · {about['machine']['processor']}, {about['threads']} threads of "
-        f"{about['machine']['processors']} · Python {about['machine']['python']} · "
-        + " · ".join(f"{name} {version}" for name, version in about["versions"].items()), "",
-        f"`{about['command']}`", "",
-    ]  # fmt: skip
-    if about.get("noise"):
-        lines += [f"**{about['noise']}**", ""]
-    if picture:
-        lines += [f"![the same as a picture]({picture})", ""]
-    lines += ["| " + " | ".join(HEADS) + " |", "|---|" + "---:|" * (len(HEADS) - 1)]
-    lines += ["| " + " | ".join(cells(row)) + " |" for row in data["rows"]]
-    return "\n".join([*lines, "", *closing(data)]) + "\n"
+    rows = [cells(row) for row in data["rows"]]
+    return against_report.page("Loops: tcompile beside NumPy and Numba", data, picture, HEADS, rows, closing(data))
 
 
 def closing(data: Data) -> list[str]:
