@@ -94,6 +94,16 @@ class Carried:
             return False
         return holders(self.tx, memory) == 1 + (name in self.plan.slots)  # which are shown as variables
 
+    def _stays_alone(self, name: str, tree: Leaf, value: Value) -> bool:
+        """Whether nothing else sees what the next round writes to an array: this one was given it alone, or made it."""
+        memory = value.memory if isinstance(value, ArrayValue) else None
+        if memory is None or memory.graph is not self.tx.builder.graph:
+            return False
+        given = next((leaf for leaf in self.leaves if leaf.inside is memory.root), None)
+        if memory.root.op == "input" and (given is None or given.shows not in (None, tree)):
+            return False
+        return holders(self.tx, memory) == 1 + (name in self.plan.slots)
+
     def find_leaves(self, before: dict[str, Value]) -> None:
         """The leaves of memories and variables; two names of one array share one."""
         for name in sorted(self.plan.carried):
@@ -233,6 +243,8 @@ class Carried:
         if tree.kind == "array":
             if tree.end not in (None, value):
                 raise Parted(name)
+            if id(tree.value) in self.alone and not self._stays_alone(name, tree, value):
+                raise Unsettled(f"`{name}` shows an array that the first round writes to")
             if self.homes.setdefault(id(value), tree) is not tree:
                 raise Unsettled(f"`{name}` and another variable are one object in some rounds only")
             tree.end = value
