@@ -147,3 +147,29 @@ def test_another_holder_sees_the_first_write(how):
     for n in (N, 1, 0):
         for _ in each(f, lambda n=n: (line(), n)):
             pass
+
+
+def test_an_array_that_is_handed_on_is_not_written_in_its_place():
+    def f(a, n):
+        b, c = a, a * 1
+        for j in range(n):
+            b, c = c, c.copy()
+            c[1] = j + 5
+        return b, c
+
+    for n in (1, 2, N, 3):
+        for compiled in each(f, lambda n=n: (line(), n)):
+            assert not compiled.breaks
+
+
+def test_changing_places_with_what_others_hold():
+    def f(a, n):
+        b = a.copy()
+        for _ in range(n):
+            b[1] = 1
+            b = b * 1
+            b, a = a, b
+        return a, b
+
+    for n in (1, 2, N):
+        each(f, lambda n=n: (line(), n))

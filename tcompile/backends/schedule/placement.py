@@ -179,7 +179,9 @@ class _Placement:
     def _update(self, chain: list[Node]) -> bool:
         """Whether assignments can go to the caller's array itself."""
         before = {step: set(step.after) for step in self.steps}
-        allowed = not self._memories(chain[:-1]) & self.ends
+        base = self._base(chain[0])
+        kept = chain[:-1] if base is None or not self.graph.scratch else [base, *chain[:-1]]  # a round may hand it on
+        allowed = not self._memories(kept) & self.ends
         allowed = allowed and all(self._fits(node, self._writer(node)) for node in chain)
         if self.graph.scratch:
             if not allowed:
