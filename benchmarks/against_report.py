@@ -205,7 +205,7 @@ def write(
     return [*told, "wrote " + ", ".join(map(str, paths))]
 
 
-def main() -> int:
+def main(write: Callable[[Data, Path, str], list[str]] = write) -> int:
     """Writes the page and the picture of a JSON file again."""
     path = Path(sys.argv[1])
     print("\n".join(write(json.loads(path.read_text(encoding="utf-8")), path.parent, path.stem)))

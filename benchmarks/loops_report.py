@@ -6,7 +6,6 @@ drawn again: ``python -m benchmarks.loops_report results/NAME.json``.
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -117,12 +116,5 @@ def write(data: Data, folder: Path, name: str) -> list[str]:
     return against_report.write(data, folder, name, draw, markdown)
 
 
-def main() -> int:
-    """Writes the page and the picture of a JSON file again."""
-    path = Path(sys.argv[1])
-    print("\n".join(write(json.loads(path.read_text(encoding="utf-8")), path.parent, path.stem)))
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(against_report.main(write))

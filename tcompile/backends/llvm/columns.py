@@ -233,9 +233,9 @@ class _Strip:
                     fetched = [self._fetch(per_column, at) for at in places]
                     kept = [self._held(kinds, at) for at in places]
                     carried: list[tuple[str, str]] = []
-                    for held in kept:
+                    for known in kept:
                         for reduce, kind in kinds.items():
-                            values = kind.begin(self.v) if isinstance(kind, Deviations) else held[reduce]
+                            values = kind.begin(self.v, known[reduce])
                             carried += zip(map(self.v.type, kind.parts[: len(values)]), values, strict=True)
 
                     def one_row(row: str, parts: list[str]) -> list[str]:
@@ -244,22 +244,17 @@ class _Strip:
                         for n, at in enumerate(places):
                             registers = elements(reached, at, fetched[n], count > 1, stores)
                             for reduce, kind in kinds.items():
-                                if isinstance(kind, Deviations):
-                                    held = [next(left), next(left)]
-                                    element = registers[reduce.values[0]]
-                                    following += kind.update(self.v, kept[n][reduce], held, element)
-                                else:
-                                    held = [next(left) for _ in kind.parts]
-                                    following += nest.elements.accumulate(reduce, registers, None, held)
+                                before_it = kept[n][reduce]
+                                held = [next(left) for _ in kind.begin(self.v, before_it)]
+                                following += kind.further(self.v, before_it, held, registers[reduce.values[0]])
                         return following
 
                     left = iter(w.loop(first, last, "1", carried, one_row))
                     for n, at in enumerate(places):
                         for reduce, kind in kinds.items():
-                            if isinstance(kind, Deviations):
-                                after = kind.end(self.v, kept[n][reduce], [next(left), next(left)], seen)
-                            else:
-                                after = [next(left) for _ in kind.parts]
+                            before_it = kept[n][reduce]
+                            held = [next(left) for _ in kind.begin(self.v, before_it)]
+                            after = kind.end(self.v, before_it, held, seen)
                             for slot, part, value in zip(self.partial[reduce], kind.parts, after, strict=True):
                                 self._put(slot, part, at, value)
 

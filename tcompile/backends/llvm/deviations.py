@@ -110,11 +110,11 @@ class Deviations:
         zero = v.constant(FLOAT64, 0)
         return [mean, *([zero] * (len(self.parts) - 1))]
 
-    def begin(self, v: Vectors) -> list[str]:
+    def begin(self, v: Vectors, kept: list[str]) -> list[str]:
         """The accumulators of some rows before the first of them: the sums of the deviations and of their squares."""
         return [v.constant(FLOAT64, 0)] * 2
 
-    def update(self, v: Vectors, kept: list[str], held: list[str], element: str) -> list[str]:
+    def further(self, v: Vectors, kept: list[str], held: list[str], element: str) -> list[str]:
         """The accumulators of some rows after one more."""
         deviation = v.op("fsub", FLOAT64, self._wide(v, element), kept[0])
         if len(kept) == 3:

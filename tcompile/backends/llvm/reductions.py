@@ -75,6 +75,19 @@ class Reduction:
             return [self._further(v, accumulators[0], element), v.pick(lost, self.dtype, element, accumulators[1])]
         return [self._combine(v, accumulators[0], element)]
 
+    # Some rows of a column at once, of which ``kept`` is what is known before. Other reductions do more there.
+    def begin(self, v: Vectors, kept: list[str]) -> list[str]:
+        """The accumulators of some rows before the first of them."""
+        return kept
+
+    def further(self, v: Vectors, kept: list[str], held: list[str], element: str) -> list[str]:
+        """The accumulators of some rows after one more."""
+        return self.update(v, held, element)
+
+    def end(self, v: Vectors, kept: list[str], held: list[str], reciprocal: str) -> list[str]:
+        """What is kept after some rows."""
+        return held
+
     def update_all(self, v: Vectors, sets: list[list[str]], elements: list[str]) -> list[list[str]]:
         """Several sets of accumulators after one more vector each."""
         if not self._is_extremum:
