@@ -172,7 +172,8 @@ def stand_in(type: TensorType, shape: tuple[int, ...], fill: str = "") -> np.nda
     step = 1 if type.layout.dense else 2
     spread = [1 if not type.layout.ranks[axis] else shape[axis] * step for axis in order]
     base = np.zeros(spread, type.dtype) if fill == "zeros" else np.ones(spread, type.dtype)
-    array = base[tuple(slice(None, None, step) for _ in spread)]
+    key: Any = (..., *(slice(None, None, step) for _ in spread))  # with dots an array without axes stays one
+    array: np.ndarray[Any, Any] = base[key]
     array = array.transpose(np.argsort(order)) if order else array
     if fill == "range":
         array[...] = np.arange(array.size).reshape(array.shape).astype(type.dtype)
