@@ -211,3 +211,11 @@ def test_creation():
     check(lambda op, x: op("multiply", x, op("astype", op("arange", start=0, stop=6, step=1, dtype=i64), dtype=f32)), a)
     check(lambda op: [op("arange", start=3, stop=50, step=4, dtype=i64), op("eye", n_rows=3, n_cols=4, k=1, dtype=f32),
                       op("linspace", start=0.0, stop=1.0, num=7, endpoint=True, dtype=f32)])  # fmt: skip
+
+
+def test_no_nans_in_floats_of_an_int_less_itself():
+    """LLVM finds out late that there are none, and stopped the process."""
+    a, b, f64 = sample("float64", (2, 3)), sample("int64", (2, 3)), np.dtype("float64")
+    for name in ("fmax", "fmin", "maximum", "minimum"):
+        check(lambda op, x, y, name=name: op(name, x, op("astype", op("subtract", y, y), dtype=f64)), a, b)
+        check(lambda op, x, y, name=name: op(name, op("astype", op("subtract", y, y), dtype=f64), x), a, b)

@@ -446,3 +446,12 @@ def test_an_axis_that_turns_out_to_be_one_element_long(view, backend):
     for shape in ((3, 9), (5, 7), (3, 3), (4, 4)):
         for found, expected in zip(compiled(ramp(*shape)), space["f"](ramp(*shape)), strict=True):
             np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("value", ["v[v == 1]", "v[:1] + 1", "np.array([[7]])", "[7]", "v[v == 1].sum(keepdims=True)"])
+@pytest.mark.parametrize("target", ["v[0]", "v[-1]", "v[..., 0]", "v[0:1]"])
+def test_an_element_does_not_take_an_array(target, value):
+    scope = {"np": np}
+    exec(f"def f(v):\n    {target} = {value}\n    return v + 1", scope)
+    for items in ([1, 3], [3, 3]):
+        check(scope["f"], lambda items=items: [np.array(items)])

@@ -16,6 +16,7 @@ from tcompile.backends import compiled
 from tcompile.backends.llvm import host, native, nests, pointwise, routines, scalar_loops, tuning
 from tcompile.backends.llvm.choice import left_to_numpy
 from tcompile.backends.llvm.exactness import is_exact
+from tcompile.backends.llvm.nest import Function
 from tcompile.backends.llvm.text import Module
 from tcompile.backends.llvm.variants import USUAL, Variant
 from tcompile.backends.llvm.vectors import FLOAT16
@@ -95,10 +96,7 @@ def compile_graph(
     if autotune and example_inputs is not None:
         variant = tuning.best(graph, example_inputs, lambda variant: _make(graph, exact, variant))
     made = _make(graph, exact, variant)
-    kernels = [
-        _report(graph, code, made.code, made.ms, variant)
-        for code, _ in made.host.codes.values() if made.code is not None
-    ]  # fmt: skip
+    kernels = [_report(graph, code, made.code, made.ms, variant) for code, _ in made.host.codes.values()]
     kernels += [_report_loop(graph, loop) for loop in made.host.scalar_loops.values()]
     return CompiledGraph(made.program, made.source, kernels, made.schedule, made.host, made.host.recipe())
 
@@ -123,10 +121,10 @@ def _make(graph: Graph, exact: bool, variant: Variant) -> tuning.Made:
     if loops and not passes:
         module.include(apart)
     text, loaded = "", None
-    if written or (loops and not passes):
+    exports = [function.name for _, code in written for function in code.functions if function.text]
+    exports += [] if passes else names
+    if exports:
         text = f"{native.FLAGS}\n{module.text()}\n!0 = !{{i32 1}}\n"
-        exports = [function.name for _, code in written for function in code.functions]
-        exports += [] if passes else names
         loaded = native.load(text, exports, {**module.symbols, **native.flags()})
     looped = loaded
     if passes:  # kernels need none
@@ -134,8 +132,8 @@ def _make(graph: Graph, exact: bool, variant: Variant) -> tuning.Made:
         looped = native.load(f"{native.FLAGS}\n{apart.text()}", names, symbols, optimise=True)
     ms = (time.perf_counter() - started) * 1e3 / max(1, len(written) + len(loops))
     codes: dict[Step, tuple[nests.Code, dict[str, int]]] = {}
-    if loaded is not None:
-        codes = {step: (code, {f.name: loaded[f.name] for f in code.functions}) for step, code in written}
+    for step, code in written:
+        codes[step] = code, {f.name: _holder(f, loaded)[f.name] for f in code.functions}
     for loop in loops.values():
         assert looped is not None
         loop.code, loop.address, loop.ms = looped, looped[loop.name], ms
@@ -177,17 +175,26 @@ def _past_the_cache(plan: Schedule, kernel: Kernel, variant: Variant) -> list[St
     return [store for store in kernel.stores if is_large(store)]
 
 
+def _holder(function: Function, made: native.Code | None) -> native.Code:
+    """The code with a function of a kernel: what was made for the graph, or what all share."""
+    if not function.text:
+        return native.shared()
+    assert made is not None
+    return made
+
+
 def _report(
-    graph: Graph, written: nests.Code, code: native.Code, ms: float, variant: Variant
+    graph: Graph, written: nests.Code, made: native.Code | None, ms: float, variant: Variant
 ) -> CompiledKernel:
     kernel = written.kernel
     computed = tuple(_all_nodes(kernel))
     lines = tuple(dict.fromkeys(n.location for n in computed if n.location is not None))
     functions = tuple(function.name for function in written.functions)
     told = kernel.describe() if variant == USUAL else f"{kernel.describe()}; tuned: {variant.text()}"
-    made = CompiledKernel(kernel.name, kernel.nodes, computed, lines, told, functions, code)
-    made.tell(graph, ms)
-    return made
+    code = _holder(written.functions[0], made)
+    found = CompiledKernel(kernel.name, kernel.nodes, computed, lines, told, functions, code)
+    found.tell(graph, ms)
+    return found
 
 
 def _report_loop(graph: Graph, loop: scalar_loops.ScalarLoop) -> CompiledKernel:
@@ -195,7 +202,7 @@ def _report_loop(graph: Graph, loop: scalar_loops.ScalarLoop) -> CompiledKernel:
     assert code is not None
     lines = (node.location,) if node.location is not None else ()
     told = f"a loop over elements: {attribute_texts(node)[0]}"
-    made = CompiledKernel(name, (node,), (node,), lines, told, (name, f"{name}_body"), code)
+    made = CompiledKernel(name, (node,), (node,), lines, told, (name,), code)
     made.tell(graph, loop.ms)
     return made
 

@@ -15,7 +15,7 @@ import numpy as np
 from tcompile.backends import host
 from tcompile.backends.host import Allocate, Constant, Number, Onto, Report
 from tcompile.backends.llvm import native, rounds
-from tcompile.backends.llvm.native import interrupts
+from tcompile.backends.llvm.native import entries, interrupts
 from tcompile.backends.llvm.nest import Function
 from tcompile.backends.llvm.nests import Code
 from tcompile.backends.llvm.scalar_loops import ScalarLoop
@@ -188,13 +188,15 @@ class Program(host.Program):
             self.lines.append(f"{results[-1]} = zero((), {self._constant(dtype.name, dtype)})")
         given = []
         for argument in loop.arguments:
-            if isinstance(argument, tuple):
+            if isinstance(argument, tuple) and argument[0] == "address":
+                given.append(self._constant(loop.name, loop.address))
+            elif isinstance(argument, tuple):
                 given.append((written if argument[0] == "written" else results)[argument[1]])
             elif isinstance(argument, Node):
                 given.append(self.for_kernels.get(argument, self.arrays[argument]))
             else:
                 given.append(self._size(argument))
-        kernel = self._constant(loop.name, loop.address)
+        kernel = self._constant(f"enter_{loop.arrays}", entries.entry(loop.arrays))
         self.lines.append(f"status |= heard(launch({', '.join([kernel, repr(loop.spec.encode()), '1', '1', *given])}))")
         made = [*written.values(), *results]
         self.lines.append(f"{self.arrays[node]} = ({''.join(f'{name}, ' for name in made)})")

@@ -37,6 +37,7 @@ class Function:
     """One function of a kernel: its text, its parameters, and the number of items as sizes to multiply or divide.
 
     ``items`` is the product of sizes; where ``per_item`` is not 1, the last factor is divided by it, rounding up.
+    Without a text it is one that all modules share (``native.shared``).
     """
 
     name: str

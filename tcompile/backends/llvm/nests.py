@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import field
 
-from tcompile.backends.llvm import routines, vmath
+from tcompile.backends.llvm import fills, routines, vmath
 from tcompile.backends.llvm.blocks import BlockNest
 from tcompile.backends.llvm.columns import ColumnNest
 from tcompile.backends.llvm.nest import Function
@@ -47,6 +47,9 @@ def write(
     code the short way.
     """
     code = Code(kernel)
+    if (filled := fills.write(kernel, nontemporal)) is not None:
+        code.functions.append(filled)
+        return code
     if kernel.form == "flat":
         code.functions.append(FlatNest(module, kernel, has_symbol, nontemporal, variant).flat())
     elif kernel.form == "tiled":

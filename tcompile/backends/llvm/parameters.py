@@ -24,6 +24,13 @@ class Parameters:
     _places: dict[object, int] = field(default_factory=dict)
     _words: int = 0
 
+    @classmethod
+    def of(cls, buffer: Buffer) -> Parameters:
+        """Those of a kernel that is given one array."""
+        made = cls()
+        made._buffer(buffer)
+        return made
+
     def _add(self, key: object, char: str, argument: Node | SymInt | str, words: int) -> int:
         if key not in self._places:
             self.spec += char

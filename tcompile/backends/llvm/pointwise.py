@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tcompile.backends.llvm import exponential, vmath
+from tcompile.backends.llvm import exponential, native, vmath
 from tcompile.backends.llvm.division import float_divmod, integer_divide, integer_power
 from tcompile.backends.llvm.text import scalar_type
 from tcompile.backends.llvm.vectors import BOOL, FLOAT16, FLOAT32, FLOAT64, Vectors
@@ -45,7 +45,7 @@ def _larger(v: Vectors, d: DType, a: str, b: str, sign: str) -> str:
         elif is_constant(a):
             first = v.compare(sign, d, a, b)
         else:
-            first = v.mask("or", v.compare(sign, d, a, b), v.is_nan(d, a))
+            first = v.mask("or", v.compare(sign, d, a, b), _nan(v, d, a))
         return v.pick(first, d, a, b)
     return v.call(("s" if d.kind == "i" else "u") + ("max" if sign == "gt" else "min"), d, a, b)
 
@@ -68,8 +68,16 @@ def minimum(v: Vectors, d: DType, a: str, b: str) -> str:
 def _number_wins(v: Vectors, d: DType, a: str, b: str, sign: str) -> str:
     if d.kind != "f":
         return _larger(v, d, a, b, sign)
-    first = v.mask("or", v.compare(sign, d, a, b), v.is_nan(d, b))
-    return v.pick(first, d, a, b)
+    first = v.compare(sign, d, a, b)
+    return v.pick(first if is_constant(b) else v.mask("or", first, _nan(v, d, b)), d, a, b)
+
+
+def _nan(v: Vectors, d: DType, a: str) -> str:
+    """The mask of NaN lanes, to be joined with a comparison.
+
+    LLVM would stop the process where it finds out that there can be none, as for floats made of an int less itself.
+    """
+    return v.quiet("uno", d, a, a)
 
 
 def _finite(v: Vectors, d: DType, a: str) -> str:
@@ -351,6 +359,9 @@ def cast(v: Vectors, source: DType, target: DType, a: str) -> str:
         fits = v.mask("and", above, below)
         v.report(v.negate(fits), ONLY_NUMPY)
         safe = v.pick(fits, source, a, v.constant(source, 0))
+        if target.name == "uint32" and not native.machine().makes_unsigned:  # LLVM's way would raise the invalid flag
+            wide = np.dtype("int64")
+            return v.convert("trunc", v.convert("fptosi", safe, source, wide), wide, target)
         return v.convert("fptosi" if target.kind == "i" else "fptoui", safe, source, target)
     if source.itemsize == target.itemsize:
         return a

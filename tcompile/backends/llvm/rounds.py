@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcompile.backends import helpers
-from tcompile.backends.llvm.native import interrupts
+from tcompile.backends.llvm.native import entries, interrupts
 from tcompile.backends.llvm.round_steps import (
     Array,
     Copy,
@@ -238,14 +238,16 @@ class Rounds:
                 self.number[get] = made[get.attrs["index"]]
         arguments: list[tuple[str, Any]] = []
         for char, argument in zip(loop.spec, loop.arguments, strict=True):
-            if isinstance(argument, tuple):
+            if isinstance(argument, tuple) and argument[0] == "address":
+                arguments.append((char, loop.address))
+            elif isinstance(argument, tuple):
                 arguments.append((char, (written if argument[0] == "written" else results)[argument[1]]))
             else:
                 arguments.append((char, self._argument(argument)))
-        arrays = [number for char, number in arguments if char in "as"]
+        arrays = [number for char, number in arguments if char == "a"]  # each comes once so, and again for its strides
         if any(arrays.count(number) > 1 for number in made):
             raise NotNative("a loop over elements is given an array twice")
-        self.steps.append(Launch(loop.address, tuple(arguments), (1,), 1, None))
+        self.steps.append(Launch(entries.entry(loop.arrays), tuple(arguments), (1,), 1, None))
 
     def _like(self, node: Node) -> int:
         """A new array, as ``node`` is one."""

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from tcompile.backends.llvm import native
-from tcompile.backends.llvm.native import interrupts
+from tcompile.backends.llvm.native import entries, interrupts
 from tcompile.backends.llvm.scalar_places import ENTRY, Placed, Places, Term
 from tcompile.backends.llvm.scalar_ranges import Bounds
 from tcompile.backends.llvm.scalar_shape import Shape
@@ -46,12 +46,13 @@ _BUDGET = 1 << 22  # units of work between two looks at the clock
 class ScalarLoop:
     """One node's function.
 
-    ``spec`` and ``arguments`` are those of a launch; arguments are ``("written", n)``, the operand that is written,
-    ``("result", n)``, or arrays, numbers and sizes.
+    ``spec`` and ``arguments`` are those of a launch of ``entries.entry(arrays)``; arguments are ``("address",)``, that
+    of the function, ``("written", n)``, the operand that is written, ``("result", n)``, or arrays, numbers and sizes.
     """
 
     node: Node
     name: str
+    arrays: int = 0
     text: str = ""
     spec: str = ""
     arguments: list[Any] = field(default_factory=list)
@@ -93,11 +94,9 @@ class _Words:
         self.count = 0
         self.places: dict[Any, int] = {}
 
-    def array(self, argument: Any, type: TensorType) -> int:
-        """The number of an array's first word, its address. Its strides follow where the type does not say them."""
-        if type.layout.dense:
-            return self.place(argument, "a", argument)
-        return self.place(argument, "s", argument, 1 + type.ndim)
+    def strides(self, argument: Any, type: TensorType) -> int:
+        """The number of the first of the words that hold an array's strides."""
+        return self.place(("strides", argument), "s", argument, 1 + type.ndim) + 1
 
     def place(self, key: Any, char: str, argument: Any, words: int = 1) -> int:
         """The number of the first word of an argument."""
@@ -123,7 +122,7 @@ class _Function:
         self.types = [array.type for array in found]
         # Arrays in memory, none of which shares any with one that is written.
         self.groups = list(dict.fromkeys(map(_argument, found)))
-        self.loop = ScalarLoop(node, name)
+        self.loop = ScalarLoop(node, name, len(self.groups))
         self.words = _Words(self.loop)
         self.registers: dict[int, str] = {}
         self.shape = Shape(self.kinds, self.blocks, self._known_size)
@@ -147,8 +146,9 @@ class _Function:
         """Writes it."""
         w = self.w
         self.budget = self.last = ""
-        for array in self.seen:  # their addresses are what the function begins with
-            self.words.array(_argument(array), array.base.tensor)
+        self.words.place("address", "i", ("address",))
+        for argument in self.groups:
+            self.words.place(argument, "a", argument)
         self.units = [self._unit(array) for array in self.seen]
         self.pointers = [self._pointer(*pair) for pair in zip(self.seen, self.units, strict=True)]
         for register, operand in zip(self.numbers, self.node.operands[len(roots(self.node)) :], strict=True):
@@ -170,22 +170,8 @@ class _Function:
         self.loop.depth = max(depth.values())
         self.loop.improves = max((depth[at] for at in (*vectors, *self.open)), default=0)
         name = self.loop.name
-        groups = "".join(f", ptr noalias %g{n}" for n in range(len(self.groups)))
-        body = w.text(f"internal i32 @{name}_body(ptr noalias readonly %words{groups})", "noinline nounwind")
-        lines = ["  call void @tc_clear_flags()"]
-        given = ""
-        for n, argument in enumerate(self.groups):
-            lines += [
-                f"  %a{n} = getelementptr i64, ptr %words, i64 {self.words.places[argument]}",
-                f"  %g{n} = load ptr, ptr %a{n}",
-            ]
-            given += f", ptr %g{n}"
-        lines += [
-            f"  %status = call i32 @{name}_body(ptr %words{given})", "  %flags = call i32 @tc_read_flags()",
-            "  %both = or i32 %status, %flags", "  ret i32 %both", "}",
-        ]  # fmt: skip
-        head = f"define i32 @{name}(ptr %words, i64 %begin, i64 %end) noinline optnone nounwind {{\nentry:"
-        self.loop.text = "\n".join([body, head, *lines])
+        handed = "".join(f", ptr noalias %g{n}" for n in range(min(self.loop.arrays, entries.MOST)))
+        self.loop.text = w.text(f"i32 @{name}(ptr noalias readonly %words{handed})", "nounwind")
 
     def _word(self, place: int) -> str:
         at = self.w.at_entry(f"getelementptr i64, ptr %words, i64 {place}")
@@ -202,10 +188,10 @@ class _Function:
         w, size = self.w, array.type.dtype.itemsize
         if unit != "i8" or not distance:
             return str(static_elements(distance))
-        place = self.words.places[_argument(array)]
+        place = self.words.strides(_argument(array), array.base.tensor)
         terms = []
         for multiple, axis in distance:
-            stride = str(size) if axis is None else self._word(place + 1 + axis)
+            stride = str(size) if axis is None else self._word(place + axis)
             one = isinstance(multiple, int) and multiple == 1
             terms.append(stride if one else w.at_entry(f"mul nsw i64 {self._size(multiple)}, {stride}"))
         total = terms[0]
@@ -215,7 +201,10 @@ class _Function:
 
     def _pointer(self, array: Seen, unit: str) -> str:
         """The address of an array's first element, as one that depends on that of its memory."""
-        memory = f"%g{self.groups.index(_argument(array))}"
+        number = self.groups.index(_argument(array))
+        memory = f"%g{number}"
+        if number >= entries.MOST:
+            memory = self.w.at_entry(f"inttoptr i64 {self._word(self.words.places[_argument(array)])} to ptr")
         offset = self._distance(array, array.offset, unit)
         return memory if offset == "0" else self.w.at_entry(f"getelementptr {unit}, ptr {memory}, i64 {offset}")
 

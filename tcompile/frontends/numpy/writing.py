@@ -33,7 +33,8 @@ _EFFORT: Any = 1000  # how long NumPy may look for an element that two arrays sh
 def setitem(b: Builder, x: Traced, key: Any, value: Any) -> None:
     """``x[key] = value``."""
     items = items_of(b, target_of(x), key)
-    if isinstance(value, list | tuple):  # the array's dtype is told to NumPy while it reads the list
+    listed = isinstance(value, list | tuple)
+    if listed:  # the array's dtype is told to NumPy while it reads the list
         value = nested(b, value, x.type.dtype)
     found = under_mask(b, x, items)
     if found is not None:
@@ -45,7 +46,15 @@ def setitem(b: Builder, x: Traced, key: Any, value: Any) -> None:
     elif any(isinstance(item, Traced) for item in items):
         scattered(b, x, items, value)
     else:
-        store(b, Traced(basic(b, x, items).node), as_item(b, value, x.type.dtype), "unsafe")
+        view = Traced(basic(b, x, items).node)
+        most = view.type.ndim if listed or _names_an_element(x, items) else None
+        if most is not None and isinstance(value, Traced) and value.type.ndim > most:
+            raise CannotCapture("operation-raises", "setting an array element with a sequence.")  # or a warning
+        store(b, view, as_item(b, value, x.type.dtype), "unsafe")
+
+
+def _names_an_element(x: Traced, items: tuple[Any, ...]) -> bool:
+    return len(items) == x.type.ndim and all(isinstance(item, int | SymInt) for item in items)
 
 
 def as_item(b: Builder, value: Any, dtype: DType) -> Any:

@@ -8,7 +8,7 @@ its first use.
 from tcompile.backends.llvm.native.abi import symbols
 from tcompile.backends.llvm.native.inner_loops import address as inner_loop
 from tcompile.backends.llvm.native.inner_loops import available as has_inner_loops
-from tcompile.backends.llvm.native.launch import FLAGS, available, flags, launcher, unavailable
+from tcompile.backends.llvm.native.launch import FILLS, FLAGS, available, flags, launcher, shared, unavailable
 from tcompile.backends.llvm.native.memory import empty, maker, scratch, set_limit, stats, trim
 from tcompile.backends.llvm.native.target import Code, Machine, has_half, has_symbol, identity, load, machine
 from tcompile.backends.llvm.native.threads import num_threads, set_num_threads
@@ -16,6 +16,7 @@ from tcompile.backends.status import DIVIDE, INTEGER_OVERFLOW, INVALID, OVERFLOW
 
 __all__ = [
     "DIVIDE",
+    "FILLS",
     "FLAGS",
     "INTEGER_OVERFLOW",
     "INVALID",
@@ -39,6 +40,7 @@ __all__ = [
     "scratch",
     "set_limit",
     "set_num_threads",
+    "shared",
     "stats",
     "symbols",
     "trim",

@@ -35,6 +35,8 @@ _MOST_WORDS = 32768
 # The head of a kernel's module. Made once for all: in each module they would be a fifth of its compile time.
 FLAGS = "declare void @tc_clear_flags() nounwind\ndeclare i32 @tc_read_flags() nounwind\n"
 _FLAGS = ("tc_clear_flags", "tc_read_flags")
+# Kernels that are in no module: every byte of an array, words[0], is this. Items are bytes.
+FILLS = {0: "tc_zeros", 1: "tc_ones"}
 
 _TEXTS = {
     "few": "launch() takes a kernel, a spec, items, a grain, and the kernel's arguments",
@@ -54,19 +56,32 @@ def _ir() -> str:
     texts = "".join(abi.c_string(f"text.{name}", text) for name, text in _TEXTS.items())
     method = abi.method_def("method", "launch", "launch(kernel, spec, items, grain, /, *arguments)")
     flags = target.source("flags_x86.ll" if platform.machine() in ("x86_64", "AMD64") else "flags_arm.ll")
-    return flags + texts + target.source("launch.ll", {**abi.OFFSETS, "MOST_WORDS": _MOST_WORDS}) + method
+    fills = "".join(map(_fill, FILLS))
+    return flags + fills + texts + target.source("launch.ll", {**abi.OFFSETS, "MOST_WORDS": _MOST_WORDS}) + method
+
+
+def _fill(byte: int) -> str:
+    return f"""
+define i32 @{FILLS[byte]}(ptr %words, i64 %begin, i64 %end) nounwind {{
+  %array = load ptr, ptr %words
+  %first = getelementptr i8, ptr %array, i64 %begin
+  %count = sub i64 %end, %begin
+  call void @llvm.memset.p0.i64(ptr %first, i8 {byte}, i64 %count, i1 false)
+  ret i32 0
+}}
+"""
 
 
 @cache
-def _build() -> tuple[Callable[..., int], dict[str, int]] | str:
-    """The builtin and the addresses of ``FLAGS``, or the reason why there are none."""
+def _build() -> tuple[Callable[..., int], target.Code] | str:
+    """The builtin and its module, which has the functions of ``FLAGS`` and ``FILLS``; or why there are none."""
     reason = abi.unsupported()
     if reason is not None:
         return reason
     try:
         ir = _ir()
         symbols = {**abi.symbols(ir), "tc_parallel": threads.code()["tc_parallel"]}
-        code = target.keep_forever(target.load(ir, ["method", "echo", *_FLAGS], symbols, opt=0))
+        code = target.keep_forever(target.load(ir, ["method", "echo", *_FLAGS, *FILLS.values()], symbols, opt=0))
         launch: Callable[..., int] = abi.builtin(code, "method")
     except (BackendError, OSError, ValueError, AttributeError) as error:
         return f"the launch function could not be made: {error}"
@@ -82,7 +97,7 @@ def _build() -> tuple[Callable[..., int], dict[str, int]] | str:
     ]
     if status != 31 or seen[:6].tolist() != expected:
         return "the launch function does not pass its self-test"
-    return launch, {name: code[name] for name in _FLAGS}
+    return launch, code
 
 
 def unavailable() -> str | None:
@@ -121,10 +136,16 @@ def flags() -> dict[str, int]:
     then read. Reading gives the status bits DIVIDE, OVERFLOW, UNDERFLOW and INVALID, and clears the flags
     again. Raises BackendError where ``unavailable()`` gives a reason.
     """
+    code = shared()
+    return {name: code[name] for name in _FLAGS}
+
+
+def shared() -> target.Code:
+    """The code with the kernels of ``FILLS``. Raises BackendError where ``unavailable()`` gives a reason."""
     return _built()[1]
 
 
-def _built() -> tuple[Callable[..., int], dict[str, int]]:
+def _built() -> tuple[Callable[..., int], target.Code]:
     built = _build()
     if isinstance(built, str):
         raise BackendError(built)

@@ -60,6 +60,11 @@ class Machine:
         return "avx512f" in self.features
 
     @property
+    def makes_unsigned(self) -> bool:
+        """Whether one instruction makes unsigned ints of floats."""
+        return "avx512f" in self.features or not self.triple.startswith("x86")
+
+    @property
     def vector_bits(self) -> int:
         """Width in bits of the widest vector register that kernels should use: 512, 256 or 128."""
         if "avx512f" in self.features:
