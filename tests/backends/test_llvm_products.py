@@ -136,3 +136,17 @@ def test_large_products_are_numpys():
 def test_the_option_exact_leaves_products_to_numpy():
     assert forms(((2, 2), (2, 2))) == ["flat"]
     assert forms(((2, 2), (2, 2)), exact=True) == ["routine"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_no_kernel_looks_at_what_lies_around_an_array(dtype):
+    """Where LLVM halves vectors, a masked load with a known mask has read behind the array."""
+
+    def factor(n):
+        around = np.full(64, np.nan if np.dtype(dtype).kind in "fc" else 7).astype(dtype)
+        around[8 : 8 + n * n] = np.arange(n * n) % 2
+        return around[8 : 8 + n * n].reshape(n, n)
+
+    for n in (2, 3):
+        (compiled,) = check(product, lambda n=n: [factor(n), factor(n)], backends=["llvm"])
+        assert not compiled.entries[0].replays

@@ -424,3 +424,11 @@ def test_the_example_of_each_reason(load_tool, reason):
 
 def test_examples_are_of_reasons_that_exist(load_tool):
     assert set(load_tool("write_graph_breaks").EXAMPLES) == set(CATALOGUE) - WITHOUT_EXAMPLE
+
+
+def test_a_warning_of_a_constant_is_given_once():
+    def f():
+        v = np.complex64(1)
+        return np.float32(v)
+
+    check(f, list)

@@ -280,6 +280,8 @@ class _Moving(ast.NodeTransformer):
                 node.func.value = _through("_moved_copy", node.func.value)
         if name in SUMS:
             owner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
+            if name == "einsum":
+                node.func = _through("_wide", node.func)
             return _through("_move_sum", node, *owner, *node.args[:1])
         if name in MATH:
             return _through("_move", node)
@@ -320,6 +322,7 @@ class _Mover:
     """Moves floats by some units in the last place."""
 
     def __init__(self, seed: int) -> None:
+        self.seed = seed
         self.random = np.random.default_rng(seed)
 
     def _factor(self, shape: Any, dtype: np.dtype) -> Any:
@@ -354,6 +357,20 @@ class _Mover:
         if isinstance(value, np.ndarray) and value.dtype.kind in "fc":
             return self.move(value.copy(order="K")) if value.size else value
         return value
+
+    def wide(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Every second time in wider numbers: where terms overflow, the result depends on which are fused."""
+        wider = {"e": "f", "f": "d", "d": "g", "F": "D", "D": "G"}
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            arrays = [a for a in args if isinstance(a, np.ndarray)]
+            result = function(*args, **kwargs)
+            if kwargs or not arrays or result.dtype.char not in wider or any(a.dtype != result.dtype for a in arrays):
+                return result
+            wide = function(*(a.astype(wider[a.dtype.char]) if isinstance(a, np.ndarray) else a for a in args))
+            return wide.astype(result.dtype)
+
+        return call if self.seed % 2 else function
 
     def move_of_complex(self, value: Any, of: Any) -> Any:
         """The absolute value of a complex number is computed like ``hypot``."""
@@ -414,6 +431,7 @@ def told_moved(source: str, seed: int) -> Told:
     space |= {
         "_move": mover.move, "_move_sum": mover.move_sum, "_move_one_product": mover.move_one_product,
         "_moved_copy": mover.moved_copy,
+        "_wide": mover.wide,
         "_move_of_complex": mover.move_of_complex, "_turn_zeros": mover.turn_zeros, "_turn_nans": mover.turn_nans,
     }  # fmt: skip
     exec(compile(ast.fix_missing_locations(tree), NAME, "exec"), space)

@@ -7,7 +7,7 @@ end then repeat the vector's first element, so that they never raise a flag of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 
 from tcompile.backends.llvm import pointwise, vmath
@@ -151,6 +151,8 @@ class Elements:
                     value.dtype, w.get(f"load {self._memory(value.dtype)}, ptr {addresses[value]}, align 1")
                 )
             return None, offsets
+        if place.rest.isdecimal():
+            return self._load_few(loads, addresses, int(place.rest), registers)
         full = w.get(f"icmp sge i64 {place.rest}, {v.lanes}")
         all_of_it, part, on = w.label("full"), w.label("part"), w.label("on")
         w.branch(full, all_of_it, part)
@@ -177,6 +179,22 @@ class Elements:
         for x in loads:
             registers[x] = self.truth(x.dtype, registers[x])
         return mask, lanes
+
+    def _load_few(
+        self, loads: Sequence[Value], addresses: Mapping[Value, str], count: int, registers: dict[Value, str]
+    ) -> tuple[str, str]:
+        """``_load_straight`` of a known number of elements; the first one is in the lanes outside.
+
+        No masked load, for LLVM makes one with a known mask read memory outside of it where vectors are halved (AVX2).
+        """
+        for value in loads:
+            cell, size = memory_type(value.dtype), cells(value.dtype)
+            few = self.w.get(f"load <{count * size} x {cell}>, ptr {addresses[value]}, align 1")
+            wanted = [i if i < count * size else i % size for i in range(self.v.lanes * size)]
+            registers[value] = self.truth(value.dtype, self.v.shuffle(cell, few, wanted, count=count * size))
+        lanes = range(self.v.lanes)
+        inside = ", ".join(f"i1 {'true' if i < count else 'false'}" for i in lanes)
+        return f"<{inside}>", "<" + ", ".join(f"i64 {i if i < count else 0}" for i in lanes) + ">"
 
     def _call_for(self, loads: Sequence[Value], addresses: dict[Value, str]) -> None:
         """Has what is wanted soon be on its way from memory: the cache lines of a vector, ``ahead`` of this one."""

@@ -15,14 +15,14 @@ from tcompile.backends.llvm.vectors import FLOAT32, Vectors
 from tcompile.graph.types import DType
 from tcompile.records import dataclass
 
-_INF = float("inf")
-
 
 @dataclass(frozen=True)
 class Function:
     """``name`` in libm; the ordinary ranges (low, high, both included) for float32 and float64.
 
-    None: libmvec is not used. ``neutral`` is an ordinary argument, put in the other lanes meanwhile.
+    None: libmvec is not used. ``neutral`` is an ordinary argument, put in the other lanes meanwhile. ``least``: the
+    larger of two arguments is not smaller. In these ranges libmvec's functions, for vectors of any width, raise no flag
+    but that for underflow where libm raises none.
     """
 
     name: str
@@ -30,6 +30,7 @@ class Function:
     single: tuple[float, float] | None = None
     double: tuple[float, float] | None = None
     neutral: float = 1.0
+    least: tuple[float, float] | None = None
 
 
 _TINY32, _BIG32, _TINY64, _BIG64 = 1.1754944e-38, 3.4028234663852886e38, 2.2250738585072014e-308, 1.7976931348623157e308
@@ -44,22 +45,22 @@ FUNCTIONS: dict[str, Function] = {
     "log": Function("log", 1, *_LOG),
     "log2": Function("log2", 1, *_LOG),
     "log10": Function("log10", 1, *_LOG),
-    "log1p": Function("log1p", 1, (-0.9999, _BIG32), (-0.9999, _BIG64)),
+    "log1p": Function("log1p", 1, (-0.9999, _BIG32), (-0.9999, 1e306)),
     "sin": Function("sin", 1, (-1e4, 1e4), (-1e5, 1e5)),
     "cos": Function("cos", 1, (-1e4, 1e4), (-1e5, 1e5)),
     "tan": Function("tan", 1, (-1e4, 1e4), (-1e5, 1e5)),
     "asin": Function("asin", 1, *_UNIT, neutral=0.5),
     "acos": Function("acos", 1, *_UNIT, neutral=0.5),
-    "atan": Function("atan", 1, *_FINITE),
-    "sinh": Function("sinh", 1, (-88.0, 88.0), (-709.0, 709.0)),
-    "cosh": Function("cosh", 1, (-88.0, 88.0), (-709.0, 709.0)),
-    "tanh": Function("tanh", 1, (-_INF, _INF), (-_INF, _INF)),
-    "asinh": Function("asinh", 1, (-1e18, 1e18), (-1e150, 1e150)),
-    "acosh": Function("acosh", 1, (1.0, 1e18), (1.0, 1e150), neutral=2.0),
+    "atan": Function("atan", 1, (-_BIG32, _BIG32), (-1e154, 1e154)),
+    "sinh": Function("sinh", 1, (-88.0, 88.0), (-708.0, 708.0)),
+    "cosh": Function("cosh", 1, (-88.0, 88.0), (-708.0, 708.0)),
+    "tanh": Function("tanh", 1, *_FINITE),
+    "asinh": Function("asinh", 1, (-1e6, 1e6), (-1e19, 1e19)),
+    "acosh": Function("acosh", 1, (1.0000001, 1e18), (1.0000000000000002, 1e19), neutral=2.0),
     "atanh": Function("atanh", 1, (-0.9999, 0.9999), (-0.9999, 0.9999), neutral=0.5),
     "cbrt": Function("cbrt", 1, *_FINITE),
-    "atan2": Function("atan2", 2, *_FINITE),
-    "hypot": Function("hypot", 2, (-1e18, 1e18), (-1e150, 1e150)),
+    "atan2": Function("atan2", 2, *_FINITE, least=(_TINY32, _TINY64)),
+    "hypot": Function("hypot", 2, (-1e18, 1e18), (-1e19, 1e19), least=(1e-18, 1e-150)),
     "pow": Function("pow", 2, *_FINITE),
     "fmod": Function("fmod", 2),
     "nextafter": Function("nextafter", 2),
@@ -129,8 +130,18 @@ def _ordinary(
     if function.name == "pow":  # zero and denormal bases have special values and flags
         size = v.call("fabs", dtype, operands[0])
         fine = v.mask("and", fine, v.compare("ge", dtype, size, v.constant(dtype, least)))
+    larger = nothing = ""
+    if function.least is not None:
+        one, two = (v.call("fabs", dtype, x) for x in operands)
+        larger = v.pick(v.compare("gt", dtype, one, two), dtype, one, two)
+        if function.name == "hypot":  # of nothing, as of a complex number that is zero: there may be many
+            nothing = v.mask("and", fine, v.compare("eq", dtype, larger, v.constant(dtype, 0)))
+        smallest = v.constant(dtype, function.least[dtype != FLOAT32])
+        fine = v.mask("and", fine, v.compare("ge", dtype, larger, smallest))
     neutral = v.constant(dtype, function.neutral)
     result = _in_parts(v, fast[0], fast[1], dtype, [v.pick(fine, dtype, x, neutral) for x in operands])
+    if nothing:
+        result, fine = v.pick(nothing, dtype, larger, result), v.mask("or", fine, nothing)
     if function.name == "pow":  # overflow, underflow and domain errors show in the result
         size = v.call("fabs", dtype, result)
         for sign, limit in (("ge", least), ("le", most)):

@@ -505,7 +505,8 @@ def scalar_type(b: Builder, type: type[np.generic], args: Any) -> Any:
         raise CannotCapture("unsupported-dtype", f"{type.__name__} of {len(args)} arguments")
     if not args or not isinstance(args[0], Traced | TracedNumber | SymInt | list | tuple):
         try:
-            with np.errstate(all="raise"):
+            with np.errstate(all="raise"), warnings.catch_warnings():
+                warnings.simplefilter("error")
                 return type(*args)
         except Exception as error:
             raise CannotCapture("operation-raises", str(error)) from error
