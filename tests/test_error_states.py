@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from differential import check
 
 import tcompile
 
@@ -315,3 +316,17 @@ def test_error_states_of_threads_are_their_own():
     for thread in threads:
         thread.join()
     assert results == {"ignore": {True}, "raise": {"divide by zero encountered in divide"}}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_products_that_leave_the_range_are_numpys(dtype):
+    """Parts of them overflow or underflow in one order and not in another: what comes of that is zero, inf or NaN."""
+
+    def f(x):
+        with np.errstate(all="ignore"):
+            return x.prod(), x.prod(axis=0), x.prod(axis=1), np.multiply.reduce(x, axis=None)
+
+    random = np.random.default_rng(0)
+    factors = np.repeat([1e30, 1e-30, 1e-25], [500, 500, 3]).astype(dtype)
+    for made in (factors, random.permutation(factors), factors[::-1].copy()):
+        check(f, lambda made=made: [made.reshape(17, 59)], exact=True)

@@ -274,14 +274,13 @@ class _Moving(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        owner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
+        if name in ("einsum", "prod", "nanprod"):
+            node.func = _through("_wide", node.func)
         if name in SUMS:
             node.args = [_through("_moved_copy", arg) for arg in node.args]
             if isinstance(node.func, ast.Attribute):
-                node.func.value = _through("_moved_copy", node.func.value)
-        if name in SUMS:
-            owner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
-            if name == "einsum":
-                node.func = _through("_wide", node.func)
+                node.func.value = owner[0] = _through("_moved_copy", node.func.value)
             return _through("_move_sum", node, *owner, *node.args[:1])
         if name in MATH:
             return _through("_move", node)
@@ -363,12 +362,15 @@ class _Mover:
         wider = {"e": "f", "f": "d", "d": "g", "F": "D", "D": "G"}
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            arrays = [a for a in args if isinstance(a, np.ndarray)]
+            owner = getattr(function, "__self__", None)
+            arrays = [a for a in (*args, owner) if isinstance(a, np.ndarray)]
             result = function(*args, **kwargs)
-            if kwargs or not arrays or result.dtype.char not in wider or any(a.dtype != result.dtype for a in arrays):
+            plain = kwargs.keys() <= {"axis", "keepdims"} and arrays and result.dtype.char in wider
+            if not plain or any(a.dtype != result.dtype for a in arrays):
                 return result
-            wide = function(*(a.astype(wider[a.dtype.char]) if isinstance(a, np.ndarray) else a for a in args))
-            return wide.astype(result.dtype)
+            given = [a.astype(wider[a.dtype.char]) if isinstance(a, np.ndarray) else a for a in (owner, *args)]
+            again = function if not isinstance(owner, np.ndarray) else getattr(given[0], function.__name__)
+            return again(*given[1:], **kwargs).astype(result.dtype)
 
         return call if self.seed % 2 else function
 

@@ -22,6 +22,7 @@ from tcompile.backends.llvm.vectors import Vectors
 from tcompile.backends.schedule import Access, Kernel, Store, Value
 from tcompile.backends.schedule.kernel import Distance, static_elements
 from tcompile.backends.schedule.stages import Stages
+from tcompile.backends.status import ONLY_NUMPY, OVERFLOW, UNDERFLOW
 from tcompile.graph import Size
 from tcompile.graph.sizes import hint
 from tcompile.records import dataclass
@@ -102,6 +103,10 @@ class Nest:
             w.do("call void @llvm.x86.sse.sfence()")
         flags = w.get("call i32 @tc_read_flags()")
         status = w.get(f"load i32, ptr {self.status}")
+        if any(v.op == "reduce" and v.attrs["op"] == "prod" and v.dtype.kind == "f" for v in self.kernel.values):
+            # What becomes of a product that leaves the range depends on the order of its factors: it is NumPy's then.
+            left = w.get(f"icmp ne i32 {w.get(f'and i32 {flags}, {OVERFLOW | UNDERFLOW}')}, 0")
+            status = w.get(f"or i32 {status}, {w.get(f'select i1 {left}, i32 {ONLY_NUMPY}, i32 0')}")
         w.do(f"ret i32 {w.get(f'or i32 {flags}, {status}')}")
         # First of all: what the entry block converts may raise flags too.
         w.entry.insert(0, "  call void @tc_clear_flags()")
