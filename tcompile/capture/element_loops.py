@@ -71,15 +71,17 @@ def enter(f: Frame, header: Header) -> bool:
 
 def _ways(found: Analysis, start: int, loop: frozenset[int]) -> tuple[set[int], int | None]:
     """The instructions of the stretch that a loop begins, and where it ends (None: with the function)."""
-    order: list[int] = []
-    seen: set[int] = set()
+    order: list[int] = []  # most instructions after those that they lead to
+    leads: dict[int, tuple[int, ...]] = {}
     waiting = [start]
     while waiting:
         at = waiting.pop()
-        if at not in seen:
-            seen.add(at)
-            order.append(at)
-            waiting.extend(found.ways(at))
+        if at < 0:
+            order.append(~at)
+        elif at not in leads:
+            leads[at] = tuple(found.ways(at))
+            waiting.append(~at)
+            waiting.extend(leads[at])
     # What every way from an instruction to the end of the function passes, as bits.
     place = {at: number for number, at in enumerate(order)}
     everything = (1 << len(order)) - 1
@@ -87,8 +89,8 @@ def _ways(found: Analysis, start: int, loop: frozenset[int]) -> tuple[set[int], 
     changed = True
     while changed:
         changed = False
-        for at in reversed(order):
-            ways = found.ways(at)
+        for at in order:
+            ways = leads[at]
             meet = everything if ways else 0
             for way in ways:
                 meet &= after[way]
@@ -104,7 +106,7 @@ def _ways(found: Analysis, start: int, loop: frozenset[int]) -> tuple[set[int], 
         at = waiting.pop()
         if at != end and at not in inside:
             inside.add(at)
-            waiting.extend(found.ways(at))
+            waiting.extend(leads[at])
     return inside, end
 
 

@@ -388,6 +388,8 @@ def plain(tx: Capture, start: Start) -> Captured:
 
 def _bind_numbers(tx: Capture) -> None:
     """Gives the graph an input for each Python int that is part of it."""
+    if not tx.number_symbols:
+        return
     used: set[str] = set()
 
     def note(value: Any) -> None:

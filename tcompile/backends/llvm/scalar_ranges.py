@@ -65,6 +65,9 @@ class Ranges:
         self.after: dict[int, _Env] = {}
         self.before: dict[int, list[_Env]] = {}
         self.phis: _Env = {}
+        self._changes = 0
+        self._changed: dict[int, int] = {}  # when what holds behind a block changed last,
+        self._followed: dict[int, int] = {}  # and when the block was followed last
         self._solve()
 
     def _solve(self) -> None:
@@ -82,8 +85,12 @@ class Ranges:
         changed = False
         phis, after = self.phis, self.after
         for at in self.order:
-            env = dict(after[self.nearest[at]]) if at != self.order[0] else {}
             arms = [arm for arm in self.arms[at] if arm[0] in after]
+            if turn > 0 and not self._is_due(at, arms):
+                continue
+            self._followed[at] = self._changes
+            env = dict(after[self.nearest[at]]) if at != self.order[0] else {}
+            ends = [(arm[0], self._behind(*arm[:2]), arm[2]) for arm in arms] if self.blocks[at][0] else []
             if len(self.arms[at]) == 1:
                 self._learn_way(env, *self.arms[at][0][:2])
             for place, parameter in enumerate(self.blocks[at][0]):
@@ -93,7 +100,7 @@ class Ranges:
                 if turn == _HOLDS:
                     env[parameter] = phis[parameter]
                     continue
-                first, again = self._joined(arms, at, place, parameter)
+                first, again = self._joined(ends, at, place, parameter)
                 new = _join(first, again)
                 if turn < 0 and old is not None:
                     new = (max(new[0], old[0]), min(new[1], old[1]))
@@ -114,21 +121,35 @@ class Ranges:
                     seen.append({r: env[r] for r in operands(line) if r in env})
                 self._line(env, line)
             self.before[at] = seen
-            after[at] = env
+            if after.get(at) != env:
+                self._changes += 1
+                self._changed[at] = self._changes
+                after[at] = env
         return changed
 
+    def _is_due(self, at: int, arms: Sequence[tuple[int, int, Sequence[int]]]) -> bool:
+        """Whether anything has changed that a block's bounds come from."""
+        sources = [arm[0] for arm in arms]
+        if at != self.order[0]:
+            sources.append(self.nearest[at])
+        return any(self._changed[source] > self._followed[at] for source in sources)
+
+    def _behind(self, at: int, number: int) -> _Env:
+        """What holds on a way out of a block."""
+        if self.blocks[at][2][0] != "branch":
+            return self.after[at]
+        env = dict(self.after[at])
+        self._learn_way(env, at, number)
+        return env
+
     def _joined(
-        self, arms: Sequence[tuple[int, int, Sequence[int]]], to: int, place: int, parameter: int
+        self, arms: Sequence[tuple[int, _Env, Sequence[int]]], to: int, place: int, parameter: int
     ) -> tuple[Bounds, Bounds]:
         """The bounds of what a parameter is given by blocks that come before, and by all."""
         first: Bounds | None = None
         all: Bounds | None = None
-        for at, number, given in arms:
+        for at, env, given in arms:
             register = given[place]
-            env = self.after[at]
-            if self.blocks[at][2][0] == "branch":
-                env = dict(env)
-                self._learn_way(env, at, number)
             found = env.get(register) or self.full[register] or WHOLE
             all = found if all is None else _join(all, found)
             if self.place[at] < self.place[to]:
