@@ -42,6 +42,12 @@ def test_no_choice_without_such_a_processor(monkeypatch):
     assert left(lambda op, x: op("pow", x, 1.7), 10_000, "float64") == set()
 
 
+def test_fewer_are_left_without_avx512(monkeypatch):
+    monkeypatch.setattr(native, "has_symbol", lambda name: name.startswith("_ZGVd"))
+    assert left(lambda op, x: op("tanh", x), 10_000, "float32") == set()
+    assert left(lambda op, x: op("nextafter", x, 1.0), 10_000, "float32") == {"nextafter"}
+
+
 def test_any_and_all_of_what_is_in_memory_stop_early():
     def either(op, x):
         return op("any", x, axis=(0,), keepdims=False)

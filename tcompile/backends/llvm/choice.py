@@ -19,7 +19,7 @@ from tcompile.graph.ops import OPS
 from tcompile.graph.sizes import hint
 
 # Nanoseconds an element on one thread, from arrays of 10^4 elements: a kernel of its own, and NumPy's loop. Listed is
-# what NumPy wins by more than a tenth (AMD EPYC with AVX-512, glibc 2.36, NumPy 2.5).
+# what NumPy wins by more than a tenth (AMD EPYC with and without AVX-512, glibc 2.36, NumPy 2.5 and 2.4).
 _NS: dict[tuple[str, str], tuple[float, float]] = {
     ("tanh", "float32"): (0.28, 0.19), ("log1p", "float32"): (0.36, 0.31), ("tan", "float32"): (0.34, 0.29),
     ("atan", "float32"): (0.40, 0.35), ("asinh", "float32"): (0.54, 0.46), ("atanh", "float32"): (0.39, 0.32),
@@ -28,6 +28,8 @@ _NS: dict[tuple[str, str], tuple[float, float]] = {
     ("sinh", "float64"): (1.2, 0.83), ("tanh", "float64"): (1.15, 0.86), ("log", "float64"): (0.84, 0.74),
     ("pow", "float64"): (6.5, 1.6),
 }  # fmt: skip
+_AVX512 = "_ZGVeN16v_expf"  # can be called where the processor has it
+_NS_WITHOUT_AVX512 = {("nextafter", "float32"): (6.5, 2.9), ("nextafter", "float64"): (9.7, 7.5)}
 _CALL_NS = 500.0  # what a call of NumPy costs beyond its elements
 _PASS_NS = 0.2  # an element that is stored and loaded once more, since a neighbour runs in another loop
 _MOST_BYTES = 16 << 20  # larger results are better made in the pool's memory
@@ -65,7 +67,8 @@ def _stops_early(node: Node, supports: Callable[[Node], bool]) -> bool:
 def _times(node: Node) -> tuple[float, float] | None:
     if not isinstance(node.type, TensorType):
         return None
-    times = _NS.get((node.op, node.tensor.dtype.name))
+    known = _NS if native.has_symbol(_AVX512) else _NS_WITHOUT_AVX512
+    times = known.get((node.op, node.tensor.dtype.name))
     return None if node.op == "pow" and small_power(node.operands[1]) is not None else times
 
 
