@@ -646,3 +646,15 @@ def test_rows_of_more_axes():
 
     captured(f, lambda: (random(3, 4, 2), 3))
     check(f, lambda: (random(3, 4, 2), 4), backends=BACKENDS)
+
+
+def test_sums_of_scalars_beside_a_loop():
+    """Kernels beside a loop are made the short way, and LLVM cannot do so with sums that say whether they overflow."""
+
+    def f(a, n):
+        b = np.zeros(n)
+        for i in range(n):
+            b[i] = i * 0.5
+        return b, sum(a)
+
+    check(f, lambda: [np.arange(7), 20])

@@ -13,7 +13,7 @@ from dataclasses import field
 from tcompile.backends.llvm import fills, routines, vmath
 from tcompile.backends.llvm.blocks import BlockNest
 from tcompile.backends.llvm.columns import ColumnNest
-from tcompile.backends.llvm.nest import Function
+from tcompile.backends.llvm.nest import Function, without_passes
 from tcompile.backends.llvm.rows import FlatNest, RowNest
 from tcompile.backends.llvm.scans import ScanNest
 from tcompile.backends.llvm.shortrows import ShortRowsNest, has_short_rows
@@ -73,7 +73,7 @@ def write(
         code.functions.append(BlockNest(module, kernel, has_symbol, ()).combine())
     for function in code.functions:
         if brief and _is_small(kernel):
-            function.text = function.text.replace(") nounwind {", ") noinline optnone nounwind {", 1)
+            function.text = without_passes(function.text)
         function.name = module.add(function.name, function.text)
     return code
 
