@@ -658,3 +658,22 @@ def test_sums_of_scalars_beside_a_loop():
         return b, sum(a)
 
     check(f, lambda: [np.arange(7), 20])
+
+
+@pytest.mark.parametrize("strided", [False, True])
+def test_more_arrays_than_are_handed_over(strided):
+    """The first eight are arguments of the function; addresses of the others, and all strides, are read."""
+
+    def f(a, b, c, d, e, g, h, p, q, r, out):
+        for i in range(len(out)):
+            out[i] = a[i] + 2 * b[i] + 3 * c[i] + 4 * d[i] + 5 * e[i] - g[i] - 2 * h[i] - 3 * p[i] - 4 * q[i] - 5 * r[i]
+            r[i] = out[i] - q[i]
+        return out
+
+    def arrays():
+        made = [random(20) for _ in range(11)]
+        return [one[::2] for one in made] if strided else made
+
+    captured(f, arrays)
+    check(f, arrays, backends=BACKENDS)
+    check(f, arrays, backends=["llvm"], dynamic=True)

@@ -9,6 +9,7 @@ memory, where several threads share the work, and where arrays are so small that
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 from tcompile.backends.llvm import native
 from tcompile.backends.llvm.vectors import FLOAT32
@@ -18,9 +19,11 @@ from tcompile.graph import Graph, Node, TensorType
 from tcompile.graph.ops import OPS
 from tcompile.graph.sizes import hint
 
+_Times: TypeAlias = dict[tuple[str, str], tuple[float, float]]
+
 # Nanoseconds an element on one thread, from arrays of 10^4 elements: a kernel of its own, and NumPy's loop. Listed is
 # what NumPy wins by more than a tenth (AMD EPYC with and without AVX-512, glibc 2.36, NumPy 2.5 and 2.4).
-_NS: dict[tuple[str, str], tuple[float, float]] = {
+_NS: _Times = {
     ("tanh", "float32"): (0.28, 0.19), ("log1p", "float32"): (0.36, 0.31), ("tan", "float32"): (0.34, 0.29),
     ("atan", "float32"): (0.40, 0.35), ("asinh", "float32"): (0.54, 0.46), ("atanh", "float32"): (0.39, 0.32),
     ("acosh", "float32"): (0.74, 0.45), ("atan2", "float32"): (0.63, 0.41), ("pow", "float32"): (3.3, 0.48),
@@ -29,7 +32,7 @@ _NS: dict[tuple[str, str], tuple[float, float]] = {
     ("pow", "float64"): (6.5, 1.6),
 }  # fmt: skip
 _AVX512 = "_ZGVeN16v_expf"  # can be called where the processor has it
-_NS_WITHOUT_AVX512 = {("nextafter", "float32"): (6.5, 2.9), ("nextafter", "float64"): (9.7, 7.5)}
+_NS_WITHOUT_AVX512: _Times = {("nextafter", "float32"): (6.5, 2.9), ("nextafter", "float64"): (9.7, 7.5)}
 _CALL_NS = 500.0  # what a call of NumPy costs beyond its elements
 _PASS_NS = 0.2  # an element that is stored and loaded once more, since a neighbour runs in another loop
 _MOST_BYTES = 16 << 20  # larger results are better made in the pool's memory
@@ -43,12 +46,13 @@ def left_to_numpy(graph: Graph, supports: Callable[[Node], bool]) -> set[Node]:
     early = {node for node in graph.nodes if _stops_early(node, supports)}
     if libmvec_name(FUNCTIONS["exp"], FLOAT32, 16, native.has_symbol) is None:
         return early
+    known = _NS if native.has_symbol(_AVX512) else _NS_WITHOUT_AVX512
     readers: dict[Node, list[Node]] = {}
     for node in graph.nodes:
         for operand in node.inputs:
             readers.setdefault(operand, []).append(node)
     return early | {
-        node for node in graph.nodes if (times := _times(node)) and _is_better(node, times, readers, supports)
+        node for node in graph.nodes if (times := _times(node, known)) and _is_better(node, times, readers, supports)
     }
 
 
@@ -64,10 +68,9 @@ def _stops_early(node: Node, supports: Callable[[Node], bool]) -> bool:
     return source.op not in OPS or OPS[source.op].kind not in _FUSED or not supports(source)
 
 
-def _times(node: Node) -> tuple[float, float] | None:
+def _times(node: Node, known: _Times) -> tuple[float, float] | None:
     if not isinstance(node.type, TensorType):
         return None
-    known = _NS if native.has_symbol(_AVX512) else _NS_WITHOUT_AVX512
     times = known.get((node.op, node.tensor.dtype.name))
     return None if node.op == "pow" and small_power(node.operands[1]) is not None else times
 

@@ -186,18 +186,17 @@ class Program(host.Program):
             results.append(self._fresh(f"{node.name}_result_{number}"))
             dtype = dtype_of(kind)
             self.lines.append(f"{results[-1]} = zero((), {self._constant(dtype.name, dtype)})")
-        given = []
+        given = [self._constant(loop.name, loop.address)]
         for argument in loop.arguments:
-            if isinstance(argument, tuple) and argument[0] == "address":
-                given.append(self._constant(loop.name, loop.address))
-            elif isinstance(argument, tuple):
+            if isinstance(argument, tuple):
                 given.append((written if argument[0] == "written" else results)[argument[1]])
             elif isinstance(argument, Node):
                 given.append(self.for_kernels.get(argument, self.arrays[argument]))
             else:
                 given.append(self._size(argument))
         kernel = self._constant(f"enter_{loop.arrays}", entries.entry(loop.arrays))
-        self.lines.append(f"status |= heard(launch({', '.join([kernel, repr(loop.spec.encode()), '1', '1', *given])}))")
+        spec = repr(f"i{loop.spec}".encode())
+        self.lines.append(f"status |= heard(launch({', '.join([kernel, spec, '1', '1', *given])}))")
         made = [*written.values(), *results]
         self.lines.append(f"{self.arrays[node]} = ({''.join(f'{name}, ' for name in made)})")
 

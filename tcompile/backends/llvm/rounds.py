@@ -236,11 +236,9 @@ class Rounds:
         for get in self.graph.nodes:
             if get.op == "get" and get.inputs[0] is node:
                 self.number[get] = made[get.attrs["index"]]
-        arguments: list[tuple[str, Any]] = []
+        arguments: list[tuple[str, Any]] = [("i", loop.address)]
         for char, argument in zip(loop.spec, loop.arguments, strict=True):
-            if isinstance(argument, tuple) and argument[0] == "address":
-                arguments.append((char, loop.address))
-            elif isinstance(argument, tuple):
+            if isinstance(argument, tuple):
                 arguments.append((char, (written if argument[0] == "written" else results)[argument[1]]))
             else:
                 arguments.append((char, self._argument(argument)))

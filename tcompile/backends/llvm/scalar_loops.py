@@ -46,8 +46,8 @@ _BUDGET = 1 << 22  # units of work between two looks at the clock
 class ScalarLoop:
     """One node's function.
 
-    ``spec`` and ``arguments`` are those of a launch of ``entries.entry(arrays)``; arguments are ``("address",)``, that
-    of the function, ``("written", n)``, the operand that is written, ``("result", n)``, or arrays, numbers and sizes.
+    ``spec`` and ``arguments`` are those of a launch of ``entries.entry(arrays)``, behind the function's ``address``;
+    arguments are ``("written", n)``, the operand that is written, ``("result", n)``, or arrays, numbers and sizes.
     """
 
     node: Node
@@ -91,7 +91,7 @@ class _Words:
 
     def __init__(self, loop: ScalarLoop) -> None:
         self.loop = loop
-        self.count = 0
+        self.count = 1  # the first one is the function's address
         self.places: dict[Any, int] = {}
 
     def strides(self, argument: Any, type: TensorType) -> int:
@@ -146,7 +146,6 @@ class _Function:
         """Writes it."""
         w = self.w
         self.budget = self.last = ""
-        self.words.place("address", "i", ("address",))
         for argument in self.groups:
             self.words.place(argument, "a", argument)
         self.units = [self._unit(array) for array in self.seen]

@@ -178,8 +178,8 @@ class NumPyFrontend:
             return operators.unary(b, _OPERATOR_METHODS[name], x)
         handler = METHODS.get(name)
         rule = METHOD_RULES.get(name)
-        if x.scalar and rule is not None and rule.target == f"numpy.ndarray.{name}":
-            rule = None  # an array's own method does not take a scalar
+        if x.scalar and rule is not None and rule.only_arrays:
+            rule = None
         known = getattr(np.ndarray, name, None)
         found = outputs.split(signature_of(known, handler, rule.signature if rule else None), [x, *args], kwargs)
         if found is not None:

@@ -56,7 +56,8 @@ class Rule:
     """How one function is called as a node.
 
     ``target`` is what runs; ``values`` fills the stand-ins of a parameter (``zeros``, ``eye``, ``range``), others hold
-    ones; ``example`` replaces plain arguments for the stand-in run; ``real`` keeps the arrays' own sizes.
+    ones; ``example`` replaces plain arguments for the stand-in run; ``real`` keeps the arrays' own sizes;
+    ``only_arrays`` says that it is a method that scalars do not share.
     """
 
     shapes: RuleFunction
@@ -64,6 +65,7 @@ class Rule:
     values: Mapping[str, str] = field(default_factory=dict)
     example: Mapping[str, Any] = field(default_factory=dict)
     real: bool = False
+    only_arrays: bool = False
 
     @cached_property
     def signature(self) -> inspect.Signature:
@@ -101,7 +103,7 @@ def array_method(name: str) -> Callable[[R], R]:
     """Registers a shape rule for the method ``x.name`` of arrays, which is no function of NumPy's on the array."""
 
     def register(rule: R) -> R:
-        METHOD_RULES[name] = Rule(rule, f"numpy.ndarray.{name}")
+        METHOD_RULES[name] = Rule(rule, f"numpy.ndarray.{name}", only_arrays=True)
         return rule
 
     return register
