@@ -44,6 +44,7 @@ TORCH: dict[str, Callable[[Any], Callable[..., Any]]] = {
     "layer_norm": lambda torch: lambda x: torch.nn.functional.layer_norm(x, x.shape[1:], eps=1e-5),
     "variance": lambda torch: lambda x: torch.var(x, dim=0, correction=0),
     "sum_squares": lambda torch: lambda x: (x * x).sum(),
+    "layer": lambda torch: lambda x, w, b: torch.relu(x @ w + b),
     "transpose_add": lambda torch: lambda x, y: x.t() + y,
     "stencil": lambda torch: _stencil,
     "pairwise": _distances,
@@ -63,6 +64,7 @@ def _layer_norm_jax(jax):
 
 
 JAX: dict[str, Callable[[Any], Callable[..., Any]]] = {
+    "layer": lambda jax: lambda x, w, b: jax.numpy.maximum(x @ w + b, 0),
     "relu": lambda jax: lambda x: jax.numpy.maximum(x + 1, 0) * 2,
     "sin_cos": lambda jax: lambda x: jax.numpy.sin(x) + jax.numpy.cos(x),
     "gelu": lambda jax: lambda x: jax.nn.gelu(x, approximate=True),

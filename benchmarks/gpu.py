@@ -1,10 +1,10 @@
 """The command: ``python -m benchmarks.gpu [--out DIR]``: kernels on a GPU beside its peers, and beside a copy.
 
-Enters: the command line; needs a GPU, Triton and CuPy. Leaves: a table on the terminal, and JSON with the GPU's name in
-a folder. The kernels are those of ``kernels``. Every result, those of the peers (``gpu_peers``) too, is checked against
-NumPy's before anything is timed. What is timed are calls on arrays that are on the GPU already, by the GPU's own clock:
-medians of many runs. Copies between host and GPU are not in it. What a call costs beside its kernels, and what the
-first one does, is timed by the host's clock.
+Enters: the command line; needs a GPU, Triton and CuPy. Leaves: a table on the terminal, and JSON with the GPU's name
+in a folder. The kernels are those of ``kernels``, and one that multiplies matrices. Every result, those of the peers
+(``gpu_peers``) too, is checked against NumPy's before anything is timed. What is timed are calls on arrays that are
+on the GPU already, by the GPU's own clock: medians of many runs. Copies between host and GPU are not in it. What a
+call costs beside its kernels, and what the first one does, is timed by the host's clock.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 
 import tcompile
 from benchmarks import gpu_peers
-from benchmarks.kernels import KERNELS, Kernel
+from benchmarks.kernels import KERNELS, LAYER, Kernel
 
 HERE = Path(__file__).resolve().parent
 N = 4096
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     name = cupy.cuda.runtime.getDeviceProperties(device.number)["name"].decode()
     print(f"{name}: a copy moves {bandwidth:.0f} GB/s")
     table, wrong = {}, 0
-    for kernel in KERNELS.values():
+    for kernel in (*KERNELS.values(), LAYER):
         row = measured(cupy, device, kernel, options.dtype, bandwidth)
         table[kernel.name] = row
         wrong += sum(row["refused"].get(own) == "wrong" for own in MODES)

@@ -52,6 +52,13 @@ def points(shape, dtype):
     return (np.random.default_rng(0).standard_normal((shape[0], min(shape[1], 64 if shape[0] < 256 else 3)), dtype),)
 
 
+def layer_inputs(shape, dtype):
+    generator = np.random.default_rng(0)
+    rows, columns = shape
+    shapes = (rows, columns), (columns, columns), (columns,)
+    return tuple(generator.standard_normal(one, dtype="float32").astype(dtype) for one in shapes)
+
+
 # -- the kernels -----------------------------------------------------------------------------------------------------
 def relu(x):
     return np.maximum(x + 1, 0) * 2
@@ -108,6 +115,12 @@ def polynomial(x):
     return y
 
 
+def layer(x, w, b):
+    return np.maximum(x @ w + b, 0)
+
+
+# For GPUs alone: on the CPU everybody calls a BLAS.
+LAYER = Kernel("layer", "np.maximum(x @ w + b, 0)", layer, layer_inputs, 2e-4, 2e-3, "order of summation")
 KERNELS: dict[str, Kernel] = {
     k.name: k
     for k in (

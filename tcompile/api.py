@@ -48,15 +48,10 @@ _MODES: dict[str, dict[str, Any]] = {
     "max-autotune-no-cudagraphs": {"max_autotune": True},
 }  # fmt: skip
 _OPTIONS: dict[str, Any] = {  # names and defaults
-    "exact": False, "fallback_random": True, "max_autotune": False, "trace.enabled": False,
-    "trace.graph_diagram": False, "triton.cudagraphs": False,
+    "epilogue_fusion": True, "exact": False, "fallback_random": True, "max_autotune": False, "shape_padding": False,
+    "trace.enabled": False, "trace.graph_diagram": False, "triton.cudagraphs": False,
 }  # fmt: skip
 _OF_ALL_BACKENDS = frozenset({"fallback_random", "trace.enabled", "trace.graph_diagram"})
-_REFUSED = {
-    "epilogue_fusion": "matrix products are calls of BLAS and cuBLAS, into which nothing can be fused; what is computed"
-    " on their results is one kernel behind them",
-    "shape_padding": "matrix products are calls of BLAS and cuBLAS, which pad shapes by themselves where that pays",
-}
 _AROUND_METHODS = (property, functools.cached_property, functools.partialmethod)
 _OLD_NAMES = {"nopython": "fullgraph", "model": "fn", "cache_size_limit": "tcompile.config.recompile_limit"}
 
@@ -211,8 +206,6 @@ def _check_mode(mode: str | None) -> None:
 
 def _check_options(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     for name, value in options.items():
-        if name in _REFUSED:
-            raise InvalidArgument(f"option {name!r} has no meaning here: {_REFUSED[name]}")
         if name not in _OPTIONS:
             hint = did_you_mean(str(name), _OPTIONS)
             valid = ", ".join(_OPTIONS) or "none in this version"
@@ -222,6 +215,8 @@ def _check_options(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
             raise InvalidType(f"option {name!r} must be {wanted}, got {type(value).__name__} {_shown(value)}")
     if options.get("fallback_random") is False:
         raise InvalidArgument("option 'fallback_random' is always on: random numbers are drawn by NumPy itself")
+    if options.get("epilogue_fusion") and not options.get("max_autotune"):
+        raise InvalidArgument("option 'epilogue_fusion' says what 'max_autotune' may try: set that one, too")
     return tuple(sorted(options.items()))
 
 
@@ -246,10 +241,14 @@ def list_options() -> list[str]:
     ``triton.cudagraphs``: the kernels that a call runs on CuPy arrays are started as one CUDA graph, where that can
     pay; no later call writes over what it returned. ``trace.enabled``, ``trace.graph_diagram``: each compile of the
     function writes a debug folder into ``tcompile_debug``, in which ``graph.svg`` is the drawing of its graph.
-    ``fallback_random``, which is always on: random numbers are NumPy's own.
+    ``epilogue_fusion``: kernels that multiply matrices of CuPy's, together with what their factors are computed from
+    and what is computed of the product, are among those that ``max_autotune`` times beside cuBLAS; it is on unless it
+    is False. ``shape_padding``: such a product is timed with zeros behind rows of odd length, too. ``fallback_random``,
+    which is always on: random numbers are NumPy's own.
 
     >>> list_options()
-    ['exact', 'fallback_random', 'max_autotune', 'trace.enabled', 'trace.graph_diagram', 'triton.cudagraphs']
+    ['epilogue_fusion', 'exact', 'fallback_random', 'max_autotune', 'shape_padding', 'trace.enabled',
+     'trace.graph_diagram', 'triton.cudagraphs']
     """
     return sorted(_OPTIONS)
 

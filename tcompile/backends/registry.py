@@ -70,11 +70,14 @@ def _llvm(options: Mapping[str, Any]) -> Compile:
 
 def _triton(options: Mapping[str, Any]) -> Compile:
     cudagraphs, autotune = bool(options.get("triton.cudagraphs")), bool(options.get("max_autotune"))
+    fused, filled_up = autotune and bool(options.get("epilogue_fusion", True)), bool(options.get("shape_padding"))
 
     def compile(graph: Graph, example_inputs: Sequence[Any]) -> Compiled:
-        from tcompile.backends.triton import compile_graph  # Triton is loaded when first needed
+        from tcompile.backends.triton import compile_graph, tuning  # Triton is loaded when first needed
 
-        return compile_graph(graph, example_inputs, cudagraphs=cudagraphs, autotune=autotune)
+        wanted = ((tuning.DIVIDED, autotune), (tuning.FUSED, fused), (tuning.FILLED_UP, filled_up))
+        tuned = frozenset[str]().union(*(properties for properties, on in wanted if on))
+        return compile_graph(graph, example_inputs, cudagraphs=cudagraphs, tuned=tuned)
 
     return compile
 
@@ -91,7 +94,7 @@ _BACKENDS: dict[str, Backend] = {
         Backend("aot_eager", _eager, True, tags=("debug",), builtin=True, options=_OF_THE_CPU),
         Backend(  # fused kernels for NVIDIA's GPUs
             "triton", _triton({}), transformed=True, builtin=True, devices=("cpu", "cuda"),
-            options=("max_autotune", "triton.cudagraphs"), under=_triton,
+            options=("max_autotune", "triton.cudagraphs", "epilogue_fusion", "shape_padding"), under=_triton,
         ),
     )
 }  # fmt: skip

@@ -10,7 +10,6 @@ since what disturbs a measurement only ever makes it longer.
 
 from __future__ import annotations
 
-import itertools
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -72,10 +71,12 @@ def _from_disk(key: str, usual: V, tried: Mapping[str, Sequence[Any]]) -> V | No
     contents = cache.find(key)
     if contents is None:
         return None
-    text = contents.decode("ascii", "replace")
-    values = itertools.product(*((getattr(usual, name), *others) for name, others in tried.items()))
-    variants = (_with(usual, dict(zip(tried, chosen, strict=True))) for chosen in values)
-    return next((variant for variant in variants if variant.text() == text), None)
+    text, found = contents.decode("ascii", "replace"), usual
+    words = set(text.split())
+    for name, others in tried.items():
+        variants = [_with(found, {name: value}) for value in (getattr(usual, name), *others)]
+        found = max(variants, key=lambda variant: len(words & set(variant.text().split())))
+    return found if found.text() == text else None
 
 
 def _with(variant: V, values: Mapping[str, Any]) -> V:

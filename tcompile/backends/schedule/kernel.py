@@ -23,7 +23,7 @@ from tcompile.records import dataclass
 # known at run time only; ``(3, None)`` is three elements.
 Distance: TypeAlias = tuple[tuple[Size, int | None], ...]
 Form: TypeAlias = Literal[
-    "flat", "tiled", "rows", "thin", "columns", "blocks", "scan_rows", "scan_columns", "sort", "routine"
+    "flat", "tiled", "rows", "thin", "columns", "blocks", "dots", "scan_rows", "scan_columns", "sort", "routine"
 ]
 
 
@@ -112,7 +112,8 @@ class Kernel:
     but one, which are read in squares), ``rows`` (the innermost reduced axis is walked in vectors, one row at a time),
     ``thin`` (the same for rows of a few elements: the innermost kept axis is walked in vectors, the reduced one written
     out), ``columns`` (the innermost kept axis is walked in vectors), ``blocks`` (no kept axes: blocks of the reduced
-    space give partial results, which are combined afterwards), ``scan_rows`` and ``scan_columns`` (the one reduced axis
+    space give partial results, which are combined afterwards), ``dots`` (the sums are products of matrices; no schedule
+    says so, but a code generator that has asked for them), ``scan_rows`` and ``scan_columns`` (the one reduced axis
     is walked in its order, in vectors along it or along the innermost kept axis), ``sort`` (rows of a few elements
     each, as for ``thin``), ``routine`` (the library's own loop does it: the last value is what it gives, of what the
     others load, see ``routines``).

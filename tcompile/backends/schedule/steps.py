@@ -427,8 +427,23 @@ class _Planner:
         """Whether a value smaller than the space would be computed again in the innermost loops (not once a row)."""
         group = step.group
         assert group is not None
-        row = [n for i, n in enumerate(group.shape) if i not in (group.reduced or group.order[-1:])]
-        return not hint(node.tensor.size) <= hint(product(row))
+        inner = set(group.reduced or group.order[-1:])
+        reads: list[tuple[Node, Map]] = []
+        for member in group.members:
+            map = identity(len(group.shape)) if self.kind[member] == "reduce" else group.map_of(member)
+            assert map is not None
+            reads += self._operands(member, map)
+        seen: set[tuple[object, ...]] = set()
+        while reads:
+            operand, map = reads.pop()
+            key = (operand, *map_key(map))
+            if key in seen or self.is_leaf(operand) or map is ANYWHERE:
+                continue
+            seen.add(key)
+            if operand is node and any(axis in inner for index in map for axis, _ in index.terms):
+                return True
+            reads += self._operands(operand, map)
+        return False
 
     # -- the result -----------------------------------------------------------------------------------------------
     def finish(self) -> Schedule:

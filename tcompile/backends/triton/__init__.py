@@ -16,11 +16,12 @@ from tcompile.backends import compiled
 from tcompile.backends.schedule import Kernel, Schedule, schedule
 from tcompile.backends.schedule.admission import admits
 from tcompile.backends.schedule.plan import Step
-from tcompile.backends.triton import cubins, host, kernels, scans, tuning
-from tcompile.backends.triton.configs import USUAL, Config
+from tcompile.backends.triton import cubins, host, kernels, products, scans, tuning
+from tcompile.backends.triton.configs import RESIDENT, USUAL, Config
 from tcompile.backends.triton.cuda import load_cupy
 from tcompile.backends.triton.cudagraphs import recorded
 from tcompile.backends.triton.devices import Device, device
+from tcompile.backends.triton.dots import Axes, axes_of
 from tcompile.backends.triton.pointwise import has_operation
 from tcompile.backends.triton.text import Function
 from tcompile.errors import BackendError
@@ -71,28 +72,29 @@ class CompiledGraph(compiled.CompiledGraph[CompiledKernel]):
 
 
 def compile_graph(
-    graph: Graph, example_inputs: Sequence[Any] | None = None, *, cudagraphs: bool = False, autotune: bool = False
-) -> CompiledGraph:
+    graph: Graph, example_inputs: Sequence[Any] | None = None, *, cudagraphs: bool = False,
+    tuned: frozenset[str] = frozenset(),
+) -> CompiledGraph:  # fmt: skip
     """Compiles ``graph`` for the device that there is now (``devices``).
 
     The result takes the graph's inputs by position, arrays of exactly the graph's types, and returns a tuple of arrays:
     CuPy's where the inputs are on a GPU, else NumPy's. CuPy reports no floating-point errors; nor do kernels for it.
     ``cudagraphs``: kernels of a call are started as one CUDA graph, where that can be (``backends.triton.cudagraphs``).
-    ``autotune``: how they are divided among programs is timed on ``example_inputs`` (``backends.triton.tuning``).
+    ``tuned``: what of how they are written is timed on ``example_inputs`` (``backends.triton.tuning.TRIED``).
     It raises ``Replay`` where only plain Python can go on. Raises BackendError where there is no device, or no Triton.
     """
     where, resident = device(graph.device), graph.device != "cpu"
-    made = _make(graph, where, USUAL)
-    config = USUAL
-    if autotune and example_inputs is not None:
+    usual = config = RESIDENT if resident else USUAL
+    made = _make(graph, where, usual)
+    if tuned and example_inputs is not None:
         functions = [function for _, written, _ in made.kernels for function in written]
 
         def program(config: Config) -> Callable[..., Any]:
             return where.around(_make(graph, where, config).program, resident)
 
-        config = tuning.best(graph, example_inputs, made.schedule, functions, where, program)
-        made = made if config == USUAL else _make(graph, where, config)
-    reported = [_report(graph, kernel, written, config, ms) for kernel, written, ms in made.kernels]
+        config = tuning.best(graph, example_inputs, usual, tuned, made.schedule, functions, where, program)
+        made = made if config == usual else _make(graph, where, config)
+    reported = [_report(graph, kernel, written, config, config != usual, ms) for kernel, written, ms in made.kernels]
     run = recorded(made.program, made.schedule, load_cupy) if cudagraphs else made.program
     around = where.around(run, resident)
     return CompiledGraph(around, made.program, made.source, reported, made.schedule, made.regions)
@@ -110,19 +112,40 @@ class _Made:
 
 
 def _make(graph: Graph, where: Device, config: Config) -> _Made:
-    plan = schedule(graph, supports)
+    plan, dots = _planned(graph, config)
     names = cubins.library_names()
     functions: dict[Step, list[tuple[Function, Callable[..., Any]]]] = {}
     made: list[tuple[Kernel, list[Function], float]] = []
     for step in plan.steps:
         if step.kernel is not None:
             started = time.perf_counter()
-            written = kernels.write(step.kernel, graph.device == "cpu", names, config)
+            written = kernels.write(step.kernel, graph.device == "cpu", names, config, dots.get(step.kernel))
             functions[step] = [(function, where.launcher(function)) for function in written]
             made.append((step.kernel, written, (time.perf_counter() - started) * 1e3))
     program = host.Program(plan, compile_graph, functions=functions, device=where)
     source, run = program.build()
     return _Made(plan, made, source, run, program.regions)
+
+
+def _planned(graph: Graph, config: Config) -> tuple[Schedule, dict[Kernel, Axes]]:
+    """The schedule, and the axes of those of its kernels that multiply matrices.
+
+    What would store the terms of a product, or add them up otherwise, leaves that product to the library.
+    """
+    graph = products.padded(graph) if config.padded else graph
+    refused = frozenset() if config.tile is not None else frozenset(node.name for node in graph.nodes)
+    while True:
+        made = products.expanded(graph, refused)
+        plan, terms = schedule(made.graph, supports), frozenset(made.terms)
+        dots = {kernel: axes for kernel in plan.kernels if (axes := axes_of(kernel, terms)) is not None}
+        stored = {node for step in plan.steps for node in step.writes}
+        fit = {value.node for kernel in dots for value in kernel.values} - stored
+        unfit = frozenset(made.terms[term].name for term in terms - fit)
+        if not unfit:
+            for kernel in dots:
+                kernel.form = "dots"
+            return plan, dots
+        refused |= unfit
 
 
 def supports(node: Node) -> bool:
@@ -135,12 +158,12 @@ def _has_operation(name: str, dtype: DType) -> bool:
 
 
 def _report(
-    graph: Graph, kernel: Kernel, functions: list[Function], config: Config, ms: float
+    graph: Graph, kernel: Kernel, functions: list[Function], config: Config, is_tuned: bool, ms: float
 ) -> CompiledKernel:
     found = {v.node: None for v in kernel.values if v.node is not None and v.op not in ("load", "number")}
     computed = tuple(found)
     lines = tuple(dict.fromkeys(n.location for n in computed if n.location is not None))
-    told = kernel.describe() if config == USUAL else f"{kernel.describe()}; tuned: {config.text()}"
+    told = f"{kernel.describe()}; tuned: {config.text()}" if is_tuned else kernel.describe()
     made = CompiledKernel(kernel.name, kernel.nodes, computed, lines, told, tuple(functions))
     made.tell(graph, ms)
     return made

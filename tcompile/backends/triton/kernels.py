@@ -10,15 +10,21 @@ from tcompile.backends.schedule import Kernel
 from tcompile.backends.schedule.stages import Stages
 from tcompile.backends.triton import scans
 from tcompile.backends.triton.configs import USUAL, Config
+from tcompile.backends.triton.dots import Axes, Dots
 from tcompile.backends.triton.flat import Flat
 from tcompile.backends.triton.rows import Merged, Parts, Rows, is_shared_out
 from tcompile.backends.triton.text import Function
 
 
 def write(
-    kernel: Kernel, signals: bool = True, taken: frozenset[str] = frozenset(), config: Config = USUAL
+    kernel: Kernel, signals: bool = True, taken: frozenset[str] = frozenset(), config: Config = USUAL,
+    dots: Axes | None = None,
 ) -> list[Function]:
-    """The functions of a kernel. ``signals``: whether they report what NumPy would; ``taken``: names of the library."""
+    """The functions of a kernel. ``signals``: whether they report what NumPy would; ``taken``: names of the library;
+    ``dots``: the axes of one that multiplies matrices.
+    """
+    if dots is not None:
+        return [Dots(kernel, signals, taken, config, dots).write()]
     if not kernel.reduced:
         return [Flat(kernel, signals, taken, config).write()]
     if any(value.op == "along" for value in kernel.values):

@@ -22,7 +22,9 @@ from tcompile.graph import Location, Size
 from tcompile.graph.types import DType
 
 _RESERVED = {"tl", "libdevice", "status", "INDEX", "found", "told", "row_found", "inside", "in_rows", "point", "row",
-             "column", "start", "first", "part", "parts", "piece", "bits", "range", "float"}  # fmt: skip
+             "column", "start", "first", "part", "parts", "piece", "bits", "range", "float", "down", "across", "rows",
+             "in_tall", "in_wide", "in_deep_left", "in_deep_right", "left_found", "right_found", "left_told",
+             "right_told"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Function:
     @property
     def warps(self) -> int:
         """How many warps share a program's elements."""
-        elements = math.prod(block for name, block in self.blocks if name != "CHUNK")
+        elements = math.prod(block for name, block in self.blocks if name not in ("CHUNK", "DEEP"))
         return max(1, min(16, int(max(1, min(8, elements // 256)) * self.config.warps)))
 
     @property
@@ -70,6 +72,7 @@ class Function:
         blocks = dict(self.blocks)
         if "CHUNK" in blocks:
             del blocks["COLUMNS"]
+        blocks.pop("DEEP", None)
         return math.prod(blocks.values())
 
 

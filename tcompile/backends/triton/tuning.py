@@ -6,13 +6,13 @@ Enters: a graph, its kernels, and the inputs of the call that is being compiled.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 from tcompile.backends import tuning
 from tcompile.backends.disk import key_of
 from tcompile.backends.schedule import Kernel, Schedule
-from tcompile.backends.triton import cubins
+from tcompile.backends.triton import cubins, products
 from tcompile.backends.triton.configs import USUAL, Config
 from tcompile.backends.triton.devices import Device
 from tcompile.backends.triton.text import Function
@@ -20,37 +20,44 @@ from tcompile.graph import Graph
 from tcompile.graph.sizes import hint
 
 TRIED: dict[str, tuple[Any, ...]] = {
+    "padded": (True,),
+    "tile": ((32, 64, 32), (64, 32, 64), (64, 64, 32), (64, 128, 32), (128, 64, 32), (128, 128, 32), (128, 256, 32)),
     "points": (512, 4096), "side": (16, 64), "elements": (1024, 16384), "columns": (64, 256), "warps": (0.5, 2.0),
     "stages": (1, 5),
 }  # fmt: skip
+DIVIDED = frozenset(TRIED) - {"tile", "padded"}  # how the kernels that there are anyway are divided among programs
+FUSED, FILLED_UP = frozenset({"tile"}), frozenset({"padded"})
 
 
 def best(
-    graph: Graph, inputs: Sequence[Any], plan: Schedule, functions: Sequence[Function], device: Device,
-    make: Callable[[Config], Callable[..., Any]],
+    graph: Graph, inputs: Sequence[Any], usual: Config, tuned: Set[str], plan: Schedule, functions: Sequence[Function],
+    device: Device, make: Callable[[Config], Callable[..., Any]],
 ) -> Config:  # fmt: skip
     """The fastest configuration for ``inputs``, which are left as they are; the usual one where there is no GPU.
 
-    ``functions`` are those of the usual one.
+    ``tuned`` are the properties that may vary, ``functions`` those of the usual one.
     """
-    choices = _choices(plan.kernels)
+    choices = {name: values for name, values in _choices(graph, plan.kernels).items() if name in tuned}
     if device.name is None or not choices or not _repeatable(plan):
-        return USUAL
+        return usual
     texts = [repr((function.text, function.blocks)) for function in functions]
     key = key_of("autotune", "triton", cubins.version(), device.name, *texts, tuning.sizes(inputs), repr(choices))
-    return tuning.fastest(key, USUAL, TRIED, choices, make, graph, inputs, device.finish)
+    return tuning.fastest(key, usual, TRIED, choices, make, graph, inputs, device.finish)
 
 
-def _choices(kernels: Sequence[Kernel]) -> dict[str, tuple[Any, ...]]:
+def _choices(graph: Graph, kernels: Sequence[Kernel]) -> dict[str, tuple[Any, ...]]:
     """By property, what could be better than the usual, as far as these kernels know the difference."""
+    multiplied = any(map(products.is_product, graph.nodes))
     rows = [hint(kernel.axes[kernel.reduced[-1]].size) for kernel in kernels if kernel.reduced]
     matters = {
         "points": any(kernel.form == "flat" for kernel in kernels),
         "side": any(kernel.form == "tiled" for kernel in kernels),
         "elements": bool(rows),
         "columns": any(row > USUAL.columns for row in rows),
-        "warps": bool(kernels),
-        "stages": any(row > USUAL.columns for row in rows),
+        "padded": any(map(products.is_ragged, graph.nodes)),
+        "tile": multiplied,
+        "warps": bool(kernels) or multiplied,
+        "stages": any(row > USUAL.columns for row in rows) or multiplied,
     }
     return {name: values for name, values in TRIED.items() if matters[name]}
 
@@ -64,4 +71,4 @@ def _repeatable(plan: Schedule) -> bool:
     )
 
 
-__all__ = ["TRIED", "best"]
+__all__ = ["DIVIDED", "FILLED_UP", "FUSED", "TRIED", "best"]
