@@ -65,6 +65,25 @@ def _edges(n):
     return _x(isqrt(n)), _x(isqrt(n), 1)
 
 
+def _places(n):
+    return np.zeros(n), np.random.default_rng(2).permutation(n), _x(n)
+
+
+def _few_places(n):
+    return np.zeros(n), np.arange(0, n, max(n // 16, 1)), np.arange(0.0, n, max(n // 16, 1))
+
+
+def _written(x, i, v):
+    x[i] = v
+    return x
+
+
+def _added_up(x, i, v):
+    counts = np.zeros(100)
+    np.add.at(counts, i % 100, v)
+    return counts
+
+
 def _softmax(x):
     e = np.exp(x - x.max(axis=1, keepdims=True))
     return e / e.sum(axis=1, keepdims=True)
@@ -102,6 +121,9 @@ _TABLE = (
     Small("standardise", lambda x: (x - x.mean()) / (1 + x.std()), _one, 512),
     Small("rows' softmax", _softmax, _square, 64),
     Small("dot", lambda x, y: x @ y, _two, 512),
+    Small("places", _written, _places),
+    Small("few places", _written, _few_places),
+    Small("add.at", _added_up, _places, 512),
     Small("matmul", lambda a, b: a @ b, _squares, 512),
     Small("outer", lambda x, y: np.outer(x, y), _edges),
     Small("cumsum", lambda x: np.cumsum(x), _one),

@@ -500,8 +500,8 @@ class Program:
             return False
         if node.op == "get" and node.inputs[0].op == "element_loop":
             return node not in steps[node.inputs[0]].onto
-        if node.op == "assign" and step.onto.get(node) == "base":
-            return bool(node.attrs["path"]) and self._is_own(node.inputs[0])
+        if step.onto.get(node) == "base" and (node.op == "assign" or node.op in IN_PLACE):
+            return node.attrs.get("path") != () and self._is_own(node.inputs[0])
         return step.kernel is not None or node.op in IN_PLACE
 
     def _library_call(self, node: Node, operands: Sequence[str]) -> None:

@@ -16,6 +16,7 @@ from tcompile.capture.special.regions import Region, control_node, lift
 from tcompile.capture.values.constant import Constant
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Node, TensorType
+from tcompile.graph.ops.gathering import IN_PLACE
 from tcompile.graph.sizes import Size
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def loop_node(
 
 def _is_written(node: Node) -> bool:
     """Whether it is what an assignment, or a loop over elements, has made of another array."""
-    return node.op == "assign" or (node.op == "get" and node.inputs[0].op == "element_loop")
+    return node.op in ("assign", *IN_PLACE) or (node.op == "get" and node.inputs[0].op == "element_loop")
 
 
 __all__ = ["loop_node"]

@@ -42,6 +42,8 @@ from tcompile.capture.values.selected import SelectedValue
 from tcompile.capture.values.sets import SetValue
 from tcompile.frontends.base import Builder, CannotCapture, Frontend, Read, Selected, Traced, TracedNumber
 from tcompile.graph import Graph, Location, Node, ScalarType, SymInt, TensorType
+from tcompile.graph.ops.gathering import IN_PLACE
+from tcompile.graph.ops.writing import Path
 from tcompile.graph.sizes import SizeGuard
 from tcompile.observe.events import UserLine
 from tcompile.observe.userline import expression_text
@@ -435,11 +437,20 @@ class Capture:
             elif whole:
                 path = (("index", (("key", (...,)),)),)
             direct = whole and memory.owner is None and contents.type == old and is_fresh(contents)
-            if not direct or contents in self._memories:
+            if contents.op in IN_PLACE and origin(contents.inputs[0])[:2] == (memory.node, path):
+                contents = self._scattered(contents, memory.node, path)
+            elif not direct or contents in self._memories:
                 contents = self.builder.op("assign", base, contents, path=path)
             memory.node = contents
             memory.version += 1
             self._memories[contents] = memory
+
+    def _scattered(self, node: Node, base: Node, path: Path) -> Node:
+        """What writes to places of a view, as the same into the part of ``base`` that the view shows."""
+        if not path:
+            return node
+        self.builder.graph.nodes.remove(node)
+        return self.builder.op(node.op, base, *node.operands[1:], **{**node.attrs, "path": path})
 
     def from_frontend(self, result: Any, owner: Value | None = None) -> Value:
         """The captured value of a frontend's result."""

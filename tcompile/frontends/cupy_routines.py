@@ -85,7 +85,8 @@ def _within(b: Builder, numpy: NumPyFrontend, index: Traced, x: Traced, axis: in
         raise CannotCapture("operation-raises", "indices along an axis without elements")
     if x.type.dtype.name in ("complex64", "complex128", "float16"):
         raise CannotCapture("unsupported-dtype", f"arrays as indices into {x.type.dtype}")
-    wide = numpy.method(b, index, "astype", (np.dtype("int64"),), {})
+    int64 = np.dtype("int64")
+    wide = index if index.type.dtype == int64 else numpy.method(b, index, "astype", (int64,), {})
     rest: Traced = numpy.call(b, np.remainder, (wide, size), {})
     return rest
 

@@ -255,9 +255,10 @@ def attribute_texts(node: Node, most: bool = False) -> list[str]:
     """The attributes as a person wants to see them: of a program, what it consists of. ``most`` leaves out False."""
     if node.op == "element_loop":
         return [about(node.attrs["program"])]
-    if node.op == "assign":
-        return ["".join(map(_step_text, node.attrs["path"]))]
-    return [f"{key}={literal(value)}" for key, value in node.attrs.items() if not (most and value is False)]
+    attrs = dict(node.attrs)
+    part = "".join(map(_step_text, attrs.pop("path", ())))
+    shown = [f"{key}={literal(value)}" for key, value in attrs.items() if not (most and value is False)]
+    return [part, *shown] if part or node.op == "assign" else shown
 
 
 def _step_text(step: tuple[str, tuple[tuple[str, Any], ...]]) -> str:

@@ -140,7 +140,7 @@ def test_the_benchmark_checks_times_and_writes(gpu, monkeypatch, tmp_path, capsy
     assert benchmark.main(["--out", str(tmp_path)]) == 0
     (written,) = tmp_path.iterdir()
     told = json.loads(written.read_text())
-    assert written.name == "gpu_pretended_gpu_float32.json" and set(told["kernels"]) == set(benchmark.KERNELS)
+    assert written.name == "gpu_pretended_gpu_float32.json" and set(told["kernels"]) == {*benchmark.KERNELS, "layer"}
     assert told["device"] == "Pretended GPU"
     assert all(row["ms"]["tcompile"] > 0 and row["ms"]["CuPy"] > 0 for row in told["kernels"].values())
     assert "cupy.fuse" in told["kernels"]["relu"]["refused"]  # of a CuPy that pretends

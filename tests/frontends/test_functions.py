@@ -35,6 +35,14 @@ def test_reduction(name, layout):
         assert check(f"x.{name}()", LAYOUTS[layout](sample("f4", (2, 3, 4)))) is not None
 
 
+@pytest.mark.parametrize("text", [
+    "(x[1:] + x[:-1]).sum(0)", "x[1:].copy('K').sum(axis=0) + 1", "np.where(x[1:] > 1, x[1:], 2).all(0)",
+    "x[1:].astype('f8').any(axis=0)", "np.trapezoid(x, axis=0)",
+])  # fmt: skip
+def test_what_has_no_elements_has_no_memory_order(text):
+    assert check(text, sample("u1", (2, 16, 1)).swapaxes(0, -1)) is not None
+
+
 @pytest.mark.parametrize("name", REDUCTIONS)
 @pytest.mark.parametrize("shape", [(), (1,), (0,), (0, 3), (3, 0), (1, 1), (5, 1)])
 def test_reduction_of_small_shapes(name, shape):

@@ -20,10 +20,11 @@ from tcompile.backends.llvm.nest import Function
 from tcompile.backends.llvm.text import Module
 from tcompile.backends.llvm.variants import USUAL, Variant
 from tcompile.backends.llvm.vectors import FLOAT16
-from tcompile.backends.schedule import Kernel, Schedule, Store, elements, schedule
+from tcompile.backends.schedule import Kernel, Schedule, Store, elements, scatters, schedule
 from tcompile.backends.schedule.admission import ALONG, admits
 from tcompile.backends.schedule.plan import Step
 from tcompile.graph import Graph, Node, TensorType
+from tcompile.graph.ops.gathering import IN_PLACE
 from tcompile.graph.printer import attribute_texts
 from tcompile.graph.sizes import hint
 from tcompile.graph.types import DType
@@ -108,7 +109,7 @@ def _make(graph: Graph, exact: bool, variant: Variant) -> tuning.Made:
     def computes(node: Node) -> bool:
         return elements.seen(node) is not None if node.op == "element_loop" else node not in left and able(node)
 
-    plan = schedule(graph, computes, routines.admits)
+    plan = schedule(graph, computes, routines.admits, looks_first=True)
     started = time.perf_counter()
     loops, apart = scalar_loops.write_loops([step.node for step in plan.steps if step.kind == "loop" and step.node])
     passes, names = scalar_loops.needs_passes(loops.values()), [loop.name for loop in loops.values()]
@@ -145,7 +146,10 @@ def _make(graph: Graph, exact: bool, variant: Variant) -> tuning.Made:
 
 
 def supports(node: Node) -> bool:
-    """Whether kernels can compute this pointwise, creation or reduction node."""
+    """Whether kernels can compute this pointwise, creation or reduction node, or do these writes to places."""
+    if node.op in IN_PLACE:
+        ordered = scatters.is_in_any_order(node) or scatters.is_in_their_order(node)
+        return ordered and scatters.admits(node, scatters.COMBINED.get(node.tensor.dtype.kind, frozenset({None})))
     types = [o.type for o in (*node.inputs, node)]
     if any(isinstance(t, TensorType) and t.dtype == FLOAT16 for t in types) and not native.has_half():
         return False

@@ -148,7 +148,7 @@ class Elements:
             self._call_for(loads, addresses)
             for value in loads:
                 registers[value] = self.truth(
-                    value.dtype, w.get(f"load {self._memory(value.dtype)}, ptr {addresses[value]}, align 1")
+                    value.dtype, w.get(f"load {self.memory(value.dtype)}, ptr {addresses[value]}, align 1")
                 )
             return None, offsets
         if place.rest.isdecimal():
@@ -159,7 +159,7 @@ class Elements:
         w.place(all_of_it)
         self._call_for(loads, addresses)
         whole = {
-            x: w.get(f"load {self._memory(x.dtype)}, ptr {addresses[x]}, align 1") for x in loads
+            x: w.get(f"load {self.memory(x.dtype)}, ptr {addresses[x]}, align 1") for x in loads
         }
         w.jump(on)
         w.place(part)
@@ -168,13 +168,13 @@ class Elements:
         inside = w.get(f"icmp slt <{v.lanes} x i64> {offsets}, {limit}")
         first = splat(v.lanes, "i64", "0")
         clamped = w.get(f"select {mask_type} {inside}, <{v.lanes} x i64> {offsets}, <{v.lanes} x i64> {first}")
-        partial = {x: self._masked_load(x.dtype, addresses[x], inside) for x in loads}
+        partial = {x: self.masked_load(x.dtype, addresses[x], inside) for x in loads}
         w.jump(on)
         w.place(on)
         mask = w.select_phi(mask_type, [(splat(v.lanes, "i1", "true"), all_of_it), (inside, part)])
         lanes = w.select_phi(f"<{v.lanes} x i64>", [(offsets, all_of_it), (clamped, part)])
         for x in loads:
-            joined = w.select_phi(self._memory(x.dtype), [(whole[x], all_of_it), (partial[x], part)])
+            joined = w.select_phi(self.memory(x.dtype), [(whole[x], all_of_it), (partial[x], part)])
             registers[x] = joined
         for x in loads:
             registers[x] = self.truth(x.dtype, registers[x])
@@ -210,17 +210,27 @@ class Elements:
             at = self.w.get(f"getelementptr i8, ptr {address}, i64 {skipped}") if skipped else address
             self.w.do(f"call void @llvm.prefetch.p0(ptr {at}, i32 0, i32 3, i32 1)")
 
-    def _memory(self, dtype: DType) -> str:
+    def memory(self, dtype: DType) -> str:
+        """The type of a vector of elements in memory."""
         return f"<{self.v.lanes * cells(dtype)} x {memory_type(dtype)}>"
 
     def truth(self, dtype: DType, register: str) -> str:
         """What was loaded, as it is in registers."""
         if dtype != BOOL:
             return register
-        return self.w.get(f"icmp ne {self._memory(dtype)} {register}, zeroinitializer")
+        return self.w.get(f"icmp ne {self.memory(dtype)} {register}, zeroinitializer")
 
-    def _masked_load(self, dtype: DType, address: str, mask: str) -> str:
-        type, n = self._memory(dtype), self.v.lanes * cells(dtype)
+    def masked_store(self, dtype: DType, register: str, address: str, mask: str) -> None:
+        """Stores the lanes of a vector, as it is in memory, that a mask names."""
+        type, n = self.memory(dtype), self.v.lanes * cells(dtype)
+        name = f"@llvm.masked.store.{suffix(n, memory_type(dtype))}.p0"
+        self.w.module.declare(name, f"declare void {name}({type}, ptr, i32, <{n} x i1>)")
+        inside = self._each_cell("i1", mask, dtype)
+        self.w.do(f"call void {name}({type} {register}, ptr {address}, i32 1, <{n} x i1> {inside})")
+
+    def masked_load(self, dtype: DType, address: str, mask: str) -> str:
+        """The elements from an address on that a mask names, and the first one in the other lanes."""
+        type, n = self.memory(dtype), self.v.lanes * cells(dtype)
         first = self._one_for_all(dtype, address)
         name = f"@llvm.masked.load.{suffix(n, memory_type(dtype))}.p0"
         self.w.module.declare(name, f"declare {type} {name}(ptr, i32, <{n} x i1>, {type})")
@@ -253,14 +263,14 @@ class Elements:
         if distance is not None:
             one = self._sorted_out(value.dtype, start, distance)
         else:
-            one = w.get(f"load {self._memory(value.dtype)}, ptr {start}, align 1")
+            one = w.get(f"load {self.memory(value.dtype)}, ptr {start}, align 1")
         w.jump(on)
         w.place(apart)
         other = self.gather(value.dtype, start, step, lanes)
         origin = w.block
         w.jump(on)
         w.place(on)
-        joined = w.select_phi(self._memory(value.dtype), [(one, straight), (other, origin)])
+        joined = w.select_phi(self.memory(value.dtype), [(one, straight), (other, origin)])
         return self.truth(value.dtype, joined)
 
     def _sorted_out(self, dtype: DType, start: str, distance: int) -> str:
@@ -270,7 +280,7 @@ class Elements:
         # The last vector ends with the last element, since behind that the memory may belong to somebody else.
         starts = [low + i * lanes for i in range(count - 1)] + [low + (lanes - 1) * (count - 1)]
         vectors = [
-            self.w.get(f"load {self._memory(dtype)}, ptr {self._at(start, str(at), dtype)}, align 1") for at in starts
+            self.w.get(f"load {self.memory(dtype)}, ptr {self._at(start, str(at), dtype)}, align 1") for at in starts
         ]
         wanted = []
         for i in range(lanes):
@@ -281,22 +291,57 @@ class Elements:
     def gather(self, dtype: DType, start: str, step: str, lanes: str) -> str:
         """Elements ``step`` bytes apart, of which ``lanes`` says how many steps each is from ``start``."""
         all_lanes = splat(self.v.lanes * cells(dtype), "i1", "true")
-        return self._masked_gather(dtype, self._pointers(dtype, start, step, lanes), all_lanes, "poison")
+        return self.masked_gather(dtype, self._pointers(dtype, start, step, lanes), all_lanes, "poison")
 
-    def _masked_gather(self, dtype: DType, pointers: str, lanes: str, other: str) -> str:
+    def masked_gather(self, dtype: DType, pointers: str, lanes: str, other: str) -> str:
         """The cells at ``pointers`` in some lanes, and ``other`` in the rest."""
-        w, n, type = self.w, self.v.lanes * cells(dtype), self._memory(dtype)
+        w, n, type = self.w, self.v.lanes * cells(dtype), self.memory(dtype)
         name = f"@llvm.masked.gather.{suffix(n, memory_type(dtype))}.v{n}p0"
         w.module.declare(name, f"declare {type} {name}(<{n} x ptr>, i32, <{n} x i1>, {type})")
         return w.get(f"call {type} {name}(<{n} x ptr> {pointers}, i32 1, <{n} x i1> {lanes}, {type} {other})")
 
     def _gathered(self, value: Value, place: Place, registers: dict[Value, str], lanes: str) -> str:
         """Elements at computed places. What is out of range is reported, and not read."""
-        w, v, p, access = self.w, self.v, self.parameters, value.access
+        w, v, access = self.w, self.v, value.access
         assert access is not None
         n, wide = v.lanes, f"<{v.lanes} x i64>"
+        distances, valid = self.places(value, value.values, access, registers)
+        v.report(v.negate(valid), ONLY_NUMPY)
+        start, type = place.address(access), self.memory(value.dtype)
+        along = () if place.axis is None else access.steps[place.axis]
+        if along and not any(place.axis in index.axes for index in value.values) and static_elements(along) == 1:
+            # One place for the whole vector, whose elements lie side by side from there on.
+            distance = w.get(f"extractelement {wide} {distances}, i64 0")
+            row = self._at(w.get(f"getelementptr i8, ptr {start}, i64 {distance}"), place.index, value.dtype)
+            inside = v.mask("and", valid, self.inside(place))
+            name = f"@llvm.masked.load.{suffix(n, memory_type(value.dtype))}.p0"
+            w.module.declare(name, f"declare {type} {name}(ptr, i32, <{n} x i1>, {type})")
+            found = w.get(f"call {type} {name}(ptr {row}, i32 1, <{n} x i1> {inside}, {type} zeroinitializer)")
+            first = v.shuffle(memory_type(value.dtype), found, [0] * n)
+            found = w.get(f"select <{n} x i1> {inside}, {type} {found}, {type} {first}")
+            return self.truth(value.dtype, found)
+        pointers = self.moved(place, access, distances, lanes)
+        return self.truth(value.dtype, self.masked_gather(value.dtype, pointers, valid, "zeroinitializer"))
+
+    def moved(self, place: Place, access: Access, distances: str, lanes: str | None = None) -> str:
+        """The address of the element in each lane of a vector, moved by so many bytes."""
+        w, wide, start = self.w, f"<{self.v.lanes} x i64>", place.address(access)
+        if place.axis is not None and access.steps[place.axis]:
+            lanes = lanes or "<" + ", ".join(f"i64 {i}" for i in range(self.v.lanes)) + ">"
+            step = self.parameters.bytes(w, access.steps[place.axis], access.buffer)
+            start = w.get(f"getelementptr i8, ptr {start}, i64 {w.get(f'mul i64 {place.index}, {step}')}")
+            further = w.get(f"mul {wide} {lanes}, {self._spread_size(step)}")
+            distances = w.get(f"add {wide} {distances}, {further}")
+        return w.get(f"getelementptr i8, ptr {start}, {wide} {distances}")
+
+    def places(
+        self, value: Value, indices: Sequence[Value], access: Access, registers: Mapping[Value, str]
+    ) -> tuple[str, str]:
+        """How far computed places are from the first element, in bytes, and the mask of those that there are."""
+        w, v, p = self.w, self.v, self.parameters
+        n, wide = v.lanes, f"<{v.lanes} x i64>"
         distances, valid = splat(n, "i64", "0"), splat(n, "i1", "true")
-        for index, stride, size in zip(value.values, value.attrs["strides"], value.attrs["sizes"], strict=True):
+        for index, stride, size in zip(indices, value.attrs["strides"], value.attrs["sizes"], strict=True):
             count = self._spread_size(p.size(w, size))
             given = pointwise.cast(v, index.dtype, INT64, registers[index])
             negative = w.get(f"icmp slt {wide} {given}, zeroinitializer")
@@ -305,29 +350,9 @@ class Elements:
             valid = v.mask("and", valid, w.get(f"icmp ult {wide} {at}, {count}"))
             unit = self._spread_size(p.bytes(w, stride, access.buffer))
             distances = w.get(f"add {wide} {distances}, {w.get(f'mul {wide} {at}, {unit}')}")
-        v.report(v.negate(valid), ONLY_NUMPY)
-        start, type = place.address(access), self._memory(value.dtype)
-        along = () if place.axis is None else access.steps[place.axis]
-        if along and not any(place.axis in index.axes for index in value.values) and static_elements(along) == 1:
-            # One place for the whole vector, whose elements lie side by side from there on.
-            distance = w.get(f"extractelement {wide} {distances}, i64 0")
-            row = self._at(w.get(f"getelementptr i8, ptr {start}, i64 {distance}"), place.index, value.dtype)
-            inside = v.mask("and", valid, self._inside(place))
-            name = f"@llvm.masked.load.{suffix(n, memory_type(value.dtype))}.p0"
-            w.module.declare(name, f"declare {type} {name}(ptr, i32, <{n} x i1>, {type})")
-            found = w.get(f"call {type} {name}(ptr {row}, i32 1, <{n} x i1> {inside}, {type} zeroinitializer)")
-            first = v.shuffle(memory_type(value.dtype), found, [0] * n)
-            found = w.get(f"select <{n} x i1> {inside}, {type} {found}, {type} {first}")
-            return self.truth(value.dtype, found)
-        if along:
-            step = p.bytes(w, along, access.buffer)
-            start = w.get(f"getelementptr i8, ptr {start}, i64 {w.get(f'mul i64 {place.index}, {step}')}")
-            moved = w.get(f"mul {wide} {lanes}, {self._spread_size(step)}")
-            distances = w.get(f"add {wide} {distances}, {moved}")
-        pointers = w.get(f"getelementptr i8, ptr {start}, {wide} {distances}")
-        return self.truth(value.dtype, self._masked_gather(value.dtype, pointers, valid, "zeroinitializer"))
+        return distances, valid
 
-    def _inside(self, place: Place) -> str:
+    def inside(self, place: Place) -> str:
         """The mask of lanes inside the row."""
         if place.whole:
             return splat(self.v.lanes, "i1", "true")
@@ -405,8 +430,12 @@ class Elements:
                 straight.append((store, register, self._at(base, place.index, dtype)))
             else:
                 self._scatter(store, register, base, place, mask)
-        if not straight:
-            return
+        if straight:
+            self.store_straight(straight, place, mask)
+
+    def store_straight(self, straight: Sequence[tuple[Store, str, str]], place: Place, mask: str | None) -> None:
+        """Writes vectors, as they are in memory, to addresses, each from there on."""
+        w, v = self.w, self.v
         if mask is None:
             for store, register, address in straight:
                 self._store_whole(store, register, address)
@@ -420,12 +449,7 @@ class Elements:
         w.jump(on)
         w.place(part)
         for store, register, address in straight:
-            dtype = store.value.dtype
-            type, n = self._memory(dtype), v.lanes * cells(dtype)
-            name = f"@llvm.masked.store.{suffix(n, memory_type(dtype))}.p0"
-            w.module.declare(name, f"declare void {name}({type}, ptr, i32, <{n} x i1>)")
-            inside = self._each_cell("i1", mask, dtype)
-            w.do(f"call void {name}({type} {register}, ptr {address}, i32 1, <{n} x i1> {inside})")
+            self.masked_store(store.value.dtype, register, address, mask)
         w.jump(on)
         w.place(on)
 
@@ -433,10 +457,10 @@ class Elements:
         """A register as it is in memory."""
         if dtype != BOOL:
             return register
-        return self.w.get(f"zext <{self.v.lanes} x i1> {register} to {self._memory(dtype)}")
+        return self.w.get(f"zext <{self.v.lanes} x i1> {register} to {self.memory(dtype)}")
 
     def _store_whole(self, store: Store, register: str, address: str) -> None:
-        w, type = self.w, self._memory(store.value.dtype)
+        w, type = self.w, self.memory(store.value.dtype)
         aligned = self.nontemporal.get(store)
         if aligned is None:
             w.do(f"store {type} {register}, ptr {address}, align 1")
@@ -455,7 +479,7 @@ class Elements:
         w, dtype = self.w, store.value.dtype
         n = self.v.lanes * cells(dtype)
         assert place.axis is not None
-        type = self._memory(dtype)
+        type = self.memory(dtype)
         step = self.parameters.bytes(w, store.access.steps[place.axis], store.access.buffer)
         start = w.get(f"getelementptr i8, ptr {base}, i64 {w.get(f'mul i64 {place.index}, {step}')}")
         offsets = "<" + ", ".join(f"i64 {i}" for i in range(self.v.lanes)) + ">"

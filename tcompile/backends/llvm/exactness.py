@@ -20,12 +20,14 @@ _FLOATS = frozenset({
 })  # fmt: skip
 # Complex products are not here either: whether NumPy fuses them depends on the strides.
 _COMPLEX = _FLOATS - {"multiply", "square", "abs"} | {"conj"}
+# What moves elements, or goes through them in NumPy's order.
+_EXACT = ("assign", "gather", "scatter", "combine", "cumulative_sum", "cumulative_prod")
 _SCALARS = frozenset(f"scalar_{name}" for name in _FLOATS)
 
 
 def is_exact(node: Node) -> bool:
     """Whether a kernel computes ``node`` with NumPy's bits."""
-    if OPS[node.op].kind == "creation" or node.op in ("assign", "gather", "cumulative_sum", "cumulative_prod"):
+    if OPS[node.op].kind == "creation" or node.op in _EXACT:
         return True
     types = [operand.type for operand in node.inputs]
     kinds = {t.dtype.kind for t in (*types, node.type) if isinstance(t, TensorType)}

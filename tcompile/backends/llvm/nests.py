@@ -14,6 +14,7 @@ from tcompile.backends.llvm import fills, routines, vmath
 from tcompile.backends.llvm.blocks import BlockNest
 from tcompile.backends.llvm.columns import ColumnNest
 from tcompile.backends.llvm.nest import Function, without_passes
+from tcompile.backends.llvm.places import PlacesNest
 from tcompile.backends.llvm.rows import FlatNest, RowNest
 from tcompile.backends.llvm.scans import ScanNest
 from tcompile.backends.llvm.shortrows import ShortRowsNest, has_short_rows
@@ -64,6 +65,8 @@ def write(
         code.functions.append(ThinNest(module, kernel, has_symbol, nontemporal).thin())
     elif kernel.form == "columns":
         code.functions.append(ColumnNest(module, kernel, has_symbol, nontemporal).columns())
+    elif kernel.form == "places":
+        code.functions.append(PlacesNest(module, kernel, has_symbol).places())
     elif kernel.form == "routine":
         code.functions.append(routines.write(module, kernel))
     elif kernel.form in ("scan_rows", "scan_columns"):

@@ -202,7 +202,9 @@ class Rounds:
         part they are always equal: it is enough to copy the array once, before the first round.
         """
         position = self.inputs.get(base)
-        if position is None or self.graph.outputs[position] is not node or not node.tensor.layout.dense:
+        if node.op != "assign" or position is None or not node.tensor.layout.dense:
+            return False
+        if self.graph.outputs[position] is not node:
             return False
         return self.graph.outputs.count(node) == 1 and not counters_in(node.attrs["path"])
 

@@ -23,7 +23,8 @@ from tcompile.records import dataclass
 # known at run time only; ``(3, None)`` is three elements.
 Distance: TypeAlias = tuple[tuple[Size, int | None], ...]
 Form: TypeAlias = Literal[
-    "flat", "tiled", "rows", "thin", "columns", "blocks", "dots", "scan_rows", "scan_columns", "sort", "routine"
+    "flat", "tiled", "rows", "thin", "columns", "blocks", "dots", "scan_rows", "scan_columns", "sort", "places",
+    "routine",
 ]
 
 
@@ -69,16 +70,18 @@ class Value:
     """One value of a kernel.
 
     ``op`` is ``load`` (from ``access``), ``gather`` (from ``access`` moved by the operands, each an index along an axis
-    of the buffer: ``attrs["strides"]`` are the distances, ``attrs["sizes"]`` how many there are), ``size`` (a symbolic
-    int, ``attrs["size"]``), ``number`` (a run-time Python float input, ``access`` unused, ``attrs["buffer"]``),
-    ``iota`` (``attrs["offset"]`` plus index times ``attrs["steps"]``), ``reduce`` (``attrs["op"]`` over the reduced
-    axes), ``along`` (``attrs["op"]``, a scan or a sort along the reduced axis: a value for each element), ``part`` (the
-    real or imaginary part, ``attrs["index"]``, of a complex value), ``pair`` (the complex value of two parts), ``fma``
-    (a product plus a third operand, rounded once), ``finite`` (its operand, left to NumPy where it is infinite or a
-    NaN), ``regular`` (likewise, and where it is not larger than the other operand), ``signalling_less`` and its
-    relatives (which raise the invalid flag for NaN), or a pointwise row of the op table. Complex values are only
-    loaded, stored, taken apart and put together, half-precision ones also selected and converted. Operands are values
-    or Python numbers. ``cost`` estimates the work of computing it from loads, in units of one addition.
+    of the buffer: ``attrs["strides"]`` are the distances, ``attrs["sizes"]`` how many there are), ``scatter`` (its
+    first operand, which is only stored, at a place that is moved by the others likewise; ``attrs["how"]`` names the
+    universal function that combines it with what is there, None where it replaces that), ``size`` (a symbolic int,
+    ``attrs["size"]``), ``number`` (a run-time Python float input, ``access`` unused, ``attrs["buffer"]``), ``iota``
+    (``attrs["offset"]`` plus index times ``attrs["steps"]``), ``reduce`` (``attrs["op"]`` over the reduced axes),
+    ``along`` (``attrs["op"]``, a scan or a sort along the reduced axis: a value for each element), ``part`` (the real
+    or imaginary part, ``attrs["index"]``, of a complex value), ``pair`` (the complex value of two parts), ``fma`` (a
+    product plus a third operand, rounded once), ``finite`` (its operand, left to NumPy where it is infinite or a NaN),
+    ``regular`` (likewise, and where it is not larger than the other operand), ``signalling_less`` and its relatives
+    (which raise the invalid flag for NaN), or a pointwise row of the op table. Complex values are only loaded, stored,
+    taken apart and put together, half-precision ones also selected and converted. Operands are values or Python
+    numbers. ``cost`` estimates the work of computing it from loads, in units of one addition.
     """
 
     op: str
@@ -113,10 +116,10 @@ class Kernel:
     ``thin`` (the same for rows of a few elements: the innermost kept axis is walked in vectors, the reduced one written
     out), ``columns`` (the innermost kept axis is walked in vectors), ``blocks`` (no kept axes: blocks of the reduced
     space give partial results, which are combined afterwards), ``dots`` (the sums are products of matrices; no schedule
-    says so, but a code generator that has asked for them), ``scan_rows`` and ``scan_columns`` (the one reduced axis
-    is walked in its order, in vectors along it or along the innermost kept axis), ``sort`` (rows of a few elements
-    each, as for ``thin``), ``routine`` (the library's own loop does it: the last value is what it gives, of what the
-    others load, see ``routines``).
+    says so, but a code generator that has asked for them), ``scan_rows`` and ``scan_columns`` (the one reduced axis is
+    walked in its order, in vectors along it or along the innermost kept axis), ``sort`` (rows of a few elements each,
+    as for ``thin``), ``places`` (what is stored goes to computed places, in the order of the points), ``routine`` (the
+    library's own loop does it: the last value is what it gives, of what the others load, see ``routines``).
     """
 
     name: str

@@ -42,7 +42,8 @@ from tcompile.backends.schedule.maps import (
 from tcompile.backends.schedule.parts import PARTS, Parts, number_dtype
 from tcompile.graph import Node, Operand, ScalarType, Size, SymInt, TensorType
 from tcompile.graph.ops import OPS
-from tcompile.graph.ops.writing import part_of
+from tcompile.graph.ops.gathering import IN_PLACE, gathered_shape
+from tcompile.graph.ops.writing import part_of, path_types
 from tcompile.graph.sizes import hint, is_one, same, same_shape
 from tcompile.graph.types import DType
 from tcompile.records import dataclass
@@ -109,18 +110,32 @@ class Group:
 
 
 def replaces_part(node: Node) -> bool:
-    """Whether a node is an ``assign`` to a part of its base: a kernel stores that part into the base's memory."""
-    return node.op == "assign" and bool(node.attrs["path"])
+    """Whether a node is an ``assign`` to a part of its base, or writes to computed places of it: a kernel stores into
+    the base's memory.
+    """
+    return (node.op == "assign" and bool(node.attrs["path"])) or node.op in IN_PLACE
 
 
 def computed_type(node: Node) -> TensorType:
-    """The type of what a kernel computes for a node: of an ``assign``, the part that it replaces."""
+    """The type of what a kernel computes for a node: of an ``assign``, the part that it replaces; of a ``scatter``,
+    what it writes.
+    """
+    if node.op in IN_PLACE:
+        indices = [index.tensor for index in places_of(node)]
+        base = path_types(node.inputs[0].tensor, node.attrs["path"])[-1]
+        return TensorType(node.tensor.dtype, gathered_shape(base, indices, node.attrs["axes"]))
     return part_of(node) if replaces_part(node) else node.tensor
 
 
 def computed_from(node: Node) -> tuple[Node, ...]:
-    """The nodes whose elements a kernel reads one by one to compute a node: not the base of an assign or a gather."""
-    return node.inputs[1:] if node.op in ("assign", "gather") else node.inputs
+    """The nodes whose elements a kernel reads one by one to compute a node: not what it writes to, or gathers from."""
+    return node.inputs[1:] if node.op in ("assign", "gather", *IN_PLACE) else node.inputs
+
+
+def places_of(node: Node) -> tuple[Node, ...]:
+    """The arrays of indices of a ``gather``, a ``scatter`` or a ``combine``."""
+    places = node.operands[1 if node.op == "gather" else 2 :]
+    return tuple(index for index in places if isinstance(index, Node))
 
 
 def operand_map(node: Node, operand: Node, map: Map) -> Map:
@@ -128,10 +143,23 @@ def operand_map(node: Node, operand: Node, map: Map) -> Map:
     if not isinstance(operand.type, TensorType):
         return ()
     shape = computed_type(node).shape
-    if node.op == "gather":  # the axes of the indices come first
-        rank = max(index.tensor.ndim for index in node.inputs[1:])
+    if node.op in ("gather", *IN_PLACE) and operand in places_of(node):  # whose axes come first
+        rank = max(index.tensor.ndim for index in places_of(node))
         map, shape = map[:rank], shape[:rank]
     return broadcast(map, operand.type.shape, shape)
+
+
+def target_map(node: Node, map: Map) -> Map | None:
+    """Where in its result a member lies: of what replaces a part, in the base.
+
+    The computed axes of a scatter are those that follow the axes of ``map``.
+    """
+    if node.op in IN_PLACE:
+        rest = iter(map[max(index.tensor.ndim for index in places_of(node)) :])
+        computed = {axis: Affine(((len(map) + number, 1),)) for number, axis in enumerate(node.attrs["axes"])}
+        part = path_types(node.inputs[0].tensor, node.attrs["path"])[-1]
+        map = tuple(computed[axis] if axis in computed else next(rest) for axis in range(part.ndim))
+    return through_path(node, map) if replaces_part(node) else map
 
 
 class NotAffine(Exception):
@@ -274,6 +302,8 @@ class Lowering:
             return self.read(item, operand_map(node, item, map), dtype)
         if node.op == "gather":
             return self._gather(node, map)
+        if node.op in IN_PLACE:
+            return self._scatter(node, map)
         if node.op == "matmul":
             return self._matmul(node, map)
         if node.op == "call":
@@ -321,8 +351,8 @@ class Lowering:
     def _gather(self, node: Node, map: Map) -> Value:
         base, axes = node.inputs[0], node.attrs["axes"]
         self.used.add(base)
-        indices = [self.read(index, operand_map(node, index, map), index.tensor.dtype) for index in computed_from(node)]
-        rest = iter(map[max(index.tensor.ndim for index in computed_from(node)) :])
+        indices = self._places(node, map)
+        rest = iter(map[max(index.tensor.ndim for index in places_of(node)) :])
         place = tuple(ZERO if axis in axes else next(rest) for axis in range(base.tensor.ndim))
         access = access_of(self.buffer(base), place, len(self.group.shape))
         known = base.tensor.strides()
@@ -330,6 +360,21 @@ class Lowering:
         attrs = {"strides": strides, "sizes": [base.tensor.shape[axis] for axis in axes]}
         moves = access.axes.union(*(index.axes for index in indices))
         return self._add(Value("gather", tuple(indices), node.tensor.dtype, moves, node, attrs, access))
+
+    def _scatter(self, node: Node, map: Map) -> Value:
+        dtype, value = node.tensor.dtype, node.operands[1]
+        if isinstance(value, Node):
+            written: Value | bool | int | float = self.read(value, operand_map(node, value, map), dtype)
+        else:
+            assert isinstance(value, bool | int | float)
+            written = value
+        part = path_types(node.inputs[0].tensor, node.attrs["path"])[-1]
+        attrs = {"sizes": [part.shape[axis] for axis in node.attrs["axes"]], "how": node.attrs.get("ufunc")}
+        everywhere = frozenset(axis for index in map for axis, _ in index.terms)
+        return self._add(Value("scatter", (written, *self._places(node, map)), dtype, everywhere, node, attrs))
+
+    def _places(self, node: Node, map: Map) -> list[Value]:
+        return [self.read(index, operand_map(node, index, map), index.tensor.dtype) for index in places_of(node)]
 
     def _load(self, node: Node, map: Map) -> Value:
         access = access_of(self.buffer(node), map, len(self.group.shape))
@@ -371,13 +416,17 @@ def lower(
         value = lowering.member(node)
         if node in outputs:
             own, part = group.map_of(node), replaces_part(node)
-            map = through_path(node, own) if part and own is not None else own
+            map = target_map(node, own) if own is not None else None
             assert own is not None and map is not None
             if node in old:  # read first
                 replaced = lowering.read(node.inputs[0], map, node.tensor.dtype)
                 stores.append(Store(replaced, access_of(old[node], own, len(group.shape))))
             # A part of an axis of size one may be nothing: a store that does not move would be done once all the same.
-            stores.append(Store(value, access_of(buffer(node), map, len(group.shape), ones=part)))
+            rank, computed = len(group.shape), len(node.attrs["axes"]) if value.op == "scatter" else 0
+            access = access_of(buffer(node), map, rank + computed, ones=part)
+            if computed:
+                value.attrs["strides"] = access.steps[rank:]
+            stores.append(Store(value, Access(access.buffer, access.steps[:rank], access.offset)))
     walked = group.reduced or group.along
     axes = [Axis(size, i in walked) for i, size in enumerate(group.shape)]
     kernel = Kernel(name, "flat", axes, _needed(lowering.values, stores), stores, tuple(group.members))
@@ -425,9 +474,11 @@ def _arrange(kernel: Kernel, group: Group) -> None:
         _collapse(kernel, part)
     if form in ("rows", "columns") and _is_thin(kernel):
         kernel.form = "thin"
-    if form == "flat" and _turn_to_tiles(kernel):
+    if any(value.op == "scatter" for value in kernel.values):
+        kernel.form = "places"
+    elif form == "flat" and _turn_to_tiles(kernel):
         kernel.form = "tiled"
-    if form == "flat" and not kernel.axes:
+    if kernel.form in ("flat", "places") and not kernel.axes:
         kernel.axes.append(Axis(1))
         _append_axis(kernel)
 

@@ -22,6 +22,7 @@ from tcompile.backends.schedule.plan import Step, in_order, leads_to
 from tcompile.graph import Graph, Node, SymInt
 from tcompile.graph.ops import OPS
 from tcompile.graph.ops.element_loop import written_arrays, written_roots
+from tcompile.graph.ops.gathering import IN_PLACE
 from tcompile.graph.ops.writing import Path
 from tcompile.graph.signals import may_signal
 from tcompile.records import dataclass
@@ -58,19 +59,23 @@ class Placed:
     saved: tuple[tuple[Node, Path], ...] = ()
 
 
-def place(graph: Graph, steps: Sequence[Step], alone: set[Node], kept: set[Node], final: bool) -> Placed:
+def place(
+    graph: Graph, steps: Sequence[Step], alone: set[Node], kept: set[Node], final: bool, looks_first: bool
+) -> Placed:
     """Decides where each assignment goes.
 
     ``alone`` are the assignments that already have a kernel of their own, ``kept`` those that keep what they replace.
-    Raises Separate or Keep where others should, unless this is the ``final`` try.
+    ``looks_first``: kernels that write to computed places look at all of them before. Raises Separate or Keep where
+    others should, unless this is the ``final`` try.
     """
-    return _Placement(graph, steps, alone, kept, final).run()
+    return _Placement(graph, steps, alone, kept, final, looks_first).run()
 
 
 class _Placement:
     def __init__(
-        self, graph: Graph, steps: Sequence[Step], alone: set[Node], kept: set[Node], final: bool
+        self, graph: Graph, steps: Sequence[Step], alone: set[Node], kept: set[Node], final: bool, looks_first: bool
     ) -> None:
+        self.looks_first = looks_first
         self.kept = kept
         self.graph = graph
         self.steps = steps
@@ -96,7 +101,7 @@ class _Placement:
             for node in step.writes:
                 if step.kernel is not None and replaces_part(node):
                     base = node.inputs[0]
-                    if base.op == "empty":  # it is the first part of a new array
+                    if base.op == "empty" and not _is_scattered(node):  # it is the first part of a new array
                         continue
                     kept = node in given or (self._own(base) and self._fits(node, step))
                     step.onto[node] = "base" if kept else "copy"
@@ -111,7 +116,7 @@ class _Placement:
         late = self._late(self.chains)
         if any(map(_has_loop, self.chains)):
             return Placed(set(late), False, saved=self._saved())
-        signals = any(map(_signals, late))
+        signals = self._tells_too_late(late, self.chains)
         if not signals or not given <= self.kept:
             return Placed(set(late), signals)
         order = [node for step in in_order(self.steps) for node in step.writes if node in given]
@@ -133,7 +138,7 @@ class _Placement:
 
     def _base(self, node: Node) -> Node | None:
         """What an assignment of a kernel, or a loop over elements, has written to; None where neither has made it."""
-        if node.op == "assign":
+        if node.op == "assign" or node.op in IN_PLACE:
             step = self.step_of.get(node)
             return None if step is None or step.kernel is None else node.inputs[0]
         if not _is_of_loop(node) or self._writer(node).kind != "loop":
@@ -155,8 +160,8 @@ class _Placement:
             first = self._base(chain[0])
             assert first is not None
             for node in chain:
-                if node.op == "assign":
-                    found.append((first, node.attrs["path"]))
+                if not _is_of_loop(node):
+                    found.append((first, node.attrs.get("path", ())))
                     continue
                 loop, base = node.inputs[0], self._base(node)
                 shows = loop.attrs["shows"]
@@ -190,10 +195,13 @@ class _Placement:
         chains = [*self.chains, chain]
         late = self._late(chains)
         again = all(map(self._is_written_first, chains)) and not self._may_end_before(late, chains)
-        if allowed and any(map(_signals, late)) and not again and not self._can_be_undone(late, chains):
-            writers = {self.step_of[node] for node in chain if node.op == "assign"}
-            wish = {node for node in chain if node.op == "assign" and _signals(self.step_of[node])} - self.alone
-            if not any(_signals(step) for step in late if step not in writers):
+        if any(map(_is_scattered, chain)) and not self.looks_first and self.graph.device == "cpu":
+            allowed = False
+        if allowed and self._tells_too_late(late, chains) and not again and not self._can_be_undone(late, chains):
+            assigned = [node for node in chain if not _is_of_loop(node)]
+            writers = {self.step_of[node] for node in assigned}
+            wish = {node for node in assigned if self._signals(self.step_of[node])} - self.alone
+            if not any(self._signals(step) for step in late if step not in writers):
                 self.wish |= wish
             allowed = False
         if not allowed:
@@ -214,10 +222,21 @@ class _Placement:
         assigned = {node for chain in chains for node in chain}
         if any(step.kernel is None and step.kind != "view" for step in late):
             return False
+        if any(map(_is_scattered, assigned)):
+            return False
         if any(self.step_of.get(n.inputs[0]) is self.step_of[n] or _varies(n.attrs["path"]) for n in assigned):
             return False
         self.keep |= assigned - self.kept
         return not (self.final and self.keep)
+
+    def _tells_too_late(self, late: Sequence[Step], chains: Sequence[Sequence[Node]]) -> bool:
+        """Whether a step may turn out to need plain Python when something of the caller's may have been written.
+
+        Not a kernel that looks at all its places before it writes to the first one, if it is all that writes.
+        """
+        writers = {self._writer(node) for chain in chains for node in chain}
+        first = {step for step in writers if len(writers) == 1 and any(map(_is_scattered, step.writes))}
+        return any(self._signals(step) for step in late if step not in first)
 
     def _may_end_before(self, late: Sequence[Step], chains: Sequence[Sequence[Node]]) -> bool:
         """Whether an exception in one of the steps may end plain Python before it comes to all of the assignments."""
@@ -271,7 +290,7 @@ class _Placement:
             access = value.access
             if access is None or base not in self._memories([access.buffer.node]):
                 continue
-            if access.buffer.node is not base or value.op == "gather":
+            if access.buffer.node is not base or value.op == "gather" or store.value.op == "scatter":
                 return False
             if apart(access, store.access, step.kernel.axes):
                 continue
@@ -282,11 +301,19 @@ class _Placement:
                 return False
         return True
 
+    def _signals(self, step: Step) -> bool:
+        """Whether a step may turn out to need plain Python. Kernels on a GPU's own arrays tell nothing."""
+        if step.kernel is None:
+            return step.kind == "loop" or (step.kind == "call" and not _is_of_loop(step.node))
+        computed = {v.node for v in step.kernel.values if v.node is not None and v.op not in ("load", "number")}
+        return self.graph.device == "cpu" and any(map(may_signal, computed))
+
     def _read_by(self, step: Step) -> frozenset[Node]:
         """The memories of which a step reads elements; that an assignment leaves some as they are is no reading."""
         if step.kernel is None:
             return self._memories(step.reads)
-        return self._memories([value.access.buffer.node for value in step.kernel.values if value.access is not None])
+        read = [value.access.buffer.node for value in step.kernel.values if value.access is not None]
+        return self._memories([*read, *(node.inputs[0] for node in step.writes if node.op == "combine")])
 
     def _memories(self, nodes: Sequence[Node]) -> frozenset[Node]:
         """The nodes whose memory any of these may show."""
@@ -308,6 +335,11 @@ def _is_of_loop(node: Node | None) -> bool:
     return node is not None and node.op == "get" and node.inputs[0].op == "element_loop"
 
 
+def _is_scattered(node: Node) -> bool:
+    """Whether it writes to computed places."""
+    return node.op in IN_PLACE
+
+
 def _has_loop(chain: Sequence[Node]) -> bool:
     return any(map(_is_of_loop, chain))
 
@@ -323,19 +355,11 @@ def _raising(step: Step) -> list[Node]:
     """The nodes that may raise: library calls, those that kernels do included, and indices that are out of range."""
     if step.kernel is not None:
         computed = [(v.op, v.node) for v in step.kernel.values if v.node is not None and v.op not in ("load", "number")]
-        return [node for op, node in computed if op == "gather" or node.op == "call"]
+        return [node for op, node in computed if op in ("gather", "scatter") or node.op == "call"]
     node = step.node
     if node is None or step.kind != "call" or OPS[node.op].kind not in ("opaque", "control"):
         return []
     return [node] if may_signal(node) else []
-
-
-def _signals(step: Step) -> bool:
-    """Whether a step may turn out to need plain Python."""
-    if step.kernel is None:
-        return step.kind == "loop" or (step.kind == "call" and not _is_of_loop(step.node))
-    computed = {v.node for v in step.kernel.values if v.node is not None and v.op not in ("load", "number")}
-    return any(may_signal(node) for node in computed)
 
 
 

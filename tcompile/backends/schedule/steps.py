@@ -28,12 +28,14 @@ from tcompile.backends.schedule.lower import (
     lower,
     operand_map,
     replaces_part,
+    target_map,
 )
-from tcompile.backends.schedule.maps import ANYWHERE, Map, identity, map_key, through, through_path
+from tcompile.backends.schedule.maps import ANYWHERE, Map, identity, map_key, through
 from tcompile.backends.schedule.placement import Keep, Separate, place
 from tcompile.backends.schedule.plan import Schedule, Step, in_order, leads_to
 from tcompile.graph import Graph, Node, TensorType
 from tcompile.graph.ops import OPS, k_order
+from tcompile.graph.ops.gathering import IN_PLACE
 from tcompile.graph.ops.movement import expand_key, slice_bounds
 from tcompile.graph.ops.table import like_order
 from tcompile.graph.ops.writing import part_of
@@ -46,11 +48,12 @@ DEEPEST = 64  # operations in a row that one kernel computes without storing any
 
 
 def schedule(
-    graph: Graph, supports: Callable[[Node], bool], has_routine: Callable[[Node], bool] = lambda node: False
-) -> Schedule:
+    graph: Graph, supports: Callable[[Node], bool], has_routine: Callable[[Node], bool] = lambda node: False,
+    looks_first: bool = False,
+) -> Schedule:  # fmt: skip
     """Plans ``graph``. ``supports`` says of a pointwise, creation or reduction node whether kernels can compute it, and
     of a loop over elements whether there is a function for it; ``has_routine`` of a library call whether machine code
-    can do it (``routines``).
+    can do it (``routines``). ``looks_first``: kernels that write to computed places look at all of them before.
     """
     stored: set[Node] = set()
     arrays: set[Node] = set()
@@ -60,7 +63,7 @@ def schedule(
         planner = _Planner(graph, supports, has_routine, stored, arrays, alone, kept, final=tries == 8)
         try:
             planner.plan()
-            return planner.finish()
+            return planner.finish(looks_first)
         except Separate as wish:
             alone.update(wish.nodes)
         except Keep as wish:
@@ -105,7 +108,7 @@ class _Planner:
 
     def _kind(self, node: Node, supports: Callable[[Node], bool]) -> str:
         kind = OPS[node.op].kind
-        if node.op == "assign" and supports(node):
+        if (node.op == "assign" or node.op in IN_PLACE) and supports(node):
             return _kind_of_assignment(node)
         if node.op in ("gather", "matmul", "call") and supports(node):
             return "map"
@@ -145,8 +148,11 @@ class _Planner:
             elif self.kind[node] == "reshape":
                 self._need_array(node)
             elif self.kind[node] == "part":
-                if node.inputs[0].op != "empty":
+                if _is_read(node.inputs[0], node):
                     self._need_array(node.inputs[0])
+                if node.op in IN_PLACE and self.graph.device == "cpu":  # nothing is told once some of it is written
+                    for operand in filter(self._signals, node.inputs[1:]):
+                        self._need_array(operand)
             elif (node.op, self.kind[node]) in (("gather", "map"), ("sort", "along")):
                 self._need_array(node.inputs[0])
         for node in self.alone & self.live:
@@ -182,6 +188,12 @@ class _Planner:
                 self._join(node)
         if not self.final:
             self._store_what_is_dear()
+
+    def _signals(self, node: Node) -> bool:
+        """Whether computing a node where it is used may turn out to be plain Python's."""
+        if self.kind[node] not in ("map", "move"):
+            return False
+        return (self.kind[node] == "map" and may_signal(node)) or any(map(self._signals, computed_from(node)))
 
     def _store_what_is_read_in_part(self) -> None:
         """Stores values of which only a part is read, where computing the rest may warn: NumPy computes it."""
@@ -337,6 +349,8 @@ class _Planner:
             return False
         if group.along or self.kind[node] == "along":
             return False
+        if node.op in IN_PLACE or group.members[0].op in IN_PLACE:
+            return False
         type = computed_type(node)
         row_level = False
         trial = Group(group.shape, group.reduced, group.members, group.order)
@@ -446,7 +460,7 @@ class _Planner:
         return False
 
     # -- the result -----------------------------------------------------------------------------------------------
-    def finish(self) -> Schedule:
+    def finish(self, looks_first: bool) -> Schedule:
         """Lowers the groups, decides what is written where, and orders the steps."""
         outside: set[Node] = set(_roots(self.graph))
         for step in self.steps:
@@ -481,15 +495,20 @@ class _Planner:
             step.reads = [
                 b.node for b in step.kernel.buffers if b.node not in members and b.node not in outputs
             ]
-            based = [n.inputs[0] for n in outputs if replaces_part(n) and n.inputs[0].op != "empty"]
+            based = [n.inputs[0] for n in outputs if replaces_part(n) and _is_read(n.inputs[0], n)]
             step.reads += [base for base in based if base not in step.reads]
             step.writes = [*outputs, *(buffer.node for buffer in old.values())]
         kept = [step for step in self.steps if step.group is None or step.writes]
-        placed = place(self.graph, kept, set(self.alone), set(self.old), self.final)
+        placed = place(self.graph, kept, set(self.alone), set(self.old), self.final, looks_first)
         first = in_order([step for step in kept if step not in placed.late])
         last = [step for step in in_order(kept) if step in placed.late]
         undo = tuple((node, self.old[node]) for node in placed.undone)
         return Schedule(self.graph, first + last, self.buffers, len(first), placed.rewritten, undo, placed.saved)
+
+
+def _is_read(base: Node, node: Node) -> bool:
+    """Whether what a node replaces a part of is an array before; what is ``empty`` comes to be with its first part."""
+    return base.op != "empty" or node.op in IN_PLACE
 
 
 def _old(node: Node) -> Node:
@@ -499,13 +518,13 @@ def _old(node: Node) -> Node:
 
 
 def _kind_of_assignment(node: Node) -> str:
-    """How an ``assign`` that kernels could do is done: all of it computed, a part stored, or by the library."""
+    """How an assignment that kernels could do is done: all of it computed, a part stored, or by the library."""
     try:
-        if not node.attrs["path"]:
+        if not replaces_part(node):
             return "map"
         if any(op in ("real", "imag") for op, _ in node.attrs["path"]):
             return "opaque"
-        return "opaque" if through_path(node, identity(part_of(node).ndim)) is None else "part"
+        return "opaque" if target_map(node, identity(computed_type(node).ndim)) is None else "part"
     except UnprovableSizeError:
         return "opaque"
 

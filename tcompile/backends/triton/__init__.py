@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tcompile.backends import compiled
-from tcompile.backends.schedule import Kernel, Schedule, schedule
+from tcompile.backends.schedule import Kernel, Schedule, scatters, schedule
 from tcompile.backends.schedule.admission import admits
+from tcompile.backends.schedule.parts import PARTS
 from tcompile.backends.schedule.plan import Step
 from tcompile.backends.triton import cubins, host, kernels, products, scans, tuning
 from tcompile.backends.triton.configs import RESIDENT, USUAL, Config
@@ -22,10 +23,11 @@ from tcompile.backends.triton.cuda import load_cupy
 from tcompile.backends.triton.cudagraphs import recorded
 from tcompile.backends.triton.devices import Device, device
 from tcompile.backends.triton.dots import Axes, axes_of
-from tcompile.backends.triton.pointwise import has_operation
+from tcompile.backends.triton.pointwise import FLOATS, INTEGERS, STORES, has_operation
 from tcompile.backends.triton.text import Function
 from tcompile.errors import BackendError
 from tcompile.graph import Graph, Node
+from tcompile.graph.ops.gathering import IN_PLACE
 from tcompile.graph.types import DType
 from tcompile.records import dataclass
 
@@ -149,8 +151,18 @@ def _planned(graph: Graph, config: Config) -> tuple[Schedule, dict[Kernel, Axes]
 
 
 def supports(node: Node) -> bool:
-    """Whether kernels can compute this pointwise, creation or reduction node, or this scan."""
+    """Whether kernels can compute this pointwise, creation or reduction node, this scan, or these writes to places."""
+    if node.op in IN_PLACE:
+        return _admits_scatter(node)
     return admits(node, _has_operation) and (node.op not in scans.SCANS or scans.admits(node))
+
+
+def _admits_scatter(node: Node) -> bool:
+    """Programs come to places in no order; CuPy promises none itself. What they combine, the GPU does in memory."""
+    dtype, how, of_cupy = node.tensor.dtype, node.attrs.get("ufunc"), node.device != "cpu"
+    if dtype in PARTS or not scatters.admits(node, STORES.keys()) or not (of_cupy or scatters.is_in_any_order(node)):
+        return False
+    return how is None or dtype.name in (INTEGERS | FLOATS if of_cupy and how == "add" else INTEGERS)
 
 
 def _has_operation(name: str, dtype: DType) -> bool:

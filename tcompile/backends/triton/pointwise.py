@@ -114,6 +114,12 @@ _FLOAT_FLAGS = {
     "finite": "flags_finite({A})", "regular": "flags_regular({A}, {B})",
 }  # fmt: skip
 
+# How a value comes to a place where others may come to, in any order, and dtypes that the GPU combines in memory.
+STORES: dict[str | None, str] = {
+    None: "tl.store", "add": "tl.atomic_add", "maximum": "tl.atomic_max", "minimum": "tl.atomic_min",
+}  # fmt: skip
+INTEGERS, FLOATS = frozenset({"int32", "int64", "uint32", "uint64"}), frozenset({"float32", "float64"})
+
 
 def has_operation(name: str, dtype: DType) -> bool:
     """Whether operation ``name`` is written for operands of ``dtype``, a dtype of the machine's."""

@@ -178,7 +178,7 @@ class Text:
 
     def compute(self, value: Value) -> None:
         """Writes a value's lines, unless it has a register."""
-        if value in self.registers or value.op == "reduce":
+        if value in self.registers or value.op in ("reduce", "scatter"):
             return
         if value.op == "part":
             both = self.registers[value.values[0]]
@@ -263,10 +263,21 @@ class Text:
 
     def gather(self, value: Value, name: str) -> None:
         """Elements at computed places. What is out of range is reported, and not read."""
-        p, access = self.parameters, value.access
+        access = value.access
         assert access is not None
+        mask = self.mask(access.axes.union(*(index.axes for index in value.values)))
+        pointer, both = self.places(value, value.operands, access, name, mask)
+        self.line(f"{name} = tl.load({pointer}, mask={both}, other=0)")
+        if value.dtype == BOOL:
+            self.line(f"{name} = {name} != 0")
+
+    def places(
+        self, value: Value, indices: Sequence[Value | bool | int | float], access: Access, name: str, mask: str
+    ) -> tuple[str, str]:
+        """The pointers to computed places, and the mask of those that are within the array and ``mask``."""
+        p = self.parameters
         valid, moved = [], []
-        for number, index in enumerate(value.values):
+        for number, index in enumerate(indices):
             size = p.size(value.attrs["sizes"][number])
             place = p.fresh(f"{name}_at")
             self.line(f"{place} = {self.real(index)}.to(tl.int64)")
@@ -277,26 +288,37 @@ class Text:
             moved += [f"{place} * ({step})" for step in steps]
         within = p.fresh(f"{name}_within")
         self.line(f"{within} = {' & '.join(valid)}")
-        mask = self.mask(access.axes.union(*(index.axes for index in value.values)))
-        both = f"{within} & {mask}" if mask else within
-        place = " + ".join([f"({self.offset(access)})", *moved])
-        self.line(f"{name} = tl.load({p.array(access.buffer)} + {place}, mask={both}, other=0)")
-        if value.dtype == BOOL:
-            self.line(f"{name} = {name} != 0")
         if self.signals:
             self.flag(f"tl.where({within}, 0, ONLY_NUMPY)")
         else:
             self.any_flags = True  # what is out of range is an error everywhere
             self.line(f"{self.flagged} |= tl.where({within}, 0, ONLY_NUMPY)")
+        pointer = " + ".join([p.array(access.buffer), f"({self.offset(access)})", *moved])
+        return pointer, f"{within} & {mask}" if mask else within
 
     def store(self, store: Store) -> None:
         """Writes a value to memory."""
+        if store.value.op == "scatter":
+            self.scatter(store)
+            return
         pointer, register = self.parameters.array(store.access.buffer), self.registers[store.value]
         mask = self.mask(store.access.axes)
         ending = f", mask={mask}" if mask else ""
         for extra, cell in enumerate(register if isinstance(register, tuple) else (register,)):
             text = f"{cell}.to(tl.int8)" if store.value.dtype == BOOL else cell
             self.line(f"tl.store({pointer} + ({self.offset(store.access, extra)}), {text}{ending})")
+
+    def scatter(self, store: Store) -> None:
+        """Writes to computed places."""
+        value = store.value
+        written, *indices = value.operands
+        name = self.parameters.fresh(value.node.name if value.node is not None else "value")
+        self.note(value.node.location if value.node is not None else None)
+        pointer, mask = self.places(value, indices, store.access, name, self.mask(value.axes))
+        text = self.real(written)
+        text = text if isinstance(text, str) else full(text, value.dtype)
+        text = f"{text}.to(tl.int8)" if value.dtype == BOOL else text
+        self.line(f"{pointwise.STORES[value.attrs['how']]}({pointer}, {text}, mask={mask})")
 
     def tell(self, texts: Sequence[str]) -> None:
         """Hands status bits over, where some are set."""

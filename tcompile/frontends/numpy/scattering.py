@@ -155,4 +155,4 @@ def combine_at(b: Builder, ufunc: np.ufunc, args: Sequence[Any], kwargs: Mapping
     else:
         raise CannotCapture("unsupported-argument", f"{ufunc.__name__}.at with a {type(value).__name__}")
     view, axes = places.view, places.axes
-    b.write(view, b.op("combine", view.node, operand, *places.indices, axes=axes, ufunc=ufunc.__name__))
+    b.write(view, b.op("combine", view.node, operand, *places.indices, axes=axes, path=(), ufunc=ufunc.__name__))

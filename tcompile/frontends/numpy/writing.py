@@ -75,7 +75,7 @@ def scattered(b: Builder, x: Traced, items: tuple[Any, ...], value: Any) -> None
     """``x[items] = value`` where arrays are among the items."""
     places = Places.of(b, x, items)
     contents = places.value(b, fitted(b, places.type, value, "unsafe"))
-    b.write(places.view, b.op("scatter", places.view.node, contents, *places.indices, axes=places.axes))
+    b.write(places.view, b.op("scatter", places.view.node, contents, *places.indices, axes=places.axes, path=()))
 
 
 @dataclass(frozen=True)

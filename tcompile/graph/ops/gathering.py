@@ -2,8 +2,9 @@
 
 ``gather(x, *indices, axes=…)`` is ``x`` indexed by integer arrays along ``axes``: the axes of the indices, broadcast
 together, come first, and the other axes of ``x`` follow. Negative indices count from the end; those out of range raise
-IndexError. ``scatter(x, value, *indices, axes=…)`` is ``x`` with ``value``, broadcast, where ``gather`` reads; the
-last of several values for one place stays. ``combine`` (with ``ufunc``, the name of one of NumPy's) combines each value
+IndexError. ``scatter(x, value, *indices, axes=…, path=…)`` is ``x`` with ``value``, broadcast, where ``gather`` would
+read from the view of ``x`` that the movements of ``path`` show (``writing``); the last of several values for one place
+stays. ``combine`` (with ``ufunc``, the name of one of NumPy's) combines each value
 with what is in its place by then.
 """
 
@@ -16,14 +17,15 @@ from typing import Any
 import numpy as np
 
 from tcompile.errors import GraphError
-from tcompile.graph.ops.table import MOST_AXES, Op, broadcast_shapes, define, like_order, tensors
+from tcompile.graph.ops.table import MOST_AXES, Op, broadcast_shapes, define, tensors
+from tcompile.graph.ops.writing import Path, path_types, shown
 from tcompile.graph.sizes import Size, hint
 from tcompile.graph.types import Layout, TensorType
 
 _KEPT_SIZES = 3  # sizes below this one are never replaced by small ones
 
 
-def _gathered_shape(x: TensorType, indices: Sequence[TensorType | None], axes: tuple[int, ...]) -> tuple[Size, ...]:
+def gathered_shape(x: TensorType, indices: Sequence[TensorType | None], axes: tuple[int, ...]) -> tuple[Size, ...]:
     """The shape of what the indices name. Raises GraphError where they do not fit."""
     if len(indices) != len(axes) or not axes:
         raise GraphError(f"the axes {axes} take {len(axes)} arrays of indices")
@@ -38,7 +40,7 @@ def _gathered_shape(x: TensorType, indices: Sequence[TensorType | None], axes: t
 def _gather_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
     x, *indices = tensors(types)
     axes = attrs["axes"]
-    result = _gathered_shape(x, types[1:], axes)
+    result = gathered_shape(x, types[1:], axes)
     small = _small([x, *indices])
     if len(result) > MOST_AXES:
         raise GraphError(f"gather would give {len(result)} axes")
@@ -78,10 +80,10 @@ def _scatter_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> 
     x, value, *indices = types
     if x is None or ((value is None or x.dtype != value.dtype) and "ufunc" not in attrs):
         raise GraphError(f"{value} is scattered over {x}")
-    shape = _gathered_shape(x, indices, attrs["axes"])
+    shape = gathered_shape(path_types(x, attrs["path"])[-1], indices, attrs["axes"])
     if value is not None and len(broadcast_shapes([value.shape, shape])) != len(shape):
         raise GraphError(f"{value} does not fit into {shape}")
-    return TensorType(x.dtype, x.shape, like_order(x))
+    return x
 
 
 def _turned(x: Any, axes: tuple[int, ...]) -> Any:
@@ -94,13 +96,13 @@ def _gather(x: Any, *indices: Any, axes: tuple[int, ...]) -> Any:
     return _turned(x, axes)[tuple(map(np.asarray, indices))]  # a NumPy scalar would give a view
 
 
-def _scatter_into(x: Any, value: Any, *indices: Any, axes: tuple[int, ...]) -> Any:
-    _turned(x, axes)[indices] = value
+def _scatter_into(x: Any, value: Any, *indices: Any, axes: tuple[int, ...], path: Path) -> Any:
+    _turned(shown(x, path), axes)[indices] = value
     return x
 
 
-def _combine_into(x: Any, value: Any, *indices: Any, axes: tuple[int, ...], ufunc: str) -> Any:
-    getattr(np, ufunc).at(_turned(x, axes), indices, value)
+def _combine_into(x: Any, value: Any, *indices: Any, axes: tuple[int, ...], path: Path, ufunc: str) -> Any:
+    getattr(np, ufunc).at(_turned(shown(x, path), axes), indices, value)
     return x
 
 
@@ -119,3 +121,5 @@ define(Op("combine", "opaque", None, _scatter_rule, _on_a_copy(_combine_into),
 
 # The same, done to the first operand itself: for arrays whose old elements nobody needs.
 IN_PLACE: dict[str, Callable[..., Any]] = {"scatter": _scatter_into, "combine": _combine_into}
+
+__all__ = ["IN_PLACE", "gathered_shape"]

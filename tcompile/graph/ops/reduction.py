@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from tcompile.errors import GraphError
-from tcompile.graph.ops.table import Op, TypeRule, define, k_order, only
+from tcompile.graph.ops.table import Op, TypeRule, define, only, walked_order
 from tcompile.graph.sizes import Size
 from tcompile.graph.types import DType, Layout, TensorType
 
 
 def reduced_type(type: TensorType, axis: Sequence[int], keepdims: bool, dtype: DType) -> TensorType:
     """The type left when the axes ``axis`` of ``type`` are reduced; the kept axes keep their memory order."""
-    order = k_order([type], type.shape).order
+    order = walked_order([type], type.shape).order
     if keepdims:
         shape: tuple[Size, ...] = tuple(1 if i in axis else n for i, n in enumerate(type.shape))
         return TensorType(dtype, shape, Layout.of_order(order))

@@ -101,6 +101,18 @@ def broadcast_shapes(shapes: Sequence[tuple[Size, ...]]) -> tuple[Size, ...]:
 def k_order(operands: Sequence[TensorType], shape: tuple[Size, ...]) -> Layout:
     """The layout NumPy's iterator gives a new array of ``shape`` computed from ``operands`` (order="K").
 
+    One without elements has no strides by which anything could be sorted later.
+    """
+    return Layout.c(len(shape)) if _is_empty(shape) else walked_order(operands, shape)
+
+
+def _is_empty(shape: Sequence[Size]) -> bool:
+    return any(isinstance(size, int) and not size for size in shape)
+
+
+def walked_order(operands: Sequence[TensorType], shape: tuple[Size, ...]) -> Layout:
+    """The order in which NumPy's iterator walks ``operands``, broadcast to ``shape``.
+
     Axes are insertion-sorted by stride, innermost first; an axis moves outward past another where every
     operand that can tell (both strides non-zero) does not object, the first operand that can tell deciding.
     """
@@ -130,7 +142,7 @@ def k_order(operands: Sequence[TensorType], shape: tuple[Size, ...]) -> Layout:
 
 def like_order(type: TensorType) -> Layout:
     """The layout of a copy in order="K": axes sorted by stride, so that broadcast axes (stride 0) come innermost."""
-    return Layout.of_order(type.layout.order)
+    return Layout.c(type.ndim) if _is_empty(type.shape) else Layout.of_order(type.layout.order)
 
 
 def common_dtype(name: str, types: Sequence[TensorType | None]) -> DType:
@@ -154,4 +166,5 @@ def only(name: str, types: Sequence[TensorType | None]) -> TensorType:
     return type
 
 
-__all__ = ["OPS", "Op", "ScalarType", "Type", "apply", "broadcast_shapes", "define", "k_order", "like_order"]
+__all__ = ["OPS", "Op", "ScalarType", "Type", "apply", "broadcast_shapes", "define", "k_order", "like_order",
+           "walked_order"]

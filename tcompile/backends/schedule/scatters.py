@@ -1,0 +1,66 @@
+"""Writes to computed places: which ones kernels do, and in which order they have to come to the places.
+
+Enters: a ``scatter`` or ``combine`` node. Leaves: whether kernels have what it takes (``admits``), and what order it
+asks for: none (``is_in_any_order``), or that of the indices (``is_in_their_order``). Where two values go to one place
+NumPy goes through the arrays as they lie in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from tcompile.backends.schedule.admission import COMPUTED, number_fits
+from tcompile.backends.schedule.lower import computed_type, places_of
+from tcompile.backends.schedule.parts import HALF, PARTS
+from tcompile.graph import Node, Size, TensorType
+from tcompile.graph.sizes import is_one, may_be_empty
+
+# What elements are combined by, by their kind. NumPy's extrema of floats tell of NaNs here.
+COMBINED: dict[str, frozenset[str | None]] = {
+    "f": frozenset({None, "add", "subtract", "multiply", "divide"}),
+    **dict.fromkeys("iu", frozenset({
+        None, "add", "subtract", "multiply", "maximum", "minimum", "bitwise_and", "bitwise_or", "bitwise_xor",
+    })),
+}  # fmt: skip
+
+
+def admits(node: Node, combines: Set[str | None]) -> bool:
+    """Whether a kernel can do these writes, but for their order. ``combines``: by what it can combine elements."""
+    base, value, places, how = node.tensor, node.operands[1], places_of(node), node.attrs.get("ufunc")
+    if base.dtype.name not in COMPUTED or not base.dtype.isnative:
+        return False
+    if any(index.tensor.dtype.name == "uint64" or not index.tensor.dtype.isnative for index in places):
+        return False
+    if may_be_empty(_rest(node)) or value in places:
+        return False
+    if how is not None and (how not in combines or base.dtype.kind not in "iuf" or base.dtype == HALF):
+        return False
+    if isinstance(value, Node):
+        if not isinstance(value.type, TensorType) or value.type.dtype != base.dtype:
+            return False
+    elif base.dtype in PARTS or not number_fits(value, base.dtype):
+        return False
+    return True
+
+
+def _rest(node: Node) -> tuple[Size, ...]:
+    """The sizes of the axes of what is written that are not the indices'."""
+    return computed_type(node).shape[max(index.tensor.ndim for index in places_of(node)) :]
+
+
+def is_in_their_order(node: Node) -> bool:
+    """Whether NumPy goes through indices and values in the order in which they are counted."""
+    return all(operand.tensor.c_contiguous for operand in node.inputs[1:])
+
+
+def is_in_any_order(node: Node) -> bool:
+    """Whether it makes no difference which of several values comes to a place first."""
+    how, value = node.attrs.get("ufunc"), node.operands[1]
+    if how is not None:
+        return node.tensor.dtype.kind in "iu"
+    if not isinstance(value, Node):
+        return True
+    return all(is_one(size) for size in value.tensor.shape[: max(0, value.tensor.ndim - len(_rest(node)))])
+
+
+__all__ = ["COMBINED", "admits", "is_in_any_order", "is_in_their_order"]
