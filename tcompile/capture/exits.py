@@ -296,12 +296,14 @@ class Exits:
         slots = self.loop.slots
         start = slots.values()
         behind.before = before = state_of(tx)  # of what lives on: the ways hold it
+        stored = {key: effect.value for key, effect in tx.effects.items()}  # a store to a global makes another effect
         held = [way.values for way in ways]
         returned = [self._follow(way, meet) for way in ways]
         slots.put(start)
         after = state_of(tx)
         del held
-        if any(found != after[0].get(key, found) for key, found in before[0].items()) or before[1] != after[1]:
+        same_globals = before[1] == after[1] and all(tx.effects[key].value is held for key, held in stored.items())
+        if not same_globals or any(found != after[0].get(key, found) for key, found in before[0].items()):
             raise CannotCapture("loop-mismatch", "what comes behind it, depending on how it is left, changes something")
         select = Select(tx, behind, which, [way.number for way in ways])
         names = self.loop.live(meet) if meet is not None else set(start)

@@ -42,6 +42,7 @@ from tcompile.capture.values.selected import SelectedValue
 from tcompile.capture.values.sets import SetValue
 from tcompile.frontends.base import Builder, CannotCapture, Frontend, Read, Selected, Traced, TracedNumber
 from tcompile.graph import Graph, Location, Node, ScalarType, SymInt, TensorType
+from tcompile.graph.ops import OPS
 from tcompile.graph.ops.gathering import IN_PLACE
 from tcompile.graph.ops.writing import Path
 from tcompile.graph.sizes import SizeGuard
@@ -440,6 +441,9 @@ class Capture:
             if contents.op in IN_PLACE and origin(contents.inputs[0])[:2] == (memory.node, path):
                 contents = self._scattered(contents, memory.node, path)
             elif not direct or contents in self._memories:
+                is_view = contents.op != "input" and OPS[contents.op].kind == "movement"
+                if is_view and self.memory_of(contents)[0] is memory:  # a kernel can keep what it writes over
+                    contents = self.builder.op("ordered", contents, axes=contents.tensor.layout.order)
                 contents = self.builder.op("assign", base, contents, path=path)
             memory.node = contents
             memory.version += 1

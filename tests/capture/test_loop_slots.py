@@ -338,6 +338,27 @@ def test_a_global_variable():
         assert told(adds_to_a_global, line(), 100)[0].startswith("This loop stays a loop")
 
 
+def sets_a_global_where_it_is_left(x, n):
+    global total
+    total = 1
+    for _ in range(n):
+        x[1] = x[1] * 0.5
+        if x[1] < 0.25:
+            total = x[0]
+            break
+    return x
+
+
+@pytest.mark.parametrize("backend", ["eager", "llvm"])
+def test_a_global_variable_of_one_way_out(backend):
+    global total
+    compiled = tcompile.compile(sets_a_global_where_it_is_left, backend=backend)
+    for n, want in ((1, 1), (10, 0.0), (0, 1)):
+        seen = [(f(np.arange(3.0), n), total) for f in (sets_a_global_where_it_is_left, compiled)]
+        assert_same(seen[1], seen[0])
+        assert total == want and type(total) is type(seen[0][1])
+
+
 # -- what stays Python's -----------------------------------------------------------------------------------------------
 
 

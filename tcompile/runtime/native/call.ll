@@ -568,6 +568,65 @@ miss:
   ret ptr null
 }
 
+; Where an array's elements lie: the address of the first byte, and the one behind the last.
+define internal { i64, i64 } @stretch(ptr %array, i64 %itemsize) noinline nounwind {
+entry:
+  %dims = call ptr @field(ptr %array, i64 $ARRAY_DIMS)
+  %strides = call ptr @field(ptr %array, i64 $ARRAY_STRIDES)
+  %data.at = getelementptr i8, ptr %array, i64 $ARRAY_DATA
+  %data = load i64, ptr %data.at
+  %count.at = getelementptr i8, ptr %array, i64 $ARRAY_NDIM
+  %count.narrow = load i32, ptr %count.at
+  %count = sext i32 %count.narrow to i64
+  %behind = add i64 %data, %itemsize
+  br label %axis
+axis:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %one ]
+  %first = phi i64 [ %data, %entry ], [ %first.next, %one ]
+  %end = phi i64 [ %behind, %entry ], [ %end.next, %one ]
+  %more = icmp slt i64 %i, %count
+  br i1 %more, label %one, label %done
+one:
+  %size = call i64 @word(ptr %dims, i64 %i)
+  %stride = call i64 @word(ptr %strides, i64 %i)
+  %steps = sub i64 %size, 1
+  %reach = mul i64 %steps, %stride
+  %down = icmp slt i64 %reach, 0
+  %below = select i1 %down, i64 %reach, i64 0
+  %above = select i1 %down, i64 0, i64 %reach
+  %first.next = add i64 %first, %below
+  %end.next = add i64 %end, %above
+  %i.next = add i64 %i, 1
+  br label %axis
+done:
+  %part = insertvalue { i64, i64 } poison, i64 %first, 0
+  %both = insertvalue { i64, i64 } %part, i64 %end, 1
+  ret { i64, i64 } %both
+}
+
+; apart: registers of two arrays with elements, bytes of an element of each, words to skip where the stretches of memory
+; in which they lie have nothing in common: what follows finds out about the others
+define ptr @apart(ptr %frame, ptr %pc) nounwind {
+  %one = call ptr @object(ptr %frame, ptr %pc, i64 1)
+  %other = call ptr @object(ptr %frame, ptr %pc, i64 2)
+  %one.bytes = call i64 @word(ptr %pc, i64 3)
+  %other.bytes = call i64 @word(ptr %pc, i64 4)
+  %skipped = call i64 @word(ptr %pc, i64 5)
+  %a = call { i64, i64 } @stretch(ptr %one, i64 %one.bytes)
+  %b = call { i64, i64 } @stretch(ptr %other, i64 %other.bytes)
+  %a.first = extractvalue { i64, i64 } %a, 0
+  %a.end = extractvalue { i64, i64 } %a, 1
+  %b.first = extractvalue { i64, i64 } %b, 0
+  %b.end = extractvalue { i64, i64 } %b, 1
+  %before = icmp ule i64 %a.end, %b.first
+  %after = icmp ule i64 %b.end, %a.first
+  %apart = or i1 %before, %after
+  %length = select i1 %apart, i64 %skipped, i64 0
+  %on = add i64 %length, 6
+  %to = call ptr @next(ptr %pc, i64 %on)
+  ret ptr %to
+}
+
 ; float_is: register of an exact float, the double (equal, so that -0.0 is 0.0 and NaN is nothing)
 define ptr @float_is(ptr %frame, ptr %pc) nounwind {
   %object = call ptr @object(ptr %frame, ptr %pc, i64 1)

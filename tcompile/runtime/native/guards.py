@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tcompile.frontends.numpy import NumPyFrontend
 from tcompile.frontends.numpy.values import layout_of
 from tcompile.graph import Layout
 from tcompile.runtime.native import layout
@@ -37,8 +38,26 @@ class Guards(Words):
             for value in node.values:
                 self.guard(value)
         elif not self.known_guard(node):
+            skipped = self.may_be_apart(node)
             answer = self.python(node)
             self.emit("true", self.at(answer))
+            if skipped is not None:
+                self.code[skipped] = len(self.code) - skipped - 1
+
+    def may_be_apart(self, node: ast.expr) -> int | None:
+        """Writes what skips a condition where two arrays are far apart; returns the place for the words to skip."""
+        match node:
+            case ast.UnaryOp(
+                op=ast.Not(),
+                operand=ast.Call(func=ast.Name(id=function), args=[ast.Name() as one, ast.Name() as other]),
+            ) if getattr(self.constants.get(function), "__func__", None) is NumPyFrontend.overlap:  # fmt: skip
+                arrays = [self.array(one), self.array(other)]
+                facts = [self.of(array) for array in arrays if array is not None]
+                if len(facts) == 2 and all(f.dtype is not None and 0 not in f.shape.values() for f in facts):
+                    places = [self.at(array) for array in arrays if array is not None]
+                    self.emit("apart", *places, *(f.dtype.itemsize for f in facts), 0)
+                    return len(self.code) - 1
+        return None
 
     def known_guard(self, node: ast.expr) -> bool:
         """Writes a condition that operations can check; False where it is another."""
