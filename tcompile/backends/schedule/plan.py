@@ -62,8 +62,13 @@ class Schedule:
 
     @property
     def writes_once(self) -> bool:
-        """Whether all there is to do is one operation in place, for which kernels would keep what they replace."""
-        kinds = [OPS[node.op].kind for node in self.graph.nodes if OPS[node.op].kind != "movement"]
+        """Whether all there is to do is one operation in place, for which kernels would keep what they replace, or
+        elements that go to other places of their array, which the library moves at once.
+        """
+        done = [node.op for node in self.graph.nodes if OPS[node.op].kind != "movement"]
+        if sorted(done) == ["assign", "ordered"]:
+            return len(self.kernels) == 2
+        kinds = [OPS[op].kind for op in done]
         return len(self.undo) == 1 and sorted(kinds) == ["opaque", "pointwise"] and len(self.kernels) == 1
 
     @property
