@@ -72,6 +72,17 @@ def test_places_of_places():
     check(combine("add"), np.zeros(20), 2.5, PLACES)
 
 
+def test_places_that_the_array_itself_names():
+    def f(x):
+        np.add.at(x, x % 5 + x[::-1] % 7, 2)
+
+    x = np.arange(3, 23)
+    differential.check(f, lambda: [x.copy()])
+    compiled = tcompile.compile(f)
+    compiled(x)
+    assert "copy" not in compile_graph(compiled.graphs[0]).source
+
+
 def test_parts():
     part = (("index", (("key", (slice(1, -1, 2), slice(None))),)), ("permute_dims", (("axes", (1, 0)),)))
     x = sample("float64", (42, 20))

@@ -156,7 +156,8 @@ class _Planner:
             elif (node.op, self.kind[node]) in (("gather", "map"), ("sort", "along")):
                 self._need_array(node.inputs[0])
         for node in self.alone & self.live:
-            self._need_array(node.inputs[1])
+            for operand in node.inputs[1:]:
+                self._need_array(operand)
         self._store_what_is_read_in_part()
         self._cut_long_chains()
         self._store_what_many_places_read()
