@@ -7,6 +7,7 @@ every handler reads its arguments in one way, and so that what is not exact is r
 
 from __future__ import annotations
 
+import math
 import operator
 import warnings
 from collections.abc import Callable, Sequence
@@ -114,7 +115,9 @@ def strong(b: Builder, value: Any) -> Traced:
     if isinstance(value, TracedNumber) and value.at is not None:
         return Traced(value.node, scalar=True)
     if isinstance(value, TracedNumber):
-        return call(b, "numpy.float64", [value], TensorType(FLOAT, ()), scalar=True)
+        # As an array it is the larger one of itself and -inf, which is itself, whatever it is, and raises no flag.
+        least = b.op("full", shape=(), fill_value=-math.inf, dtype=FLOAT.name)
+        return Traced(b.op("maximum", least, value.node), scalar=True)
     if isinstance(value, SymInt):
         return Traced(b.op("full", shape=(), fill_value=value, dtype="int64"), scalar=True)
     if type(value) in (bool, int, float, complex):
