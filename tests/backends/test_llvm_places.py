@@ -64,6 +64,14 @@ def test_axes(shape, axes):
             check(scatter(*axes), order, sample("float64", values), *places)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint64", "float32", "float64"])
+def test_a_number_has_a_dtype_of_its_own(dtype):
+    number = 0.1 if dtype[0] == "f" else 3
+    x = np.full(20, -9).astype(dtype) if dtype[0] != "f" else sample(dtype, 20)
+    made = check(lambda op, x, i: combine("add")(op, x, number, i), x, PLACES)
+    assert is_compiled(made) == (dtype not in ("uint64", "float32"))
+
+
 def test_places_of_places():
     two, one = PLACES[:12].reshape(3, 4), PLACES[12:16]
     check(combine("add", 0, 1), sample("float64", (20, 21)), sample("float64", (3, 4)), two, one)

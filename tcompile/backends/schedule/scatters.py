@@ -11,7 +11,7 @@ from collections.abc import Set
 
 from tcompile.backends.schedule.admission import COMPUTED, number_fits
 from tcompile.backends.schedule.lower import computed_type, places_of
-from tcompile.backends.schedule.parts import HALF, PARTS
+from tcompile.backends.schedule.parts import DOUBLE, HALF
 from tcompile.graph import Node, Size, TensorType
 from tcompile.graph.sizes import is_one, may_be_empty
 
@@ -36,11 +36,12 @@ def admits(node: Node, combines: Set[str | None]) -> bool:
     if how is not None and (how not in combines or base.dtype.kind not in "iuf" or base.dtype == HALF):
         return False
     if isinstance(value, Node):
-        if not isinstance(value.type, TensorType) or value.type.dtype != base.dtype:
-            return False
-    elif base.dtype in PARTS or not number_fits(value, base.dtype):
-        return False
-    return True
+        return isinstance(value.type, TensorType) and value.type.dtype == base.dtype
+    # ``ufunc.at`` takes a number for an array of int64 or float64: with these NumPy combines it in the base's dtype, or
+    # in a wider one of which the upper bits are lost.
+    if base.dtype.kind == "f":
+        return base.dtype == DOUBLE and number_fits(value, base.dtype)
+    return type(value) is int and base.dtype.name != "uint64" and number_fits(value, base.dtype)
 
 
 def _rest(node: Node) -> tuple[Size, ...]:
