@@ -246,9 +246,8 @@ def list_options() -> list[str]:
     is False. ``shape_padding``: such a product is timed with zeros behind rows of odd length, too. ``fallback_random``,
     which is always on: random numbers are NumPy's own.
 
-    >>> list_options()
-    ['epilogue_fusion', 'exact', 'fallback_random', 'max_autotune', 'shape_padding', 'trace.enabled',
-     'trace.graph_diagram', 'triton.cudagraphs']
+    >>> list_options()[:4]
+    ['epilogue_fusion', 'exact', 'fallback_random', 'max_autotune']
     """
     return sorted(_OPTIONS)
 
