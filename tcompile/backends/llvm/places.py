@@ -16,7 +16,7 @@ from tcompile.backends.llvm.nest import Function, Nest
 from tcompile.backends.llvm.text import Module, element_type
 from tcompile.backends.llvm.vectors import Vectors
 from tcompile.backends.schedule import Kernel, Store, Value
-from tcompile.backends.schedule.kernel import static_elements
+from tcompile.backends.schedule.kernel import needed, static_elements
 from tcompile.backends.status import ONLY_NUMPY
 
 _KEPT = "kept"  # the array of what was there before
@@ -105,24 +105,14 @@ class PlacesNest(Nest):
 
     def _start(self, place: Place) -> str:
         """The address of a point's place; where its axis is walked in vectors, of the first one."""
-        registers, _ = self.single.write(place, self._needed(self.indices), {})
+        registers, _ = self.single.write(place, needed(self.kernel.values, self.indices), {})
         distances, _ = self.single.places(self.value, self.indices, self.store.access, registers)
         distance = self.w.get(f"extractelement <1 x i64> {distances}, i64 0")
         return self.w.get(f"getelementptr i8, ptr {place.address(self.store.access)}, i64 {distance}")
 
-    def _needed(self, goals: Sequence[Value]) -> list[Value]:
-        needed: set[Value] = set()
-        stack = list(goals)
-        while stack:
-            value = stack.pop()
-            if value not in needed:
-                needed.add(value)
-                stack += value.values
-        return [value for value in self.kernel.values if value in needed]
-
     def _look(self, place: Place, start: str) -> None:
         """Reports places that there are not."""
-        registers, _ = self.elements.write(place, self._needed(self.indices), {})
+        registers, _ = self.elements.write(place, needed(self.kernel.values, self.indices), {})
         _, valid = self.elements.places(self.value, self.indices, self.store.access, registers)
         self.v.report(self.v.negate(valid), ONLY_NUMPY)
 
@@ -151,7 +141,7 @@ class PlacesNest(Nest):
         """One point, or a vector of points that lie side by side at one place."""
         dtype, written, address = self.value.dtype, self.value.operands[0], self._at(place, start)
         given = [written] if isinstance(written, Value) else []
-        registers, mask = self.elements.write(place, self._needed(given), {})
+        registers, mask = self.elements.write(place, needed(self.kernel.values, given), {})
         made = registers[written] if isinstance(written, Value) else self.v.constant(dtype, written)
         straight: list[tuple[Store, str, str]] = []
         if self.how is not None:

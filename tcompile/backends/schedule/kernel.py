@@ -10,7 +10,7 @@ The iteration space is a list of axes, outermost first: first the kept ones, the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 from typing import Any, Literal, TypeAlias
 
@@ -158,6 +158,18 @@ class Kernel:
         return f"{self.form} over {space}: {', '.join(node.op for node in self.nodes)}"
 
 
+def needed(values: Sequence[Value], goals: Iterable[Value]) -> list[Value]:
+    """Those of ``values`` that the goals are computed from, in order, the goals among them."""
+    found: set[Value] = set()
+    stack = list(goals)
+    while stack:
+        value = stack.pop()
+        if value not in found:
+            found.add(value)
+            stack += value.values
+    return [value for value in values if value in found]
+
+
 def size_of(axes: Sequence[Axis]) -> Size:
     """The number of points."""
     total: Size = 1
@@ -195,4 +207,5 @@ def static_elements(a: Distance) -> int | None:
     return None
 
 
-__all__ = ["Access", "Axis", "Buffer", "Distance", "Form", "Kernel", "Size", "Store", "SymInt", "Value", "hint"]
+__all__ = ["Access", "Axis", "Buffer", "Distance", "Form", "Kernel", "Size", "Store", "SymInt", "Value",
+           "hint", "needed"]

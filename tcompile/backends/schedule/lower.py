@@ -24,6 +24,7 @@ from tcompile.backends.schedule.kernel import (
     Store,
     Value,
     add_distance,
+    needed,
     same_distance,
     scale_distance,
     static_elements,
@@ -429,20 +430,10 @@ def lower(
             stores.append(Store(value, Access(access.buffer, access.steps[:rank], access.offset)))
     walked = group.reduced or group.along
     axes = [Axis(size, i in walked) for i, size in enumerate(group.shape)]
-    kernel = Kernel(name, "flat", axes, _needed(lowering.values, stores), stores, tuple(group.members))
+    values = needed(lowering.values, (store.value for store in stores))
+    kernel = Kernel(name, "flat", axes, values, stores, tuple(group.members))
     _arrange(kernel, group)
     return kernel
-
-
-def _needed(values: Sequence[Value], stores: Sequence[Store]) -> list[Value]:
-    needed: set[Value] = set()
-    stack = [store.value for store in stores]
-    while stack:
-        value = stack.pop()
-        if value not in needed:
-            needed.add(value)
-            stack.extend(value.values)
-    return [value for value in values if value in needed]
 
 
 # -- the order of the axes ------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from tcompile.backends.schedule.kernel import Kernel, Store, Value
+from tcompile.backends.schedule.kernel import Kernel, Store, Value, needed
 from tcompile.records import dataclass
 
 KEEP_ABOVE = 8.0  # a value dearer than this is kept in a row buffer for later passes, rather than computed again
@@ -89,17 +89,6 @@ class Stages:
                 else:
                     first[value] = number
         dear = {v for v in again if v.op not in ("load", "iota", "pair", "part") and v.cost >= KEEP_ABOVE}
-        covered = {o for v in dear for o in _below(v)}
+        covered = {o for v in dear for o in needed(self.kernel.values, v.values)}
         tops = dear - covered
         return {v: first[v] for v in self.kernel.values if v in tops}
-
-
-def _below(value: Value) -> set[Value]:
-    found: set[Value] = set()
-    stack = value.values
-    while stack:
-        v = stack.pop()
-        if v not in found:
-            found.add(v)
-            stack.extend(v.values)
-    return found

@@ -13,6 +13,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from tcompile.backends.schedule import Access, Kernel, Value
+from tcompile.backends.schedule.kernel import needed
 from tcompile.backends.schedule.parts import HALF
 from tcompile.backends.triton.configs import Config
 from tcompile.backends.triton.names import type_of
@@ -152,14 +153,8 @@ class Dots(Text):
 
     def _before(self) -> list[Value]:
         """What the rounds need that is the same in each of them, in order."""
-        needed: set[Value] = set()
-        stack = [s.values[0] for s in self.sums]
-        while stack:
-            value = stack.pop()
-            if value not in needed:
-                needed.add(value)
-                stack += value.values
-        return [value for value in self.kernel.values if value in needed and self.axes.deep not in value.axes]
+        found = needed(self.kernel.values, (s.values[0] for s in self.sums))
+        return [value for value in found if self.axes.deep not in value.axes]
 
     def _round(self) -> None:
         """A piece of each factor, and their products."""
@@ -201,14 +196,8 @@ class Dots(Text):
 
     def _of_factors(self, own: int) -> list[Value]:
         """What the factors along an axis are computed from in each round, in order."""
-        needed: set[Value] = set()
-        stack = [factor for s in self.sums for factor in self._factors(s) if own in factor.axes]
-        while stack:
-            value = stack.pop()
-            if value not in needed and self.axes.deep in value.axes:
-                needed.add(value)
-                stack += value.values
-        return [value for value in self.kernel.values if value in needed]
+        factors = (factor for s in self.sums for factor in self._factors(s) if own in factor.axes)
+        return [value for value in needed(self.kernel.values, factors) if self.axes.deep in value.axes]
 
     def _piece(self, value: Value, side: str, pieces: dict[str, dict[Value, str | tuple[str, str]]]) -> str:
         """The text of a factor's piece, with zeros where there is nothing."""
