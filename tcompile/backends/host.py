@@ -22,6 +22,7 @@ import numpy as np
 from tcompile.backends import helpers, parts
 from tcompile.backends.constants import constants, held
 from tcompile.backends.schedule import Schedule
+from tcompile.backends.schedule.lower import replaces_part
 from tcompile.backends.schedule.plan import Step
 from tcompile.backends.timed import TimedLoop, line_of
 from tcompile.graph import Graph, Node, ScalarType, Size, SymInt, TensorType
@@ -500,8 +501,8 @@ class Program:
             return False
         if node.op == "get" and node.inputs[0].op == "element_loop":
             return node not in steps[node.inputs[0]].onto
-        if step.onto.get(node) == "base" and (node.op == "assign" or node.op in IN_PLACE):
-            return node.attrs.get("path") != () and self._is_own(node.inputs[0])
+        if step.onto.get(node) == "base":
+            return replaces_part(node) and self._is_own(node.inputs[0])
         return step.kernel is not None or node.op in IN_PLACE
 
     def _library_call(self, node: Node, operands: Sequence[str]) -> None:

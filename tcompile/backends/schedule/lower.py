@@ -117,6 +117,12 @@ def replaces_part(node: Node) -> bool:
     return (node.op == "assign" and bool(node.attrs["path"])) or node.op in IN_PLACE
 
 
+def keeps_elements(node: Node) -> bool:
+    """Whether a node that replaces a part leaves others as they are; what is ``empty`` comes to be with its first part.
+    """
+    return node.inputs[0].op != "empty" or node.op in IN_PLACE
+
+
 def computed_type(node: Node) -> TensorType:
     """The type of what a kernel computes for a node: of an ``assign``, the part that it replaces; of a ``scatter``,
     what it writes.

@@ -17,7 +17,7 @@ from typing import Any
 
 from tcompile.backends.schedule.apart import apart
 from tcompile.backends.schedule.kernel import Store, same_distance
-from tcompile.backends.schedule.lower import replaces_part
+from tcompile.backends.schedule.lower import keeps_elements, replaces_part
 from tcompile.backends.schedule.plan import Step, in_order, leads_to
 from tcompile.graph import Graph, Node, SymInt
 from tcompile.graph.ops import OPS
@@ -101,7 +101,7 @@ class _Placement:
             for node in step.writes:
                 if step.kernel is not None and replaces_part(node):
                     base = node.inputs[0]
-                    if base.op == "empty" and not _is_scattered(node):  # it is the first part of a new array
+                    if not keeps_elements(node):
                         continue
                     kept = node in given or (self._own(base) and self._fits(node, step))
                     step.onto[node] = "base" if kept else "copy"

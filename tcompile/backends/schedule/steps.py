@@ -14,6 +14,7 @@ step would then lead back into the group.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import Any, Literal
 
 from tcompile.backends.schedule import elements, inverses, products, routines
@@ -25,6 +26,7 @@ from tcompile.backends.schedule.lower import (
     NotAffine,
     computed_from,
     computed_type,
+    keeps_elements,
     lower,
     operand_map,
     replaces_part,
@@ -103,6 +105,7 @@ class _Planner:
         self.extra = stored
         self.arrays = arrays
         self.alone = alone
+        self.read_inside: dict[Step, set[Node]] = {}
         self.old = {node: _old(node) for node in kept}  # what assignments replace
         self.memo: dict[tuple[object, ...], dict[tuple[object, ...], tuple[Node, Map]]] = {}
 
@@ -148,10 +151,10 @@ class _Planner:
             elif self.kind[node] == "reshape":
                 self._need_array(node)
             elif self.kind[node] == "part":
-                if _is_read(node.inputs[0], node):
+                if keeps_elements(node):
                     self._need_array(node.inputs[0])
                 if node.op in IN_PLACE and self.graph.device == "cpu":  # nothing is told once some of it is written
-                    for operand in filter(self._signals, node.inputs[1:]):
+                    for operand in self.signalling.intersection(node.inputs[1:]):
                         self._need_array(operand)
             elif (node.op, self.kind[node]) in (("gather", "map"), ("sort", "along")):
                 self._need_array(node.inputs[0])
@@ -190,26 +193,25 @@ class _Planner:
         if not self.final:
             self._store_what_is_dear()
 
-    def _signals(self, node: Node) -> bool:
-        """Whether computing a node where it is used may turn out to be plain Python's."""
-        if self.kind[node] not in ("map", "move"):
-            return False
-        return (self.kind[node] == "map" and may_signal(node)) or any(map(self._signals, computed_from(node)))
+    @cached_property
+    def signalling(self) -> set[Node]:
+        """The nodes that may turn out to be plain Python's when they are computed where they are used."""
+        found: set[Node] = set()
+        for node in self.graph.nodes:
+            own = self.kind[node] == "map" and may_signal(node)
+            if own or (self.kind[node] in ("map", "move") and not found.isdisjoint(computed_from(node))):
+                found.add(node)
+        return found
 
     def _store_what_is_read_in_part(self) -> None:
         """Stores values of which only a part is read, where computing the rest may warn: NumPy computes it."""
-        signals: set[Node] = set()
-        for node in self.graph.nodes:
-            own = self.kind[node] == "map" and may_signal(node)
-            if own or (self.kind[node] in ("map", "move") and any(o in signals for o in computed_from(node))):
-                signals.add(node)
         whole: set[Node] = set()  # what kernels compute all elements of
         parts: dict[Node, list[Node]] = {}
         for node in reversed(self.graph.nodes):
             if node not in self.live:
                 continue
             kind = self.kind[node]
-            if kind == "map" and node in signals and node not in whole:
+            if kind == "map" and node in self.signalling and node not in whole:
                 if _cover(node, parts.get(node, [])):
                     whole.add(node)
                 else:
@@ -426,7 +428,7 @@ class _Planner:
                 if self.kind[node] == "map" and node.tensor.shape and cost(node) > STORE_ABOVE:
                     where.setdefault(node, set()).add(step)
                     size = hint(node.tensor.size)
-                    if len(where[node]) > 1 or (points >= 2 * size > 2 and self._varies_inside(node, step)):
+                    if len(where[node]) > 1 or (points >= 2 * size > 2 and node in self._read_inside(step)):
                         wish.add(node)
                         return
                 for operand in computed_from(node):
@@ -438,8 +440,11 @@ class _Planner:
         if wish:
             raise _StoreThese(wish)
 
-    def _varies_inside(self, node: Node, step: Step) -> bool:
-        """Whether a value smaller than the space would be computed again in the innermost loops (not once a row)."""
+    def _read_inside(self, step: Step) -> set[Node]:
+        """The values that are computed in the innermost loops, not once a row."""
+        if step in self.read_inside:
+            return self.read_inside[step]
+        found = self.read_inside[step] = set()
         group = step.group
         assert group is not None
         inner = set(group.reduced or group.order[-1:])
@@ -455,10 +460,10 @@ class _Planner:
             if key in seen or self.is_leaf(operand) or map is ANYWHERE:
                 continue
             seen.add(key)
-            if operand is node and any(axis in inner for index in map for axis, _ in index.terms):
-                return True
+            if any(axis in inner for index in map for axis, _ in index.terms):
+                found.add(operand)
             reads += self._operands(operand, map)
-        return False
+        return found
 
     # -- the result -----------------------------------------------------------------------------------------------
     def finish(self, looks_first: bool) -> Schedule:
@@ -496,7 +501,7 @@ class _Planner:
             step.reads = [
                 b.node for b in step.kernel.buffers if b.node not in members and b.node not in outputs
             ]
-            based = [n.inputs[0] for n in outputs if replaces_part(n) and _is_read(n.inputs[0], n)]
+            based = [n.inputs[0] for n in outputs if replaces_part(n) and keeps_elements(n)]
             step.reads += [base for base in based if base not in step.reads]
             step.writes = [*outputs, *(buffer.node for buffer in old.values())]
         kept = [step for step in self.steps if step.group is None or step.writes]
@@ -505,11 +510,6 @@ class _Planner:
         last = [step for step in in_order(kept) if step in placed.late]
         undo = tuple((node, self.old[node]) for node in placed.undone)
         return Schedule(self.graph, first + last, self.buffers, len(first), placed.rewritten, undo, placed.saved)
-
-
-def _is_read(base: Node, node: Node) -> bool:
-    """Whether what a node replaces a part of is an array before; what is ``empty`` comes to be with its first part."""
-    return base.op != "empty" or node.op in IN_PLACE
 
 
 def _old(node: Node) -> Node:

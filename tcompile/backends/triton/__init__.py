@@ -135,7 +135,9 @@ def _planned(graph: Graph, config: Config) -> tuple[Schedule, dict[Kernel, Axes]
     What would store the terms of a product, or add them up otherwise, leaves that product to the library.
     """
     graph = products.padded(graph) if config.padded else graph
-    refused = frozenset() if config.tile is not None else frozenset(node.name for node in graph.nodes)
+    if config.tile is None:
+        return schedule(graph, supports), {}
+    refused: frozenset[str] = frozenset()
     while True:
         made = products.expanded(graph, refused)
         plan, terms = schedule(made.graph, supports), frozenset(made.terms)

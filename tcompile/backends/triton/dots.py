@@ -100,11 +100,11 @@ class Dots(Text):
     def write(self) -> Function:
         """The function."""
         kernel, p = self.kernel, self.parameters
-        tall, wide, deep = self.axes.tall, self.axes.wide, self.axes.deep
+        axes, blocks = self.axes, dict(self.blocks)
         sizes = [axis.size for axis in kernel.axes]
-        stack = [axis for axis in kernel.kept if axis not in self.axes.own]
-        grid = Grid((*((sizes[a], 1) for a in stack), *((sizes[a], block) for a, (_, block) in
-                                                      zip((tall, wide), self.blocks, strict=False))))  # fmt: skip
+        stack = [axis for axis in kernel.kept if axis not in axes.own]
+        rectangle = (sizes[axes.tall], blocks["TALL"]), (sizes[axes.wide], blocks["WIDE"])
+        grid = Grid((*((sizes[axis], 1) for axis in stack), *rectangle))
         self._place(stack)
         before = self._before()
         started = len(self.lines)
@@ -115,7 +115,7 @@ class Dots(Text):
             name = self._sum(value)
             self.line(f"{name} = tl.full([TALL, WIDE], 0, {type_of(value.dtype)})")
         told = len(self.lines)
-        self.line(f"for start in range(0, {p.size(sizes[deep])}, DEEP):")
+        self.line(f"for start in range(0, {p.size(sizes[axes.deep])}, DEEP):")
         self.indent += 1
         self._round()
         self.indent -= 1
@@ -180,6 +180,7 @@ class Dots(Text):
             self.any_flags |= before
             pieces[side] = self.registers
         for value in self.sums:
+            self.note(value.node.location if value.node is not None else None)
             name, (left, right) = self._sum(value), self._factors(value)
             texts = [self._piece(left, "left", pieces), self._piece(right, "right", pieces)]
             exact = f'input_precision="ieee", out_dtype={type_of(value.dtype)}'

@@ -37,7 +37,10 @@ def best(
 
     ``tuned`` are the properties that may vary, ``functions`` those of the usual one.
     """
-    choices = {name: values for name, values in _choices(graph, plan.kernels).items() if name in tuned}
+    choices = {
+        name: tuple(value for value in values if value != getattr(usual, name))
+        for name, values in _choices(graph, plan.kernels).items() if name in tuned
+    }  # fmt: skip
     if device.name is None or not choices or not _repeatable(plan):
         return usual
     texts = [repr((function.text, function.blocks)) for function in functions]
