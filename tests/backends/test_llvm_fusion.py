@@ -152,6 +152,14 @@ def test_dear_values_are_stored_once():
     check(build, a, sample("float32", 3000), rtol=1e-6, kernels=2)
 
 
+def test_a_dear_value_along_the_rows_is_stored_however_many_rows_there_are():
+    def build(op, x, w):
+        return op("multiply", x, op("exp", w))
+
+    check(build, sample("float64", (40, 8)), sample("float64", 8), ulp=4, kernels=2)
+    check(build, sample("float64", (40, 8)), sample("float64", (40, 1)), ulp=4, kernels=1)  # once a row as it is
+
+
 def test_library_calls_between_kernels():
     a, b = sample("float64", (8, 9), 1), sample("float64", (9, 5), 2)
 

@@ -156,6 +156,23 @@ def test_an_array_that_is_still_read_is_copied():
     assert "copy" in check(build, sample("float64", 20), sample("float64", 300), PLACES).source
 
 
+def test_a_copy_is_not_made_twice():
+    def build(op, x, y, i):
+        first = op("combine", op("multiply", x, 2.0), y, i, axes=(0,), path=(), ufunc="add")
+        return op("combine", first, y, i, axes=(0,), path=(), ufunc="maximum")  # NumPy's, in the same memory
+
+    assert "numpy_combine_into" in check(build, sample("float64", 20), sample("float64", 300), PLACES).source
+
+
+def test_long_chains_are_looked_at_once():
+    def build(op, x, y, i):
+        for _ in range(60):  # each node twice an operand of the next one
+            y = op("add", y, y)
+        return op("scatter", x, y, i, axes=(0,), path=())
+
+    check(build, np.zeros(20, int), np.ones(300, int), PLACES)
+
+
 def test_what_is_read_from_the_array_itself():
     def build(op, x, i):
         read = op("gather", x, i, axes=(0,))

@@ -80,6 +80,14 @@ def test_what_is_computed_of_a_product(dtype):
     assert "tl.dot" in made.kernels[0].ir and compile_all(made) == 3
 
 
+def test_the_users_line_stands_where_a_product_is_made():
+    with config.patch(triton_interpret=True):
+        compiled = tcompile.compile(lambda x, w: x @ w, backend="triton")
+        compiled(np.ones((5, 6)), np.ones((6, 7)))
+    (kernel,) = on_interpreter(compiled.graphs[0]).kernels
+    assert "# test_triton_dots.py:" in kernel.ir.partition("tl.dot")[0]
+
+
 def test_a_residual_and_columns():
     def build(op, x, w, r, c):
         return op("add", op("multiply", op("matmul", x, w), c), r)

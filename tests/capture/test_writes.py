@@ -9,6 +9,7 @@ import pytest
 from differential import check
 
 import tcompile
+from tcompile.backends.llvm import compile_graph
 from tcompile.observe.events import FellBack
 from tcompile.observe.recorder import Recorder
 
@@ -247,6 +248,56 @@ def test_a_single_element_is_written_in_numpy_too(backend):
     with Recorder() as seen:
         same(f, lambda: (ramp(4), np.ones((2, 3))), backend=backend)
     assert not seen.of(FellBack)
+
+
+MOVED = [
+    ("[1:]", "[:-1]"), ("[:-1]", "[1:]"), ("[:]", "[::-1]"), ("[::-1]", "[:]"), ("[:3]", "[-3:]"), ("[2:5]", "[3:6]"),
+    ("[0]", "[-1]"), ("[1:-1]", "[2:]"), ("[1:-1]", "[:-2]"), ("[::2]", "[1::2]"), ("[:, 1:]", "[:, :-1]"),
+    ("[:]", ".T[:]"), ("[0]", "[:, 0]"), ("[:, 0]", "[0]"), ("[:3, :3]", "[1:4, 1:4]"), ("[:3, :3]", "[3:, 3:]"),
+    ("[0]", "[0, ::-1]"), ("[:]", "[0]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("to, source", MOVED)
+@pytest.mark.parametrize("form", ["x{a} = x{b}", "x{a} += x{b}", "x{a} = x{b} * 2 + y{b}", "y{a} = x{b}; x{b} = y{a}"])
+def test_elements_go_to_other_places_of_their_array(to, source, form):
+    names = {"np": np}
+    exec(f"def f(x, y):\n    {form.format(a=to, b=source)}\n    return x", names)
+    for order in "CF":
+        check(names["f"], lambda order=order: [np.array(ramp(6, 6), order=order), ramp(6, 6) + 0.5])
+    if "," not in to + source and "T" not in source:
+        check(names["f"], lambda: [ramp(6), ramp(6) + 0.5])
+
+
+def test_what_is_written_over_is_kept_alone():
+    def f(x):
+        x[1:] = x[:-1]
+        x[0] = 7
+
+    x = ramp(9)
+    compiled = tcompile.compile(f)
+    compiled(x)
+    assert "copy" not in compile_graph(compiled.graphs[0]).source
+    np.testing.assert_array_equal(x, [7, *ramp(9)[:-1]])
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c16"])
+@pytest.mark.parametrize("number", [1.5, -0.0, np.inf, -np.inf, np.nan, 1e308, 5e-324])
+def test_a_number_that_varies_is_written_as_it_is(number, dtype):
+    def f(x, v):
+        x[0] = v
+        x[-1:] = v
+        return np.float64(v), np.asarray(v)
+
+    for compiled in check(f, lambda: [np.ones(4, dtype), number], ulp=0):
+        mine, plain = np.ones(4, dtype), np.ones(4, dtype)
+        with np.errstate(all="ignore"):
+            compiled(mine, 2.5)
+            compiled(mine, float(number))
+            f(plain, float(number))
+        assert mine.tobytes() == plain.tobytes()
+        if dtype == "f8":
+            assert not any(node.op == "call" for node in compiled.graphs[-1].nodes)
 
 
 def test_read_only_arrays_raise():

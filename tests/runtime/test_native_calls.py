@@ -255,6 +255,32 @@ def test_writes_to_arguments(function):
     assert native_hits(compiled) == before + 1
 
 
+def both(x, y):
+    x += y * 0.5
+    y[...] = x - 1
+    return x[:1]
+
+
+LIE = {  # how two arrays lie in one block of memory, and whether the stretches have something in common
+    "apart": (lambda b: (b[:8], b[8:16]), False), "apart backwards": (lambda b: (b[7::-1], b[8:16]), False),
+    "woven": (lambda b: (b[:16:2], b[1:16:2]), True), "woven backwards": (lambda b: (b[14::-2], b[1:16:2]), True),
+    "over each other": (lambda b: (b[:8], b[4:12]), True), "turned": (lambda b: (b[:8], b[7::-1]), True),
+    "behind": (lambda b: (b[8:16], b[:8]), False), "touching": (lambda b: (b[1:9], b[9:17]), False),
+    "columns": (lambda b: (b[:16].reshape(8, 2)[:, 0], b[:16].reshape(8, 2)[:, 1]), True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LIE)
+def test_arrays_in_one_block_of_memory(name):
+    lie, near = LIE[name]
+    compiled = tcompile.compile(both)
+    for _ in range(3):
+        blocks = np.arange(20.0), np.arange(20.0)
+        assert_same(compiled(*lie(blocks[0])), both(*lie(blocks[1])))
+        np.testing.assert_array_equal(*blocks)
+    assert near or native_hits(compiled) >= 1
+
+
 # -- binding -------------------------------------------------------------------------------------------------------
 CALLS = [
     ((X,), {}), ((X, 3.0), {}), ((X, 3.0, 4), {}), ((X,), {"s": 5}), ((X,), {"z": 1, "s": 2}), ((X, 2.0), {"y": X}),
