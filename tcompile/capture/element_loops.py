@@ -3,8 +3,8 @@
 Enters: a frame at the start of a loop. Leaves: the node in the graph, and the frame behind the loop. Exists because
 ``d[i, j] = min(d[i, j], d[i, k] + d[k, j])`` is no operation on arrays: what such loops take is the time of single
 loads and additions, and they branch on what they have read. So they are not followed, which would make a graph of
-arrays of rank 0 out of them, but translated as they stand (``element_steps``), all loops of a nest at once, with their
-branches.
+arrays of rank 0 out of them, but translated as they stand (``element_translator``), all loops of a nest at once, with
+their branches.
 
 The stretch goes from the loop's first instruction to the one where all ways out of the loop meet again. Where anything
 in it is no scalar code, or an array is read in parts, the loop is followed as all others are.
@@ -18,7 +18,8 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from tcompile.bytecode.analysis import Analysis
-from tcompile.capture.element_steps import Exit, Refused, Translator, V, is_number, parts_of
+from tcompile.capture import element_steps  # noqa: F401  # fills the translator's tables
+from tcompile.capture.element_translator import Exit, Refused, Translator, V, is_number, parts_of
 from tcompile.capture.instructions.registry import Returned
 from tcompile.capture.plans import Plan, Restart
 from tcompile.capture.values.array import ArrayValue

@@ -1,437 +1,21 @@
-"""Bytecode of scalar code, instruction by instruction, as a program of typed blocks.
+"""What each bytecode instruction of scalar code is, and each function that machine code knows.
 
-Enters: a code object, the instructions that belong to a stretch, and what its variables hold. Leaves: the blocks of an
-``element_loop`` program (``graph.ops.element_loop``), or ``Refused``. Exists because in loops over elements the types
-of all values are known from those at the start: each block is followed once for each combination of kinds that its
-variables arrive with. A variable that is an int in the first round and ``np.int64`` in all others gives two versions of
-the loop, and no value ever has two kinds.
-
-What raises in Python ends a program with ``replay``: plain Python then does the whole stretch again.
+Enters: a ``Translator`` at an instruction, its stack, and for calls the arguments. Leaves: operations in the block that
+it writes, or ``Refused``. Exists as the table beside ``element_translator``, which goes from block to block.
 """
 
 from __future__ import annotations
 
 import dis
 import math
-import operator
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
-from typing import Any, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
-from tcompile.bytecode.analysis import Analysis
-from tcompile.graph.ops.element_loop import (
-    ARITHMETIC,
-    COMPARISONS,
-    ELEMENTS,
-    LIBRARY,
-    common,
-    is_numpy,
-    result_kind,
-)
-from tcompile.records import dataclass
-
-_MOST_BLOCKS = 300
-_MOST_VERSIONS = 6  # of one place in the code
-_MOST_CALLS = 8  # of functions inside of functions
-_NUMBERS = (bool, int, float)
-RETURNED = -3  # where a way out goes that returns
-_EXPONENTS = (2, 3)  # of ints: these are products
-_COMPARED = {
-    "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, ">=": operator.ge,
-}  # fmt: skip
-
-
-class Refused(Exception):
-    """This stretch is no scalar code; the text says why."""
-
-
-@dataclass(frozen=True)
-class V:
-    """A value: its kind, the registers that hold it, and what it is where that is known.
-
-    Kinds are those of registers, or tuples: ``("array", number)``, ``("row", number, indices)``, ``("tuple", kinds)``,
-    ``("range", step)``, ``("object", identity)``.
-    """
-
-    kind: Any
-    registers: tuple[int, ...] = ()
-    known: Any = None
-
-    @property
-    def register(self) -> int:
-        """The one register of a number."""
-        return self.registers[0]
-
-
-NULL = V(("null",))
-State: TypeAlias = "tuple[int, tuple[Any, ...], tuple[tuple[str, Any], ...]]"
-
-
-def is_number(value: V) -> bool:
-    """Whether it is a number in a register."""
-    return isinstance(value.kind, str)
-
-
-def parts_of(kind: Any) -> tuple[str, ...]:
-    """The kinds of the registers of a value."""
-    if isinstance(kind, str):
-        return (kind,)
-    if kind[0] == "tuple":
-        return tuple(part for inner in kind[1] for part in parts_of(inner))
-    if kind[0] == "row":
-        return ("int",) * int(kind[2])
-    if kind[0] == "range":
-        return ("int", "int", "int") if kind[1] is None else ("int", "int")
-    return ()
-
-
-@dataclass
-class _Block:
-    """A block under construction."""
-
-    number: int
-    state: State
-    parameters: list[int] = field(default_factory=list)
-    lines: list[tuple[Any, ...]] = field(default_factory=list)
-    end: tuple[Any, ...] = ()
-
-
-@dataclass
-class Exit:
-    """A way out: the kinds of the variables there, and the blocks that take it, with the values."""
-
-    state: State
-    blocks: list[tuple[_Block, tuple[int, ...]]]
-
-
-class Translator:
-    """One stretch on its way to a program.
-
-    ``load_outside(name)`` gives a variable as it is before the stretch, ``load_global(translator, instruction)`` an
-    object, ``inside`` are the instructions that belong to it. ``callee(translator, function, arguments)`` gives the
-    translator of the code of a function that is called, and None for what is no function of Python.
-
-    The code of a function that is called is a stretch of its own in the program of its ``caller``.
-    """
-
-    def __init__(
-        self, found: Analysis, instructions: Sequence[dis.Instruction], inside: set[int], bound: set[str],
-        load_outside: Callable[[str], V | None], load_global: Callable[[Translator, dis.Instruction], V],
-        array_type: Callable[[int], Any], callee: Callable[[Translator, Any, list[V]], Translator | None],
-        caller: Translator | None = None,
-    ) -> None:  # fmt: skip
-        self.found, self.instructions, self.inside, self.bound = found, instructions, inside, bound
-        self.load_outside, self.load_global, self.array_type = load_outside, load_global, array_type
-        self.callee = callee
-        self.in_ufunc: bool = caller is not None and caller.in_ufunc  # NumPy asks for the processor's flags behind it
-        self.depth: int = 0 if caller is None else caller.depth + 1
-        self.kinds: list[str] = [] if caller is None else caller.kinds
-        self.objects: dict[int, Any] = {} if caller is None else caller.objects
-        self.blocks: list[_Block] = [] if caller is None else caller.blocks
-        self.by_state: dict[State, _Block] = {}
-        self.versions: dict[int, int] = {}
-        self.waiting: list[_Block] = []
-        self.exits: dict[State, Exit] = {}
-        self.outer: dict[str, V | None] = {}
-        self.names = {bit: name for name, bit in found.fast_bit.items()}
-        self.targets = {target for target in found.goes if target >= 0}
-        self.accesses = 0
-        self.entry = self._block((-1, (), ()))
-
-    # -- values --------------------------------------------------------------------------------------------------------
-    def register(self, kind: str) -> int:
-        """A new register."""
-        self.kinds.append(kind)
-        return len(self.kinds) - 1
-
-    def add(self, name: str, kind: str, *operands: Any, known: Any = None) -> V:
-        """An instruction with a result."""
-        made = self.register(kind)
-        self.block.lines.append((name, made, *operands))
-        return V(kind, (made,), known)
-
-    def constant(self, value: Any) -> V:
-        """A number, or an object that only calls and attributes look at."""
-        if type(value) in _NUMBERS:
-            if type(value) is int and not -(1 << 62) <= value <= 1 << 62:
-                raise Refused("an int of more than 62 bits")
-            return self.add("const", type(value).__name__, value, known=value)
-        if isinstance(value, np.generic):
-            if value.dtype.name not in ELEMENTS:
-                raise Refused(f"a {value.dtype.name}")
-            return self.add("const", f"np.{value.dtype.name}", value.item())
-        if type(value) is tuple:
-            return self.pack([self.constant(item) for item in value])
-        return self.object(value)
-
-    def object(self, value: Any) -> V:
-        """An object that is known."""
-        self.objects[id(value)] = value
-        return V(("object", id(value)), (), value)
-
-    @staticmethod
-    def pack(items: Sequence[V]) -> V:
-        """A tuple of values."""
-        kind = ("tuple", tuple(item.kind for item in items))
-        return V(kind, tuple(r for item in items for r in item.registers), tuple(items))
-
-    @staticmethod
-    def items(value: V) -> list[V]:
-        """The items of a tuple."""
-        if value.known is not None:
-            return list(value.known)
-        items, at = [], 0
-        for kind in value.kind[1]:
-            size = len(parts_of(kind))
-            items.append(V(kind, value.registers[at : at + size]))
-            at += size
-        return items
-
-    # -- blocks --------------------------------------------------------------------------------------------------------
-    def _block(self, state: State) -> _Block:
-        block = _Block(len(self.blocks), state)
-        if block.number >= _MOST_BLOCKS:
-            raise Refused("it has too many blocks")
-        self.blocks.append(block)
-        return block
-
-    def _live(self, at: int, env: Mapping[str, V]) -> list[tuple[str, V]]:
-        live = self.found.live[at]
-        return sorted((name, v) for name, v in env.items() if live >> self.found.fast_bit[name] & 1)
-
-    def goto(self, at: int, stack: Sequence[V], env: Mapping[str, V]) -> tuple[int, tuple[int, ...]]:
-        """The block that goes on there with such values, and the registers that it is given."""
-        variables = self._live(at, env)
-        state: State = (at, tuple(v.kind for v in stack), tuple((name, v.kind) for name, v in variables))
-        given = tuple(r for v in (*stack, *(v for _, v in variables)) for r in v.registers)
-        if at not in self.inside:
-            block = self._block(state)
-            self.exits.setdefault(state, Exit(state, [])).blocks.append((block, given))
-            return block.number, ()
-        block_ = self.by_state.get(state)
-        if block_ is None:
-            self.versions[at] = self.versions.get(at, 0) + 1
-            if self.versions[at] > _MOST_VERSIONS:
-                raise Refused("its variables change their types too often")
-            block_ = self.by_state[state] = self._block(state)
-            kinds = [*state[1], *(kind for _, kind in state[2])]
-            block_.parameters = [self.register(part) for kind in kinds for part in parts_of(kind)]
-            self.waiting.append(block_)
-        return block_.number, given
-
-    def jump(self, at: int, how: str = "jump") -> None:
-        """Ends the block."""
-        self.block.end = (how, *self.goto(at, self.stack, self.env))
-
-    def branch(self, condition: V, yes: int, no: int) -> None:
-        """Ends the block in one of two ways, which the stack is the same for."""
-        one, two = self.goto(yes, self.stack, self.env), self.goto(no, self.stack, self.env)
-        self.block.end = ("branch", condition.register, *one, *two)
-
-    def fork(self, condition: V, one: V, two: V) -> None:
-        """Ends the block: behind this instruction, one of two values is on the stack."""
-        yes, no = (self.goto(self.at + 1, [*self.stack, value], self.env) for value in (one, two))
-        self.block.end = ("branch", condition.register, *yes, *no)
-
-    def run(self, start: int, stack: Sequence[V]) -> None:
-        """Translates everything that can be reached from an instruction."""
-        self.block, self.stack = self.entry, list(stack)
-        self.env: dict[str, V] = {}
-        live = self.found.live[start]
-        for name in sorted(self.bound):
-            if live >> self.found.fast_bit[name] & 1:
-                value = self.outside(name)
-                if value is not None:
-                    self.env[name] = value
-        first = self.goto(start, self.stack, self.env)
-        self.entry.end = ("jump", *first)
-        while self.waiting:
-            self._follow(self.waiting.pop())
-
-    def _follow(self, block: _Block) -> None:
-        at, stack, variables = block.state
-        registers: Iterator[int] = iter(block.parameters)
-
-        def value(kind: Any) -> V:
-            known = self.objects[kind[1]] if kind[0] == "object" and not isinstance(kind, str) else None
-            return V(kind, tuple(next(registers) for _ in parts_of(kind)), known)
-
-        self.block = block
-        self.stack = [value(kind) for kind in stack]
-        self.env = {name: value(kind) for name, kind in variables}
-        self.keywords: tuple[str, ...] = ()
-        first = True
-        while not block.end:
-            if at not in self.inside or (at in self.targets and not first):
-                self.jump(at)
-                return
-            first = False
-            i = self.instructions[at]
-            step = STEPS.get(i.opname)
-            if step is None:
-                raise Refused(f"{i.opname.lower()} is no scalar code")
-            self.at = at
-            step(self, i)
-            at += 1
-
-    def outside(self, name: str) -> V | None:
-        """A variable as it is before the stretch."""
-        if name not in self.outer:
-            block, self.block = getattr(self, "block", self.entry), self.entry
-            try:
-                self.outer[name] = self.load_outside(name)
-            finally:
-                self.block = block
-        return self.outer[name]
-
-    # -- what instructions share ---------------------------------------------------------------------------------------
-    def load(self, name: str) -> None:
-        """Puts a variable on the stack."""
-        value = self.env.get(name) if name in self.bound else self.outside(name)
-        if value is None:
-            raise Refused(f"`{name}` has no value")
-        self.stack.append(value)
-
-    def pop(self, count: int) -> list[V]:
-        """Takes some values off the stack."""
-        self.hold(count)
-        values = self.stack[len(self.stack) - count :]
-        del self.stack[len(self.stack) - count :]
-        return values
-
-    def hold(self, count: int) -> None:
-        """Makes sure that so many values are on the stack: what was there before the stretch is not its own."""
-        if len(self.stack) < count:
-            raise Refused("it reaches below its part of the stack")
-
-    def truth(self, value: V) -> V:
-        """``bool(value)``."""
-        if value.kind == "bool":
-            return value
-        if not is_number(value):
-            raise Refused("the truth of something else than a number")
-        return self.add("bool", "bool", value.register)
-
-    def binary(self, sign: str, a: V, b: V) -> V:
-        """``a sign b``."""
-        if not is_number(a) or not is_number(b):
-            raise Refused(f"{sign} of something else than numbers")
-        if sign == "**" and type(b.known) is int and b.known in _EXPONENTS and a.kind in ("int", "bool", "np.int64"):
-            square = self.binary("*", a, a)
-            return square if b.known == 2 else self.binary("*", square, a)
-        if sign in COMPARISONS and type(a.known) is type(b.known) is int:
-            return self.constant(_COMPARED[sign](a.known, b.known))
-        kind = result_kind(sign, a.kind, b.kind)
-        if kind is None:
-            raise Refused(f"{a.kind} {sign} {b.kind}")
-        if self.in_ufunc and sign in COMPARISONS:
-            for value in (a, b):  # Python's own comparison with a NaN sets a flag, and NumPy warns of an invalid value
-                if np.dtype(value.kind.removeprefix("np.")).kind == "f":
-                    self.require(self.add("==", "bool", value.register, value.register))
-        return self.add(sign, kind, a.register, b.register)
-
-    def indices(self, array: int, key: V, before: Sequence[int] = ()) -> tuple[int, ...]:
-        """The registers of the indices of a key."""
-        items = self.items(key) if key.kind[0] == "tuple" else [key]
-        for item in items:
-            whole = is_number(item) and (item.kind == "int" or np.dtype(item.kind.removeprefix("np.")).kind in "iu")
-            if not whole or item.kind == "bool":
-                raise Refused("an index that is no int")
-        found = (*before, *(item.register for item in items))
-        if len(found) > len(self.array_type(array).shape):
-            raise Refused("too many indices")
-        return found
-
-    def subscript(self, value: V, key: V) -> V:
-        """``value[key]``."""
-        if value.kind[0] == "tuple":
-            if type(key.known) is not int or not -len(self.items(value)) <= key.known < len(self.items(value)):
-                raise Refused("an item of a tuple")
-            return self.items(value)[key.known]
-        if value.kind[0] not in ("array", "row"):
-            raise Refused("an item of something else than an array")
-        array = value.kind[1]
-        found = self.indices(array, key, value.registers)
-        type_ = self.array_type(array)
-        if len(found) < len(type_.shape):
-            for axis in range(len(value.registers), len(found)):
-                self.check_index(array, axis, found[axis])
-            return V(("row", array, len(found)), self.as_ints(found))
-        self.accesses += 1
-        return self.add("load", f"np.{type_.dtype.name}", array, *found)
-
-    def as_ints(self, registers: Sequence[int]) -> tuple[int, ...]:
-        """The registers of indices as Python ints."""
-        return tuple(
-            r if self.kinds[r] == "int" else self.add("int", "int", r).register for r in registers
-        )  # fmt: skip
-
-    def check_index(self, array: int, axis: int, index: int) -> None:
-        """What raises where a row is made, though nothing of it is read."""
-        size = self.add("size", "int", array, axis)
-        place = V("int", self.as_ints([index]))
-        low = self.add("negative", "int", size.register)
-        self.require(self.add(">=", "bool", place.register, low.register))
-        self.require(self.add("<", "bool", place.register, size.register))
-
-    def require(self, condition: V) -> None:
-        """Leaves everything to plain Python where the condition does not hold."""
-        self.block.lines.append(("require", -1, condition.register))
-
-    def range(self, items: Sequence[V]) -> V:
-        """The iterator of a range."""
-        if not 1 <= len(items) <= 3 or not all(is_number(item) for item in items):
-            raise Refused("range of something else")
-        ints = []
-        for item in items:
-            if item.kind != "int" and (not is_numpy(item.kind) or np.dtype(item.kind[3:]).kind not in "iu"):
-                raise Refused("range of something else than ints")
-            ints.append(V("int", self.as_ints(item.registers), item.known))
-        start, stop = (self.constant(0), ints[0]) if len(ints) == 1 else ints[:2]
-        step = ints[2] if len(ints) == 3 else V("int", (), 1)
-        for bound in (start, stop):
-            if bound.known is None:
-                for sign, limit in (("<", 1 << 61), (">", -(1 << 61))):
-                    self.require(self.add(sign, "bool", bound.register, self.constant(limit).register))
-        if step.known is None:
-            for sign, limit in ((">", 0), ("<", 1 << 61)):
-                self.require(self.add(sign, "bool", step.register, self.constant(limit).register))
-            return V(("range", None), (start.register, stop.register, step.register))
-        if step.known == 0 or abs(step.known) > 1 << 60:
-            raise Refused("a step of zero")
-        return V(("range", step.known), (start.register, stop.register))
-
-    def call(self, function: V, arguments: list[V]) -> V:
-        """The value of a call."""
-        target = function.known
-        if function.kind[0] != "object" or self.objects.get(function.kind[1]) is not target:
-            raise Refused("a call of something that is no function")
-        known = _CALLS.get(id(target))
-        if known is not None:
-            return known(self, arguments)
-        inner = self.callee(self, target, arguments) if self.depth < _MOST_CALLS else None
-        if inner is None:
-            raise Refused(f"a call of {getattr(target, '__name__', 'something')}")
-        return self._enter(inner)
-
-    def _enter(self, inner: Translator) -> V:
-        """Goes on in the code of a function, and from each place where it returns behind this instruction again."""
-        self.block.end = ("jump", inner.entry.number, ())
-        inner.run(0, ())
-        self.accesses += inner.accesses
-        result: V | None = None
-        for state, exit in inner.exits.items():
-            (kind,) = state[1]
-            for block, registers in exit.blocks:
-                result = V(kind, registers, self.objects[kind[1]] if kind[0] == "object" else None)
-                block.end = ("jump", *self.goto(self.at + 1, [*self.stack, result], self.env))
-        if result is None:
-            raise Refused("it calls a function that never ends")
-        return result
-
+from tcompile.capture.element_translator import CALLS, NULL, NUMBERS, STEPS, Refused, Translator, V, is_number
+from tcompile.graph.ops.element_loop import ARITHMETIC, COMPARISONS, LIBRARY, common, is_numpy
 
 # -- calls -------------------------------------------------------------------------------------------------------------
 
@@ -532,7 +116,7 @@ def _scalar(name: str) -> Callable[[Translator, list[V]], V]:
     return run
 
 
-_CALLS: dict[int, Callable[[Translator, list[V]], V]] = {
+CALLS |= {
     id(min): _chosen("<"), id(max): _chosen(">"), id(abs): _abs, id(len): _length, id(int): _converted("int"),
     id(float): _converted("float"), id(bool): _converted("bool"), id(range): lambda t, items: t.range(items),
     id(math.sqrt): _math("sqrt"), id(math.fabs): _math("fabs"), id(math.floor): _math("floor", "int"),
@@ -545,7 +129,6 @@ _CALLS: dict[int, Callable[[Translator, list[V]], V]] = {
 # -- instructions ------------------------------------------------------------------------------------------------------
 
 Step: TypeAlias = Callable[[Translator, dis.Instruction], None]
-STEPS: dict[str, Step] = {}
 
 
 def _step(*names: str) -> Callable[[Step], Step]:
@@ -772,7 +355,7 @@ def _jump(t: Translator, i: dis.Instruction) -> None:
 def _pop_jump(t: Translator, i: dis.Instruction) -> None:
     (value,) = t.pop(1)
     ways = t.found.goes[t.at], t.at + 1
-    if type(value.known) in _NUMBERS and is_number(value):
+    if type(value.known) in NUMBERS and is_number(value):
         t.jump(ways[bool(value.known) != i.opname.endswith("TRUE")])
         return
     t.branch(t.truth(value), *(ways if i.opname.endswith("TRUE") else reversed(ways)))
@@ -793,10 +376,7 @@ def _jump_or_pop(t: Translator, i: dis.Instruction) -> None:
 @_step("RETURN_VALUE", "RETURN_CONST")
 def _return(t: Translator, i: dis.Instruction) -> None:
     (value,) = t.pop(1) if i.opname == "RETURN_VALUE" else [t.constant(i.argval)]
-    state: State = (RETURNED, (value.kind,), ())
-    block = t._block(state)
-    t.exits.setdefault(state, Exit(state, [])).blocks.append((block, value.registers))
-    t.block.end = ("jump", block.number, ())
+    t.leave(value)
 
 
 @_step("CALL")
@@ -819,4 +399,4 @@ def _intrinsic(t: Translator, i: dis.Instruction) -> None:
         raise Refused(i.argrepr)
 
 
-__all__ = ["NULL", "RETURNED", "Exit", "Refused", "Translator", "V", "is_number", "parts_of"]
+__all__: list[str] = []  # what others need is in the tables of the translator
