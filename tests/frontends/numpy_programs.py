@@ -41,7 +41,7 @@ OTHERS = (  # arguments that are no arrays
 LARGEST = 60_000  # elements of a value
 # NumPy 2.5 ends the process where an int beyond the dtype of an array is compared with it under a mask.
 CRASHES = re.compile(r"np\.(?:not_)?(?:equal|less|less_equal|greater|greater_equal)\([^,]+, -?\d+, .*where=")
-LONGEST = 200  # rows that a block walks
+LONGEST = 200  # rows that a block walks, and items of a list
 MOST = 20 * LARGEST  # elements that a statement may make on its way
 
 
@@ -542,6 +542,8 @@ class Writer:
             return False
         new = {name: value for name, value in trial.items() if self.scope.get(name) is not value}
         for value in new.values():
+            if type(value) in (tuple, list) and len(value) > LONGEST:
+                return False
             for item in value if type(value) in (tuple, list) else (value,):
                 if isinstance(item, np.ndarray):
                     if item.size > LARGEST or item.dtype.kind not in "biufc":
@@ -604,7 +606,7 @@ def _explodes(text: str, scope: dict[str, object]) -> bool:
     names = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
     shapes = [value.shape for name in names if isinstance(value := scope.get(name), np.ndarray)]
     sizes = sorted(map(math.prod, shapes))
-    if text.startswith("for row in") and any(shape[:1] > (LONGEST,) for shape in shapes):
+    if text.startswith(("for row in", "for j, row in")) and any(shape[:1] > (LONGEST,) for shape in shapes):
         return True
     outer = any(word in text for word in ("outer", "diag", "kron", "vander", "meshgrid", "tri", "einsum"))
     product = any(word in text for word in ("@", "matmul", "dot", "inner", "vec"))
