@@ -29,6 +29,7 @@ from tcompile.backends.llvm.scalar_places import ENTRY, Placed, Places, Term
 from tcompile.backends.llvm.scalar_ranges import Bounds
 from tcompile.backends.llvm.scalar_shape import Shape
 from tcompile.backends.llvm.scalar_values import Values, constant, loaded, stored
+from tcompile.backends.llvm.scalar_vectors import Lanes, Several, straight
 from tcompile.backends.llvm.text import Module, Writer, element_type, scalar_type
 from tcompile.backends.schedule.elements import Seen, roots, seen
 from tcompile.backends.schedule.kernel import Distance, static_elements
@@ -129,13 +130,15 @@ class _Function:
         self.order, self.back, self.strips = self.shape.order, self.shape.back, self.shape.strips
         self.made = self.shape.ranges.made
         self.known = {r: line[2] for r, line in self.made.items() if line[0] == "const"}
-        self.edges: dict[int, list[tuple[str, tuple[int, ...] | None]]] = {n: [] for n in range(len(self.blocks))}
+        # What comes to a block from where: names, for each of its parameters.
+        self.edges: dict[int, list[tuple[str, list[str]]]] = {n: [] for n in range(len(self.blocks))}
         self.checked: set[int] = set()  # blocks in which something is checked
         self.open: set[int] = set()  # those in which an index is, whose array may have any size
         self.places = Places(self.w, self.shape, dict.fromkeys(self.numbers, ENTRY))
-        self.strip_entries: dict[int, list[tuple[str, tuple[int, ...]]]] = {n: [] for n in self.strips}
-        self.strip_values: dict[int, dict[int, str]] = {}
+        self.strip_entries: dict[int, list[tuple[str, list[str]]]] = {n: [] for n in self.strips}
+        self.strip_values: dict[int, list[str]] = {}
         self.strip_limits: dict[int, str] = {}
+        self.strip_ends: dict[int, tuple[str, int]] = {}  # the block and the line where a strip's first round begins
 
     def _known_size(self, array: int, axis: int) -> int | None:
         size = self.types[array].shape[axis]
@@ -162,10 +165,11 @@ class _Function:
         w.do(f"ret i32 {ONLY_NUMPY}")
         w.place("interrupted")
         w.do(f"ret i32 {INTERRUPTED}")
+        scalar = [header for header in self.shape.meetings if not self._in_lanes(header)]
+        vectors = [header for header in scalar if not self.checked & self.shape.bodies[header]]
         self._phis()
         self.places.close()
         depth = self.shape.depth
-        vectors = [header for header in self.shape.vectors() if not self.checked & self.shape.bodies[header]]
         self.loop.depth = max(depth.values())
         self.loop.improves = max((depth[at] for at in (*vectors, *self.open)), default=0)
         name = self.loop.name
@@ -292,10 +296,11 @@ class _Function:
         back = (number, to) in self.back
         if back and to not in self.strips and self.shape.pays[to]:
             self._pay(str(self.shape.pays[to]))
+        names = [self.registers[register] for register in given]
         if to in self.strips and not (back and goes_on):
-            self.strip_entries[to].append((w.block, given))
+            self.strip_entries[to].append((w.block, names))
             return f"strip{to}"
-        self.edges[to].append((w.block, given))
+        self.edges[to].append((w.block, names))
         return f"b{to}"
 
     def _pay(self, work: str) -> None:
@@ -322,19 +327,73 @@ class _Function:
     def _begin_strip(self, number: int, at: int, stop: int, step: int) -> None:
         """The block in front of a loop over a range: how far this strip goes."""
         w, parameters = self.w, self.blocks[number][0]
-        names = self.strip_values[number] = {register: w.name("s") for register in parameters}
+        names = self.strip_values[number] = [w.name("s") for _ in parameters]
         w.place(f"strip{number}")
         w.do(f"; strip of {number}")
-        start, end = names[at], names.get(stop) or self.registers[stop]
-        far = w.get(f"add nsw i64 {start}, {_STRIP * step}")
-        nearer = w.get(f"icmp {'slt' if step > 0 else 'sgt'} i64 {far}, {end}")
-        limit = w.get(f"select i1 {nearer}, i64 {far}, i64 {end}")
+        values = dict(zip(parameters, names, strict=True))
+        start, end = values[at], values.get(stop) or self.registers[stop]
+        before = f"icmp {'slt' if step > 0 else 'sgt'} i64"
+        limit = end
+        if self.shape.pays[number]:
+            far = w.get(f"add nsw i64 {start}, {_STRIP * step}")
+            limit = w.get(f"select i1 {w.get(f'{before} {far}, {end}')}, i64 {far}, i64 {end}")
+        for register, more in self.shape.meetings.get(number, ()):
+            alone, behind = self.registers[register], w.get(f"add nsw i64 {start}, {step}")
+            if more:
+                alone = w.get(f"add i64 {alone}, {more}")
+            until = w.get(f"select i1 {w.get(f'{before} {start}, {alone}')}, i64 {alone}, i64 {behind}")
+            past, farther = w.get(f"{before} {alone}, {start}"), w.get(f"{before} {limit}, {until}")
+            limit = w.get(f"select i1 {w.get(f'or i1 {past}, {farther}')}, i64 {limit}, i64 {until}")
         self.strip_limits[number] = limit
         most = self.shape.pays[number] * _STRIP
-        rounds = w.get(f"sub i64 {limit}, {start}") if step == 1 else ""
-        self._pay(w.get(f"mul i64 {rounds}, {self.shape.pays[number]}") if rounds else str(min(most, _BUDGET // 64)))
-        self.edges[number].append((w.block, None))
+        if most:
+            rounds = w.get(f"sub i64 {limit}, {start}") if step == 1 else ""
+            paid = w.get(f"mul i64 {rounds}, {self.shape.pays[number]}") if rounds else str(min(most, _BUDGET // 64))
+            self._pay(paid)
+        self.strip_ends[number] = w.block, len(w.lines)
+        self.edges[number].append((w.block, names))
         w.jump(f"b{number}")
+
+    def _in_lanes(self, number: int) -> bool:
+        """Puts code in front of a strip that does most of its rounds several at once, where that can be done."""
+        w, found = self.w, None
+        if number in self.strips and not self.checked & self.shape.bodies[number]:
+            found = straight(self.shape, number, self.kinds, self.seen)
+        if found is None:
+            return False
+        block, line = self.strip_ends[number]
+        ask, run = w.label("ask"), w.label("several")
+        w.lines[line] = f"  br label %{ask}"
+        parameters, names = self.blocks[number][0], self.strip_values[number]
+        start = names[parameters.index(found.counter)]
+        self.edges[number].remove((block, names))
+        w.place(ask)
+        self.places.enter(number)
+        lines, known = self.blocks[found.body][1], self.shape.ranges.before[found.body]
+
+        def element(line: tuple[Any, ...]) -> str:
+            places = line[4:] if line[0] == "store" else line[3:]
+            for register in places:
+                self._show(register, known[lines.index(line)])
+            return self._element(line[2], places)
+
+        lanes = Lanes(w, self.shape, number, self.kinds, self.seen, found.count)
+
+        def same(one: int, two: int) -> bool:
+            return bool(_argument(self.seen[one]) == _argument(self.seen[two]))
+
+        counter, self.registers[found.counter] = self.registers[found.counter], start
+        several = Several(lanes, found, lines, self.registers, element, same)
+        self.registers[found.counter] = counter
+        rounds = w.get(f"sub i64 {self.strip_limits[number]}, {start}")
+        w.branch(several.may_run(rounds), run, f"b{number}")
+        self.edges[number].append((ask, names))
+        w.place(run)
+        behind = w.get(f"add i64 {start}, {several.run(rounds)}")
+        values = [w.get(f"add i64 {behind}, {more - 1}") if more != 1 else behind for more in found.more]
+        self.edges[number].append((w.block, values))
+        w.jump(f"b{number}")
+        return True
 
     def _end_strip(self, number: int, end: tuple[Any, ...], at: int, stop: int, step: int) -> None:
         """Behind a strip: the next one, or what comes after the loop."""
@@ -348,7 +407,7 @@ class _Function:
         w.place(inside)
         w.jump(self._way(number, yes, given))
         w.place(over)
-        self.strip_entries[number].append((w.block, self.blocks[number][0]))
+        self.strip_entries[number].append((w.block, [self.registers[register] for register in self.blocks[number][0]]))
         w.branch(w.get(f"{compare}, {self.registers[stop]}"), f"strip{number}", out)
         w.place(out)
         w.jump(self._way(number, no, others))
@@ -359,28 +418,20 @@ class _Function:
         for place, line in enumerate(lines):
             if line.startswith("  ; phis of "):
                 number = int(line.rsplit(" ", 1)[1])
-                lines[place] = "\n".join(self._arms(number))
+                names = [self.registers[register] for register in self.blocks[number][0]]
+                lines[place] = self._arms(number, names, self.edges[number])
             elif line.startswith("  ; strip of "):
                 number = int(line.rsplit(" ", 1)[1])
-                arms = []
-                for position, register in enumerate(self.blocks[number][0]):
-                    found = [(self.registers[given[position]], block) for block, given in self.strip_entries[number]]
-                    arms.append(self._phi(self.strip_values[number][register], register, found))
-                lines[place] = "\n".join(arms)
+                lines[place] = self._arms(number, self.strip_values[number], self.strip_entries[number])
 
-    def _arms(self, number: int) -> list[str]:
+    def _arms(self, number: int, names: Sequence[str], edges: Sequence[tuple[str, Sequence[str]]]) -> str:
+        """The values of a block's parameters, by the block that one comes from."""
         rows = []
-        for position, register in enumerate(self.blocks[number][0]):
-            found = []
-            for block, given in self.edges[number]:
-                value = self.strip_values[number][register] if given is None else self.registers[given[position]]
-                found.append((value, block))
-            rows.append(self._phi(self.registers[register], register, found))
-        return rows
-
-    def _phi(self, name: str, register: int, arms: Sequence[tuple[str, str]]) -> str:
-        type = scalar_type(dtype_of(self.kinds[register]))
-        return f"  {name} = phi {type} " + ", ".join(f"[ {value}, %{block} ]" for value, block in arms)
+        for position, (name, register) in enumerate(zip(names, self.blocks[number][0], strict=True)):
+            type = scalar_type(dtype_of(self.kinds[register]))
+            arms = ", ".join(f"[ {values[position]}, %{block} ]" for block, values in edges)
+            rows.append(f"  {name} = phi {type} {arms}")
+        return "\n".join(rows)
 
     # -- instructions --------------------------------------------------------------------------------------------------
     def _instruction(self, name: str, result: int, *rest: Any) -> None:

@@ -7,6 +7,11 @@ counts rounds in every loop is code that LLVM has to compile.
 
 What is paid is work: about one unit an instruction. A range whose rounds are known to be few pays nothing itself; the
 loop around it pays for all of them. An innermost range of many rounds runs in strips, which are paid beforehand.
+
+Strips serve a second end. In ``d[i, j] = min(d[i, j], d[i, k] + d[k, j])`` the rounds over j wait for one another only
+where j is k. A strip that ends before that round, one of that round alone, and one of what is left: nothing in the long
+ones is read that another round has written, which LLVM's vectors ask for once a strip, at run time (index set
+splitting: Allen and Kennedy, Optimizing Compilers for Modern Architectures, 2001, section 5.7).
 """
 
 from __future__ import annotations
@@ -16,7 +21,8 @@ from typing import Any
 
 from tcompile.backends.llvm.scalar_ranges import Ranges
 from tcompile.graph.ops.element_blocks import affine, dominates, reachable
-from tcompile.graph.ops.element_loop import Block, ways
+from tcompile.graph.ops.element_loop import Block, dtype_of, ways
+from tcompile.records import dataclass
 
 _FREE_INSIDE = 1 << 16  # units that a loop inside another one may take without asking
 _FREE_OUTSIDE = 1 << 22  # and one that is run once
@@ -25,12 +31,22 @@ _SMALL_STEP = 1 << 30
 _FEW = 8  # rounds that no vector is worth
 
 
+@dataclass(frozen=True)
+class _Along:
+    """The last index of an element: the counter of a loop, or what ``moves`` not, and a number that is added."""
+
+    moves: bool
+    register: int
+    more: int
+
+
 class Shape:
     """A program's loops, by the block that each begins with.
 
     ``bodies`` are their blocks, ``back`` the edges that go back, ``depth`` how many loops a block is in, ``within`` the
     innermost of them. ``pays`` is what a jump back pays, or a round of a strip: ``strips`` has the counter, the bound
-    and the step of the ranges that run in strips.
+    and the step of the ranges that run in strips. ``meetings`` are the innermost ranges whose rounds vectors may do
+    several of at once, with the rounds that have to be alone, as registers and what is added to them.
     """
 
     def __init__(
@@ -51,6 +67,9 @@ class Shape:
         self.depth = {at: sum(at in body for body in self.bodies.values()) for at in self.order}
         self.pays: dict[int, int] = {}
         self.strips: dict[int, tuple[int, int, int]] = {}
+        innermost = [h for h, body in self.bodies.items() if not any(o in body for o in self.bodies if o != h)]
+        found = {header: self._meetings(header) for header in innermost}
+        self.meetings = {header: meetings for header, meetings in found.items() if meetings is not None}
         self._share_costs(smallest)
 
     def dominates(self, one: int, two: int) -> bool:
@@ -88,50 +107,54 @@ class Shape:
                 self.pays[header] = 0
                 if around is not None:
                     costs[around] += total
-                continue
-            self.pays[header] = costs[header]
+            else:
+                self.pays[header] = costs[header]
             innermost = not any(other in self.bodies[header] for other in self.bodies if other != header)
             strip = self._range(header) if innermost else None
-            if strip is not None:
+            if strip is not None and (self.pays[header] or header in self.meetings):
                 self.strips[header] = strip
 
-    def vectors(self) -> list[int]:
-        """Innermost ranges whose rounds do not wait for one another, elements side by side: vectors may do several."""
-        innermost = [h for h, body in self.bodies.items() if not any(o in body for o in self.bodies if o != h)]
-        return [header for header in innermost if self._is_vector(header)]
-
-    def _is_vector(self, header: int) -> bool:
+    def _meetings(self, header: int) -> list[tuple[int, int]] | None:
+        """The rounds that wait for others, where those are few: elements read and written lie side by side."""
         found, body = self._range(header), self.bodies[header]
         rounds = self.ranges.rounds(header)
         if found is None or abs(found[2]) != 1 or (rounds is not None and rounds < _FEW):
-            return False
+            return None
         counter = found[0]
         if any(self.ranges.full[p] is None for p in self.blocks[header][0]):
-            return False
+            return None
         lines = [line for at in body for line in self.blocks[at][1]]
         inside = {line[1] for line in lines} | {p for at in body for p in self.blocks[at][0]}
         if any(line[0] in _SLOW or line[0].startswith("math.") for line in lines):
-            return False
-        stores: dict[int, list[Any]] = {}
+            return None
+        stores: dict[int, list[_Along | None]] = {}
         for line in lines:
             if line[0] == "store":
                 stores.setdefault(line[2], []).append(self._along(line[4:], counter, inside))
+        told = [along for row in stores.values() for along in row]
+        if not told or any(along is None or not along.moves for along in told):
+            return None
+        meetings: dict[tuple[int, int], None] = {}
         for line in lines:
             if line[0] == "load":
                 along = self._along(line[3:], counter, inside)
-                if along is None or any(other != along for other in stores.get(line[2], ())):
-                    return False
-        told = [along for row in stores.values() for along in row]
-        return bool(told) and all(along is not None and along[0] for along in told)
+                if along is None:
+                    return None
+                for other in stores.get(line[2], ()):
+                    assert other is not None
+                    if along.moves and along.more != other.more:
+                        return None  # a round reads what another one has written
+                    if not along.moves and dtype_of(self.ranges.kinds[along.register]).name == "int64":
+                        meetings[along.register, along.more - other.more] = None
+        return list(meetings)
 
-    def _along(self, places: Sequence[int], counter: int, inside: set[int]) -> tuple[bool, Any] | None:
-        """Whether elements go along with a counter, and from where; None where they lie anywhere else."""
+    def _along(self, places: Sequence[int], counter: int, inside: set[int]) -> _Along | None:
+        """Where elements lie whose last index alone may change from round to round, and goes along with the counter."""
         *outer, (register, more) = (affine(self.ranges.made, self.ranges.kinds, place) for place in places)
-        if any(place in inside for place, _ in outer):
+        moves = register == counter
+        if any(place in inside for place, _ in outer) or (register in inside and not moves):
             return None
-        if register == counter:
-            return True, (tuple(outer), more)
-        return None if register in inside else (False, (tuple(outer), register, more))
+        return _Along(moves, register, more)
 
     def _counts(self, header: int) -> bool:
         """Whether each jump back gives the range that begins there its next number."""

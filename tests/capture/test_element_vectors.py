@@ -1,0 +1,197 @@
+"""Loops over elements whose rounds wait for no others: several at once are as one after another."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from tcompile.backends.llvm import scalar_loops
+from tests.capture.test_element_loops import BACKENDS, captured
+from tests.differential import check
+
+DTYPES = ("float64", "float32")
+SIZES = (1, 7, 8, 9, 15, 16, 17, 40)
+
+
+def random(*shape, dtype="float64"):
+    made = np.random.default_rng(5).standard_normal(shape).astype(dtype)
+    made.flat[::5] = [-0.0, 0.0, np.nan, np.inf][len(shape) % 4]
+    return made
+
+
+def scaled(x, y):
+    for i in range(x.shape[0]):
+        y[i] = 2.0 * x[i] + y[i]
+    return y
+
+
+def chosen(x, y):
+    for i in range(x.shape[0]):
+        y[i] = min(x[i], y[i])
+        x[i] = x[i] if x[i] > 0 else -abs(y[i])
+    return x, y
+
+
+def known_factor(x, y):
+    a = x[0]
+    for i in range(2, x.shape[0]):
+        y[i - 2] = x[i] * a - (x[i - 1] + x[i - 2]) * y[0]
+    return y
+
+
+def last_counter(x, y):
+    i = -1
+    for i in range(x.shape[0]):
+        y[i] = np.sqrt(abs(x[i]))
+    return y, i
+
+
+def one_round_waits(x, y):
+    for i in range(x.shape[0]):
+        x[i] = x[i] + x[4]
+    return x
+
+
+def first_and_last_wait(x, y):
+    last = x.shape[0] - 1
+    for i in range(x.shape[0]):
+        x[i] = x[i] - x[0] * x[last] + x[-1]
+    return x
+
+
+def shifted_reads(x, y):
+    e = x[1:]
+    for i in range(x.shape[0] - 1):
+        x[i] = x[i] + e[i]
+    return x
+
+
+def shifted_writes(x, y):
+    e = x[1:]
+    for i in range(x.shape[0] - 1):
+        e[i] = x[i] * 0.5
+    return x
+
+
+def two_writes(x, y):
+    for i in range(x.shape[0] - 1):
+        y[i] = x[i]
+        y[i + 1] = -x[i]
+    return y
+
+
+def halves(x, y):
+    half = x.shape[0] // 2
+    left, right = x[:half], x[half:]
+    for i in range(half):
+        left[i] = right[i] - left[i]
+    return x
+
+
+def truth(x, y):
+    m = np.zeros(x.shape[0], bool)
+    for i in range(x.shape[0]):
+        m[i] = (x[i] > 0.25) & (not y[i] < x[i])
+    return m
+
+
+FUNCTIONS = [
+    scaled, chosen, known_factor, last_counter, one_round_waits, first_and_last_wait, shifted_reads, shifted_writes,
+    two_writes, halves, truth,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("f", FUNCTIONS)
+def test_rounds_at_once(f, n, dtype):
+    run = captured if n >= 16 else partial(check, backends=BACKENDS, ulp=0)  # few rounds are written out
+    run(f, lambda: (random(n, dtype=dtype), random(n, dtype=dtype)[::-1].copy()))
+
+
+@pytest.mark.parametrize("f", [scaled, chosen, one_round_waits, halves])
+def test_strided_and_reversed_arrays(f):
+    captured(f, lambda: (random(60)[::3], random(20)[::-1]))
+    captured(f, lambda: (random(40, 3)[:, 1], random(3, 40)[2]))
+
+
+def test_both_dtypes():
+    captured(scaled, lambda: (random(40), random(40, dtype="float32")))
+    captured(scaled, lambda: (random(40, dtype="float32"), random(40)))
+    captured(chosen, lambda: (random(40, dtype="float32"), random(40)))
+
+
+def test_whole_numbers_are_chosen():
+    for dtype in ("int64", "uint8", "int16"):
+        make = lambda: np.random.default_rng(2).integers(0, 100, 70).astype(dtype)
+        captured(chosen_whole, lambda: (make(), make()[::-1].copy()))
+
+
+def chosen_whole(x, y):
+    for i in range(x.shape[0]):
+        y[i] = max(x[i], y[i])
+        x[i] = 7 if x[i] < 7 else x[i]
+    return x, y
+
+
+def paths(d):
+    n = d.shape[0]
+    for k in range(n):
+        for i in range(n):
+            for j in range(n):
+                d[i, j] = min(d[i, j], d[i, k] + d[k, j])
+    return d
+
+
+def paths_of_negative(d):
+    for k in range(-3, 3):
+        for j in range(d.shape[1]):
+            d[2, j] = d[2, k] * 0.5 - d[2, j]
+    return d
+
+
+def rows_of_itself(d):
+    for i in range(1, d.shape[0]):
+        for j in range(d.shape[1]):
+            d[i, j] = d[i - 1, j] * 0.5 + d[d.shape[0] - 1 - i, j]
+    return d
+
+
+@pytest.mark.parametrize("f", [paths, paths_of_negative, rows_of_itself])
+@pytest.mark.parametrize("shape", [(9, 9), (20, 20), (3, 33)])
+def test_rows_of_one_array(f, shape):
+    if f is not paths or shape[0] == shape[1]:
+        captured(f, lambda: (np.abs(random(*shape)),))
+
+
+def test_places_of_narrow_ints():
+    def f(d, where):
+        for i in range(where.shape[0]):
+            k = where[i]
+            for j in range(d.shape[1]):
+                d[i, j] = d[i, j] - d[i, k] * 0.5
+        return d
+
+    for dtype in ("int32", "uint8", "int64"):
+        captured(f, lambda: (random(6, 30), np.array([0, 3, 29, 17, 1, 29], dtype)))
+
+
+def test_a_warning_is_given_in_its_round():
+    def f(x, y):
+        for i in range(x.shape[0]):
+            y[i] = x[i] * 1e300
+        return y
+
+    captured(f, lambda: (np.where(np.arange(30) == 17, 1e300, 1.0), np.zeros(30)))
+    captured(f, lambda: (np.where(np.arange(32) == 31, np.inf, 1.0), np.zeros(32)))
+
+
+@pytest.mark.parametrize("f", [scaled, one_round_waits, shifted_reads, paths])
+def test_lanes_are_written(f, monkeypatch):
+    texts = []
+    written = scalar_loops.write
+    monkeypatch.setattr(scalar_loops, "write", lambda *given: texts.append(written(*given)) or texts[-1])
+    given = [random(40, 40)] if f is paths else [random(40), random(40)]
+    captured(f, lambda: tuple(given))
+    assert "<8 x double>" in texts[-1].text
+    assert not scalar_loops.needs_passes(texts)
