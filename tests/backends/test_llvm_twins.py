@@ -109,8 +109,26 @@ def changes_behind_a_test(u, n):
     return u
 
 
+def borders_as_well(u, n):
+    for _ in range(n):
+        u[1:-1, 1:-1] = 0.25 * (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2])
+        u[:, -1] = u[:, -2]
+        u[0, :] = u[1, :]
+        u[-1, :] = 0
+    return u
+
+
+def moved_twice(u, n):
+    for i in range(n):
+        u[1:] = 0.5 * u[:-1] + 0.1 * i
+        u[:, :-1] = 0.5 * u[:, 1:]
+        u[2] *= 0.9
+    return u
+
+
 FUNCTIONS = [
-    jacobi, until, skips, leaves_behind, other_parts, part_of_the_round, outside_is_read, two_arrays, inside,
+    jacobi, borders_as_well, moved_twice, until, skips, leaves_behind, other_parts, part_of_the_round, outside_is_read,
+    two_arrays, inside,
     also_handed_to_a_loop, a_loop_inside_writes_first, changes_behind_a_test,
 ]  # fmt: skip
 

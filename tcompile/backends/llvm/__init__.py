@@ -22,6 +22,7 @@ from tcompile.backends.llvm.variants import USUAL, Variant
 from tcompile.backends.llvm.vectors import FLOAT16
 from tcompile.backends.schedule import Kernel, Schedule, Store, elements, scatters, schedule
 from tcompile.backends.schedule.admission import ALONG, admits
+from tcompile.backends.schedule.apart import reads_other_arrays
 from tcompile.backends.schedule.plan import Step
 from tcompile.graph import Graph, Node, TensorType
 from tcompile.graph.ops.gathering import IN_PLACE
@@ -111,16 +112,18 @@ def _make(graph: Graph, exact: bool, variant: Variant) -> tuning.Made:
 
     plan = schedule(graph, computes, routines.admits, looks_first=True)
     started = time.perf_counter()
-    loops, apart = scalar_loops.write_loops([step.node for step in plan.steps if step.kind == "loop" and step.node])
+    loops, scalar = scalar_loops.write_loops([step.node for step in plan.steps if step.kind == "loop" and step.node])
     passes, names = scalar_loops.needs_passes(loops.values()), [loop.name for loop in loops.values()]
     module = Module()
     written: list[tuple[Step, nests.Code]] = []
     for step in plan.steps:
         if step.kernel is not None:
             stores = _past_the_cache(plan, step.kernel, variant)
-            written.append((step, nests.write(module, step.kernel, native.has_symbol, stores, variant, bool(loops))))
+            apart = reads_other_arrays(step, plan.steps)
+            code = nests.write(module, step.kernel, native.has_symbol, stores, variant, bool(loops), apart)
+            written.append((step, code))
     if loops and not passes:
-        module.include(apart)
+        module.include(scalar)
     text, loaded = "", None
     exports = [function.name for _, code in written for function in code.functions if function.text]
     exports += [] if passes else names
@@ -129,8 +132,8 @@ def _make(graph: Graph, exact: bool, variant: Variant) -> tuning.Made:
         loaded = native.load(text, exports, {**module.symbols, **native.flags()})
     looped = loaded
     if passes:  # kernels need none
-        symbols = {**apart.symbols, **native.flags()}
-        looped = native.load(f"{native.FLAGS}\n{apart.text()}", names, symbols, optimise=True)
+        symbols = {**scalar.symbols, **native.flags()}
+        looped = native.load(f"{native.FLAGS}\n{scalar.text()}", names, symbols, optimise=True)
     ms = (time.perf_counter() - started) * 1e3 / max(1, len(written) + len(loops))
     codes: dict[Step, tuple[nests.Code, dict[str, int]]] = {}
     for step, code in written:

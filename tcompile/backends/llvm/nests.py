@@ -40,19 +40,19 @@ class Code:
 
 def write(
     module: Module, kernel: Kernel, has_symbol: vmath.HasSymbol, nontemporal: Sequence[Store] = (),
-    variant: Variant = USUAL, brief: bool = False,
+    variant: Variant = USUAL, brief: bool = False, apart: bool = False,
 ) -> Code:  # fmt: skip
     """Writes the functions of ``kernel`` into ``module``.
 
     ``brief``: there is more to do than what kernels do that are small, or only fill arrays, so that these are made into
-    code the short way.
+    code the short way. ``apart``: a kernel reads nothing that it writes.
     """
     code = Code(kernel)
     if (filled := fills.write(kernel, nontemporal)) is not None:
         code.functions.append(filled)
         return code
     if kernel.form == "flat":
-        code.functions.append(FlatNest(module, kernel, has_symbol, nontemporal, variant).flat())
+        code.functions.append(FlatNest(module, kernel, has_symbol, nontemporal, variant).flat(apart))
     elif kernel.form == "tiled":
         code.functions.append(TiledNest(module, kernel, has_symbol, nontemporal, variant).tiled())
     elif kernel.form == "rows" and has_short_rows(kernel):

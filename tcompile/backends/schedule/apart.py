@@ -1,7 +1,8 @@
 """Whether two accesses of one array never meet: ``p[:, -1] = p[:, -2]`` reads nothing that it writes.
 
-Enters: two accesses, and the axes of the space that they walk through. Leaves: True where no element belongs to both,
-whatever the sizes are. Exists so that the edges of a grid are written where they are.
+Enters: two accesses, and the axes of the space that they walk through; or a step. Leaves: True where no element belongs
+to both, whatever the sizes are; where the step reads none of the arrays that it writes. Exists so that the edges of a
+grid are written where they are, and that elements may be computed twice where that is simpler.
 
 Along each axis of the array, or along its memory as a whole, an access reaches its offset plus multiples of its steps.
 Two of them are apart where one ends before the other begins, or where all steps are multiples of one number and the
@@ -16,7 +17,9 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from tcompile.backends.schedule.kernel import Access, Axis, Distance
-from tcompile.graph import Size, SymInt
+from tcompile.backends.schedule.plan import Step
+from tcompile.graph import Node, Size, SymInt
+from tcompile.graph.ops import OPS
 
 _Reach: TypeAlias = "tuple[Size, list[Size]]"  # where an access begins along an axis, and its steps
 
@@ -24,6 +27,24 @@ _Reach: TypeAlias = "tuple[Size, list[Size]]"  # where an access begins along an
 def apart(one: Access, two: Access, axes: Sequence[Axis]) -> bool:
     """Whether two accesses of one buffer share no element."""
     return any(_apart(_along(one, axis), _along(two, axis), axes) for axis in _axes(one) | _axes(two))
+
+
+def reads_other_arrays(step: Step, steps: Sequence[Step]) -> bool:
+    """Whether a kernel's step, one of ``steps``, surely reads nothing of the arrays that it writes."""
+    made = {node: other for other in steps if other.kernel is not None for node in other.writes}
+
+    def memory(node: Node) -> Node:
+        while node.op != "input":
+            if OPS[node.op].kind != "movement" and (node not in made or made[node].onto.get(node) != "base"):
+                break
+            node = node.inputs[0]
+        return node
+
+    assert step.kernel is not None
+    written = {memory(store.access.buffer.node) for store in step.kernel.stores} - set(step.writes)
+    read = {memory(value.access.buffer.node) for value in step.kernel.values if value.access is not None}
+    # Arrays of the caller, and what the library returns, may show one another.
+    return not written or (not read & written and read <= made.keys())
 
 
 def _axes(access: Access) -> set[int | None]:
@@ -78,4 +99,4 @@ def _is_positive(size: Size) -> bool:
     return least is not None and least > 0
 
 
-__all__ = ["apart"]
+__all__ = ["apart", "reads_other_arrays"]

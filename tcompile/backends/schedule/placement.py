@@ -274,7 +274,7 @@ class _Placement:
         else:
             (store,) = (s for s in step.kernel.stores if s.access.buffer.node is node)
             if not self._reads_in_place(step, base, store):
-                if not (self.graph.scratch and base.op == "input" and node in self.graph.outputs):
+                if not (self.graph.scratch and base.op == "input" and self._becomes_result(node)):
                     self.wish |= {node} - self.alone
                 return False  # a loop has two arrays then, which change places
         readers = [other for other in self.steps if other is not step and base in self._memories(other.reads)]
@@ -282,6 +282,16 @@ class _Placement:
             return False
         step.after.update(readers)
         return True
+
+    def _becomes_result(self, node: Node) -> bool:
+        """Whether a result is this array, as later assignments leave it."""
+        for result in self.graph.outputs:
+            at: Node | None = result
+            while at is not None and at is not node:
+                at = self._base(at)
+            if at is node:
+                return True
+        return False
 
     def _reads_in_place(self, step: Step, base: Node, store: Store) -> bool:
         """Whether a kernel reads of the base only what it does not write, or the element that it will replace."""
