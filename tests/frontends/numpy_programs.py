@@ -41,6 +41,8 @@ OTHERS = (  # arguments that are no arrays
 LARGEST = 60_000  # elements of a value
 # NumPy 2.5 ends the process where an int beyond the dtype of an array is compared with it under a mask.
 CRASHES = re.compile(r"np\.(?:not_)?(?:equal|less|less_equal|greater|greater_equal)\([^,]+, -?\d+, .*where=")
+# NumPy 2.4 negates arrays wrongly whose elements lie 16 or 32 bytes apart, on processors without AVX-512.
+NEGATES = re.compile(r"np\.negative|[=(,\[]\s*-[a-z(]") if np.lib.NumpyVersion(np.__version__) < "2.5.0" else None
 LONGEST = 200  # rows that a block walks, and items of a list
 MOST = 20 * LARGEST  # elements that a statement may make on its way
 
@@ -532,7 +534,7 @@ class Writer:
     def kept(self, text: str) -> bool:
         """Runs a statement in the scope; whether the program is to have it."""
         trial = dict(self.scope)
-        if _explodes(text, trial) or CRASHES.search(text):
+        if _explodes(text, trial) or CRASHES.search(text) or (NEGATES is not None and NEGATES.search(text)):
             return False
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore" if self.quiet else "warn"):
