@@ -76,3 +76,11 @@ def test_bits():
 ])  # fmt: skip
 def test_errors_are_numpy_s(call):
     check(call, lambda: (X.copy(),), calls=1)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "uint8", "complex128", "bool"])
+def test_reductions_of_no_elements_lie_as_the_strides_say(dtype):
+    def f(x):
+        return x.all(0), x.sum(0), x.any((0, 1)), x.prod(0) + 1
+
+    check(f, lambda: (np.moveaxis(np.ones((4, 3, 2, 2), dtype), 0, -1)[:0],), backends=("eager", "llvm"))

@@ -34,7 +34,7 @@ from tcompile.frontends.numpy.values import (
 )
 from tcompile.graph.ops.reduction import reduced_type
 from tcompile.graph.ops.table import k_order, like_order
-from tcompile.graph.sizes import product
+from tcompile.graph.sizes import is_one, product
 from tcompile.graph.types import DType
 
 _NONE = (None, NO_VALUE)
@@ -43,6 +43,11 @@ _TRUE = (True, NO_VALUE)
 
 def _reduced(b: Builder, op: str, x: Traced, into: DType, axis: Any, keepdims: bool, **attrs: Any) -> Traced:
     """The reduction ``op`` of ``x`` in the dtype ``into``."""
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    kept = [n for i, n in enumerate(x.type.shape) if i not in axes and not is_one(n)]
+    if len(kept) > 1 and any(x.type.shape[i] == 0 for i in axes):
+        # Any array without elements counts as contiguous, but the result lies as its strides say.
+        raise CannotCapture("memory-order", f"{op} of an array without elements")
     node = b.op(op, cast(b, x, into), axis=axis, keepdims=keepdims, **attrs)
     if into != x.type.dtype and op not in ("argmax", "argmin"):
         plain = reduced_type(x.type, axis, keepdims, into)
