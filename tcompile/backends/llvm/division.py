@@ -67,7 +67,23 @@ def _divided(v: Vectors, name: str, d: DType, a: str, b: str) -> str:
     return w.select_phi(v.type(d), [(by_floats, near), (one_by_one, far)])
 
 
-_EXACT = 1 << 53  # what float64 holds exactly
+# Ints of 64 bits become floats, and back, by two additions: only AVX-512 has an instruction for vectors of them. Added
+# to ``_SHIFT``, ints below ``_EXACT`` make floats that lie one apart, whose bits count them.
+_EXACT = 1 << 51
+_SHIFT = 1.5 * (1 << 52)
+_BITS = int(np.float64(_SHIFT).view(np.int64))
+
+
+def _of_long(v: Vectors, d: DType, a: str) -> str:
+    """An int below ``_EXACT`` as a float64."""
+    shifted = v.convert("bitcast", v.op("add", d, a, v.constant(d, _BITS)), d, FLOAT64)
+    return v.op("fsub", FLOAT64, shifted, v.constant(FLOAT64, _SHIFT))
+
+
+def _as_long(v: Vectors, d: DType, a: str) -> str:
+    """A float64 that is an int below ``_EXACT``, as one of 64 bits."""
+    shifted = v.convert("bitcast", v.op("fadd", FLOAT64, a, v.constant(FLOAT64, _SHIFT)), FLOAT64, d)
+    return v.op("sub", d, shifted, v.constant(d, _BITS))
 
 
 def _divided_as_floats(v: Vectors, name: str, d: DType, a: str, b: str, wide: DType) -> str:
@@ -77,9 +93,10 @@ def _divided_as_floats(v: Vectors, name: str, d: DType, a: str, b: str, wide: DT
     what it would give without.
     """
     letter = "s" if d.kind == "i" else "u"
-    first, second = (v.convert(f"{letter}itofp", x, d, wide) for x in (a, b))
+    long = d.itemsize == 8
+    first, second = (_of_long(v, d, x) if long else v.convert(f"{letter}itofp", x, d, wide) for x in (a, b))
     quotient = v.call("trunc" if name == "fmod" else "floor", wide, v.op("fdiv", wide, first, second))
-    whole = v.convert(f"fpto{letter}i", quotient, wide, d)
+    whole = _as_long(v, d, quotient) if long else v.convert(f"fpto{letter}i", quotient, wide, d)
     return whole if name == "floor_divide" else v.op("sub", d, a, v.op("mul", d, whole, b))
 
 
