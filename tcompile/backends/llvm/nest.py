@@ -379,7 +379,7 @@ class Nest:
             begin = start if depth == 0 else "0"
             types = [type for type, _ in carried]
             if several:
-                begin, held = self._side_by_side(begin, end, types, [f for _, f in carried], held, kinds, elements)
+                begin, held = self._side_by_side(begin, end, [f for _, f in carried], held, kinds, elements)
                 if isinstance(size, int) and size % (SIDE_BY_SIDE * self.lanes) == 0:
                     return held  # parts of a row, which begin at multiples of more than that, have no rest either
             return self.vectors(begin, end, lead, list(zip(types, held, strict=True)), vector)
@@ -391,7 +391,7 @@ class Nest:
         return totals
 
     def _side_by_side(
-        self, start: str, stop: str, types: Sequence[str], first: Sequence[str], held: Sequence[str],
+        self, start: str, stop: str, first: Sequence[str], held: Sequence[str],
         kinds: Sequence[Reduction], elements: Callable[[str], list[str]],
     ) -> tuple[str, list[str]]:  # fmt: skip
         """Walks [start, stop) several vectors at a time, each with accumulators of its own; leaves less than that.
@@ -399,39 +399,46 @@ class Nest:
         One accumulator would make every vector wait for the one before. Returns where the rest starts, and the
         merged accumulators.
         """
-        w, lanes, count = self.w, self.lanes, len(types)
+        w, v, lanes = self.w, self.v, self.lanes
         stride = lanes * SIDE_BY_SIDE
-        others: Sequence[Sequence[str]] = [first] * (SIDE_BY_SIDE - 1)
+
+        def by_kind(parts: Sequence[str]) -> list[list[str]]:
+            left = iter(parts)
+            return [[next(left) for _ in kind.parts] for kind in kinds]
+
+        sets = [
+            kind.side_by_side(now, before, SIDE_BY_SIDE)
+            for kind, now, before in zip(kinds, by_kind(held), by_kind(first), strict=True)
+        ]
         turns = (int(stop) - int(start)) // stride if start.isdigit() and stop.isdigit() else 0
         if 0 < turns <= FEW_TURNS and held == first:  # worth some code: nothing has been taken in before
             found = [elements(str(int(start) + number * lanes)) for number in range(SIDE_BY_SIDE)]
-            sets = [[part for k, x in zip(kinds, each, strict=True) for part in k.first(self.v, x)] for each in found]
-            held, others, start = sets[0], sets[1:], str(int(start) + stride)
+            each = [list(row) for row in zip(*found, strict=True)]
+            sets = [kind.first_of_all(v, row) for kind, row in zip(kinds, each, strict=True)]
+            start = str(int(start) + stride)
         length = w.get(f"sub i64 {stop}, {start}")
         covered = w.get(f"and i64 {length}, {-stride}")
         until = w.get(f"add i64 {start}, {covered}")
 
         def vectors(i: str, now: list[str]) -> list[str]:
             places = [w.get(f"add i64 {i}, {number * lanes}") if number else i for number in range(SIDE_BY_SIDE)]
-            found = [elements(at) for at in places]
-            following: list[list[str]] = [[] for _ in places]
-            for which, kind in enumerate(kinds):
-                at = len(following[0])
-                sets = [now[n * count + at : n * count + at + len(kind.parts)] for n in range(SIDE_BY_SIDE)]
-                after = kind.update_all(self.v, sets, [each[which] for each in found])
-                following = [done + more for done, more in zip(following, after, strict=True)]
-            return [register for done in following for register in done]
+            found, left = [elements(at) for at in places], iter(now)
+            following: list[str] = []
+            for which, (kind, before) in enumerate(zip(kinds, sets, strict=True)):
+                current = [[next(left) for _ in kind.parts] for _ in before]
+                for after in kind.update_all(v, current, [each[which] for each in found]):
+                    following += after
+            return following
 
-        carried = [pair for registers in (held, *others) for pair in zip(types, registers, strict=True)]
-        parts = w.loop(start, until, str(stride), carried, vectors)
-        sets = [parts[number * count : (number + 1) * count] for number in range(SIDE_BY_SIDE)]
-        while len(sets) > 1:
-            sets = [self._merged(kinds, a, b) for a, b in zip(sets[::2], sets[1::2], strict=True)]
-        return until, sets[0]
-
-    def _merged(self, kinds: Sequence[Reduction], a: list[str], b: list[str]) -> list[str]:
+        carried = [
+            (v.type(part), register) for kind, before in zip(kinds, sets, strict=True)
+            for one in before for part, register in zip(kind.parts, one, strict=True)
+        ]  # fmt: skip
+        left = iter(w.loop(start, until, str(stride), carried, vectors))
         merged: list[str] = []
-        for kind in kinds:
-            at = len(merged)
-            merged += kind.merge(self.v, a[at : at + len(kind.parts)], b[at : at + len(kind.parts)])
-        return merged
+        for kind, before in zip(kinds, sets, strict=True):
+            after = [[next(left) for _ in kind.parts] for _ in before]
+            while len(after) > 1:
+                after = [kind.merge(v, a, b) for a, b in zip(after[::2], after[1::2], strict=True)]
+            merged += after[0]
+        return until, merged

@@ -1,11 +1,14 @@
 """How each reduction accumulates, merges and finishes.
 
 Enters: vectors of elements. Leaves: accumulator vectors, and their final value. A reduction is a list of
-accumulator parts: sums of float32 are carried in float64; sums of float64 carry the rounding errors of every
-addition beside the sum (Knuth's two-sum), so that both are at least as exact as NumPy's pairwise summation.
+accumulator parts: sums of float32 are carried in float64; sums of float64 carry the rounding errors of additions
+beside the sum (Knuth's two-sum), but for those of the few elements that are added up first, where there are several at
+once. So both are at least as exact as NumPy's pairwise summation.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -28,7 +31,7 @@ class Reduction:
         """The dtypes of the accumulators."""
         if self.op == "sum" and self.dtype == FLOAT32:
             return (FLOAT64,)
-        if self.op == "sum" and self.dtype == FLOAT64:
+        if self._keeps_errors:
             return (FLOAT64, FLOAT64)
         return (self.dtype, self.dtype) if self._is_extremum else (self.dtype,)
 
@@ -36,6 +39,11 @@ class Reduction:
     def _is_extremum(self) -> bool:
         """Whether this is ``max`` or ``min`` of floats, which keeps the numbers' extremum and, beside it, any NaN."""
         return self.op in ("max", "min") and self.dtype.kind == "f"
+
+    @property
+    def _keeps_errors(self) -> bool:
+        """Whether the rounding errors of additions are carried beside the sum."""
+        return self.op == "sum" and self.dtype == FLOAT64
 
     def identity(self) -> bool | int | float:
         """The element that changes nothing (the parts start from it)."""
@@ -58,7 +66,7 @@ class Reduction:
 
     def first(self, v: Vectors, element: str) -> list[str]:
         """The accumulators after the first vector of elements. A sum of negative zeros ends as zero all the same."""
-        if self.op == "sum" and self.dtype == FLOAT64:
+        if self._keeps_errors:
             return [element, v.constant(FLOAT64, 0)]
         return self.update(v, self.start(v), element)
 
@@ -67,7 +75,7 @@ class Reduction:
         if self.op == "sum" and self.dtype == FLOAT32:
             wide = v.convert("fpext", element, FLOAT32, FLOAT64)
             return [v.op("fadd", FLOAT64, accumulators[0], wide)]
-        if self.op == "sum" and self.dtype == FLOAT64:
+        if self._keeps_errors:
             total, error = two_sum(v, accumulators[0], element)
             return [total, v.op("fadd", FLOAT64, accumulators[1], error)]
         if self._is_extremum:
@@ -75,21 +83,36 @@ class Reduction:
             return [self._further(v, accumulators[0], element), v.pick(lost, self.dtype, element, accumulators[1])]
         return [self._combine(v, accumulators[0], element)]
 
-    # Some rows of a column at once, of which ``kept`` is what is known before. Other reductions do more there.
+    # Several vectors at once. One set of accumulators for each, so that none waits for another; but sums of float64 add
+    # the elements up first, and say of their sum alone what is lost where it is added.
+    def side_by_side(self, held: list[str], start: list[str], count: int) -> list[list[str]]:
+        """The sets for ``count`` vectors at once, the first of which is what is ``held``."""
+        return [held] if self._keeps_errors else [held, *[start] * (count - 1)]
+
+    def first_of_all(self, v: Vectors, elements: list[str]) -> list[list[str]]:
+        """The sets after the first vectors of elements."""
+        if self._keeps_errors:
+            return [[_added(v, elements), v.constant(FLOAT64, 0)]]
+        return [self.first(v, element) for element in elements]
+
+    # Some rows of a column at once, of which ``kept`` is what is known before. Sums of float64 add them up plainly, and
+    # say of their sum alone what is lost where it is added to what is kept.
     def begin(self, v: Vectors, kept: list[str]) -> list[str]:
         """The accumulators of some rows before the first of them."""
-        return kept
+        return [v.constant(FLOAT64, 0)] if self._keeps_errors else kept
 
     def further(self, v: Vectors, kept: list[str], held: list[str], element: str) -> list[str]:
         """The accumulators of some rows after one more."""
-        return self.update(v, held, element)
+        return [v.op("fadd", FLOAT64, held[0], element)] if self._keeps_errors else self.update(v, held, element)
 
     def end(self, v: Vectors, kept: list[str], held: list[str], reciprocal: str) -> list[str]:
         """What is kept after some rows."""
-        return held
+        return self.update(v, kept, held[0]) if self._keeps_errors else held
 
     def update_all(self, v: Vectors, sets: list[list[str]], elements: list[str]) -> list[list[str]]:
-        """Several sets of accumulators after one more vector each."""
+        """The sets after as many more vectors as there may be."""
+        if self._keeps_errors:
+            return [self.update(v, sets[0], _added(v, elements))]
         if not self._is_extremum:
             return [self.update(v, held, element) for held, element in zip(sets, elements, strict=True)]
         # Processors find NaNs in two vectors at once, and hardly any data has some.
@@ -117,7 +140,7 @@ class Reduction:
 
     def merge(self, v: Vectors, a: list[str], b: list[str]) -> list[str]:
         """Two sets of accumulators as one."""
-        if self.op == "sum" and self.dtype == FLOAT64:
+        if self._keeps_errors:
             total, error = two_sum(v, a[0], b[0])
             return [total, v.op("fadd", FLOAT64, v.op("fadd", FLOAT64, a[1], b[1]), error)]
         if self.op == "sum" and self.dtype == FLOAT32:
@@ -131,7 +154,7 @@ class Reduction:
         """The result's vector."""
         if self.op == "sum" and self.dtype == FLOAT32:
             return v.convert("fptrunc", accumulators[0], FLOAT64, FLOAT32)
-        if self.op == "sum" and self.dtype == FLOAT64:
+        if self._keeps_errors:
             total, error = accumulators
             lost = v.is_nan(FLOAT64, error)  # the sum is infinite or NaN, and its error means nothing
             return v.pick(lost, FLOAT64, total, v.op("fadd", FLOAT64, total, error))
@@ -179,6 +202,15 @@ class Reduction:
             return minimum(v, d, a, b)
         name = {"sum": "add", "prod": "mul"}[self.op]
         return v.op(("f" if d.kind == "f" else "") + name, d, a, b)
+
+
+def _added(v: Vectors, elements: Sequence[str]) -> str:
+    """The sum of some vectors, as a tree."""
+    elements = list(elements)
+    while len(elements) > 1:
+        pairs = zip(elements[::2], elements[1::2], strict=True)
+        elements = [v.op("fadd", FLOAT64, a, b) for a, b in pairs]
+    return elements[0]
 
 
 def two_sum(v: Vectors, a: str, b: str) -> tuple[str, str]:
