@@ -56,3 +56,11 @@ def test_nans_and_infinities(dtype):
 @pytest.mark.parametrize("shape", [(5, 3), (40, 10), (40, 1), (0, 3), (40, 0)])
 def test_what_is_left_to_numpy(shape):
     check(lambda op, x: op("sort", x, axis=1), sample("float64", shape), kernels=0)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_parts_of_complex_numbers(dtype):
+    for count in (2, 5):
+        x = sample(dtype, (33, count))
+        check(lambda op, x: op("sort", op("real", x), axis=1), x)
+        check(lambda op, x: op("sort", op("imag", x), axis=0), x.T)

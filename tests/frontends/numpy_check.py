@@ -103,7 +103,7 @@ class Plan:
 class Told:
     """All that can be told of the calls of a program: rows for each call, and for what is left in the end."""
 
-    def __init__(self, space: dict[str, Any], function: Callable[..., Any]) -> None:
+    def __init__(self, space: dict[str, Any], function: Callable[..., Any], leaving_out: str = "tcompile: ") -> None:
         self.rows: list[list[tuple[Any, ...]]] = []
         kept = []
         for k in CALLS:
@@ -119,7 +119,7 @@ class Told:
                     raised = error
             about = {
                 (w.category.__name__, str(w.message), w.lineno if w.filename == NAME else w.filename.rpartition("/")[2])
-                for w in caught if not str(w.message).startswith("tcompile: ")
+                for w in caught if not str(w.message).startswith(("tcompile: ", leaving_out))
             }  # fmt: skip
             # 3.11 runs pairs of instructions as one in warm code, and then names the first one's line.
             warm = sys.version_info < (3, 12) and isinstance(raised, UnboundLocalError)
@@ -145,17 +145,19 @@ def _lines(error: BaseException | None) -> Iterator[int]:
 def compare(source: str, plan: Plan) -> bool:
     """Runs a program both ways; False where nothing can be said of it. Raises Difference."""
     tcompile.reset()
+    # Of infinities np.dot warns where the library has it so; without kernels that is another function of the library.
+    leaving_out = "tcompile: " if plan.backend == "llvm" else "invalid value encountered in dot"
     try:
         with time_limit(SECONDS):
             space = namespace(source)
-            want = Told(space, space["f"])
+            want = Told(space, space["f"], leaving_out)
     except TooLong:
         return False
     try:
         with time_limit(LONGEST), tcompile.config.patch(**dict(plan.settings)):
             space = namespace(source)
             made = tcompile.compile(space["f"], backend=plan.backend, dynamic=plan.dynamic)
-            got = Told(space, made)
+            got = Told(space, made, leaving_out)
             for broke in getattr(made, "breaks", ()):
                 if broke.reason.id == "internal-error":
                     raise Difference(f"internal error: {broke.detail}"[:600])
@@ -391,7 +393,19 @@ class _Mover:
                 value = value + lost
             elif isinstance(value, np.ndarray) and value.dtype == np.float64 and value.flags.writeable:
                 value += lost
+        if self.seed % 4 == 3 and of is not None and of.dtype.kind == "f" and of.size:
+            value = self._without_rounding_errors(value, np.finfo(of.dtype).eps * np.abs(of).max())
         return self.move(value)
+
+    def _without_rounding_errors(self, value: Any, unit: float) -> Any:
+        """What is nothing but rounding errors, as the deviation of equal numbers, is zero for who makes none."""
+        if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind != "f":
+            return value
+        kept = np.where(np.abs(value) <= 64 * unit, 0, value).astype(value.dtype)
+        if isinstance(value, np.ndarray) and value.flags.writeable:
+            value[...] = kept
+            return value
+        return kept[()]
 
     def move_one_product(self, value: Any) -> Any:
         """A product of complex numbers that takes one element's own place: NumPy does not fuse there."""

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from differential import check
 
+import tcompile
+
 X = np.random.default_rng(0).standard_normal((4, 5, 6))
 LAYOUTS = {
     "c": lambda: X.copy(), "f": lambda: np.asfortranarray(X), "cut": lambda: np.repeat(X, 2, 1)[:, ::2],
@@ -84,3 +86,25 @@ def test_reductions_of_no_elements_lie_as_the_strides_say(dtype):
         return x.all(0), x.sum(0), x.any((0, 1)), x.prod(0) + 1
 
     check(f, lambda: (np.moveaxis(np.ones((4, 3, 2, 2), dtype), 0, -1)[:0],), backends=("eager", "llvm"))
+
+
+def test_numbers_that_vary_stay_weak_in_selections():
+    def f(x, d):
+        return np.select([x > 1], [x], d), np.select([x > 1, x < 0], [d, x])
+
+    x = np.array([0.5, 1.5, 2.5], "float32")
+    compiled = tcompile.compile(f, backend="eager")
+    for number in (2.5, 3.5, 1, 4, 0.25, 3):
+        for got, want in zip(compiled(x, number), f(x, number), strict=True):
+            np.testing.assert_array_equal(got, want, strict=True)
+
+
+@pytest.mark.parametrize("otypes", [None, "f"])
+def test_scalars_of_numpys_stay_scalars_in_vectorize(otypes):
+    def f(x, y):
+        return np.vectorize(lambda a, b: a * b, otypes=otypes)(x, y)
+
+    for x in (np.array([200, 3, 255], np.uint8), [1, 2, 3], [np.uint8(200), np.uint8(3)]):
+        for y in (np.uint8(3), np.float32(1e20), 3, 2.5, np.bool_(True)):
+            check(f, lambda x=x, y=y: (x, y))
+            check(f, lambda x=x, y=y: (y, x))

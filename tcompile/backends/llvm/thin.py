@@ -14,7 +14,7 @@ from tcompile.backends.llvm.elements import Place
 from tcompile.backends.llvm.interleave import LONGEST, every, woven
 from tcompile.backends.llvm.nest import Function, Nest
 from tcompile.backends.llvm.reductions import Reduction
-from tcompile.backends.llvm.text import memory_type
+from tcompile.backends.llvm.text import cells, memory_type
 from tcompile.backends.schedule import Access, Store, Value
 from tcompile.backends.schedule.kernel import static_elements
 from tcompile.backends.schedule.stages import Stages
@@ -126,7 +126,7 @@ class ThinNest(Nest):
         w.place(on)
         joined: list[tuple[Value, int, str]] = []
         for x, whole, gathered in zip(loads, fast, slow, strict=True):
-            type = f"<{n} x {memory_type(x.dtype)}>"
+            type = self.elements.memory(x.dtype)
             for r, (one, other) in enumerate(zip(whole, gathered, strict=True)):
                 joined.append((x, r, w.select_phi(type, [(one, first), (other, second)])))
         for x, r, register in joined:
@@ -151,7 +151,7 @@ class ThinNest(Nest):
         """The vector of each turn, where all lanes are rows and one more row follows."""
         w, access, turns = self.w, value.access, self._turns(value)
         assert access is not None
-        period = self._period(access, turns)
+        period = self._period(access, turns) if cells(value.dtype) == 1 else None
         if period is None:
             unit = static_elements(access.steps[self.last]) == 1
             return [self._straight(value, vector, r) if unit else self._gather(value, vector, r, offsets)
@@ -173,7 +173,7 @@ class ThinNest(Nest):
         return self.address(vector.address(value.access), value.access, {self.last: vector.index, self.reduced: str(r)})
 
     def _straight(self, value: Value, vector: Vector, r: int) -> str:
-        type = f"<{self.lanes} x {memory_type(value.dtype)}>"
+        type = self.elements.memory(value.dtype)
         return self.w.get(f"load {type}, ptr {self._at(value, vector, r)}, align 1")
 
     def _gather(self, value: Value, vector: Vector, r: int, offsets: str) -> str:

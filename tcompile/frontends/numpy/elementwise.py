@@ -239,13 +239,15 @@ def select(b: Builder, condlist: Any, choicelist: Any, default: Any = 0) -> Trac
     conditions = [array(b, c) for c in condlist]
     if any(c.type.dtype != BOOL for c in conditions):
         raise CannotCapture("operation-raises", "invalid entry in condlist: should be boolean ndarray")
+    if any(isinstance(c, TracedNumber | SymInt) for c in (*choicelist, default)):
+        raise CannotCapture("unsupported-argument", "select of a number that is known at run time only")
     choices: list[Any] = [
         c if type(c) in (int, float) else array(b, c) for c in (*choicelist, default)
     ]  # bools and lists become arrays, which is what decides the dtype
     dtype = _result_dtype(choices)
     if not all(np.can_cast(np.asarray(c).dtype, dtype, "same_kind") for c in choices[:-1] if not isinstance(c, Traced)):
         raise CannotCapture("operation-raises", f"select cannot cast a choice to {dtype}")
-    if dtype.kind == "c" or any(isinstance(c, TracedNumber | SymInt) for c in choices):
+    if dtype.kind == "c":
         raise CannotCapture("unsupported-dtype", f"select of {dtype}")
     nodes: list[Operand] = [cast(b, c, dtype) if isinstance(c, Traced) else weak_as(c, dtype) for c in choices]
     result = nodes[-1]

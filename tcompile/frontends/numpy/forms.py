@@ -65,10 +65,16 @@ def fromfunction(function: Any, shape: Any, *, dtype: Any = float, like: Any = N
     return function(*np.indices(shape, dtype=dtype), **kwargs)
 
 
+def _itself(value: Any) -> Any:
+    return value
+
+
 @_form(np.vectorize.__call__)
 def vectorize(self: Any, *args: Any, **kwargs: Any) -> Any:
-    """One element after the other, each as a number of Python's own. Where no dtype is asked for, NumPy first calls the
-    function for the first element, as a scalar of its own, and takes the dtype of what that gives.
+    """One element after the other, each as a number of Python's own, but for scalars of NumPy's that are given as such.
+
+    Where no dtype is asked for, NumPy first calls the function for the first element, as a scalar of its own, and takes
+    the dtype of what that gives.
     """
     pyfunc, otypes = self.pyfunc, self.otypes
     if kwargs or self.excluded or self.signature is not None or self.cache:
@@ -85,8 +91,13 @@ def vectorize(self: Any, *args: Any, **kwargs: Any) -> Any:
     rows: list[Any] = []
     as_python: list[Any] = []
     for a in args:
+        if isinstance(a, (list, tuple)) and not all(type(part) in (bool, int, float) for part in a):
+            raise NotImplementedError  # scalars of NumPy's stay what they are
         x = np.asarray(a)
         rows.append(np.atleast_2d(np.broadcast_to(x, whole.shape)))
+        if isinstance(a, np.generic):
+            as_python.append(_itself)
+            continue
         as_python.append(float if x.dtype.kind == "f" else int if x.dtype.kind in "iu" else bool)
     x, take_x = rows[0], as_python[0]
     y, take_y = rows[1 % len(rows)], as_python[1 % len(rows)]
