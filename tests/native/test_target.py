@@ -8,12 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import tcompile
 from tcompile.backends import preload
 from tcompile.backends.llvm import native
 from tcompile.backends.llvm.native import target
-from tcompile.errors import BackendError
 
 
 def test_exports_are_callable_and_text_is_kept():
@@ -48,7 +49,7 @@ def test_code_of_the_same_name_does_not_collide():
     ],
 )
 def test_bad_modules_are_refused(ir, exports, capfd):
-    with pytest.raises(BackendError):
+    with pytest.raises(RuntimeError, match="LLVM does not take this module"):
         native.load(ir, exports)
     assert capfd.readouterr() == ("", "")
 
@@ -140,3 +141,10 @@ def test_code_outlives_its_linkers_turn():
 def test_mapping_llvm_beforehand_fails_silently(monkeypatch):
     monkeypatch.setitem(sys.modules, "llvmlite", None)
     preload.map_llvm()
+
+
+def test_a_function_whose_code_is_refused_runs_plainly(monkeypatch):
+    monkeypatch.setattr(native, "FLAGS", "no declarations")
+    compiled = tcompile.compile(lambda x: x * 2 + 1, backend="llvm")
+    with tcompile.config.patch(verify=False), pytest.warns(UserWarning, match="bug of tcompile's.*LLVM does not take"):
+        assert compiled(np.ones(3)).tolist() == [3, 3, 3]

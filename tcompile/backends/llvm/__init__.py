@@ -83,7 +83,7 @@ def compile_graph(
     The result takes the graph's inputs by position, arrays of exactly the graph's types, and returns a tuple
     of arrays (rank-0 results may be arrays or NumPy scalars). ``exact`` leaves to NumPy whatever kernels may
     compute with other last bits. The result raises ``Replay`` where only plain Python
-    can go on. Raises BackendError where the machine has no native code or LLVM refuses.
+    can go on. Raises BackendError where the machine has no native code.
 
     >>> import numpy as np
     >>> from tcompile.graph import TensorType

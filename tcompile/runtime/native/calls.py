@@ -21,7 +21,6 @@ from tcompile import stance
 from tcompile.backends import helpers
 from tcompile.backends.llvm.native import abi, memory, target, threads
 from tcompile.config import Config, config
-from tcompile.errors import BackendError
 from tcompile.observe import bus
 from tcompile.runtime import cache as caches
 from tcompile.runtime import native
@@ -73,7 +72,7 @@ def machine() -> _Machine | str:
         symbols |= abi.symbols(ir)
         # More effort in instruction selection takes ten times as long, and makes a call by a tenth faster.
         code = target.keep_forever(target.load(ir, ["call", "enter", *OPERATIONS], symbols, opt=0))
-    except (BackendError, OSError, ValueError, AttributeError) as error:
+    except (RuntimeError, OSError, ValueError, AttributeError) as error:
         return f"the machine code of calls could not be made: {error}"
     return _Machine(code, code["call"], code["enter"])
 

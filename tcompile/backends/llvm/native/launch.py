@@ -83,7 +83,7 @@ def _build() -> tuple[Callable[..., int], target.Code] | str:
         symbols = {**abi.symbols(ir), "tc_parallel": threads.code()["tc_parallel"]}
         code = target.keep_forever(target.load(ir, ["method", "echo", *_FLAGS, *FILLS.values()], symbols, opt=0))
         launch: Callable[..., int] = abi.builtin(code, "method")
-    except (BackendError, OSError, ValueError, AttributeError) as error:
+    except (RuntimeError, OSError, ValueError, AttributeError) as error:
         return f"the launch function could not be made: {error}"
     seen = np.zeros(7, np.int64)
     sample = np.zeros((4, 6), np.float32)[::2, 1:]

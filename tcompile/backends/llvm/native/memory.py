@@ -32,7 +32,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcompile.backends.llvm.native import abi, target
-from tcompile.errors import BackendError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -120,7 +119,7 @@ def _pool() -> _Pool | None:
         return None
     try:
         pool = _Pool()
-    except (BackendError, OSError, ValueError, AttributeError):
+    except (RuntimeError, OSError, ValueError, AttributeError):
         return None
     if not pool.works():
         return None

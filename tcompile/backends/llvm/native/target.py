@@ -35,7 +35,6 @@ from typing import Any, TypeVar
 
 from tcompile.backends.disk import cache, key_of
 from tcompile.collector import no_collection
-from tcompile.errors import BackendError
 from tcompile.observe import bus
 from tcompile.observe.events import CacheHit, CacheMiss, Event
 from tcompile.records import dataclass
@@ -257,8 +256,8 @@ def load(
 
     ``exports`` names the functions and variables whose addresses are wanted; ``symbols`` gives addresses of
     external symbols that the process does not export. ``opt`` is the effort of instruction selection, 0 to
-    3; with ``optimise``, LLVM's usual passes run before it. Raises BackendError where the IR is not valid or a
-    symbol is not found.
+    3; with ``optimise``, LLVM's usual passes run before it. Raises RuntimeError where the IR is not valid or a
+    symbol is not found: an error of ours, after which the function runs in plain Python.
 
     >>> code = load("define i32 @answer() { ret i32 42 }", ["answer"])
     >>> import ctypes
@@ -294,7 +293,7 @@ def _load(
             image = tools.machine_for(opt).emit_object(_parse(tools, ir, optimise))
         tracker = link(image)
     except RuntimeError as error:
-        raise BackendError(f"LLVM does not take this module: {error}") from error
+        raise RuntimeError(f"LLVM does not take this module: {error}") from error
     ms = (time.perf_counter() - started) * 1e3
     told: Callable[[], Event] = partial(CacheHit, key=key, ms=ms)
     if not kept:
