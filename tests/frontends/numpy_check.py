@@ -290,6 +290,8 @@ class _Moving(ast.NodeTransformer):
             return _through("_move_one_product", node)
         if name in ("abs", "absolute"):
             return _through("_move_of_complex", node, *node.args)
+        if name in ("square", "multiply"):
+            return _through("_move_backwards", node, *node.args)
         if name == "view" and node.args and isinstance(node.func, ast.Attribute):
             node.func.value = _through("_turn_nans", node.func.value)
         if name in ZEROS:
@@ -301,6 +303,8 @@ class _Moving(ast.NodeTransformer):
         self.generic_visit(node)
         if isinstance(node.op, ast.MatMult):
             node.left, node.right = _through("_moved_copy", node.left), _through("_moved_copy", node.right)
+        if isinstance(node.op, ast.Mult):
+            return _through("_move_backwards", node, node.left, node.right)
         return _through("_move", node) if isinstance(node.op, ast.Pow | ast.MatMult) else node
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
@@ -380,6 +384,11 @@ class _Mover:
         """The absolute value of a complex number is computed like ``hypot``."""
         return self.move(value) if getattr(of, "dtype", np.dtype(float)).kind == "c" or type(of) is complex else value
 
+    def move_backwards(self, value: Any, *of: Any) -> Any:
+        """A product of complex64 arrays that NumPy reads backwards: it does not fuse there."""
+        arrays = [one for one in of if isinstance(one, np.ndarray) and one.dtype == np.complex64]
+        return self.move(value) if any(stride < 0 for one in arrays for stride in one.strides) else value
+
     def move_sum(self, value: Any, *among: Any) -> Any:
         """Sums of integers in floats move by more, for what they are taken of does not: by the root of its size, and by
         what is lost where large ones cancel.
@@ -446,7 +455,7 @@ def told_moved(source: str, seed: int) -> Told:
     mover = _Mover(seed)
     space |= {
         "_move": mover.move, "_move_sum": mover.move_sum, "_move_one_product": mover.move_one_product,
-        "_moved_copy": mover.moved_copy,
+        "_moved_copy": mover.moved_copy, "_move_backwards": mover.move_backwards,
         "_wide": mover.wide,
         "_move_of_complex": mover.move_of_complex, "_turn_zeros": mover.turn_zeros, "_turn_nans": mover.turn_nans,
     }  # fmt: skip

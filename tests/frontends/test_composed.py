@@ -108,3 +108,19 @@ def test_scalars_of_numpys_stay_scalars_in_vectorize(otypes):
         for y in (np.uint8(3), np.float32(1e20), 3, 2.5, np.bool_(True)):
             check(f, lambda x=x, y=y: (x, y))
             check(f, lambda x=x, y=y: (y, x))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("zeros", [0, 3])
+def test_products_whose_parts_leave_the_range_are_numpys(dtype, zeros):
+    def f(x):
+        return np.prod(x), x.prod(0), x.prod(1), x[:, :3].prod(1)
+
+    random = np.random.default_rng(3)
+    x = (10.0 ** random.uniform(-30, 30, (90, 40))).astype(dtype)
+    pairs, equal = x.copy(), np.full_like(x, 1e4 if dtype == "float32" else 1e40)
+    pairs[:, ::2] = 1 / x[:, 1::2]
+    equal[:, -1] = equal[-1] = 0
+    for values in (x, pairs, equal, equal[::-1, ::-1].copy()):
+        values[random.integers(0, 90, zeros), random.integers(0, 40, zeros)] = 0
+        check(f, lambda values=values: (values,), backends=("llvm",))

@@ -33,12 +33,22 @@ class Reduction:
             return (FLOAT64,)
         if self._keeps_errors:
             return (FLOAT64, FLOAT64)
+        if self._is_product:
+            return (self.dtype,) * 3
         return (self.dtype, self.dtype) if self._is_extremum else (self.dtype,)
 
     @property
     def _is_extremum(self) -> bool:
         """Whether this is ``max`` or ``min`` of floats, which keeps the numbers' extremum and, beside it, any NaN."""
         return self.op in ("max", "min") and self.dtype.kind == "f"
+
+    @property
+    def _is_product(self) -> bool:
+        """Whether this is a product of floats, which keeps beside it those of the large and of the small elements.
+
+        Whatever the order, no product of some elements lies beyond these: where neither leaves the range, none does.
+        """
+        return self.op == "prod" and self.dtype.kind == "f"
 
     @property
     def _keeps_errors(self) -> bool:
@@ -62,7 +72,8 @@ class Reduction:
 
     def start(self, v: Vectors) -> list[str]:
         """The accumulators before the first element."""
-        return [v.constant(part, self.identity() if i == 0 else 0) for i, part in enumerate(self.parts)]
+        beside = 1 if self._is_product else 0
+        return [v.constant(part, self.identity() if i == 0 else beside) for i, part in enumerate(self.parts)]
 
     def first(self, v: Vectors, element: str) -> list[str]:
         """The accumulators after the first vector of elements. A sum of negative zeros ends as zero all the same."""
@@ -78,6 +89,11 @@ class Reduction:
         if self._keeps_errors:
             total, error = two_sum(v, accumulators[0], element)
             return [total, v.op("fadd", FLOAT64, accumulators[1], error)]
+        if self._is_product:
+            d, one, size = self.dtype, v.constant(self.dtype, 1), v.call("fabs", self.dtype, element)
+            below = v.mask("and", v.quiet("olt", d, size, one), v.quiet("une", d, size, v.constant(d, 0)))
+            large, small = v.pick(v.quiet("ogt", d, size, one), d, size, one), v.pick(below, d, size, one)
+            return self._multiplied(v, accumulators, [element, large, small])
         if self._is_extremum:
             lost = v.is_nan(self.dtype, element)
             return [self._further(v, accumulators[0], element), v.pick(lost, self.dtype, element, accumulators[1])]
@@ -145,6 +161,8 @@ class Reduction:
             return [total, v.op("fadd", FLOAT64, v.op("fadd", FLOAT64, a[1], b[1]), error)]
         if self.op == "sum" and self.dtype == FLOAT32:
             return [v.op("fadd", FLOAT64, a[0], b[0])]
+        if self._is_product:
+            return self._multiplied(v, a, b)
         if self._is_extremum:
             lost = v.is_nan(self.dtype, b[1])
             return [self._further(v, a[0], b[0]), v.pick(lost, self.dtype, b[1], a[1])]
@@ -191,6 +209,9 @@ class Reduction:
     def _further(self, v: Vectors, a: str, b: str) -> str:
         """The extremum of ``a``, which is a number, and ``b``: ``a`` where that is a NaN, and ``b`` where equal."""
         return v.pick(v.quiet("ugt" if self.op == "max" else "ult", self.dtype, a, b), self.dtype, a, b)
+
+    def _multiplied(self, v: Vectors, a: list[str], b: list[str]) -> list[str]:
+        return [v.op("fmul", self.dtype, one, two) for one, two in zip(a, b, strict=True)]
 
     def _combine(self, v: Vectors, a: str, b: str) -> str:
         d = self.dtype
