@@ -610,6 +610,8 @@ def _explodes(text: str, scope: dict[str, object]) -> bool:
     sizes = sorted(map(math.prod, shapes))
     if text.startswith(("for row in", "for j, row in")) and any(shape[:1] > (LONGEST,) for shape in shapes):
         return True
+    if "apply_along_axis" in text and sizes[-1:] > [LONGEST * 10]:
+        return True
     outer = any(word in text for word in ("outer", "diag", "kron", "vander", "meshgrid", "tri", "einsum"))
     product = any(word in text for word in ("@", "matmul", "dot", "inner", "vec"))
     if outer or (product and sum(len(shape) > 1 for shape in shapes) > 1):
