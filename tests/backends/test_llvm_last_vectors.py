@@ -69,6 +69,24 @@ def test_rows_of_any_width(f, width):
             check(f, make, backends=("llvm",), ulp=0)
 
 
+def shares(x, y):
+    return x / (1 + np.abs(x).sum(1, keepdims=True)), (x - x.max(1)[:, None]) * y
+
+
+def shares_in_place(x, y):
+    x[:] = x / (1 + np.abs(x).sum(1, keepdims=True))
+    y -= y.max(1, keepdims=True)
+    return x, y
+
+
+@pytest.mark.parametrize("width", [*WIDTHS, 129])
+@pytest.mark.parametrize("f", [shares, shares_in_place])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_rows_that_are_reduced_first(f, width, dtype):
+    values = np.random.default_rng(width).integers(-50, 50, (2, 5, width)).astype(dtype)
+    check(f, lambda: (values[0].copy(), values[1].copy()), backends=("llvm",), ulp=1)
+
+
 @pytest.mark.parametrize("f", [into_itself, into_its_rows, onto_the_other])
 def test_arguments_that_are_one_array(f):
     def make():

@@ -96,6 +96,7 @@ class Nest:
         self.parameters = Parameters()
         self.elements = Elements(self.w, self.v, self.parameters, has_symbol)
         self.nontemporal = nontemporal
+        self.twice = False  # a row's last vector begins before the last but one ends
 
     # -- common parts ---------------------------------------------------------------------------------------------
     def finish(
@@ -217,6 +218,18 @@ class Nest:
     def whole(self, size: Size) -> bool:
         """Whether vectors along an axis of this size never stick out."""
         return isinstance(size, int) and size % self.lanes == 0
+
+    def ends_with_whole_vectors(self) -> bool:
+        """Whether a row's last vector may begin before its last but one ends, where elements may be computed twice.
+
+        Vectors of which some lanes are stored take more time on AVX2, some 20 cycles on AMD's processors, and code.
+        """
+        size = self.kernel.axes[-1].size
+        return isinstance(size, int) and size > self.lanes and not self.whole(size) and not self._past_the_cache()
+
+    def within(self, i: str, stop: str) -> str:
+        """Where a vector begins that ends at ``stop`` at the latest."""
+        return self.least(i, self.w.at_entry(f"add i64 {stop}, -{self.lanes}"))
 
     def row_values(
         self, values: Sequence[Value], place: Place, known: dict[Value, str]
@@ -362,7 +375,8 @@ class Nest:
                 return self.elements.write(place, wanted, known, stores, reread, keep)
 
             def vector(i: str, rest: str, now: list[str]) -> list[str]:
-                registers, mask = read(i, rest, whole)
+                again = self.twice and not kinds
+                registers, mask = read(self.within(i, end) if again else i, rest, whole or again)
                 following: list[str] = []
                 at = 0
                 for reduce, kind in zip(reductions, kinds, strict=True):

@@ -58,7 +58,7 @@ def write(
     elif kernel.form == "rows" and has_short_rows(kernel):
         code.functions.append(ShortRowsNest(module, kernel, has_symbol, nontemporal).rows())
     elif kernel.form == "rows":
-        code.functions.append(RowNest(module, kernel, has_symbol, nontemporal).rows())
+        code.functions.append(RowNest(module, kernel, has_symbol, nontemporal).rows(apart))
     elif kernel.form == "sort":
         code.functions.append(SortNest(module, kernel, has_symbol, nontemporal).thin())
     elif kernel.form == "thin":

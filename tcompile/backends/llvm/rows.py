@@ -25,7 +25,7 @@ class FlatNest(Nest):
 
     def flat(self, apart: bool = False) -> Function:
         """The function. ``apart``: it reads nothing that it writes, so that elements may be computed twice."""
-        self.twice = apart and self._ends_with_whole_vectors()
+        self.twice = apart and len(self.kernel.axes) > 1 and self.ends_with_whole_vectors()
         axes = self.kernel.axes
         w, last = self.w, len(axes) - 1
         self.begin()
@@ -48,15 +48,6 @@ class FlatNest(Nest):
 
         self._if_any("%begin", "%end", rows)
         return self.finish(self.kernel.name, tuple(axis.size for axis in axes[:last]))
-
-    def _ends_with_whole_vectors(self) -> bool:
-        """Whether a row's last vector may begin before its last but one ends.
-
-        Vectors of which some lanes are stored take more time on AVX2, some 20 cycles on AMD's processors, and code.
-        """
-        size = self.kernel.axes[-1].size
-        rows = len(self.kernel.axes) > 1 and isinstance(size, int) and size > self.lanes and not self.whole(size)
-        return rows and not self._past_the_cache()
 
     def _if_any(self, start: str, stop: str, body: Callable[[], None]) -> None:
         """Runs the body where there is anything between start and stop."""
@@ -108,7 +99,7 @@ class FlatNest(Nest):
 
         def vector(i: str, rest: str, _: list[str]) -> list[str]:
             if self.twice:
-                i = self.least(i, self.w.at_entry(f"add i64 {stop}, -{self.lanes}"))
+                i = self.within(i, stop)
             place = Place(address, counters, last, i, rest, whole or self.twice)
             self.elements.write(place, wanted, known, stores)
             return []
@@ -119,9 +110,10 @@ class FlatNest(Nest):
 class RowNest(Nest):
     """The innermost reduced axis is walked in vectors, one row at a time."""
 
-    def rows(self) -> Function:
+    def rows(self, apart: bool = False) -> Function:
         """Reductions along the innermost axis, in as many passes over the row as they depend on one another."""
         kernel, w = self.kernel, self.w
+        self.twice = apart and self.ends_with_whole_vectors()
         kept = kernel.kept
         self.begin()
         self.call_ahead(kernel.reduced[-1])
