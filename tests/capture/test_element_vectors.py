@@ -1,11 +1,14 @@
 """Loops over elements whose rounds wait for no others: several at once are as one after another."""
 
+import linecache
 from functools import partial
+from random import Random
 
 import numpy as np
 import pytest
 
 from tcompile.backends.llvm import scalar_loops
+from tests.capture.straight_programs import arguments, program
 from tests.capture.test_element_loops import BACKENDS, captured
 from tests.differential import check
 
@@ -195,3 +198,51 @@ def test_lanes_are_written(f, monkeypatch):
     captured(f, lambda: tuple(given))
     assert "<8 x double>" in texts[-1].text
     assert not scalar_loops.needs_passes(texts)
+
+
+def test_literals_that_overflow_where_they_are_stored():
+    def f(x, y):
+        for i in range(x.shape[0]):
+            x[i] = 1e200
+            y[i] = abs(-1e200)
+        return x, y
+
+    for dtype in ("float32", "float64"):
+        captured(f, lambda: (np.zeros(20, dtype), np.zeros(20, dtype)))
+
+
+def unread(x, y):
+    for i in range(x.shape[0]):
+        np.sqrt(x[i])
+        y[i] = x[i] * 1e300
+        y[i] = x[i]
+    return y
+
+
+def unread_before_a_test(x, y):
+    for i in range(x.shape[0]):
+        x[i] * 1e300
+        if y[i] > 0:
+            y[i] = x[i]
+    return y
+
+
+@pytest.mark.parametrize("f", [unread, unread_before_a_test])
+def test_what_nobody_reads_warns(f):
+    for number in (-1.0, 1e200):
+        captured(f, lambda n=number: (np.where(np.arange(32) == 3, n, 1.0), np.zeros(32)))
+
+
+@pytest.mark.parametrize("seeds", range(0, 400, 25))
+def test_generated_rounds(seeds):
+    for seed in range(seeds, seeds + 25):
+        source = program(Random(seed))
+        f = function_of(source, f"<rounds {seed}>")
+        check(f, lambda seed=seed: arguments(seed), backends=("llvm",), ulp=0)
+
+
+def function_of(source, name):
+    space = {"np": np}
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    exec(compile(source, name, "exec"), space)
+    return space["f"]

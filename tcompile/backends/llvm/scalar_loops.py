@@ -28,7 +28,7 @@ from tcompile.backends.llvm.native import entries, interrupts
 from tcompile.backends.llvm.scalar_places import ENTRY, Placed, Places, Term
 from tcompile.backends.llvm.scalar_ranges import Bounds
 from tcompile.backends.llvm.scalar_shape import Shape
-from tcompile.backends.llvm.scalar_values import Values, constant, loaded, stored
+from tcompile.backends.llvm.scalar_values import Values, constant, is_extreme, is_stored_again, loaded, stored
 from tcompile.backends.llvm.scalar_vectors import Lanes, Several, straight
 from tcompile.backends.llvm.text import Module, Writer, element_type, scalar_type
 from tcompile.backends.schedule.elements import Seen, roots, seen
@@ -40,6 +40,7 @@ from tcompile.graph.ops.element_loop import ARITHMETIC, COMPARISONS, Program, dt
 from tcompile.records import dataclass
 
 _STRIP = 1 << 16  # rounds of an innermost loop that are paid for at once
+_RAISING = (*ARITHMETIC, "np.sqrt", "math.sqrt", "float", "np.float64")  # which may raise floating-point flags
 _BUDGET = 1 << 22  # units of work between two looks at the clock
 
 
@@ -240,10 +241,14 @@ class _Function:
         w.do(f"; phis of {number}")
         self.places.enter(number)
         checks = self.v.checks
-        for line, bounds in zip(instructions, self.shape.ranges.before[number], strict=True):
+        for at, (line, bounds) in enumerate(zip(instructions, self.shape.ranges.before[number], strict=True)):
             for register in operands(line):
                 self._show(register, bounds)
-            self._instruction(*line)
+            if line[0] == "store":
+                self._store(*line[2:], again=is_stored_again(line, instructions[at + 1 :]))
+            else:
+                self._instruction(*line)
+                self._keep_flags(line)
         if self.v.checks > checks:
             self.checked.add(number)
         self.places.leave()
@@ -437,13 +442,12 @@ class _Function:
     def _instruction(self, name: str, result: int, *rest: Any) -> None:
         w, v, kinds, registers = self.w, self.v, self.kinds, self.registers
         if name == "const":
-            registers[result] = constant(kinds[result], rest[0])
+            extreme = is_extreme(rest[0])
+            registers[result] = (v.unfolded if extreme else constant)(kinds[result], rest[0])
         elif name == "size":
             registers[result] = self._size(self.types[rest[0]].shape[rest[1]])
         elif name == "load":
             registers[result] = loaded(w, self.types[rest[0]].dtype, self._element(rest[0], rest[1:]))
-        elif name == "store":
-            self._store(*rest)
         elif name == "require":
             v.need(registers[rest[0]])
         elif name == "more":
@@ -508,7 +512,14 @@ class _Function:
         how = "sext" if dtype.kind == "i" else "zext"
         return self.places.pure(f"{how} {scalar_type(dtype)} {register} to i64", found.block)
 
-    def _store(self, number: int, value: int, *places: int) -> None:
+    def _keep_flags(self, line: tuple[Any, ...]) -> None:
+        """Has LLVM compute what nobody reads: a float whose flags Python would have warned of."""
+        register = line[1]
+        if line[0] in _RAISING and register not in self.shape.read and dtype_of(self.kinds[register]).kind == "f":
+            dtype = dtype_of(self.kinds[register])
+            stored(self.w, dtype, self.registers[register], self.w.slot(scalar_type(dtype), align=8), for_flags=True)
+
+    def _store(self, number: int, value: int, *places: int, again: bool) -> None:
         dtype, source = self.types[number].dtype, dtype_of(self.kinds[value])
         register = self.registers[value]
         if dtype.name == "float32" and source.kind in "iu" and source.itemsize == 8:
@@ -517,7 +528,7 @@ class _Function:
         if source.kind == "f" and dtype.kind in "iu":
             register, source = self.v.to_int(register, source), np.dtype("int64")
         made = self.v.convert(register, source, dtype)
-        stored(self.w, dtype, made, self._element(number, places))
+        stored(self.w, dtype, made, self._element(number, places), for_flags=again and dtype.kind == "f")
 
 
 def _argument(array: Seen) -> Any:

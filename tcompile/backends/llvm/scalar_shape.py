@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tcompile.backends.llvm.scalar_ranges import Ranges
-from tcompile.graph.ops.element_blocks import affine, dominates, reachable
+from tcompile.graph.ops.element_blocks import affine, dominates, operands, reachable
 from tcompile.graph.ops.element_loop import Block, dtype_of, ways
 from tcompile.records import dataclass
 
@@ -46,7 +46,8 @@ class Shape:
     ``bodies`` are their blocks, ``back`` the edges that go back, ``depth`` how many loops a block is in, ``within`` the
     innermost of them. ``pays`` is what a jump back pays, or a round of a strip: ``strips`` has the counter, the bound
     and the step of the ranges that run in strips. ``meetings`` are the innermost ranges whose rounds vectors may do
-    several of at once, with the rounds that have to be alone, as registers and what is added to them.
+    several of at once, with the rounds that have to be alone, as registers and what is added to them. ``read`` are the
+    registers that anything reads.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Shape:
             at: next((header for header in smallest if at in self.bodies[header]), None) for at in self.order
         }
         self.depth = {at: sum(at in body for body in self.bodies.values()) for at in self.order}
+        self.read = _read(blocks)
         self.pays: dict[int, int] = {}
         self.strips: dict[int, tuple[int, int, int]] = {}
         innermost = [h for h, body in self.bodies.items() if not any(o in body for o in self.bodies if o != h)]
@@ -180,6 +182,20 @@ class Shape:
         if amount[0] != "const" or abs(amount[2]) > _SMALL_STEP or at not in parameters:
             return None
         return (at, stop, amount[2])
+
+
+def _read(blocks: Sequence[Block]) -> set[int]:
+    """The registers that anything reads."""
+    found: set[int] = set()
+    for _, lines, end in blocks:
+        found.update(register for line in lines for register in operands(line))
+        if end[0] == "branch":
+            found.update((end[1], *end[3], *end[5]))
+        elif end[0] in ("jump", "back"):
+            found.update(end[2])
+        elif end[0] == "exit":
+            found.update(end[1])
+    return found
 
 
 def _weight(line: tuple[Any, ...]) -> int:

@@ -9,6 +9,7 @@ Remainders and quotients of floats follow CPython's ``float_divmod``, which NumP
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ _BITS = {"&": "and", "|": "or", "^": "xor"}
 _INT = np.dtype("int64")
 _FLOAT = np.dtype("float64")
 _BOOL = np.dtype("bool")
+_LEAST = 2.0**-60  # products of literals above it are far from underflowing
 _EXACT = {4: 24, 8: 53}  # ints of so many bits are floats
 
 
@@ -72,6 +74,13 @@ class Values:
         label = self.w.label("ok")
         self.w.branch(condition, "replay", label)
         self.w.place(label)
+
+    def unfolded(self, kind: str, value: Any) -> str:
+        """A literal that LLVM takes for any number: where it computes the result itself, no flag is raised."""
+        type = scalar_type(dtype_of(kind))
+        slot = self.w.slot(type, align=8)
+        self.w.entry.append(f"  store {type} {constant(kind, value)}, ptr {slot}")
+        return self.w.at_entry(f"load volatile {type}, ptr {slot}")
 
     def intrinsic(self, name: str, types: str, result: str) -> str:
         """The name of an intrinsic, declared."""
@@ -348,11 +357,22 @@ def loaded(w: Writer, dtype: DType, address: str) -> str:
     return w.get(f"icmp ne i8 {found}, 0") if dtype.kind == "b" else found
 
 
-def stored(w: Writer, dtype: DType, value: str, address: str) -> None:
-    """Stores an element, or a result."""
+def stored(w: Writer, dtype: DType, value: str, address: str, for_flags: bool = False) -> None:
+    """Stores an element, or a result. ``for_flags``: nobody reads it, but what it is computed from may raise some."""
     if dtype.kind == "b":
         value = w.get(f"zext i1 {value} to i8")
-    w.do(f"store {memory_type(dtype)} {value}, ptr {address}, align {dtype.itemsize}")
+    how = "store volatile" if for_flags else "store"
+    w.do(f"{how} {memory_type(dtype)} {value}, ptr {address}, align {dtype.itemsize}")
+
+
+def is_stored_again(line: tuple[Any, ...], later: Sequence[tuple[Any, ...]]) -> bool:
+    """Whether one of the later instructions of a block stores to the place that a store, ``line``, has stored to."""
+    return any(other[0] == "store" and (other[2], other[4:]) == (line[2], line[4:]) for other in later)
+
+
+def is_extreme(value: Any) -> bool:
+    """Whether operations on a literal may overflow or underflow."""
+    return type(value) is float and bool(value) and not _LEAST < abs(value) < 1 / _LEAST and value - value == 0
 
 
 def constant(kind: str, value: Any) -> str:
@@ -360,4 +380,4 @@ def constant(kind: str, value: Any) -> str:
     return literal(dtype_of(kind), value)
 
 
-__all__ = ["Values", "constant", "loaded", "stored"]
+__all__ = ["Values", "constant", "is_extreme", "is_stored_again", "loaded", "stored"]

@@ -18,7 +18,7 @@ import numpy as np
 
 from tcompile.backends.llvm.scalar_ranges import kind_bounds
 from tcompile.backends.llvm.scalar_shape import Shape
-from tcompile.backends.llvm.scalar_values import loaded
+from tcompile.backends.llvm.scalar_values import is_extreme, is_stored_again, loaded
 from tcompile.backends.llvm.text import Module, Writer, literal, memory_type, scalar_type, splat, suffix
 from tcompile.backends.schedule.elements import Seen
 from tcompile.backends.schedule.kernel import static_elements
@@ -75,6 +75,8 @@ def straight(shape: Shape, header: int, kinds: Sequence[str], arrays: Sequence[S
         if base != counter:
             return None
         more.append(far)
+    if any(dtype_of(kinds[line[1]]).kind == "f" and line[1] not in shape.read for line in lines if line[0] != "store"):
+        return None  # computed for its flags alone
     used = [line[2] for line in lines if line[0] in ("load", "store")]
     if any(static_elements(arrays[number].steps[-1]) != 1 for number in used):
         return None
@@ -117,7 +119,7 @@ class Lanes:
         self, lines: Sequence[tuple[Any, ...]], place: Callable[[tuple[Any, ...]], str], once: Mapping[int, str]
     ) -> None:
         """A round. ``place`` gives the address of the first lane of a load or store, ``once`` what loads have given."""
-        for line in lines:
+        for number, line in enumerate(lines):
             name, result, *rest = line
             if name == "load" and result in once:
                 self.found[result] = once[result]
@@ -125,7 +127,8 @@ class Lanes:
                 self.found[result] = self._loaded(self.arrays[rest[0]].type.dtype, place(line))
             elif name == "store":
                 dtype = self.arrays[rest[0]].type.dtype
-                self._store(dtype, self.given(rest[1], dtype), place(line))
+                again = is_stored_again(line, lines[number + 1 :])
+                self._store(dtype, self.given(rest[1], dtype), place(line), again)
             elif name not in _PLAIN and not self._is_index(result):
                 self.found[result] = self._computed(name, dtype_of(self.kinds[result]), rest)
 
@@ -142,16 +145,18 @@ class Lanes:
         # lanes, which takes some 20 cycles on AMD's processors. What is frozen is not seen to be loaded.
         return w.get(f"freeze {self.type(dtype)} {found}")
 
-    def _store(self, dtype: DType, value: str, address: str) -> None:
-        w = self.w
+    def _store(self, dtype: DType, value: str, address: str, again: bool) -> None:
+        w, how = self.w, "store volatile" if again else "store"
         if dtype.kind == "b":
             value = w.get(f"zext {self.type(dtype)} {value} to <{self.count} x i8>")
-        w.do(f"store <{self.count} x {memory_type(dtype)}> {value}, ptr {address}, align {dtype.itemsize}")
+        w.do(f"{how} <{self.count} x {memory_type(dtype)}> {value}, ptr {address}, align {dtype.itemsize}")
 
     def given(self, register: int, dtype: DType) -> str:
         """A register in all lanes, as a dtype that holds it or as a float."""
         line = self.made.get(register, ("",))
         own = dtype_of(self.kinds[register])
+        if line[0] == "const" and is_extreme(line[2]):
+            raise _NotInLanesError  # what is folded raises no flag
         if line[0] == "const":
             return splat(self.count, scalar_type(dtype), self._literal(line[2], own, dtype))
         if register not in self.found:
