@@ -227,7 +227,30 @@ def unread_before_a_test(x, y):
     return y
 
 
-@pytest.mark.parametrize("f", [unread, unread_before_a_test])
+def asked_for_nothing(x, y):
+    for i in range(x.shape[0]):
+        if np.sqrt(x[i]) * 1e300 < 0.5:
+            pass
+    return y
+
+
+def the_same_either_way(x, y):
+    for i in range(x.shape[0]):
+        y[i] = x[i] if np.sqrt(x[i]) * 1e300 < 0.5 else x[i]
+    return y
+
+
+def carried_for_nothing(x, y):
+    last = 0.0  # noqa: F841
+    for i in range(x.shape[0]):
+        last = np.sqrt(x[i]) * 1e300  # noqa: F841
+        y[i] = 2.0
+    return y
+
+
+@pytest.mark.parametrize(
+    "f", [unread, unread_before_a_test, asked_for_nothing, the_same_either_way, carried_for_nothing]
+)
 def test_what_nobody_reads_warns(f):
     for number in (-1.0, 1e200):
         captured(f, lambda n=number: (np.where(np.arange(32) == 3, n, 1.0), np.zeros(32)))

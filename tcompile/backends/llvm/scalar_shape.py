@@ -47,7 +47,7 @@ class Shape:
     innermost of them. ``pays`` is what a jump back pays, or a round of a strip: ``strips`` has the counter, the bound
     and the step of the ranges that run in strips. ``meetings`` are the innermost ranges whose rounds vectors may do
     several of at once, with the rounds that have to be alone, as registers and what is added to them. ``read`` are the
-    registers that anything reads.
+    registers that anything depends on.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Shape:
             at: next((header for header in smallest if at in self.bodies[header]), None) for at in self.order
         }
         self.depth = {at: sum(at in body for body in self.bodies.values()) for at in self.order}
-        self.read = _read(blocks)
+        self.read = self._read()
         self.pays: dict[int, int] = {}
         self.strips: dict[int, tuple[int, int, int]] = {}
         innermost = [h for h, body in self.bodies.items() if not any(o in body for o in self.bodies if o != h)]
@@ -115,6 +115,38 @@ class Shape:
             strip = self._range(header) if innermost else None
             if strip is not None and (self.pays[header] or header in self.meetings):
                 self.strips[header] = strip
+
+    def _read(self) -> set[int]:
+        """The registers that anything depends on: what is stored or handed on, where, and which way is taken.
+
+        A test whose two ways are one decides nothing.
+        """
+        of: dict[int, list[int]] = {}  # what floats, bools and parameters are made of
+        waiting: list[int] = []
+        for at in self.order:
+            parameters, lines, end = self.blocks[at]
+            for line in lines:
+                made = line[0] not in ("load", "store", "require") and dtype_of(self.ranges.kinds[line[1]]).kind in "bf"
+                (of.setdefault(line[1], []) if made else waiting).extend(operands(line))
+            for _, _, given in self.ranges.arms[at]:
+                for parameter, register in zip(parameters, given, strict=True):
+                    of.setdefault(parameter, []).append(register)
+            if end[0] == "branch" and self._goal(*end[2:4]) != self._goal(*end[4:]):
+                waiting.append(end[1])
+            elif end[0] == "exit":
+                waiting.extend(end[1])
+        found: set[int] = set()
+        while waiting:
+            register = waiting.pop()
+            if register not in found:
+                found.add(register)
+                waiting += of.get(register, ())
+        return found
+
+    def _goal(self, way: int, given: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
+        """Where a way leads to, past blocks that do nothing."""
+        parameters, lines, end = self.blocks[way]
+        return (way, given) if parameters or lines or end[0] != "jump" else self._goal(*end[1:])
 
     def _meetings(self, header: int) -> list[tuple[int, int]] | None:
         """The rounds that wait for others, where those are few: elements read and written lie side by side."""
@@ -182,20 +214,6 @@ class Shape:
         if amount[0] != "const" or abs(amount[2]) > _SMALL_STEP or at not in parameters:
             return None
         return (at, stop, amount[2])
-
-
-def _read(blocks: Sequence[Block]) -> set[int]:
-    """The registers that anything reads."""
-    found: set[int] = set()
-    for _, lines, end in blocks:
-        found.update(register for line in lines for register in operands(line))
-        if end[0] == "branch":
-            found.update((end[1], *end[3], *end[5]))
-        elif end[0] in ("jump", "back"):
-            found.update(end[2])
-        elif end[0] == "exit":
-            found.update(end[1])
-    return found
 
 
 def _weight(line: tuple[Any, ...]) -> int:
