@@ -236,12 +236,12 @@ def asked_for_nothing(x, y):
 
 def the_same_either_way(x, y):
     for i in range(x.shape[0]):
-        y[i] = x[i] if np.sqrt(x[i]) * 1e300 < 0.5 else x[i]
+        y[i] = x[i] if np.sqrt(x[i]) * 1e300 < 0.5 else x[i]  # noqa: RUF034
     return y
 
 
 def carried_for_nothing(x, y):
-    last = 0.0  # noqa: F841
+    last = 0.0
     for i in range(x.shape[0]):
         last = np.sqrt(x[i]) * 1e300  # noqa: F841
         y[i] = 2.0
