@@ -222,7 +222,11 @@ class Program:
         return {*self.names, *self.schedule.graph.symbol_inputs(), *_DTYPES, "status", "int64", "token", "error"}
 
     def _constant(self, name: str, value: Any) -> str:
+        """What the program calls a value that it holds: ``name``, unless that means another one."""
+        while self.names.get(name, value) is not value:
+            name += "_"
         self.names[name] = value
+        self._taken.add(name)
         return name
 
     def _size(self, size: Size) -> str:
@@ -508,7 +512,7 @@ class Program:
     def _library_call(self, node: Node, operands: Sequence[str]) -> None:
         """A call with its arguments written out."""
         target = node.attrs["target"]
-        function = self._constant(self._fresh(f"numpy_{target.rpartition('.')[2]}"), resolve(target))
+        function = self._constant(f"numpy_{target.rpartition('.')[2]}", resolve(target))
         arguments = [self._argument(item, operands) for item in node.attrs["args"]]
         arguments += [f"{key}={self._argument(item, operands)}" for key, item in node.attrs["kwargs"]]
         self.lines.append(f"{self.arrays[node]} = {self._guarded_call(function, arguments)}")

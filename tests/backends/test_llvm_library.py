@@ -92,3 +92,13 @@ def views(x):
 def test_views_are_views(f):
     for order in "CF":
         check(f, lambda o=order: (np.array(np.arange(9).reshape(3, 3) * (1 + 2j), order=o),), calls=1)
+
+
+def copies_of_two_kinds(x):
+    y = x + 1
+    return y.copy("K"), x.copy("F")
+
+
+def test_calls_of_one_name_are_told_apart():
+    for order in "CF":
+        check(copies_of_two_kinds, lambda o=order: (np.asarray(np.arange(6).reshape(2, 3), order=o),), calls=1)
