@@ -82,7 +82,8 @@ def call_constant(tx: Capture, function: Constant, args: Sequence[Value], kwargs
             return tx.inline_form(form, args, kwargs)
         plain = [arg.export(tx) for arg in args]
         named = {key: value.export(tx) for key, value in kwargs.items()}
-        frontend = tx.frontend_at(device_of(plain, named))
+        place = device_of(plain, named)
+        frontend = frontend if place == "cpu" else tx.frontend_at(place)
         return tx.from_frontend(frontend.call(tx.builder, target, plain, named))
     by_users = answers_in_python(target)
     try:

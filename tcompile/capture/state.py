@@ -466,7 +466,7 @@ class Capture:
                 return known[1]
             return self.new_array(result, self.frontend_at(result.type.device))
         if isinstance(result, Selected):
-            return SelectedValue(self, result, self.frontends[0])
+            return SelectedValue(self, result, self.frontend_at(result.whole.tensor.device))
         if isinstance(result, SymInt):
             return IntegerValue(result)
         if isinstance(result, Read):

@@ -167,6 +167,8 @@ def device_of(*values: Any) -> str:
     for value in values:
         if isinstance(value, Traced):
             found = value.node.device
+        elif isinstance(value, Selected):
+            found = value.whole.device
         elif isinstance(value, tuple | list):
             found = device_of(*value)
         elif isinstance(value, dict):

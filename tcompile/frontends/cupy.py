@@ -22,7 +22,7 @@ import numpy as np
 
 from tcompile.frontends import cupy_routines as routines
 from tcompile.frontends.base import Builder, CannotCapture, Check, Selected, Traced, TracedNumber
-from tcompile.frontends.numpy import NumPyFrontend, checks, values
+from tcompile.frontends.numpy import NumPyFrontend, checks, masks, values
 from tcompile.frontends.numpy.operators import BINARY, UNARY
 from tcompile.frontends.numpy.writing import overlaps_itself
 from tcompile.graph import TensorType
@@ -47,15 +47,17 @@ _COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater",
 _REDUCTIONS = ["sum", "prod", "max", "min", "amax", "amin", "mean", "var", "std", "any", "all", "argmax", "argmin"]
 _OF_NOTHING = frozenset({"sum", "prod", "any", "all"})  # what reductions of no elements are taken of
 _VIEWS = ["transpose", "swapaxes", "moveaxis", "expand_dims", "squeeze", "broadcast_to", "reshape", "ravel"]
-_NEW = ["where", "zeros_like", "ones_like", "full_like", "copy"]
+_NEW = ["where", "nonzero", "flatnonzero", "zeros_like", "ones_like", "full_like", "copy"]
+_CREATED = ["zeros", "ones", "full", "empty", "eye", "identity", "arange"]
 _SCANS = ["cumsum", "cumprod"]
 _JOINED = ["concatenate", "stack"]
 _METHODS = frozenset(
     {*_REDUCTIONS, *_SCANS, *routines.METHODS, "transpose", "swapaxes", "squeeze", "reshape", "ravel", "astype", "copy",
-     "take"}
+     "take", "nonzero", "clip"}
 )  # fmt: skip
 _ATTRIBUTES = frozenset({"shape", "ndim", "size", "dtype", "itemsize", "nbytes", "T", "mT"})
 _NOT_CAPTURED = "unknown-function"
+_ASKED = "tcompile.frontends.numpy.quiet.refuse_if_any"  # what is called only to end the graph, with any arrays
 
 
 def too_old(cupy: Any) -> str | None:
@@ -100,8 +102,8 @@ class CuPyFrontend:
         self.cupy = cupy
         self.numpy = NumPyFrontend()
         self.functions: dict[Any, Any] = {}  # NumPy's functions, by themselves and by CuPy's of that name
-        kernels = {getattr(np, name) for name in (*_UFUNCS, *_REDUCTIONS, *_VIEWS, *_NEW, *_SCANS, *_JOINED, "take")}
-        wanted = {*kernels, *routines.ROUTINES}
+        names = (*_UFUNCS, *_REDUCTIONS, *_VIEWS, *_NEW, *_CREATED, *_SCANS, *_JOINED, "take", "clip")
+        wanted = {*(getattr(np, name) for name in names), *routines.ROUTINES}
         for theirs, ours in ((np, cupy), (np.linalg, getattr(cupy, "linalg", None))):
             for name in dir(theirs):  # NumPy has one object for several names, and CuPy may have several
                 own, known = getattr(ours, name, None), getattr(theirs, name)
@@ -168,21 +170,29 @@ class CuPyFrontend:
         except TypeError:
             known = None
         name = getattr(function, "__name__", type(function).__name__)
+        if known is None and name == "get_array_module":
+            return self.cupy if any(isinstance(x, Traced) and x.type.device != "cpu" for x in args) else np
         if known is None:
             raise CannotCapture(_NOT_CAPTURED, f"cupy.{name}")
         if known in self.ufuncs:
             return self._ufunc(b, self.ufuncs[known], args, kwargs)
         _bind(name, self._own(known), args, kwargs)
         if known in routines.ROUTINES:
+            if masks.holds_selected(args, kwargs):
+                raise masks.refused(f"in a call of cupy.{name}")
             return routines.routine(b, known, args, kwargs, _common_device((*args, *kwargs.values())))
         if known is np.take:
             return self._taken(b, *args, **kwargs)
+        if known is np.clip:
+            return self._clipped(b, *args, **kwargs)
+        if known.__name__ in _CREATED:
+            return self._created(b, known, args, kwargs)
         if known.__name__ in _SCANS:
             args = (_in_c_order(b, args[0] if args else None), *args[1:])
         if known.__name__ in _REDUCTIONS:
             _check_reduced(known.__name__, args[0] if args else None, args[1:], kwargs)
-        elif known is np.where and not (len(args) == 3 and isinstance(args[0], Traced)):
-            raise CannotCapture("unsupported-argument", "cupy.where of other than an array and two values")
+        elif known is np.where and not (len(args) in (1, 3) and isinstance(args[0], Traced)):
+            raise CannotCapture("unsupported-argument", "cupy.where of other than an array, or an array and two values")
         elif known.__name__ in _JOINED:
             return self._joined(b, known, args, kwargs)
         return self._made(b, lambda: self.numpy.call(b, known, args, kwargs), (*args, *kwargs.values()),
@@ -204,18 +214,52 @@ class CuPyFrontend:
             raise CannotCapture("unsupported-argument", f"cupy.take of {type(a).__name__}")
         return self.getitem(b, a, routines.taken(a, indices, axis))
 
+    def _clipped(self, b: Builder, x: Any, a_min: Any = None, a_max: Any = None) -> Any:
+        """``clip`` between numbers, whose zeros and NaNs are those of CuPy's comparisons."""
+        if not isinstance(x, Traced) or x.type.dtype.kind not in "iuf":
+            raise CannotCapture("unsupported-argument", f"cupy.clip of {type(x).__name__}")
+        known = (int,) if x.type.dtype.kind in "iu" else (int, float)
+        bounds = [bound for bound in (a_min, a_max) if bound is not None]
+        in_order = all(type(bound) in known and bounds[0] <= bound for bound in bounds)  # no NaNs either
+        if not bounds or not in_order:
+            raise CannotCapture("unsupported-argument", "cupy.clip between other than two numbers in order")
+
+        def build() -> Traced:
+            made = x
+            for bound, beyond in ((a_max, np.greater), (a_min, np.less)):
+                if bound is not None:
+                    outside = self.numpy.call(b, beyond, (x, bound), {})
+                    made = self.numpy.call(b, np.where, (outside, bound, made), {})
+            return made
+
+        return self._made(b, build, (x,), True)
+
+    def _created(self, b: Builder, known: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """An array made of sizes and numbers, on the current GPU: which it is, the arrays that are given say."""
+        device = f"{self.device}:{self.cupy.cuda.Device().id}"
+        if not any(isinstance(node.type, TensorType) and node.device == device for node in b.graph.inputs):
+            raise CannotCapture("unsupported-argument", f"cupy.{known.__name__} without an array on the same GPU")
+        given = (*args, *kwargs.values())
+        if any(isinstance(x, Traced | TracedNumber) for x in given):
+            raise CannotCapture("unsupported-argument", f"cupy.{known.__name__} of computed numbers")
+        if known is np.arange and any(type(x) is float for x in given):
+            raise CannotCapture("unsupported-argument", "cupy.arange of floats")
+        return self._made(b, lambda: self.numpy.call(b, known, args, kwargs), (), True, device)
+
     def _ufunc(self, b: Builder, name: str, operands: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         if kwargs:
             raise CannotCapture("unsupported-argument", f"cupy.{name} with {next(iter(kwargs))}=")
         _check_ufunc(name, operands)
         return self._made(b, lambda: self.numpy.call(b, getattr(np, name), operands, {}), operands, True)
 
-    def _made(self, b: Builder, build: Callable[[], Any], given: Sequence[Any], is_new: bool) -> Any:
+    def _made(
+        self, b: Builder, build: Callable[[], Any], given: Sequence[Any], is_new: bool, device: str | None = None
+    ) -> Any:
         """What ``build`` adds to the graph, on the GPU of ``given``; ``is_new``: it gives an array that it computes."""
-        device, first = _common_device(given), len(b.graph.nodes)
+        device, first = device or _common_device(given), len(b.graph.nodes)
         made = build()
         for node in b.graph.nodes[first:]:
-            if node.op in ("call", "python_call") or node.regions:
+            if node.op == "python_call" or node.regions or node.attrs.get("target", _ASKED) != _ASKED:
                 del b.graph.nodes[first:], b.writes[:]
                 raise CannotCapture(_NOT_CAPTURED, f"{node.name}, which NumPy computes on the CPU,")
             node.move(device)
@@ -234,22 +278,24 @@ class CuPyFrontend:
         self, b: Builder, x: Traced | Selected, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> Any:
         """The meaning of ``x.name(*args, **kwargs)``."""
-        assert isinstance(x, Traced)
         if name not in _METHODS:
             raise CannotCapture(_NOT_CAPTURED, f"cupy.ndarray.{name}")
         if any(argument in kwargs for argument in ("out", "where", "initial", "device")):
             raise CannotCapture("unsupported-argument", f"cupy.ndarray.{name} with {', '.join(kwargs)}")
         if name in _REDUCTIONS:
             _check_reduced(name, x, args, kwargs)
-        if name in routines.METHODS:
-            device = _common_device((x, *args, *kwargs.values()))
-            return routines.routine(b, routines.METHODS[name], (x, *args), kwargs, device)
-        if name == "take":
-            return self._taken(b, x, *args, **kwargs)
-        if name in _SCANS:
-            x = _in_c_order(b, x)
         if name == "astype":
             _check_cast(x, args[0] if args else kwargs.get("dtype"))
+        given = (x, *args, *kwargs.values())
+        if isinstance(x, Selected):
+            return self._made(b, lambda: self.numpy.method(b, x, name, args, kwargs), given, True)
+        if name in routines.METHODS:
+            device = _common_device(given)
+            return routines.routine(b, routines.METHODS[name], (x, *args), kwargs, device)
+        if name in ("take", "clip"):
+            return (self._taken if name == "take" else self._clipped)(b, x, *args, **kwargs)
+        if name in _SCANS:
+            x = _in_c_order(b, x)
         return self._made(b, lambda: self.numpy.method(b, x, name, args, kwargs), (x, *args, *kwargs.values()),
                           name in (*_REDUCTIONS, *_SCANS))  # fmt: skip
 
@@ -257,6 +303,8 @@ class CuPyFrontend:
         """The meaning of ``x.name`` for data attributes."""
         if name not in _ATTRIBUTES:
             raise CannotCapture(_NOT_CAPTURED, f"cupy.ndarray.{name}")
+        if isinstance(x, Selected):
+            return masks.attribute(x, name)
         return self._made(b, lambda: self.numpy.attribute(b, x, name), (x,), False)
 
     def has_method(self, x: Traced | Selected, name: str) -> bool:
@@ -264,7 +312,7 @@ class CuPyFrontend:
         return callable(getattr(self.cupy.ndarray, name, None))
 
     def count(self, b: Builder, x: Selected) -> Traced:
-        """Elements under a mask are not captured."""
+        """To count them is to wait for the GPU, which CuPy does."""
         raise CannotCapture("data-dependent-shape", "the number of elements under a mask")
 
     def binary(self, b: Builder, sign: str, left: Any, right: Any) -> Any:
@@ -286,7 +334,6 @@ class CuPyFrontend:
 
     def inplace(self, b: Builder, sign: str, left: Traced | Selected, right: Any) -> Any:
         """The new contents of ``left`` after ``left sign= right``."""
-        assert isinstance(left, Traced)
         name = BINARY[sign].__name__ if sign in BINARY else ""
         if name not in _UFUNCS or name == "power":
             raise CannotCapture(_NOT_CAPTURED, f"the operator {sign}= on CuPy arrays")
@@ -299,16 +346,22 @@ class CuPyFrontend:
 
     # -- elements -------------------------------------------------------------------------------------------------
     def getitem(self, b: Builder, x: Traced | Selected, key: Any) -> Any:
-        """``x[key]`` for whole numbers and slices, always a view, and for arrays of integers."""
-        assert isinstance(x, Traced)
+        """``x[key]`` for whole numbers and slices, always a view, for arrays of integers, and for a mask."""
+        if isinstance(x, Selected):
+            raise masks.refused("of which some are picked")
+        if _has_mask(key):
+            return self._made(b, lambda: self.numpy.getitem(b, x, key), (x, *_items(key)), True)
         if _has_arrays(key):
             return self._made(b, lambda: self.numpy.getitem(b, x, routines.wrapped(b, self.numpy, x, key)),
                               (x, *_items(key)), True)  # fmt: skip
         return self._made(b, lambda: self.numpy.getitem(b, x, _basic(key)), (x,), False)
 
     def setitem(self, b: Builder, x: Traced, key: Any, value: Any) -> None:
-        """``x[key] = value`` for whole numbers and slices, for arrays of integers, or for one mask and one number."""
-        if isinstance(key, Traced) and key.type.dtype.kind == "b" and key.type.ndim:
+        """``x[key] = value`` for whole numbers and slices, for arrays of integers, and for a mask.
+
+        Under a mask go numbers, and what was computed from elements under it.
+        """
+        if _has_mask(key):
             if isinstance(value, Traced) and value.type.ndim:
                 raise CannotCapture("unsupported-argument", "values for the elements under a mask")
         elif _has_arrays(key):
@@ -316,7 +369,7 @@ class CuPyFrontend:
             key = routines.wrapped(b, self.numpy, x, key)
         else:
             key = _basic(key)
-        if isinstance(value, Traced):
+        if isinstance(value, Traced | Selected):
             _check_cast(value, x.type.dtype)
         self._made(b, lambda: self.numpy.setitem(b, x, key, value), (x, *_items(key), value), False)
 
@@ -355,27 +408,32 @@ def _check_ufunc(name: str, operands: Sequence[Any]) -> None:
 
 def _check_reduced(name: str, x: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     """Refuses what CuPy reduces in its own way, or not at all; only the first of ``args`` is the same in both."""
-    if not isinstance(x, Traced) or len(args) > 1:
+    if not isinstance(x, Traced | Selected) or len(args) > 1:
         raise CannotCapture("unsupported-argument", f"cupy.{name} of {type(x).__name__} and {len(args)} others")
-    if x.type.dtype.kind == "c" and name != "sum":
+    if _type(x).dtype.kind == "c" and name != "sum":
         raise CannotCapture("unsupported-dtype", f"cupy.{name} of complex numbers")
-    if name not in _OF_NOTHING and any(type(n) is int and n == 0 for n in x.type.shape):
+    if name not in _OF_NOTHING and any(type(n) is int and n == 0 for n in _type(x).shape):
         raise CannotCapture("operation-raises", f"cupy.{name} of no elements")
     if kwargs.get("dtype") is not None:
         _check_cast(x, kwargs["dtype"])
 
 
-def _check_cast(x: Traced, dtype: Any) -> None:
+def _check_cast(x: Traced | Selected, dtype: Any) -> None:
     """Refuses casts that lose more than digits: CuPy leaves to the GPU what becomes of a float as an integer."""
-    target = values.dtype_of(dtype)
-    if not np.can_cast(x.type.dtype, target, "same_kind") and (x.type.dtype.kind in "fc" and target.kind != "b"):
-        raise CannotCapture("unsupported-dtype", f"{x.type.dtype} becomes {target}")
+    target, own = values.dtype_of(dtype), _type(x).dtype
+    if not np.can_cast(own, target, "same_kind") and (own.kind in "fc" and target.kind != "b"):
+        raise CannotCapture("unsupported-dtype", f"{own} becomes {target}")
+
+
+def _type(x: Traced | Selected) -> TensorType:
+    """The type of an array, or of the whole array of which elements under a mask are."""
+    return x.whole.tensor if isinstance(x, Selected) else x.type
 
 
 def _dtype_of(x: Any) -> DType | None:
     """The dtype of an operand; a Python complex number or float counts as one of its kind, other numbers as none."""
-    if isinstance(x, Traced):
-        return x.type.dtype
+    if isinstance(x, Traced | Selected):
+        return _type(x).dtype
     if isinstance(x, np.generic):
         return x.dtype
     if isinstance(x, TracedNumber):
@@ -387,13 +445,13 @@ def _common_device(given: Sequence[Any]) -> str:
     """The GPU of the traced arrays among arguments. Refuses those that are on several devices."""
     found: list[str] = []
     for x in given:
-        if isinstance(x, Traced):
-            found.append(x.type.device)
+        if isinstance(x, Traced | Selected):
+            found.append(_type(x).device)
         elif isinstance(x, TracedNumber) and x.at is not None:
             raise CannotCapture("data-dependent-value", "a Python number that is read from an array")
-        elif isinstance(x, tuple | list) and any(isinstance(item, Traced) for item in x):
+        elif isinstance(x, tuple | list) and any(isinstance(item, Traced | Selected) for item in x):
             raise CannotCapture("array-conversion", "a list of CuPy arrays")
-    if len(set(found)) != 1:
+    if len(set(found)) != 1 or found[0] == "cpu":
         raise CannotCapture("unsupported-operands", f"arrays on {' and '.join(sorted(set(found))) or 'no device'}")
     return found[0]
 
@@ -401,6 +459,21 @@ def _common_device(given: Sequence[Any]) -> str:
 def _has_arrays(key: Any) -> bool:
     """Whether arrays of integers are in a key."""
     return any(isinstance(item, Traced) and item.type.dtype.kind in "iu" for item in _items(key))
+
+
+def _has_mask(key: Any) -> bool:
+    """Whether a key is one mask, or the indices of what one selects, with whole slices and an ellipsis about it.
+
+    CuPy takes ints beside a mask first, NumPy as arrays.
+    """
+    items = _items(key)
+    found = [k for k in items if isinstance(k, Selected) or (isinstance(k, Traced) and k.type.dtype.kind == "b")]
+    if not found:
+        return False
+    others = all(k is Ellipsis or type(k) is slice for k in items if not any(k is one for one in found))
+    if not others or not all(isinstance(k, Selected) or k.type.ndim for k in found):
+        raise CannotCapture("advanced-indexing", "a mask beside other indices")
+    return True
 
 
 def _items(key: Any) -> tuple[Any, ...]:

@@ -23,7 +23,7 @@ from tcompile.graph.sizes import Size, SymInt
 
 _PRODUCTS = ("matmul", "dot", "inner", "outer", "vdot", "tensordot")  # in C order, however the factors lie
 _OTHERS = ("sort", "argsort", "searchsorted", "take_along_axis", "roll", "tile", "repeat", "einsum", "kron")
-_LINEAR = ("norm", "det", "cholesky")  # of floats: CuPy takes no others
+_LINEAR = ("norm", "det", "cholesky", "inv", "solve")  # of floats: CuPy takes no others
 ROUTINES: dict[Any, str] = {
     **{getattr(np, name): f"cupy.{name}" for name in (*_PRODUCTS, *_OTHERS)},
     **{getattr(np.linalg, name): f"cupy.linalg.{name}" for name in _LINEAR},
@@ -41,6 +41,8 @@ def routine(b: Builder, known: Any, args: Sequence[Any], kwargs: Mapping[str, An
             raise CannotCapture("unsupported-dtype", f"{target} of {x.type.dtype}")
         if known.__name__ not in _PRODUCTS and not x.type.c_contiguous:
             raise CannotCapture("memory-order", f"{target} of an array that is not in C order")
+    if known is np.linalg.solve and any(isinstance(x, Traced) and x.type.ndim != 2 - n for n, x in enumerate(args)):
+        raise CannotCapture("memory-order", f"{target} for other than one vector")  # matrices are columns, one by one
     first = len(b.graph.nodes)
     library_call(b, RULES[known], args, kwargs)
     node, *shown = b.graph.nodes[first:]

@@ -126,9 +126,12 @@ class FakeArray(np.lib.mixins.NDArrayOperatorsMixin):
         return method
 
     for _name in ("sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "argmax", "argmin", "cumsum",
-                  "cumprod", "dot", "argsort", "searchsorted", "repeat"):  # fmt: skip
+                  "cumprod", "dot", "argsort", "searchsorted", "repeat", "clip"):  # fmt: skip
         locals()[_name] = _method(_name)
     astype, copy = _method("astype", "K"), _method("copy", "K")
+
+    def nonzero(self):
+        return called(np.nonzero, (self,), {})
 
     def swapaxes(self, one, two):
         return self._view(self.host.swapaxes(one, two))
@@ -142,9 +145,10 @@ FUNCTIONS = """
     where zeros_like ones_like full_like copy sum prod max min mean var std any all argmax argmin transpose swapaxes
     expand_dims squeeze broadcast_to reshape ravel sort argsort searchsorted matmul dot inner outer tensordot cumsum
     cumprod take take_along_axis roll tile repeat concatenate stack einsum add multiply subtract divide maximum
-    minimum abs exp sin cos tanh sqrt log isnan greater floor_divide power moveaxis
+    minimum abs exp sin cos tanh sqrt log isnan greater floor_divide power moveaxis nonzero flatnonzero clip zeros ones
+    full empty eye identity arange
 """.split()
-LINEAR = ["norm", "det", "cholesky"]
+LINEAR = ["norm", "det", "cholesky", "inv", "solve"]
 
 
 def on_host(x):
@@ -166,7 +170,10 @@ def called(function, args, kwargs):
     """The same for functions that may give a view."""
     given = [on_host(x) for x in args]
     with np.errstate(all="ignore"):
-        made = np.asarray(function(*given, **kwargs))
+        found = function(*given, **kwargs)
+    if isinstance(found, tuple):
+        return tuple(FakeArray(None, host=item) for item in found)
+    made = np.asarray(found)
     owner = next((x for x in args if isinstance(x, FakeArray)), None)
     if owner is not None and np.may_share_memory(made, owner.host):
         return owner._view(made)
@@ -280,7 +287,7 @@ def module(
     made.__dict__.update(
         ndarray=FakeArray,
         array=lambda x: FakeArray(None, host=np.array(x, order="K")),
-        zeros=lambda shape, dtype: FakeArray(shape, dtype),
+        get_array_module=lambda *args: made if any(isinstance(x, FakeArray) for x in args) else np,
         get_default_memory_pool=lambda: pool,
         __version__=version,
         copyto=lambda to, source: to.__setitem__(..., source),

@@ -141,8 +141,46 @@ def writes_to_places(x, y):
     return x * 2
 
 
+def solves(x, y):
+    a = np.tanh(x[:4] * 3) + np.linalg.inv(y[:4] * y[1:5] + y[0])
+    return np.linalg.solve(a, x[0] + 1) * 2, a
+
+
+def clips(x, y):
+    return x.clip(-0.5, 0.5) * 2, np.clip(y, 1, None) - 1, (x > 0).sum(1).clip(1, 2)
+
+
+def made_of_sizes(x, y):
+    import cupy
+
+    xp = cupy.get_array_module(x)
+    rows = xp.arange(len(x)) * 2
+    out = xp.zeros(x.shape, x.dtype)
+    out[1:] = x[:-1] + xp.eye(4, dtype="f4")[1] + rows[1:, None]
+    return out, rows, xp.full((2, 3), 1.5), xp.ones(3) * y[0, 0], xp.arange(6)[::2]
+
+
+def under_masks(x, y):
+    positive = x > 0
+    squares = x[positive] ** 2.0
+    x[positive] = squares * 2 + y[positive]
+    y[y > 1] -= 1
+    return x[positive].sum(), x[x < 0].mean(), np.max(y[positive]) * 2, (x[positive] > 1).any(), x * 2
+
+
+def places_of_a_mask(x, y):
+    import cupy
+
+    at = cupy.where(x > 0)
+    x[at] *= 3
+    rows = np.flatnonzero(y[:, 0] > 1)
+    y[rows] = 0
+    return x[at].sum(), y[x.argmin(1).nonzero()].sum(axis=0), x[:, y[0] > 9].sum(), x.dtype
+
+
 ON_CUPY = [
     pointwise, by_cupys_names, without_scalars, views, new_arrays_lie_in_c_order, writes_into_arguments, made_inside,
-    softmax, rounds, rounds_in_place, products, scans, sorts, linear, index_arrays, writes_to_places,
+    softmax, rounds, rounds_in_place, products, scans, sorts, linear, index_arrays, writes_to_places, under_masks,
+    places_of_a_mask, solves, clips, made_of_sizes,
 ]  # fmt: skip
 IN_C_ORDER = {made_inside, sorts}  # in what order other arrays lie afterwards, CuPy decides

@@ -92,7 +92,9 @@ def test_nothing_is_copied_to_the_cpu(gpu, monkeypatch):
 @pytest.mark.parametrize("function", [
     lambda x: x // 2, lambda x: x % 2, lambda x: np.sort(x.T), lambda x: x[x > 0], lambda x: x[np.array([0])],
     lambda x: x.astype("i4"), lambda x: np.floor_divide(x, 2), lambda x: np.power(2, x.astype("i8")),
-    lambda x: np.sum(x, where=x > 0), lambda x: float(x.sum()), lambda x: x.get(),
+    lambda x: np.sum(x, where=x > 0), lambda x: float(x.sum()), lambda x: x.get(), lambda x: len(x[x > 0]),
+    lambda x: x[0, x[0] > 0].sum(), lambda x: np.sort(x[x > 0]), lambda x: x.clip(np.nan, 1), lambda x: x.clip(1, 0),
+    lambda x: x[x > 0].astype("i4").sum(), lambda x: np.linalg.solve(x[:4], x[:4]),
 ])  # fmt: skip
 def test_what_cupy_does_in_its_own_way_is_left_to_it(gpu, function):
     gpu()
@@ -136,6 +138,24 @@ def test_arrays_of_several_devices_are_not_mixed(gpu):
     other = FakeArray(None, host=x, number=1)
     with pytest.raises(Unsupported):
         tcompile.compile(lambda x, y: x * 2 + y, fullgraph=True)(other, other)
+
+
+def test_cupys_functions_take_no_arrays_of_numpy(gpu):
+    gpu()
+    x, cupy = arrays()[0], sys.modules["cupy"]
+
+    def doubled(x):
+        xp = cupy.get_array_module(x)
+        return xp.exp(x * 2) + 1
+
+    compiled = tcompile.compile(doubled, fullgraph=True)
+    np.testing.assert_allclose(compiled(x), doubled(x), rtol=1e-6)
+    assert_alike(compiled(on_gpu(x)), doubled(on_gpu(x)))
+    for refused in (lambda x: cupy.exp(x * 2), lambda x: cupy.where(x > 0, x, 1), lambda x: cupy.sum(x + 1)):
+        with pytest.raises(Unsupported, match="arrays on cpu"):
+            tcompile.compile(refused, fullgraph=True)(x)
+    with pytest.raises(Unsupported, match="without an array on the same GPU"):
+        tcompile.compile(lambda x: x.sum() + len(cupy.zeros(3)), fullgraph=True)(x)
 
 
 def test_each_device_and_library_has_an_entry_of_its_own(gpu):

@@ -214,7 +214,7 @@ SCALARS = (
     "int({a}.sum().real)", "bool({a}.any())", "{a}.dtype.itemsize", "np.float32({s})", "np.float64({s})", "np.int8(3)",
     "np.int64({n})", "np.float16({s})", "np.bool_(True)", "{a}.flat[0]", "{a}.sum().item() + 1", "{a}.tolist()",
     "complex({s})", "np.uint8(200)", "{a}.nbytes // 2", "{a}.flags.c_contiguous", "{a}.flags.f_contiguous",
-    "{a}.strides", "np.result_type({x}, {x}).name", "{a}.dtype == {x}.dtype",
+    "{a}.strides if {a}.size else ()", "np.result_type({x}, {x}).name", "{a}.dtype == {x}.dtype",
     "np.can_cast({a}.dtype, {d})", "np.shape({x})", "np.ndim({x})", "np.shares_memory({a}, {a})", "np.complex64({s})",
     "abs({a}.min())", "round(float({a}.real.max()), 1)", "np.iinfo({i}.dtype).max", "np.finfo({f}.dtype).eps",
     "{a}.any() and {s}", "{s} if {a}.all() else {x}", "np.isscalar({x})", "max({n}, {a}.ndim)", "{a}.real.argmax() + 1",
