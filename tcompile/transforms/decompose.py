@@ -1,9 +1,9 @@
-"""Means, variances and clips become the primitive rows of the op table.
+"""Means, variances, clips and places of extrema become the primitive rows of the op table.
 
 Enters: a graph. Leaves: one without ``mean``, ``var``, ``std`` and ``clip``, wherever their parts have the
-same bits. Exists so that backends fuse these parts with what is around them. The order of the arithmetic and
-the dtype of each step are NumPy's: a sum, a division by the count as float64, the deviations, their squares,
-their sum.
+same bits, and without ``argmax`` and ``argmin`` where their parts are faster. Exists so that backends fuse these parts
+with what is around them. The order of the arithmetic and the dtype of each step are NumPy's: a sum, a division by the
+count as float64, the deviations, their squares, their sum.
 """
 
 from __future__ import annotations
@@ -14,17 +14,21 @@ from typing import Any
 from tcompile.errors import GraphError
 from tcompile.graph import Graph, Node, Operand, Size
 from tcompile.graph.ops import apply
-from tcompile.graph.sizes import SymInt, product
+from tcompile.graph.sizes import SymInt, hint, product
 from tcompile.graph.types import DType
 from tcompile.transforms.rewrite import rewrite, same_type
 
 _EXACT_IN_FLOAT32 = 1 << 24
 _MEANS = ("float32", "float64", "complex64", "complex128")
 _STATISTICS = ("mean", "var", "std")
+_POSITIONS = {"argmax": "max", "argmin": "min"}
+# NumPy looks for an extremum along rows that lie in one piece in one pass; its parts take two. They are faster in rows
+# of at most so many elements, and where a call of the library takes longer than so many elements of one.
+_SHORT, _FEW = 32, 4096
 
 
 def decompose(graph: Graph) -> Graph:
-    """Means, variances, standard deviations and clips in primitive operations."""
+    """Means, variances, standard deviations, clips and places of extrema in primitive operations."""
     return rewrite(graph, _rule, decompose)
 
 
@@ -37,6 +41,8 @@ def _rule(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | No
         build = _statistic
     elif node.op == "clip":
         build = _clip
+    elif node.op in _POSITIONS:
+        build = _position
     else:
         return None
     draft = Graph(result.name, result.env)
@@ -97,6 +103,25 @@ def _divided(op: _Parts, total: Node, count: Size | float, dtype: DType) -> Node
     wide = op("astype", total, dtype="float64" if dtype.kind == "f" else "complex128")
     quotient = op("divide", wide, count if isinstance(count, SymInt) else float(count))
     return op("astype", quotient, dtype=dtype.name)
+
+
+def _position(op: _Parts, x: Node, node: Node, operands: tuple[Operand, ...]) -> Node | None:
+    """The first place where an element is the extremum, or a NaN."""
+    type, axis = x.tensor, node.attrs["axis"]
+    count = type.shape[axis]
+    in_one_piece = type.layout.order[-1] == axis
+    if type.dtype.kind not in "iuf" or type.dtype.name == "float16" or hint(count) >= 1 << 31:
+        return None
+    if in_one_piece and hint(count) > _SHORT and hint(product(type.shape)) > _FEW:
+        return None
+    extremum = op(_POSITIONS[node.op], x, axis=(axis,), keepdims=True)
+    found = op("equal", x, extremum)
+    if type.dtype.kind == "f":
+        found = op("logical_or", found, op("isnan", x))
+    places = op("arange", start=0, stop=count, step=1, dtype="int64" if isinstance(count, SymInt) else "int32")
+    places = op("reshape", places, shape=tuple(n if i == axis else 1 for i, n in enumerate(type.shape)))
+    first = op("min", op("where", found, places, count), axis=(axis,), keepdims=node.attrs["keepdims"])
+    return first if first.tensor.dtype == node.tensor.dtype else op("astype", first, dtype=node.tensor.dtype.name)
 
 
 def _clip(op: _Parts, x: Node, node: Node, operands: tuple[Operand, ...]) -> Node | None:

@@ -487,7 +487,7 @@ def _is_thin(kernel: Kernel) -> bool:
     few = kernel.axes[kernel.reduced[0]].size
     if not isinstance(few, int) or not 1 <= few <= FEW or hint(kernel.axes[kernel.kept[-1]].size) < WIDE:
         return False
-    if any(value.op in ("gather", "iota") or value.dtype.kind == "c" for value in kernel.values):
+    if any(value.op == "gather" or value.dtype.kind == "c" for value in kernel.values):
         return False
     return few * len(kernel.values) <= MOST_WRITTEN_OUT
 
