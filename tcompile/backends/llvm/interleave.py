@@ -7,7 +7,7 @@ because gathering and scattering lanes one by one costs several times as much.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tcompile.backends.llvm.text import cell_bits
 from tcompile.backends.llvm.vectors import Vectors
@@ -57,6 +57,52 @@ def transposed(v: Vectors, cell: str, rows: Sequence[str]) -> list[str]:
     return found
 
 
+def squares(lanes: int, count: int) -> tuple[int, list[int]]:
+    """In what squares rows of ``count`` elements are turned about: how large they are, and where in a row they begin.
+
+    The last one begins before the last but one ends where a row is no multiple of them.
+
+    >>> squares(8, 10)
+    (8, [0, 2])
+    """
+    size = min(lanes, 1 << (count.bit_length() - 1))
+    return size, [*range(0, count - size, size), count - size]
+
+
+def columns(v: Vectors, cell: str, count: int, row: Callable[[int, int, int], str]) -> list[str]:
+    """The elements at each place of as many rows as there are lanes; ``row(number, start, size)`` reads some of one."""
+    size, starts = squares(v.lanes, count)
+    found = [""] * count
+    for start in starts:
+        parts = [
+            transposed(v.of(size), cell, [row(first + i, start, size) for i in range(size)])
+            for first in range(0, v.lanes, size)
+        ]
+        for place, pieces in enumerate(zip(*parts, strict=True), start):
+            found[place] = _in_a_row(v, cell, list(pieces), size)
+    return found
+
+
+def rows(v: Vectors, cell: str, columns: Sequence[str], write: Callable[[int, int, int, str], None]) -> None:
+    """The other way round: ``write(number, start, size, vector)`` stores some of a row."""
+    size, starts = squares(v.lanes, len(columns))
+    for first in range(0, v.lanes, size):
+        lanes = list(range(first, first + size))
+        for start in starts:
+            pieces = [v.shuffle(cell, column, lanes) for column in columns[start : start + size]]
+            for number, vector in enumerate(transposed(v.of(size), cell, pieces), first):
+                write(number, start, size, vector)
+
+
+def _in_a_row(v: Vectors, cell: str, pieces: list[str], size: int) -> str:
+    """Vectors of ``size`` cells as one."""
+    while len(pieces) > 1:
+        wide = list(range(2 * size))
+        pieces = [v.shuffle(cell, a, wide, b, size) for a, b in zip(pieces[::2], pieces[1::2], strict=True)]
+        size *= 2
+    return pieces[0]
+
+
 def _exchanged(v: Vectors, cell: str, rows: list[str], step: int, first: list[int], second: list[int]) -> list[str]:
     """Of each pair of rows that are ``step`` apart two others, by these numbers of cells.
 
@@ -98,4 +144,4 @@ def collect(v: Vectors, cell: str, vectors: Sequence[str], wanted: Sequence[tupl
     return result if settled else v.shuffle(cell, result, [lane for _, lane in wanted])
 
 
-__all__ = ["LONGEST", "collect", "every", "transposed", "woven"]
+__all__ = ["LONGEST", "collect", "columns", "every", "rows", "squares", "transposed", "woven"]

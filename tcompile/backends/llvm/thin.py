@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import field
 
+from tcompile.backends.llvm import interleave
 from tcompile.backends.llvm.elements import Place
 from tcompile.backends.llvm.interleave import LONGEST, every, woven
 from tcompile.backends.llvm.nest import Function, Nest
@@ -21,6 +22,8 @@ from tcompile.backends.schedule.stages import Stages
 from tcompile.graph import Size
 from tcompile.records import dataclass
 
+SORTED_OUT = 3  # rows of at most so many elements are read in whole vectors, and sorted out
+
 
 @dataclass
 class Vector:
@@ -30,7 +33,7 @@ class Vector:
     counters: dict[int, str]
     index: str
     rest: str
-    lanes: str = ""  # the offset of each lane; those beyond the end repeat the first
+    rows: list[str] = field(default_factory=list)  # the number of each lane's row; lanes without one repeat the first
     known: dict[Value, str] = field(default_factory=dict)  # one for each row
     elements: list[dict[Value, str]] = field(default_factory=list)  # for each element of a row
 
@@ -105,9 +108,15 @@ class ThinNest(Nest):
 
     # -- loads ----------------------------------------------------------------------------------------------------
     def _load(self, vector: Vector) -> None:
-        """All loads. Where another row follows the last lane's, whole vectors can be read; else lanes are gathered."""
+        """All loads. Where another row follows the last lane's, whole vectors can be read; else rows one by one."""
         w, n = self.w, self.lanes
         loads = [x for x in self.kernel.values if x.op == "load" and x.access is not None and self._moves(x.access)]
+        along = [x for x in loads if self._turns(x) > 1 and self._lies_along(x.access)]
+        vector.rows = [self._within(vector, i) for i in range(n)]
+        if self.count > SORTED_OUT:
+            for x in along:
+                self._found(x, vector, self._turned(x, vector))
+            loads = [x for x in loads if x not in along]
         if not loads:
             return
         rows, end, on = w.label("rows"), w.label("end"), w.label("on")
@@ -120,18 +129,25 @@ class ThinNest(Nest):
         w.place(end)
         inside = w.get(f"icmp slt <{n} x i64> <{offsets}>, {self.v.spread('i64', vector.rest)}")
         clamped = w.get(f"select <{n} x i1> {inside}, <{n} x i64> <{offsets}>, <{n} x i64> zeroinitializer")
-        slow = [self._few(x, vector, clamped) for x in loads]
+        slow = [self._turned(x, vector) if x in along else self._few(x, vector, inside, clamped) for x in loads]
         second = w.block
         w.jump(on)
         w.place(on)
-        joined: list[tuple[Value, int, str]] = []
-        for x, whole, gathered in zip(loads, fast, slow, strict=True):
+        for x, whole, parts in zip(loads, fast, slow, strict=True):
             type = self.elements.memory(x.dtype)
-            for r, (one, other) in enumerate(zip(whole, gathered, strict=True)):
-                joined.append((x, r, w.select_phi(type, [(one, first), (other, second)])))
-        for x, r, register in joined:
-            found = vector.known if self.stages.per_row(x) else vector.elements[r]
-            found[x] = self.elements.truth(x.dtype, register)
+            joined = [[(one, first), (other, second)] for one, other in zip(whole, parts, strict=True)]
+            self._found(x, vector, [w.select_phi(type, ways) for ways in joined])
+
+    def _within(self, vector: Vector, lane: int) -> str:
+        """The number of a lane's row from the first one on: that one again, where there is none."""
+        inside = self.w.get(f"icmp sgt i64 {vector.rest}, {lane}")
+        return self.w.get(f"select i1 {inside}, i64 {lane}, i64 0") if lane else "0"
+
+    def _found(self, value: Value, vector: Vector, registers: list[str]) -> None:
+        """Notes what was read, for each element of a row or once."""
+        for r, register in enumerate(registers):
+            found = vector.known if self.stages.per_row(value) else vector.elements[r]
+            found[value] = self.elements.truth(value.dtype, register)
 
     def _moves(self, access: Access) -> bool:
         """Whether a place differs from row to row; where it does not, one element is read for all lanes."""
@@ -164,8 +180,36 @@ class ThinNest(Nest):
             parts.append(w.get(f"load <{self.lanes} x {cell}>, ptr {part}, align 1"))
         return [parts[0]] if period == 1 else [every(self.v, cell, parts, r) for r in range(turns)]
 
-    def _few(self, value: Value, vector: Vector, offsets: str) -> list[str]:
-        return [self._gather(value, vector, r, offsets) for r in range(self._turns(value))]
+    def _lies_along(self, access: Access | None) -> bool:
+        """Whether the elements of each row lie side by side."""
+        assert access is not None
+        return static_elements(access.steps[self.reduced]) == 1 and cells(access.buffer.type.dtype) == 1
+
+    def _turned(self, value: Value, vector: Vector) -> list[str]:
+        """Parts of rows are read as they lie, and turned about in squares."""
+        w, access, cell = self.w, value.access, memory_type(value.dtype)
+        assert access is not None
+        rows = self._rows(access, vector)
+
+        def row(number: int, at: int, size: int) -> str:
+            place = w.get(f"getelementptr {cell}, ptr {rows[number]}, i64 {at}")
+            return w.get(f"load <{size} x {cell}>, ptr {place}, align 1")
+
+        return interleave.columns(self.v, cell, self.count, row)
+
+    def _rows(self, access: Access, vector: Vector) -> list[str]:
+        """The address of each lane's row."""
+        w = self.w
+        start = self.address(vector.address(access), access, {self.last: vector.index})
+        step = self.parameters.bytes(w, access.steps[self.last], access.buffer)
+        return [w.get(f"getelementptr i8, ptr {start}, i64 {w.get(f'mul i64 {step}, {n}')}") for n in vector.rows]
+
+    def _few(self, value: Value, vector: Vector, inside: str, offsets: str) -> list[str]:
+        assert value.access is not None
+        turns = range(self._turns(value))
+        if static_elements(value.access.steps[self.last]) == 1:
+            return [self.elements.masked_load(value.dtype, self._at(value, vector, r), inside) for r in turns]
+        return [self._gather(value, vector, r, offsets) for r in turns]
 
     def _at(self, value: Value, vector: Vector, r: int) -> str:
         """The address of a row's element."""
@@ -193,29 +237,46 @@ class ThinNest(Nest):
     def store_elements(self, vector: Vector, stores: list[Store]) -> None:
         """What has one element for each element of a row."""
         w = self.w
-        woven_in = [store for store in stores if self._period(store.access, self.count) == self.count > 1]
-        apart = [store for store in stores if store not in woven_in]
-        if woven_in:
+        along = [store for store in stores if self.count > 1 and self._lies_along(store.access)]
+        packed = [s for s in along if self.count <= SORTED_OUT and self._period(s.access, self.count) == self.count]
+        if packed:
             rows, end, on = w.label("rows"), w.label("end"), w.label("on")
             w.branch(w.get(f"icmp sge i64 {vector.rest}, {self.lanes}"), rows, end)
             w.place(rows)
-            for store in woven_in:
+            for store in packed:
                 self._weave(vector, store)
             w.jump(on)
             w.place(end)
-            self._scatter(vector, woven_in)
+            for store in packed:
+                self._turn_back(vector, store)
             w.jump(on)
             w.place(on)
-        self._scatter(vector, apart)
+        for store in along:
+            if store not in packed:
+                self._turn_back(vector, store)
+        self._scatter(vector, [store for store in stores if store not in along])
+
+    def _columns(self, vector: Vector, store: Store) -> list[str]:
+        """What is stored, as it is in memory."""
+        return [self.elements.bytes_of(store.value.dtype, known[store.value]) for known in vector.elements]
 
     def _weave(self, vector: Vector, store: Store) -> None:
-        w, dtype = self.w, store.value.dtype
-        cell = memory_type(dtype)
-        registers = [self.elements.bytes_of(dtype, known[store.value]) for known in vector.elements]
+        w, cell = self.w, memory_type(store.value.dtype)
         at = self.address(vector.address(store.access), store.access, {self.last: vector.index})
-        for number, part in enumerate(woven(self.v, cell, registers)):
+        for number, part in enumerate(woven(self.v, cell, self._columns(vector, store))):
             place = w.get(f"getelementptr {cell}, ptr {at}, i64 {number * self.lanes}")
             w.do(f"store <{self.lanes} x {cell}> {part}, ptr {place}, align 1")
+
+    def _turn_back(self, vector: Vector, store: Store) -> None:
+        """Rows are stored one by one. Lanes without a row store the first one's elements, which they hold, again."""
+        w, cell = self.w, memory_type(store.value.dtype)
+        rows = self._rows(store.access, vector)
+
+        def write(number: int, start: int, size: int, part: str) -> None:
+            place = w.get(f"getelementptr {cell}, ptr {rows[number]}, i64 {start}")
+            w.do(f"store <{size} x {cell}> {part}, ptr {place}, align 1")
+
+        interleave.rows(self.v, cell, self._columns(vector, store), write)
 
     def _scatter(self, vector: Vector, stores: list[Store]) -> None:
         if stores:

@@ -24,7 +24,7 @@ COMPUTED = frozenset({
     "complex64", "complex128",
 })  # fmt: skip
 ALONG = frozenset({"cumulative_sum", "cumulative_prod", "sort"})  # a value for each element of an axis
-FEW, WIDE = 8, 16  # rows of at most so many elements are walked side by side, where there are at least so many of them
+FEW, WIDE = 16, 16  # rows of at most so many elements are walked side by side, where there are at least so many of them
 # Elements that a network of exchanges sorts: in rows side by side, and in rows of which each lies in one piece, which
 # NumPy sorts in vectors where the elements are not small.
 SORT_ACROSS, SORT_ALONG, SORTED_IN_VECTORS = 25, 9, 4

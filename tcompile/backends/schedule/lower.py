@@ -484,11 +484,12 @@ def _is_thin(kernel: Kernel) -> bool:
     """Whether many rows of a few elements each are best walked side by side."""
     if len(kernel.reduced) != 1 or not kernel.kept:
         return False
-    few = kernel.axes[kernel.reduced[0]].size
-    if not isinstance(few, int) or not 1 <= few <= FEW or hint(kernel.axes[kernel.kept[-1]].size) < WIDE:
+    few, last = kernel.axes[kernel.reduced[0]].size, kernel.kept[-1]
+    if not isinstance(few, int) or not 1 <= few <= FEW or hint(kernel.axes[last].size) < WIDE:
         return False
-    if any(value.op == "gather" or value.dtype.kind == "c" for value in kernel.values):
-        return False
+    for value in kernel.values:
+        if value.op == "gather" or value.dtype.kind == "c" or (value.op == "iota" and last in value.axes):
+            return False
     return few * len(kernel.values) <= MOST_WRITTEN_OUT
 
 
