@@ -14,7 +14,7 @@ from typing import Any
 from tcompile.errors import GraphError
 from tcompile.graph import Graph, Node, Operand, Size
 from tcompile.graph.ops import apply
-from tcompile.graph.sizes import SymInt, hint, product
+from tcompile.graph.sizes import SymInt, UnprovableSizeError, hint, product
 from tcompile.graph.types import DType
 from tcompile.transforms.rewrite import rewrite, same_type
 
@@ -51,7 +51,7 @@ def _rule(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | No
         return None
     try:
         made = build(_Parts(draft, node), draft.input("x", x.tensor), node, operands)
-    except GraphError:
+    except (GraphError, UnprovableSizeError):
         return None
     if made is None or not same_type(made.type, node.type):  # in another memory order: a broadcast operand
         return None

@@ -41,6 +41,14 @@ def test_sizes_may_stay_open():
     assert len(compiled.entries) == 1
 
 
+def test_a_size_that_is_not_known_to_be_positive_is_numpys():
+    compiled = tcompile.compile(lambda x: x[::2].argmax(), fullgraph=True, dynamic=True)
+    for n in (3, 5, 8):
+        x = np.arange(n) % 4
+        assert compiled(x) == x[::2].argmax()
+    assert len(compiled.entries) == 1
+
+
 def test_few_elements_are_looked_through_in_a_kernel_and_long_rows_by_numpy():
     def first(x):
         return x.argmax(axis=-1)
