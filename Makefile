@@ -39,7 +39,7 @@ test-array-api: $(VENV)/test.stamp  ## the Array API test suite on compiled NumP
 	$(BIN)/python -m tests.conformance.runner array_api --path $(ARRAY_API) --examples $(or $(EXAMPLES),20) \
 		--backend llvm --jobs $(WORKERS) --timeout 10000 --json build/array_api.json
 
-test-triton: $(VENV)/test.stamp  ## the llvm backend's tests on the triton backend too, in Triton's interpreter (an hour)
+test-triton: $(VENV)/test.stamp  ## the llvm backend's tests on the triton backend too, in Triton's interpreter (20 minutes)
 	TCOMPILE_TEST_TRITON=1 $(BIN)/python -m pytest -n $(WORKERS) tests/backends tests/test_complex.py \
 		tests/test_dtypes.py tests/test_inputs.py tests/test_error_states.py tests/test_opaque_calls.py
 

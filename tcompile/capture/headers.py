@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import dis
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 from tcompile.records import dataclass
 
 _ENDS = ("RETURN_VALUE", "RETURN_CONST", "RERAISE", "RAISE_VARARGS")
 _ALWAYS = ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
 _QUIET = ("STORE", "DELETE", "YIELD", "SEND", "RETURN", "RAISE", "IMPORT", "FOR_ITER", "BEFORE", "JUMP_B")
+_JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 _SHORT = 40  # instructions of a condition's part
 
 
@@ -48,12 +50,27 @@ class Flow:
 
     def ways(self, at: int) -> tuple[int, ...]:
         """What may run right after an instruction."""
-        i = self.instructions[at]
+        return self._leads[at]
+
+    @cached_property
+    def _leads(self) -> list[tuple[int, ...]]:
+        return [self._ways(at, i) for at, i in enumerate(self.instructions)]
+
+    def _ways(self, at: int, i: dis.Instruction) -> tuple[int, ...]:
         if i.opname in _ENDS:
             return ()
         if not _jumps(i):
             return (at + 1,)
         return (self.target(at),) if i.opname in _ALWAYS else (at + 1, self.target(at))
+
+    @cached_property
+    def _before(self) -> dict[int, list[int]]:
+        """What leads to each instruction."""
+        before: dict[int, list[int]] = {}
+        for at, ways in enumerate(self._leads):
+            for way in ways:
+                before.setdefault(way, []).append(at)
+        return before
 
     def whiles(self) -> Iterator[Header]:
         """The loops that have no iterator. Handlers of exceptions jump back, too, to where their block is left: from
@@ -117,21 +134,17 @@ class Flow:
 
     def loop_at(self, header: int) -> Header:
         """The ``for`` loop whose FOR_ITER this is."""
-        back = [at for at, i in enumerate(self.instructions) if at > header and _jumps(i) and self.target(at) == header]
+        back = [at for at in self._before.get(header, []) if at > header]
         return Header(header, header, self._inside({header}, back))
 
     def _inside(self, starts: set[int], sources: Iterable[int]) -> frozenset[int]:
         """What leads to the jumps back, without going through the start."""
-        before: dict[int, list[int]] = {}
-        for at in range(len(self.instructions)):
-            for way in self.ways(at) if at + 1 < len(self.instructions) else ():
-                before.setdefault(way, []).append(at)
         found, waiting = set(starts), list(sources)
         while waiting:
             at = waiting.pop()
             if at not in found:
                 found.add(at)
-                waiting += before.get(at, [])
+                waiting += self._before.get(at, [])
         return frozenset(found)
 
     def chain(self, at: int, stop: Callable[[int], bool] = lambda at: False) -> list[int]:
@@ -163,7 +176,7 @@ class Flow:
 
 
 def _jumps(i: dis.Instruction) -> bool:
-    return i.opcode in dis.hasjrel or i.opcode in dis.hasjabs
+    return i.opcode in _JUMPS
 
 
 __all__ = ["Flow", "Header"]

@@ -64,7 +64,7 @@ class Node:
     @property
     def inputs(self) -> tuple[Node, ...]:
         """The operands that are nodes."""
-        return tuple(o for o in self.operands if isinstance(o, Node))
+        return tuple([o for o in self.operands if isinstance(o, Node)])
 
     @property
     def device(self) -> str:
