@@ -92,6 +92,21 @@ def test_rows_are_written_where_they_lie(few):
             differential.check(normalised, arguments, backends=("llvm",), calls=1, exact=True)
 
 
+@pytest.mark.parametrize("few", [1, 2, 3, 4, 9])
+def test_booleans_beside_numbers(few):
+    """Elements of rows, elements of columns, and one number a row, of several dtypes each."""
+
+    def chosen(x, y, m, k, a, b):
+        every = np.where(m & k, x, y)
+        return every.sum(axis=1), (every * a[:, None]).max(axis=1), np.any(m ^ b[:, None], axis=1), (m & k).all(axis=1)
+
+    for rows in (16, 17, 40):
+        random = np.random.default_rng(rows)
+        x, y = random.integers(0, 9, (2, rows, few)).astype("f4")
+        m, k, b = random.random((rows, few)) > 0.5, random.random((few, rows)) > 0.2, random.random(rows) > 0.5
+        differential.check(chosen, lambda a=(x, y, m, k.T, x[:, 0], b): a, backends=("llvm",), exact=True)
+
+
 def test_places_along_the_rows_and_across():
     def places(x):
         across = np.arange(len(x))[:, None]

@@ -54,6 +54,16 @@ def test_bad_modules_are_refused(ir, exports, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+def test_a_module_that_is_not_verified_is_refused_and_goes_before_its_context():
+    ir = "define i32 @f(i32 %x) {\na:\n br label %b\nb:\n %s = add i32 %x, 1\n %p = phi i32 [ %x, %a ]\n ret i32 %p\n}"
+    for _ in range(20):
+        with pytest.raises(RuntimeError, match="PHI nodes not grouped") as caught:
+            native.load(ir, ["f"])
+        caught.value.held = caught  # a cycle, with the frames of the traceback in it, which the collector takes apart
+        del caught
+        gc.collect()
+
+
 @pytest.mark.parametrize("opt", [0, 1, 2, 3])
 def test_open_symbols_come_from_libm_and_from_the_caller(opt):
     ir = """

@@ -133,10 +133,12 @@ class ThinNest(Nest):
         second = w.block
         w.jump(on)
         w.place(on)
+        joined: list[list[str]] = []
         for x, whole, parts in zip(loads, fast, slow, strict=True):
-            type = self.elements.memory(x.dtype)
-            joined = [[(one, first), (other, second)] for one, other in zip(whole, parts, strict=True)]
-            self._found(x, vector, [w.select_phi(type, ways) for ways in joined])
+            type, ways = self.elements.memory(x.dtype), zip(whole, parts, strict=True)
+            joined.append([w.select_phi(type, [(one, first), (other, second)]) for one, other in ways])
+        for x, registers in zip(loads, joined, strict=True):  # behind all of these, which come first in a block
+            self._found(x, vector, registers)
 
     def _within(self, vector: Vector, lane: int) -> str:
         """The number of a lane's row from the first one on: that one again, where there is none."""

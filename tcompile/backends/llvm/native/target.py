@@ -27,7 +27,8 @@ import sys
 import threading
 import time
 from _thread import allocate_lock, start_new_thread
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from functools import cache as once
 from functools import partial
 from importlib import resources
@@ -221,16 +222,29 @@ class Code:
     def assembly(self) -> str:
         """The assembly text of the module, made anew from the IR."""
         tools = _tools()
-        text: str = _uninterrupted(lambda: tools.machine_for(2).emit_assembly(_parse(tools, self.ir, self.optimise)))
-        return text
+
+        def made() -> str:
+            with _parsed(tools, self.ir, self.optimise) as module:
+                text: str = tools.machine_for(2).emit_assembly(module)
+            return text
+
+        return _uninterrupted(made)
 
     def __repr__(self) -> str:
         return f"Code({', '.join(f'{name}=0x{at:x}' for name, at in self.addresses.items())})"
 
 
-def _parse(tools: _Tools, ir: str, optimise: bool = False) -> Any:
-    module = tools.llvm.parse_assembly(ir, context=tools.llvm.create_context())
-    module.verify()
+@contextmanager
+def _parsed(tools: _Tools, ir: str, optimise: bool = False) -> Iterator[Any]:
+    """The module, which goes before its context does: left to the garbage collector after an error, it may not."""
+    context = tools.llvm.create_context()
+    with closing(tools.llvm.parse_assembly(ir, context=context)) as module:
+        module.verify()
+        _prepare(tools, module, ir, optimise)
+        yield module
+
+
+def _prepare(tools: _Tools, module: Any, ir: str, optimise: bool) -> None:
     target = tools.machine_for(2)
     module.triple = target.triple
     module.data_layout = str(target.target_data)
@@ -246,7 +260,6 @@ def _parse(tools: _Tools, ir: str, optimise: bool = False) -> Any:
         passes.add_always_inliner_pass()
         options = tools.llvm.create_pipeline_tuning_options(speed_level=0)
         passes.run(module, tools.llvm.create_pass_builder(target, options))
-    return module
 
 
 def load(
@@ -290,7 +303,8 @@ def _load(
 
     try:
         if image is None:
-            image = tools.machine_for(opt).emit_object(_parse(tools, ir, optimise))
+            with _parsed(tools, ir, optimise) as module:
+                image = tools.machine_for(opt).emit_object(module)
         tracker = link(image)
     except RuntimeError as error:
         raise RuntimeError(f"LLVM does not take this module: {error}") from error
