@@ -140,6 +140,18 @@ def test_arrays_of_several_devices_are_not_mixed(gpu):
         tcompile.compile(lambda x, y: x * 2 + y, fullgraph=True)(other, other)
 
 
+def test_where_a_mask_selects_nothing_cupy_says_what_follows(gpu):
+    gpu()
+    x = arrays()[0]
+    mean = tcompile.compile(lambda x: x[x > 100].mean() * 2, fullgraph=True)
+    with pytest.warns(RuntimeWarning):  # of the arrays that pretend to be CuPy's
+        assert np.isnan(mean(on_gpu(x)).host)
+    largest = tcompile.compile(lambda x: x[x > 100].max() * 2, fullgraph=True)
+    with pytest.raises(ValueError, match="zero-size array"):
+        largest(on_gpu(x))
+    assert_alike(largest(on_gpu(x + 100)), on_gpu(np.array((x + 100)[x > 0].max() * 2)))
+
+
 def test_cupys_functions_take_no_arrays_of_numpy(gpu):
     gpu()
     x, cupy = arrays()[0], sys.modules["cupy"]
