@@ -398,9 +398,12 @@ class _Mover:
 
     def move_sum(self, value: Any, *among: Any) -> Any:
         """Sums of integers in floats move by more, for what they are taken of does not: by the root of its size, and by
-        what is lost where large ones cancel.
+        what is lost where large ones cancel. So do sums of many rows, which NumPy adds one to the other.
         """
         of = next((one for one in among if isinstance(one, np.ndarray)), None)
+        if of is not None and of.ndim > 1 and len(of) > 4000 and of.dtype.kind in "fc":
+            for _ in range(math.isqrt(len(of)) // 2):
+                value = self.move(value)
         if of is not None and of.dtype.kind not in "fc" and of.size:
             for _ in range(math.isqrt(of.size) // 4):
                 value = self.move(value)
