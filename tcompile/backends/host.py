@@ -206,27 +206,26 @@ class Program:
         name = node.name if node.name.isidentifier() else "value"
         if name.startswith(_RESERVED_STARTS):
             name = f"value_{name}"
-        while name in self._taken or keyword.iskeyword(name) or keyword.issoftkeyword(name):
+        while keyword.iskeyword(name) or keyword.issoftkeyword(name):
             name += "_"
-        self._taken.add(name)
-        return name
+        return self._fresh(name)
 
     def _fresh(self, name: str) -> str:
-        while name in self._taken:
+        while name in self._variables or name in self.names or name in _DTYPES:
             name += "_"
-        self._taken.add(name)
+        self._variables.add(name)
         return name
 
     @cached_property
-    def _taken(self) -> set[str]:
-        return {*self.names, *self.schedule.graph.symbol_inputs(), *_DTYPES, "status", "int64", "token", "error"}
+    def _variables(self) -> set[str]:
+        """What the program assigns to."""
+        return {*self.schedule.graph.symbol_inputs(), "status", "token", "error"}
 
     def _constant(self, name: str, value: Any) -> str:
-        """What the program calls a value that it holds: ``name``, unless that means another one."""
-        while self.names.get(name, value) is not value:
+        """What the program calls a value that it holds: ``name``, unless that is a variable, or another value."""
+        while name in self._variables or self.names.get(name, value) is not value:
             name += "_"
         self.names[name] = value
-        self._taken.add(name)
         return name
 
     def _size(self, size: Size) -> str:
@@ -320,7 +319,7 @@ class Program:
         made = TimedLoop(
             parts.part_loop(bodies, node.regions, symbols=symbols, native=native, **node.attrs), line_of(node), True
         )
-        name = self._constant(self._fresh(f"{node.name}_rounds"), made)
+        name = self._constant(f"{node.name}_rounds", made)
         sizes = "".join(f"({''.join(f'{size}, ' for size in missing)}), " for _, missing in compiled)
         self.lines.append(f"{self.arrays[node]} = {name}({', '.join([*operands, f'sizes=({sizes})'])})")
 
@@ -539,16 +538,15 @@ class Program:
     def _check(self, node: Node) -> None:
         """Makes sure that a library gave what the frontend stated."""
         name = self.arrays[node]
-        type = self._constant(self._fresh(f"{name}_type"), node.tensor)
+        type = self._constant(f"{name}_type", node.tensor)
         shape, in_c_order = self._shape(node.tensor.shape), node.tensor.c_contiguous
         self.lines.append(f"checked({name}, {type}, {shape}, {in_c_order})")
 
     def _region(self, node: Node, number: int) -> str:
         """A compiled callable for a region; sizes of this graph that it reads are given to it, too."""
         region = node.regions[number]
-        name = self._fresh(f"{node.name}_region_{number}")
         body, missing = self._compiled(region)
-        found = self._constant(name, body)
+        found = self._constant(f"{node.name}_region_{number}", body)
         return f"with_sizes({found}, ({', '.join(missing)},))" if missing else found
 
     def _compiled(self, region: Graph) -> tuple[Any, list[str]]:

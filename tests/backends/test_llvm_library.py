@@ -11,6 +11,7 @@ from frontends.test_library import PROGRAMS, arguments
 
 import tcompile
 from tcompile.frontends.numpy import library
+from tcompile.observe import bus
 
 BODY = """
 def f(x, y, z):
@@ -102,3 +103,14 @@ def copies_of_two_kinds(x):
 def test_calls_of_one_name_are_told_apart():
     for order in "CF":
         check(copies_of_two_kinds, lambda o=order: (np.asarray(np.arange(6).reshape(2, 3), order=o),), calls=1)
+
+
+def in_the_middle(arange_dtype, numpy_copy):
+    return np.arange(0.0, 100_000.0)[:3] * arange_dtype + numpy_copy.copy("F")[0] * 2
+
+
+def test_arguments_may_be_called_as_what_a_call_is_given():
+    events = []
+    with bus.listening(events.append):
+        check(in_the_middle, lambda: (np.ones(3), np.ones((2, 3))), backends=("llvm",), fullgraph=True)
+    assert not [event for event in events if event.kind == "fell_back"]

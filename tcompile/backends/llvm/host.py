@@ -110,9 +110,9 @@ class Program(host.Program):
             items = self._items(function)
             if function.partial_words:
                 partial = self._fresh(f"{step.kernel.name}_partials")
-                self._constant("int64", np.dtype("int64"))
+                words = self._constant("int64", np.dtype("int64"))
                 self.lines.append(f"{partial}_count = {items}")
-                self.lines.append(f"{partial} = empty(({partial}_count * {function.partial_words},), int64)")
+                self.lines.append(f"{partial} = empty(({partial}_count * {function.partial_words},), {words})")
                 count = f"{partial}_count * {function.partial_words}"
                 self.steps.append(Number(f"{partial}_count", items))
                 self.steps.append(Allocate(partial, np.dtype("int64"), (count,), (0,)))
@@ -214,7 +214,7 @@ class Program(host.Program):
         found = self._rounds(node, [body.host], len(operands) - 2)
         updated = tuple(number - 1 for number in body.host.schedule.graph.updates.values())
         made = TimedLoop(rounds.Loop(body, found, updated, tuple(missing)), line_of(node))
-        name = self._constant(self._fresh(f"{node.name}_rounds"), made)
+        name = self._constant(f"{node.name}_rounds", made)
         sizes = f"sizes=({', '.join(missing)},)"
         self.lines.append(f"{self.arrays[node]} = {name}({', '.join([*operands, *([sizes] if missing else [])])})")
 
