@@ -112,7 +112,7 @@ def _position(op: _Parts, x: Node, node: Node, operands: tuple[Operand, ...]) ->
     in_one_piece = type.layout.order[-1] == axis
     if type.dtype.kind not in "iuf" or type.dtype.name == "float16" or hint(count) >= 1 << 31:
         return None
-    if in_one_piece and hint(count) > _SHORT and hint(product(type.shape)) > _FEW:
+    if in_one_piece and not (_at_most(count, _SHORT) or _at_most(product(type.shape), _FEW)):
         return None
     extremum = op(_POSITIONS[node.op], x, axis=(axis,), keepdims=True)
     found = op("equal", x, extremum)
@@ -122,6 +122,11 @@ def _position(op: _Parts, x: Node, node: Node, operands: tuple[Operand, ...]) ->
     places = op("reshape", places, shape=tuple(n if i == axis else 1 for i, n in enumerate(type.shape)))
     first = op("min", op("where", found, places, count), axis=(axis,), keepdims=node.attrs["keepdims"])
     return first if first.tensor.dtype == node.tensor.dtype else op("astype", first, dtype=node.tensor.dtype.name)
+
+
+def _at_most(size: Size, most: int) -> bool:
+    """Whether a size is known, and no larger: one that is open may be anything at the next call."""
+    return isinstance(size, int) and size <= most
 
 
 def _clip(op: _Parts, x: Node, node: Node, operands: tuple[Operand, ...]) -> Node | None:

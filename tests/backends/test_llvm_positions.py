@@ -53,8 +53,10 @@ def test_few_elements_are_looked_through_in_a_kernel_and_long_rows_by_numpy():
     def first(x):
         return x.argmax(axis=-1)
 
-    for shape, kernels in (((1000, 4), 1), ((30,), 1), ((100, 2000), 0)):
-        compiled = tcompile.compile(first, dynamic=False)
+    for shape, dynamic, kernels in (
+        ((1000, 4), False, 1), ((30,), False, 1), ((100, 2000), False, 0), ((30,), True, 0), ((1000, 4), True, 0),
+    ):  # fmt: skip
+        compiled = tcompile.compile(first, dynamic=dynamic)
         compiled(np.ones(shape))
         assert len(compiled.entries[0].kernels) == kernels
 
