@@ -170,8 +170,8 @@ class CuPyFrontend:
         except TypeError:
             known = None
         name = getattr(function, "__name__", type(function).__name__)
-        if known is None and name == "get_array_module":
-            return self.cupy if any(isinstance(x, Traced) and x.type.device != "cpu" for x in args) else np
+        if function is getattr(self.cupy, "get_array_module", None) and not kwargs:
+            return self.cupy if any(isinstance(x, Traced | Selected) and _type(x).device != "cpu" for x in args) else np
         if known is None:
             raise CannotCapture(_NOT_CAPTURED, f"cupy.{name}")
         if known in self.ufuncs:
@@ -181,10 +181,8 @@ class CuPyFrontend:
             if masks.holds_selected(args, kwargs):
                 raise masks.refused(f"in a call of cupy.{name}")
             return routines.routine(b, known, args, kwargs, _common_device((*args, *kwargs.values())))
-        if known is np.take:
-            return self._taken(b, *args, **kwargs)
-        if known is np.clip:
-            return self._clipped(b, *args, **kwargs)
+        if known in (np.take, np.clip):
+            return self._of_one(b, known.__name__, *args, **kwargs)
         if known.__name__ in _CREATED:
             return self._created(b, known, args, kwargs)
         if known.__name__ in _SCANS:
@@ -208,6 +206,12 @@ class CuPyFrontend:
         if not parts or not all(isinstance(part, Traced) and part.type.c_contiguous for part in parts):
             raise CannotCapture("memory-order", f"cupy.{known.__name__} of other than arrays in C order")
         return self._made(b, lambda: self.numpy.call(b, known, args, kwargs), (*parts, *args[1:]), True)
+
+    def _of_one(self, b: Builder, name: str, *args: Any, **kwargs: Any) -> Any:
+        """``take`` or ``clip``, without the arguments that only CuPy's have."""
+        made = self._taken if name == "take" else self._clipped
+        _bind(name, made, (b, *args), kwargs)
+        return made(b, *args, **kwargs)
 
     def _taken(self, b: Builder, a: Any, indices: Any, axis: Any = None) -> Any:
         if not isinstance(a, Traced):
@@ -259,7 +263,8 @@ class CuPyFrontend:
         device, first = device or _common_device(given), len(b.graph.nodes)
         made = build()
         for node in b.graph.nodes[first:]:
-            if node.op == "python_call" or node.regions or node.attrs.get("target", _ASKED) != _ASKED:
+            is_foreign = node.op == "call" and node.attrs["target"] != _ASKED
+            if is_foreign or node.op == "python_call" or node.regions:
                 del b.graph.nodes[first:], b.writes[:]
                 raise CannotCapture(_NOT_CAPTURED, f"{node.name}, which NumPy computes on the CPU,")
             node.move(device)
@@ -293,11 +298,11 @@ class CuPyFrontend:
             device = _common_device(given)
             return routines.routine(b, routines.METHODS[name], (x, *args), kwargs, device)
         if name in ("take", "clip"):
-            return (self._taken if name == "take" else self._clipped)(b, x, *args, **kwargs)
+            return self._of_one(b, name, x, *args, **kwargs)
         if name in _SCANS:
             x = _in_c_order(b, x)
-        return self._made(b, lambda: self.numpy.method(b, x, name, args, kwargs), (x, *args, *kwargs.values()),
-                          name in (*_REDUCTIONS, *_SCANS))  # fmt: skip
+        is_new = name in (*_REDUCTIONS, *_SCANS)
+        return self._made(b, lambda: self.numpy.method(b, x, name, args, kwargs), given, is_new)
 
     def attribute(self, b: Builder, x: Traced | Selected, name: str) -> Any:
         """The meaning of ``x.name`` for data attributes."""

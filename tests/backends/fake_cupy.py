@@ -282,12 +282,16 @@ def module(
         def synchronize(self):
             pass
 
+    def get_array_module(*args):
+        return made if any(isinstance(x, FakeArray) for x in args) else np
+
+    get_array_module.__module__ = "cupy.fake"
     pool = types.SimpleNamespace(total_bytes=lambda: 3 << 20, used_bytes=lambda: 2 << 20)
     made = types.ModuleType("cupy")
     made.__dict__.update(
         ndarray=FakeArray,
         array=lambda x: FakeArray(None, host=np.array(x, order="K")),
-        get_array_module=lambda *args: made if any(isinstance(x, FakeArray) for x in args) else np,
+        get_array_module=get_array_module,
         get_default_memory_pool=lambda: pool,
         __version__=version,
         copyto=lambda to, source: to.__setitem__(..., source),

@@ -172,7 +172,7 @@ def places_of_a_mask(x, y):
     import cupy
 
     at = cupy.where(x > 0)
-    x[at] *= 3
+    x[at] *= cupy.get_array_module(x[at]).full(1, 3, x.dtype)[0]
     rows = np.flatnonzero(y[:, 0] > 1)
     y[rows] = 0
     return x[at].sum(), y[x.argmin(1).nonzero()].sum(axis=0), x[:, y[0] > 9].sum(), x.dtype

@@ -95,6 +95,7 @@ def test_nothing_is_copied_to_the_cpu(gpu, monkeypatch):
     lambda x: np.sum(x, where=x > 0), lambda x: float(x.sum()), lambda x: x.get(), lambda x: len(x[x > 0]),
     lambda x: x[0, x[0] > 0].sum(), lambda x: np.sort(x[x > 0]), lambda x: x.clip(np.nan, 1), lambda x: x.clip(1, 0),
     lambda x: x[x > 0].astype("i4").sum(), lambda x: np.linalg.solve(x[:4], x[:4]),
+    lambda x: x.clip(0, 1, x), lambda x: np.clip(x, 0, 1, out=None), lambda x: x.take(x.argmax(0), mode="wrap"),
 ])  # fmt: skip
 def test_what_cupy_does_in_its_own_way_is_left_to_it(gpu, function):
     gpu()
