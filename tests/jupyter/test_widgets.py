@@ -310,7 +310,7 @@ def test_a_call_is_measured(opened):
     assert plot.status == "done" and plot.points[0].measured.difference.equal
     assert len(plot.plot.data[0]["x"]) == plot.points[0].measured.rounds >= 6
     go.Figure({"data": plot.plot.data, "layout": plot.plot.layout_of_plot})
-    assert plot._button.description == "Measure again" and "as fast" in plot._says.value
+    assert plot._go.description == "Measure again" and "as fast" in plot._says.value
     ElementTree.fromstring(plot.svg())
 
 
@@ -334,9 +334,17 @@ def test_the_button_stops_it(opened):
 
     plot = opened(tj.SpeedupPlot(slow, np.ones(3), budget=60, tolerance=0.0))
     assert started.wait(30)
-    plot._button.click()
+    assert (plot._go.layout.display, plot._halt.layout.display) == ("none", "")
+    plot._halt.click()
     plot.wait(30)
-    assert plot.status == "stopped" and not plot.measuring and plot._button.description.startswith("Measure")
+    assert plot.status == "stopped" and not plot.measuring
+    assert (plot._go.layout.display, plot._halt.layout.display) == ("", "none")
+    plot._halt.click()  # it was on its way when the measuring ended
+    assert not plot.measuring
+    plot._go.click()
+    assert plot.measuring
+    plot.close()
+    assert not plot.wait(30).measuring
 
 
 def test_plots_share_their_library(opened):

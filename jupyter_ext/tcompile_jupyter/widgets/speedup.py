@@ -74,16 +74,21 @@ class SpeedupPlot(Shown):
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
         self._progress = ipywidgets.FloatProgress(min=0.0, max=1.0, layout={"width": "180px"})
-        self._button = ipywidgets.Button(layout={"width": "auto", "min_width": "90px", "flex": "0 0 auto"})
+        # Two, of which one is seen: a press of "Stop" that comes when all is measured must not measure again.
+        shape = {"width": "auto", "min_width": "90px", "flex": "0 0 auto"}
+        self._go = ipywidgets.Button(icon="play", layout=shape)
+        self._halt = ipywidgets.Button(description="Stop", icon="stop", layout=shape)
         self._says = ipywidgets.HTML()
         self.plot = Plot()
-        row = ipywidgets.HBox((self._button, self._progress, self._says), layout={"align_items": "center"})
+        row = ipywidgets.HBox((self._go, self._halt, self._progress, self._says), layout={"align_items": "center"})
         super().__init__((row, self.plot))
         self.ends = (self.stop,)
-        self._button.on_click(self._pressed)
-        self._draw()
+        self._go.on_click(lambda _: self.start())
+        self._halt.on_click(lambda _: self.stop())
         if start:
             self.start()
+        else:
+            self._draw()
 
     # -- measuring ---------------------------------------------------------------------------------
     @property
@@ -98,6 +103,7 @@ class SpeedupPlot(Shown):
         self._over.clear()
         self.points = ()
         self.status = "measuring"
+        self._draw()
         # In a context of its own: what it displays later belongs to the cell that runs then, and is taken in there.
         cell = current_cell.get()
         self._thread = threading.Thread(target=self._measure, args=(cell,), name="tcompile plot", daemon=True)
@@ -235,8 +241,8 @@ class SpeedupPlot(Shown):
 
     def _draw(self, progress: float = 0.0) -> None:
         busy = self.status == "measuring"
-        self._button.description = "Stop" if busy else "Measure again" if self.points else "Measure"
-        self._button.icon = "stop" if busy else "play"
+        self._go.description = "Measure again" if self.points else "Measure"
+        self._go.layout.display, self._halt.layout.display = ("none", "") if busy else ("", "none")
         self._progress.value = progress
         self._progress.layout.visibility = "visible" if busy else "hidden"
         self._progress.layout.width = "180px" if busy else "0px"
@@ -296,12 +302,6 @@ class SpeedupPlot(Shown):
             {**across, "y0": median, "y1": median, "line": {"color": colour, "width": 1, "dash": "dot"}}
             for colour, median in medians
         ]
-
-    def _pressed(self, _: Any) -> None:
-        if self.measuring:
-            self.stop()
-        else:
-            self.start()
 
 
 def _trace(name: str, colour: str, mode: str, size: int) -> dict[str, Any]:
