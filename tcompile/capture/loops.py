@@ -83,9 +83,17 @@ def enter(f: Frame, items: Counted) -> bool:
     header = f.decoded.flow.loop_at(f.at - 1)
     few = isinstance(items.left, int) and items.left <= FEW_ROUNDS
     plan = _plan(f, items, str(items.left), few or _collects(f))
-    if plan is None or items.taken < plan.apart or not items.left > plan.at_once - 1:
+    if plan is None or items.taken < plan.apart:
         return False
-    return _make(f, items, header, plan)
+    sure = True
+    try:
+        if not items.left > plan.at_once - 1:
+            return False
+    except VariesInLoop:  # of the loop around: there are rounds in some of its rounds only
+        if plan.at_once > 1:
+            raise
+        sure = False
+    return _make(f, items, header, plan, sure)
 
 
 def enter_while(f: Frame, header: Header, rounds: WhileRounds) -> bool:
@@ -136,10 +144,13 @@ def _is_known(env: ShapeEnv, size: Size) -> bool:
     return isinstance(size, int) or set(re.findall(r"\bs\d+\b", str(size))) <= env.hints.keys()
 
 
-def _make(f: Frame, items: Counted | WhileRounds, header: Header, plan: Plan) -> bool:
-    """Makes the node, or notes why there is none. Says whether the frame is where it goes on."""
+def _make(f: Frame, items: Counted | WhileRounds, header: Header, plan: Plan, sure: bool = True) -> bool:
+    """Makes the node, or notes why there is none. Says whether the frame is where it goes on.
+
+    ``sure`` says that a round is done at all.
+    """
     items.decided = True
-    loop = _Loop(f, items, plan, header)
+    loop = _Loop(f, items, plan, header, sure)
     try:
         elsewhere, returned = loop.run()
     except (CannotCapture, VariesInLoop, Returned, Yielded, Unsettled) as error:
@@ -169,8 +180,8 @@ def _collects(f: Frame) -> bool:
 class _Loop:
     """One loop on its way to become a node."""
 
-    def __init__(self, f: Frame, items: Counted | WhileRounds, plan: Plan, header: Header) -> None:
-        self.f, self.items, self.plan, self.header = f, items, plan, header
+    def __init__(self, f: Frame, items: Counted | WhileRounds, plan: Plan, header: Header, sure: bool) -> None:
+        self.f, self.items, self.plan, self.header, self.sure = f, items, plan, header, sure
         self.tx = f.tx
         self.left = items.left
         self.is_for = isinstance(items, Counted)
@@ -199,6 +210,7 @@ class _Loop:
         if isinstance(error, Parted) and plan.tested and error.name not in plan.parted:
             self.again(parted=plan.parted | {error.name})
         if isinstance(error, Unsettled | VariesInLoop) and plan.apart < _MOST_APART and plan.tries < _MOST_TRIES:
+            self.tx.loops.reconsider_inside(plan)
             self.again(
                 apart=plan.apart + 1, steps={}, looked=False, carried=set(), limit=None, limit_at=-1,
                 reason=_why(error),
@@ -262,6 +274,8 @@ class _Loop:
             if not plan.looked or slots or len(tx.unplanned) > first_unwritten:
                 look(self, before, tx.unplanned[first_unwritten:], slots)
             results = self._results(before)
+            if not self.sure and (slots or self.exits.flags or any(made is not None for made in results.values())):
+                raise CannotCapture("loop-mismatch", "what it leaves behind where it has no rounds is not known")
             leaves = carried.leaves
             outputs = [*(memory.node for memory in memories), *carried.ends()[len(memories) :]]
             for leaf, output in zip(leaves, outputs, strict=True):

@@ -65,6 +65,13 @@ class Loops:
         for plan in self.plans.values():
             plan.met = plan.finished = False
 
+    def reconsider_inside(self, plan: Plan) -> None:
+        """Lets the loops inside one be tried again where they were given up: its rounds are others from now on."""
+        depth = next(key[-1] for key, known in self.plans.items() if known is plan)
+        for key, known in list(self.plans.items()):
+            if key[-1] > depth and known.outcome == "unrolled":
+                del self.plans[key]
+
     def told(self) -> list[Plan]:
         """Those that the last attempt came to, or stopped before since Python runs them."""
         return [plan for plan in self.plans.values() if plan.met or plan.outcome == "unrolled"]

@@ -311,18 +311,28 @@ class SymInt:
     def _ask_rounds(self, name: str, sign: str) -> bool:
         """The answer to ``self sign 0`` in all rounds that ``name`` counts.
 
-        What is linear in the counter lies between what it is in the first and in the last round.
+        What is linear in the counter lies between what it is in the first and in the last round. Where it is known
+        whether it grows, one end is enough: a loop that may have no rounds, has none for which the other is wrong.
         """
         if any(monomial.count(name) > 1 for monomial in self.terms):
             raise VariesInLoop(f"{self} is not linear in the rounds of the loop")
+        compare = _COMPARE[sign]
         first, last = (self.at(name, end) for end in self.env.counters[name])
-        if sign == "==":
+        growing = [coefficient for monomial, coefficient in self.terms.items() if name in monomial]
+        if len(growing) == 1 and (name,) in self.terms:
+            least, most = (first, last) if growing[0] > 0 else (last, first)
+            if sign == "==":
+                if always(lambda: least > 0) or always(lambda: most < 0):
+                    return False
+            elif always(lambda: compare(least if compare(1) else most)):
+                return True
+            elif always(lambda: not compare(most if compare(1) else least)):
+                return False
+        elif sign == "==":
             if (first > 0 and last > 0) or (first < 0 and last < 0):
                 return False
-        else:
-            answers = [_COMPARE[sign](end) for end in (first, last)]
-            if answers[0] == answers[1]:
-                return answers[0]
+        elif compare(first) == compare(last):
+            return compare(first)
         raise VariesInLoop(f"{self} {sign} 0 is not the same in all rounds of the loop")
 
     def bounds(self) -> tuple[int | None, int | None]:
@@ -382,6 +392,14 @@ _COMPARE: dict[str, Callable[[Any], bool]] = {
 
 def _order(item: tuple[_Monomial, int]) -> tuple[int, _Monomial]:
     return (-len(item[0]), item[0])
+
+
+def always(test: Callable[[], bool]) -> bool:
+    """Whether ``test`` holds in all rounds of the loops around, as far as that is known."""
+    try:
+        return test()
+    except VariesInLoop:
+        return False
 
 
 def _terms(size: Size) -> Iterable[tuple[_Monomial, int]]:

@@ -59,6 +59,23 @@ def test_dot_and_its_relatives_have_numpys_bits(dtype):
     same_bits(lambda a: (a.dot(a), np.linalg.norm(a), np.vecdot(a, a), np.inner(a, a)), matrix.T)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128", "int64", "uint8"])
+def test_dot_of_rows_is_a_product_however_they_lie(dtype):
+    rows = {
+        "dense": lambda a: a[0], "column": lambda a: a[:, 1], "steps": lambda a: a[1:, ::3].T[1],
+        "turned": lambda a: a[0, ::-1], "turned column": lambda a: a[::-1, 2],
+        "twice turned": lambda a: a[::-1, 1][::-1],
+        "same": lambda a: np.broadcast_to(a[3, 3], (35,)), "new axis": lambda a: a[None, 2, None, :, None][0, 0, :, 0],
+        "diagonal": lambda a: a.diagonal(), "flipped": lambda a: np.flip(a, 0)[:, 4],
+    }  # fmt: skip
+    for one, other in itertools.product(rows.values(), repeat=2):
+        if (one(np.ones((35, 35))).shape) == other(np.ones((35, 35))).shape:
+            for f in (np.dot, np.inner):
+                same_bits(lambda a, f=f, one=one, other=other: f(one(a), other(a)), numbers((35, 35), dtype))
+    found = tcompile.explain(lambda a: np.dot(a[:, 1], a[::-1, 2]) + 1)(numbers((35, 35), "float64"))
+    assert "numpy.dot" not in str(found)
+
+
 def test_operands_are_read_through_transposes_and_slices():
     a, b = numbers((8, 6), "float64"), numbers((8, 6), "float64", 1)
     compiled = same_bits(

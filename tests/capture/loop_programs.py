@@ -60,7 +60,7 @@ class Writer:
 
     def statement(self) -> None:
         x, y = self.pick(*ARRAYS), self.pick(*ARRAYS)
-        kind = self.random.randrange(26)
+        kind = self.random.randrange(29)
         if kind < 5:
             self.add(f"{x} = {self.array('n')}")
         elif kind < 7:
@@ -116,11 +116,31 @@ class Writer:
             self.add(f"{self.pick(*SCALARS)} = {self.pick('min', 'max')}({x}[{c} % 8], {y}[0])")
         elif kind == 22:
             self.elements(x, y)
+        elif kind in (26, 27, 28) and self.counters:
+            self.part(x, y, self.pick(*self.counters))
         elif kind == 20 and self.counters:
             self.add(f"d[{self.counters[-1]} % 3] = {x}")
             self.add(f"{x} = d.max(axis=0) * 0.25")
         else:
             self.add(f"{x} = {x} * 0.5 + {self.number()}")
+
+    def part(self, x: str, y: str, c: str) -> None:
+        """Work on a part that depends on the round, and may come to nothing in some."""
+        ends = f"{c}:", f"{c} + 1:", f":{c}", f":{c} + 1", f"{c}::-1", f"{c}:{c} + 3", f"-{c} - 1:", f"{c}::2"
+        bounds = self.pick(*ends)
+        one, two = f"{x}[{bounds}]", f"{y}[{self.pick(bounds, bounds, bounds, '::-1][' + bounds)}]"
+        name = self.pick(*SCALARS)
+        self.add(
+            self.pick(
+                f"{one} = {two} * 0.5 + {self.number()}", f"{one} *= 0.5", f"{one} = ({one} - {two}) * 0.5",
+                f"{name} = {one}.sum() * 0.25", f"{name} = ({one} > {two}).sum() * 0.5",
+                f"{name} = np.dot({one}, {two})", f"d[1, {bounds}] = {two}",
+                f"{x}[{c}] = ({one} * {two}).sum() * 0.125", f"{name} = len({one})",
+                f"{name} = {one}.max() * 0.5", f"{one} = {two}[0] * 0.5",
+            )
+        )  # fmt: skip
+        if self.pick(True, False):
+            self.add(f"{x} = {x} * 0.25")
 
     def elements(self, x: str, y: str) -> None:
         """A loop over elements."""
@@ -198,6 +218,9 @@ class Writer:
             self.counters.pop()
             return
         bounds = self.pick("n", "n", "n", "n + 1", "1, n", "n, 0, -1", "2, n, 2", "6", *(f"{c}" for c in self.counters))
+        if self.counters and self.pick(True, False):
+            c = self.counters[-1]
+            bounds = self.pick(f"{c} + 1, n", f"{c}, n", f"n - {c}", f"n - 1 - {c}", f"{c}, -1, -1", f"n - 1, {c}, -1")
         self.add(f"for {counter} in range({bounds}):")
         self.body(counter)
 

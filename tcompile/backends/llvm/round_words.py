@@ -55,7 +55,7 @@ class At:
 
     def ends(self, size: Size) -> list[int]:
         """What a size is where each counter is at one end; it is never beyond these."""
-        names = sorted(counters(size))
+        names = sorted(counters(size) & self.last.keys())  # rounds of a loop around that Python runs have a value
         corners = itertools.product(*((0, self.last[name]) for name in names))
         return [evaluate(size, {**self.symbols, **dict(zip(names, ends, strict=True))}) for ends in corners]
 

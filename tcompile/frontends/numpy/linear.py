@@ -26,6 +26,7 @@ from tcompile.frontends.numpy.registry import NO_VALUE, function, method, refuse
 from tcompile.frontends.numpy.shape import ravel, transposed
 from tcompile.frontends.numpy.values import INT, array, axis_in, cast, sizes_equal, standin_dtype
 from tcompile.graph import TensorType
+from tcompile.graph.ops.movement import leads_on
 from tcompile.graph.sizes import Size
 from tcompile.graph.types import DType
 
@@ -85,13 +86,23 @@ def agree(a: Size, b: Size) -> None:
 
 
 def dot_product(b: Builder, x: Traced, y: Traced) -> Traced:
-    """``x.dot(y)`` as a product of matrices, which has the same bits where both are dense rows or matrices."""
+    """``x.dot(y)`` as a product of matrices, which has the same bits of rows, and where both are dense."""
     dtype = x.type.dtype
     if dtype != y.type.dtype or (dtype.kind not in "iu" and dtype.char not in "fdFD"):
         raise CannotCapture("unsupported-dtype", f"dot of {dtype} and {y.type.dtype} is one call")
-    if not all(1 <= v.type.ndim <= 2 and v.type.layout.dense for v in (x, y)):
+    if x.type.ndim == y.type.ndim == 1:
+        x, y = _row(b, x), _row(b, y)
+    elif not all(1 <= v.type.ndim <= 2 and v.type.layout.dense for v in (x, y)):
         raise CannotCapture("memory-order", "dot of such arrays copies, or multiplies other axes, than a product does")
     return matmul(b, x, y)
+
+
+def _row(b: Builder, x: Traced) -> Traced:
+    """A factor of a product of rows as ``dot`` reads it: it copies those that lead backwards, a product does not."""
+    forward = leads_on(x.node, 0)
+    if forward is None:
+        raise CannotCapture("memory-order", "whether dot copies a row depends on how the array lies")
+    return x if forward else Traced(b.op("copy_c", x.node))
 
 
 @function("dot", opaque=True)

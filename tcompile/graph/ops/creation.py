@@ -25,7 +25,7 @@ def arange_length(start: Any, stop: Any, step: Any) -> Size:
     if isinstance(start, float) or isinstance(stop, float) or isinstance(step, float):
         return max(0, int(np.ceil((stop - start) / step)))
     distance = stop - start if step > 0 else start - stop
-    if distance <= 0:
+    if distance < 0:  # as for slices, none at all is not told apart
         return 0
     length: Size = distance if abs(step) == 1 else (distance + abs(step) - 1) // abs(step)
     return length

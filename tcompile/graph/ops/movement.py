@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from tcompile.errors import GraphError
+from tcompile.graph.graph import Node
 from tcompile.graph.ops.table import Op, define, only
-from tcompile.graph.sizes import Size, SymInt, is_one, product, same
+from tcompile.graph.sizes import Size, SymInt, always, is_one, product, same
 from tcompile.graph.types import Layout, TensorType
 
 
@@ -132,7 +133,7 @@ def _index_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> Te
         if isinstance(item, slice):
             start, stop, step = slice_bounds(item, size)
             length = slice_length(start, stop, step)
-            dense = dense and (start, step) == (0, 1) and same(length, size)
+            dense = dense and step == 1 and _is_whole(start, stop, size)
             shape.append(length)
             ranks.append(rank)
         else:
@@ -183,13 +184,18 @@ def _still_c(type: TensorType, key: Sequence[Any]) -> bool:
         size = next(sizes)
         if isinstance(item, slice):
             start, stop, step = slice_bounds(item, size)
-            whole = start == 0 and step == 1 and same(slice_length(start, stop, step), size)
+            whole = step == 1 and _is_whole(start, stop, size)
             if not whole and (cut or step != 1):
                 return False
             cut = cut or not is_one(size)
         elif cut:
             return False
     return True
+
+
+def _is_whole(start: Size, stop: Size, size: Size) -> bool:
+    """Whether a slice of step 1 takes an axis whole, in all rounds of the loops around."""
+    return always(lambda: start == 0) and same(slice_length(start, stop, 1), size)
 
 
 def expand_key(key: Sequence[Any], ndim: int) -> list[Any]:
@@ -237,9 +243,40 @@ def slice_bounds(item: slice, size: Size) -> tuple[Size, Size, int]:
 def slice_length(start: Size, stop: Size, step: int) -> Size:
     """The number of elements of a slice with normalised bounds."""
     distance = stop - start if step > 0 else start - stop
-    if distance <= 0:
+    if distance < 0:  # none at all need not be told apart, so that sizes which come to nothing in a round stay open
         return 0
     return distance if abs(step) == 1 else (distance - 1) // abs(step) + 1
+
+
+def leads_on(node: Node, axis: int) -> bool | None:
+    """Whether steps along an axis lead to higher addresses, or (False) to lower ones or nowhere; None: not known.
+
+    What is not known is how arrays lie that are neither dense nor parts of such as are.
+    """
+    forward = True
+    while not node.tensor.layout.dense:
+        if not node.tensor.layout.ranks[axis]:
+            return False
+        if node.op == "permute_dims":
+            axis = node.attrs["axes"][axis]
+        elif node.op == "flip":
+            forward ^= axis in node.attrs["axis"]
+        elif node.op == "index":
+            shape, number = node.inputs[0].tensor.shape, -1
+            shown: list[tuple[int, slice] | None] = []  # of each axis of the part: the whole's axis, and what is cut
+            for item in expand_key(node.attrs["key"], len(shape)):
+                number += item is not None
+                if item is None or isinstance(item, slice):
+                    shown.append(None if item is None else (number, item))
+            cut = shown[axis]
+            if cut is None:
+                return None
+            axis = cut[0]
+            forward ^= slice_bounds(cut[1], shape[axis])[2] < 0
+        else:
+            return None
+        node = node.inputs[0]
+    return forward
 
 
 def _diagonal_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:

@@ -1,0 +1,216 @@
+"""Loops whose parts shrink or grow from round to round, and come to nothing in the first or the last one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from differential import assert_same, check
+
+import tcompile
+
+from .loop_cases import ops
+
+
+def elimination(a, b, n):
+    for k in range(n):
+        for i in range(k + 1, n):
+            factor = a[i, k] / a[k, k]
+            a[i, k:] -= factor * a[k, k:]
+            b[i] -= factor * b[k]
+    return a, b
+
+
+def elimination_of_numbers(a, b, n):
+    for k in range(n):
+        for i in range(k + 1, n):
+            factor = a[i, k] / a[k, k]
+            for j in range(k, n):
+                a[i, j] -= factor * a[k, j]
+            b[i] -= factor * b[k]
+    x = np.zeros(n)
+    for i in range(n - 1, -1, -1):
+        rest = b[i]
+        for j in range(i + 1, n):
+            rest -= a[i, j] * x[j]
+        x[i] = rest / a[i, i]
+    return x
+
+
+def orthogonal(a, b, n):
+    q, r = np.zeros_like(a), np.zeros((n, n))
+    for k in range(n):
+        r[k, k] = np.sqrt(np.dot(a[:, k], a[:, k]))
+        q[:, k] = a[:, k] / r[k, k]
+        for j in range(k + 1, n):
+            r[k, j] = np.dot(q[:, k], a[:, j])
+            a[:, j] -= q[:, k] * r[k, j]
+    return q, r
+
+
+def products_of_columns(a, b, n):
+    for i in range(n):
+        for j in range(n):
+            b[i] += np.dot(a[i + 1 :, i], a[i + 1 :, j]) * 0.125
+    return b
+
+
+def backwards(a, b, n):
+    y, alpha, beta = np.empty_like(b), -b[0], 1.0
+    y[0] = alpha
+    for k in range(1, n):
+        beta *= 1.0 - alpha * alpha / 512
+        alpha = -(b[k] + np.dot(np.flip(b[:k]), y[:k])) / beta
+        y[:k] += alpha * np.flip(y[:k]) / 64
+        y[k] = alpha
+    return y
+
+
+def tails(a, b, n):
+    made = np.zeros(n)
+    for i in range(n):
+        made[i] = b[i + 1 :].sum() + b[i + 1 :].prod() / 256 + (b[i + 1 :] > 0).any()
+    return made
+
+
+def heads(a, b, n):
+    made = np.zeros(n)
+    for i in range(n):
+        made[i] = b[:i].sum() + b[:i] @ b[:i] + np.dot(a[:i, 0], a[:i, 1])
+    return made
+
+
+def rows_behind(a, b, n):
+    for i in range(n):
+        for row in a[i + 1 :]:
+            b += row * a[i] * 0.125
+    return b
+
+
+def three_deep(a, b, n):
+    for i in range(n):
+        for j in range(i + 1, n):
+            for k in range(j + 1, n):
+                a[k, j:] += a[i, j] * a[j, j:] * 0.125
+    return a
+
+
+def from_the_end(a, b, n):
+    for i in range(n):
+        for j in range(n - 1, i, -1):
+            a[i] += a[j] * 0.125
+    return a
+
+
+def corners(a, b, n):
+    for i in range(n):
+        a[i, i + 1 :] = b[i + 1 :] * 2
+        a[i + 1 :, i] = a[i, i + 1 :]
+        a[i + 1 :, i + 1 :] -= np.outer(a[i + 1 :, i], a[i, i + 1 :]) * 0.125
+    return a
+
+
+def products_of_parts(a, b, n):
+    made = np.zeros((n, n))
+    for i in range(n):
+        made[i] = b[i + 1 :] @ a[i + 1 :]
+        made[:, i] += a[:, :i] @ b[:i]
+    return made
+
+
+def bubbles(a, b, n):
+    for i in range(n):
+        for j in range(n - 1 - i):
+            if b[j] > b[j + 1]:
+                b[j], b[j + 1] = b[j + 1], b[j]
+    return b
+
+
+NODES = (elimination, elimination_of_numbers, orthogonal, products_of_columns, backwards, tails, heads, rows_behind,
+         three_deep, from_the_end, corners, products_of_parts, bubbles)  # fmt: skip
+
+
+def arguments(n):
+    random = np.random.default_rng(n)
+    return random.normal(size=(n, n)) + n * np.eye(n), random.normal(size=n), n
+
+
+@pytest.mark.parametrize("f", NODES)
+def test_rounds_that_have_nothing_to_do_are_rounds_of_a_node(f, monkeypatch):
+    monkeypatch.setattr("tcompile.capture.loops.FEW_OPERATIONS", 0)
+    for n in (9, 12):
+        check(f, lambda n=n: arguments(n), ulp=64)
+    compiled = tcompile.compile(f, backend="llvm")
+    compiled(*arguments(12))
+    assert not compiled.breaks and set(ops(compiled)) & {"fori_loop", "element_loop"}
+
+
+def highest_behind(a, b, n):
+    for i in range(n):
+        b[i] = b[i + 1 :].max()
+    return b
+
+
+def mean_behind(a, b, n):
+    made = np.zeros(n)
+    for i in range(n):
+        made[i] = b[i + 1 :].mean()
+    return made
+
+
+def first_behind(a, b, n):
+    for i in range(n):
+        b[i] = b[i + 1 :][0]
+    return b
+
+
+def left_behind(a, b, n):
+    for i in range(n):
+        for j in range(i + 1, n):
+            t = a[j] * 2
+            a[i] += t
+    return a, t, j, i
+
+
+def left_behind_each_time(a, b, n):
+    t = b
+    for i in range(n):
+        for j in range(i + 1, n):
+            t = a[j] * 2
+        a[i] += t
+    return a, t
+
+
+def last_number(a, b, n):
+    j = 100
+    for i in range(n):
+        for j in range(i + 1, n):
+            a[i] += a[j] * 0.125
+        b[i] += j
+    return a, b
+
+
+def leaves_early(a, b, n):
+    for i in range(n):
+        for j in range(i + 1, n):
+            if a[j].sum() < b[j]:
+                break
+            a[i] += a[j] * 0.125
+        else:
+            b[i] *= 2
+    return a, b
+
+
+@pytest.mark.parametrize("f", [
+    highest_behind, mean_behind, first_behind, left_behind, left_behind_each_time, last_number, leaves_early,
+])  # fmt: skip
+def test_what_is_left_where_there_is_nothing_to_do(f, monkeypatch):
+    monkeypatch.setattr("tcompile.capture.loops.FEW_OPERATIONS", 0)
+    for n in (9, 12):
+        check(f, lambda n=n: arguments(n), ulp=64)
+
+
+def test_one_compile_serves_all_sizes():
+    compiled = tcompile.compile(orthogonal, dynamic=True)
+    for n in (12, 20, 31):
+        assert_same(compiled(*arguments(n)), orthogonal(*arguments(n)), ulp=64)
+    assert len(compiled.entries) == 1
