@@ -31,6 +31,7 @@ from tcompile.capture.behind import Behind
 from tcompile.capture.breaks import CATALOGUE
 from tcompile.capture.carried import Carried
 from tcompile.capture.exits import Exits, Left, Way
+from tcompile.capture.foresight import foresee
 from tcompile.capture.headers import Header
 from tcompile.capture.instructions.registry import HANDLERS, Returned, Yielded
 from tcompile.capture.leaves import Leaf, Parted, Unsettled, leaves_of
@@ -234,6 +235,10 @@ class _Loop:
         Says whether the frame is where it goes on behind the loop, and what the function returns where it does so.
         """
         f, tx, plan = self.f, self.tx, self.plan
+        foreseen = foresee(f, self.header.inside, self.needed) if self.is_for and not plan.tries else None
+        if foreseen is not None:
+            plan.looked, plan.carried = True, foreseen[0]
+            plan.written = {("local", name): None for name in sorted(foreseen[1] & f.locals.keys())}
         rounds, env = self._rounds(), tx.graph.env
         self.slots.begin()
         for name in sorted(self.needed & f.locals.keys()):  # by their symbols other ints may be known
