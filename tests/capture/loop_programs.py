@@ -144,6 +144,8 @@ class Writer:
 
     def elements(self, x: str, y: str) -> None:
         """A loop over elements."""
+        if self.pick(True, False, False, False):
+            self.add(f"{y} = {x}{self.pick('.copy()', '[::-1].copy()', ' * 1', '')}")
         last = self.pick("8", "8", "7", "6", *(f"{c} % 8" for c in self.counters), *(f"{c}" for c in self.counters))
         self.add(f"for e in range({self.pick('1', '0', '1')}, {last}):")
         self.add(f"    {x}[e] = ({x}[e] + {y}[e - 1]) * {self.pick('0.5', '0.25', self.pick(*SCALARS))}")

@@ -146,8 +146,13 @@ class _Placement:
         loop = node.inputs[0]
         written = written_roots(loop.attrs["shows"], loop.attrs["program"])
         number = node.attrs["index"]
-        base = loop.inputs[written[number]] if number < len(written) else None
-        return base if base is not None and base.type == node.type else None  # a copy has no gaps
+        if number >= len(written):
+            return None
+        base = loop.inputs[written[number]]
+        if base.type != node.type:  # a copy has no gaps
+            return None
+        others = [operand for place, operand in enumerate(loop.inputs) if place != written[number]]
+        return None if self._memory(base) & self._memories(others) else base  # equal arrays may have become one
 
     def _writer(self, node: Node) -> Step:
         """The step that writes an array in a chain."""
