@@ -76,6 +76,27 @@ def test_dot_of_rows_is_a_product_however_they_lie(dtype):
     assert "numpy.dot" not in str(found)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+def test_one_product_may_be_a_negative_zero(dtype):
+    """``dot`` does not add a single product to zero; products of matrices, and ``vdot``, do."""
+    x, y = np.array([-1, 2, 3, 4] * 4, dtype), np.array([0, 0, 5, 0] * 4, dtype)
+    for f in (
+        lambda x, y: (np.dot(x[:1], y[:1]), np.inner(x[-1:], y[:1]), np.vdot(x[:1], y[:1]), x[:1] @ y[:1]),
+        lambda x, y: (np.dot(x[:1, None], y[:1]), np.dot(x[:1], y[:1, None]), x[None, :1] @ y[None, :1]),
+        lambda x, y: (np.dot(x[:1, None], y[None, :3]), np.tensordot(x[:1], y[:1], 1), np.vdot(x[::-1], y)),
+    ):
+        same_bits(f, x, y)
+
+    def growing(x, y):
+        made = np.zeros(len(x), x.dtype)
+        for i in range(len(x)):
+            made[i] = np.dot(x[:i], y[::-1][-i - 1 : -1])
+        return made
+
+    same_bits(growing, x, y)
+    assert is_native(growing, x, y)
+
+
 def test_operands_are_read_through_transposes_and_slices():
     a, b = numbers((8, 6), "float64"), numbers((8, 6), "float64", 1)
     compiled = same_bits(

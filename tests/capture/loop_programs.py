@@ -133,9 +133,9 @@ class Writer:
         self.add(
             self.pick(
                 f"{one} = {two} * 0.5 + {self.number()}", f"{one} *= 0.5", f"{one} = ({one} - {two}) * 0.5",
-                f"{name} = {one}.sum() * 0.25", f"{name} = ({one} > {two}).sum() * 0.5",
+                f"{name} = np.floor({one}).sum() * 0.25", f"{name} = ({one} > {two}).sum() * 0.5",
                 f"{name} = np.dot({one}, {two})", f"d[1, {bounds}] = {two}",
-                f"{x}[{c}] = ({one} * {two}).sum() * 0.125", f"{name} = len({one})",
+                f"{x}[{c}] = np.floor({one} * {two}).sum() * 0.125", f"{name} = len({one})",
                 f"{name} = {one}.max() * 0.5", f"{one} = {two}[0] * 0.5",
             )
         )  # fmt: skip

@@ -33,16 +33,16 @@ def admits(node: Node) -> bool:
     routine = routine_of(node)
     if routine is None or node.tensor.dtype.name not in COMPUTED:
         return False
-    return _loop(routine, node.tensor.dtype.char) is not None
+    return all(_loop(name, routine, node.tensor.dtype.char) for name in (routine.ufunc, routine.lone) if name)
 
 
 @cache
-def _loop(routine: Routine, char: str) -> int | None:
-    """The address of the loop."""
+def _loop(name: str, routine: Routine, char: str) -> int | None:
+    """The address of the loop of a universal function."""
     if not native.has_inner_loops():
         return None
     try:
-        ufunc = resolve(routine.ufunc)
+        ufunc = resolve(name)
     except (ImportError, AttributeError):
         return None
     return native.inner_loop(ufunc, f"{char * (len(routine.axes) - 1)}->{char}")
@@ -55,14 +55,16 @@ def write(module: Module, kernel: Kernel) -> Function:
     """
     *loads, value = kernel.values
     routine: Routine = value.attrs["routine"]
-    address = _loop(routine, value.dtype.char)
-    assert address is not None
-    symbol = f"{routine.ufunc.replace('.', '_')}_{value.dtype.name}"  # bool's char is no name
-    module.declare(symbol, f"declare void @{symbol}(ptr, ptr, ptr, ptr)")
-    module.symbols[symbol] = address
+    symbols = []
+    for name in (routine.ufunc, *([routine.lone] if routine.lone else [])):
+        address = _loop(name, routine, value.dtype.char)
+        assert address is not None
+        symbols.append(f"{name.replace('.', '_')}_{value.dtype.name}")  # bool's char is no name
+        module.declare(symbols[-1], f"declare void @{symbols[-1]}(ptr, ptr, ptr, ptr)")
+        module.symbols[symbols[-1]] = address
     w, p = Writer(module), Parameters()
     accesses = [*(load.access for load in loads), kernel.stores[0].access]
-    _Call(w, p, kernel, [a for a in accesses if a is not None]).write(routine, symbol)
+    _Call(w, p, kernel, [a for a in accesses if a is not None]).write(routine, *symbols)
     text = w.text(f"i32 @{kernel.name}(ptr noalias %words, i64 %begin, i64 %end)", "nounwind")
     return Function(kernel.name, text, p, (1,))
 
@@ -74,7 +76,7 @@ class _Call:
         self.w, self.p, self.kernel, self.accesses = w, p, kernel, accesses
         self.stack = len(kernel.axes) - len(kernel.values[-1].attrs["letters"])
 
-    def write(self, routine: Routine, symbol: str) -> None:
+    def write(self, routine: Routine, symbol: str, lone: str = "") -> None:
         """The function: a loop over the outer axes of the stack, the innermost one is NumPy's."""
         w, count = self.w, len(self.accesses)
         letters = self.kernel.values[-1].attrs["letters"]
@@ -94,7 +96,17 @@ class _Call:
         def call(addresses: Sequence[str]) -> None:
             for number, at in enumerate(addresses):
                 w.do(f"store ptr {at}, ptr {w.get(f'getelementptr ptr, ptr {arrays}, i64 {number}')}")
-            w.do(f"call void @{symbol}(ptr {arrays}, ptr {sizes_at}, ptr {strides_at}, ptr null)")
+            if not lone:
+                w.do(f"call void @{symbol}(ptr {arrays}, ptr {sizes_at}, ptr {strides_at}, ptr null)")
+                return
+            one, more, done = w.label("one"), w.label("more"), w.label("done")
+            summed = self.p.size(w, self.kernel.axes[letters["k"]].size)
+            w.do(f"br i1 {w.get(f'icmp eq i64 {summed}, 1')}, label %{one}, label %{more}")
+            for label, name in ((one, lone), (more, symbol)):
+                w.place(label)
+                w.do(f"call void @{name}(ptr {arrays}, ptr {sizes_at}, ptr {strides_at}, ptr null)")
+                w.do(f"br label %{done}")
+            w.place(done)
 
         def calls() -> str:
             w.do("call void @tc_clear_flags()")

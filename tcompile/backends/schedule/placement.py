@@ -339,7 +339,9 @@ class _Placement:
         if found is None:
             kind = "input" if node.op == "input" else OPS[node.op].kind
             found = frozenset() if kind == "movement" else frozenset((node,))
-            if (kind in ("movement", "control") and not _is_of_loop(node)) or node.op in ("call", "python_call"):
+            step = self.step_of.get(node)
+            may_be_view = node.op in ("call", "python_call") and (step is None or step.kernel is None)
+            if (kind in ("movement", "control") and not _is_of_loop(node)) or may_be_view:
                 found |= self._memories(node.inputs)
             self._shown[node] = found
         return found

@@ -15,6 +15,7 @@ from tcompile.backends.schedule.lower import access_of
 from tcompile.backends.schedule.maps import Affine, Map, broadcast, identity, through
 from tcompile.graph import Node, Size, TensorType
 from tcompile.graph.ops import OPS
+from tcompile.graph.ops.movement import leads_on
 from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.sizes import UnprovableSizeError
 from tcompile.records import dataclass
@@ -27,17 +28,21 @@ class Routine:
     """A loop of a universal function: ``ufunc`` is its dotted name.
 
     ``axes`` has the letters of the core axes of each operand, and of the result: m rows, p columns, k what is summed
-    over. ``sizes`` are those of which the loop is told the size, in its order.
+    over. ``sizes`` are those of which the loop is told the size, in its order. ``lone`` is the universal function that
+    computes the result where it is summed over one product: a sum makes a positive zero of a negative one.
     """
 
     ufunc: str
     axes: tuple[str, ...]
     sizes: str
     dtypes: str = ""  # the characters of those it computes as the node does; empty: all
+    lacks: str = ""  # the letters that operands of one axis do not have
+    lone: str = ""
 
 
-_PRODUCT = Routine("numpy.matmul", ("mk", "kp", "mp"), "mkp")
+_PRODUCT = Routine("numpy.matmul", ("mk", "kp", "mp"), "mkp", lacks="mp")
 _CALLS = {
+    "numpy.dot": Routine("numpy.matmul", ("mk", "kp", "mp"), "mkp", lacks="mp", lone="numpy.multiply"),
     "numpy.vecdot": Routine("numpy.vecdot", ("k", "k", ""), "k"),
     "numpy.linalg.vecdot": Routine("numpy.vecdot", ("k", "k", ""), "k"),
     "numpy.matvec": Routine("numpy.matvec", ("mk", "k", "m"), "mk"),
@@ -69,10 +74,10 @@ def routine_of(node: Node) -> Routine | None:
         return None
     if found.dtypes and dtype.char not in found.dtypes:
         return None
-    if found is not _PRODUCT and any(
-        type.ndim < len(axes)  # type: ignore[union-attr]
-        for type, axes in zip(types, found.axes, strict=False)
-    ):
+    ranks = [type.ndim for type in types if isinstance(type, TensorType)]
+    if found.lone and not (ranks == [1, 1] and all(leads_on(operand, 0) for operand in node.inputs)):
+        return None
+    if not found.lacks and any(rank < len(axes) for rank, axes in zip(ranks, found.axes, strict=False)):
         return None
     return found
 
@@ -112,10 +117,10 @@ def bases(node: Node) -> list[Node]:
 def _letters(node: Node, routine: Routine, number: int) -> str:
     """The core axes that an operand, or the result, has: a product's rows or columns may be left out."""
     axes = routine.axes[number]
-    if routine is not _PRODUCT:
+    if not routine.lacks:
         return axes
     vectors = [operand.tensor.ndim == 1 for operand in node.inputs]
-    missing = {letter for letter, is_vector in zip("mp", vectors, strict=True) if is_vector}
+    missing = {letter for letter, is_vector in zip(routine.lacks, vectors, strict=True) if is_vector}
     return "".join(letter for letter in axes if letter not in missing)
 
 

@@ -27,7 +27,7 @@ from tcompile.frontends.numpy.shape import ravel, transposed
 from tcompile.frontends.numpy.values import INT, array, axis_in, cast, sizes_equal, standin_dtype
 from tcompile.graph import TensorType
 from tcompile.graph.ops.movement import leads_on
-from tcompile.graph.sizes import Size
+from tcompile.graph.sizes import Size, may_be_one
 from tcompile.graph.types import DType
 
 
@@ -87,9 +87,10 @@ def agree(a: Size, b: Size) -> None:
 
 def dot_product(b: Builder, x: Traced, y: Traced) -> Traced:
     """``x.dot(y)`` as a product of matrices, which has the same bits of rows, and where both are dense."""
-    dtype = x.type.dtype
-    if dtype != y.type.dtype or (dtype.kind not in "iu" and dtype.char not in "fdFD"):
-        raise CannotCapture("unsupported-dtype", f"dot of {dtype} and {y.type.dtype} is one call")
+    dtype = _check_dtypes("dot", x, y)
+    if dtype.kind in "fc" and all(map(may_be_one, (*x.type.shape, *y.type.shape))):
+        # Of one product there is no sum: it may be a negative zero.
+        return library_call(b, RULES[np.dot], [_row(b, x), _row(b, y)], {})  # type: ignore[no-any-return]
     if x.type.ndim == y.type.ndim == 1:
         x, y = _row(b, x), _row(b, y)
     elif not all(1 <= v.type.ndim <= 2 and v.type.layout.dense for v in (x, y)):
@@ -97,9 +98,16 @@ def dot_product(b: Builder, x: Traced, y: Traced) -> Traced:
     return matmul(b, x, y)
 
 
+def _check_dtypes(name: str, x: Traced, y: Traced) -> DType:
+    dtype = x.type.dtype
+    if dtype != y.type.dtype or (dtype.kind not in "iu" and dtype.char not in "fdFD"):
+        raise CannotCapture("unsupported-dtype", f"{name} of {dtype} and {y.type.dtype} is one call")
+    return dtype
+
+
 def _row(b: Builder, x: Traced) -> Traced:
     """A factor of a product of rows as ``dot`` reads it: it copies those that lead backwards, a product does not."""
-    forward = leads_on(x.node, 0)
+    forward = x.type.ndim != 1 or leads_on(x.node, 0)
     if forward is None:
         raise CannotCapture("memory-order", "whether dot copies a row depends on how the array lies")
     return x if forward else Traced(b.op("copy_c", x.node))
@@ -123,7 +131,8 @@ def _vdot(b: Builder, a: Any, b_: Any, /) -> Traced:
     x, y = array(b, a), array(b, b_)
     if x.type.dtype.kind == "c" or not x.type.ndim == y.type.ndim == 1:
         raise CannotCapture("unsupported-argument", "vdot of complex numbers or matrices is one call")
-    return dot_product(b, x, y)
+    _check_dtypes("vdot", x, y)
+    return matmul(b, x, y)
 
 
 @library("dot", method=True)
