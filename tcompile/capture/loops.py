@@ -48,7 +48,7 @@ from tcompile.capture.values.memory import Memory
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Graph, Node, SymInt
 from tcompile.graph.ops.control import FOREVER
-from tcompile.graph.sizes import ShapeEnv, Size, VariesInLoop, same
+from tcompile.graph.sizes import ShapeEnv, Size, VariesInLoop, counters_in, same
 from tcompile.graph.verify import fits
 from tcompile.observe.events import UserLine
 
@@ -296,7 +296,8 @@ class _Loop:
         count = sum(len(part.nodes) for part in parts)
         sizes = [size for size in most if isinstance(size, int)]
         few = bool(sizes) and min(sizes) * count <= FEW_OPERATIONS and None not in self.exits.known
-        if few and not any(node.regions for part in parts for node in part.nodes):
+        nodes = [node for part in parts for node in part.nodes]
+        if few and not any(node.regions for node in nodes) and not (tx.open_loops and self._stores_apart(nodes)):
             self.again(outcome="unrolled", reason=f"{min(sizes)} rounds of {count} operations are few")
         made = loop_node(tx, carried, rounds, self.exits.flags, self.exits.leaves, location)
         for memory, leaf in zip(memories, leaves, strict=False):
@@ -327,6 +328,11 @@ class _Loop:
             raise CannotCapture("loop-mismatch", "nothing ends it")
         f.at = self.way_out()
         return True, None
+
+    def _stores_apart(self, nodes: Sequence[Node]) -> bool:
+        """Whether all that a round does is to store to parts of arrays, others than other rounds: nothing to fuse."""
+        stored = [node.attrs["path"] for node in nodes if node.op == "assign"]
+        return not self.carried.trees and bool(stored) and all(self.counter in counters_in(path) for path in stored)
 
     def _end(self, before: dict[str, Value], results: dict[str, Any], stack: list[Value]) -> Way | None:
         """The way by which all rounds are done; None where that never happens."""

@@ -394,6 +394,15 @@ def _order(item: tuple[_Monomial, int]) -> tuple[int, _Monomial]:
     return (-len(item[0]), item[0])
 
 
+def counters_in(value: Any) -> set[str]:
+    """The counters of loops that sizes in a value depend on: in a path, a shape, or a size itself."""
+    if isinstance(value, slice):
+        value = value.start, value.stop, value.step
+    if isinstance(value, tuple | list):
+        return set().union(*map(counters_in, value))
+    return set(value.counters()) if isinstance(value, SymInt) else set()
+
+
 def always(test: Callable[[], bool]) -> bool:
     """Whether ``test`` holds in all rounds of the loops around, as far as that is known."""
     try:

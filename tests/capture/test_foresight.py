@@ -106,3 +106,26 @@ def test_what_is_foreseen_is_captured_once(f, looks, monkeypatch):
     monkeypatch.setattr(loops._Loop, "again", counted)
     tcompile.compile(f, fullgraph=True)(*arguments())
     assert len(restarts) == looks
+
+
+def stores_apart(x, n):
+    for _ in range(n):
+        for k in range(6):
+            x[k] = x[k - 1] * 0.5 + x[k + 1]
+    return x
+
+
+def sums_up(x, n):
+    for _ in range(n):
+        y = x * 0.25
+        for k in range(6):
+            y = y + x[k] * 0.125
+        x = y
+    return x
+
+
+def test_only_rounds_that_fuse_are_unrolled_inside_of_a_loop():
+    for f, loops_inside in ((stores_apart, 1), (sums_up, 0)):
+        compiled = check(f, lambda: (np.arange(96.0).reshape(8, 12), 30), backends=("llvm",), ulp=64)[0]
+        (loop,) = [node for graph in compiled.graphs for node in graph.nodes if node.op == "fori_loop"]
+        assert [node.op for node in loop.regions[0].nodes].count("fori_loop") == loops_inside

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from tcompile.graph import Node, Size, SymInt
+from tcompile.graph.sizes import counters_in
 from tcompile.records import dataclass
 
 if TYPE_CHECKING:
@@ -78,25 +79,9 @@ class Test:
     copies: int = 0
 
 
-def counters(value: Any) -> set[str]:
-    """The counters of loops that sizes depend on."""
-    if isinstance(value, tuple):
-        return set().union(*map(counters, value))
-    return set(value.counters()) if isinstance(value, SymInt) else set()
-
-
-def counters_in(path: Any) -> set[str]:
-    """The counters that occur anywhere in a path."""
-    if isinstance(path, slice):
-        path = path.start, path.stop, path.step
-    if isinstance(path, tuple | list):
-        return set().union(*map(counters_in, path))
-    return counters(path)
-
-
 def linear(size: Size) -> Size:
     """A size, which must be linear in all counters, none of them times another."""
-    found = counters(size)
+    found = counters_in(size)
     for monomial in size.terms if isinstance(size, SymInt) and found else ():
         names = [name for atom in monomial for name in re.findall(r"\w+", atom) if name in found]
         if len(names) > 1 or not set(names) <= set(monomial):
@@ -104,4 +89,4 @@ def linear(size: Size) -> Size:
     return size
 
 
-__all__ = ["Array", "Copy", "Inner", "Launch", "LoopArray", "NotNative", "Test", "counters", "counters_in", "linear"]
+__all__ = ["Array", "Copy", "Inner", "Launch", "LoopArray", "NotNative", "Test", "linear"]

@@ -16,11 +16,11 @@ import numpy as np
 
 from tcompile.backends.llvm import native
 from tcompile.backends.llvm.native import interrupts, target, threads
-from tcompile.backends.llvm.round_steps import Array, Copy, Inner, Launch, LoopArray, Test, counters
+from tcompile.backends.llvm.round_steps import Array, Copy, Inner, Launch, LoopArray, Test
 from tcompile.backends.replay import Replay
 from tcompile.backends.status import INTERRUPTED, ONLY_NUMPY
 from tcompile.graph import Size, SymInt, TensorType
-from tcompile.graph.sizes import evaluate, product
+from tcompile.graph.sizes import counters_in, evaluate, product
 from tcompile.records import dataclass
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class At:
 
     def ends(self, size: Size) -> list[int]:
         """What a size is where each counter is at one end; it is never beyond these."""
-        names = sorted(counters(size) & self.last.keys())  # rounds of a loop around that Python runs have a value
+        names = sorted(counters_in(size) & self.last.keys())  # rounds of a loop around that Python runs have a value
         corners = itertools.product(*((0, self.last[name]) for name in names))
         return [evaluate(size, {**self.symbols, **dict(zip(names, ends, strict=True))}) for ends in corners]
 
@@ -65,7 +65,7 @@ class At:
 
     def growth(self, size: Size, counter: str) -> int:
         """By how much a size grows when a counter does."""
-        if counter not in counters(size):
+        if counter not in counters_in(size):
             return 0
         zero = {**self.symbols, **dict.fromkeys(self.last, 0)}
         return evaluate(size, {**zero, counter: 1}) - evaluate(size, zero)
@@ -249,7 +249,7 @@ class Level:
         for number, position in rounds.twins.items():
             rows.append((self._copy(level.table, number, self.table, step.given[position], level.arrays[number]), None))
         for place, size in level.numbers:
-            if counters(size):
+            if counters_in(size):
                 start = size.at(rounds.counter, 0) if isinstance(size, SymInt) else size
                 rows.append(([_MOVE, level.program + 8 * place, self._number(start), 0, 0], None))
         rows.append(([_INNER, level.program, level.table, self.at.first(step.count), 0], step.count))

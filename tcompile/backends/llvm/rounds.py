@@ -29,14 +29,12 @@ from tcompile.backends.llvm.round_steps import (
     LoopArray,
     NotNative,
     Test,
-    counters,
-    counters_in,
     linear,
 )
 from tcompile.backends.llvm.round_words import DONE, WAY, At, Level
 from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType
 from tcompile.graph.ops.element_loop import dtype_of, written_roots
-from tcompile.graph.sizes import product
+from tcompile.graph.sizes import counters_in, product
 from tcompile.records import dataclass
 
 if TYPE_CHECKING:
@@ -103,7 +101,7 @@ class Rounds:
             place for place, type in enumerate(types) if isinstance(type, TensorType) and not type.layout.dense
         ]
         self.spare: dict[Any, Level] = {}  # programs and temporaries of earlier calls, by what the calls were given
-        if self.tests and any(counters(array.shape) for array in self.arrays):
+        if self.tests and any(counters_in(array.shape) for array in self.arrays):
             raise NotNative("the sizes of its arrays depend on the round")
 
     def _part(self, program: Program) -> None:
@@ -191,7 +189,7 @@ class Rounds:
                 else:
                     arguments.append((char, self._argument(argument)))
             linear(product(items))
-            if per_item != 1 and counters(items):
+            if per_item != 1 and counters_in(items):
                 raise NotNative("the number of its elements depends on the round")
             self.steps.append(Launch(addresses[function.name], tuple(arguments), items, per_item, grain))
 

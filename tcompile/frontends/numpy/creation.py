@@ -211,6 +211,16 @@ def empty(
     return zeros(b, shape, dtype, order, device=device, like=like)
 
 
+@function("ndarray")
+def ndarray(
+    b: Builder, shape: Any, dtype: Any = float, buffer: Any = None, offset: Any = 0, strides: Any = None,
+    order: Any = None,
+) -> Traced:  # fmt: skip
+    """``np.ndarray`` of nothing but a shape is ``np.empty``."""
+    refuse_unless("ndarray", buffer=(buffer, (None,)), offset=(offset, (0,)), strides=(strides, (None,)))
+    return zeros(b, shape, dtype, "C" if order is None else order)
+
+
 @function("empty_like")
 def empty_like(
     b: Builder, prototype: Any, dtype: Any = None, order: Any = "K", subok: Any = True, shape: Any = None, *,

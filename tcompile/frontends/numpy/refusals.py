@@ -52,7 +52,7 @@ _functions(
 _functions(
     "unsupported-object", "it gives an object that is no array",
     "nditer nested_iters ndenumerate ndindex broadcast flatiter poly1d matrix asmatrix bmat recarray record "
-    "ufunc frombuffer from_dlpack require ndarray lib.NumpyVersion histogramdd",
+    "ufunc frombuffer from_dlpack require lib.NumpyVersion histogramdd",
 )
 _functions(
     "side-effect", "NumPy's own settings are read or changed",
