@@ -17,7 +17,7 @@ from tcompile.frontends.numpy.elementwise import where
 from tcompile.frontends.numpy.library import RULES, library_call
 from tcompile.frontends.numpy.linear import dot_product
 from tcompile.frontends.numpy.registry import function
-from tcompile.frontends.numpy.shape import diagonal, moveaxis, ravel
+from tcompile.frontends.numpy.shape import diagonal, moveaxis, row_of
 from tcompile.frontends.numpy.values import (
     FLOAT,
     array,
@@ -37,8 +37,7 @@ def roll(b: Builder, a: Any, shift: Any, axis: Any = None) -> Traced:
     if axis is not None:
         raise CannotCapture("unsupported-argument", "roll along an axis")
     x = array_object(b, a)
-    flat = x if x.type.ndim == 1 else ravel(b, x)
-    row = library_call(b, RULES[np.roll], [flat, shift], {"axis": 0})
+    row = library_call(b, RULES[np.roll], [row_of(b, x), shift], {"axis": 0})
     return Traced(b.op("reshape", row.node, shape=x.type.shape))
 
 

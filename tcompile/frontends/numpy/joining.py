@@ -11,7 +11,7 @@ import numpy as np
 
 from tcompile.frontends.base import Builder, CannotCapture, Traced
 from tcompile.frontends.numpy.registry import function, refuse_unless
-from tcompile.frontends.numpy.shape import at_least, flat, ravel, transpose
+from tcompile.frontends.numpy.shape import at_least, flat, row_of, transpose
 from tcompile.frontends.numpy.values import (
     array,
     as_ndarray,
@@ -73,7 +73,7 @@ def append(b: Builder, arr: Any, values: Any, axis: Any = None) -> Traced:
     """``np.append``: one after the other, flattened unless there is an axis."""
     parts = [array(b, arr), array(b, values)]
     if axis is None:
-        parts = [p if p.type.ndim == 1 else ravel(b, p) for p in parts]
+        parts = [row_of(b, p) for p in parts]
         axis = 0
     return _concat(b, parts, axis)
 

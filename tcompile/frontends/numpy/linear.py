@@ -23,7 +23,7 @@ from tcompile.frontends.numpy.library import (
     without,
 )
 from tcompile.frontends.numpy.registry import NO_VALUE, function, method, refuse_unless
-from tcompile.frontends.numpy.shape import ravel, transposed
+from tcompile.frontends.numpy.shape import row_of, transposed
 from tcompile.frontends.numpy.values import INT, array, axis_in, cast, sizes_equal, standin_dtype
 from tcompile.graph import TensorType
 from tcompile.graph.ops.movement import leads_on
@@ -200,7 +200,7 @@ def vecmat(x1: Any, x2: Any, /) -> Shape:
 def outer(b: Builder, a: Any, b_: Any, out: Any = None) -> Traced:
     """``np.outer``: the product of a column and a row."""
     refuse_unless("outer", out=(out, (None,)))
-    column, row = (ravel(b, array(b, x)) for x in (a, b_))
+    column, row = (row_of(b, array(b, x)) for x in (a, b_))
     left = Traced(b.op("index", column.node, key=(slice(None), None)))
     right = Traced(b.op("index", row.node, key=(None, slice(None))))
     return ufuncs.emit(b, np.multiply, [left, right])

@@ -98,6 +98,11 @@ def ravel(b: Builder, a: Any, order: Any = "C") -> Traced:
     return Traced(b.op("ravel", x.node))  # NumPy looks at the strides, of which the type may know less
 
 
+def row_of(b: Builder, x: Traced) -> Traced:
+    """The elements in C order, for those who only read them: a row is one as it lies."""
+    return x if x.type.ndim == 1 else ravel(b, x)
+
+
 def _in_order(b: Builder, name: str, x: Traced, order: Any) -> Traced:
     """The array whose elements in C order are those of ``x`` in ``order``."""
     if x.type.c_contiguous and order in ("A", "K"):
