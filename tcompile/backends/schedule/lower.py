@@ -129,8 +129,7 @@ def computed_type(node: Node) -> TensorType:
     """
     if node.op in IN_PLACE:
         indices = [index.tensor for index in places_of(node)]
-        base = path_types(node.inputs[0].tensor, node.attrs["path"])[-1]
-        return TensorType(node.tensor.dtype, gathered_shape(base, indices, node.attrs["axes"]))
+        return TensorType(node.tensor.dtype, gathered_shape(part_of(node), indices, node.attrs["axes"]))
     return part_of(node) if replaces_part(node) else node.tensor
 
 

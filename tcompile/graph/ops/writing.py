@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from tcompile.graph.ops.table import OPS, Op, broadcast_shapes, define
 from tcompile.graph.types import TensorType
 
 Path: TypeAlias = tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]
+_PARTS: WeakKeyDictionary[Node, tuple[TensorType, Path, TensorType]] = WeakKeyDictionary()
 _READ_ONLY = ("broadcast_to", "diagonal", "windows")  # several elements in one place, or a view that NumPy protects
 
 
@@ -36,8 +38,12 @@ def path_types(base: TensorType, path: Path) -> list[TensorType]:
 
 
 def part_of(node: Node) -> TensorType:
-    """The type of the elements that an ``assign`` node replaces."""
-    return path_types(node.inputs[0].tensor, node.attrs["path"])[-1]
+    """The type of the elements that a node with a path replaces, or chooses among. It is asked for often: told once."""
+    base, path = node.inputs[0].tensor, node.attrs["path"]
+    known = _PARTS.get(node)
+    if known is None or known[0] is not base or known[1] is not path:
+        known = _PARTS[node] = base, path, path_types(base, path)[-1]
+    return known[2]
 
 
 def _assign_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
