@@ -125,8 +125,34 @@ def bubbles(a, b, n):
     return b
 
 
-NODES = (elimination, elimination_of_numbers, orthogonal, products_of_columns, backwards, tails, heads, rows_behind,
-         three_deep, from_the_end, corners, products_of_parts, bubbles)  # fmt: skip
+def factors(a, b, n):
+    for k in range(n):
+        a[k + 1 :, k] /= a[k, k]
+        a[k + 1 :, k + 1 :] -= np.outer(a[k + 1 :, k], a[k, k + 1 :])
+    return a
+
+
+def factors_by_products(a, b, n):
+    for k in range(n):
+        a[k + 1 :, k] /= a[k, k]
+        a[k + 1 :, k + 1 :] -= a[k + 1 :, k : k + 1] @ a[k : k + 1, k + 1 :]
+    return a
+
+
+def reflections(a, b, n):
+    made = np.zeros((n, n))
+    for k in range(n - 1):
+        v = a[k:, k].copy()
+        v[0] += np.copysign(np.linalg.norm(v), v[0])
+        v /= np.linalg.norm(v)
+        made[k, k:] = v
+        a[k:, k:] -= 2 * np.outer(v, v @ a[k:, k:])
+    return a, made
+
+
+NATIVE = (factors, factors_by_products, reflections, elimination, orthogonal, products_of_columns, backwards, corners)
+NODES = (*NATIVE, elimination_of_numbers, tails, heads, rows_behind,
+         three_deep, from_the_end, products_of_parts, bubbles)  # fmt: skip
 
 
 def arguments(n):
@@ -142,6 +168,12 @@ def test_rounds_that_have_nothing_to_do_are_rounds_of_a_node(f, monkeypatch):
     compiled = tcompile.compile(f, backend="llvm")
     compiled(*arguments(12))
     assert not compiled.breaks and set(ops(compiled)) & {"fori_loop", "element_loop"}
+
+
+@pytest.mark.parametrize("f", NATIVE)
+def test_machine_code_runs_them(f):
+    found = tcompile.explain(f)(*arguments(20)).loops
+    assert found and all("machine code" in text for text in found)
 
 
 def highest_behind(a, b, n):

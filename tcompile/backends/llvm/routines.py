@@ -119,7 +119,7 @@ class _Call:
             for name, text in _LOCK.items():
                 w.module.declare(name, text)
             w.module.symbols.update(native.symbols("\n".join(_LOCK.values())))
-            large = w.at_entry(f"icmp sgt i64 {self.p.size(w, work)}, {WITH_LOCK}")
+            large = w.at_entry(f"icmp sgt i64 {self.products()}, {WITH_LOCK}")
             held = w.at_entry("icmp eq i64 %end, 1")
             lets_go = w.at_entry(f"and i1 {large}, {held}")
             start = f"br i1 {lets_go}, label %{free}, label %{kept}"
@@ -131,6 +131,13 @@ class _Call:
         w.place(kept)
         w.do(f"ret i32 {calls()}")
         w.entry.append(f"  {start}")
+
+    def products(self) -> str:
+        """How many products are added up, multiplied here: a loop's rounds are given sizes, which have to be linear."""
+        first, *others = [self.p.size(self.w, axis.size) for axis in self.kernel.axes]
+        for other in others:
+            first = self.w.at_entry(f"mul i64 {first}, {other}")
+        return first
 
     def stacks(self, addresses: Sequence[str], axis: int, call: Callable[[Sequence[str]], None]) -> None:
         """Calls for each place along the outer axes of the stack."""

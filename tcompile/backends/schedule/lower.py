@@ -45,7 +45,7 @@ from tcompile.graph import Node, Operand, ScalarType, Size, SymInt, TensorType
 from tcompile.graph.ops import OPS
 from tcompile.graph.ops.gathering import IN_PLACE, gathered_shape
 from tcompile.graph.ops.writing import part_of, path_types
-from tcompile.graph.sizes import hint, is_one, same, same_shape
+from tcompile.graph.sizes import counters_in, hint, is_one, same, same_shape
 from tcompile.graph.types import DType
 from tcompile.records import dataclass
 
@@ -570,6 +570,8 @@ def _collapse(kernel: Kernel, part: list[int]) -> None:
     """Merges neighbouring axes, innermost first, wherever every access allows."""
     for outer, inner in zip(part[-2::-1], part[:0:-1], strict=True):
         size = kernel.axes[inner].size
+        if counters_in(size) and counters_in(kernel.axes[outer].size):  # their product is not linear in a loop's rounds
+            continue
         accesses = [v.access for v in kernel.values if v.access is not None] + [s.access for s in kernel.stores]
         if not all(
             same_distance(a.steps[outer], _times(a.steps[inner], size)) and not _runtime(a.steps[outer])
