@@ -109,6 +109,37 @@ def exchanged_with_equal_ones(x, n):
     return a
 
 
+def parts_and_places(x, n):
+    at = np.array([3, 1, 1, 0, 7, 2])
+    for _ in range(n):
+        y = x.copy()
+        x[at] = y[:6] * 0.5
+        x[1:] += y[:-1] * 0.25
+        np.add.at(x, at, y[2:] * 0.25)
+    return x
+
+
+def two_of_zeros(x, n):
+    for _ in range(n):
+        a, b = np.zeros(8), np.zeros(8)
+        for e in range(8):
+            a[e] = x[e] + b[e - 1]
+            b[e] = a[e] * 0.5
+        x = (a + b) * 0.25
+    return x
+
+
+def two_of_one_row(x, n):
+    a = np.zeros((2, 8))
+    for _ in range(n):
+        u, v = a[0].copy(), a[0].copy()
+        for e in range(1, 8):
+            u[e] = v[e - 1] * 0.5 + x[e]
+            v[e] = u[e - 1] * 0.5
+        a[0], a[1] = u, v
+    return a
+
+
 PROGRAMS = [value for value in list(globals().values()) if getattr(value, "__module__", "") == __name__]
 
 
