@@ -107,6 +107,26 @@ def test_operands_are_read_through_transposes_and_slices():
     assert entry.compiled_graph.recipe is not None
 
 
+def test_temporary_arrays_that_nothing_large_follows_may_last_to_the_end():
+    """A call without Python keeps them; where another could have their memory, Python gives it back."""
+
+    def one(x, m):
+        y = x @ m
+        return y / np.linalg.norm(y)
+
+    def other(x, m):
+        y = (x @ m) @ m
+        return np.cumsum(y) * 2
+
+    for f, stays in ((one, True), (other, False)):
+        compiled = tcompile.compile(f, dynamic=True)
+        for n in (30, 31, 40):
+            x, m = numbers((n,), "float64"), numbers((n, n), "float64", 1)
+            np.testing.assert_allclose(compiled(x, m), f(x, m), rtol=1e-12)
+        (entry,) = compiled.entries
+        assert (entry.compiled_graph.recipe is not None) is stays
+
+
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 def test_solutions_and_inverses_have_numpys_bits(dtype):
     a = numbers((2, 6, 6), dtype) + 9 * np.eye(6, dtype=dtype)

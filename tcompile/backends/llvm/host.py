@@ -80,7 +80,10 @@ class Program(host.Program):
         return tools | {"heard": interrupts.heard, "zero": np.zeros} if self.scalar_loops else tools
 
     def recipe(self) -> Recipe | None:
-        """The program that has been built without Python; None where it does more, or has large temporary arrays."""
+        """The program that has been built without Python, which keeps its temporary arrays to the end.
+
+        None where it does more, or that would need more memory.
+        """
         graph = self.schedule.graph
         steps = [step for step in self.schedule.steps if step.node not in self._shared]
         if any(step.kind != "kernel" or "copy" in step.onto.values() for step in steps):
@@ -89,17 +92,27 @@ class Program(host.Program):
             return None
         made = [step for step in self.steps if isinstance(step, Allocate) and isinstance(step.key, Node)]
         lasting = {*graph.outputs, *(old for _, old in self.schedule.undo)}
-        if any(step.key not in lasting and self._is_large(step) for step in made):
+        if any(step.key not in lasting and self._is_large(step) and self._dies_early(step) for step in made):
             return None
         symbols = dict(graph.symbol_inputs())
         rewritten = bool(self.schedule.rewritten)
         return Recipe(tuple(graph.inputs), symbols, tuple(self.steps), tuple(graph.outputs), rewritten)
 
     def _is_large(self, step: Allocate) -> bool:
-        """Whether a temporary array must go as soon as it is not needed any more, or may be of any size."""
+        """Whether an array is worth giving back as soon as it is not needed any more, or may be of any size."""
         if not all(size.isdecimal() for size in step.shape):
             return True
         return product([int(size) for size in step.shape]) * step.dtype.itemsize > _SMALL_BYTES
+
+    def _dies_early(self, made: Allocate) -> bool:
+        """Whether large arrays are made after the last use of a temporary one, which could have its memory."""
+        names, last = {made.key}, 0
+        for position, step in enumerate(self.steps):
+            if isinstance(step, Onto) and step.base in names:
+                names.add(step.key)
+            elif isinstance(step, Launch) and any(given in names for given in step.arguments):
+                last = position
+        return any(isinstance(step, Allocate) and self._is_large(step) for step in self.steps[last + 1 :])
 
     def launch(self, step: Step) -> None:
         """Writes the launches of a kernel's functions."""
