@@ -1,9 +1,9 @@
 """Vector functions: exp, log, sin, … on vectors, with libm's values and flags on every input.
 
-Enters: a function's name and vectors. Leaves: a call of a helper function that computes all lanes with
-glibc's libmvec and then computes the lanes outside the ordinary range (NaN, infinities, domain errors,
-overflow) with scalar libm, which gives the exact special values and raises just the flags that NumPy would
-see. Where libmvec lacks a function, or is not there at all, every lane is computed by scalar libm.
+Enters: a function's name and vectors. Leaves: a call of a helper function that computes all lanes with glibc's libmvec
+(``fmod`` and ``hypot`` here, where there is fused multiply-add) and then those outside the ordinary range (NaN,
+infinities, domain errors, overflow) with scalar libm, which gives the exact special values and raises just the flags
+that NumPy would see. Where libmvec lacks a function, or is not there at all, every lane is computed by scalar libm.
 """
 
 from __future__ import annotations
@@ -86,8 +86,9 @@ def call(v: Vectors, name: str, dtype: DType, operands: list[str], has_symbol: H
     type, scalar = v.type(dtype), scalar_type(dtype)
     limits = function.single if dtype == FLOAT32 else function.double
     fast = libmvec_name(function, dtype, lanes, has_symbol) if limits is not None else None
-    if function.name == "fmod" and has_symbol("_ZGVdN4v_exp"):  # which says that there is fused multiply-add
-        result, fine = _near_fmod(v, dtype, *operands)
+    own = _OWN.get(function.name) if has_symbol("_ZGVdN4v_exp") else None  # which says that there is fused multiply-add
+    if own is not None:
+        result, fine = own(v, dtype, *operands)
     elif fast is None or limits is None:
         result, fine = "", ""
     else:
@@ -130,18 +131,13 @@ def _ordinary(
     if function.name == "pow":  # zero and denormal bases have special values and flags
         size = v.call("fabs", dtype, operands[0])
         fine = v.mask("and", fine, v.compare("ge", dtype, size, v.constant(dtype, least)))
-    larger = nothing = ""
     if function.least is not None:
         one, two = (v.call("fabs", dtype, x) for x in operands)
         larger = v.pick(v.compare("gt", dtype, one, two), dtype, one, two)
-        if function.name == "hypot":  # of nothing, as of a complex number that is zero: there may be many
-            nothing = v.mask("and", fine, v.compare("eq", dtype, larger, v.constant(dtype, 0)))
         smallest = v.constant(dtype, function.least[dtype != FLOAT32])
         fine = v.mask("and", fine, v.compare("ge", dtype, larger, smallest))
     neutral = v.constant(dtype, function.neutral)
     result = _in_parts(v, fast[0], fast[1], dtype, [v.pick(fine, dtype, x, neutral) for x in operands])
-    if nothing:
-        result, fine = v.pick(nothing, dtype, larger, result), v.mask("or", fine, nothing)
     if function.name == "pow":  # overflow, underflow and domain errors show in the result
         size = v.call("fabs", dtype, result)
         for sign, limit in (("ge", least), ("le", most)):
@@ -200,6 +196,31 @@ def _near_fmod(v: Vectors, d: DType, a: str, b: str) -> tuple[str, str]:
     rest = v.op("fadd", d, rest, v.pick(v.compare("lt", d, rest, zero), d, unit, zero))
     rest = v.op("fsub", d, rest, v.pick(v.compare("ge", d, rest, unit), d, unit, zero))
     return v.call("copysign", d, rest, a), fine
+
+
+def _near_hypot(v: Vectors, d: DType, x: str, y: str) -> tuple[str, str]:
+    """hypot where no square overflows or is lost, within about one unit in the last place, and the mask of such lanes.
+
+    The squares are added with one rounding, and where the arguments are of like size as (x - y)^2 + 2 x y, in which
+    that rounding is of the larger part: C. F. Borges, Algorithm 1014 (ACM Transactions on Mathematical Software, 2021).
+    """
+    single = d == FLOAT32
+    least, most = (1e-18, 1e18) if single else (1e-150, 1e150)
+    one, two = v.call("fabs", d, x), v.call("fabs", d, y)
+    first = v.compare("gt", d, one, two)
+    large, small = v.pick(first, d, one, two), v.pick(first, d, two, one)
+    ordered = v.compare("le", d, small, large)  # none is NaN
+    inside = v.mask("and", v.compare("ge", d, large, v.constant(d, least)), v.compare("le", d, large, v.constant(d, most)))
+    fine = v.mask("and", ordered, v.mask("or", inside, v.compare("eq", d, large, v.constant(d, 0))))
+    large, small = (v.pick(fine, d, part, v.constant(d, 1)) for part in (large, small))
+    twice, apart = v.op("fadd", d, small, small), v.op("fsub", d, large, small)
+    alike = v.compare("ge", d, twice, large)
+    added = v.pick(alike, d, apart, small)
+    total = v.call("fma", d, v.pick(alike, d, twice, large), large, v.op("fmul", d, added, added))
+    return v.call("sqrt", d, total), fine
+
+
+_OWN: dict[str, Callable[..., tuple[str, str]]] = {"fmod": _near_fmod, "hypot": _near_hypot}
 
 
 def _in_parts(v: Vectors, name: str, width: int, dtype: DType, operands: list[str]) -> str:
