@@ -210,8 +210,9 @@ def _near_hypot(v: Vectors, d: DType, x: str, y: str) -> tuple[str, str]:
     first = v.compare("gt", d, one, two)
     large, small = v.pick(first, d, one, two), v.pick(first, d, two, one)
     ordered = v.compare("le", d, small, large)  # none is NaN
-    inside = v.mask("and", v.compare("ge", d, large, v.constant(d, least)), v.compare("le", d, large, v.constant(d, most)))
-    fine = v.mask("and", ordered, v.mask("or", inside, v.compare("eq", d, large, v.constant(d, 0))))
+    low, high = v.compare("ge", d, large, v.constant(d, least)), v.compare("le", d, large, v.constant(d, most))
+    inside = v.mask("or", v.mask("and", low, high), v.compare("eq", d, large, v.constant(d, 0)))
+    fine = v.mask("and", ordered, inside)
     large, small = (v.pick(fine, d, part, v.constant(d, 1)) for part in (large, small))
     twice, apart = v.op("fadd", d, small, small), v.op("fsub", d, large, small)
     alike = v.compare("ge", d, twice, large)
