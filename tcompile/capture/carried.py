@@ -82,12 +82,12 @@ class Carried:
                 found[array.memory] = None
         for name in self.plan.carried - self.plan.steps.keys():
             value = before.get(name)
-            if isinstance(value, ArrayValue) and value.memory in found and self._is_alone(name, value):
+            if isinstance(value, ArrayValue) and value.memory in found and self.is_alone(name, value):
                 self.alone.add(id(value))
                 del found[value.memory]
         self.memories = list(found)
 
-    def _is_alone(self, name: str, value: ArrayValue) -> bool:
+    def is_alone(self, name: str, value: ArrayValue) -> bool:
         """Whether nothing but a variable that rounds bind anew sees what the first of them writes to an array."""
         memory = value.memory
         if memory is None or memory.kept or not self.is_free(value):

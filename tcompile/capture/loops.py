@@ -41,6 +41,7 @@ from tcompile.capture.loop_node import loop_node
 from tcompile.capture.plans import Plan, Restart
 from tcompile.capture.slots import Slots
 from tcompile.capture.special.regions import open_region, state_of
+from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Unread, Value, settled
 from tcompile.capture.values.constant import integer
 from tcompile.capture.values.counted import Counted
@@ -263,6 +264,8 @@ class _Loop:
         outside = {memory: (memory.root, memory.node, memory.graph) for memory in memories}
         self.exits = Exits(f, carried, self.header, self)
         carried.find_leaves(before)
+        trees = carried.trees.items() if not self.sure else ()
+        shared = any(self._is_shared(name, tree, before[name]) for name, tree in trees)
         with open_region(tx, Graph(name, env)):
             carried.begin()
             f.locals.update(carried.first_values())
@@ -279,7 +282,7 @@ class _Loop:
             if not plan.looked or slots or len(tx.unplanned) > first_unwritten:
                 look(self, before, tx.unplanned[first_unwritten:], slots)
             results = self._results(before)
-            if not self.sure and (slots or self.exits.flags or any(made is not None for made in results.values())):
+            if not self.sure and (slots or self.exits.flags or shared or any(x is not None for x in results.values())):
                 raise CannotCapture("loop-mismatch", "what it leaves behind where it has no rounds is not known")
             leaves = carried.leaves
             outputs = [*(memory.node for memory in memories), *carried.ends()[len(memories) :]]
@@ -328,6 +331,13 @@ class _Loop:
             raise CannotCapture("loop-mismatch", "nothing ends it")
         f.at = self.way_out()
         return True, None
+
+    def _is_shared(self, name: str, tree: Any, value: Value) -> bool:
+        """Whether others see an array that a variable still holds where no round is done, and binds anew elsewhere."""
+        if not any(leaf.kind == "array" for leaf in leaves_of([tree])):
+            return False
+        value = settled(self.tx, value)
+        return not (isinstance(value, ArrayValue) and self.carried.is_alone(name, value))
 
     def _stores_apart(self, nodes: Sequence[Node]) -> bool:
         """Whether all that a round does is to store to parts of arrays, others than other rounds: nothing to fuse."""

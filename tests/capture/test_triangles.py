@@ -232,8 +232,47 @@ def leaves_early(a, b, n):
     return a, b
 
 
+def a_view_or_new(a, b, n):
+    for i in range(n):
+        row = a[i]
+        for j in range(i + 1, n):
+            row = row * 0.5
+        row[0] = 7
+    return a
+
+
+def an_array_or_new(a, b, n):
+    for i in range(n):
+        y = a
+        for j in range(i + 1, n):
+            y = y * 0.5
+        y[0] = i
+        a = a + 1
+    return a, y
+
+
+def the_same_or_new(a, b, n):
+    z = a
+    for i in range(n):
+        y = a
+        for j in range(i + 1, n):
+            y = y * 0.5
+        z = y
+    return z, z is a
+
+
+def always_its_own(a, b, n):
+    y = a.copy()
+    for i in range(n):
+        for j in range(i + 1, n):
+            y = y * 0.5 + a[j]
+        y[0] += 1
+    return a, y
+
+
 @pytest.mark.parametrize("f", [
     highest_behind, mean_behind, first_behind, left_behind, left_behind_each_time, last_number, leaves_early,
+    a_view_or_new, an_array_or_new, the_same_or_new, always_its_own,
 ])  # fmt: skip
 def test_what_is_left_where_there_is_nothing_to_do(f, monkeypatch):
     monkeypatch.setattr("tcompile.capture.loops.FEW_OPERATIONS", 0)
