@@ -490,10 +490,8 @@ class Program:
             if OPS[node.op].kind in ("movement", "control") and not shown.isdisjoint(node.inputs):
                 shown.add(node)  # what a loop carries may come out as it came in
         assert step.node is not None
-        others = step.node.inputs[1:]
-        if step.node.op == "element_loop":  # which may write to any; equal arrays may have become one
-            seen = step.node.inputs
-            others = tuple(node for node in seen if node is not base or seen.count(base) > 1)
+        others = list(step.node.inputs)
+        others.remove(base)  # once: equal arrays may have become one
         needed = {*graph.outputs, *others, *(node for s in steps[position + 1 :] for node in s.reads)}
         return shown.isdisjoint(needed)
 

@@ -151,8 +151,9 @@ class _Placement:
         base = loop.inputs[written[number]]
         if base.type != node.type:  # a copy has no gaps
             return None
-        others = [operand for place, operand in enumerate(loop.inputs) if place != written[number]]
-        return None if self._memory(base) & self._memories(others) else base  # equal arrays may have become one
+        others = list(loop.inputs)
+        others.remove(base)  # once: equal arrays may have become one
+        return None if self._memory(base) & self._memories(others) else base  # the others are other memory to the loop
 
     def _writer(self, node: Node) -> Step:
         """The step that writes an array in a chain."""
@@ -270,13 +271,9 @@ class _Placement:
         """Whether all that reads the base's old elements can do so before they are overwritten. Adds the waits."""
         base = self._base(node)
         assert base is not None
-        if step.kernel is None:  # the loop's other operands are other memory to it
-            assert step.node is not None
-            if base in self._memories([other for other in step.node.inputs if other is not base]):
-                return False
-        elif any(other is not node and replaces_part(other) and other.inputs[0] is base for other in step.writes):
-            return False  # one kernel makes two arrays of it
-        else:
+        if step.kernel is not None:
+            if any(other is not node and replaces_part(other) and other.inputs[0] is base for other in step.writes):
+                return False  # one kernel makes two arrays of it
             (store,) = (s for s in step.kernel.stores if s.access.buffer.node is node)
             if not self._reads_in_place(step, base, store):
                 if not (self.graph.scratch and base.op == "input" and self._becomes_result(node)):
