@@ -160,7 +160,7 @@ def _compile_region(
         open_gates(cache, captured, region)
         if captured.graph is not None:
             route = cache.built.route(captured.exit)
-    follow = functools.partial(compiler.follow, cache)
+    follow = functools.partial(compiler.follow, cache, region)
     gains_nothing = _gains_nothing if whole else _is_trifling
     ours = compiled if backend.builtin else None  # into what another backend returns nobody looks
     runs = captured.as_plain() if gains_nothing(captured, ours) else captured

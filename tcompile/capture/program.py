@@ -452,10 +452,9 @@ def _guard_sizes(tx: Capture) -> None:
     def readable(text: str) -> str:
         return re.sub(r"\bs\d+\b", lambda m: tx.symbol_texts.get(m.group(), m.group()), text)
 
-    for guard in env.guards:
-        text = readable(guard.text)
+    for relation, holds in env.guards.items():
+        text = readable(relation)
         tx.prologue.guard(
-            SizeSource(guard.text), f"({{}}) is {guard.holds}", text if guard.holds else f"not ({text})",
-            str(guard.holds), "question",
-        )  # fmt: skip
+            SizeSource(relation), f"({{}}) is {holds}", text if holds else f"not ({text})", str(holds), "question"
+        )
     env.frozen = True

@@ -155,7 +155,10 @@ class RootFrame(Frame):
             if self.trail:
                 self.trail.pop()
             return False
-        del tx.graph.nodes[nodes:], tx.graph.inputs[inputs:], tx.input_sources[inputs:], tx.graph.env.guards[sizes:]
+        del tx.graph.nodes[nodes:], tx.graph.inputs[inputs:], tx.input_sources[inputs:]
+        guards = tx.graph.env.guards
+        while len(guards) > sizes:
+            guards.popitem()
         tx.prologue.shorten(steps)
         self.stack = self.before
         self.at = self.trail.pop()

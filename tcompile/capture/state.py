@@ -45,7 +45,6 @@ from tcompile.graph import Graph, Location, Node, ScalarType, SymInt, TensorType
 from tcompile.graph.ops import OPS
 from tcompile.graph.ops.gathering import IN_PLACE
 from tcompile.graph.ops.writing import Path
-from tcompile.graph.sizes import SizeGuard
 from tcompile.observe.events import UserLine
 from tcompile.observe.userline import expression_text
 from tcompile.records import dataclass
@@ -521,14 +520,15 @@ class Capture:
             self.marked[name] = text
             env.on_guard = self._check_marked
 
-    def _check_marked(self, guard: SizeGuard) -> None:
-        """Raises InvalidArgument where an assumption leaves one size only to an axis that is marked as dynamic."""
-        names = set(re.findall(r"\bs\d+\b", guard.text))
-        if not (guard.holds and "==" in guard.text and len(names) == 1 and vars(self)):  # empty: capture is over
+    def _check_marked(self, relation: str) -> None:
+        """Raises InvalidArgument where what is assumed of sizes leaves one size only to an axis that is marked as dynamic."""
+        names = set(re.findall(r"\bs\d+\b", relation))
+        holds = self.graph.env.guards[relation]
+        if not (holds and "==" in relation and len(names) == 1 and vars(self)):  # empty: capture is over
             return
         (name,) = names
         size = self.graph.env.hints[name]
-        others = (eval(guard.text, {name: other}) for other in range(2, size + 64) if other != size)
+        others = (eval(relation, {name: other}) for other in range(2, size + 64) if other != size)
         if name in self.marked and not any(others):
             text = self.marked[name]
             raise not_dynamic(text, f"{text} == {size}", self.user_stack())

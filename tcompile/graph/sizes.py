@@ -32,20 +32,13 @@ class VariesInLoop(UnprovableSizeError):
     """A question about a loop's counter that not all rounds of the loop answer alike."""
 
 
-@dataclass(frozen=True)
-class SizeGuard:
-    """A relation between sizes that held at capture: ``text`` over symbol names must be ``holds``."""
-
-    text: str
-    holds: bool
-
-
 @dataclass
 class ShapeEnv:
     """The symbols of one capture, their hints, and what was assumed about them.
 
     Symbols made by ``symbol`` are assumed to be at least ``minimum`` (2 for array sizes, because 0 and 1 are
-    specialised; nothing for Python ints), and at most ``maximum``. ``on_guard`` hears of each new assumption.
+    specialised; nothing for Python ints), and at most ``maximum``. ``guards`` are relations between sizes, over the
+    names of symbols, with what was assumed: whether they hold. ``on_guard`` hears of each new one.
     ``counters`` gives the first and the last value of each symbol that counts the rounds of a loop: what is asked of
     such a symbol is asked of all rounds, and the answer must be one. ``names`` says what symbols are called, by what
     they stand for: where several captures of the same code share it, a name means one thing in all of them.
@@ -54,10 +47,10 @@ class ShapeEnv:
     hints: dict[str, int] = field(default_factory=dict)
     minimum: dict[str, int | None] = field(default_factory=dict)
     maximum: dict[str, int] = field(default_factory=dict)  # for those that have one
-    guards: list[SizeGuard] = field(default_factory=list)
+    guards: dict[str, bool] = field(default_factory=dict)
     frozen: bool = False
     atoms: dict[str, Callable[[Mapping[str, int]], int]] = field(default_factory=dict)
-    on_guard: Callable[[SizeGuard], None] | None = None
+    on_guard: Callable[[str], None] | None = None
     counters: dict[str, tuple[Size, Size]] = field(default_factory=dict)
     names: dict[Any, str] = field(default_factory=dict)
 
@@ -93,15 +86,13 @@ class ShapeEnv:
         if self.counters and not self.counters.keys().isdisjoint(re.findall(r"\w+", text)):
             raise VariesInLoop(f"{text} is not the same in all rounds of the loop")
         if self.frozen:
-            for guard in self.guards:
-                if guard.text == text:
-                    return guard.holds
-            raise UnprovableSizeError(f"cannot prove {text}")
-        guard = SizeGuard(text, hint)
-        if guard not in self.guards:
-            self.guards.append(guard)
+            if text not in self.guards:
+                raise UnprovableSizeError(f"cannot prove {text}")
+            return self.guards[text]
+        if text not in self.guards:
+            self.guards[text] = hint
             if self.on_guard is not None:
-                self.on_guard(guard)
+                self.on_guard(text)
         return hint
 
 
@@ -113,7 +104,7 @@ class SymInt:
     >>> print((n + 1) * n - n, n // n, n == 0)
     s0*s0 1 False
     >>> n > 3, env.guards
-    (True, [SizeGuard(text='s0 - 3 > 0', holds=True)])
+    (True, {'s0 - 3 > 0': True})
     """
 
     __slots__ = ("env", "terms")
@@ -304,7 +295,7 @@ class SymInt:
             if counters:
                 return difference._ask_rounds(counters[0], sign)
         text = f"{difference} {sign} 0"
-        if sign == "==" and self.env.frozen and all(guard.text != text for guard in self.env.guards):
+        if sign == "==" and self.env.frozen and text not in self.env.guards:
             text = f"{-difference} == 0"  # as it was asked the other way round
         return self.env.decide(text, compare(difference.hint))
 

@@ -358,12 +358,12 @@ def user_line(location: Location) -> UserLine:
 @contextlib.contextmanager
 def _asking(env: ShapeEnv) -> Iterator[None]:
     """Lets type rules ask about sizes, and takes back what that recorded."""
-    guards, frozen = list(env.guards), env.frozen
+    guards, frozen = dict(env.guards), env.frozen
     env.frozen = False  # the answers were given when the nodes were made
     try:
         yield
     finally:
-        env.guards[:] = guards
+        env.guards = guards
         env.frozen = frozen
 
 

@@ -104,6 +104,7 @@ class Region:
     entries: tuple[Entry, ...] = ()
     limit_warned: bool = False
     misses: int = 0  # since nothing more is compiled here
+    idle: int = 0  # since its gate was woken: calls at its end, in turn, of what is not compiled
     # From which the machine code works that enters here, by gate: that of the whole host, and of the one in use.
     tables: weakref.WeakKeyDictionary[Any, Any] = field(default_factory=weakref.WeakKeyDictionary)
     unchecked: tuple[tuple[Entry, ...], tuple[Callable[..., Any], ...]] = ((), ())
@@ -112,6 +113,16 @@ class Region:
     def is_plain(self) -> bool:
         """Whether whatever has come here so far runs in plain Python."""
         return all(entry.captured.graph is None for entry in self.entries)
+
+    @property
+    def is_missed(self) -> bool:
+        """Whether next to nothing that comes here fits, and nothing more is compiled."""
+        return self.misses > _MISSES and self.misses > sum(entry.hits for entry in self.entries)
+
+    @property
+    def has_no_work(self) -> bool:
+        """Whether no entry computes anything."""
+        return not any(entry.graph is not None and entry.graph.nodes for entry in self.entries)
 
 
 @dataclass(eq=False)
@@ -214,10 +225,17 @@ class FunctionCache:
             if host is not None and offset in host.gates:
                 host.gates[offset].clear()
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether calls come to what they would without anything compiled, until a gate is woken."""
+        return self.first.is_missed if self.host is None else not any(self.host.gates.values())
+
     def wake(self) -> None:
         """Has every gate that is asleep looked at again."""
         self.host = self.host and self.built
         for offset in list(self.asleep):
+            if offset in self.regions:
+                self.regions[offset].idle = 0
             if self.built is not None and not self.built.gates[offset]:
                 self.built.gates[offset].append(offset)
         self.asleep.clear()
@@ -236,10 +254,14 @@ class FunctionCache:
                 region.entries = (entry, *(other for other in region.entries if other is not entry))
 
 
+_MISSES = 256  # so often a place is missed before it is given up
 _MOST = 1024  # functions whose compiled code is kept while nothing else holds it
 _Key = tuple[int, int, Settings]
 _caches: OrderedDict[_Key, tuple[weakref.ref[types.CodeType], FunctionCache]] = OrderedDict()
 _by_name: dict[tuple[int, str, Settings], _Key] = {}
+# Callables of functions that compiled code has called, each made once, as long as there are not many.
+followed: dict[types.FunctionType, Any] = {}
+MOST_FOLLOWED = 64
 _lock = threading.Lock()
 # Grows with every reset, so that callables look their cache up again; machine code reads it.
 generation = array.array("q", [0])
@@ -282,4 +304,5 @@ def reset() -> None:
     with _lock:
         _caches.clear()
         _by_name.clear()
+        followed.clear()
         generation[0] += 1

@@ -293,30 +293,46 @@ def _take_defaults(made: types.FunctionType, function: types.FunctionType) -> No
 
 def compiler_for(compile: CompileFunction) -> Compiler:
     """The compile function with what it needs of the runtime."""
-    return Compiler(compile, functools.partial(_follow, compile))
+    return Compiler(compile, _by_itself)
 
 
-def _follow(compile: CompileFunction, cache: FunctionCache, function: Any) -> Any:
-    """A function that code of ``cache`` is about to call, compiled by itself where it is the user's own."""
+def _by_itself(compiler: Compiler, cache: FunctionCache, function: Any, again: bool) -> Any:
+    """A function that code of ``cache`` is about to call, compiled by itself where it is the user's own.
+
+    One that has turned out to have nothing to compile is called as it is, unless it is to be looked at ``again``.
+    """
     if type(function) is types.MethodType:
-        inner = _follow(compile, cache, function.__func__)
+        inner = _by_itself(compiler, cache, function.__func__, again)
         return function if inner is function.__func__ else types.MethodType(inner, function.__self__)
     if type(function) is not types.FunctionType:
         return function
     treatment = treatment_of(function)
     if treatment is not None and treatment.kind == "policy":
-        return error_on_graph_break(treatment.flag)(_follow(compile, cache, vars(function)["__wrapped__"]))
+        return error_on_graph_break(treatment.flag)(_by_itself(compiler, cache, vars(function)["__wrapped__"], again))
     if not _is_followed(function) or (treatment is not None and treatment.kind != "region"):
         return function
     private = None
-    if cache.callees is not None:
-        private = cache.callees.get(function.__code__)
-        if private is None:
-            private = cache.callees[function.__code__] = FunctionCache.of(function, cache.settings)
-            private.callees = cache.callees
-    compiled = CompiledFunction(function, cache.settings, compile, private)
-    compiled.cache.callers_breaks = cache.breaks
-    return compiled
+    if cache.callees is None:
+        inside = function_cache(function, cache.settings)
+    else:
+        inside = private = cache.callees.setdefault(function.__code__, FunctionCache.of(function, cache.settings))
+        private.callees = cache.callees
+    inside.callers_breaks = cache.breaks
+    if again and inside.is_quiet:
+        inside.wake()
+    if inside.is_quiet and not bus.listened[0]:
+        settle(inside, compiler)
+        if inside.is_quiet:
+            return function
+    known = caches.followed.get(function)
+    if known is not None and known.settings is cache.settings and private is None:
+        return known
+    made = CompiledFunction(function, cache.settings, compiler.compile, private)
+    if function.__closure__ is None and private is None:  # with a closure it would keep the caller's values
+        if len(caches.followed) >= caches.MOST_FOLLOWED:
+            caches.followed.clear()
+        caches.followed[function] = made
+    return made
 
 
 _LIBRARIES = tuple({sys.prefix, sys.base_prefix, sys.exec_prefix, *(path for path in sys.path if "-packages" in path)})

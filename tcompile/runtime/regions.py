@@ -40,15 +40,26 @@ class CompileFunction(Protocol):
 
 
 class Compiler:
-    """The compile function, and what it needs of the runtime."""
+    """The compile function, and what it needs of the runtime: ``by_itself`` gives what is called in place of a function
+    that code of a cache is about to call, the function itself where nothing would be gained. Its last argument says
+    whether one that has nothing to compile is to be looked at again.
+    """
 
-    def __init__(self, compile: CompileFunction, follow: Callable[[FunctionCache, Any], Any]) -> None:
+    def __init__(self, compile: CompileFunction, by_itself: Callable[[Compiler, FunctionCache, Any, bool], Any]) -> None:
         self.compile = compile
-        self.follow = follow
+        self.by_itself = by_itself
 
     def enter(self, cache: FunctionCache, offset: int) -> Callable[..., Any]:
         """What a gate of the function's host calls."""
         return Gate(self, cache, offset)
+
+    def follow(self, cache: FunctionCache, region: Region, function: Any) -> Any:
+        """What is called in place of a function at the end of a stretch, which may have been all there was to do."""
+        found = self.by_itself(self, cache, function, not region.idle)
+        region.idle = region.idle + 1 if found is function else 1
+        if region.idle > _DROWSY and region.has_no_work:
+            cache.sleep(region.start.offset)
+        return found
 
     def select(
         self, cache: FunctionCache, region: Region, values: Sequence[Any], stance: Stance, hosted: bool = True
@@ -176,7 +187,7 @@ class Gate(native.Base):  # type: ignore[misc]  # which class that is depends on
 
     def _attach(self, cache: FunctionCache, region: Region) -> None:
         """Lets the machine code enter here, where there are other entries than the last time."""
-        if region.is_plain and region is not cache.first:
+        if region.is_plain:
             return  # the gate will not be needed for long
         entries = tuple(sorted(entry.index for entry in region.entries))
         if entries != self.attached and cache.built is not None and config.native_calls and not bus.listened[0]:
@@ -245,7 +256,7 @@ def _tell_failure(cache: FunctionCache, entry: Entry, values: Sequence[Any]) -> 
 def _at_limit(cache: FunctionCache, region: Region, values: Sequence[Any]) -> None:
     """What a miss means where no more is compiled: the first is told, and a place that is always missed is closed."""
     region.misses += 1
-    if region.misses > _MISSES and cache.host is not None and region.misses > sum(e.hits for e in region.entries):
+    if cache.host is not None and region.is_missed:
         cache.close(region.start.offset)
     told = region.limit_warned and not cache.settings.fullgraph
     if told or all(entry.graph is None for entry in region.entries):
@@ -281,7 +292,6 @@ def _unchecked(region: Region) -> tuple[Callable[..., Any], ...]:
 
 
 _MAX_GUARD_TEXT = 3
-_MISSES = 256  # so often a place is missed before it is closed
 _DROWSY = 256  # so often plain Python goes on at a place before its gate sleeps
 
 

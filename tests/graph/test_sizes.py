@@ -24,8 +24,8 @@ def test_an_answer_without_a_guard_holds_for_every_value(minimum, sign, factor):
             values = [compare(value * factor + offset, 0) for value in range(least, 40)]
             if env.guards:
                 # The guard must be one that separates the values by their answers.
-                (guard,) = env.guards
-                seen = [eval(guard.text, {"s0": value}) is guard.holds for value in range(least, 40)]
+                ((relation, holds),) = env.guards.items()
+                seen = [eval(relation, {"s0": value}) is holds for value in range(least, 40)]
                 assert seen == [value is answer for value in values]
             else:
                 assert set(values) == {answer}
@@ -38,7 +38,7 @@ def test_what_follows_from_the_minimum_needs_no_guard():
     assert size >= 2 and size > 1 and size * size >= 4
     assert not env.guards
     assert size == 5 and size != 7
-    assert [g.text for g in env.guards] == ["s0 - 5 == 0", "s0 - 7 == 0"]
+    assert list(env.guards) == ["s0 - 5 == 0", "s0 - 7 == 0"]
 
 
 def test_two_sizes():

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+import random
 import sys
 import warnings
+import weakref
 
 import numpy as np
 
 import tcompile
+from tcompile.runtime import cache as caches
 
 X = np.linspace(-1.0, 2.0, 5)
 
@@ -83,3 +87,78 @@ def test_recursion_through_a_break():
         return f(x + n, n - 1) * 2
 
     np.testing.assert_array_equal(tcompile.compile(f, backend="eager")(X, 5), f(X, 5))
+
+
+def jumps(x):
+    return random.random() * 0 + x * 2 + 1
+
+
+def steps(x, n):
+    total = 0.0
+    for _ in range(n):
+        total = jumps(x) + total
+    return total
+
+
+def test_functions_with_nothing_to_compile_are_called_as_they_are_and_looked_at_again():
+    tcompile.reset()
+    compiled = tcompile.compile(steps)
+    for _ in range(2):
+        assert compiled(1.5, 1000) == steps(1.5, 1000)
+    inner = caches.followed[jumps]
+    assert inner.cache.is_quiet and compiled.cache.asleep
+    for _ in range(12):
+        np.testing.assert_array_equal(compiled(X, 3), steps(X, 3))
+    assert any(graph.op_count for graph in inner.graphs)  # what the function computes of arrays is compiled after all
+    tcompile.reset()
+    assert not caches.followed
+
+
+def test_a_loop_that_calls_a_library_alone_is_soon_plain():
+    def f(n):
+        return [random.uniform(1, 2) for _ in range(n)]
+
+    tcompile.reset()
+    compiled = tcompile.compile(f)
+    for seed in range(3):
+        random.seed(seed)
+        want = f(1000)
+        random.seed(seed)
+        assert compiled(1000) == want
+    nested = [compiled.cache, *(cache for cache in caches.caches() if "listcomp" in cache.name)]
+    assert all(cache.asleep for cache in nested[-1:])
+
+
+def test_what_a_followed_function_encloses_goes_with_its_caller():
+    def f(x):
+        def inner(y):
+            print(end="")
+            return y + x
+
+        return inner(x)
+
+    compiled = tcompile.compile(f, backend="eager")
+    x = np.ones(3)
+    held = weakref.ref(x)
+    np.testing.assert_array_equal(compiled(x), [2, 2, 2])
+    del x
+    gc.collect()
+    assert held() is None
+
+
+def test_calls_that_never_fit_end_in_the_function_itself():
+    def count(names):
+        def inner(name):
+            print(end="")
+            return len(names) + len(name)
+
+        total = 0
+        for k in range(2000):
+            names.append(str(k))
+            total += inner(names[-1])
+        return total
+
+    compiled = tcompile.compile(count)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert [compiled([]) for _ in range(3)] == [count([])] * 3
