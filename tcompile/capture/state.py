@@ -521,7 +521,7 @@ class Capture:
             env.on_guard = self._check_marked
 
     def _check_marked(self, relation: str) -> None:
-        """Raises InvalidArgument where what is assumed of sizes leaves one size only to an axis that is marked as dynamic."""
+        """Raises InvalidArgument where what is assumed leaves one size only to an axis that is marked as dynamic."""
         names = set(re.findall(r"\bs\d+\b", relation))
         holds = self.graph.env.guards[relation]
         if not (holds and "==" in relation and len(names) == 1 and vars(self)):  # empty: capture is over

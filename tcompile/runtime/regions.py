@@ -29,6 +29,14 @@ from tcompile.runtime.cache import Entry, FunctionCache, Region
 from tcompile.stance import DEFAULT, Stance, current
 
 
+class ByItself(Protocol):
+    """What is called in place of a function that code of a cache is about to call."""
+
+    def __call__(self, compiler: Compiler, cache: FunctionCache, function: Any, again: bool) -> Any:
+        """The function itself where nothing would be gained; ``again``: what has none so far is looked at once more."""
+        ...
+
+
 class CompileFunction(Protocol):
     """What ``api`` hands the runtime: compiles one stretch of a function and returns its entry."""
 
@@ -40,12 +48,9 @@ class CompileFunction(Protocol):
 
 
 class Compiler:
-    """The compile function, and what it needs of the runtime: ``by_itself`` gives what is called in place of a function
-    that code of a cache is about to call, the function itself where nothing would be gained. Its last argument says
-    whether one that has nothing to compile is to be looked at again.
-    """
+    """The compile function, and what it needs of the runtime."""
 
-    def __init__(self, compile: CompileFunction, by_itself: Callable[[Compiler, FunctionCache, Any, bool], Any]) -> None:
+    def __init__(self, compile: CompileFunction, by_itself: ByItself) -> None:
         self.compile = compile
         self.by_itself = by_itself
 
