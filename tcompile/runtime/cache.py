@@ -121,8 +121,9 @@ class Region:
 
     @property
     def has_no_work(self) -> bool:
-        """Whether no entry computes anything."""
-        return not any(entry.graph is not None and entry.graph.nodes for entry in self.entries)
+        """Whether nothing is computed here but by plain Python."""
+        graphs = [entry.captured.graph for entry in self.entries]
+        return not any(graph.nodes for graph in graphs if graph is not None)
 
 
 @dataclass(eq=False)
@@ -227,8 +228,17 @@ class FunctionCache:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether calls come to what they would without anything compiled, until a gate is woken."""
-        return self.first.is_missed if self.host is None else not any(self.host.gates.values())
+        """Whether calls come to what they would without anything compiled, as far as has been seen."""
+        if self.host is None:
+            return self.first.is_missed
+        if self.quiet_calls > DROWSY and all(region.has_no_work for region in list(self.regions.values())):
+            return True
+        return not any(self.host.gates.values())
+
+    @property
+    def looks_again(self) -> bool:
+        """Whether this call is one of those, ever fewer, in which what was given up is tried once more."""
+        return not self.quiet_calls % 3 and (self.quiet_calls // 3).bit_count() == 1  # 3, 6, 12, 24, 48, 96, …
 
     def wake(self) -> None:
         """Has every gate that is asleep looked at again."""
@@ -255,6 +265,7 @@ class FunctionCache:
 
 
 _MISSES = 256  # so often a place is missed before it is given up
+DROWSY = 256  # so often plain Python goes on at a place before its gate sleeps
 _MOST = 1024  # functions whose compiled code is kept while nothing else holds it
 _Key = tuple[int, int, Settings]
 _caches: OrderedDict[_Key, tuple[weakref.ref[types.CodeType], FunctionCache]] = OrderedDict()

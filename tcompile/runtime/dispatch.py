@@ -318,11 +318,11 @@ def _by_itself(compiler: Compiler, cache: FunctionCache, function: Any, again: b
         inside = private = cache.callees.setdefault(function.__code__, FunctionCache.of(function, cache.settings))
         private.callees = cache.callees
     inside.callers_breaks = cache.breaks
-    if again and inside.is_quiet:
-        inside.wake()
     if inside.is_quiet and not bus.listened[0]:
         settle(inside, compiler)
-        if inside.is_quiet:
+        if again:
+            inside.wake()
+        elif not inside.looks_again:
             return function
     known = caches.followed.get(function)
     if known is not None and known.settings is cache.settings and private is None:

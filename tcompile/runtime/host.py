@@ -54,7 +54,7 @@ def settle(cache: FunctionCache, compiler: Compiler) -> None:
     """
     cache.quiet_calls += 1
     count, settled = cache.quiet_calls, _SETTLED_UNDER_STRESS if config.stress_breaks else _SETTLED
-    if cache.asleep and not count % 3 and (count // 3).bit_count() == 1:  # 3, 6, 12, 24, 48, 96, …
+    if cache.asleep and cache.looks_again:
         cache.wake()
     if count % settled or cache.host is not cache.built:
         return

@@ -25,7 +25,7 @@ from tcompile.observe.events import FellBack, GuardFailed
 from tcompile.observe.userline import file_label
 from tcompile.observe.warn import warn
 from tcompile.runtime import native
-from tcompile.runtime.cache import Entry, FunctionCache, Region
+from tcompile.runtime.cache import DROWSY, Entry, FunctionCache, Region
 from tcompile.stance import DEFAULT, Stance, current
 
 
@@ -62,7 +62,7 @@ class Compiler:
         """What is called in place of a function at the end of a stretch, which may have been all there was to do."""
         found = self.by_itself(self, cache, function, not region.idle)
         region.idle = region.idle + 1 if found is function else 1
-        if region.idle > _DROWSY and region.has_no_work:
+        if region.idle > DROWSY and region.has_no_work:
             cache.sleep(region.start.offset)
         return found
 
@@ -182,7 +182,7 @@ class Gate(native.Base):  # type: ignore[misc]  # which class that is depends on
                 self._attach(cache, region)
         entry, result = found
         if result is PLAIN:
-            if entry.calls > _DROWSY and region.is_plain:
+            if entry.calls > DROWSY and region.is_plain:
                 cache.sleep(self.offset)
             return None
         if entry.captured.exit is None:
@@ -297,7 +297,6 @@ def _unchecked(region: Region) -> tuple[Callable[..., Any], ...]:
 
 
 _MAX_GUARD_TEXT = 3
-_DROWSY = 256  # so often plain Python goes on at a place before its gate sleeps
 
 
 def _recompile_text(cache: FunctionCache, reasons: Sequence[str]) -> str:

@@ -162,3 +162,22 @@ def test_calls_that_never_fit_end_in_the_function_itself():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert [compiled([]) for _ in range(3)] == [count([])] * 3
+
+
+def tree(depth, x):
+    if depth < 0:
+        return x
+    random.random()
+    return max(tree(depth - 1, x + 0.5), tree(depth - 2, x - 0.5), key=np.sum)
+
+
+def test_recursion_without_array_work_is_soon_plain_and_with_it_is_not():
+    tcompile.reset()
+    compiled = tcompile.compile(tree)
+    for _ in range(2):
+        assert compiled(10, 1.5) == tree(10, 1.5)
+    assert compiled.cache.is_quiet
+    for _ in range(4):
+        np.testing.assert_array_equal(compiled(10, X), tree(10, X))
+    assert any(graph.op_count for graph in compiled.graphs)
+    assert not compiled.cache.is_quiet
