@@ -22,7 +22,7 @@ from typing import Any
 
 from tcompile.bytecode import Host
 from tcompile.capture.breaks import GraphBreak
-from tcompile.capture.dynamic import Profile
+from tcompile.capture.dynamic import LeftOpen, Profile
 from tcompile.capture.entries import Start
 from tcompile.capture.plans import Loops, Plan, Restart
 from tcompile.capture.program import Captured, finish, finish_at, plain
@@ -64,14 +64,22 @@ def capture(
     StanceError where the function changes the stance; everything else that stops capture is in the Outcome.
     """
     attempts = _Attempts(code, namespace, start, values, name, frontends, options, profile, host)
-    outcome, used_floats = attempts.run()
+    outcome, left_open = attempts.run()
+    broke = outcome.graph_break
+    if broke is not None and left_open.ints:  # the value of one may be what was missing: fix them and try again
+        profile.needed |= left_open.ints
+        fixed, less_open = attempts.run()
+        if fixed.graph_break is None or not fixed.graph_break.same_place(broke):
+            outcome, left_open, broke = fixed, less_open, fixed.graph_break
+        else:
+            profile.needed -= left_open.ints  # it was not
     outcome = dataclasses.replace(outcome, loops=attempts.loops.told())
-    if outcome.graph_break is not None and used_floats:
-        profile.floats_open = False  # a float's value may be what was missing: fix them by guards and try again
+    if broke is not None and left_open.floats:
+        profile.floats_open = False  # the same of floats
         fixed, _ = attempts.run()
         if fixed.graph_break is None:
             return dataclasses.replace(fixed, loops=attempts.loops.told())
-        profile.floats_open = True  # it was not
+        profile.floats_open = True
     return outcome
 
 
@@ -96,8 +104,8 @@ class _Attempts:
     host: Callable[[], Host | None]
     loops: Loops = field(default_factory=Loops)
 
-    def run(self) -> tuple[Outcome, bool]:
-        """The longest stretch that ends where the frame can be resumed, and whether floats that vary are part of it."""
+    def run(self) -> tuple[Outcome, LeftOpen]:
+        """The longest stretch that ends where the frame can be resumed, and which numbers of it stay open."""
         broke: GraphBreak | None = None
         stop: int | None = None
         left = _MAX_ATTEMPTS
@@ -112,10 +120,10 @@ class _Attempts:
             try:
                 frame = RootFrame(tx, self.code, self.namespace, self.start, self.values, stop)
             except CannotCapture as error:  # bytecode that cannot be read
-                return Outcome(plain(tx, self.start), _graph_break(tx, error)), False
+                return Outcome(plain(tx, self.start), _graph_break(tx, error)), LeftOpen()
             try:
                 try:
-                    return Outcome(finish(tx, frame.run(), self.start.arity)), tx.used_floats
+                    return Outcome(finish(tx, frame.run(), self.start.arity)), tx.left_open
                 except Restart:
                     continue
                 except (Stopped, CannotCapture, RecursionError) as reason:
@@ -124,7 +132,7 @@ class _Attempts:
                 if isinstance(ended, int) and (ended < 0 or not left):
                     ended = Outcome(plain(tx, self.start), broke)
                 if isinstance(ended, Outcome):
-                    return ended, tx.used_floats
+                    return ended, tx.left_open
                 stop = ended
             finally:  # what was captured holds on to both, and they to the program's own objects
                 frame.forget()

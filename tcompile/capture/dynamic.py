@@ -3,7 +3,7 @@
 Enters: the shapes and Python numbers that each compile of a function sees. Leaves: for each place, the axes (or the
 number itself) that have been seen to change. Exists because the first compile is static, which makes the fastest
 code, and the second knows what varies. Sizes 0 and 1 are always specialised. Floats are open from the start, unless the
-function uses one where a graph needs its value.
+function uses one where a graph needs its value; ints of NumPy that change are open, unless it does so.
 """
 
 from __future__ import annotations
@@ -17,6 +17,14 @@ from tcompile.records import dataclass
 
 
 @dataclass
+class LeftOpen:
+    """The numbers whose values a capture does not fix: whether there are Python floats, and where ints of NumPy are."""
+
+    floats: bool = False
+    ints: set[str] = field(default_factory=set)
+
+
+@dataclass
 class Profile:
     """What has been seen at each place, by the place's text."""
 
@@ -25,6 +33,7 @@ class Profile:
     open_axes: dict[str, set[int]] = field(default_factory=dict)
     open_numbers: set[str] = field(default_factory=set)
     floats_open: bool = True
+    needed: set[str] = field(default_factory=set)  # the places of ints of NumPy whose values captures need
     results: dict[Any, tuple[Any, ...]] = field(default_factory=dict)  # of calls assumed constant, and what they hold
 
     def axes(
@@ -61,7 +70,7 @@ class Profile:
                 self.numbers[name] = value
 
     def is_open(self, place: str, value: int, dynamic: bool | None) -> bool:
-        """Whether the Python int at ``place`` becomes symbolic in this compile."""
+        """Whether the int at ``place`` stays open in this compile."""
         if dynamic is False:
             return False
         before = self.numbers.get(place)

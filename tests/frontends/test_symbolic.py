@@ -98,7 +98,7 @@ def test_one_graph_for_many_shapes(program, dtype, order):
     for shape, n in [((5, 7), 3), ((5, 7), 2), ((9, 4), 3), ((7, 7), 5), ((4, 12), 2)]:
         values = {"s0": shape[0], "s1": shape[1], "s2": n}
         # A guard is Python text over the symbols; where one fails, the graph is not for this call.
-        if any(eval(g.text, {}, values) != g.holds for g in b.env.guards):
+        if any(eval(relation, {}, values) != holds for relation, holds in b.env.guards.items()):
             continue
         held += 1
         y = data(shape)

@@ -151,7 +151,7 @@ def _integer(tx: Capture, value: int, source: Source) -> Value:
 def _float(tx: Capture, value: float, source: Source) -> Value:
     if tx.profile.floats_open and tx.options.dynamic is not False:
         tx.prologue.guard(source, "type({}) is float", f"type({source.text}) is float", "float", "type")
-        tx.used_floats = True
+        tx.left_open.floats = True
         return FloatValue(source, value)
     if math.isnan(value):
         test = "{} != {}"
@@ -167,7 +167,11 @@ def _float(tx: Capture, value: float, source: Source) -> Value:
 def _array(tx: Capture, value: Any, type_: TensorType, frontend: Frontend, source: Source) -> Value:
     scalar = frontend.is_scalar(value)
     if scalar and frontend.is_constant_scalar(value):
-        return _equal(tx, value, source)
+        place, profile = source.text, tx.profile
+        whole = type_.dtype.kind in "iu" and place not in profile.needed
+        if not (whole and profile.is_open(place, int(value), tx.options.dynamic)):
+            return _equal(tx, value, source)
+        tx.left_open.ints.add(place)
     marks = marks_of(value)
     axes = tx.profile.axes(source.text, type_.shape, tx.options.dynamic, marks)  # type: ignore[arg-type]
     for axis, mark in marks.items():
