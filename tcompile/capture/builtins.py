@@ -41,7 +41,7 @@ from tcompile.capture.values.container import (
 )
 from tcompile.capture.values.counted import Enumerated, RowIterator, counted, zipped
 from tcompile.capture.values.object import ObjectValue
-from tcompile.capture.values.scalar import ScalarValue, negative, read, selected
+from tcompile.capture.values.scalar import ScalarValue, negative, read, root, selected
 from tcompile.capture.values.selected import SelectedValue
 from tcompile.capture.values.sets import SetValue, collection
 from tcompile.frontends.base import CannotCapture, device_of
@@ -115,7 +115,8 @@ def call_constant(tx: Capture, function: Constant, args: Sequence[Value], kwargs
     if _is_pure(target):
         if target in _MATH and any(isinstance(arg, FloatValue | IntegerValue) for arg in args) and len(args) == 1:
             return _math(tx, target, args[0])
-        return tx.fold(target, args, kwargs)
+        found = root(tx, args[0]) if target is math.sqrt and len(args) == 1 and not kwargs else None
+        return tx.fold(target, args, kwargs) if found is None else found
     if isinstance(target, types.MethodDescriptorType) and args and issubclass(args[0].python_type, target.__objclass__):
         return args[0].method(tx, target.__name__, args[1:], kwargs)
     raise CannotCapture("unknown-function", function.describe())

@@ -8,6 +8,7 @@ run in machine code, so that short programs show what long ones would.
 from __future__ import annotations
 
 import contextlib
+import math
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -92,7 +93,7 @@ def all_loops() -> Iterator[None]:
 
 def nodes_of(source: str, plan: Plan) -> int | None:
     """How many loops became nodes; None where the program takes too long. Raises Difference."""
-    names: dict[str, Any] = {"np": np, "Box": Box}
+    names: dict[str, Any] = {"np": np, "math": math, "Box": Box}
     exec(compile(source, "<loops>", "exec"), names)
     plain = names["f"]
     try:

@@ -75,7 +75,8 @@ class Writer:
         elif kind == 10:
             self.add(f"{x}, {y} = {y}, {self.array('n')}")
         elif kind == 11:
-            value = self.pick(f"{x}.max()", f"float({x}[2])", self.number(), f"{x}[1] * 0.5", self.product(x, y))
+            root = f"math.sqrt(np.floor({x}).sum() {self.pick('** 2', '+ 9', '')} * 0.25)"
+            value = self.pick(root, f"{x}.max()", f"float({x}[2])", self.number(), f"{x}[1] * 0.5", self.product(x, y))
             self.add(f"{self.pick(*SCALARS)} = {value}")
         elif kind == 12:
             self.add(f"{self.pick(*SCALARS)} = {self.pick(*SCALARS)} * 0.5 + {self.number()}")

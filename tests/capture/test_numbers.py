@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from differential import Run, assert_same_run
+from differential import Run, assert_same_run, check
 
 import tcompile
 
@@ -314,3 +314,60 @@ def test_a_number_that_doubles_in_each_round():
         return x * s
 
     same(f, [(np.arange(3.0), 1.5, 40), (np.arange(3.0), 2.5, 40)], backend="eager", dynamic=True)
+
+
+def distance(x, y):
+    return math.sqrt(((x - y) ** 2).sum()) * 2
+
+
+def unit(x):
+    norm = math.sqrt(x @ x)
+    return x / norm, norm, type(norm) is float
+
+
+def roots(x):
+    single, whole, truth = x.astype("float32"), x.astype("int64"), x > 0
+    return math.sqrt(single.sum()), math.sqrt(whole.sum()), math.sqrt(x.max().item()), math.sqrt(truth.any())
+
+
+def converged(x):
+    y, rounds = x * 0, 0
+    while math.sqrt(((x - y) ** 2).sum()) > 1e-3:
+        y = y + (x - y) * 0.5
+        rounds += 1
+    return y, rounds
+
+
+def columns(x):
+    q = np.outer(x, x) * 0.1 + np.eye(len(x)) * 4
+    for j in range(len(x)):
+        for i in range(j):
+            q[:, j] -= (q[:, i] @ q[:, j]) * q[:, i]
+        q[:, j] /= math.sqrt(q[:, j] @ q[:, j])
+    return q
+
+
+def late(x):
+    x[0] = 7.0
+    return math.sqrt(x.sum() - 1000) + 1
+
+
+@pytest.mark.parametrize("function", [unit, roots, converged, columns, late], ids=lambda function: function.__name__)
+def test_roots_of_numbers_that_a_graph_computes(function):
+    compiled = check(function, lambda: (np.array([0.5, -1.5, 2.0, 3.25]),), ulp=200)
+    assert function is roots or not any(made.breaks for made in compiled)
+
+
+@pytest.mark.parametrize("value", [0.0, -0.0, np.nan, np.inf, -np.inf, -1e-300, 1e-310, 4.0])
+def test_the_root_of_any_float_is_pythons(value):
+    check(lambda x: math.sqrt(x[0] * 1.0), lambda: (np.array([value, 1.0]),))
+    check(lambda x: math.sqrt((x * 1.0).sum()), lambda: (np.array([value]),))
+    with np.errstate(all="ignore"):
+        check(lambda x: math.sqrt(x.max()), lambda: (np.array([value, value]),))
+
+
+def test_a_distance_is_one_graph():
+    x = np.array([1.0, 2.0, 3.5])
+    (*_, compiled) = check(distance, lambda: (x, x[::-1]))
+    (graph,) = compiled.graphs
+    assert "python_sqrt" in [node.op for node in graph.nodes] and not compiled.breaks

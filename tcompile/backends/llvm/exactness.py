@@ -14,9 +14,9 @@ from tcompile.graph.ops import OPS
 _FLOATS = frozenset({
     "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "fmod", "negative", "ordered", "positive",
     "square",
-    "reciprocal", "sqrt", "abs", "sign", "floor", "ceil", "trunc", "round", "copysign", "nextafter", "isnan", "isinf",
-    "isfinite", "signbit", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and",
-    "logical_or", "logical_xor", "logical_not", "where", "astype",
+    "reciprocal", "sqrt", "python_sqrt", "abs", "sign", "floor", "ceil", "trunc", "round", "copysign", "nextafter",
+    "isnan", "isinf", "isfinite", "signbit", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
+    "logical_and", "logical_or", "logical_xor", "logical_not", "where", "astype",
 })  # fmt: skip
 # Complex products are not here either: whether NumPy fuses them depends on the strides.
 _COMPLEX = _FLOATS - {"multiply", "square", "abs"} | {"conj"}

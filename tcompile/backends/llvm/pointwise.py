@@ -178,6 +178,11 @@ def _report_poles(v: Vectors, d: DType, o: list[str]) -> None:
         v.report(infinite[0] if len(infinite) == 1 else v.mask("or", *infinite), ONLY_NUMPY)
 
 
+def _root_or_error(v: Vectors, d: DType, a: str) -> str:
+    v.report(v.compare("lt", d, a, v.constant(d, 0)), ONLY_NUMPY)
+    return v.sqrt(d, a)
+
+
 _ANY: dict[str, Emit] = {
     "add": _arithmetic("fadd", "add", "or"),
     "multiply": _arithmetic("fmul", "mul", "and"),
@@ -213,6 +218,7 @@ _FLOATS: dict[str, Emit] = {
     "divide": lambda v, d, o: v.op("fdiv", d, o[0], o[1]),
     "reciprocal": lambda v, d, o: v.op("fdiv", d, v.constant(d, 1), o[0]),
     "sqrt": lambda v, d, o: v.sqrt(d, o[0]),
+    "python_sqrt": lambda v, d, o: _root_or_error(v, d, o[0]),
     "fma": lambda v, d, o: v.fma(d, *o),
     "finite": lambda v, d, o: _finite(v, d, o[0]),
     "regular": lambda v, d, o: _regular(v, d, o[0], o[1]),

@@ -90,9 +90,9 @@ def flags_wrapped(a: Block, b: Block, least: Block) -> Block:
     return tl.where((a == least) & (b == -1), OVERFLOW, 0)
 
 
-def flags_negative(b: Block) -> Block:
-    """Negative integer exponents raise in NumPy."""
-    return tl.where(b < 0, ONLY_NUMPY, 0)
+def flags_negative(a: Block) -> Block:
+    """Negative exponents of integers, of which NumPy raises, and what Python's root raises of."""
+    return tl.where(a < 0, ONLY_NUMPY, 0)
 
 
 def flags_fits(a: Block, low: Block, high: Block) -> Block:

@@ -98,6 +98,7 @@ _FLOATS = {
     **{name: f"libdevice.{name}({{A}})" for name in _LIBRARY},
     **{name: f"libdevice.{name}({{A}}, {{B}})" for name in ("atan2", "hypot", "pow", "fmod", "nextafter", "copysign")},
 }  # fmt: skip
+_ROOTS = ("sqrt", "python_sqrt")
 _ONE = "flags_1({r}, {A}, OVERFLOW)"
 _TWO = "flags_2({r}, {A}, {B}, OVERFLOW)"
 _FLOAT_FLAGS = {
@@ -111,7 +112,7 @@ _FLOAT_FLAGS = {
     "nextafter": "flags_nextafter({r}, {A})", "fma": "flags_3({r}, {A}, {B}, {C}, OVERFLOW)",
     # Whether NumPy warns of NaNs here depends on its loops.
     "logaddexp": f"{_TWO} | flags_nan({{A}}, {{B}}, ONLY_NUMPY)",
-    "finite": "flags_finite({A})", "regular": "flags_regular({A}, {B})",
+    "python_sqrt": "flags_negative({A})", "finite": "flags_finite({A})", "regular": "flags_regular({A}, {B})",
 }  # fmt: skip
 
 # How a value comes to a place where others may come to, in any order, and dtypes that the GPU combines in memory.
@@ -125,7 +126,7 @@ def has_operation(name: str, dtype: DType) -> bool:
     """Whether operation ``name`` is written for operands of ``dtype``, a dtype of the machine's."""
     if dtype == BOOL:
         return name in _BOOLEANS
-    return name in _NUMBERS or name == "sqrt" or name in (_FLOATS if dtype.kind == "f" else _INTEGERS)
+    return name in _NUMBERS or name in _ROOTS or name in (_FLOATS if dtype.kind == "f" else _INTEGERS)
 
 
 def write(name: str, dtype: DType, operands: Sequence[Operand]) -> Written:
@@ -142,7 +143,7 @@ def write(name: str, dtype: DType, operands: Sequence[Operand]) -> Written:
         return Written(_BOOLEANS[name].format_map(names))
     if dtype.kind == "f":
         names |= {"integer": f"tl.int{dtype.itemsize * 8}", "log_2": full(math.log(2.0), dtype)}
-        if name == "sqrt":
+        if name in _ROOTS:
             text = "tl.sqrt_rn({A})" if dtype == SINGLE else "tl.sqrt({A})"
         else:
             text = _FLOATS.get(name) or _NUMBERS[name]

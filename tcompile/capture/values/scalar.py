@@ -122,6 +122,18 @@ def combine(tx: Capture, sign: str, left: Value, right: Value) -> Value:
     return _number(tx, tx.builder.op(_FLOATS.get(sign, "divide"), *operands), float)
 
 
+def root(tx: Capture, value: Value) -> Value | None:
+    """``math.sqrt(value)`` of a number that the graph computes; None where it is something else."""
+    if isinstance(value, ArrayValue) and value.traced.scalar:
+        value = read(tx, value, float)
+    if not isinstance(value, ScalarValue) or value.cls is bool:
+        return None
+    node = value.array.traced.node
+    if value.cls is int:
+        node = tx.builder.op("astype", node, dtype="float64")
+    return _number(tx, tx.builder.op("python_sqrt", node), float)
+
+
 def selected(tx: Capture, sign: str, value: Value, other: Value) -> Value | None:
     """``value if value sign other else other`` of two scalars that the graph computes; None where it is something else.
 
@@ -176,4 +188,4 @@ def _float_operand(tx: Capture, value: Value) -> Any:
     return None
 
 
-__all__ = ["ScalarValue", "combine", "negative", "read", "selected"]
+__all__ = ["ScalarValue", "combine", "negative", "read", "root", "selected"]

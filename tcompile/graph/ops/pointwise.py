@@ -98,6 +98,12 @@ def _astype(x: Any, dtype: Any) -> Any:
     return np.asarray(x).astype(dtype)
 
 
+def _python_sqrt(x: Any) -> Any:
+    if np.any(np.less(x, 0)):
+        raise ValueError("math domain error")
+    return np.sqrt(x)
+
+
 def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
     def run(*operands: Any) -> Any:
         return function(*(o[()] if isinstance(o, np.ndarray) else o for o in operands))
@@ -121,6 +127,10 @@ for _name, _function in _SCALAR.items():
         Op(f"scalar_{_name}", "pointwise", OPS[_name].arity, _rule(f"scalar_{_name}", "same"), _checked(_function),
            "rank-0 operands; integer overflow is reported, as NumPy scalars do")
     )  # fmt: skip
+define(
+    Op("python_sqrt", "pointwise", 1, _rule("python_sqrt", "same"), _python_sqrt,
+       "the square root; what is negative is an error, as math.sqrt says")
+)  # fmt: skip
 define(Op("ordered", "pointwise", 1, _ordered_rule, _ordered, "the same in memory order ``axes``, outermost first"))
 define(Op("clip", "pointwise", 3, _rule("clip", "same"), np._core.umath.clip,  # type: ignore[attr-defined]
           "minimum(maximum(x, low), high) with the first operand where both are equal; NaNs win"))  # fmt: skip
