@@ -76,6 +76,19 @@ def test_functions_and_their_warnings(dtype):
             check(lambda op, x: op(name, x), np.array([value], dtype), ulp=4)
 
 
+@pytest.mark.parametrize("value", SPECIAL)
+def test_pythons_root_leaves_errors_to_python(value):
+    def root(op, x):
+        return op("python_sqrt", x)
+
+    number = np.array([value])
+    if value >= 0 or np.isnan(value):
+        check(root, number)
+        return
+    with pytest.raises(Replay), np.errstate(all="ignore"):
+        on_interpreter(graph_of(root, number))(number)
+
+
 @pytest.mark.parametrize("source", [*DTYPES, "float16"])
 def test_casts(source):
     a = sample(source, 100)
