@@ -58,7 +58,7 @@ SERIAL_FULL = 1 << 15  # a full reduction over fewer elements runs as one row, i
 class Group:
     """Nodes that run in one loop nest over ``shape``; the axes in ``reduced`` are reduced over.
 
-    A group with ``along`` has one member, a scan or a sort along that axis.
+    A group with ``along`` has one member, a scan or a sort along that axis. ``sources`` are the leaves of its members.
     """
 
     shape: tuple[Size, ...]
@@ -66,6 +66,7 @@ class Group:
     members: list[Node] = field(default_factory=list)
     order: tuple[int, ...] = ()
     along: tuple[int, ...] = ()
+    sources: set[Node] = field(default_factory=set)
 
     @property
     def kept_shape(self) -> tuple[Size, ...]:

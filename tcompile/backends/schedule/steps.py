@@ -107,7 +107,6 @@ class _Planner:
         self.alone = alone
         self.read_inside: dict[Step, set[Node]] = {}
         self.old = {node: _old(node) for node in kept}  # what assignments replace
-        self.memo: dict[tuple[object, ...], dict[tuple[object, ...], tuple[Node, Map]]] = {}
 
     def _kind(self, node: Node, supports: Callable[[Node], bool]) -> str:
         kind = OPS[node.op].kind
@@ -334,6 +333,7 @@ class _Planner:
         self.step_of[node] = step
         self.buffers[node] = Buffer(node, node.name)
         waits = [leaf for leaf, _ in self._leaves_in(node, step.group)]
+        step.group.sources.update(waits)
         if replaces_part(node):
             waits.append(node.inputs[0])
         step.after |= {other for other in self._steps_of(waits) if other is not step}
@@ -380,7 +380,7 @@ class _Planner:
             return False
         leaves = self._leaves_in(node, trial)
         related = False
-        mine = {leaf for member in group.members for leaf, _ in self._leaves_in(member, group)} | set(group.members)
+        mine = group.sources.union(group.members)
         for leaf, map in leaves:
             if leaf in mine:
                 related = True
