@@ -523,8 +523,9 @@ class Capture:
     def _check_marked(self, relation: str) -> None:
         """Raises InvalidArgument where what is assumed leaves one size only to an axis that is marked as dynamic."""
         names = set(re.findall(r"\bs\d+\b", relation))
-        holds = self.graph.env.guards[relation]
-        if not (holds and "==" in relation and len(names) == 1 and vars(self)):  # empty: capture is over
+        if not vars(self):  # capture is over
+            return
+        if not (self.graph.env.guards[relation] and "==" in relation and len(names) == 1):
             return
         (name,) = names
         size = self.graph.env.hints[name]

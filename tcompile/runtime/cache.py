@@ -270,7 +270,7 @@ _MOST = 1024  # functions whose compiled code is kept while nothing else holds i
 _Key = tuple[int, int, Settings]
 _caches: OrderedDict[_Key, tuple[weakref.ref[types.CodeType], FunctionCache]] = OrderedDict()
 _by_name: dict[tuple[int, str, Settings], _Key] = {}
-# Callables of functions that compiled code has called, each made once, as long as there are not many.
+# Callables of modules' functions that compiled code has called: each is made once, as long as they are few.
 followed: dict[types.FunctionType, Any] = {}
 MOST_FOLLOWED = 64
 _lock = threading.Lock()

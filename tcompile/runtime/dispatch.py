@@ -328,7 +328,7 @@ def _by_itself(compiler: Compiler, cache: FunctionCache, function: Any, again: b
     if known is not None and known.settings is cache.settings and private is None:
         return known
     made = CompiledFunction(function, cache.settings, compiler.compile, private)
-    if function.__closure__ is None and private is None:  # with a closure it would keep the caller's values
+    if "<" not in function.__qualname__ and private is None:  # others may hold what the call that made them held
         if len(caches.followed) >= caches.MOST_FOLLOWED:
             caches.followed.clear()
         caches.followed[function] = made

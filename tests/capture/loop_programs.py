@@ -1,7 +1,8 @@
 """Writes programs with loops: arrays that are rebound, written, viewed, exchanged; scalars, counters, branches, exits.
 
 Enters: a source of random choices. Leaves: a program's text, whose ``f(a, b, n)`` takes two arrays of eight floats and
-an int. All arithmetic is exact, so that results must agree in every bit. Every loop ends.
+an int. All arithmetic is exact, so that results must agree in every bit; which zero is the greatest is left open, so
+that 0 is added to each maximum. Every loop ends.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Writer:
         ]  # fmt: skip
         if size == "n":
             forms += [f"{x}[::-1]", f"{x}.copy()", f"{x}", f"np.roll({x}, 1) * 0.5"]
-            forms += [f"np.concatenate([{x}[3:], {y}[:3]])", f"{y} * ((d @ {x}).max() * 0.01)"]
+            forms += [f"np.concatenate([{x}[3:], {y}[:3]])", f"{y} * ((0 + (d @ {x}).max()) * 0.01)"]
         return self.pick(*forms)
 
     def number(self) -> str:
@@ -76,7 +77,9 @@ class Writer:
             self.add(f"{x}, {y} = {y}, {self.array('n')}")
         elif kind == 11:
             root = f"math.sqrt(np.floor({x}).sum() {self.pick('** 2', '+ 9', '')} * 0.25)"
-            value = self.pick(root, f"{x}.max()", f"float({x}[2])", self.number(), f"{x}[1] * 0.5", self.product(x, y))
+            value = self.pick(
+                root, f"0 + {x}.max()", f"float({x}[2])", self.number(), f"{x}[1] * 0.5", self.product(x, y)
+            )
             self.add(f"{self.pick(*SCALARS)} = {value}")
         elif kind == 12:
             self.add(f"{self.pick(*SCALARS)} = {self.pick(*SCALARS)} * 0.5 + {self.number()}")
@@ -121,7 +124,7 @@ class Writer:
             self.part(x, y, self.pick(*self.counters))
         elif kind == 20 and self.counters:
             self.add(f"d[{self.counters[-1]} % 3] = {x}")
-            self.add(f"{x} = d.max(axis=0) * 0.25")
+            self.add(f"{x} = (0 + d.max(axis=0)) * 0.25")
         else:
             self.add(f"{x} = {x} * 0.5 + {self.number()}")
 
@@ -137,7 +140,7 @@ class Writer:
                 f"{name} = np.floor({one}).sum() * 0.25", f"{name} = ({one} > {two}).sum() * 0.5",
                 f"{name} = np.dot({one}, {two})", f"d[1, {bounds}] = {two}",
                 f"{x}[{c}] = np.floor({one} * {two}).sum() * 0.125", f"{name} = len({one})",
-                f"{name} = {one}.max() * 0.5", f"{one} = {two}[0] * 0.5",
+                f"{name} = (0 + {one}.max()) * 0.5", f"{one} = {two}[0] * 0.5",
             )
         )  # fmt: skip
         if self.pick(True, False):
@@ -216,7 +219,7 @@ class Writer:
                 )
             )
             self.counters.append(counter)
-            self.add(f"    {self.pick('a[1:] = a[1:] * 0.5 + v.max()', 's = v.max() * 0.5', 'd[0] = v.max()')}")
+            self.add(f"    {self.pick('a[1:] = a[1:] * 0.5 + v.max()', 's = 0 + v.max() * 0.5', 'd[0] = 0 + v.max()')}")
             self.block(1, 5)
             self.counters.pop()
             return

@@ -181,3 +181,17 @@ def test_recursion_without_array_work_is_soon_plain_and_with_it_is_not():
         np.testing.assert_array_equal(compiled(10, X), tree(10, X))
     assert any(graph.op_count for graph in compiled.graphs)
     assert not compiled.cache.is_quiet
+
+
+def test_functions_made_by_a_call_are_not_kept():
+    def f(x):
+        return (lambda y, more=x: [print(end=""), y + more][1])(x)
+
+    tcompile.reset()
+    compiled = tcompile.compile(f, backend="eager")
+    x = np.ones(3)
+    held = weakref.ref(x)
+    np.testing.assert_array_equal(compiled(x), [2, 2, 2])
+    del x
+    gc.collect()
+    assert held() is None and not caches.followed
