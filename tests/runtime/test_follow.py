@@ -9,6 +9,7 @@ import warnings
 import weakref
 
 import numpy as np
+import pytest
 
 import tcompile
 from tcompile.runtime import cache as caches
@@ -129,21 +130,28 @@ def test_a_loop_that_calls_a_library_alone_is_soon_plain():
     assert all(cache.asleep for cache in nested[-1:])
 
 
-def test_what_a_followed_function_encloses_goes_with_its_caller():
-    def f(x):
-        def inner(y):
-            print(end="")
-            return y + x
+def encloses(x):
+    def inner(y):
+        print(end="")
+        return y + x
 
-        return inner(x)
+    return inner(x)
 
-    compiled = tcompile.compile(f, backend="eager")
+
+def has_defaults(x):
+    return (lambda y, more=x: [print(end=""), y + more][1])(x)
+
+
+@pytest.mark.parametrize("function", [encloses, has_defaults])
+def test_functions_made_by_a_call_are_not_kept(function):
+    tcompile.reset()
+    compiled = tcompile.compile(function, backend="eager")
     x = np.ones(3)
     held = weakref.ref(x)
     np.testing.assert_array_equal(compiled(x), [2, 2, 2])
     del x
     gc.collect()
-    assert held() is None
+    assert held() is None and not caches.followed
 
 
 def test_calls_that_never_fit_end_in_the_function_itself():
@@ -181,17 +189,3 @@ def test_recursion_without_array_work_is_soon_plain_and_with_it_is_not():
         np.testing.assert_array_equal(compiled(10, X), tree(10, X))
     assert any(graph.op_count for graph in compiled.graphs)
     assert not compiled.cache.is_quiet
-
-
-def test_functions_made_by_a_call_are_not_kept():
-    def f(x):
-        return (lambda y, more=x: [print(end=""), y + more][1])(x)
-
-    tcompile.reset()
-    compiled = tcompile.compile(f, backend="eager")
-    x = np.ones(3)
-    held = weakref.ref(x)
-    np.testing.assert_array_equal(compiled(x), [2, 2, 2])
-    del x
-    gc.collect()
-    assert held() is None and not caches.followed
