@@ -192,7 +192,7 @@ class Gate(native.Base):  # type: ignore[misc]  # which class that is depends on
 
     def _attach(self, cache: FunctionCache, region: Region) -> None:
         """Lets the machine code enter here, where there are other entries than the last time."""
-        if region.is_plain:
+        if region.is_plain and region is not cache.first:
             return  # the gate will not be needed for long
         entries = tuple(sorted(entry.index for entry in region.entries))
         if entries != self.attached and cache.built is not None and config.native_calls and not bus.listened[0]:

@@ -182,10 +182,25 @@ def tree(depth, x):
 def test_recursion_without_array_work_is_soon_plain_and_with_it_is_not():
     tcompile.reset()
     compiled = tcompile.compile(tree)
-    for _ in range(2):
+    for _ in range(12):
         assert compiled(10, 1.5) == tree(10, 1.5)
     assert compiled.cache.is_quiet
     for _ in range(4):
         np.testing.assert_array_equal(compiled(10, X), tree(10, X))
     assert any(graph.op_count for graph in compiled.graphs)
     assert not compiled.cache.is_quiet
+
+
+def doubled(x):
+    y = x * 2 + 1
+    random.random()
+    return y
+
+
+def test_who_calls_a_function_with_arrays_after_many_numbers_gets_a_graph_at_once():
+    tcompile.reset()
+    compiled = tcompile.compile(doubled)
+    for _ in range(1000):
+        assert compiled(1.5) == 4.0
+    np.testing.assert_array_equal(compiled(X), doubled(X))
+    assert any(graph.op_count for graph in compiled.graphs)
