@@ -22,7 +22,7 @@ from typing import Any
 
 from tcompile.bytecode import Host
 from tcompile.capture.breaks import GraphBreak
-from tcompile.capture.dynamic import LeftOpen, Profile
+from tcompile.capture.dynamic import Profile
 from tcompile.capture.entries import Start
 from tcompile.capture.plans import Loops, Plan, Restart
 from tcompile.capture.program import Captured, finish, finish_at, plain
@@ -65,22 +65,20 @@ def capture(
     """
     attempts = _Attempts(code, namespace, start, values, name, frontends, options, profile, host)
     outcome, left_open = attempts.run()
-    broke = outcome.graph_break
-    if broke is not None and left_open.ints:  # the value of one may be what was missing: fix them and try again
-        profile.needed |= left_open.ints
+    loops = attempts.loops.told()
+    for kind in (int, float):  # the value of one may be what was missing: fix them and try again
+        places = {place for place, cls in left_open.items() if cls is kind}
+        broke = outcome.graph_break
+        if broke is None or not places:
+            continue
+        profile.needed |= places
         fixed, less_open = attempts.run()
-        if fixed.graph_break is None or not fixed.graph_break.same_place(broke):
-            outcome, left_open, broke = fixed, less_open, fixed.graph_break
+        # Floats that vary compile for each value then, which is worth it where nothing breaks any more.
+        if fixed.graph_break is None or (kind is int and not fixed.graph_break.same_place(broke)):
+            outcome, left_open, loops = fixed, less_open, attempts.loops.told()
         else:
-            profile.needed -= left_open.ints  # it was not
-    outcome = dataclasses.replace(outcome, loops=attempts.loops.told())
-    if broke is not None and left_open.floats:
-        profile.floats_open = False  # the same of floats
-        fixed, _ = attempts.run()
-        if fixed.graph_break is None:
-            return dataclasses.replace(fixed, loops=attempts.loops.told())
-        profile.floats_open = True
-    return outcome
+            profile.needed -= places
+    return dataclasses.replace(outcome, loops=loops)
 
 
 def _followed(tx: weakref.ref[Capture]) -> str:
@@ -104,8 +102,8 @@ class _Attempts:
     host: Callable[[], Host | None]
     loops: Loops = field(default_factory=Loops)
 
-    def run(self) -> tuple[Outcome, LeftOpen]:
-        """The longest stretch that ends where the frame can be resumed, and which numbers of it stay open."""
+    def run(self) -> tuple[Outcome, dict[str, type]]:
+        """The longest stretch that ends where the frame can be resumed, and the places of numbers that stay open."""
         broke: GraphBreak | None = None
         stop: int | None = None
         left = _MAX_ATTEMPTS
@@ -120,7 +118,7 @@ class _Attempts:
             try:
                 frame = RootFrame(tx, self.code, self.namespace, self.start, self.values, stop)
             except CannotCapture as error:  # bytecode that cannot be read
-                return Outcome(plain(tx, self.start), _graph_break(tx, error)), LeftOpen()
+                return Outcome(plain(tx, self.start), _graph_break(tx, error)), {}
             try:
                 try:
                     return Outcome(finish(tx, frame.run(), self.start.arity)), tx.left_open

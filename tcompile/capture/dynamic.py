@@ -17,14 +17,6 @@ from tcompile.records import dataclass
 
 
 @dataclass
-class LeftOpen:
-    """The numbers whose values a capture does not fix: whether there are Python floats, and where ints of NumPy are."""
-
-    floats: bool = False
-    ints: set[str] = field(default_factory=set)
-
-
-@dataclass
 class Profile:
     """What has been seen at each place, by the place's text."""
 
@@ -32,8 +24,7 @@ class Profile:
     numbers: dict[str, int] = field(default_factory=dict)
     open_axes: dict[str, set[int]] = field(default_factory=dict)
     open_numbers: set[str] = field(default_factory=set)
-    floats_open: bool = True
-    needed: set[str] = field(default_factory=set)  # the places of ints of NumPy whose values captures need
+    needed: set[str] = field(default_factory=set)  # the places of floats and ints of NumPy whose values captures need
     results: dict[Any, tuple[Any, ...]] = field(default_factory=dict)  # of calls assumed constant, and what they hold
 
     def axes(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcompile.capture.dynamic import LeftOpen, Profile
+from tcompile.capture.dynamic import Profile
 from tcompile.capture.guards import Prologue
 from tcompile.capture.marks import Mark, not_dynamic
 from tcompile.capture.plans import Loops
@@ -128,7 +128,7 @@ class Capture:
     open_loops: list[tuple[Graph, Graph]] = field(default_factory=list)  # for each, the graphs around and in it
     unplanned: list[Memory] = field(default_factory=list)  # those that a loop was seen to write only now
     mutated: dict[int, Value] = field(default_factory=dict)  # what came from outside and was changed, in order
-    left_open: LeftOpen = field(default_factory=LeftOpen)
+    left_open: dict[str, type] = field(default_factory=dict)  # places of numbers whose values are not fixed
     differs: bool = False  # something was captured that plain Python would do otherwise, because its user said so
     input_sources: list[Source] = field(default_factory=list)
     symbol_texts: dict[str, str] = field(default_factory=dict)

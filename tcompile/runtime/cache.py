@@ -161,6 +161,16 @@ class FunctionCache:
         held = weakref.ref(function.__code__)
         return FunctionCache(function.__qualname__, held, function.__globals__, settings, first)
 
+    def of_callee(self, function: types.FunctionType) -> FunctionCache | None:
+        """What is compiled for a function called from here, where nothing is shared with others; else None."""
+        if self.callees is None:
+            return None
+        found = self.callees.get(function.__code__)
+        if found is None:
+            found = self.callees[function.__code__] = FunctionCache.of(function, self.settings)
+            found.callees = self.callees
+        return found
+
     @property
     def code(self) -> types.CodeType:
         """The code object, which whoever calls into this cache holds."""
@@ -195,7 +205,6 @@ class FunctionCache:
             assert self.host is not None
             analysis = self.host.analysis
             point = analysis.points[offset]
-            top = self.tops.get(offset, "")
             top = self.tops.get(offset, "")
             start = Start(offset, analysis.cells, point.live, point.slots, point.maybe, top)
             found = self.regions[offset] = self.first if start == self.first.start else Region(start)

@@ -311,12 +311,7 @@ def _by_itself(compiler: Compiler, cache: FunctionCache, function: Any, again: b
         return error_on_graph_break(treatment.flag)(_by_itself(compiler, cache, vars(function)["__wrapped__"], again))
     if not _is_followed(function) or (treatment is not None and treatment.kind != "region"):
         return function
-    private = None
-    if cache.callees is None:
-        inside = function_cache(function, cache.settings)
-    else:
-        inside = private = cache.callees.setdefault(function.__code__, FunctionCache.of(function, cache.settings))
-        private.callees = cache.callees
+    inside = cache.of_callee(function) or function_cache(function, cache.settings)
     inside.callers_breaks = cache.breaks
     if inside.is_quiet and not bus.listened[0]:
         settle(inside, compiler)
@@ -325,8 +320,9 @@ def _by_itself(compiler: Compiler, cache: FunctionCache, function: Any, again: b
         elif not inside.looks_again:
             return function
     known = caches.followed.get(function)
-    if known is not None and known.settings is cache.settings and private is None:
+    if known is not None and known.cache is inside:
         return known
+    private = inside if cache.callees is not None else None
     made = CompiledFunction(function, cache.settings, compiler.compile, private)
     if "<" not in function.__qualname__ and private is None:  # others may hold what the call that made them held
         if len(caches.followed) >= caches.MOST_FOLLOWED:

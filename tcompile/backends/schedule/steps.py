@@ -473,12 +473,8 @@ class _Planner:
             if step.group is None:
                 outside.update(step.reads)
                 continue
+            outside.update(leaf for leaf in step.group.sources if self.step_of.get(leaf) is not step)
             for member in step.group.members:
-                outside.update(
-                    leaf
-                    for leaf, _ in self._leaves_in(member, step.group)
-                    if self.step_of.get(leaf) is not step
-                )
                 if replaces_part(member):
                     outside.update((member, member.inputs[0]))
         number = 0

@@ -149,9 +149,9 @@ def _integer(tx: Capture, value: int, source: Source) -> Value:
 
 
 def _float(tx: Capture, value: float, source: Source) -> Value:
-    if tx.profile.floats_open and tx.options.dynamic is not False:
+    if source.text not in tx.profile.needed and tx.options.dynamic is not False:
         tx.prologue.guard(source, "type({}) is float", f"type({source.text}) is float", "float", "type")
-        tx.left_open.floats = True
+        tx.left_open[source.text] = float
         return FloatValue(source, value)
     if math.isnan(value):
         test = "{} != {}"
@@ -171,7 +171,7 @@ def _array(tx: Capture, value: Any, type_: TensorType, frontend: Frontend, sourc
         whole = type_.dtype.kind in "iu" and place not in profile.needed
         if not (whole and profile.is_open(place, int(value), tx.options.dynamic)):
             return _equal(tx, value, source)
-        tx.left_open.ints.add(place)
+        tx.left_open[place] = int
     marks = marks_of(value)
     axes = tx.profile.axes(source.text, type_.shape, tx.options.dynamic, marks)  # type: ignore[arg-type]
     for axis, mark in marks.items():
