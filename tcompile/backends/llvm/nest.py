@@ -30,7 +30,7 @@ from tcompile.records import dataclass
 SIDE_BY_SIDE = 4  # vectors that a reduction adds up at once, where its elements are cheap: a power of two
 FEW_VALUES, CHEAP, FEW_TURNS = 8, 6.0, 8
 CACHE_LINE = 64  # bytes
-AHEAD = 8192  # bytes: processors foresee what is read one after another, but not beyond the end of a page
+AHEAD = 4096  # bytes: processors foresee what is read one after another, but not beyond the end of a page
 
 
 @dataclass
