@@ -8,6 +8,7 @@ once. So both are at least as exact as NumPy's pairwise summation.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -98,6 +99,16 @@ class Reduction:
             lost = v.is_nan(self.dtype, element)
             return [self._further(v, accumulators[0], element), v.pick(lost, self.dtype, element, accumulators[1])]
         return [self._combine(v, accumulators[0], element)]
+
+    def of_few(self, v: Vectors, elements: Sequence[str]) -> str:
+        """The result for as many vectors of elements as given. Fewer than eight floats are added in NumPy's order."""
+        if self._keeps_errors:
+            several = len(elements) if len(elements) < _UNROLLED else _UNROLLED // 2
+            elements = [_added_in_turn(v, elements[at : at + several]) for at in range(0, len(elements), several)]
+        held = self.first(v, elements[0])
+        for element in elements[1:]:
+            held = self.update(v, held, element)
+        return self.finish(v, held)
 
     # Several vectors at once. One set of accumulators for each, so that none waits for another; but sums of float64 add
     # the elements up first, and say of their sum alone what is lost where it is added.
@@ -223,6 +234,14 @@ class Reduction:
             return minimum(v, d, a, b)
         name = {"sum": "add", "prod": "mul"}[self.op]
         return v.op(("f" if d.kind == "f" else "") + name, d, a, b)
+
+
+_UNROLLED = 8  # fewer elements than that NumPy adds one after the other
+
+
+def _added_in_turn(v: Vectors, elements: Sequence[str]) -> str:
+    """The sum of some vectors, one after the other."""
+    return functools.reduce(lambda total, element: v.op("fadd", FLOAT64, total, element), elements)
 
 
 def _added(v: Vectors, elements: Sequence[str]) -> str:

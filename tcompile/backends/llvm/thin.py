@@ -88,15 +88,13 @@ class ThinNest(Nest):
             if number == stages.passes:
                 break
             reductions = stages.reductions(number)
-            held = {reduce: Reduction(reduce.attrs["op"], reduce.dtype).start(v) for reduce in reductions}
             wanted = stages.needed(number, {})
             for r, registers in enumerate(vector.elements):
                 place = self.place(vector, r)
                 vector.elements[r], _ = self.elements.write(place, wanted, {**vector.known, **registers})
-                for reduce in reductions:
-                    held[reduce] = self.elements.accumulate(reduce, vector.elements[r], None, held[reduce])
-            for reduce, parts in held.items():
-                vector.known[reduce] = Reduction(reduce.attrs["op"], reduce.dtype).finish(v, parts)
+            for reduce in reductions:
+                elements = [registers[reduce.values[0]] for registers in vector.elements]
+                vector.known[reduce] = Reduction(reduce.attrs["op"], reduce.dtype).of_few(v, elements)
             self.store_elements(vector, stages.stores(number))
 
     def place(self, vector: Vector, r: int, whole: bool = True) -> Place:
