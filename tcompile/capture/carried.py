@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcompile.capture.holders import holders
-from tcompile.capture.leaves import Count, Leaf, Many, Parted, Unsettled, View
+from tcompile.capture.leaves import Count, Leaf, Many, Parted, Unsettled, View, leaves_of
 from tcompile.capture.plans import Plan
 from tcompile.capture.special.regions import as_node
 from tcompile.capture.values.array import ArrayValue
@@ -48,6 +48,7 @@ class Carried:
     counter: SymInt
     last: Any  # the number of the last round
     needed: set[str]  # variables that a round reads before it binds them
+    read: set[str]  # these, and those that are read behind the loop
     known: Any  # by identity, all captured values that there are before the loop
     memories: list[Memory] = field(default_factory=list)
     leaves: list[Leaf] = field(default_factory=list)
@@ -60,6 +61,7 @@ class Carried:
     taker: Leaf | None = None
     alike: set[int] = field(default_factory=set)  # the identities of arrays that several leaves start with
     alone: set[int] = field(default_factory=set)  # of arrays that rounds write to before they bind the variable anew
+    shared: set[int] = field(default_factory=set)  # of arrays that are held elsewhere than by what is carried
 
     # -- before the loop -----------------------------------------------------------------------------------------------
     def find_memories(self, f: Frame, before: dict[str, Value]) -> None:
@@ -114,11 +116,25 @@ class Carried:
                 continue
             if name not in self.plan.steps:
                 self.trees[name] = self._tree(name, value)
+        for leaf in set(leaves_of(self.trees.values())):
+            if leaf.kind == "array" and self._is_held_elsewhere(leaf, before):
+                self.shared.add(id(leaf.value))
         for memory in self.memories:
             if memory.kept:
                 raise CannotCapture("writes-to-array", f"Writing to an array {memory.kept}")
             self.tx.claim(memory)
             self.leaves.append(Leaf("memory", memory.node, None))
+
+    def _is_held_elsewhere(self, leaf: Leaf, before: dict[str, Value]) -> bool:
+        """Whether who reads on behind the loop may see the array that the first round is given under another name."""
+        memory = leaf.value.memory if isinstance(leaf.value, ArrayValue) else None
+        if memory is None:
+            return False
+        names = [name for name, tree in self.trees.items() if leaf in leaves_of([tree])]
+        objects = {id(value) if isinstance(value := before[name], SequenceValue) else name for name in names}
+        dead = [name for name in before.keys() - self.read if getattr(before[name], "memory", None) is memory]
+        count = holders(self.tx, memory)
+        return count is None or count > len(objects) + len(dead) + sum(name in self.plan.slots for name in names)
 
     def _tree(self, name: str, value: Value) -> Any:
         tx = self.tx
@@ -188,7 +204,8 @@ class Carried:
             tree.start = self.value(tree.kind, tree.inside, kept)
             tree.shows = tree
             alike = id(tree.value) in self.alike
-            tree.foreign = int(tree.kind == "array" and (alike or not self.is_free(tree.value)))
+            owned = self.is_free(tree.value) and not alike and id(tree.value) not in self.shared
+            tree.foreign = int(tree.kind == "array" and not owned)
             if isinstance(tree.start, ArrayValue) and tree.start.memory is not None:
                 tree.start.memory.leaf = tree
                 if alike:

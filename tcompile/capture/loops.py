@@ -256,7 +256,7 @@ class _Loop:
         name = f"loop_{plan.where.line}"
         known = state_of(tx)
         carried = self.carried = Carried(
-            tx, plan, name, counter, self.last, self.needed, known[0].keys()
+            tx, plan, name, counter, self.last, self.needed, self.live_before, known[0].keys()
         )
         carried.find_memories(f, before)
         memories = carried.memories

@@ -365,6 +365,72 @@ def test_names_of_one_array_that_go_separate_ways(f):
             tcompile.reset()
 
 
+def keeps_the_first(a, limit):
+    x = a * 1
+    first = x
+    while x.max() > limit:
+        x = x * 0.5
+    first[0] = -7
+    return x, first
+
+
+def keeps_a_view_of_the_first(a, limit):
+    x = a * 1
+    row = x[1:]
+    while x.max() > limit:
+        x = x * 0.5
+    row[0] = -7
+    return x, row
+
+
+def keeps_the_first_in_a_list(a, limit):
+    x = a * 1
+    held = [x]
+    while x.max() > limit:
+        x = x * 0.5
+    held[0][0] = -7
+    return x, held[0]
+
+
+def keeps_the_first_of_each_round(a, limit):
+    x = a * 1
+    for i in range(20):
+        first = x
+        while x.max() > limit:
+            x = x * 0.5
+        first[0] = i * 0.01
+        x = x + 0.1
+    return x, first
+
+
+def halved(x, limit):
+    while x.max() > limit:
+        x = x * 0.5
+    return x
+
+
+def keeps_what_a_function_was_given(a, limit):
+    x = a * 1
+    y = halved(x, limit)
+    x[0] = -7
+    return y, x
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        keeps_the_first, keeps_a_view_of_the_first, keeps_the_first_in_a_list, keeps_the_first_of_each_round,
+        keeps_what_a_function_was_given,
+    ],
+)  # fmt: skip
+def test_an_array_that_has_another_name_where_no_round_is_done(f):
+    for limit in (1e9, 0.01):  # no round, and some
+        for compiled in each(f, lambda limit=limit: (line() + 1, limit)):
+            got, want = compiled(line() + 1, limit), f(line() + 1, limit)
+            assert (got[0] is got[1]) == (want[0] is want[1])
+            tcompile.reset()
+
+
 def told(f, *args):
     """Of each loop, the first thing that is said of it."""
     rows = [map(str.strip, text.splitlines()) for text in tcompile.explain(f)(*args).loops]
