@@ -39,8 +39,8 @@ OTHERS = (  # arguments that are no arrays
     "np.complex64(1j)", "np.bool_(False)", "np.float16(.5)",
 )  # fmt: skip
 LARGEST = 60_000  # elements of a value
-# NumPy 2.5 ends the process where an int beyond the dtype of an array is compared with it under a mask.
-CRASHES = re.compile(r"np\.(?:not_)?(?:equal|less|less_equal|greater|greater_equal)\([^,]+, -?\d+, .*where=")
+# NumPy 2.4 and 2.5 end the process where an int beyond the dtype of an array is compared with it under a mask.
+CRASHES = re.compile(r"np\.(?:not_equal|equal|less|less_equal|greater|greater_equal)\((?:[^,]+, )?-?\d+, .*where=")
 # NumPy 2.4 negates arrays wrongly whose elements lie 16 or 32 bytes apart, on processors without AVX-512.
 NEGATES = re.compile(r"np\.negative|[=(,\[]\s*-[a-z(]") if np.lib.NumpyVersion(np.__version__) < "2.5.0" else None
 LONGEST = 200  # rows that a block walks, and items of a list
