@@ -61,7 +61,7 @@ class Writer:
 
     def statement(self) -> None:
         x, y = self.pick(*ARRAYS), self.pick(*ARRAYS)
-        kind = self.random.randrange(29)
+        kind = self.random.randrange(31)
         if kind < 5:
             self.add(f"{x} = {self.array('n')}")
         elif kind < 7:
@@ -122,6 +122,11 @@ class Writer:
             self.elements(x, y)
         elif kind in (26, 27, 28) and self.counters:
             self.part(x, y, self.pick(*self.counters))
+        elif kind == 29:
+            self.add(f"z = {self.pick(x, x, f'{x}[1:]', f'[{x}][0]')}")
+        elif kind == 30:
+            self.add(f"z[{self.pick('0', '1:4', ':')}] {self.pick('=', '+=')} {self.number()}")
+            self.add("z *= 0.25")
         elif kind == 20 and self.counters:
             self.add(f"d[{self.counters[-1]} % 3] = {x}")
             self.add(f"{x} = (0 + d.max(axis=0)) * 0.25")
@@ -233,11 +238,13 @@ class Writer:
     def program(self) -> str:
         self.lines = ["def f(a, b, n):", "    c = a * 2 - b", "    d = np.zeros((3, 8))"]
         self.add("s, t, k, m = 0.5, 1, 0, 2")
+        self.add(f"z = {self.pick(*ARRAYS)}")
         if self.pick(True, False):
             self.add(f"{self.pick('c', 'b')} = {self.pick('a', 'a[:]', 'b', 'a.copy()')}")
         for _ in range(self.random.randint(1, 2)):
             self.loop()
-        self.add(f"return {self.pick('a, b, c', 'a', 'c, a is c', 'b, a is b')}, s, t, k, m, d")
+        results = self.pick("a, b, c", "a", "c, a is c", "b, a is b", "z, a is z", "z, c, z is b")
+        self.add(f"return {results}, s, t, k, m, d")
         if self.pick(True, False):
             self.move()
         return "\n".join(self.lines) + "\n"
