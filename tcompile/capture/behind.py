@@ -16,6 +16,7 @@ from tcompile.capture.carried import Carried
 from tcompile.capture.leaves import Count, Many, View
 from tcompile.capture.limits import int_of
 from tcompile.capture.looks import same_constant
+from tcompile.capture.plans import Plan
 from tcompile.capture.special.regions import as_node, is_new
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
@@ -66,6 +67,15 @@ class Behind:
         if tree.kind == "array":
             self._own[id(made)] = made
         return made
+
+    def leave_open(self, plan: Plan) -> None:
+        """Notes that the arrays that the loop has made may be those that it was given, which others may hold."""
+        for made in self._own.values():
+            if isinstance(made, ArrayValue) and made.memory is not None:
+                made.memory.unsure = plan
+        for leaf in self.carried.leaves:
+            if leaf.foreign and isinstance(leaf.value, ArrayValue) and leaf.value.memory is not None:
+                leaf.value.memory.handed = plan
 
     def owns(self, value: Value) -> bool:
         """Whether an array is the loop's own, or was made behind it."""

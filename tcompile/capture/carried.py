@@ -293,6 +293,8 @@ class Carried:
     def _own(self, name: str, value: ArrayValue) -> Node:
         """The node of an array that this round has made, of which nothing else shows a part."""
         memory, node = value.memory, value.traced.node
+        if memory is not None:
+            memory.ask_identity()
         carried = next((leaf for leaf in self.leaves if leaf.inside is node), None)
         source = carried.shows if carried is not None and carried is not self.taker else None
         if source is not None and source.foreign and not self.plan.tested:
@@ -435,6 +437,8 @@ class Carried:
         if isinstance(value, ArrayValue):
             if value.memory is None and id(value) in places:
                 return places[id(value)]
+            if value.memory is not None:
+                value.memory.ask_identity()
             if value.memory is not None and (id(value.memory) in self.known or value.memory in self.memories):
                 if self._varies(value.path):
                     raise CannotCapture("loop-mismatch", f"`{name}` is another view in each round")

@@ -122,8 +122,6 @@ class _Attempts:
             try:
                 try:
                     return Outcome(finish(tx, frame.run(), self.start.arity)), tx.left_open
-                except Restart:
-                    continue
                 except (Stopped, CannotCapture, RecursionError) as reason:
                     left -= 1
                     ended, broke = self._stopped(tx, frame, reason, broke)
@@ -132,6 +130,8 @@ class _Attempts:
                 if isinstance(ended, Outcome):
                     return ended, tx.left_open
                 stop = ended
+            except Restart:
+                continue
             finally:  # what was captured holds on to both, and they to the program's own objects
                 frame.forget()
         raise AssertionError("the last attempt ends in an outcome")

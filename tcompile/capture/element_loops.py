@@ -309,6 +309,8 @@ class _Stretch:
             memory = array.memory
             assert memory is not None
             changes = id(memory) in written
+            if changes:
+                memory.ask_identity(to_write=True)
             if changes and memory.kept:
                 raise Refused(f"an array {memory.kept} is written")
             if changes and memory.owner is None and not memory.node.tensor.layout.dense:

@@ -168,28 +168,29 @@ class Exits:
             (came, other), self._pending, self._round = self._pending, None, None
             for way, stay, holds in pairs:
                 if self._through(stay) == other and self._kind(way):
-                    return self._cut(op("logical_and", came, holds), way, stay, looking)
+                    return self.cut(op("logical_and", came, holds), way, stay, looking)
             raise CannotCapture("data-dependent-branch", self.tx.current_text())
         for kind in ("leave", "next"):
             for way, stay, holds in pairs:
                 if self._kind(way) == kind and self._kind(stay) != "leave":
-                    return self._cut(holds, way, stay, looking)
+                    return self.cut(holds, way, stay, looking)
         for way, other, holds in pairs:
             test = self.flow.second_test(way, self._through(other), self.starts)
             if test is not None and any(map(self._kind, self.flow.ways(test))):
                 self._pending, self._round = (holds, self._through(other)), None
                 f.at = way
                 return None
-        raise CannotCapture("data-dependent-branch", self.tx.current_text())
+        self.loop.branch(at, yes, no, flag)
+        return None
 
-    def _cut(self, flag: Node, way: int, stay: int, looking: bool) -> None:
+    def cut(self, flag: Node, way: int, stay: int, looking: bool) -> None:
         """Ends a part of the round with a flag."""
         f, carried, plan, loop = self.f, self.carried, self.carried.plan, self.loop
         leaves = self._kind(way) == "leave"
         known, self._round = self._round, None
         self.known.append(known)
         loop.slots.show()
-        read = loop.live(way) if leaves else loop.live_before
+        read = loop.live_at(way) if leaves else loop.live_before
         f.at = stay
         if looking:
             self._seen.append((read, dict(f.locals)))
@@ -255,13 +256,23 @@ class Exits:
                     raise CannotCapture("loop-mismatch", f"`{name}` depends on how the last round ends")
 
     # -- behind the loop -----------------------------------------------------------------------------------------------
-    def allow(self, node: Node, ways: Sequence[Way]) -> None:
-        """Notes in the loop's node by which ways it may be left, each after how many rounds at the least."""
+    def allow(self, node: Node, ways: Sequence[Way], behind: Behind | None = None) -> None:
+        """Notes in the loop's node by which ways it may be left, each after how many rounds at the least.
+
+        Which object an array is that others may hold is left open, until someone asks: then the loop has to have made
+        it, and a branch, which may not be taken for long, is refused.
+        """
+        plan = self.carried.plan
         least: list[int | None] = [None] * (len(self.flags) + 1)
         for way in ways:
-            least[way.number] = foreign = max((leaf.foreign for leaf in way.shown), default=0)
-            if foreign >= FOREVER:
-                raise Unsettled("an array that something else may hold is handed on from round to round")
+            least[way.number] = max((leaf.foreign for leaf in way.shown), default=0)
+        if any(least) and not plan.exact and behind is not None:
+            behind.leave_open(plan)
+            least = [None if foreign is None else 0 for foreign in least]
+        if any(least) and plan.is_branch:
+            raise CannotCapture("loop-mismatch", "which array a variable holds depends on it")
+        if any(foreign is not None and foreign >= FOREVER for foreign in least):
+            raise Unsettled("an array that something else may hold is handed on from round to round")
         node.attrs["least"] = tuple(least)
 
     def leave(self, made: Sequence[Node], end: Way | None) -> Value | None:
@@ -281,7 +292,7 @@ class Exits:
         chains = [self.flow.chain(way.at) for way in ways]
         raising = [self._raises(chain) for chain in chains]
         ways = [way for way, raises in zip(ways, raising, strict=True) if not raises]
-        self.allow(which.inputs[0], ways)
+        self.allow(which.inputs[0], ways, behind)
         chains = [chain for chain, raises in zip(chains, raising, strict=True) if not raises]
         if not ways:
             raise CannotCapture("loop-mismatch", "it ends in an exception")
@@ -319,6 +330,28 @@ class Exits:
         ways[0].at = meet
         self._go_to(ways[0])
         return None
+
+    def meet(self, made: Sequence[Node], ways: Sequence[Way], names: set[str]) -> None:
+        """Moves the frame to where all ways lead that do not end in an exception; ``names`` are read there.
+
+        What only some ways have bound is bound anew in any case before it is read.
+        """
+        *_, rounds, which = made
+        behind = Behind(self.carried, rounds)
+        for way in ways:
+            way.values = {name: behind.value(tree) for name, tree in way.values.items() if tree is not None}
+        ways = [way for way in ways if not self._raises(self.flow.chain(way.at))]
+        self.allow(which.inputs[0], ways, behind)
+        behind.before = state_of(self.tx)
+        values, stacks = {}, [*zip(*(way.stack for way in ways), strict=True)]
+        for name in names:
+            having = [way for way in ways if name in way.values]
+            if having:
+                select = Select(self.tx, behind, which, [way.number for way in having])
+                values[name] = select.merged(f"`{name}`", [way.values[name] for way in having])
+        select = Select(self.tx, behind, which, [way.number for way in ways])
+        stack = [select.merged("a value", list(held)) for held in stacks]
+        self._go_to(Way(0, ways[0].at, values, stack, []))
 
     def _raises(self, chain: list[int]) -> bool:
         return self.flow.instructions[chain[-1]].opname in ("RAISE_VARARGS", "RERAISE")

@@ -12,7 +12,7 @@ of it, and entering the loop goes there as well.
 from __future__ import annotations
 
 import dis
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 
 from tcompile.records import dataclass
@@ -154,6 +154,43 @@ class Flow:
             at = ways[0]
             found.append(at)
         return found
+
+    def meeting(self, one: int, two: int, around: Header) -> int | None:
+        """Where two ways through a round of the loop ``around`` meet, whatever is done on them; None where nowhere."""
+        stops = {around.at, around.entry}
+        first, second = self._ahead(one, stops), self._ahead(two, stops)
+        for at in first:
+            if at in second and all(self._meets(way, at, around) for way in (one, two)):
+                return at
+        return None
+
+    def _ahead(self, start: int, stops: Set[int]) -> dict[int, None]:
+        """What may run from an instruction on, the nearest first, up to ``stops``."""
+        found = {start: None}
+        for at in (waiting := [start]):
+            for way in self.ways(at) if at not in stops else ():
+                if way not in found:
+                    found[way] = None
+                    waiting.append(way)
+        return found
+
+    def _meets(self, start: int, end: int, around: Header) -> bool:
+        """Whether all that comes from an instruction on in a round leads to ``end``, but for what raises."""
+        ahead = self._ahead(start, {around.at, around.entry, end})
+        return all(
+            at == end or (at in around.inside and at not in (around.at, around.entry)) or self._is_lost(at)
+            for at in ahead
+        )
+
+    def _is_lost(self, at: int) -> bool:
+        """Whether an exception is raised from here on, and nothing else can happen."""
+        return all(self.ways(one) or self.instructions[one].opname.startswith("R") and not
+                   self.instructions[one].opname.startswith("RETURN") for one in self._ahead(at, set()))
+
+    def between(self, start: int, end: int) -> frozenset[int]:
+        """What leads from one instruction to another, which is not part of it."""
+        ahead = self._ahead(start, {end}).keys() - {end}
+        return self._inside({end}, [at for at in self._before.get(end, ()) if at in ahead]) & ahead
 
     def through(self, at: int, stops: frozenset[int] = frozenset()) -> int:
         """Where jumps lead that do nothing else."""

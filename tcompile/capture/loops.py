@@ -58,7 +58,6 @@ if TYPE_CHECKING:
 
 FEW_ROUNDS = 4  # as many are always unrolled
 FEW_OPERATIONS = 64  # a loop of a known number of rounds that comes to no more is unrolled
-_MOST_APART = 2  # rounds that are done before the node
 _MOST_TRIES = 8  # of one loop
 _MOST_RESTARTS = 64  # of one capture
 _COLLECTS = ("LIST_APPEND", "SET_ADD", "MAP_ADD")
@@ -84,7 +83,7 @@ def enter(f: Frame, items: Counted) -> bool:
         return False
     header = f.decoded.flow.loop_at(f.at - 1)
     few = isinstance(items.left, int) and items.left <= FEW_ROUNDS
-    plan = _plan(f, items, str(items.left), few or _collects(f))
+    plan = plan_of(f, items, str(items.left), few or _collects(f))
     if plan is None or items.taken < plan.apart:
         return False
     sure = True
@@ -102,7 +101,7 @@ def enter_while(f: Frame, header: Header, rounds: WhileRounds) -> bool:
     """The same for a ``while`` loop, at the start of a round."""
     if rounds.decided:
         return False
-    plan = _plan(f, rounds, "any number of", bool(f.code.co_flags & 0x20))
+    plan = plan_of(f, rounds, "any number of", bool(f.code.co_flags & 0x20))
     if plan is None or rounds.taken < plan.apart:
         return False
     if plan.limit is not None:
@@ -120,10 +119,10 @@ def enter_while(f: Frame, header: Header, rounds: WhileRounds) -> bool:
     return _make(f, rounds, header, plan)
 
 
-def _plan(f: Frame, items: Counted | WhileRounds, rounds: str, unrolled: bool) -> Plan | None:
-    """What is known of the loop; None where it is to be unrolled."""
+def plan_of(f: Frame, items: Counted | WhileRounds, rounds: str, unrolled: bool, side: str = "") -> Plan | None:
+    """What is known of the loop, or of a branch's ``side``; None where it is to be unrolled."""
     tx = f.tx
-    key = (*((id(frame.code), frame.at) for frame in tx.frames), len(tx.open_loops))
+    key = (*((id(frame.code), frame.at) for frame in tx.frames), side, len(tx.open_loops))
     if isinstance(items, WhileRounds) and items.plan is not None:  # it may have been entered at another place
         plan: Plan | None = items.plan
     else:
@@ -132,7 +131,7 @@ def _plan(f: Frame, items: Counted | WhileRounds, rounds: str, unrolled: bool) -
         if unrolled or tx.loops.restarts >= _MOST_RESTARTS or f.analysis() is None:
             items.decided = True
             return None
-        plan = tx.loops.plans[key] = Plan(_first_line(f.user_line()), rounds)
+        plan = tx.loops.plans[key] = Plan(_first_line(f.user_line()), rounds, is_branch=bool(side))
     plan.met = True
     items.plan = plan
     if plan.outcome == "unrolled":
@@ -147,17 +146,18 @@ def _is_known(env: ShapeEnv, size: Size) -> bool:
 
 
 def _make(f: Frame, items: Counted | WhileRounds, header: Header, plan: Plan, sure: bool = True) -> bool:
-    """Makes the node, or notes why there is none. Says whether the frame is where it goes on.
-
-    ``sure`` says that a round is done at all.
-    """
+    """The same as ``make``; ``sure`` says that a round is done at all."""
     items.decided = True
-    loop = _Loop(f, items, plan, header, sure)
+    return make(Loop(f, items, plan, header, sure))
+
+
+def make(loop: Loop) -> bool:
+    """Makes the node, or notes why there is none. Says whether the frame is where it goes on."""
     try:
         elsewhere, returned = loop.run()
     except (CannotCapture, VariesInLoop, Returned, Yielded, Unsettled) as error:
         loop.refuse(error)
-    plan.outcome, plan.reason = "node", ""
+    loop.plan.outcome, loop.plan.reason = "node", ""
     if returned is not None:
         raise Returned(returned)
     return elsewhere
@@ -179,14 +179,17 @@ def _collects(f: Frame) -> bool:
     return last is not None and last.opname in _COLLECTS and last.arg == 2 and end - 2 > header
 
 
-class _Loop:
+class Loop:
     """One loop on its way to become a node."""
+
+    most_apart = 2  # rounds that are done before the node
 
     def __init__(self, f: Frame, items: Counted | WhileRounds, plan: Plan, header: Header, sure: bool) -> None:
         self.f, self.items, self.plan, self.header, self.sure = f, items, plan, header, sure
         self.tx = f.tx
         self.left = items.left
         self.is_for = isinstance(items, Counted)
+        self.finds_limits = not self.is_for
         self.bound = _bound(f.decoded.instructions[at] for at in header.inside)
         found = f.analysis()
         assert found is not None
@@ -198,6 +201,10 @@ class _Loop:
         self.live_after = after
         self.needed = self.live(header.at + self.is_for) | plan.asked
         self.live_before = self.needed | after
+
+    def live_at(self, way: int) -> set[str]:
+        """The variables that are read where a test leads out of the loop."""
+        return self.live(way)
 
     def live(self, at: int) -> set[str]:
         """The variables that are read from an instruction on; what slots hold always is."""
@@ -211,7 +218,8 @@ class _Loop:
         plan = self.plan
         if isinstance(error, Parted) and plan.tested and error.name not in plan.parted:
             self.again(parted=plan.parted | {error.name})
-        if isinstance(error, Unsettled | VariesInLoop) and plan.apart < _MOST_APART and plan.tries < _MOST_TRIES:
+        more = plan.apart < self.most_apart and plan.tries < _MOST_TRIES
+        if isinstance(error, Unsettled | VariesInLoop) and more:
             self.tx.loops.reconsider_inside(plan)
             self.again(
                 apart=plan.apart + 1, steps={}, looked=False, carried=set(), limit=None, limit_at=-1,
@@ -320,7 +328,7 @@ class _Loop:
             self.slots.store()
         f.stack[:] = stack
         if self.exits.ways:
-            return True, self.exits.leave(made, self._end(before, results, stack))
+            return True, self._leave(made, self._end(before, results, stack))
         if self.exits.flags:
             way = self._end(before, results, stack)
             self.exits.allow(made[-1].inputs[0], [] if way is None else [way])
@@ -331,6 +339,10 @@ class _Loop:
             raise CannotCapture("loop-mismatch", "nothing ends it")
         f.at = self.way_out()
         return True, None
+
+    def _leave(self, made: Sequence[Node], end: Way | None) -> Value | None:
+        """Moves the frame to where it goes on; the value where the function returns there."""
+        return self.exits.leave(made, end)
 
     def _is_shared(self, name: str, tree: Any, value: Value) -> bool:
         """Whether others see an array that a variable still holds where no round is done, and binds anew elsewhere."""
@@ -346,11 +358,15 @@ class _Loop:
 
     def _end(self, before: dict[str, Value], results: dict[str, Any], stack: list[Value]) -> Way | None:
         """The way by which all rounds are done; None where that never happens."""
+        if self.is_for:
+            return self.way(self.f.decoded.flow.target(self.header.at), before, results, stack[:-1])
+        return None if self.plan.limit is None else self.way(self.way_out(), before, results, stack)
+
+    def way(self, at: int, before: dict[str, Value], results: dict[str, Any], stack: list[Value]) -> Way:
+        """The way by which all rounds are done, where it leads to ``at``."""
         held = {**before, **self._after(before, results)}
         shown = leaves_of(tree for name, tree in held.items() if name in self.live_after)
-        if self.is_for:
-            return Way(0, self.f.decoded.flow.target(self.header.at), held, stack[:-1], shown)
-        return None if self.plan.limit is None else Way(0, self.way_out(), held, stack, shown)
+        return Way(0, at, held, stack, shown)
 
     def _after(self, before: dict[str, Value], results: dict[str, Any]) -> dict[str, Any]:
         """What variables hold when all rounds are done, as values or trees of leaves; None where that is nothing."""
@@ -371,6 +387,12 @@ class _Loop:
         return (self.left - (odd if isinstance(odd, int) else odd.specialise())) // at_once
 
     # -- following a round ---------------------------------------------------------------------------------------------
+    def branch(self, at: int, yes: int, no: int, flag: Node) -> None:
+        """Follows both ways of a jump on a value of the graph, up to where they meet in this round."""
+        from tcompile.capture.branches import follow
+
+        follow(self.f, self.header, at, yes, no, flag)
+
     def _round(self, number: Size) -> None:
         """Follows the body once."""
         f, items, header = self.f, self.items, self.header
@@ -381,15 +403,20 @@ class _Loop:
             f.push(items.number(number))
             f.at += 1
         starts = {header.at, header.entry}
+        self._follow(starts, starts, depth)
+        f.at = header.at + 1
+        f.first_round = rounds
+
+    def _follow(self, starts: set[int], ends: set[int], depth: int) -> None:
+        """Follows instructions up to one of ``ends``."""
+        f = self.f
         while True:
             self._step(starts)
             if len(f.stack) < depth:
                 raise Left
-            if f.at in starts and len(f.stack) == depth:
+            if f.at in ends and len(f.stack) == depth:
                 break
         f.came_back = -1
-        f.at = header.at + 1
-        f.first_round = rounds
 
     def _step(self, starts: set[int]) -> None:
         """Follows one instruction."""
@@ -406,7 +433,7 @@ class _Loop:
             f.pop_many(2)
             f.at, _ = ways_of_test(f.decoded.flow, self.header, at)
             return
-        if i.opname == "COMPARE_OP" and not self.is_for and self.plan.limit is None and self.plan.looked:
+        if i.opname == "COMPARE_OP" and self.finds_limits and self.plan.limit is None and self.plan.looked:
             self._look_for_limit(at, i)
         if self.exits.take(at, i, looking=not self.plan.looked):
             return
@@ -516,4 +543,4 @@ def _bound(instructions: Iterable[Any]) -> set[str]:
     return found
 
 
-__all__ = ["WhileRounds", "enter", "enter_while"]
+__all__ = ["Loop", "WhileRounds", "enter", "enter_while", "make", "plan_of"]

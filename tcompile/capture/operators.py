@@ -361,6 +361,9 @@ def identical(tx: Capture, left: Value, right: Value) -> bool:
     """``left is right``."""
     if left is right:
         return True
+    for side in (left, right):
+        if isinstance(side, ArrayValue) and side.memory is not None:
+            side.memory.ask_identity()
     refused = CannotCapture("object-identity", f"{left.describe()} is {right.describe()}")
     for a, b in ((left, right), (right, left)):
         if isinstance(a, Constant) and _is_singleton(a.value):

@@ -49,6 +49,8 @@ class Plan:
     parted: set[str] = field(default_factory=set)
     limit: Size | None = None
     limit_at: int = -1
+    exact: bool = False  # it matters which object an array is that the loop may hand on as it was given it
+    is_branch: bool = False  # a side of a test that stays in the round is a loop of at most one round
 
 
 @dataclass
@@ -74,7 +76,8 @@ class Loops:
 
     def told(self) -> list[Plan]:
         """Those that the last attempt came to, or stopped before since Python runs them."""
-        return [plan for plan in self.plans.values() if plan.met or plan.outcome == "unrolled"]
+        plans = [plan for plan in self.plans.values() if not plan.is_branch]
+        return [plan for plan in plans if plan.met or plan.outcome == "unrolled"]
 
 
 __all__ = ["Loops", "Plan", "Restart"]

@@ -418,6 +418,7 @@ class Capture:
         self.builder.writes.clear()
         for target, contents in writes:
             memory, path = self.memory_of(target.node)
+            memory.ask_identity(to_write=True)
             if memory.kept:
                 raise CannotCapture("writes-to-array", f"Writing to an array {memory.kept}")
             self.claim(memory)

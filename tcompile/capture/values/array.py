@@ -146,6 +146,8 @@ class ArrayValue(Value):
         if self.source is not None:
             return program.load(self.source)
         memory = self.memory
+        if memory is not None:
+            memory.ask_identity()
         if memory is None or memory.owner is None or not memory.version:
             return program.output(self, self.traced)
         node, _ = memory.seen_through(self.path, first=True)  # a view of the argument, which is brought up to date

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tcompile.capture.plans import Plan, Restart
 from tcompile.frontends.base import Builder, Traced
 from tcompile.graph import Graph, Node
 from tcompile.graph.ops import OPS, apply
@@ -27,7 +28,8 @@ class Memory:
     ``owner`` is the array from outside whose elements they are; ``kept`` says in words why they cannot be written,
     where that is so. ``version`` counts the writes. ``graph`` is the graph that has the nodes. Where
     ``alike`` is the same for two, they are one in the first round of a loop. ``leaf`` is what a loop carries them in,
-    where a round has just been given them.
+    where a round has just been given them. ``unsure`` is the plan of a loop behind which they may be what it was given
+    or something new, ``handed`` that of one behind which others may be these.
     """
 
     root: Node
@@ -40,6 +42,15 @@ class Memory:
     version: int = 0
     alike: ArrayValue | None = None
     leaf: Any = None
+    unsure: Plan | None = None
+    handed: Plan | None = None
+
+    def ask_identity(self, to_write: bool = False) -> None:
+        """Called where it matters which object an array is. Raises Restart where a loop has left that open."""
+        plan = self.unsure or (self.handed if to_write else None)
+        if plan is not None:
+            plan.exact = True
+            raise Restart
 
     def seen_through(self, path: Path, first: bool = False) -> tuple[Node, int]:
         """The node that shows the elements through ``path``, as they are now or were at ``first``.

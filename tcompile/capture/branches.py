@@ -1,0 +1,99 @@
+"""Branches that stay in a round of a loop: each side of the test becomes a loop of at most one round.
+
+Enters: a frame in a round of a loop that becomes a node, at a jump on a value that the graph computes, both ways of
+which stay in the round. Leaves: the frame where the two ways meet, and in the graph an ``exit_loop`` for each side that
+does anything. Exists so that a step that is taken only sometimes (``if error < tolerance: y = new``) does not send the
+loop back to Python.
+
+All that loops know of what rounds hand on serves for branches too: what a side binds or writes is carried, and where
+the side is not taken, everything is what it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tcompile.capture.exits import Way
+from tcompile.capture.headers import Header
+from tcompile.capture.loops import Loop, WhileRounds, make, plan_of
+from tcompile.capture.plans import Plan
+from tcompile.capture.values.base import Value
+from tcompile.frontends.base import CannotCapture
+from tcompile.graph import Node
+
+if TYPE_CHECKING:
+    from tcompile.capture.interpreter import Frame
+
+
+def follow(f: Frame, around: Header, at: int, yes: int, no: int, flag: Node) -> None:
+    """Makes nodes of what the jump ``at`` leads to where ``flag`` holds, and where not, and goes on where both meet.
+
+    ``around`` is the loop whose round this is. Raises CannotCapture where the ways do not meet in the round, and Restart
+    where capture has to start anew.
+    """
+    tx, flow = f.tx, f.decoded.flow
+    meet = flow.meeting(yes, no, around)
+    text = tx.current_text()
+    if meet is None:
+        raise CannotCapture("data-dependent-branch", text)
+    sides = [(start, holds) for start, holds in ((yes, True), (no, False)) if flow.through(start) != flow.through(meet)]
+    for place, (start, holds) in enumerate(sides):
+        f.at = at + 1
+        once = WhileRounds()
+        once.left = 1
+        plan = plan_of(f, once, "at most 1", False, side="yes" if holds else "no")
+        if plan is None:
+            found = once.plan.reason if once.plan is not None else ""
+            raise CannotCapture("data-dependent-branch", f"{text}: {found}" if found else text)
+        inside = flow.between(start, meet) | {at}
+        later = [other for other, _ in sides[place + 1 :]]
+        side = Side(f, once, plan, Header(at, at, inside), start, meet, later)
+        side.taken = flag if holds else tx.builder.op("logical_not", flag)
+        make(side)
+    f.at = meet
+
+
+class Side(Loop):
+    """One side of a branch: from ``start`` to ``meet``, done at most once. ``later`` is where the other side begins,
+    where that comes next.
+    """
+
+    most_apart = 0
+    taken: Node
+
+    def __init__(
+        self, f: Frame, items: WhileRounds, plan: Plan, header: Header, start: int, meet: int, later: Sequence[int]
+    ) -> None:
+        super().__init__(f, items, plan, header, sure=True)
+        self.start, self.meet = start, meet
+        self.finds_limits = False
+        self.asked_later = set().union(*(self.live(at) for at in later)) if later else set()
+        self.live_after = self.live(meet) | self.asked_later
+        # What the other side binds in any case need not have a value where this one is not taken.
+        unbound = self.live(meet) - self.asked_later if later else set()
+        self.needed = (self.live(start) | self.live_after) - (unbound - f.locals.keys()) | plan.asked
+        self.live_before = self.needed | self.live_after
+
+    def live_at(self, way: int) -> set[str]:
+        """All ways out lead to where the sides meet."""
+        return self.live_after
+
+    def _round(self, number: Any) -> None:
+        """Follows the side, behind the test that it is taken."""
+        f, op = self.f, self.tx.builder.op
+        depth = len(f.stack)
+        f.at = self.start
+        self.exits.cut(op("logical_not", self.taken), self.meet, self.start, looking=not self.plan.looked)
+        self._follow(set(), {self.meet}, depth)
+
+    def _end(self, before: dict[str, Value], results: dict[str, Any], stack: list[Value]) -> Way | None:
+        return self.way(self.meet, before, results, stack)
+
+    def _leave(self, made: Sequence[Node], end: Way | None) -> Value | None:
+        assert end is not None
+        self.exits.meet(made, [end, *self.exits.ways], self.live_after)
+        return None
+
+
+__all__ = ["follow"]
