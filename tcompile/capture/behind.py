@@ -17,7 +17,7 @@ from tcompile.capture.leaves import Count, Many, View
 from tcompile.capture.limits import int_of
 from tcompile.capture.looks import same_constant
 from tcompile.capture.plans import Plan
-from tcompile.capture.special.regions import as_node, is_new
+from tcompile.capture.special.regions import as_node, check_bits, int_node, is_new
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.constant import Constant, integer
@@ -30,8 +30,6 @@ from tcompile.graph.verify import fits
 
 if TYPE_CHECKING:
     from tcompile.capture.state import Capture
-
-_LARGEST = 1 << 62  # ints up to here are added without overflow
 
 
 class Behind:
@@ -88,7 +86,7 @@ class Behind:
         carried, counter = self.carried, str(self.carried.counter)
         if isinstance(self.rounds, int | SymInt):
             return integer(size.at(counter, self.rounds))
-        _check(size)
+        check_bits(size)
         start = size.at(counter, 0)
         by = size.at(counter, 1) - start
         if not same(size, start + by * carried.counter):
@@ -170,19 +168,8 @@ class Select:
         if isinstance(value, ScalarValue):
             return value.array.traced.node
         if value.python_type is int:
-            return number(self.tx, int_of(value))
+            return int_node(self.tx, int_of(value))
         return as_node(self.tx, value)
 
 
-def number(tx: Capture, size: Size) -> Node:
-    """An int of at most 64 bits in the graph."""
-    _check(size)
-    return tx.builder.op("full", shape=(), fill_value=size, dtype="int64")
-
-
-def _check(size: Size) -> None:
-    if not -_LARGEST <= size <= _LARGEST:
-        raise CannotCapture("loop-mismatch", f"{size} may have more than 64 bits")
-
-
-__all__ = ["Behind", "Select", "number"]
+__all__ = ["Behind", "Select"]

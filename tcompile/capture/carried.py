@@ -18,8 +18,9 @@ import numpy as np
 
 from tcompile.capture.holders import holders
 from tcompile.capture.leaves import Count, Leaf, Many, Parted, Unsettled, View, leaves_of
+from tcompile.capture.limits import int_of, is_int
 from tcompile.capture.plans import Plan
-from tcompile.capture.special.regions import as_node
+from tcompile.capture.special.regions import as_node, int_node
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
@@ -155,6 +156,8 @@ class Carried:
             return Leaf(value.python_type, as_node(tx, value), value)
         if isinstance(value, Constant) and isinstance(value.value, np.generic):
             return Leaf("scalar", as_node(tx, value), value)
+        if is_int(value) and name in self.plan.uneven:
+            return Leaf(int, int_node(tx, int_of(value)), value)
         if isinstance(value, SequenceValue) and value.cls is tuple:
             return Many(tuple, [self._tree(name, item) for item in value.items])
         raise Unsettled(f"`{name}` is {value.describe()} before the loop and something else after a round")
@@ -288,6 +291,8 @@ class Carried:
             raise other
         if value.python_type is not kind:
             raise other
+        if is_int(value):
+            return int_node(tx, int_of(value))
         return value.array.traced.node if isinstance(value, ScalarValue) else as_node(tx, value)
 
     def _own(self, name: str, value: ArrayValue) -> Node:

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcompile.capture.behind import Behind, Select, number
+from tcompile.capture.behind import Behind, Select
 from tcompile.capture.carried import Carried
 from tcompile.capture.headers import Header
 from tcompile.capture.instructions.registry import Returned
-from tcompile.capture.leaves import Count, Leaf, Unsettled, leaves_of
+from tcompile.capture.leaves import Count, Leaf, Uneven, Unsettled, leaves_of
 from tcompile.capture.limits import int_of, is_int, rounds_while, stays_while, ways_of_test
 from tcompile.capture.looks import same_constant, unchanged
 from tcompile.capture.operators import binary
-from tcompile.capture.special.regions import state_of
+from tcompile.capture.special.regions import int_node, state_of
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.constant import Constant, integer
@@ -139,7 +139,7 @@ class Exits:
                 f.pop_many(2)
                 f.at, _ = ways_of_test(self.flow, self.header, at)
                 return True
-            result = self._truth(tx.builder.op(_COMPARE[sign], number(tx, distance), 0))
+            result = self._truth(tx.builder.op(_COMPARE[sign], int_node(tx, distance), 0))
         f.pop_many(2)
         flag = self._flag(result) if i.argrepr.startswith("bool(") else None
         if flag is not None:
@@ -229,7 +229,7 @@ class Exits:
             start, end = loop.given.get(name), f.locals.get(name)
             if name in plan.steps and start is not None and end is not None:
                 if not same(int_of(end) - int_of(start), plan.steps[name]):
-                    raise Unsettled(f"`{name}` does not grow by the same amount in each round")
+                    raise Uneven(name)
             elif not unchanged(self.tx, start, end):
                 loop.again(carried=plan.carried | {name})
 

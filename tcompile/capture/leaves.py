@@ -28,6 +28,14 @@ class Parted(Unsettled):
         self.name = name
 
 
+class Uneven(Unsettled):
+    """The int ``name`` does not grow by the same amount in each round."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"`{name}` does not grow by the same amount in each round")
+        self.name = name
+
+
 @dataclass(eq=False)
 class Leaf:
     """One carried value: an ``array``, a ``scalar`` object of the library, or a Python number that the graph computes.
@@ -87,4 +95,4 @@ def leaves_of(trees: Any) -> list[Leaf]:
     return found
 
 
-__all__ = ["Count", "Leaf", "Many", "Parted", "Unsettled", "View", "leaves_of"]
+__all__ = ["Count", "Leaf", "Many", "Parted", "Uneven", "Unsettled", "View", "leaves_of"]

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from tcompile.capture.leaves import Unsettled
+from tcompile.capture.leaves import Uneven, Unsettled
 from tcompile.capture.limits import int_of, is_int
 from tcompile.capture.slots import Slot
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.memory import Memory
+from tcompile.capture.values.scalar import ScalarValue
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import SymInt
 from tcompile.graph.sizes import Size, same
@@ -48,13 +49,18 @@ def look(
     if at_once > 1:
         loop.again(at_once=at_once, written=places, slots=found)
     steps: dict[str, Size] = {}
+    uneven = set(plan.uneven)
     for name in sorted(changed):
         start, last = given.get(name), f.locals.get(name)
-        if start is not None and last is not None and is_int(start) and is_int(last):
+        if start is None or last is None or not is_int(start) or name in uneven:
+            continue
+        if is_int(last):
             steps[name] = growth(name, start, last, loop.counter)
+        elif isinstance(last, ScalarValue) and last.cls is int:
+            uneven.add(name)
     loop.again(
-        looked=True, carried=plan.carried | changed, steps=steps, written=places, slots=found, asked=asked,
-        tested=loop.exits.tests,
+        looked=True, carried=plan.carried | changed, steps=steps, uneven=uneven, written=places, slots=found,
+        asked=asked, tested=loop.exits.tests,
     )  # fmt: skip
 
 
@@ -85,7 +91,7 @@ def growth(name: str, start: Value, end: Value, counter: str) -> Size:
         number = SymInt(last.env, {(counter,): 1})
         if same(last, first + slope * number) and same(before, first - slope):
             return slope
-    raise Unsettled(f"`{name}` does not grow by the same amount in each round")
+    raise Uneven(name)
 
 
 def _place_of(tx: Capture, memory: Memory, before: dict[str, Value]) -> tuple[Any, Any]:

@@ -34,7 +34,7 @@ from tcompile.capture.exits import Exits, Left, Way
 from tcompile.capture.foresight import foresee
 from tcompile.capture.headers import Header
 from tcompile.capture.instructions.registry import HANDLERS, Returned, Yielded
-from tcompile.capture.leaves import Leaf, Parted, Unsettled, leaves_of
+from tcompile.capture.leaves import Leaf, Parted, Uneven, Unsettled, leaves_of
 from tcompile.capture.limits import int_of, is_int, rounds_while, stays_while, ways_of_test
 from tcompile.capture.looks import look, unchanged
 from tcompile.capture.loop_node import loop_node
@@ -225,6 +225,11 @@ class Loop:
                 apart=plan.apart + 1, steps={}, looked=False, carried=set(), limit=None, limit_at=-1,
                 reason=_why(error),
             )  # fmt: skip
+        if isinstance(error, Uneven) and error.name not in plan.uneven:  # the graph computes it, then
+            self.again(
+                uneven=plan.uneven | {error.name}, apart=0, steps={}, looked=False, carried=set(), limit=None,
+                limit_at=-1,
+            )  # fmt: skip
         self.again(outcome="unrolled", reason=_why(error))
 
     def again(self, **learned: Any) -> None:
@@ -254,6 +259,8 @@ class Loop:
             value = f.locals[name]
             if name in self.bound or (isinstance(value, Unread) and type(value.value) is int):
                 f.locals[name] = settled(tx, value)
+        if any(name in f.locals and not is_int(f.locals[name]) for name in plan.steps):  # the loop around computes it
+            self.again(steps={}, looked=False, carried=set())
         if not all(_is_known(env, amount) for amount in plan.steps.values()):
             raise Unsettled("by how much an int grows is not known where the loop begins")
         counter = env.counter(rounds - 1, id(plan))
@@ -488,7 +495,7 @@ class Loop:
             if name in plan.steps:
                 amount = int_of(end) - int_of(start) if start is not None else None
                 if amount is None or not same(amount, plan.steps[name]):
-                    raise Unsettled(f"`{name}` does not grow by the same amount in each round")
+                    raise Uneven(name)
                 continue
             if name in self.needed:
                 self.again(carried=plan.carried | {name})

@@ -24,7 +24,8 @@ class Plan:
 
     ``apart`` rounds are done before the node, ``at_once`` rounds are one of its own. ``carried`` are the local
     variables bound anew, ``steps`` by how much ints among them grow; ``written`` are the arrays written, by where they
-    are found, ``slots`` the places in objects that are bound anew.
+    are found, ``slots`` the places in objects that are bound anew. ``uneven`` are ints that the graph computes, since
+    they do not grow by the same amount in each round.
     ``tested`` says that a test may end a round before it is done, and ``asked`` are variables that are read there.
     ``parted`` are variables that begin as another name of an array that a round binds anew under one name only.
     ``limit`` is the number of rounds that the test at instruction ``limit_at`` leaves a ``while`` loop.
@@ -42,6 +43,7 @@ class Plan:
     at_once: int = 1
     carried: set[str] = field(default_factory=set)
     steps: dict[str, Size] = field(default_factory=dict)
+    uneven: set[str] = field(default_factory=set)
     written: dict[Any, Any] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
     slots: dict[str, Any] = field(default_factory=dict)

@@ -61,7 +61,7 @@ class Writer:
 
     def statement(self) -> None:
         x, y = self.pick(*ARRAYS), self.pick(*ARRAYS)
-        kind = self.random.randrange(31)
+        kind = self.random.randrange(34)
         if kind < 5:
             self.add(f"{x} = {self.array('n')}")
         elif kind < 7:
@@ -122,6 +122,16 @@ class Writer:
             self.elements(x, y)
         elif kind in (26, 27, 28) and self.counters:
             self.part(x, y, self.pick(*self.counters))
+        elif kind in (31, 32) and self.counters:
+            test = self.pick(self.test(), self.test(), f"{self.counters[-1]} % 3 == 1", "k % 2 == 1", "m > 2")
+            self.add(f"if {test}:")
+            self.block(1, 3, loop=self.pick(True, False, False))
+            if self.pick(True, False):
+                self.add("else:")
+                self.block(1, 2, loop=False)
+        elif kind == 33:
+            name = self.pick(*INTS)
+            self.add(f"{name} = ({name} * {self.pick('3', '2', '-1')} + {self.pick('1', '0')}) {self.pick('%', '//')} 5")
         elif kind == 29:
             self.add(f"z = {self.pick(x, x, f'{x}[1:]', f'[{x}][0]')}")
         elif kind == 30:

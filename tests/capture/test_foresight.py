@@ -97,13 +97,13 @@ def test_what_is_foreseen_and_what_is_not(f, monkeypatch):
 @pytest.mark.parametrize(("f", "looks"), [(steps, 0), (fresh, 0), (called_plainly, 0), (counts, 1)])
 def test_what_is_foreseen_is_captured_once(f, looks, monkeypatch):
     monkeypatch.setattr("tcompile.capture.loops.FEW_OPERATIONS", 0)
-    again, restarts = loops._Loop.again, []
+    again, restarts = loops.Loop.again, []
 
     def counted(self, **learned):
         restarts.append(learned)
         again(self, **learned)
 
-    monkeypatch.setattr(loops._Loop, "again", counted)
+    monkeypatch.setattr(loops.Loop, "again", counted)
     tcompile.compile(f, fullgraph=True)(*arguments())
     assert len(restarts) == looks
 

@@ -132,14 +132,14 @@ def _shift_right(v: Vectors, d: DType, o: list[str]) -> str:
     return v.pick(fits, d, v.op("lshr", d, o[0], count), v.constant(d, 0))
 
 
-def _checked(name: str) -> Emit:
+def _checked(name: str, status: int = INTEGER_OVERFLOW) -> Emit:
     def emit(v: Vectors, d: DType, o: list[str]) -> str:
         a, b = o if len(o) == 2 else [v.constant(d, 0), o[0]]
         type, flags = v.type(d), f"<{v.lanes} x i1>"
         full = f"@llvm.{'s' if d.kind == 'i' else 'u'}{name}.with.overflow.v{v.lanes}{scalar_type(d)}"
         v.w.module.declare(full, f"declare {{{type}, {flags}}} {full}({type}, {type})")
         pair = v.w.get(f"call {{{type}, {flags}}} {full}({type} {a}, {type} {b})")
-        v.report(v.w.get(f"extractvalue {{{type}, {flags}}} {pair}, 1"), INTEGER_OVERFLOW)
+        v.report(v.w.get(f"extractvalue {{{type}, {flags}}} {pair}, 1"), status)
         return v.w.get(f"extractvalue {{{type}, {flags}}} {pair}, 0")
 
     return emit
@@ -239,6 +239,9 @@ _INTEGERS: dict[str, Emit] = {
     "scalar_subtract": _checked("sub"),
     "scalar_multiply": _checked("mul"),
     "scalar_negative": _checked("sub"),
+    "python_add": _checked("add", ONLY_NUMPY),
+    "python_subtract": _checked("sub", ONLY_NUMPY),
+    "python_multiply": _checked("mul", ONLY_NUMPY),
     "pow": lambda v, d, o: integer_power(v, d, o[0], o[1]),
 }
 _DIVISIONS = frozenset({"floor_divide", "remainder", "fmod"})

@@ -225,6 +225,11 @@ def flags_sum(a: Block, b: Block, total: Block) -> Block:
     return tl.where(((a ^ total) & (b ^ total)) < 0, INTEGER_OVERFLOW, 0)
 
 
+def flags_python(flags: Block) -> Block:
+    """What Python's ints do not wrap around at."""
+    return tl.where(flags != 0, ONLY_NUMPY, 0)
+
+
 def flags_difference(a: Block, b: Block, left: Block) -> Block:
     """Signed integers whose difference wraps around."""
     return tl.where(((a ^ b) & (a ^ left)) < 0, INTEGER_OVERFLOW, 0)

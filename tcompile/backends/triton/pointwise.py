@@ -60,6 +60,7 @@ _INTEGERS = {
     "bitwise_right_shift": "shifted_right({A}, {B}, {bits}, {zero})", "pow": "power({A}, {B}, {one}, {bits})",
     "scalar_add": "{a} + {b}", "scalar_subtract": "{a} - {b}", "scalar_multiply": "{a} * {b}",
     "scalar_negative": "{zero} - {a}",
+    "python_add": "{a} + {b}", "python_subtract": "{a} - {b}", "python_multiply": "{a} * {b}",
 }  # fmt: skip
 _UNSIGNED = {
     "abs": "{a}", "floor_divide": "quotient_unsigned({A}, {B}, {one})", "remainder": "rest_unsigned({A}, {B}, {one})",
@@ -72,6 +73,9 @@ _INTEGER_FLAGS = {
     "scalar_add": "flags_sum({A}, {B}, {r})", "scalar_subtract": "flags_difference({A}, {B}, {r})",
     "scalar_multiply": "flags_product({A}, {B}, {r}, {one}, {least})",
     "scalar_negative": "flags_difference({zero}, {A}, {r})",
+    "python_add": "flags_python(flags_sum({A}, {B}, {r}))",
+    "python_subtract": "flags_python(flags_difference({A}, {B}, {r}))",
+    "python_multiply": "flags_python(flags_product({A}, {B}, {r}, {one}, {least}))",
 }  # fmt: skip
 _UNSIGNED_FLAGS = {
     "remainder": "flags_by_zero({B})", "fmod": "flags_by_zero({B})", "floor_divide": "flags_by_zero({B})",

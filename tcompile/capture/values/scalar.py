@@ -27,10 +27,13 @@ if TYPE_CHECKING:
 _DTYPES = {float: "float64", int: "int64", bool: "bool"}
 _WITH_INTEGERS = ("+", "-", "*", "/", "<", "<=", "==", "!=", ">", ">=")
 _FLOATS = {"+": "add", "-": "subtract", "*": "multiply"}
+_INTS = {"+": "python_add", "-": "python_subtract", "*": "python_multiply"}
 _COMPARE = {
     "<": "less", "<=": "less_equal", "==": "equal", "!=": "not_equal", ">": "greater", ">=": "greater_equal",
 }  # fmt: skip
+_PARTS = {"//": "floor_divide", "%": "remainder"}
 _EXACT = 1 << 53  # ints up to here are floats
+_LARGEST = 1 << 62
 
 
 class ScalarValue(Value):
@@ -109,10 +112,16 @@ def _number(tx: Capture, node: Node, cls: type) -> ScalarValue:
 
 def combine(tx: Capture, sign: str, left: Value, right: Value) -> Value:
     """``left sign right`` where one side at least is such a number and no side is an array."""
+    ints = [_int_operand(tx, side) for side in (left, right)]
+    if sign in _INTS and None not in ints:
+        return _number(tx, tx.builder.op(_INTS[sign], *ints), int)
+    if sign in _PARTS and ints[0] is not None and isinstance(right, Constant) and type(right.value) is int:
+        if 0 < right.value < _LARGEST:
+            return _number(tx, tx.builder.op(_PARTS[sign], *ints), int)
     operands = [_float_operand(tx, side) for side in (left, right)]
     if sign in _COMPARE:
         if None in operands:
-            operands = [_int_operand(side) for side in (left, right)]
+            operands = ints
         if None not in operands:
             return _number(tx, tx.builder.op(_COMPARE[sign], *operands), bool)
     divides = sign == "/" and isinstance(right, Constant) and bool(right.value)
@@ -164,10 +173,12 @@ def negative(tx: Capture, sign: str, value: ScalarValue) -> Value:
     return _number(tx, tx.builder.op("abs" if sign == "abs" else "negative", value.array.traced.node), float)
 
 
-def _int_operand(value: Value) -> Any:
-    """The operand of a comparison of integers; None where the number may be none, or too large."""
+def _int_operand(tx: Capture, value: Value) -> Any:
+    """The operand of arithmetic of integers; None where the number may be none, or too large."""
     if isinstance(value, ScalarValue) and value.cls is int:
         return value.array.traced.node
+    if isinstance(value, IntegerValue) and value.size.counters() and -_LARGEST <= value.size <= _LARGEST:
+        return tx.builder.op("full", shape=(), fill_value=value.size, dtype="int64")
     if isinstance(value, Constant) and type(value.value) is int and abs(value.value) < 1 << 63:
         return value.value
     return None

@@ -104,6 +104,16 @@ def _python_sqrt(x: Any) -> Any:
     return np.sqrt(x)
 
 
+def _python_int(function: Callable[[int, int], int]) -> Callable[..., Any]:
+    def run(a: Any, b: Any) -> Any:
+        result = function(int(a), int(b))
+        if not -(1 << 63) <= result < 1 << 63:
+            raise OverflowError("an int of more than 64 bits")
+        return np.int64(result)
+
+    return run
+
+
 def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
     def run(*operands: Any) -> Any:
         return function(*(o[()] if isinstance(o, np.ndarray) else o for o in operands))
@@ -126,6 +136,11 @@ for _name, _function in _SCALAR.items():
     define(
         Op(f"scalar_{_name}", "pointwise", OPS[_name].arity, _rule(f"scalar_{_name}", "same"), _checked(_function),
            "rank-0 operands; integer overflow is reported, as NumPy scalars do")
+    )  # fmt: skip
+for _name in ("add", "subtract", "multiply"):
+    define(
+        Op(f"python_{_name}", "pointwise", 2, _rule(f"python_{_name}", "same"), _python_int(_SCALAR[_name]),
+           "of Python's ints, rank-0 int64 here; what has more than 64 bits is an error")
     )  # fmt: skip
 define(
     Op("python_sqrt", "pointwise", 1, _rule("python_sqrt", "same"), _python_sqrt,
