@@ -75,6 +75,10 @@ class Behind:
             if leaf.foreign and isinstance(leaf.value, ArrayValue) and leaf.value.memory is not None:
                 leaf.value.memory.handed = plan
 
+    def made(self, value: Value) -> bool:
+        """Whether a value is an array that the node results in."""
+        return id(value) in self._own
+
     def owns(self, value: Value) -> bool:
         """Whether an array is the loop's own, or was made behind it."""
         if id(value) in self._own or not isinstance(value, ArrayValue) or value.path or value.memory is None:

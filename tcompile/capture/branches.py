@@ -11,6 +11,7 @@ the side is not taken, everything is what it was.
 
 from __future__ import annotations
 
+import dis
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +20,25 @@ from tcompile.capture.headers import Header
 from tcompile.capture.loops import Loop, WhileRounds, make, plan_of
 from tcompile.capture.plans import Plan
 from tcompile.capture.values.base import Value
+from tcompile.capture.values.scalar import truth_node
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Node
 
 if TYPE_CHECKING:
     from tcompile.capture.interpreter import Frame
+
+
+def enter(f: Frame, i: dis.Instruction, value: Value) -> bool:
+    """The same at a jump in a round that is done before the loop becomes a node; False where this is none."""
+    at = f.at - 1
+    around = [header for header in f.apart.values() if at in header.inside]
+    flag = truth_node(f.tx, value) if around else None
+    if flag is None:
+        return False
+    target, on = f.decoded.flow.target(at), at + 1
+    yes, no = (target, on) if i.opname.endswith("TRUE") else (on, target)
+    follow(f, min(around, key=lambda header: len(header.inside)), at, yes, no, flag)
+    return True
 
 
 def follow(f: Frame, around: Header, at: int, yes: int, no: int, flag: Node) -> None:
@@ -52,6 +67,7 @@ def follow(f: Frame, around: Header, at: int, yes: int, no: int, flag: Node) -> 
         side.taken = flag if holds else tx.builder.op("logical_not", flag)
         make(side)
     f.at = meet
+    f.came_back = meet if meet <= at else -1
 
 
 class Side(Loop):
@@ -72,7 +88,7 @@ class Side(Loop):
         self.live_after = self.live(meet) | self.asked_later
         # What the other side binds in any case need not have a value where this one is not taken.
         unbound = self.live(meet) - self.asked_later if later else set()
-        self.needed = (self.live(start) | self.live_after) - (unbound - f.locals.keys()) | plan.asked
+        self.needed = (self.live(start) | self.live_after | plan.asked) - (unbound - f.locals.keys())
         self.live_before = self.needed | self.live_after
 
     def live_at(self, way: int) -> set[str]:
@@ -96,4 +112,4 @@ class Side(Loop):
         return None
 
 
-__all__ = ["follow"]
+__all__ = ["enter", "follow"]

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcompile.capture.holders import holders
-from tcompile.capture.leaves import Count, Leaf, Many, Parted, Unsettled, View, leaves_of
+from tcompile.capture.leaves import MARK, Count, Leaf, Many, Parted, Unsettled, View, leaves_of
 from tcompile.capture.limits import int_of, is_int
-from tcompile.capture.plans import Plan
+from tcompile.capture.plans import Plan, Restart
 from tcompile.capture.special.regions import as_node, int_node
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
 from tcompile.capture.values.container import SequenceValue
-from tcompile.capture.values.memory import Memory
+from tcompile.capture.values.memory import Choice, Memory
 from tcompile.capture.values.scalar import ScalarValue
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Graph, Node, ScalarType, SymInt, TensorType
@@ -60,6 +60,7 @@ class Carried:
     starts: dict[int, Leaf] = field(default_factory=dict)  # the same at the start
     handed: list[tuple[Leaf, Leaf | None]] = field(default_factory=list)  # by rounds that a test ends, and from where
     taker: Leaf | None = None
+    is_mixed: bool = False  # whether a leaf may end up with an array that another one began with
     alike: set[int] = field(default_factory=set)  # the identities of arrays that several leaves start with
     alone: set[int] = field(default_factory=set)  # of arrays that rounds write to before they bind the variable anew
     shared: set[int] = field(default_factory=set)  # of arrays that are held elsewhere than by what is carried
@@ -298,7 +299,9 @@ class Carried:
     def _own(self, name: str, value: ArrayValue) -> Node:
         """The node of an array that this round has made, of which nothing else shows a part."""
         memory, node = value.memory, value.traced.node
-        if memory is not None:
+        if memory is not None and memory.choice is not None:
+            self._check_choice(name, memory.choice)
+        elif memory is not None:
             memory.ask_identity()
         carried = next((leaf for leaf in self.leaves if leaf.inside is node), None)
         source = carried.shows if carried is not None and carried is not self.taker else None
@@ -311,11 +314,21 @@ class Carried:
             raise CannotCapture("loop-mismatch", f"`{name}` is an array {memory.kept}")
         return node
 
+    def _check_choice(self, name: str, choice: Choice) -> None:
+        """Makes sure that what may be the array that a variable began with goes back to that variable alone."""
+        if self.taker is None or choice.root() is not self.taker.start:
+            raise Unsettled(f"`{name}` becomes an array that something else may hold")
+        if name + MARK not in self.needed:
+            self.plan.marked, self.plan.looked = self.plan.marked | {name}, False
+            raise Restart
+
     def is_free(self, value: Value | None) -> bool:
         """Whether an array that the first round is given belongs to nobody else."""
         if not isinstance(value, ArrayValue) or value.memory is None:
             return value is None
         if value.memory.owner is not None or value.path or value.memory in self.memories:
+            return False
+        if value.memory.unsure is not None or value.memory.choice is not None:
             return False
         around: Leaf | None = value.memory.leaf  # of the loop around this one
         if around is not None and not around.foreign:
@@ -331,6 +344,7 @@ class Carried:
         shown = self.shown()
         handed = [*self.handed, *((leaf, shown.get(leaf.ends[-1])) for leaf in self.leaves)]
         handed = [(leaf, source) for leaf, source in handed if leaf.kind == "array" and leaf.ends != leaf.inputs]
+        self.is_mixed = any(source not in (None, leaf) for leaf, source in handed)
         for _ in range(len(self.leaves) + 1):
             again = False
             for leaf, source in handed:
@@ -442,7 +456,7 @@ class Carried:
         if isinstance(value, ArrayValue):
             if value.memory is None and id(value) in places:
                 return places[id(value)]
-            if value.memory is not None:
+            if value.memory is not None and not (value.memory.choice is not None and id(value.memory) in places):
                 value.memory.ask_identity()
             if value.memory is not None and (id(value.memory) in self.known or value.memory in self.memories):
                 if self._varies(value.path):

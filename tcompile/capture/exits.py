@@ -14,22 +14,19 @@ import dis
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tcompile.capture.behind import Behind, Select
 from tcompile.capture.carried import Carried
 from tcompile.capture.headers import Header
 from tcompile.capture.instructions.registry import Returned
-from tcompile.capture.leaves import Count, Leaf, Uneven, Unsettled, leaves_of
+from tcompile.capture.leaves import MARK, Count, Leaf, Unsettled, leaves_of
 from tcompile.capture.limits import int_of, is_int, rounds_while, stays_while, ways_of_test
 from tcompile.capture.looks import same_constant, unchanged
 from tcompile.capture.operators import binary
 from tcompile.capture.special.regions import int_node, state_of
-from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.constant import Constant, integer
-from tcompile.capture.values.scalar import ScalarValue
-from tcompile.frontends.base import CannotCapture, Traced
+from tcompile.capture.values.scalar import truth_node, truth_of
+from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Node
 from tcompile.graph.ops.control import FOREVER
 from tcompile.graph.sizes import Size, VariesInLoop, same
@@ -77,6 +74,7 @@ class Exits:
         self._round: Size | None = None  # the same of the comparison just made
         self._nexts: list[dict[str, Any]] = []
         self._seen: list[tuple[set[str], dict[str, Value]]] = []  # what is read behind each test, and what there is
+        self.behind: Behind | None = None
         self._pending: tuple[Node, int] | None = None  # the first half of `a and b`, and where the test goes without it
 
     # -- tests ---------------------------------------------------------------------------------------------------------
@@ -84,16 +82,16 @@ class Exits:
         """Follows an instruction where it is part of a test of a value of the graph; False where it is none."""
         f, tx, name = self.f, self.tx, i.opname
         if name in ("TO_BOOL", "UNARY_NOT"):
-            flag = self._flag(f.peek(1))
+            flag = truth_node(tx, f.peek(1))
             if flag is not None:
                 f.pop()
-                f.push(self._truth(flag if name == "TO_BOOL" else tx.builder.op("logical_not", flag)))
+                f.push(truth_of(tx, flag if name == "TO_BOOL" else tx.builder.op("logical_not", flag)))
             return flag is not None
         if name == "COMPARE_OP":
             return self._compare(at, i)
         if not _is_test(name):
             return False
-        flag = self._flag(f.peek(1))
+        flag = truth_node(tx, f.peek(1))
         if flag is None:
             if self._pending is not None:
                 raise CannotCapture("data-dependent-branch", tx.current_text())
@@ -101,21 +99,6 @@ class Exits:
         f.pop()
         self._branch(at, i, flag, looking)
         return True
-
-    def _truth(self, flag: Node) -> Value:
-        return ScalarValue(ArrayValue(Traced(flag, scalar=True), self.tx.frontends[0]), bool)
-
-    def _flag(self, value: Value) -> Node | None:
-        """The truth of a value that the graph computes; None where it is another."""
-        op = self.tx.builder.op
-        if isinstance(value, ScalarValue):
-            node = value.array.traced.node
-        elif isinstance(value, ArrayValue) and isinstance(value.traced.type.size, int) and value.traced.type.size == 1:
-            node = value.traced.node
-            node = op("reshape", node, shape=()) if node.tensor.ndim else node
-        else:
-            return None
-        return node if node.tensor.dtype == np.dtype("bool") else op("not_equal", node, 0)
 
     def _compare(self, at: int, i: dis.Instruction) -> bool:
         """A comparison: of ints that differ from round to round, or one whose result is asked for its truth."""
@@ -139,11 +122,11 @@ class Exits:
                 f.pop_many(2)
                 f.at, _ = ways_of_test(self.flow, self.header, at)
                 return True
-            result = self._truth(tx.builder.op(_COMPARE[sign], int_node(tx, distance), 0))
+            result = truth_of(tx, tx.builder.op(_COMPARE[sign], int_node(tx, distance), 0))
         f.pop_many(2)
-        flag = self._flag(result) if i.argrepr.startswith("bool(") else None
+        flag = truth_node(tx, result) if i.argrepr.startswith("bool(") else None
         if flag is not None:
-            result = self._truth(flag)
+            result = truth_of(tx, flag)
         elif i.argrepr.startswith("bool("):
             result = Constant(result.truth(tx))
         f.push(result)
@@ -186,6 +169,7 @@ class Exits:
     def cut(self, flag: Node, way: int, stay: int, looking: bool) -> None:
         """Ends a part of the round with a flag."""
         f, carried, plan, loop = self.f, self.carried, self.carried.plan, self.loop
+        loop.mark_new()
         leaves = self._kind(way) == "leave"
         known, self._round = self._round, None
         self.known.append(known)
@@ -228,8 +212,8 @@ class Exits:
         for name in loop.needed - self.carried.trees.keys():
             start, end = loop.given.get(name), f.locals.get(name)
             if name in plan.steps and start is not None and end is not None:
-                if not same(int_of(end) - int_of(start), plan.steps[name]):
-                    raise Uneven(name)
+                if not (is_int(end) and same(int_of(end) - int_of(start), plan.steps[name])):
+                    loop.compute({name})
             elif not unchanged(self.tx, start, end):
                 loop.again(carried=plan.carried | {name})
 
@@ -259,21 +243,35 @@ class Exits:
     def allow(self, node: Node, ways: Sequence[Way], behind: Behind | None = None) -> None:
         """Notes in the loop's node by which ways it may be left, each after how many rounds at the least.
 
-        Which object an array is that others may hold is left open, until someone asks: then the loop has to have made
-        it, and a branch, which may not be taken for long, is refused.
+        Which object an array is that others may hold is left open, until someone asks: then the rounds keep account of
+        it. Where they cannot, the loop has to have made it, and a branch, which may not be taken for long, is refused.
         """
         plan = self.carried.plan
         least: list[int | None] = [None] * (len(self.flags) + 1)
         for way in ways:
             least[way.number] = max((leaf.foreign for leaf in way.shown), default=0)
-        if any(least) and not plan.exact and behind is not None:
-            behind.leave_open(plan)
+        if any(least) and behind is not None and self._tells_new(ways):
+            if not plan.exact:
+                behind.leave_open(plan)
             least = [None if foreign is None else 0 for foreign in least]
         if any(least) and plan.is_branch:
             raise CannotCapture("loop-mismatch", "which array a variable holds depends on it")
         if any(foreign is not None and foreign >= FOREVER for foreign in least):
             raise Unsettled("an array that something else may hold is handed on from round to round")
         node.attrs["least"] = tuple(least)
+
+    def _tells_new(self, ways: Sequence[Way]) -> bool:
+        """Whether it does not matter, or can be told, which arrays are new."""
+        plan, marks = self.carried.plan, self.loop.marks
+        if not plan.exact:
+            return True
+        foreign = {leaf for way in ways for leaf in way.shown if leaf.foreign}
+        names = {name for name, tree in self.carried.trees.items() if tree in foreign}
+        if self.carried.is_mixed or len(names) < len(foreign):
+            return False
+        if not {name + MARK for name in names} <= marks:
+            self.loop.again(marked=plan.marked | names, looked=False)
+        return True
 
     def leave(self, made: Sequence[Node], end: Way | None) -> Value | None:
         """Moves the frame to where it goes on; the value where the function returns there.
@@ -286,7 +284,7 @@ class Exits:
         known = [way.round for way in ways if way.round is not None]
         if end is not None and not known:
             ways.insert(0, end)
-        behind = Behind(self.carried, rounds if len(ways) > 1 or not known else known[0])
+        behind = self.behind = Behind(self.carried, rounds if len(ways) > 1 or not known else known[0])
         for way in ways:
             way.values = {name: behind.value(tree) for name, tree in way.values.items() if tree is not None}
         chains = [self.flow.chain(way.at) for way in ways]
@@ -337,7 +335,7 @@ class Exits:
         What only some ways have bound is bound anew in any case before it is read.
         """
         *_, rounds, which = made
-        behind = Behind(self.carried, rounds)
+        behind = self.behind = Behind(self.carried, rounds)
         for way in ways:
             way.values = {name: behind.value(tree) for name, tree in way.values.items() if tree is not None}
         ways = [way for way in ways if not self._raises(self.flow.chain(way.at))]

@@ -111,6 +111,7 @@ class Frame:
         self.at = 0
         self.steps = 0  # that were followed, where config.stress_breaks counts them
         self.came_back = -1  # the instruction that a jump back has led to
+        self.apart: dict[int, Header] = {}  # loops of which a round is followed before the loop becomes a node
         self.rounds: dict[int, WhileRounds] = {}  # of the `while` loops that the frame is in, by where they begin
         self.first_round: dict[int, int] = {}  # how many operations there were when each loop first went back
 

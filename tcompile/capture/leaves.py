@@ -16,6 +16,9 @@ from tcompile.graph import Node, SymInt
 from tcompile.records import dataclass
 
 
+MARK = " is new"  # behind a variable's name: a variable of the rounds' own, whether that one holds a new array
+
+
 class Unsettled(Exception):
     """A round does not hand on what it was given."""
 
@@ -95,4 +98,4 @@ def leaves_of(trees: Any) -> list[Leaf]:
     return found
 
 
-__all__ = ["Count", "Leaf", "Many", "Parted", "Uneven", "Unsettled", "View", "leaves_of"]
+__all__ = ["MARK", "Count", "Leaf", "Many", "Parted", "Uneven", "Unsettled", "View", "leaves_of"]

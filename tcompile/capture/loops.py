@@ -34,7 +34,7 @@ from tcompile.capture.exits import Exits, Left, Way
 from tcompile.capture.foresight import foresee
 from tcompile.capture.headers import Header
 from tcompile.capture.instructions.registry import HANDLERS, Returned, Yielded
-from tcompile.capture.leaves import Leaf, Parted, Uneven, Unsettled, leaves_of
+from tcompile.capture.leaves import MARK, Leaf, Parted, Uneven, Unsettled, leaves_of
 from tcompile.capture.limits import int_of, is_int, rounds_while, stays_while, ways_of_test
 from tcompile.capture.looks import look, unchanged
 from tcompile.capture.loop_node import loop_node
@@ -43,9 +43,9 @@ from tcompile.capture.slots import Slots
 from tcompile.capture.special.regions import open_region, state_of
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Unread, Value, settled
-from tcompile.capture.values.constant import integer
+from tcompile.capture.values.constant import Constant, integer
 from tcompile.capture.values.counted import Counted
-from tcompile.capture.values.memory import Memory
+from tcompile.capture.values.memory import Choice, Memory
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Graph, Node, SymInt
 from tcompile.graph.ops.control import FOREVER
@@ -84,7 +84,7 @@ def enter(f: Frame, items: Counted) -> bool:
     header = f.decoded.flow.loop_at(f.at - 1)
     few = isinstance(items.left, int) and items.left <= FEW_ROUNDS
     plan = plan_of(f, items, str(items.left), few or _collects(f))
-    if plan is None or items.taken < plan.apart:
+    if plan is None or _is_apart(f, header, items.taken < plan.apart):
         return False
     sure = True
     try:
@@ -102,7 +102,7 @@ def enter_while(f: Frame, header: Header, rounds: WhileRounds) -> bool:
     if rounds.decided:
         return False
     plan = plan_of(f, rounds, "any number of", bool(f.code.co_flags & 0x20))
-    if plan is None or rounds.taken < plan.apart:
+    if plan is None or _is_apart(f, header, rounds.taken < plan.apart):
         return False
     if plan.limit is not None:
         for name, value in f.locals.items():  # the limit may be known by their symbols
@@ -138,6 +138,14 @@ def plan_of(f: Frame, items: Counted | WhileRounds, rounds: str, unrolled: bool,
         items.decided = True
         return None
     return plan
+
+
+def _is_apart(f: Frame, header: Header, apart: bool) -> bool:
+    """Whether a round is done before the node; the frame then knows."""
+    f.apart.pop(header.at, None)
+    if apart:
+        f.apart[header.at] = header
+    return apart
 
 
 def _is_known(env: ShapeEnv, size: Size) -> bool:
@@ -195,6 +203,7 @@ class Loop:
         assert found is not None
         self.analysis = found
         self.slots = Slots(f, plan.slots)
+        self.marks = {name for name in f.locals if name.endswith(MARK)} | {name + MARK for name in plan.marked}
         after = set() if not self.is_for else self.live(f.decoded.flow.target(header.at))
         if plan.limit is not None:
             after = self.live(self.way_out())
@@ -207,10 +216,10 @@ class Loop:
         return self.live(way)
 
     def live(self, at: int) -> set[str]:
-        """The variables that are read from an instruction on; what slots hold always is."""
+        """The variables that are read from an instruction on; what slots hold always is, and marks are."""
         found = self.analysis
         bits = found.live[found.stream.index[self.f.decoded.starts[at]]]
-        return {name for name, bit in found.fast_bit.items() if bits >> bit & 1} | self.slots.known.keys()
+        return {name for name, bit in found.fast_bit.items() if bits >> bit & 1} | self.slots.known.keys() | self.marks
 
     # -- what is learned -----------------------------------------------------------------------------------------------
     def refuse(self, error: Exception) -> None:
@@ -225,12 +234,18 @@ class Loop:
                 apart=plan.apart + 1, steps={}, looked=False, carried=set(), limit=None, limit_at=-1,
                 reason=_why(error),
             )  # fmt: skip
-        if isinstance(error, Uneven) and error.name not in plan.uneven:  # the graph computes it, then
-            self.again(
-                uneven=plan.uneven | {error.name}, apart=0, steps={}, looked=False, carried=set(), limit=None,
-                limit_at=-1,
-            )  # fmt: skip
+        uneven = {error.name} if isinstance(error, Uneven) else set()
+        if isinstance(error, VariesInLoop):
+            uneven = set(plan.steps)
+        if not uneven <= plan.uneven:
+            self.compute(uneven, apart=0)
         self.again(outcome="unrolled", reason=_why(error))
+
+    def compute(self, names: set[str], **more: Any) -> None:
+        """Starts anew with ints that the graph computes, for they do not grow by the same amount in each round."""
+        self.again(
+            uneven=self.plan.uneven | names, steps={}, looked=False, carried=set(), limit=None, limit_at=-1, **more
+        )
 
     def again(self, **learned: Any) -> None:
         """Starts capture anew with what was learned."""
@@ -266,6 +281,8 @@ class Loop:
         counter = env.counter(rounds - 1, id(plan))
         plan.steps = {name: env.adopt(amount) for name, amount in plan.steps.items()}  # learned by another attempt
         self.counter, self.last = str(counter), rounds - 1
+        own_marks = self.marks - f.locals.keys()
+        f.locals.update(dict.fromkeys(own_marks, Constant(False)))
         location = tx.builder.location
         before, stack = dict(f.locals), list(f.stack)
         name = f"loop_{plan.where.line}"
@@ -294,6 +311,7 @@ class Loop:
                 self._round(counter * plan.at_once + number)
             slots = self.slots.changed()
             self.slots.show()
+            self.mark_new()
             if not plan.looked or slots or len(tx.unplanned) > first_unwritten:
                 look(self, before, tx.unplanned[first_unwritten:], slots)
             results = self._results(before)
@@ -325,20 +343,23 @@ class Loop:
             tx.show_memory(memory.node, memory)
         f.assigned |= self.bound
         tx.touch()
+        behind = Behind(carried, None)
         if not self.exits.ways:
-            behind = Behind(carried, None)
             for name, tree in self._after(before, results).items():
                 if tree is None:
                     f.locals.pop(name, None)
                 else:
                     f.locals[name] = behind.value(tree)
+            self._choose(behind, before, own_marks)
             self.slots.store()
         f.stack[:] = stack
         if self.exits.ways:
-            return True, self._leave(made, self._end(before, results, stack))
+            returned = self._leave(made, self._end(before, results, stack))
+            self._choose(self.exits.behind, before, own_marks)
+            return True, returned
         if self.exits.flags:
             way = self._end(before, results, stack)
-            self.exits.allow(made[-1].inputs[0], [] if way is None else [way])
+            self.exits.allow(made[-1].inputs[0], [] if way is None else [way], behind)
         if isinstance(self.items, Counted):
             self.items.skip(rounds * plan.at_once)
             return False, None
@@ -346,6 +367,35 @@ class Loop:
             raise CannotCapture("loop-mismatch", "nothing ends it")
         f.at = self.way_out()
         return True, None
+
+    def mark_new(self) -> None:
+        """Notes which of the variables with marks hold new arrays."""
+        f = self.f
+        for mark in self.marks:
+            name = mark.removesuffix(MARK)
+            start, value = self.given.get(name), f.locals.get(name)
+            if start is None or value is None or value is start:
+                continue
+            memory = value.memory if isinstance(value, ArrayValue) else None
+            if memory is None or memory.choice is None or memory.choice.root() is not start:
+                f.locals[mark] = Constant(True)
+
+    def _choose(self, behind: Behind | None, before: dict[str, Value], own_marks: set[str]) -> None:
+        """Notes of the arrays of marked variables what says whether they are new, and takes the marks away."""
+        f = self.f
+        for mark in self.marks & f.locals.keys():
+            name = mark.removesuffix(MARK)
+            tree, value, original = self.carried.trees.get(name), f.locals.get(name), before.get(name)
+            if not isinstance(tree, Leaf) or not tree.foreign or not isinstance(original, ArrayValue):
+                continue
+            if isinstance(value, ArrayValue) and value.memory is not None and behind is not None and behind.made(value):
+                assert original.memory is not None
+                if original.memory.unsure is not None:
+                    original.memory.ask_identity()
+                original.memory.handed = self.plan
+                value.memory.choice = Choice(f.locals[mark], original)
+        for mark in own_marks:
+            f.locals.pop(mark, None)
 
     def _leave(self, made: Sequence[Node], end: Way | None) -> Value | None:
         """Moves the frame to where it goes on; the value where the function returns there."""

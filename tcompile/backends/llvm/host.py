@@ -24,6 +24,7 @@ from tcompile.backends.schedule import Store, Value
 from tcompile.backends.schedule.plan import Step
 from tcompile.backends.timed import TimedLoop, line_of
 from tcompile.graph import Node, SymInt
+from tcompile.graph.ops.control import is_branch
 from tcompile.graph.ops.element_loop import dtype_of, written_roots
 from tcompile.graph.sizes import hint, product
 from tcompile.observe import bus
@@ -248,7 +249,8 @@ class Program(host.Program):
         self.native_loops[node] = found
         if bus.active():
             outcome = "python rounds" if found is None else "machine code"
-            bus.emit(LoopDecided(outcome=outcome, reason=reason, where=line_of(node)))
+            shown = "" if not is_branch(node) else "at most 1"
+            bus.emit(LoopDecided(outcome=outcome, reason=reason, rounds=shown, where=line_of(node)))
         return found
 
 

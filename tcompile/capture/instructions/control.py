@@ -95,7 +95,13 @@ def at_header(f: Frame, i: dis.Instruction) -> None:
     "POP_JUMP_BACKWARD_IF_TRUE", "POP_JUMP_BACKWARD_IF_FALSE",
 )  # fmt: skip
 def _pop_jump(f: Frame, i: dis.Instruction) -> None:
-    if f.pop().truth(f.tx) == i.opname.endswith("TRUE"):
+    value = f.pop()
+    if f.apart:
+        from tcompile.capture import branches
+
+        if branches.enter(f, i, value):
+            return
+    if value.truth(f.tx) == i.opname.endswith("TRUE"):
         f.jump(i)
         f.came_back = f.at if f.at <= f.decoded.positions[i.offset] else -1
 

@@ -16,6 +16,7 @@ from tcompile.capture.values.base import Value
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import DictValue, SequenceValue
 from tcompile.capture.values.object import ObjectValue
+from tcompile.capture.values.scalar import truth_node, truth_of
 from tcompile.capture.values.selected import SelectedValue
 from tcompile.capture.values.sets import SetValue, collection
 from tcompile.frontends.base import CannotCapture
@@ -66,7 +67,7 @@ def _compare_op(f: Frame, i: dis.Instruction) -> None:
     left, right = f.pop_many(2)
     sign = i.argval.removeprefix("bool(").removesuffix(")")
     result = binary(f.tx, sign, left, right)
-    f.push(Constant(result.truth(f.tx)) if i.argrepr.startswith("bool(") else result)
+    f.push(_truth(f, result) if i.argrepr.startswith("bool(") else result)
 
 
 @handler("IS_OP")
@@ -104,7 +105,13 @@ def _not(f: Frame, i: dis.Instruction) -> None:
 
 @handler("TO_BOOL")
 def _to_bool(f: Frame, i: dis.Instruction) -> None:
-    f.push(Constant(f.pop().truth(f.tx)))
+    f.push(_truth(f, f.pop()))
+
+
+def _truth(f: Frame, value: Value) -> Value:
+    """Whether a value is true: a bool, or in a round where a jump may go both ways, one that the graph computes."""
+    node = truth_node(f.tx, value) if f.apart else None
+    return Constant(value.truth(f.tx)) if node is None else truth_of(f.tx, node)
 
 
 @handler("GET_LEN")

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _NEW = ("matmul", "concat", "copy", "copy_c", "sort", "argsort", "cumulative_sum", "cumulative_prod")
 _LARGEST = 1 << 62
+_DTYPES = {bool: "bool", float: "float64"}
 _NUMBERS = (bool, int, float, complex, np.generic)
 
 
@@ -142,6 +143,8 @@ def as_node(tx: Capture, leaf: Value) -> Node:
     """The array behind a leaf; a number becomes a 0-d array."""
     if isinstance(leaf, ArrayValue):
         return leaf.traced.node
+    if isinstance(leaf, Constant) and type(leaf.value) in _DTYPES:
+        return tx.builder.op("full", shape=(), fill_value=leaf.value, dtype=_DTYPES[type(leaf.value)])
     made = tx.frontends[0].call(tx.builder, np.array, [leaf.export(tx)], {})
     assert isinstance(made, Traced)
     return made.node

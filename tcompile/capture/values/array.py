@@ -146,6 +146,9 @@ class ArrayValue(Value):
         if self.source is not None:
             return program.load(self.source)
         memory = self.memory
+        if memory is not None and memory.choice is not None and not self.path:
+            new, old = program.output(self, self.traced), program.rebuild(memory.choice.original)
+            return f"({new} if {program.rebuild(memory.choice.is_new)} else {old})"
         if memory is not None:
             memory.ask_identity()
         if memory is None or memory.owner is None or not memory.version:

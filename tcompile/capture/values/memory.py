@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.plans import Plan, Restart
-from tcompile.frontends.base import Builder, Traced
+from tcompile.capture.values.base import Value
+from tcompile.frontends.base import Builder, CannotCapture, Traced
 from tcompile.graph import Graph, Node
 from tcompile.graph.ops import OPS, apply
 from tcompile.graph.ops.movement import shows_operand
@@ -29,7 +30,8 @@ class Memory:
     where that is so. ``version`` counts the writes. ``graph`` is the graph that has the nodes. Where
     ``alike`` is the same for two, they are one in the first round of a loop. ``leaf`` is what a loop carries them in,
     where a round has just been given them. ``unsure`` is the plan of a loop behind which they may be what it was given
-    or something new, ``handed`` that of one behind which others may be these.
+    or something new, ``handed`` that of one behind which others may be these. ``choice`` says which of the two, in
+    values of the graph.
     """
 
     root: Node
@@ -44,13 +46,19 @@ class Memory:
     leaf: Any = None
     unsure: Plan | None = None
     handed: Plan | None = None
+    choice: Choice | None = None
 
     def ask_identity(self, to_write: bool = False) -> None:
-        """Called where it matters which object an array is. Raises Restart where a loop has left that open."""
+        """Called where it matters which object an array is.
+
+        Raises Restart where a loop has left that open, and CannotCapture where only the graph's values tell.
+        """
         plan = self.unsure or (self.handed if to_write else None)
-        if plan is not None:
+        if plan is not None and not plan.exact:
             plan.exact = True
             raise Restart
+        if plan is not None or self.choice is not None:
+            raise CannotCapture("object-identity", "an array is what a loop was given, or what it has made")
 
     def seen_through(self, path: Path, first: bool = False) -> tuple[Node, int]:
         """The node that shows the elements through ``path``, as they are now or were at ``first``.
@@ -62,6 +70,21 @@ class Memory:
             node = apply(self.graph, op, node, location=self.builder.location, **dict(attrs))
             place = len(self.graph.nodes) - 1
         return node, place
+
+
+@dataclass(eq=False)
+class Choice:
+    """An array is new where ``is_new`` says so, a bool that the graph computes, and else ``original``."""
+
+    is_new: Value
+    original: ArrayValue
+
+    def root(self) -> ArrayValue:
+        """The array that it is where nothing was made by any of the loops that it has come through."""
+        found = self.original
+        while found.memory is not None and found.memory.choice is not None:
+            found = found.memory.choice.original
+        return found
 
 
 def origin(node: Node) -> tuple[Node, Path, bool]:

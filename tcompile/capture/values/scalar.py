@@ -124,6 +124,8 @@ def combine(tx: Capture, sign: str, left: Value, right: Value) -> Value:
             operands = ints
         if None not in operands:
             return _number(tx, tx.builder.op(_COMPARE[sign], *operands), bool)
+    if sign in _FLOATS and float in (left.python_type, right.python_type):
+        operands = [_as_float(tx, side, known) for side, known in zip((left, right), operands, strict=True)]
     divides = sign == "/" and isinstance(right, Constant) and bool(right.value)
     if None in operands or not (sign in _FLOATS or divides):
         what = f"{left.describe()} {sign} {right.describe()}"
@@ -173,6 +175,30 @@ def negative(tx: Capture, sign: str, value: ScalarValue) -> Value:
     return _number(tx, tx.builder.op("abs" if sign == "abs" else "negative", value.array.traced.node), float)
 
 
+def _as_float(tx: Capture, value: Value, known: Any) -> Any:
+    """The operand that an int is beside a float."""
+    if known is None and isinstance(value, ScalarValue) and value.cls is int:
+        return tx.builder.op("astype", value.array.traced.node, dtype="float64")
+    return known
+
+
+def truth_node(tx: Capture, value: Value) -> Node | None:
+    """The truth of a number, or of an array of one element, that the graph computes; None where it is another."""
+    if isinstance(value, ScalarValue):
+        node = value.array.traced.node
+    elif isinstance(value, ArrayValue) and isinstance(value.traced.type.size, int) and value.traced.type.size == 1:
+        node = value.traced.node
+        node = tx.builder.op("reshape", node, shape=()) if node.tensor.ndim else node
+    else:
+        return None
+    return node if node.tensor.dtype == np.dtype("bool") else tx.builder.op("not_equal", node, 0)
+
+
+def truth_of(tx: Capture, node: Node) -> ScalarValue:
+    """The Python bool that a node of the graph is."""
+    return _number(tx, node, bool)
+
+
 def _int_operand(tx: Capture, value: Value) -> Any:
     """The operand of arithmetic of integers; None where the number may be none, or too large."""
     if isinstance(value, ScalarValue) and value.cls is int:
@@ -192,11 +218,12 @@ def _float_operand(tx: Capture, value: Value) -> Any:
         return tx.number_input(value.source).node
     if isinstance(value, IntegerValue) and value.size.counters() and -_EXACT <= value.size <= _EXACT:
         return tx.builder.op("full", shape=(), fill_value=value.size, dtype="float64")
-    if isinstance(value, Constant) and type(value.value) is float and math.isfinite(value.value):
-        return value.value
+    if isinstance(value, Constant) and type(value.value) is float:
+        finite = math.isfinite(value.value)
+        return value.value if finite else tx.builder.op("full", shape=(), fill_value=value.value, dtype="float64")
     if isinstance(value, Constant) and type(value.value) is int and abs(value.value) <= _EXACT:
         return float(value.value)
     return None
 
 
-__all__ = ["ScalarValue", "combine", "negative", "read", "root", "selected"]
+__all__ = ["ScalarValue", "combine", "negative", "read", "root", "selected", "truth_node", "truth_of"]

@@ -89,6 +89,11 @@ def _invoke(*args: Any, regions: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(regions[0](*args))
 
 
+def is_branch(node: Any) -> bool:
+    """Whether a loop is one side of a branch: at most one round, unless a test says that it is not taken."""
+    return node.op == "exit_loop" and node.operands[:2] == (0, 1)
+
+
 define(Op("invoke", "control", None, _no_rule, _invoke))
 define(Op("cond", "control", None, _no_rule, _cond))
 define(Op("while_loop", "control", None, _no_rule, _while_loop))

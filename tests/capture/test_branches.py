@@ -1,0 +1,466 @@
+"""Branches on values of the graph that stay in a round: each side is a loop of at most one round."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from differential import check
+
+import tcompile
+
+from .loop_cases import each, line
+from .test_exits import ops, told
+
+# -- what becomes one node, with nothing done again in Python ----------------------------------------------------------
+
+
+def skips_a_part(x, n):
+    for i in range(n):
+        x = x * 0.9
+        if x.max() > 0.5:
+            x = x - 0.1
+        x = np.sqrt(x * x) + i
+    return x
+
+
+def is_tested_at_once(x, n):
+    for i in range(n):
+        if x.max() > 1:
+            x = x * 0.5
+        x = x + 0.1
+    return x
+
+
+def is_bound_by_the_branch_alone(x, n):
+    """Whether the result is the argument itself only the graph's values tell."""
+    for i in range(n):
+        if x.sum() > 3.5:
+            x = x * 0.75
+    return x
+
+
+def has_two_sides(x, n):
+    big = small = 0
+    for i in range(n):
+        if x.max() > 1:
+            x = x * 0.25
+            big += 1
+        else:
+            x = x + 0.3
+            small = small + i
+    return x, big, small
+
+
+def adapts_its_steps(y, t1, tolerance):
+    t, h, steps = 0.0, 0.1, 0
+    while t < t1:
+        k1 = np.cos(3 * y) - y * t
+        k2 = np.cos(3 * (y + h * k1)) - (y + h * k1) * (t + h)
+        error = np.abs(h * (k2 - k1) / 2).max()
+        if error < tolerance:
+            y = y + h * (k1 + k2) / 2
+            t = t + h
+            steps += 1
+            h = min(h * 1.5, 0.25)
+        else:
+            h = h * 0.5
+    return y, t, steps
+
+
+def binds_what_was_not_there(x, n):
+    total = 0.0
+    for i in range(n):
+        if x[0] > 0.5:
+            part = x * 0.5
+            weight = 2.0
+        else:
+            part = x + 1
+            weight = 0.5
+        total = total + part.sum() * weight
+        x = part - 0.25
+    return x, total
+
+
+def nests(x, n):
+    kind = 0
+    for i in range(n):
+        if x.max() > 1:
+            if x.min() < 0.5:
+                x = x - 0.25
+                kind = 1
+            else:
+                x = x * 0.5
+                kind = 2
+        elif x.sum() < 3:
+            x = x + 0.5
+        x = x * 1.25
+    return x, kind
+
+
+def of_two_tests(x, n):
+    hits = 0
+    for i in range(n):
+        if x.max() > 1 and x.min() < 0.75:
+            x = x - 0.5
+            hits += 1
+        if x[0] < 0 or x[1] > 2:
+            x = np.abs(x) * 0.5
+        x = x * 1.1 + 0.05
+    return x, hits
+
+
+def writes_into_an_array(x, n):
+    y = np.zeros_like(x)
+    for i in range(n):
+        x = np.sin(x + 1)
+        if x.max() > 0.9:
+            y[1:] += x[:-1]
+            y[0] = i
+    return y
+
+
+def writes_into_its_argument(x, n):
+    for i in range(n):
+        if x.max() > 1.5:
+            x *= 0.5
+        x += 0.25
+    return x
+
+
+def clips_a_gradient(w, n):
+    norms = np.empty(n)
+    for i in range(n):
+        g = 2 * (w - 1) * np.exp(w)
+        norm = np.sqrt((g * g).sum())
+        if norm > 0.5:
+            g *= 0.5 / norm
+        w = w - 0.1 * g
+        norms[i] = norm
+    return w, norms
+
+
+def keeps_the_best(x, n):
+    best, at = np.inf, -1
+    held = x.copy()
+    for i in range(n):
+        x = x * 0.9 + 0.03 * (i % 5)
+        value = float(np.abs(x - 0.9).sum())
+        if value < best:
+            best, at = value, i
+            held = x.copy()
+    return held, best, at
+
+
+def has_a_loop_inside(x, n):
+    for i in range(n):
+        x = x + 0.3
+        if x.max() > 1:
+            for k in range(6):
+                x = x * 0.9 - 0.01 * k
+    return x
+
+
+def leaves_from_a_branch_later(x, n):
+    for i in range(n):
+        x = x * 0.9
+        if x.max() < 0.4:
+            x = x + 0.05
+        if x.max() < 0.2:
+            break
+    return x, i
+
+
+def goes_on_from_a_branch(x, n):
+    y = x * 0
+    for i in range(n):
+        x = x * 0.95
+        if x.max() < 0.3:
+            x = x + 0.5
+            continue
+        y = y + x
+    return x, y
+
+
+class Model:
+    def __init__(self, x):
+        self.x = x
+        self.steps = 0
+
+    def __eq__(self, other):
+        return self.steps == other.steps and np.array_equal(self.x, other.x)
+
+    __hash__ = None
+
+
+def changes_an_object(x, n):
+    model = Model(x * 1)
+    for i in range(n):
+        model.x = model.x + 0.25
+        if model.x.max() > 1:
+            model.x = model.x * 0.5
+            model.steps += 1
+    return model.x, model.steps
+
+
+def counts_large(x, n):
+    """The int has more than 64 bits in the end."""
+    k = 1
+    for i in range(n):
+        x = x * 0.9 + 0.05
+        if x.max() > 0.1:
+            k = k * 3
+    return x, k
+
+
+def counts_unevenly(x, n):
+    k = 1
+    for i in range(n):
+        k = (k * 3 + 1) % 7
+        x = 0.5 * np.sin(x) + 0.1 * k
+    return x, k
+
+
+ONE_NODE = [
+    skips_a_part, is_tested_at_once, is_bound_by_the_branch_alone, has_two_sides, binds_what_was_not_there, nests,
+    of_two_tests, writes_into_an_array, writes_into_its_argument, clips_a_gradient, keeps_the_best, has_a_loop_inside,
+    leaves_from_a_branch_later, goes_on_from_a_branch, changes_an_object, counts_unevenly,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", ONE_NODE, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("n", [40, 41])
+def test_a_loop_with_branches_is_one_node(f, n):
+    for scale in (0.01, 1.0, 3.0):
+        for compiled in each(f, lambda scale=scale: (line() * scale, n)):
+            assert not compiled.breaks, tcompile.explain(f)(line() * scale, n)
+            assert not any(entry.replays for entry in compiled.entries)
+            assert {"fori_loop", "exit_loop"} & {*ops(compiled)}
+            tcompile.reset()
+
+
+def test_steps_that_adapt():
+    for tolerance in (1e-2, 1e-4):
+        for compiled in each(adapts_its_steps, lambda tolerance=tolerance: (line(), 3.0, tolerance)):
+            assert not compiled.breaks and not any(entry.replays for entry in compiled.entries)
+            tcompile.reset()
+
+
+@pytest.mark.parametrize("n", [20, 41, 60])
+def test_an_int_of_more_than_64_bits_is_python_s(n):
+    check(counts_large, lambda: (line() + 1, n), backends=("eager", "llvm"))
+
+
+# -- which object it is ------------------------------------------------------------------------------------------------
+
+
+def first_and_last(x, n):
+    first = x
+    for i in range(n):
+        if x.sum() > 3.5:
+            x = x * 0.75
+    return x, first
+
+
+def first_and_last_of_two_loops(x, n):
+    first = x
+    for i in range(n):
+        if x.sum() > 3.5:
+            x = x * 0.75
+    second = x
+    for i in range(n):
+        if x.sum() > 2.5:
+            x = x * 0.5
+        if x.sum() < 0.5:
+            x = x * 2
+    return x, second, first
+
+
+def writes_to_the_first(x, n):
+    first = x
+    for i in range(n):
+        if x.sum() > 3.5:
+            x = x * 0.75
+    first[0] = 9
+    return x, first
+
+
+def writes_to_the_last(x, n):
+    first = x
+    for i in range(n):
+        if x.sum() > 3.5:
+            x = x * 0.75
+    x[0] = 9
+    return x, first
+
+
+def writes_in_each_round(x, n):
+    first = x
+    for i in range(n):
+        if x.sum() > 3.5:
+            x = x * 0.75
+        first[1] = i * 0.001
+    return x, first
+
+
+def asks_in_each_round(x, n):
+    first, same = x, 0
+    for i in range(n):
+        if x.sum() > 3.5:
+            x = x * 0.75
+        same = same + (x is first)
+    return x, first, same
+
+
+def asks_behind(x, n):
+    first = x
+    for i in range(n):
+        if x.sum() > 3.5:
+            x = x * 0.75
+    return x, first, x is first
+
+
+def has_two_names(x, n):
+    y = x
+    for i in range(n):
+        if x.sum() > 3.5:
+            x = x * 0.75
+        y = x
+    return x, y
+
+
+def exchanges(x, n):
+    y = x + 1
+    first = x
+    for i in range(n):
+        if x.sum() > 3.5:
+            x, y = y, x
+        x = x * 0.9
+    return x, y, first
+
+
+def shows_a_part(x, n):
+    for i in range(n):
+        if x.sum() > 3.5:
+            x = x * 0.75
+    part = x[1:]
+    part[0] = 3
+    return x, part
+
+
+def helper(x):
+    for i in range(20):
+        if x.sum() > 3.5:
+            x = x * 0.75
+    return x
+
+
+def in_a_function(x, n):
+    y = helper(x)
+    y[0] = n
+    return x, y
+
+
+def prints_behind(x, n):
+    first = x
+    for i in range(n):
+        if x.sum() > 3.5:
+            x = x * 0.75
+    print(x is first)
+    x += 1
+    return x, first
+
+
+IDENTITIES = [
+    first_and_last, first_and_last_of_two_loops, writes_to_the_first, writes_to_the_last, writes_in_each_round,
+    asks_in_each_round, asks_behind, has_two_names, exchanges, shows_a_part, in_a_function, prints_behind,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["argument", "own"])
+@pytest.mark.parametrize("f", IDENTITIES, ids=lambda f: f.__name__)
+def test_an_array_is_the_one_that_plain_python_has(f, own):
+    g = (lambda x, n: f(x * 1, n)) if own else f
+    for scale in (0.01, 1.0, 3.0):
+        for n in (20, 3):
+            for compiled in each(g, lambda scale=scale, n=n: (line() * scale, n)):
+                one, two = line() * scale, line() * scale
+                got, want = compiled(one, n), g(two, n)
+                alike = [[a is b for b in (*got, one)] for a in (*got, one)]
+                assert alike == [[a is b for b in (*want, two)] for a in (*want, two)], (scale, n)
+                shared = [[np.shares_memory(a, b) for b in got] for a in got]
+                assert shared == [[np.shares_memory(a, b) for b in want] for a in want]
+                tcompile.reset()
+
+
+# -- what stays Python's -----------------------------------------------------------------------------------------------
+
+
+def is_bound_on_one_side(x, n):
+    for i in range(n):
+        x = x * 0.9
+        if x.max() > 0.5:
+            late = x * 2
+    return late
+
+
+def becomes_something_else(x, n):
+    y = 0
+    for i in range(n):
+        x = x * 0.9
+        if x.max() > 0.5:
+            y = x * 2
+    return y
+
+
+def prints(x, n):
+    for i in range(n):
+        x = x * 0.9
+        if x.max() > 0.5:
+            print(i)
+    return x
+
+
+def raises(x, n):
+    for i in range(n):
+        x = x * 0.9
+        if x.max() < 0.5:
+            x = x + 0.01
+            if x.min() < 0.01:
+                raise ValueError(i)
+    return x
+
+
+def warns(x, n):
+    for i in range(n):
+        x = x * 0.9
+        if x.max() < 0.5:
+            x = np.sqrt(x - 0.2)
+    return x
+
+
+@pytest.mark.parametrize("f", [is_bound_on_one_side, becomes_something_else, prints, raises, warns], ids=lambda f: f.__name__)
+def test_what_branches_may_do_besides(f):
+    for n in (30, 5):
+        for scale in (0.3, 1.0):
+            check(f, lambda n=n, scale=scale: (line() * scale, n), backends=("eager", "llvm"))
+
+
+def test_nothing_is_told_of_a_side_that_is_not_taken():
+    """Its warnings are not plain Python's."""
+
+    def f(x, n):
+        for i in range(n):
+            x = x * 0.9
+            if x.min() < -1:
+                x = np.sqrt(x)
+            x = x + 0.01
+        return x
+
+    for compiled in each(f, lambda: (line(), 40)):
+        assert not any(entry.replays for entry in compiled.entries)
+
+
+def test_explain_tells_of_branches():
+    loop, branch = told(skips_a_part, line(), 90)
+    assert loop == "This loop stays a loop: one node of the graph, 90 rounds."
+    assert branch == "This branch runs in machine code."
