@@ -17,12 +17,12 @@ from tcompile.capture.leaves import Count, Many, View
 from tcompile.capture.limits import int_of
 from tcompile.capture.looks import same_constant
 from tcompile.capture.plans import Plan
-from tcompile.capture.special.regions import as_node, check_bits, int_node, is_new
+from tcompile.capture.special.regions import as_node, is_new
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.constant import Constant, integer
 from tcompile.capture.values.container import SequenceValue
-from tcompile.capture.values.scalar import ScalarValue
+from tcompile.capture.values.scalar import ScalarValue, check_bits, int_node
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Node, SymInt
 from tcompile.graph.sizes import Size, same

@@ -15,7 +15,7 @@ import dis
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tcompile.capture.exits import Way
+from tcompile.capture.exits import Left, Way
 from tcompile.capture.headers import Header
 from tcompile.capture.loops import Loop, WhileRounds, make, plan_of
 from tcompile.capture.plans import Plan
@@ -26,6 +26,10 @@ from tcompile.graph import Node
 
 if TYPE_CHECKING:
     from tcompile.capture.interpreter import Frame
+
+
+# What sides leave on the stack (``1 if test else 2``) goes on as variables of these names, the deepest first.
+_PUSHED = tuple(f"value {number}" for number in range(4))
 
 
 def enter(f: Frame, i: dis.Instruction, value: Value) -> bool:
@@ -44,8 +48,8 @@ def enter(f: Frame, i: dis.Instruction, value: Value) -> bool:
 def follow(f: Frame, around: Header, at: int, yes: int, no: int, flag: Node) -> None:
     """Makes nodes of what the jump ``at`` leads to where ``flag`` holds, and where not, and goes on where both meet.
 
-    ``around`` is the loop whose round this is. Raises CannotCapture where the ways do not meet in the round, and Restart
-    where capture has to start anew.
+    ``around`` is the loop whose round this is. Raises CannotCapture where the ways do not meet in the round, and
+    Restart where capture has to start anew.
     """
     tx, flow = f.tx, f.decoded.flow
     meet = flow.meeting(yes, no, around)
@@ -66,6 +70,9 @@ def follow(f: Frame, around: Header, at: int, yes: int, no: int, flag: Node) -> 
         side = Side(f, once, plan, Header(at, at, inside), start, meet, later)
         side.taken = flag if holds else tx.builder.op("logical_not", flag)
         make(side)
+    for name in _PUSHED:
+        if name in f.locals:
+            f.push(f.locals.pop(name))
     f.at = meet
     f.came_back = meet if meet <= at else -1
 
@@ -85,9 +92,10 @@ class Side(Loop):
         self.start, self.meet = start, meet
         self.finds_limits = False
         self.asked_later = set().union(*(self.live(at) for at in later)) if later else set()
-        self.live_after = self.live(meet) | self.asked_later
+        at_end = self.live(meet).union(_PUSHED)
+        self.live_after = at_end | self.asked_later
         # What the other side binds in any case need not have a value where this one is not taken.
-        unbound = self.live(meet) - self.asked_later if later else set()
+        unbound = at_end - self.asked_later if later else set()
         self.needed = (self.live(start) | self.live_after | plan.asked) - (unbound - f.locals.keys())
         self.live_before = self.needed | self.live_after
 
@@ -102,6 +110,11 @@ class Side(Loop):
         f.at = self.start
         self.exits.cut(op("logical_not", self.taken), self.meet, self.start, looking=not self.plan.looked)
         self._follow(set(), {self.meet}, depth)
+        for name, value in zip(_PUSHED, f.stack[depth:], strict=False):
+            f.locals[name] = value
+        if len(f.stack) - depth > len(_PUSHED):
+            raise Left
+        del f.stack[depth:]
 
     def _end(self, before: dict[str, Value], results: dict[str, Any], stack: list[Value]) -> Way | None:
         return self.way(self.meet, before, results, stack)

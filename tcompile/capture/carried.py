@@ -20,16 +20,16 @@ from tcompile.capture.holders import holders
 from tcompile.capture.leaves import MARK, Count, Leaf, Many, Parted, Unsettled, View, leaves_of
 from tcompile.capture.limits import int_of, is_int
 from tcompile.capture.plans import Plan, Restart
-from tcompile.capture.special.regions import as_node, int_node
+from tcompile.capture.special.regions import as_node
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
 from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.memory import Choice, Memory
-from tcompile.capture.values.scalar import ScalarValue
+from tcompile.capture.values.scalar import ScalarValue, int_node
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Graph, Node, ScalarType, SymInt, TensorType
-from tcompile.graph.ops import apply
+from tcompile.graph.ops import OPS, apply
 from tcompile.graph.ops.control import FOREVER
 from tcompile.graph.verify import fits
 from tcompile.records import dataclass
@@ -286,7 +286,9 @@ class Carried:
             return self._own(name, value)
         if kind == "scalar":
             if isinstance(value, ArrayValue) and value.traced.scalar:
-                return value.traced.node
+                node = value.traced.node
+                moved = node.op != "input" and OPS[node.op].kind == "movement"  # an element, which a kernel can read
+                return tx.builder.op("ordered", node, axes=()) if moved else node
             if isinstance(value, Constant) and isinstance(value.value, np.generic):
                 return as_node(tx, value)
             raise other

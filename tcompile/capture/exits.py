@@ -22,12 +22,12 @@ from tcompile.capture.leaves import MARK, Count, Leaf, Unsettled, leaves_of
 from tcompile.capture.limits import int_of, is_int, rounds_while, stays_while, ways_of_test
 from tcompile.capture.looks import same_constant, unchanged
 from tcompile.capture.operators import binary
-from tcompile.capture.special.regions import int_node, state_of
+from tcompile.capture.special.regions import state_of
 from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.constant import Constant, integer
-from tcompile.capture.values.scalar import truth_node, truth_of
+from tcompile.capture.values.scalar import int_node, truth_node, truth_of
 from tcompile.frontends.base import CannotCapture
-from tcompile.graph import Node
+from tcompile.graph import Node, SymInt
 from tcompile.graph.ops.control import FOREVER
 from tcompile.graph.sizes import Size, VariesInLoop, same
 from tcompile.records import dataclass
@@ -92,6 +92,8 @@ class Exits:
         if not _is_test(name):
             return False
         flag = truth_node(tx, f.peek(1))
+        if flag is None and is_int(settled(tx, f.peek(1))):
+            flag = self._open_truth(int_of(settled(tx, f.peek(1))))
         if flag is None:
             if self._pending is not None:
                 raise CannotCapture("data-dependent-branch", tx.current_text())
@@ -99,6 +101,19 @@ class Exits:
         f.pop()
         self._branch(at, i, flag, looking)
         return True
+
+    def _is_open(self, size: Size) -> bool:
+        """Whether a test of an int that depends on the number of the round is the graph's."""
+        return self.carried.plan.open_tests or (isinstance(size, SymInt) and size.varies_unevenly())
+
+    def _open_truth(self, size: Size) -> Node | None:
+        """Whether an int is not zero, where rounds differ in that."""
+        try:
+            bool(size)
+        except VariesInLoop:
+            if self._is_open(size):
+                return self.tx.builder.op("not_equal", int_node(self.tx, size), 0)
+        return None
 
     def _compare(self, at: int, i: dis.Instruction) -> bool:
         """A comparison: of ints that differ from round to round, or one whose result is asked for its truth."""
@@ -111,11 +126,14 @@ class Exits:
             test = at + 1
             while self.flow.instructions[test].opname == "TO_BOOL":
                 test += 1
-            leads = _is_test(self.flow.instructions[test].opname) and any(map(self._kind, self.flow.ways(test)))
-            if not leads:
+            is_test = _is_test(self.flow.instructions[test].opname)
+            if not is_test:
                 raise
             distance = int_of(left) - int_of(right)
-            stays = stays_while(self.flow, self.header, at, i)
+            leads = any(map(self._kind, self.flow.ways(test)))
+            if not leads and not self._is_open(distance):
+                raise
+            stays = stays_while(self.flow, self.header, at, i) if leads else None
             counter = str(self.carried.counter)
             self._round = rounds_while(distance, stays, counter) if stays is not None else None
             if self._round is not None and not self._round < self.loop.left:  # no round comes to that

@@ -184,8 +184,8 @@ class Flow:
 
     def _is_lost(self, at: int) -> bool:
         """Whether an exception is raised from here on, and nothing else can happen."""
-        return all(self.ways(one) or self.instructions[one].opname.startswith("R") and not
-                   self.instructions[one].opname.startswith("RETURN") for one in self._ahead(at, set()))
+        ahead = self._ahead(at, set())
+        return all(self.ways(one) or self.instructions[one].opname in ("RERAISE", "RAISE_VARARGS") for one in ahead)
 
     def between(self, start: int, end: int) -> frozenset[int]:
         """What leads from one instruction to another, which is not part of it."""

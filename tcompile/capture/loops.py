@@ -234,6 +234,10 @@ class Loop:
                 apart=plan.apart + 1, steps={}, looked=False, carried=set(), limit=None, limit_at=-1,
                 reason=_why(error),
             )  # fmt: skip
+        if isinstance(error, VariesInLoop) and not plan.open_tests:
+            self.again(
+                open_tests=True, apart=0, steps={}, looked=False, carried=set(), limit=None, limit_at=-1
+            )  # fmt: skip
         uneven = {error.name} if isinstance(error, Uneven) else set()
         if isinstance(error, VariesInLoop):
             uneven = set(plan.steps)
@@ -471,7 +475,7 @@ class Loop:
             self._step(starts)
             if len(f.stack) < depth:
                 raise Left
-            if f.at in ends and len(f.stack) == depth:
+            if f.at in ends and len(f.stack) >= depth:
                 break
         f.came_back = -1
 

@@ -48,6 +48,7 @@ class Plan:
     asked: set[str] = field(default_factory=set)
     slots: dict[str, Any] = field(default_factory=dict)
     tested: bool = False
+    open_tests: bool = False  # tests of the number of the round are the graph's, for rounds done apart do not help
     parted: set[str] = field(default_factory=set)
     limit: Size | None = None
     limit_at: int = -1

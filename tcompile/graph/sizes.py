@@ -32,6 +32,19 @@ class VariesInLoop(UnprovableSizeError):
     """A question about a loop's counter that not all rounds of the loop answer alike."""
 
 
+@dataclass(frozen=True)
+class Division:
+    """The quotient (``//``) or the rest (``%``) of a division that does not come out even, as Python has it."""
+
+    left: SymInt
+    sign: str
+    right: Size
+
+    def __call__(self, values: Mapping[str, int]) -> int:
+        a, b = self.left.evaluate(values), evaluate(self.right, values)
+        return a // b if self.sign == "//" else a % b
+
+
 @dataclass
 class ShapeEnv:
     """The symbols of one capture, their hints, and what was assumed about them.
@@ -49,7 +62,7 @@ class ShapeEnv:
     maximum: dict[str, int] = field(default_factory=dict)  # for those that have one
     guards: dict[str, bool] = field(default_factory=dict)
     frozen: bool = False
-    atoms: dict[str, Callable[[Mapping[str, int]], int]] = field(default_factory=dict)
+    atoms: dict[str, Division] = field(default_factory=dict)
     on_guard: Callable[[str], None] | None = None
     counters: dict[str, tuple[Size, Size]] = field(default_factory=dict)
     names: dict[Any, str] = field(default_factory=dict)
@@ -154,6 +167,10 @@ class SymInt:
         found = self.env.counters.keys() & set(re.findall(r"\w+", str(self)))
         return [name for name in reversed(self.env.counters) if name in found]
 
+    def varies_unevenly(self) -> bool:
+        """Whether the counter of a loop is divided in it."""
+        return any(atom in self.env.atoms for atom in self.symbols()) and bool(self.counters())
+
     def at(self, name: str, value: Size) -> Size:
         """The size where ``name`` has ``value``. Raises VariesInLoop where the symbol is part of a division."""
         total: Size = 0
@@ -243,13 +260,7 @@ class SymInt:
         if exact is not None:
             return exact if sign == "//" else 0
         text = f"(({self}) {sign} ({other}))"
-        left, right = self, other
-
-        def value(values: Mapping[str, int]) -> int:
-            a, b = left.evaluate(values), right.evaluate(values) if isinstance(right, SymInt) else right
-            return a // b if sign == "//" else a % b
-
-        self.env.atoms[text] = value
+        self.env.atoms[text] = Division(self, sign, other)
         return SymInt(self.env, {(text,): 1})
 
     def _exact_quotient(self, other: Size) -> Size | None:

@@ -26,14 +26,13 @@ from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Graph, Node, TensorType
 from tcompile.graph.graph import Operand, Type
 from tcompile.graph.ops import OPS
-from tcompile.graph.sizes import Size, same_shape
+from tcompile.graph.sizes import same_shape
 from tcompile.records import dataclass
 
 if TYPE_CHECKING:
     from tcompile.capture.state import Capture
 
 _NEW = ("matmul", "concat", "copy", "copy_c", "sort", "argsort", "cumulative_sum", "cumulative_prod")
-_LARGEST = 1 << 62
 _DTYPES = {bool: "bool", float: "float64"}
 _NUMBERS = (bool, int, float, complex, np.generic)
 
@@ -148,18 +147,6 @@ def as_node(tx: Capture, leaf: Value) -> Node:
     made = tx.frontends[0].call(tx.builder, np.array, [leaf.export(tx)], {})
     assert isinstance(made, Traced)
     return made.node
-
-
-def int_node(tx: Capture, size: Size) -> Node:
-    """An int of at most 64 bits in the graph."""
-    check_bits(size)
-    return tx.builder.op("full", shape=(), fill_value=size, dtype="int64")
-
-
-def check_bits(size: Size) -> None:
-    """Raises CannotCapture where an int may be too large to be added to another in 64 bits."""
-    if not -_LARGEST <= size <= _LARGEST:
-        raise mismatch(f"{size} may have more than 64 bits")
 
 
 def in_c_order(tx: Capture, node: Node) -> Node:

@@ -18,6 +18,7 @@ from tcompile.capture.values.base import Value
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.frontends.base import CannotCapture, Traced, TracedNumber
 from tcompile.graph import Node, TensorType
+from tcompile.graph.sizes import Size, SymInt
 from tcompile.graph.types import DType
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ _COMPARE = {
 }  # fmt: skip
 _PARTS = {"//": "floor_divide", "%": "remainder"}
 _EXACT = 1 << 53  # ints up to here are floats
-_LARGEST = 1 << 62
+_LARGEST = 1 << 62  # ints up to here are added without overflow
 
 
 class ScalarValue(Value):
@@ -199,12 +200,44 @@ def truth_of(tx: Capture, node: Node) -> ScalarValue:
     return _number(tx, node, bool)
 
 
+def int_node(tx: Capture, size: Size) -> Node:
+    """An int of at most 64 bits in the graph. What divides the counter of a loop is computed there."""
+    op = tx.builder.op
+    if not (isinstance(size, SymInt) and size.varies_unevenly()):
+        check_bits(size)
+        return op("full", shape=(), fill_value=size, dtype="int64")
+    atoms = size.env.atoms
+    rest = SymInt(size.env, {m: c for m, c in size.terms.items() if atoms.keys().isdisjoint(m)})
+    known = rest.as_int()
+    total = int_node(tx, rest if known is None else known)
+    for monomial, coefficient in size.terms.items():
+        if atoms.keys().isdisjoint(monomial):
+            continue
+        term: Any = coefficient
+        for atom in monomial:
+            if atom in atoms:
+                found = atoms[atom]
+                name = "floor_divide" if found.sign == "//" else "remainder"
+                factor = op(name, int_node(tx, found.left), int_node(tx, found.right))
+            else:
+                factor = int_node(tx, SymInt(size.env, {(atom,): 1}))
+            term = factor if isinstance(term, int) and term == 1 else op("python_multiply", factor, term)
+        total = op("python_add", total, term)
+    return total
+
+
+def check_bits(size: Size) -> None:
+    """Raises CannotCapture where an int may be too large to be added to another in 64 bits."""
+    if not -_LARGEST <= size <= _LARGEST:
+        raise CannotCapture("loop-mismatch", f"{size} may have more than 64 bits")
+
+
 def _int_operand(tx: Capture, value: Value) -> Any:
     """The operand of arithmetic of integers; None where the number may be none, or too large."""
     if isinstance(value, ScalarValue) and value.cls is int:
         return value.array.traced.node
-    if isinstance(value, IntegerValue) and value.size.counters() and -_LARGEST <= value.size <= _LARGEST:
-        return tx.builder.op("full", shape=(), fill_value=value.size, dtype="int64")
+    if isinstance(value, IntegerValue) and value.size.counters():
+        return int_node(tx, value.size)
     if isinstance(value, Constant) and type(value.value) is int and abs(value.value) < 1 << 63:
         return value.value
     return None
@@ -216,6 +249,8 @@ def _float_operand(tx: Capture, value: Value) -> Any:
         return value.array.traced.node
     if isinstance(value, FloatValue):
         return tx.number_input(value.source).node
+    if isinstance(value, IntegerValue) and value.size.varies_unevenly():
+        return tx.builder.op("astype", int_node(tx, value.size), dtype="float64")
     if isinstance(value, IntegerValue) and value.size.counters() and -_EXACT <= value.size <= _EXACT:
         return tx.builder.op("full", shape=(), fill_value=value.size, dtype="float64")
     if isinstance(value, Constant) and type(value.value) is float:
@@ -226,4 +261,6 @@ def _float_operand(tx: Capture, value: Value) -> Any:
     return None
 
 
-__all__ = ["ScalarValue", "combine", "negative", "read", "root", "selected", "truth_node", "truth_of"]
+__all__ = [
+    "ScalarValue", "check_bits", "combine", "int_node", "negative", "read", "root", "selected", "truth_node", "truth_of",
+]  # fmt: skip
