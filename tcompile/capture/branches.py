@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.exits import Left, Way
 from tcompile.capture.headers import Header
-from tcompile.capture.loops import Loop, WhileRounds, make, plan_of
+from tcompile.capture.loops import Loop, WhileRounds, make, plan_of, why
 from tcompile.capture.plans import Plan
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.scalar import truth_node
@@ -35,13 +35,18 @@ _PUSHED = tuple(f"value {number}" for number in range(4))
 def enter(f: Frame, i: dis.Instruction, value: Value) -> bool:
     """The same at a jump in a round that is done before the loop becomes a node; False where this is none."""
     at = f.at - 1
-    around = [header for header in f.apart.values() if at in header.inside]
+    around = [known for known in f.apart.values() if at in known[0].inside]
     flag = truth_node(f.tx, value) if around else None
     if flag is None:
         return False
     target, on = f.decoded.flow.target(at), at + 1
     yes, no = (target, on) if i.opname.endswith("TRUE") else (on, target)
-    follow(f, min(around, key=lambda header: len(header.inside)), at, yes, no, flag)
+    header, plan = min(around, key=lambda known: len(known[0].inside))
+    try:
+        follow(f, header, at, yes, no, flag)
+    except CannotCapture as error:
+        plan.outcome, plan.reason = "unrolled", why(error)
+        raise
     return True
 
 
@@ -96,7 +101,7 @@ class Side(Loop):
         self.live_after = at_end | self.asked_later
         # What the other side binds in any case need not have a value where this one is not taken.
         unbound = at_end - self.asked_later if later else set()
-        self.needed = (self.live(start) | self.live_after | plan.asked) - (unbound - f.locals.keys())
+        self.needed = (self.live_after | plan.asked) - (unbound - f.locals.keys())
         self.live_before = self.needed | self.live_after
 
     def live_at(self, way: int) -> set[str]:

@@ -34,6 +34,7 @@ from tcompile.records import dataclass
 
 if TYPE_CHECKING:
     from tcompile.capture.loops import WhileRounds
+    from tcompile.capture.plans import Plan
 
 
 @dataclass(eq=False)
@@ -111,7 +112,7 @@ class Frame:
         self.at = 0
         self.steps = 0  # that were followed, where config.stress_breaks counts them
         self.came_back = -1  # the instruction that a jump back has led to
-        self.apart: dict[int, Header] = {}  # loops of which a round is followed before the loop becomes a node
+        self.apart: dict[int, tuple[Header, Plan]] = {}  # loops a round of which is followed before the node is made
         self.rounds: dict[int, WhileRounds] = {}  # of the `while` loops that the frame is in, by where they begin
         self.first_round: dict[int, int] = {}  # how many operations there were when each loop first went back
 

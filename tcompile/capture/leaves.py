@@ -15,7 +15,6 @@ from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Node, SymInt
 from tcompile.records import dataclass
 
-
 MARK = " is new"  # behind a variable's name: a variable of the rounds' own, whether that one holds a new array
 
 

@@ -49,7 +49,7 @@ from tcompile.capture.values.memory import Choice, Memory
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Graph, Node, SymInt
 from tcompile.graph.ops.control import FOREVER
-from tcompile.graph.sizes import ShapeEnv, Size, VariesInLoop, counters_in, same
+from tcompile.graph.sizes import ShapeEnv, Size, VariesInLoop, VariesUnevenly, counters_in, same
 from tcompile.graph.verify import fits
 from tcompile.observe.events import UserLine
 
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 FEW_ROUNDS = 4  # as many are always unrolled
 FEW_OPERATIONS = 64  # a loop of a known number of rounds that comes to no more is unrolled
-_MOST_TRIES = 8  # of one loop
+_MOST_TRIES = 12  # of one loop
 _MOST_RESTARTS = 64  # of one capture
 _COLLECTS = ("LIST_APPEND", "SET_ADD", "MAP_ADD")
 
@@ -84,7 +84,7 @@ def enter(f: Frame, items: Counted) -> bool:
     header = f.decoded.flow.loop_at(f.at - 1)
     few = isinstance(items.left, int) and items.left <= FEW_ROUNDS
     plan = plan_of(f, items, str(items.left), few or _collects(f))
-    if plan is None or _is_apart(f, header, items.taken < plan.apart):
+    if plan is None or _is_apart(f, header, plan, items.taken):
         return False
     sure = True
     try:
@@ -102,7 +102,7 @@ def enter_while(f: Frame, header: Header, rounds: WhileRounds) -> bool:
     if rounds.decided:
         return False
     plan = plan_of(f, rounds, "any number of", bool(f.code.co_flags & 0x20))
-    if plan is None or _is_apart(f, header, rounds.taken < plan.apart):
+    if plan is None or _is_apart(f, header, plan, rounds.taken):
         return False
     if plan.limit is not None:
         for name, value in f.locals.items():  # the limit may be known by their symbols
@@ -140,12 +140,12 @@ def plan_of(f: Frame, items: Counted | WhileRounds, rounds: str, unrolled: bool,
     return plan
 
 
-def _is_apart(f: Frame, header: Header, apart: bool) -> bool:
+def _is_apart(f: Frame, header: Header, plan: Plan, taken: int) -> bool:
     """Whether a round is done before the node; the frame then knows."""
     f.apart.pop(header.at, None)
-    if apart:
-        f.apart[header.at] = header
-    return apart
+    if taken < plan.apart:
+        f.apart[header.at] = header, plan
+    return taken < plan.apart
 
 
 def _is_known(env: ShapeEnv, size: Size) -> bool:
@@ -227,23 +227,19 @@ class Loop:
         plan = self.plan
         if isinstance(error, Parted) and plan.tested and error.name not in plan.parted:
             self.again(parted=plan.parted | {error.name})
+        varies = isinstance(error, VariesInLoop)
+        helps = not (varies and plan.open_tests) and not isinstance(error, VariesUnevenly)
         more = plan.apart < self.most_apart and plan.tries < _MOST_TRIES
-        if isinstance(error, Unsettled | VariesInLoop) and more:
+        if isinstance(error, Unsettled | VariesInLoop) and helps and more:
             self.tx.loops.reconsider_inside(plan)
             self.again(
                 apart=plan.apart + 1, steps={}, looked=False, carried=set(), limit=None, limit_at=-1,
-                reason=_why(error),
+                reason=why(error),
             )  # fmt: skip
-        if isinstance(error, VariesInLoop) and not plan.open_tests:
-            self.again(
-                open_tests=True, apart=0, steps={}, looked=False, carried=set(), limit=None, limit_at=-1
-            )  # fmt: skip
-        uneven = {error.name} if isinstance(error, Uneven) else set()
-        if isinstance(error, VariesInLoop):
-            uneven = set(plan.steps)
-        if not uneven <= plan.uneven:
-            self.compute(uneven, apart=0)
-        self.again(outcome="unrolled", reason=_why(error))
+        uneven = {error.name} if isinstance(error, Uneven) else set(plan.steps) if varies else set()
+        if not uneven <= plan.uneven or (varies and not plan.open_tests):
+            self.compute(uneven, apart=0, open_tests=plan.open_tests or varies)
+        self.again(outcome="unrolled", reason=why(error))
 
     def compute(self, names: set[str], **more: Any) -> None:
         """Starts anew with ints that the graph computes, for they do not grow by the same amount in each round."""
@@ -580,7 +576,7 @@ class Loop:
         return leaf.result
 
 
-def _why(error: Exception) -> str:
+def why(error: Exception) -> str:
     """Why a loop is no node, in words."""
     if isinstance(error, Left | Returned | Yielded):
         return "it is left from inside"
@@ -604,4 +600,4 @@ def _bound(instructions: Iterable[Any]) -> set[str]:
     return found
 
 
-__all__ = ["Loop", "WhileRounds", "enter", "enter_while", "make", "plan_of"]
+__all__ = ["Loop", "WhileRounds", "enter", "enter_while", "make", "plan_of", "why"]

@@ -32,6 +32,10 @@ class VariesInLoop(UnprovableSizeError):
     """A question about a loop's counter that not all rounds of the loop answer alike."""
 
 
+class VariesUnevenly(VariesInLoop):
+    """The same where a counter is divided: what holds for some rounds comes again."""
+
+
 @dataclass(frozen=True)
 class Division:
     """The quotient (``//``) or the rest (``%``) of a division that does not come out even, as Python has it."""
@@ -41,6 +45,7 @@ class Division:
     right: Size
 
     def __call__(self, values: Mapping[str, int]) -> int:
+        """What it comes to where the symbols have these values."""
         a, b = self.left.evaluate(values), evaluate(self.right, values)
         return a // b if self.sign == "//" else a % b
 
@@ -178,7 +183,7 @@ class SymInt:
             term: Size = coefficient
             for atom in monomial:
                 if atom != name and name in re.findall(r"\w+", atom):
-                    raise VariesInLoop(f"{atom} is not the same in all rounds of the loop")
+                    raise VariesUnevenly(f"{atom} is not the same in all rounds of the loop")
                 term = term * (value if atom == name else SymInt(self.env, {(atom,): 1}))
             total = total + term
         return total

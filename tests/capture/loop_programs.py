@@ -131,7 +131,8 @@ class Writer:
                 self.block(1, 2, loop=False)
         elif kind == 33:
             name = self.pick(*INTS)
-            self.add(f"{name} = ({name} * {self.pick('3', '2', '-1')} + {self.pick('1', '0')}) {self.pick('%', '//')} 5")
+            factor, more, sign = self.pick("3", "2", "-1"), self.pick("1", "0"), self.pick("%", "//")
+            self.add(f"{name} = ({name} * {factor} + {more}) {sign} 5")
         elif kind == 29:
             self.add(f"z = {self.pick(x, x, f'{x}[1:]', f'[{x}][0]')}")
         elif kind == 30:

@@ -220,10 +220,39 @@ def counts_unevenly(x, n):
     return x, k
 
 
+def asks_for_the_round(x, n):
+    for i in range(n):
+        x = 0.5 * np.sin(x) + (1 if i % 2 else 2)
+        if i % 10 == 9:
+            x = x - x.mean()
+        if i == 17:
+            x = x * 2
+        elif i > 30:
+            x = x + i // 3
+    return x
+
+
+def chooses(x, n):
+    total = 0.0
+    for i in range(n):
+        x = 0.5 * np.sin(x) + (0.25 if x.max() > 0.5 else 2.0)
+        total += x[0] if x[1] > 0.3 else x[2]
+    return x, total
+
+
+def hands_an_element_on(x, n):
+    s = x[0]
+    for i in range(n):
+        x = 0.5 * np.sin(x + s)
+        s = x[1]
+    return x, s
+
+
 ONE_NODE = [
     skips_a_part, is_tested_at_once, is_bound_by_the_branch_alone, has_two_sides, binds_what_was_not_there, nests,
     of_two_tests, writes_into_an_array, writes_into_its_argument, clips_a_gradient, keeps_the_best, has_a_loop_inside,
     leaves_from_a_branch_later, goes_on_from_a_branch, changes_an_object, counts_unevenly,
+    asks_for_the_round, chooses,
 ]  # fmt: skip
 
 
@@ -236,6 +265,13 @@ def test_a_loop_with_branches_is_one_node(f, n):
             assert not any(entry.replays for entry in compiled.entries)
             assert {"fori_loop", "exit_loop"} & {*ops(compiled)}
             tcompile.reset()
+
+
+def test_an_element_that_rounds_hand_on_is_read_by_a_kernel():
+    for compiled in each(hands_an_element_on, lambda: (line(), 40)):
+        assert not compiled.breaks
+    assert told(hands_an_element_on, line(), 40)[0].startswith("This loop stays a loop")
+    assert any("machine code" in text for text in tcompile.explain(hands_an_element_on)(line(), 40).loops)
 
 
 def test_steps_that_adapt():
@@ -438,7 +474,10 @@ def warns(x, n):
     return x
 
 
-@pytest.mark.parametrize("f", [is_bound_on_one_side, becomes_something_else, prints, raises, warns], ids=lambda f: f.__name__)
+OTHERS = [is_bound_on_one_side, becomes_something_else, prints, raises, warns]
+
+
+@pytest.mark.parametrize("f", OTHERS, ids=lambda f: f.__name__)
 def test_what_branches_may_do_besides(f):
     for n in (30, 5):
         for scale in (0.3, 1.0):

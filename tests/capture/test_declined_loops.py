@@ -286,7 +286,7 @@ def test_explain_says_what_became_of_each_loop():
         for i in range(6):
             x = x * i
         for i in range(n):
-            x = x + (1 if i % 2 else 2)
+            x = (np.sin, np.cos)[i % 2](x)
         for i in range(n):
             x = x + i
             print(end="")

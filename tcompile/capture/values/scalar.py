@@ -116,9 +116,8 @@ def combine(tx: Capture, sign: str, left: Value, right: Value) -> Value:
     ints = [_int_operand(tx, side) for side in (left, right)]
     if sign in _INTS and None not in ints:
         return _number(tx, tx.builder.op(_INTS[sign], *ints), int)
-    if sign in _PARTS and ints[0] is not None and isinstance(right, Constant) and type(right.value) is int:
-        if 0 < right.value < _LARGEST:
-            return _number(tx, tx.builder.op(_PARTS[sign], *ints), int)
+    if sign in _PARTS and ints[0] is not None and type(ints[1]) is int and 0 < ints[1] < _LARGEST:
+        return _number(tx, tx.builder.op(_PARTS[sign], *ints), int)
     operands = [_float_operand(tx, side) for side in (left, right)]
     if sign in _COMPARE:
         if None in operands:
@@ -262,5 +261,6 @@ def _float_operand(tx: Capture, value: Value) -> Any:
 
 
 __all__ = [
-    "ScalarValue", "check_bits", "combine", "int_node", "negative", "read", "root", "selected", "truth_node", "truth_of",
+    "ScalarValue", "check_bits", "combine", "int_node", "negative", "read", "root", "selected", "truth_node",
+    "truth_of",
 ]  # fmt: skip
