@@ -19,7 +19,8 @@ from tcompile.capture.exits import Left, Way
 from tcompile.capture.headers import Header
 from tcompile.capture.loops import Loop, WhileRounds, make, plan_of, why
 from tcompile.capture.plans import Plan
-from tcompile.capture.values.base import Value
+from tcompile.capture.values.array import ArrayValue
+from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.scalar import truth_node
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Node
@@ -73,6 +74,8 @@ def follow(f: Frame, around: Header, at: int, yes: int, no: int, flag: Node) -> 
         inside = flow.between(start, meet) | {at}
         later = [other for other, _ in sides[place + 1 :]]
         side = Side(f, once, plan, Header(at, at, inside), start, meet, later)
+        if not plan.tries and not plan.looked:
+            side.foresee()
         side.taken = flag if holds else tx.builder.op("logical_not", flag)
         make(side)
     for name in _PUSHED:
@@ -103,6 +106,24 @@ class Side(Loop):
         unbound = at_end - self.asked_later if later else set()
         self.needed = (self.live_after | plan.asked) - (unbound - f.locals.keys())
         self.live_before = self.needed | self.live_after
+
+    def foresee(self) -> None:
+        """Carries what the side binds, where that is plain, so that it need not be looked at before."""
+        f, plan = self.f, self.plan
+        instructions = f.decoded.instructions
+        for at in self.header.inside:
+            i = instructions[at]
+            updates = i.opname == "STORE_FAST" and instructions[at - 1].opname == "BINARY_OP"
+            if updates and instructions[at - 1].argrepr.endswith("=") and self._is_array(i.argval):
+                return  # it stays the same array
+        plan.looked = plan.tested = True
+        plan.carried = (self.bound & self.needed) | (f.locals.keys() & set(_PUSHED))
+        plan.uneven = set(plan.carried)
+
+    def _is_array(self, name: str) -> bool:
+        value = self.f.locals.get(name)
+        value = settled(self.tx, value) if value is not None else None
+        return isinstance(value, ArrayValue) and not value.traced.scalar
 
     def live_at(self, way: int) -> set[str]:
         """All ways out lead to where the sides meet."""
