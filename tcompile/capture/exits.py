@@ -24,7 +24,7 @@ from tcompile.capture.looks import same_constant, unchanged
 from tcompile.capture.operators import binary
 from tcompile.capture.special.regions import state_of
 from tcompile.capture.values.base import Value, settled
-from tcompile.capture.values.constant import Constant, integer
+from tcompile.capture.values.constant import Constant, IntegerValue, integer
 from tcompile.capture.values.scalar import int_node, truth_node, truth_of
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Node, SymInt
@@ -82,7 +82,7 @@ class Exits:
         """Follows an instruction where it is part of a test of a value of the graph; False where it is none."""
         f, tx, name = self.f, self.tx, i.opname
         if name in ("TO_BOOL", "UNARY_NOT"):
-            flag = truth_node(tx, f.peek(1))
+            flag = self._truth(f.peek(1))
             if flag is not None:
                 f.pop()
                 f.push(truth_of(tx, flag if name == "TO_BOOL" else tx.builder.op("logical_not", flag)))
@@ -91,9 +91,7 @@ class Exits:
             return self._compare(at, i)
         if not _is_test(name):
             return False
-        flag = truth_node(tx, f.peek(1))
-        if flag is None and is_int(settled(tx, f.peek(1))):
-            flag = self._open_truth(int_of(settled(tx, f.peek(1))))
+        flag = self._truth(f.peek(1))
         if flag is None:
             if self._pending is not None:
                 raise CannotCapture("data-dependent-branch", tx.current_text())
@@ -106,13 +104,16 @@ class Exits:
         """Whether a test of an int that depends on the number of the round is the graph's."""
         return self.carried.plan.open_tests or (isinstance(size, SymInt) and size.varies_unevenly())
 
-    def _open_truth(self, size: Size) -> Node | None:
-        """Whether an int is not zero, where rounds differ in that."""
+    def _truth(self, value: Value) -> Node | None:
+        """The truth of a value that the graph computes, or of an int that is zero in some rounds; None for others."""
+        value = settled(self.tx, value)
+        if not isinstance(value, IntegerValue):
+            return truth_node(self.tx, value)
         try:
-            bool(size)
+            bool(value.size)
         except VariesInLoop:
-            if self._is_open(size):
-                return self.tx.builder.op("not_equal", int_node(self.tx, size), 0)
+            if self._is_open(value.size):
+                return self.tx.builder.op("not_equal", int_node(self.tx, value.size), 0)
         return None
 
     def _compare(self, at: int, i: dis.Instruction) -> bool:
