@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.exits import Left, Way
 from tcompile.capture.headers import Header
+from tcompile.capture.instructions.registry import Returned
 from tcompile.capture.loops import Loop, WhileRounds, make, plan_of, why
 from tcompile.capture.plans import Plan
 from tcompile.capture.values.array import ArrayValue
@@ -29,19 +30,24 @@ if TYPE_CHECKING:
     from tcompile.capture.interpreter import Frame
 
 
-# What sides leave on the stack (``1 if test else 2``) goes on as variables of these names, the deepest first.
+# What sides leave on the stack (``1 if test else 2``) or return goes on as variables of these names, the deepest first.
 _PUSHED = tuple(f"value {number}" for number in range(4))
 
 
 def enter(f: Frame, i: dis.Instruction, value: Value) -> bool:
-    """The same at a jump in a round that is done before the loop becomes a node; False where this is none."""
-    at = f.at - 1
+    """The same at a jump in a round that is done before the loop becomes a node, or in a function that a round calls;
+    False where this is none.
+    """
+    at, flow = f.at - 1, f.decoded.flow
     around = [known for known in f.apart.values() if at in known[0].inside]
-    flag = truth_node(f.tx, value) if around else None
+    flag = truth_node(f.tx, value)
     if flag is None:
         return False
-    target, on = f.decoded.flow.target(at), at + 1
+    target, on = flow.target(at), at + 1
     yes, no = (target, on) if i.opname.endswith("TRUE") else (on, target)
+    if not around:
+        follow(f, flow.whole, at, yes, no, flag)
+        return True
     header, plan = min(around, key=lambda known: len(known[0].inside))
     try:
         follow(f, header, at, yes, no, flag)
@@ -62,7 +68,7 @@ def follow(f: Frame, around: Header, at: int, yes: int, no: int, flag: Node) -> 
     text = tx.current_text()
     if meet is None:
         raise CannotCapture("data-dependent-branch", text)
-    sides = [(start, holds) for start, holds in ((yes, True), (no, False)) if flow.through(start) != flow.through(meet)]
+    sides = [(start, holds) for start, holds in ((yes, True), (no, False)) if flow.through(start, {meet}) != meet]
     for place, (start, holds) in enumerate(sides):
         f.at = at + 1
         once = WhileRounds()
@@ -76,11 +82,13 @@ def follow(f: Frame, around: Header, at: int, yes: int, no: int, flag: Node) -> 
         side = Side(f, once, plan, Header(at, at, inside), start, meet, later)
         if not plan.tries and not plan.looked:
             side.foresee()
+        side.around = around
         side.taken = flag if holds else tx.builder.op("logical_not", flag)
         make(side)
-    for name in _PUSHED:
-        if name in f.locals:
-            f.push(f.locals.pop(name))
+    pushed = [f.locals.pop(name) for name in _PUSHED if name in f.locals]
+    if meet == flow.end:
+        raise Returned(pushed[0])
+    f.stack += pushed
     f.at = meet
     f.came_back = meet if meet <= at else -1
 
@@ -92,6 +100,7 @@ class Side(Loop):
 
     most_apart = 0
     taken: Node
+    around: Header  # the loop in whose round it is
 
     def __init__(
         self, f: Frame, items: WhileRounds, plan: Plan, header: Header, start: int, meet: int, later: Sequence[int]
@@ -100,7 +109,7 @@ class Side(Loop):
         self.start, self.meet = start, meet
         self.finds_limits = False
         self.asked_later = set().union(*(self.live(at) for at in later)) if later else set()
-        at_end = self.live(meet).union(_PUSHED)
+        at_end = set(_PUSHED) if meet == f.decoded.flow.end else self.live(meet).union(_PUSHED)
         self.live_after = at_end | self.asked_later
         # What the other side binds in any case need not have a value where this one is not taken.
         unbound = at_end - self.asked_later if later else set()
@@ -129,13 +138,22 @@ class Side(Loop):
         """All ways out lead to where the sides meet."""
         return self.live_after
 
+    def branch(self, at: int, yes: int, no: int, flag: Node) -> None:
+        """Follows both ways of a jump, up to where they meet in the round of the loop around."""
+        follow(self.f, self.around, at, yes, no, flag)
+
     def _round(self, number: Any) -> None:
         """Follows the side, behind the test that it is taken."""
         f, op = self.f, self.tx.builder.op
         depth = len(f.stack)
         f.at = self.start
         self.exits.cut(op("logical_not", self.taken), self.meet, self.start, looking=not self.plan.looked)
-        self._follow(set(), {self.meet}, depth)
+        try:
+            self._follow(set(), {self.meet}, depth)
+        except Returned as returned:
+            if self.meet != f.decoded.flow.end:
+                raise
+            f.stack[depth:] = [returned.value]
         for name, value in zip(_PUSHED, f.stack[depth:], strict=False):
             f.locals[name] = value
         if len(f.stack) - depth > len(_PUSHED):

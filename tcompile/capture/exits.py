@@ -357,7 +357,8 @@ class Exits:
         behind = self.behind = Behind(self.carried, rounds)
         for way in ways:
             way.values = {name: behind.value(tree) for name, tree in way.values.items() if tree is not None}
-        ways = [way for way in ways if not self._raises(self.flow.chain(way.at))]
+        meet = ways[0].at
+        ways = [way for way in ways if way.at == meet or not self._raises(self.flow.chain(way.at))]
         self.allow(which.inputs[0], ways, behind)
         behind.before = state_of(self.tx)
         values, stacks = {}, [*zip(*(way.stack for way in ways), strict=True)]
@@ -368,7 +369,7 @@ class Exits:
                 values[name] = select.merged(f"`{name}`", [way.values[name] for way in having])
         select = Select(self.tx, behind, which, [way.number for way in ways])
         stack = [select.merged("a value", list(held)) for held in stacks]
-        self._go_to(Way(0, ways[0].at, values, stack, []))
+        self._go_to(Way(0, meet, values, stack, []))
 
     def _raises(self, chain: list[int]) -> bool:
         return self.flow.instructions[chain[-1]].opname in ("RAISE_VARARGS", "RERAISE")

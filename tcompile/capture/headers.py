@@ -155,14 +155,29 @@ class Flow:
             found.append(at)
         return found
 
+    @cached_property
+    def whole(self) -> Header:
+        """The whole code as one round: all that does not return."""
+        returns = ("RETURN_VALUE", "RETURN_CONST")
+        inside = [at for at, i in enumerate(self.instructions) if i.opname not in returns]
+        return Header(-1, -1, frozenset(inside))
+
     def meeting(self, one: int, two: int, around: Header) -> int | None:
-        """Where two ways through a round of the loop ``around`` meet, whatever is done on them; None where nowhere."""
+        """Where two ways through a round of the loop ``around`` meet, whatever is done on them; None where nowhere.
+
+        In a function that is one round, both may return: they meet behind its code, then.
+        """
         stops = {around.at, around.entry}
         first, second = self._ahead(one, stops), self._ahead(two, stops)
         for at in first:
             if at in second and all(self._meets(way, at, around) for way in (one, two)):
                 return at
-        return None
+        return self.end if around is self.whole else None
+
+    @property
+    def end(self) -> int:
+        """Behind all instructions."""
+        return len(self.instructions)
 
     def _ahead(self, start: int, stops: Set[int]) -> dict[int, None]:
         """What may run from an instruction on, the nearest first, up to ``stops``."""
@@ -190,9 +205,11 @@ class Flow:
     def between(self, start: int, end: int) -> frozenset[int]:
         """What leads from one instruction to another, which is not part of it."""
         ahead = self._ahead(start, {end}).keys() - {end}
+        if end == self.end:
+            return frozenset(ahead)
         return self._inside({end}, [at for at in self._before.get(end, ()) if at in ahead]) & ahead
 
-    def through(self, at: int, stops: frozenset[int] = frozenset()) -> int:
+    def through(self, at: int, stops: Set[int] = frozenset()) -> int:
         """Where jumps lead that do nothing else."""
         for _ in range(8):
             if at in stops or self.instructions[at].opname not in ("JUMP_FORWARD", "JUMP_BACKWARD", "NOP"):

@@ -199,6 +199,10 @@ class Frame:
                 known.append(None)
         return known[0]
 
+    def may_branch(self) -> bool:
+        """Whether a jump on a value of the graph may go both ways: in a round of a loop that becomes a node."""
+        return bool(self.apart or self.tx.open_loops)
+
     def jump(self, instruction: dis.Instruction) -> None:
         """Goes to the instruction's target."""
         self.at = self.decoded.positions[instruction.argval]

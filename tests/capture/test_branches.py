@@ -248,11 +248,38 @@ def hands_an_element_on(x, n):
     return x, s
 
 
+def limited(x, limit):
+    norm = np.sqrt((x * x).sum())
+    if norm > limit:
+        x = x * (limit / norm)
+    return x
+
+
+def sign_of(x):
+    return 1.0 if x.sum() > 0 else -0.5
+
+
+def returns_early(x):
+    if x.max() > 1.2:
+        return x * 0.5
+    y = x + 0.125
+    if y.min() < -1:
+        return y + 1
+    return y * 0.75
+
+
+def calls_functions_that_branch(x, n):
+    for i in range(n):
+        x = limited(x * 1.3 - 0.1, 2.0) + 0.01 * sign_of(x)
+        x = returns_early(x)
+    return x
+
+
 ONE_NODE = [
     skips_a_part, is_tested_at_once, is_bound_by_the_branch_alone, has_two_sides, binds_what_was_not_there, nests,
     of_two_tests, writes_into_an_array, writes_into_its_argument, clips_a_gradient, keeps_the_best, has_a_loop_inside,
     leaves_from_a_branch_later, goes_on_from_a_branch, changes_an_object, counts_unevenly,
-    asks_for_the_round, chooses,
+    asks_for_the_round, chooses, calls_functions_that_branch,
 ]  # fmt: skip
 
 

@@ -96,7 +96,7 @@ def at_header(f: Frame, i: dis.Instruction) -> None:
 )  # fmt: skip
 def _pop_jump(f: Frame, i: dis.Instruction) -> None:
     value = f.pop()
-    if f.apart:
+    if f.may_branch():
         from tcompile.capture import branches
 
         if branches.enter(f, i, value):

@@ -110,7 +110,7 @@ def _to_bool(f: Frame, i: dis.Instruction) -> None:
 
 def _truth(f: Frame, value: Value) -> Value:
     """Whether a value is true: a bool, or in a round where a jump may go both ways, one that the graph computes."""
-    node = truth_node(f.tx, value) if f.apart else None
+    node = truth_node(f.tx, value) if f.may_branch() else None
     return Constant(value.truth(f.tx)) if node is None else truth_of(f.tx, node)
 
 
