@@ -40,6 +40,7 @@ class Writer:
         ]  # fmt: skip
         if size == "n":
             forms += [f"{x}[::-1]", f"{x}.copy()", f"{x}", f"np.roll({x}, 1) * 0.5"]
+            forms += [f"limited({x})", f"halved({x}, {number})"]
             forms += [f"np.concatenate([{x}[3:], {y}[:3]])", f"{y} * ((0 + (d @ {x}).max()) * 0.01)"]
         return self.pick(*forms)
 
@@ -246,6 +247,16 @@ class Writer:
         self.add(f"for {counter} in range({bounds}):")
         self.body(counter)
 
+    def helpers(self) -> list[str]:
+        """Functions that branch, of which one returns early, and one may return what it is given."""
+        test, other = (self.pick("x.max() > 1", "x[0] > 0", "x.sum() < 2", "x[1] and x[2]") for _ in range(2))
+        same = self.pick("x", "x * 1", "x + 0.5")
+        return [
+            "def limited(x):", f"    if {test}:", "        x = x * 0.5", f"    elif {other}:", f"        x = {same}",
+            "    return x", "def halved(x, k):", f"    if {other}:", f"        return {same} * 0.5", "    y = x * 0.25 + k",
+            "    return y * 0.5 if y[0] > 0 else y - 1",
+        ]  # fmt: skip
+
     def program(self) -> str:
         self.lines = ["def f(a, b, n):", "    c = a * 2 - b", "    d = np.zeros((3, 8))"]
         self.add("s, t, k, m = 0.5, 1, 0, 2")
@@ -258,7 +269,8 @@ class Writer:
         self.add(f"return {results}, s, t, k, m, d")
         if self.pick(True, False):
             self.move()
-        return "\n".join(self.lines) + "\n"
+        helpers = self.helpers() if any("limited(" in line or "halved(" in line for line in self.lines) else []
+        return "\n".join([*helpers, *self.lines]) + "\n"
 
     def move(self) -> None:
         """Lets some variables be attributes and items instead; ``p`` is an object from outside. One may be global."""
