@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcompile.capture.holders import holders
-from tcompile.capture.leaves import MARK, Count, Leaf, Many, Parted, Unsettled, View, leaves_of
+from tcompile.capture.leaves import Count, Leaf, Many, Parted, Unsettled, View, leaves_of
 from tcompile.capture.limits import int_of, is_int
 from tcompile.capture.plans import Plan, Restart
 from tcompile.capture.special.regions import as_node
@@ -320,7 +320,7 @@ class Carried:
         """Makes sure that what may be the array that a variable began with goes back to that variable alone."""
         if self.taker is None or choice.root() is not self.taker.start:
             raise Unsettled(f"`{name}` becomes an array that something else may hold")
-        if name + MARK not in self.needed:
+        if name not in self.plan.marked:
             self.plan.marked, self.plan.looked = self.plan.marked | {name}, False
             raise Restart
 

@@ -18,7 +18,7 @@ from tcompile.capture.behind import Behind, Select
 from tcompile.capture.carried import Carried
 from tcompile.capture.headers import Header
 from tcompile.capture.instructions.registry import Returned
-from tcompile.capture.leaves import MARK, Count, Leaf, Unsettled, leaves_of
+from tcompile.capture.leaves import Count, Leaf, Unsettled, leaves_of
 from tcompile.capture.limits import int_of, is_int, rounds_while, stays_while, ways_of_test
 from tcompile.capture.looks import same_constant, unchanged
 from tcompile.capture.operators import binary
@@ -281,14 +281,14 @@ class Exits:
 
     def _tells_new(self, ways: Sequence[Way]) -> bool:
         """Whether it does not matter, or can be told, which arrays are new."""
-        plan, marks = self.carried.plan, self.loop.marks
+        plan = self.carried.plan
         if not plan.exact:
             return True
         foreign = {leaf for way in ways for leaf in way.shown if leaf.foreign}
         names = {name for name, tree in self.carried.trees.items() if tree in foreign}
         if self.carried.is_mixed or len(names) < len(foreign):
             return False
-        if not {name + MARK for name in names} <= marks:
+        if not names <= plan.marked:
             self.loop.again(marked=plan.marked | names, looked=False)
         return True
 

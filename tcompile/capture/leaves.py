@@ -15,7 +15,7 @@ from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Node, SymInt
 from tcompile.records import dataclass
 
-MARK = " is new"  # behind a variable's name: a variable of the rounds' own, whether that one holds a new array
+MARK = " is new"  # in a variable's name: one of the rounds' own, whether another variable holds a new array
 
 
 class Unsettled(Exception):

@@ -46,6 +46,7 @@ from tcompile.capture.values.base import Unread, Value, settled
 from tcompile.capture.values.constant import Constant, integer
 from tcompile.capture.values.counted import Counted
 from tcompile.capture.values.memory import Choice, Memory
+from tcompile.capture.values.scalar import either
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Graph, Node, SymInt
 from tcompile.graph.ops.control import FOREVER
@@ -203,7 +204,8 @@ class Loop:
         assert found is not None
         self.analysis = found
         self.slots = Slots(f, plan.slots)
-        self.marks = {name for name in f.locals if name.endswith(MARK)} | {name + MARK for name in plan.marked}
+        self.marks = {name: f"{name}{MARK} {len(self.tx.open_loops)}" for name in plan.marked}
+        self.all_marks = {name for name in f.locals if MARK in name}.union(self.marks.values())
         after = set() if not self.is_for else self.live(f.decoded.flow.target(header.at))
         if plan.limit is not None:
             after = self.live(self.way_out())
@@ -219,7 +221,8 @@ class Loop:
         """The variables that are read from an instruction on; what slots hold always is, and marks are."""
         found = self.analysis
         bits = found.live[found.stream.index[self.f.decoded.starts[at]]]
-        return {name for name, bit in found.fast_bit.items() if bits >> bit & 1} | self.slots.known.keys() | self.marks
+        names = {name for name, bit in found.fast_bit.items() if bits >> bit & 1}
+        return names | self.slots.known.keys() | self.all_marks
 
     # -- what is learned -----------------------------------------------------------------------------------------------
     def refuse(self, error: Exception) -> None:
@@ -281,8 +284,7 @@ class Loop:
         counter = env.counter(rounds - 1, id(plan))
         plan.steps = {name: env.adopt(amount) for name, amount in plan.steps.items()}  # learned by another attempt
         self.counter, self.last = str(counter), rounds - 1
-        own_marks = self.marks - f.locals.keys()
-        f.locals.update(dict.fromkeys(own_marks, Constant(False)))
+        f.locals.update(dict.fromkeys(self.marks.values(), Constant(False)))
         location = tx.builder.location
         before, stack = dict(f.locals), list(f.stack)
         name = f"loop_{plan.where.line}"
@@ -350,12 +352,12 @@ class Loop:
                     f.locals.pop(name, None)
                 else:
                     f.locals[name] = behind.value(tree)
-            self._choose(behind, before, own_marks)
+            self._choose(behind, before)
             self.slots.store()
         f.stack[:] = stack
         if self.exits.ways:
             returned = self._leave(made, self._end(before, results, stack))
-            self._choose(self.exits.behind, before, own_marks)
+            self._choose(self.exits.behind, before)
             return True, returned
         if self.exits.flags:
             way = self._end(before, results, stack)
@@ -370,21 +372,35 @@ class Loop:
 
     def mark_new(self) -> None:
         """Notes which of the variables with marks hold new arrays."""
-        f = self.f
-        for mark in self.marks:
-            name = mark.removesuffix(MARK)
+        f, tx = self.f, self.tx
+        for name, mark in self.marks.items():
             start, value = self.given.get(name), f.locals.get(name)
-            if start is None or value is None or value is start:
+            if start is None or value is None:
                 continue
-            memory = value.memory if isinstance(value, ArrayValue) else None
-            if memory is None or memory.choice is None or memory.choice.root() is not start:
-                f.locals[mark] = Constant(True)
+            flags = self._new_since(start, value)
+            for flag in [Constant(True)] if flags is None else flags:
+                f.locals[mark] = either(tx, f.locals[mark], flag)
 
-    def _choose(self, behind: Behind | None, before: dict[str, Value], own_marks: set[str]) -> None:
+    def _new_since(self, start: Value, value: Value) -> list[Value] | None:
+        """What says, beside the mark, whether a value is another array than ``start``; None where it is one."""
+        flags: list[Value] = []
+        while value is not start:
+            choice = value.memory.choice if isinstance(value, ArrayValue) and value.memory is not None else None
+            if choice is None:
+                return None
+            if choice.marked_by is self:
+                break
+            choice.marked_by = self
+            flags.append(choice.is_new)
+            value = choice.original
+        return flags
+
+    def _choose(self, behind: Behind | None, before: dict[str, Value]) -> None:
         """Notes of the arrays of marked variables what says whether they are new, and takes the marks away."""
         f = self.f
-        for mark in self.marks & f.locals.keys():
-            name = mark.removesuffix(MARK)
+        for name, mark in self.marks.items():
+            if mark not in f.locals:
+                continue
             tree, value, original = self.carried.trees.get(name), f.locals.get(name), before.get(name)
             if not isinstance(tree, Leaf) or not tree.foreign or not isinstance(original, ArrayValue):
                 continue
@@ -394,7 +410,7 @@ class Loop:
                     original.memory.ask_identity()
                 original.memory.handed = self.plan
                 value.memory.choice = Choice(f.locals[mark], original)
-        for mark in own_marks:
+        for mark in self.marks.values():
             f.locals.pop(mark, None)
 
     def _leave(self, made: Sequence[Node], end: Way | None) -> Value | None:

@@ -253,8 +253,8 @@ class Writer:
         same = self.pick("x", "x * 1", "x + 0.5")
         return [
             "def limited(x):", f"    if {test}:", "        x = x * 0.5", f"    elif {other}:", f"        x = {same}",
-            "    return x", "def halved(x, k):", f"    if {other}:", f"        return {same} * 0.5", "    y = x * 0.25 + k",
-            "    return y * 0.5 if y[0] > 0 else y - 1",
+            "    return x", "def halved(x, k):", f"    if {other}:", f"        return {same} * 0.5",
+            "    y = x * 0.25 + k", "    return y * 0.5 if y[0] > 0 else y - 1",
         ]  # fmt: skip
 
     def program(self) -> str:

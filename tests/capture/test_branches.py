@@ -433,9 +433,47 @@ def prints_behind(x, n):
     return x, first
 
 
+def in_a_function_each_round(x, n):
+    first = x
+    for i in range(n):
+        x = kept_or_not(x)
+    return x, first
+
+
+def kept_or_not(y):
+    if y.sum() > 3.5:
+        y = y * 0.75
+    return y
+
+
+def under_another_name(x, n):
+    first = x
+    for i in range(n):
+        y = x
+        if y.sum() > 3.5:
+            y = y * 0.75
+        if y.sum() < -2:
+            y = y + 1
+        x = y
+    return x, first
+
+
+def with_ways_out(x, n):
+    first = x
+    for i in range(n):
+        if x.sum() > 3.5:
+            x = x * 0.75
+        if x.max() < 0.1:
+            break
+        if x.sum() > 6:
+            x = x * 0.5
+    return x, first
+
+
 IDENTITIES = [
     first_and_last, first_and_last_of_two_loops, writes_to_the_first, writes_to_the_last, writes_in_each_round,
     asks_in_each_round, asks_behind, has_two_names, exchanges, shows_a_part, in_a_function, prints_behind,
+    in_a_function_each_round, under_another_name, with_ways_out,
 ]  # fmt: skip
 
 

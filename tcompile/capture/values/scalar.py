@@ -194,6 +194,15 @@ def truth_node(tx: Capture, value: Value) -> Node | None:
     return node if node.tensor.dtype == np.dtype("bool") else tx.builder.op("not_equal", node, 0)
 
 
+def either(tx: Capture, one: Value, two: Value) -> Value:
+    """Whether one of two bools is true that the graph computes, or that are known."""
+    for known, other in ((one, two), (two, one)):
+        if isinstance(known, Constant):
+            return known if known.value else other
+    nodes = [node for value in (one, two) if (node := truth_node(tx, value)) is not None]
+    return truth_of(tx, tx.builder.op("logical_or", *nodes))
+
+
 def truth_of(tx: Capture, node: Node) -> ScalarValue:
     """The Python bool that a node of the graph is."""
     return _number(tx, node, bool)
@@ -261,6 +270,6 @@ def _float_operand(tx: Capture, value: Value) -> Any:
 
 
 __all__ = [
-    "ScalarValue", "check_bits", "combine", "int_node", "negative", "read", "root", "selected", "truth_node",
-    "truth_of",
+    "ScalarValue", "check_bits", "combine", "either", "int_node", "negative", "read", "root", "selected",
+    "truth_node", "truth_of",
 ]  # fmt: skip
