@@ -68,10 +68,11 @@ class Behind:
 
     def leave_open(self, plan: Plan) -> None:
         """Notes that the arrays that the loop has made may be those that it was given, which others may hold."""
-        for made in self._own.values():
-            if isinstance(made, ArrayValue) and made.memory is not None:
-                made.memory.unsure = plan
         for leaf in self.carried.leaves:
+            made = self._made.get(id(leaf))
+            foreign = leaf.foreign or self.carried.is_mixed
+            if foreign and isinstance(made, ArrayValue) and self.made(made) and made.memory is not None:
+                made.memory.unsure = plan
             if leaf.foreign and isinstance(leaf.value, ArrayValue) and leaf.value.memory is not None:
                 leaf.value.memory.handed = plan
 
@@ -158,6 +159,8 @@ class Select:
         if isinstance(value, ArrayValue):
             if not value.traced.scalar and not self.behind.owns(value):
                 raise other
+            if value.memory is not None:
+                value.memory.ask_identity()
             return "scalar" if value.traced.scalar else "array"
         if isinstance(value, Constant) and isinstance(value.value, np.generic):
             return "scalar"

@@ -74,7 +74,6 @@ class Exits:
         self._round: Size | None = None  # the same of the comparison just made
         self._nexts: list[dict[str, Any]] = []
         self._seen: list[tuple[set[str], dict[str, Value]]] = []  # what is read behind each test, and what there is
-        self.behind: Behind | None = None
         self._pending: tuple[Node, int] | None = None  # the first half of `a and b`, and where the test goes without it
 
     # -- tests ---------------------------------------------------------------------------------------------------------
@@ -270,8 +269,7 @@ class Exits:
         for way in ways:
             least[way.number] = max((leaf.foreign for leaf in way.shown), default=0)
         if any(least) and behind is not None and self._tells_new(ways):
-            if not plan.exact:
-                behind.leave_open(plan)
+            behind.leave_open(plan)
             least = [None if foreign is None else 0 for foreign in least]
         if any(least) and plan.is_branch:
             raise CannotCapture("loop-mismatch", "which array a variable holds depends on it")
@@ -279,11 +277,19 @@ class Exits:
             raise Unsettled("an array that something else may hold is handed on from round to round")
         node.attrs["least"] = tuple(least)
 
+    def _choose(self, behind: Behind, which: Node, ways: Sequence[Way]) -> None:
+        """Says of the arrays of marked variables whether they are new."""
+        select = Select(self.tx, behind, which, [way.number for way in ways])
+        for mark in self.loop.marks.values():
+            if ways and all(mark in way.values for way in ways):
+                self.f.locals[mark] = select.merged(mark, [way.values[mark] for way in ways])
+        self.loop.choose(behind)
+
     def _tells_new(self, ways: Sequence[Way]) -> bool:
         """Whether it does not matter, or can be told, which arrays are new."""
         plan = self.carried.plan
-        if not plan.exact:
-            return True
+        if not plan.exact or plan.made:
+            return not plan.made
         foreign = {leaf for way in ways for leaf in way.shown if leaf.foreign}
         names = {name for name, tree in self.carried.trees.items() if tree in foreign}
         if self.carried.is_mixed or len(names) < len(foreign):
@@ -297,19 +303,29 @@ class Exits:
 
         ``end`` is the way by which all rounds are done.
         """
+        try:
+            return self._leave(made, end)
+        except CannotCapture as error:
+            if error.reason != "object-identity" or not self.loop.marks or self.carried.plan.made:
+                raise
+            self.loop.again(made=True, marked=set(), looked=False, carried=set(), asked=set(), steps={})
+            raise
+
+    def _leave(self, made: Sequence[Node], end: Way | None) -> Value | None:
         tx = self.tx
         *_, rounds, which = made
         ways = list(self.ways)
         known = [way.round for way in ways if way.round is not None]
         if end is not None and not known:
             ways.insert(0, end)
-        behind = self.behind = Behind(self.carried, rounds if len(ways) > 1 or not known else known[0])
+        behind = Behind(self.carried, rounds if len(ways) > 1 or not known else known[0])
         for way in ways:
             way.values = {name: behind.value(tree) for name, tree in way.values.items() if tree is not None}
         chains = [self.flow.chain(way.at) for way in ways]
         raising = [self._raises(chain) for chain in chains]
         ways = [way for way, raises in zip(ways, raising, strict=True) if not raises]
         self.allow(which.inputs[0], ways, behind)
+        self._choose(behind, which, ways)
         chains = [chain for chain, raises in zip(chains, raising, strict=True) if not raises]
         if not ways:
             raise CannotCapture("loop-mismatch", "it ends in an exception")
@@ -354,12 +370,13 @@ class Exits:
         What only some ways have bound is bound anew in any case before it is read.
         """
         *_, rounds, which = made
-        behind = self.behind = Behind(self.carried, rounds)
+        behind = Behind(self.carried, rounds)
         for way in ways:
             way.values = {name: behind.value(tree) for name, tree in way.values.items() if tree is not None}
         meet = ways[0].at
         ways = [way for way in ways if way.at == meet or not self._raises(self.flow.chain(way.at))]
         self.allow(which.inputs[0], ways, behind)
+        self._choose(behind, which, ways)
         behind.before = state_of(self.tx)
         values, stacks = {}, [*zip(*(way.stack for way in ways), strict=True)]
         for name in names:

@@ -352,13 +352,11 @@ class Loop:
                     f.locals.pop(name, None)
                 else:
                     f.locals[name] = behind.value(tree)
-            self._choose(behind, before)
+            self.choose(behind)
             self.slots.store()
         f.stack[:] = stack
         if self.exits.ways:
-            returned = self._leave(made, self._end(before, results, stack))
-            self._choose(self.exits.behind, before)
-            return True, returned
+            return True, self._leave(made, self._end(before, results, stack))
         if self.exits.flags:
             way = self._end(before, results, stack)
             self.exits.allow(made[-1].inputs[0], [] if way is None else [way], behind)
@@ -395,23 +393,20 @@ class Loop:
             value = choice.original
         return flags
 
-    def _choose(self, behind: Behind | None, before: dict[str, Value]) -> None:
+    def choose(self, behind: Behind) -> None:
         """Notes of the arrays of marked variables what says whether they are new, and takes the marks away."""
-        f = self.f
         for name, mark in self.marks.items():
-            if mark not in f.locals:
+            tree, is_new = self.carried.trees.get(name), self.f.locals.pop(mark, None)
+            if not isinstance(tree, Leaf) or not tree.foreign or is_new is None:
                 continue
-            tree, value, original = self.carried.trees.get(name), f.locals.get(name), before.get(name)
-            if not isinstance(tree, Leaf) or not tree.foreign or not isinstance(original, ArrayValue):
+            value, original = behind.value(tree), tree.value
+            if not (isinstance(value, ArrayValue) and isinstance(original, ArrayValue) and behind.made(value)):
                 continue
-            if isinstance(value, ArrayValue) and value.memory is not None and behind is not None and behind.made(value):
-                assert original.memory is not None
-                if original.memory.unsure is not None:
-                    original.memory.ask_identity()
-                original.memory.handed = self.plan
-                value.memory.choice = Choice(f.locals[mark], original)
-        for mark in self.marks.values():
-            f.locals.pop(mark, None)
+            assert value.memory is not None and original.memory is not None
+            if original.memory.unsure is not None:
+                original.memory.ask_identity()
+            original.memory.handed, value.memory.unsure = self.plan, None
+            value.memory.choice = Choice(is_new, original)
 
     def _leave(self, made: Sequence[Node], end: Way | None) -> Value | None:
         """Moves the frame to where it goes on; the value where the function returns there."""
