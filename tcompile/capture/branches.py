@@ -75,8 +75,10 @@ def follow(f: Frame, around: Header, at: int, yes: int, no: int, flag: Node) -> 
         once.left = 1
         plan = plan_of(f, once, "at most 1", False, side="yes" if holds else "no")
         if plan is None:
-            found = once.plan.reason if once.plan is not None else ""
-            raise CannotCapture("data-dependent-branch", f"{text}: {found}" if found else text)
+            refused = CannotCapture("data-dependent-branch", text)
+            if once.plan is not None:
+                refused.add_note(once.plan.reason)
+            raise refused
         inside = flow.between(start, meet) | {at}
         later = [other for other, _ in sides[place + 1 :]]
         side = Side(f, once, plan, Header(at, at, inside), start, meet, later)

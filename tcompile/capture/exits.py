@@ -308,7 +308,8 @@ class Exits:
         except CannotCapture as error:
             if error.reason != "object-identity" or not self.loop.marks or self.carried.plan.made:
                 raise
-            self.loop.again(made=True, marked=set(), looked=False, carried=set(), asked=set(), steps={})
+            again = self.loop.again
+            again(made=True, marked=set(), looked=False, carried=set(), asked=set(), steps={})
             raise
 
     def _leave(self, made: Sequence[Node], end: Way | None) -> Value | None:

@@ -596,6 +596,7 @@ def why(error: Exception) -> str:
     if not isinstance(error, CannotCapture):
         return str(error)
     known, reason = CATALOGUE.get(error.reason), error.detail.rstrip(".")
+    reason = ": ".join([reason, *getattr(error, "__notes__", ())])
     if known is None or error.reason == "loop-mismatch":
         return reason
     shown = known.headline[:1].lower() + known.headline[1:]

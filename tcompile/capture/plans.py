@@ -53,7 +53,7 @@ class Plan:
     limit: Size | None = None
     limit_at: int = -1
     exact: bool = False  # it matters which object an array is that the loop may hand on as it was given it
-    made: bool = False  # the loop has to have made such an array, for what comes right behind it does not allow for less
+    made: bool = False  # the loop has to have made such an array: what comes right behind it asks for that
     marked: set[str] = field(default_factory=set)  # variables of which the rounds note whether they hold a new array
     is_branch: bool = False  # a side of a test that stays in the round is a loop of at most one round
 
