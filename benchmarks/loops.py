@@ -272,6 +272,34 @@ def value_iteration(a, steps):
     return v
 
 
+def adaptive_steps(a, steps):
+    y, t, h, taken = a * 1.0, 0.0, 0.1, 0
+    while taken < steps:
+        k1 = np.sin(t) - y
+        k2 = np.sin(t + h) - (y + h * k1)
+        if np.abs(h * (k2 - k1) / 2).max() < 1e-4:
+            y = y + h * (k1 + k2) / 2
+            t = t + h
+            taken += 1
+            h = h * 1.5
+        else:
+            h = h * 0.5
+    return y
+
+
+def clipped_descent(a, steps):
+    w = a * 1.0
+    for i in range(steps):
+        g = 4 * w * (w * w - 1) + 0.1 * np.sin(3 * w)
+        norm = np.sqrt((g * g).sum())
+        if norm > 0.5:
+            g = g * (0.5 / norm)
+        w = w - 0.05 * g
+        if i % 50 == 49:
+            w = w * 0.99
+    return w
+
+
 def page_rank(a, steps):
     m = a / a.sum(axis=0)
     n = len(a)
@@ -336,7 +364,8 @@ CASES = [
     Case(conjugate_gradient, (32, 32), 100, (6, 6), stiff=True), Case(newton, (1, 32), 100, (1, 6)),
     Case(newton_for_equations, (12, 12), 100, (6, 6), stiff=True), Case(value_iteration, (3, 20, 20), 500, (2, 5, 5)),
     Case(page_rank, (32, 32), 100, (6, 6)), Case(logistic_regression, (60, 5), 500, (20, 3)),
-    Case(kalman_filter, (500, 2), 500, (40, 2)),
+    Case(kalman_filter, (500, 2), 500, (40, 2)), Case(adaptive_steps, (32,), 1000, (6,)),
+    Case(clipped_descent, (32,), 1000, (6,)),
 ]  # fmt: skip
 
 
