@@ -20,7 +20,7 @@ from itertools import pairwise
 from tcompile.graph.graph import Graph, Node
 from tcompile.graph.layout import Placed, Point, layered
 from tcompile.graph.ops import OPS
-from tcompile.graph.ops.control import FOREVER
+from tcompile.graph.ops.control import FOREVER, is_branch
 from tcompile.graph.printer import attribute_texts, call_text, key_text, literal, short_place, type_text
 from tcompile.records import dataclass
 
@@ -40,6 +40,7 @@ _CAPTIONS = {
     "exit_loop": ("each step", *["goes on with"] * 15), "scan": ("each step",), "map": ("each slice",),
 }  # fmt: skip
 
+_SIDE = ("left out if", *["what it does"] * 15)  # of a branch
 _LOOPS = ("fori_loop", "exit_loop")
 
 _THEME = (
@@ -162,7 +163,7 @@ def _node_box(node: Node, groups: Mapping[Graph, _Groups]) -> _Box:
     if node.location is not None and node.location.line:
         line = f" · line {node.location.line}"
         shown = _short(shown, _LONGEST - len(line)) + line
-    captions = _CAPTIONS.get(node.op, ())
+    captions = _SIDE if is_branch(node) else _CAPTIONS.get(node.op, ())
     inner = tuple(
         _place(region, groups, captions[i] if i < len(captions) else region.name)
         for i, region in enumerate(node.regions)
@@ -190,6 +191,8 @@ def _rounds(node: Node) -> str:
     start, stop = (*node.operands, 0, 0)[:2]
     if isinstance(stop, int) and stop == FOREVER:
         return "until a test leaves it"
+    if is_branch(node):
+        return "one side of a branch"
     last = _literal(stop)
     rounds = f"{last} rounds" if isinstance(start, int) and not start else f"rounds {_literal(start)} to {last}"
     return f"at most {rounds}" if node.op == "exit_loop" else rounds

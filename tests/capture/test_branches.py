@@ -568,3 +568,10 @@ def test_explain_tells_of_branches():
     loop, branch = told(skips_a_part, line(), 90)
     assert loop == "This loop stays a loop: one node of the graph, 90 rounds."
     assert branch == "This branch runs in machine code."
+
+
+def test_a_branch_is_drawn_as_one():
+    compiled = tcompile.compile(skips_a_part)
+    compiled(line(), 90)
+    drawn = compiled.graphs[0]._repr_mimebundle_()["image/svg+xml"]
+    assert all(text in drawn for text in ("one side of a branch", "left out if", "what it does"))
