@@ -187,7 +187,7 @@ class Exits:
     def cut(self, flag: Node, way: int, stay: int, looking: bool) -> None:
         """Ends a part of the round with a flag."""
         f, carried, plan, loop = self.f, self.carried, self.carried.plan, self.loop
-        loop.mark_new()
+        loop.marks.note(loop.given)
         leaves = self._kind(way) == "leave"
         known, self._round = self._round, None
         self.known.append(known)
@@ -277,13 +277,13 @@ class Exits:
             raise Unsettled("an array that something else may hold is handed on from round to round")
         node.attrs["least"] = tuple(least)
 
-    def _choose(self, behind: Behind, which: Node, ways: Sequence[Way]) -> None:
+    def _tell_new(self, behind: Behind, which: Node, ways: Sequence[Way]) -> None:
         """Says of the arrays of marked variables whether they are new."""
         select = Select(self.tx, behind, which, [way.number for way in ways])
-        for mark in self.loop.marks.values():
+        for mark in self.loop.marks.by_name.values():
             if ways and all(mark in way.values for way in ways):
                 self.f.locals[mark] = select.merged(mark, [way.values[mark] for way in ways])
-        self.loop.choose(behind)
+        self.loop.marks.tell(self.carried, behind)
 
     def _tells_new(self, ways: Sequence[Way]) -> bool:
         """Whether it does not matter, or can be told, which arrays are new."""
@@ -306,7 +306,7 @@ class Exits:
         try:
             return self._leave(made, end)
         except CannotCapture as error:
-            if error.reason != "object-identity" or not self.loop.marks or self.carried.plan.made:
+            if error.reason != "object-identity" or not self.loop.marks.by_name or self.carried.plan.made:
                 raise
             again = self.loop.again
             again(made=True, marked=set(), looked=False, carried=set(), asked=set(), steps={})
@@ -326,7 +326,7 @@ class Exits:
         raising = [self._raises(chain) for chain in chains]
         ways = [way for way, raises in zip(ways, raising, strict=True) if not raises]
         self.allow(which.inputs[0], ways, behind)
-        self._choose(behind, which, ways)
+        self._tell_new(behind, which, ways)
         chains = [chain for chain, raises in zip(chains, raising, strict=True) if not raises]
         if not ways:
             raise CannotCapture("loop-mismatch", "it ends in an exception")
@@ -377,7 +377,7 @@ class Exits:
         meet = ways[0].at
         ways = [way for way in ways if way.at == meet or not self._raises(self.flow.chain(way.at))]
         self.allow(which.inputs[0], ways, behind)
-        self._choose(behind, which, ways)
+        self._tell_new(behind, which, ways)
         behind.before = state_of(self.tx)
         values, stacks = {}, [*zip(*(way.stack for way in ways), strict=True)]
         for name in names:

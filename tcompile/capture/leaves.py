@@ -15,8 +15,6 @@ from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Node, SymInt
 from tcompile.records import dataclass
 
-MARK = " is new"  # in a variable's name: one of the rounds' own, whether another variable holds a new array
-
 
 class Unsettled(Exception):
     """A round does not hand on what it was given."""
@@ -97,4 +95,4 @@ def leaves_of(trees: Any) -> list[Leaf]:
     return found
 
 
-__all__ = ["MARK", "Count", "Leaf", "Many", "Parted", "Uneven", "Unsettled", "View", "leaves_of"]
+__all__ = ["Count", "Leaf", "Many", "Parted", "Uneven", "Unsettled", "View", "leaves_of"]

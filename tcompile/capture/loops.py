@@ -34,19 +34,19 @@ from tcompile.capture.exits import Exits, Left, Way
 from tcompile.capture.foresight import foresee
 from tcompile.capture.headers import Header
 from tcompile.capture.instructions.registry import HANDLERS, Returned, Yielded
-from tcompile.capture.leaves import MARK, Leaf, Parted, Uneven, Unsettled, leaves_of
+from tcompile.capture.leaves import Leaf, Parted, Uneven, Unsettled, leaves_of
 from tcompile.capture.limits import int_of, is_int, rounds_while, stays_while, ways_of_test
 from tcompile.capture.looks import look, unchanged
 from tcompile.capture.loop_node import loop_node
+from tcompile.capture.new_arrays import Marks
 from tcompile.capture.plans import Plan, Restart
 from tcompile.capture.slots import Slots
 from tcompile.capture.special.regions import open_region, state_of
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Unread, Value, settled
-from tcompile.capture.values.constant import Constant, integer
+from tcompile.capture.values.constant import integer
 from tcompile.capture.values.counted import Counted
-from tcompile.capture.values.memory import Choice, Memory
-from tcompile.capture.values.scalar import either
+from tcompile.capture.values.memory import Memory
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Graph, Node, SymInt
 from tcompile.graph.ops.control import FOREVER
@@ -204,8 +204,7 @@ class Loop:
         assert found is not None
         self.analysis = found
         self.slots = Slots(f, plan.slots)
-        self.marks = {name: f"{name}{MARK} {len(self.tx.open_loops)}" for name in plan.marked}
-        self.all_marks = {name for name in f.locals if MARK in name}.union(self.marks.values())
+        self.marks = Marks(f, plan.marked)
         after = set() if not self.is_for else self.live(f.decoded.flow.target(header.at))
         if plan.limit is not None:
             after = self.live(self.way_out())
@@ -222,7 +221,7 @@ class Loop:
         found = self.analysis
         bits = found.live[found.stream.index[self.f.decoded.starts[at]]]
         names = {name for name, bit in found.fast_bit.items() if bits >> bit & 1}
-        return names | self.slots.known.keys() | self.all_marks
+        return names | self.slots.known.keys() | self.marks.all
 
     # -- what is learned -----------------------------------------------------------------------------------------------
     def refuse(self, error: Exception) -> None:
@@ -284,7 +283,7 @@ class Loop:
         counter = env.counter(rounds - 1, id(plan))
         plan.steps = {name: env.adopt(amount) for name, amount in plan.steps.items()}  # learned by another attempt
         self.counter, self.last = str(counter), rounds - 1
-        f.locals.update(dict.fromkeys(self.marks.values(), Constant(False)))
+        self.marks.begin()
         location = tx.builder.location
         before, stack = dict(f.locals), list(f.stack)
         name = f"loop_{plan.where.line}"
@@ -313,7 +312,7 @@ class Loop:
                 self._round(counter * plan.at_once + number)
             slots = self.slots.changed()
             self.slots.show()
-            self.mark_new()
+            self.marks.note(self.given)
             if not plan.looked or slots or len(tx.unplanned) > first_unwritten:
                 look(self, before, tx.unplanned[first_unwritten:], slots)
             results = self._results(before)
@@ -352,7 +351,7 @@ class Loop:
                     f.locals.pop(name, None)
                 else:
                     f.locals[name] = behind.value(tree)
-            self.choose(behind)
+            self.marks.tell(carried, behind)
             self.slots.store()
         f.stack[:] = stack
         if self.exits.ways:
@@ -367,46 +366,6 @@ class Loop:
             raise CannotCapture("loop-mismatch", "nothing ends it")
         f.at = self.way_out()
         return True, None
-
-    def mark_new(self) -> None:
-        """Notes which of the variables with marks hold new arrays."""
-        f, tx = self.f, self.tx
-        for name, mark in self.marks.items():
-            start, value = self.given.get(name), f.locals.get(name)
-            if start is None or value is None:
-                continue
-            flags = self._new_since(start, value)
-            for flag in [Constant(True)] if flags is None else flags:
-                f.locals[mark] = either(tx, f.locals[mark], flag)
-
-    def _new_since(self, start: Value, value: Value) -> list[Value] | None:
-        """What says, beside the mark, whether a value is another array than ``start``; None where it is one."""
-        flags: list[Value] = []
-        while value is not start:
-            choice = value.memory.choice if isinstance(value, ArrayValue) and value.memory is not None else None
-            if choice is None:
-                return None
-            if choice.marked_by is self:
-                break
-            choice.marked_by = self
-            flags.append(choice.is_new)
-            value = choice.original
-        return flags
-
-    def choose(self, behind: Behind) -> None:
-        """Notes of the arrays of marked variables what says whether they are new, and takes the marks away."""
-        for name, mark in self.marks.items():
-            tree, is_new = self.carried.trees.get(name), self.f.locals.pop(mark, None)
-            if not isinstance(tree, Leaf) or not tree.foreign or is_new is None:
-                continue
-            value, original = behind.value(tree), tree.value
-            if not (isinstance(value, ArrayValue) and isinstance(original, ArrayValue) and behind.made(value)):
-                continue
-            assert value.memory is not None and original.memory is not None
-            if original.memory.unsure is not None:
-                original.memory.ask_identity()
-            original.memory.handed, value.memory.unsure = self.plan, None
-            value.memory.choice = Choice(is_new, original)
 
     def _leave(self, made: Sequence[Node], end: Way | None) -> Value | None:
         """Moves the frame to where it goes on; the value where the function returns there."""

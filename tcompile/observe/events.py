@@ -171,7 +171,8 @@ class GraphBroke(Event):
 class LoopDecided(Event):
     """What became of a loop, and why: ``outcome`` is "one node", "unrolled" or "python".
 
-    Of a node of the graph a backend tells besides who runs its rounds: "machine code" or "python rounds".
+    Of a node of the graph a backend tells besides who runs its rounds: "machine code" or "python rounds"; ``rounds`` is
+    "branch" where the node is one side of a branch.
     """
 
     kind: ClassVar[str] = "loop_decided"

@@ -196,7 +196,7 @@ def loop_text(event: LoopDecided) -> str:
         "machine code": "runs in machine code, round after round",
         "python rounds": "is run by Python, round after round",
     }[event.outcome]  # fmt: skip
-    if event.rounds == "at most 1":
+    if event.rounds == "branch":
         return f"This branch {outcome.removesuffix(', round after round')}{': ' if event.reason else ''}{event.reason}."
     return f"This loop {outcome}{': ' if event.reason else ''}{event.reason}."
 

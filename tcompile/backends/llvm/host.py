@@ -249,8 +249,8 @@ class Program(host.Program):
         self.native_loops[node] = found
         if bus.active():
             outcome = "python rounds" if found is None else "machine code"
-            shown = "" if not is_branch(node) else "at most 1"
-            bus.emit(LoopDecided(outcome=outcome, reason=reason, rounds=shown, where=line_of(node)))
+            kind = "branch" if is_branch(node) else ""
+            bus.emit(LoopDecided(outcome=outcome, reason=reason, rounds=kind, where=line_of(node)))
         return found
 
 
