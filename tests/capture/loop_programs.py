@@ -58,6 +58,7 @@ class Writer:
         places = ["0", "-1", "3"]
         for counter in self.counters:
             places += [counter, f"{counter} + 1", f"-{counter} - 1"]
+            places += [f"{counter} // 2", f"({counter} * 3) % 8", "k % 8"]
         return self.pick(*places)
 
     def statement(self) -> None:
@@ -140,7 +141,7 @@ class Writer:
             self.add(f"z[{self.pick('0', '1:4', ':')}] {self.pick('=', '+=')} {self.number()}")
             self.add("z *= 0.25")
         elif kind == 20 and self.counters:
-            self.add(f"d[{self.counters[-1]} % 3] = {x}")
+            self.add(f"d[{self.pick(self.counters[-1], self.counters[-1], 'm', 'k')} % 3] = {x}")
             self.add(f"{x} = (0 + d.max(axis=0)) * 0.25")
         else:
             self.add(f"{x} = {x} * 0.5 + {self.number()}")

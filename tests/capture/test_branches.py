@@ -232,6 +232,26 @@ def asks_for_the_round(x, n):
     return x
 
 
+def records_every_tenth_round(x, n):
+    out = np.zeros((n // 10 + 1, len(x)))
+    for i in range(n):
+        x = 0.5 * np.sin(x) + 0.1
+        if i % 10 == 9:
+            out[i // 10] = x
+    return out
+
+
+def fills_as_it_goes(x, n):
+    out, taken = np.zeros((n, 2)), 0
+    for i in range(n):
+        x = 0.5 * np.sin(x) + 0.1 * (i % 3) + 0.01 * x[(i * 3) % 8]
+        if x.sum() > 2:
+            out[taken, 0] = x[0]
+            out[taken, 1] = i
+            taken += 1
+    return out, taken
+
+
 def chooses(x, n):
     total = 0.0
     for i in range(n):
@@ -279,7 +299,7 @@ ONE_NODE = [
     skips_a_part, is_tested_at_once, is_bound_by_the_branch_alone, has_two_sides, binds_what_was_not_there, nests,
     of_two_tests, writes_into_an_array, writes_into_its_argument, clips_a_gradient, keeps_the_best, has_a_loop_inside,
     leaves_from_a_branch_later, goes_on_from_a_branch, changes_an_object, counts_unevenly,
-    asks_for_the_round, chooses, calls_functions_that_branch,
+    asks_for_the_round, records_every_tenth_round, fills_as_it_goes, chooses, calls_functions_that_branch,
 ]  # fmt: skip
 
 
@@ -311,6 +331,20 @@ def test_steps_that_adapt():
 @pytest.mark.parametrize("n", [20, 41, 60])
 def test_an_int_of_more_than_64_bits_is_python_s(n):
     check(counts_large, lambda: (line() + 1, n), backends=("eager", "llvm"))
+
+
+@pytest.mark.parametrize("n", [20, 41])
+def test_a_computed_place_out_of_range_is_python_s(n):
+    def f(x, n):
+        out, taken = np.zeros(12), 0
+        for i in range(n):
+            x = x * 0.9 + 0.05 * i
+            if x.max() > 0.1:
+                out[taken] = i
+                taken += 1
+        return out
+
+    check(f, lambda: (line(), n), backends=("eager", "llvm"))
 
 
 # -- which object it is ------------------------------------------------------------------------------------------------

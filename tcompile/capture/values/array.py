@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.sources import Source
-from tcompile.capture.values.base import Value, named
+from tcompile.capture.values.base import Value, named, settled
 from tcompile.capture.values.constant import Constant, integer
 from tcompile.capture.values.memory import Memory
 from tcompile.frontends.base import CannotCapture, Frontend, Traced
@@ -99,11 +99,11 @@ class ArrayValue(Value):
 
     def item(self, tx: Capture, key: Value) -> Value:
         """``array[key]`` through the frontend."""
-        return tx.from_frontend(self.frontend.getitem(tx.builder, self.traced, key.export(tx)), self)
+        return tx.from_frontend(self.frontend.getitem(tx.builder, self.traced, _key(tx, key)), self)
 
     def store_item(self, tx: Capture, key: Value, value: Value) -> None:
         """``self[key] = value`` through the frontend."""
-        self.frontend.setitem(tx.builder, self.traced, key.export(tx), value.export(tx))
+        self.frontend.setitem(tx.builder, self.traced, _key(tx, key), value.export(tx))
         tx.write()
 
     def update(self, tx: Capture, sign: str, right: Value) -> Value:
@@ -161,6 +161,21 @@ class ArrayValue(Value):
         assert self.source is not None and self.memory is not None
         held, new = program.load(self.source), program.output(self.memory, Traced(self.memory.node))
         return [f"if {new} is not {held}: copyto({held}, {new})"]
+
+
+def _key(tx: Capture, key: Value) -> Any:
+    """A key for the frontend. Ints that the graph computes pick places as an array's elements do."""
+    from tcompile.capture.values.container import SequenceValue
+    from tcompile.capture.values.scalar import computed_int
+
+    key = settled(tx, key)
+    if isinstance(key, SequenceValue) and key.cls is tuple:
+        nodes = [computed_int(tx, settled(tx, item)) for item in key.items]
+        if any(node is not None for node in nodes):
+            pairs = zip(key.items, nodes, strict=True)
+            return tuple(item.export(tx) if node is None else Traced(node, scalar=True) for item, node in pairs)
+    node = computed_int(tx, key)
+    return key.export(tx) if node is None else Traced(node, scalar=True)
 
 
 class ArrayMethod(Value):

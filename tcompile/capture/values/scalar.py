@@ -208,6 +208,15 @@ def truth_of(tx: Capture, node: Node) -> ScalarValue:
     return _number(tx, node, bool)
 
 
+def computed_int(tx: Capture, value: Value) -> Node | None:
+    """The int behind a value that only the graph knows; None where it is something else."""
+    if isinstance(value, ScalarValue) and value.cls is int:
+        return value.array.traced.node
+    if isinstance(value, IntegerValue) and value.size.varies_unevenly():
+        return int_node(tx, value.size)
+    return None
+
+
 def int_node(tx: Capture, size: Size) -> Node:
     """An int of at most 64 bits in the graph. What divides the counter of a loop is computed there."""
     op = tx.builder.op
@@ -270,6 +279,6 @@ def _float_operand(tx: Capture, value: Value) -> Any:
 
 
 __all__ = [
-    "ScalarValue", "check_bits", "combine", "either", "int_node", "negative", "read", "root", "selected",
+    "ScalarValue", "check_bits", "combine", "computed_int", "either", "int_node", "negative", "read", "root", "selected",
     "truth_node", "truth_of",
 ]  # fmt: skip
