@@ -279,6 +279,6 @@ def _float_operand(tx: Capture, value: Value) -> Any:
 
 
 __all__ = [
-    "ScalarValue", "check_bits", "combine", "computed_int", "either", "int_node", "negative", "read", "root", "selected",
-    "truth_node", "truth_of",
+    "ScalarValue", "check_bits", "combine", "computed_int", "either", "int_node", "negative", "read", "root",
+    "selected", "truth_node", "truth_of",
 ]  # fmt: skip
