@@ -187,11 +187,11 @@ class Exits:
     def cut(self, flag: Node, way: int, stay: int, looking: bool) -> None:
         """Ends a part of the round with a flag."""
         f, carried, plan, loop = self.f, self.carried, self.carried.plan, self.loop
-        loop.marks.note(loop.given)
         leaves = self._kind(way) == "leave"
         known, self._round = self._round, None
         self.known.append(known)
         loop.slots.show()
+        loop.marks.note(loop.given)
         read = loop.live_at(way) if leaves else loop.live_before
         f.at = stay
         if looking:

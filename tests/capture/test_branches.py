@@ -504,10 +504,48 @@ def with_ways_out(x, n):
     return x, first
 
 
+class Holder:
+    x = None
+
+
+def in_an_attribute(x, n):
+    held = Holder()
+    held.x = x
+    for i in range(n):
+        if x.sum() > 3.5:
+            held.x = x * 0.75
+        if x.max() > 100:
+            continue
+        x = x + 0.01
+    return held.x, x
+
+
+def in_an_attribute_of_all_rounds(x, n):
+    held = Holder()
+    held.x = x
+    for i in range(n, 0, -1):
+        held.x = x * 1
+        if x[1] > 0:
+            pass
+    return held.x, x
+
+
+def in_a_dict_until_a_test_leaves(x, n):
+    held = {"x": x}
+    for i in range(n):
+        held["x"] = held["x"] * 0.5
+        if held["x"].sum() < 1:
+            break
+        if x.sum() > 3.5:
+            held["x"] = held["x"] + 0.25
+    return held["x"], x
+
+
 IDENTITIES = [
     first_and_last, first_and_last_of_two_loops, writes_to_the_first, writes_to_the_last, writes_in_each_round,
     asks_in_each_round, asks_behind, has_two_names, exchanges, shows_a_part, in_a_function, prints_behind,
-    in_a_function_each_round, under_another_name, with_ways_out,
+    in_a_function_each_round, under_another_name, with_ways_out, in_an_attribute, in_an_attribute_of_all_rounds,
+    in_a_dict_until_a_test_leaves,
 ]  # fmt: skip
 
 
