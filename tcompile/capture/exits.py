@@ -341,6 +341,7 @@ class Exits:
         slots = self.loop.slots
         start = slots.values()
         behind.before = before = state_of(tx)  # of what lives on: the ways hold it
+        written = tx.written()  # also what lists and dicts from outside hold
         stored = {key: effect.value for key, effect in tx.effects.items()}  # a store to a global makes another effect
         held = [way.values for way in ways]
         returned = [self._follow(way, meet) for way in ways]
@@ -348,6 +349,8 @@ class Exits:
         after = state_of(tx)
         del held
         same_globals = before[1] == after[1] and all(tx.effects[key].value is held for key, held in stored.items())
+        now = tx.written()
+        same_globals = same_globals and all(now.get(memory, count) == count for memory, count in written.items())
         if not same_globals or any(found != after[0].get(key, found) for key, found in before[0].items()):
             raise CannotCapture("loop-mismatch", "what comes behind it, depending on how it is left, changes something")
         select = Select(tx, behind, which, [way.number for way in ways])

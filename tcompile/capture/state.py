@@ -395,6 +395,10 @@ class Capture:
         """Notes that ``node`` is what the memory holds."""
         self._memories[node] = memory
 
+    def written(self) -> dict[Memory, int]:
+        """How often each memory has been written."""
+        return {memory: memory.version for memory in self._memories.values()}
+
     def memory_named(self, name: str) -> Memory | None:
         """The memory whose first node has this name."""
         return next((memory for memory in self._memories.values() if memory.root.name == name), None)

@@ -422,6 +422,27 @@ def test_an_array_that_has_another_name_where_no_round_is_done(f):
             tcompile.reset()
 
 
+def writes_behind_one_way(a, b, n):
+    held = [None, a]
+    for i in range(n):
+        k = 1
+        print(end="")
+        while np.any(b < 99):
+            k += 1
+            if k >= 6:
+                break
+            held[1] = b * 1
+        else:
+            held[1][1] = 1
+    return held
+
+
+def test_what_one_way_out_writes_is_not_written_behind_the_others():
+    for low in (0, 200):
+        for n in (1, 3):
+            check(writes_behind_one_way, lambda low=low, n=n: (line(), line() + low, n), backends=("eager", "llvm"))
+
+
 def told(f, *args):
     """Of each loop, the first thing that is said of it."""
     rows = [map(str.strip, text.splitlines()) for text in tcompile.explain(f)(*args).loops]
