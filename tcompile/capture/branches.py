@@ -40,7 +40,7 @@ def enter(f: Frame, i: dis.Instruction, value: Value) -> bool:
     """
     at, flow = f.at - 1, f.decoded.flow
     around = [known for known in f.apart.values() if at in known[0].inside]
-    flag = truth_node(f.tx, value)
+    flag = truth_node(f.tx, value) if around or f.tx.open_loops else None
     if flag is None:
         return False
     target, on = flow.target(at), at + 1
@@ -124,8 +124,9 @@ class Side(Loop):
         instructions = f.decoded.instructions
         for at in self.header.inside:
             i = instructions[at]
-            updates = i.opname == "STORE_FAST" and instructions[at - 1].opname == "BINARY_OP"
-            if updates and instructions[at - 1].argrepr.endswith("=") and self._is_array(i.argval):
+            updates = i.opname.startswith("STORE_FAST") and instructions[at - 1].opname == "BINARY_OP"
+            name = i.argval[0] if isinstance(i.argval, tuple) else i.argval
+            if updates and instructions[at - 1].argrepr.endswith("=") and self._is_array(name):
                 return  # it stays the same array
         plan.looked = plan.tested = True
         plan.carried = (self.bound & self.needed) | (f.locals.keys() & set(_PUSHED))

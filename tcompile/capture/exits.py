@@ -323,7 +323,7 @@ class Exits:
         for way in ways:
             way.values = {name: behind.value(tree) for name, tree in way.values.items() if tree is not None}
         chains = [self.flow.chain(way.at) for way in ways]
-        raising = [self._raises(chain) for chain in chains]
+        raising = [way.at in self.flow.lost for way in ways]
         ways = [way for way, raises in zip(ways, raising, strict=True) if not raises]
         self.allow(which.inputs[0], ways, behind)
         self._tell_new(behind, which, ways)
@@ -378,7 +378,9 @@ class Exits:
         for way in ways:
             way.values = {name: behind.value(tree) for name, tree in way.values.items() if tree is not None}
         meet = ways[0].at
-        ways = [way for way in ways if way.at == meet or not self._raises(self.flow.chain(way.at))]
+        ways = [way for way in ways if way.at == meet or way.at not in self.flow.lost]
+        if any(way.at != meet for way in ways):
+            raise CannotCapture("data-dependent-branch", self.tx.current_text())
         self.allow(which.inputs[0], ways, behind)
         self._tell_new(behind, which, ways)
         behind.before = state_of(self.tx)
@@ -391,9 +393,6 @@ class Exits:
         select = Select(self.tx, behind, which, [way.number for way in ways])
         stack = [select.merged("a value", list(held)) for held in stacks]
         self._go_to(Way(0, meet, values, stack, []))
-
-    def _raises(self, chain: list[int]) -> bool:
-        return self.flow.instructions[chain[-1]].opname in ("RAISE_VARARGS", "RERAISE")
 
     def _returns(self, chain: list[int]) -> bool:
         return self.flow.instructions[chain[-1]].opname.startswith("RETURN_")

@@ -17,7 +17,8 @@ from functools import cached_property
 
 from tcompile.records import dataclass
 
-_ENDS = ("RETURN_VALUE", "RETURN_CONST", "RERAISE", "RAISE_VARARGS")
+_RETURNS = ("RETURN_VALUE", "RETURN_CONST")
+_ENDS = (*_RETURNS, "RERAISE", "RAISE_VARARGS")
 _ALWAYS = ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
 _QUIET = ("STORE", "DELETE", "YIELD", "SEND", "RETURN", "RAISE", "IMPORT", "FOR_ITER", "BEFORE", "JUMP_B")
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
@@ -158,8 +159,7 @@ class Flow:
     @cached_property
     def whole(self) -> Header:
         """The whole code as one round: all that does not return."""
-        returns = ("RETURN_VALUE", "RETURN_CONST")
-        inside = [at for at, i in enumerate(self.instructions) if i.opname not in returns]
+        inside = [at for at, i in enumerate(self.instructions) if i.opname not in _RETURNS]
         return Header(-1, -1, frozenset(inside))
 
     def meeting(self, one: int, two: int, around: Header) -> int | None:
@@ -170,7 +170,8 @@ class Flow:
         stops = {around.at, around.entry}
         first, second = self._ahead(one, stops), self._ahead(two, stops)
         for at in first:
-            if at in second and all(self._meets(way, at, around) for way in (one, two)):
+            common = at in second and (at in around.inside or at in stops)
+            if common and all(self._meets(way, at, around) for way in (one, two)):
                 return at
         return self.end if around is self.whole else None
 
@@ -193,14 +194,15 @@ class Flow:
         """Whether all that comes from an instruction on in a round leads to ``end``, but for what raises."""
         ahead = self._ahead(start, {around.at, around.entry, end})
         return all(
-            at == end or (at in around.inside and at not in (around.at, around.entry)) or self._is_lost(at)
+            at == end or (at in around.inside and at not in (around.at, around.entry)) or at in self.lost
             for at in ahead
         )
 
-    def _is_lost(self, at: int) -> bool:
-        """Whether an exception is raised from here on, and nothing else can happen."""
-        ahead = self._ahead(at, set())
-        return all(self.ways(one) or self.instructions[one].opname in ("RERAISE", "RAISE_VARARGS") for one in ahead)
+    @cached_property
+    def lost(self) -> frozenset[int]:
+        """The instructions from which no way leads to a return: an exception is raised from there on."""
+        returns = [at for at, i in enumerate(self.instructions) if i.opname in _RETURNS]
+        return frozenset(range(self.end)) - self._inside(set(), returns)
 
     def between(self, start: int, end: int) -> frozenset[int]:
         """What leads from one instruction to another, which is not part of it."""

@@ -106,7 +106,7 @@ class Writer:
             self.add(f"if {self.test()}:")
             if self.pick(True, False, False):
                 self.add(f"    {self.pick(*SCALARS, *INTS)} = {self.number()}")
-            self.add(f"    {self.pick('break', 'break', 'continue', 'return a, s, k')}")
+            self.add(f"    {self.pick('break', 'break', 'continue', 'return a, s, k', self.error())}")
         elif kind == 17 and self.depth < 3:
             self.loop()
         elif kind == 18:
@@ -131,6 +131,9 @@ class Writer:
             if self.pick(True, False):
                 self.add("else:")
                 self.block(1, 2, loop=False)
+            if self.pick(True, False, False):
+                self.add(f"    if {self.test()}: {self.error()}")
+                self.add(f"    elif {self.test()}: {self.pick('pass', self.error())}")
         elif kind == 33:
             name = self.pick(*INTS)
             factor, more, sign = self.pick("3", "2", "-1"), self.pick("1", "0"), self.pick("%", "//")
@@ -188,6 +191,10 @@ class Writer:
                 del self.lines[before:]
                 self.add("pass")
         self.depth -= 1
+
+    def error(self) -> str:
+        """A statement that raises, and says in which round."""
+        return f"raise {self.pick('ValueError', 'KeyError')}({self.counters[-1]})"
 
     def test(self) -> str:
         """A condition on what arrays hold."""

@@ -603,6 +603,23 @@ def raises(x, n):
     return x
 
 
+def raises_one_of_two(x, n):
+    total = 0.0
+    for i in range(n):
+        x = x * 1.1
+        if x.max() > 1:
+            x = x - 0.5
+            if x.min() < -1:
+                if x.sum() > 5:
+                    raise ValueError(i)
+                else:
+                    raise KeyError(i)
+            x = x * 0.99
+        total = total + 0.5
+        x = x + 0.01
+    return x, total
+
+
 def warns(x, n):
     for i in range(n):
         x = x * 0.9
@@ -611,13 +628,13 @@ def warns(x, n):
     return x
 
 
-OTHERS = [is_bound_on_one_side, becomes_something_else, prints, raises, warns]
+OTHERS = [is_bound_on_one_side, becomes_something_else, prints, raises, raises_one_of_two, warns]
 
 
 @pytest.mark.parametrize("f", OTHERS, ids=lambda f: f.__name__)
 def test_what_branches_may_do_besides(f):
     for n in (30, 5):
-        for scale in (0.3, 1.0):
+        for scale in (0.3, 1.0, 5.0):
             check(f, lambda n=n, scale=scale: (line() * scale, n), backends=("eager", "llvm"))
 
 

@@ -113,18 +113,19 @@ def _number(tx: Capture, node: Node, cls: type) -> ScalarValue:
 
 def combine(tx: Capture, sign: str, left: Value, right: Value) -> Value:
     """``left sign right`` where one side at least is such a number and no side is an array."""
-    ints = [_int_operand(tx, side) for side in (left, right)]
+    has_float = float in (left.python_type, right.python_type)
+    ints: list[Any] = [None, None] if has_float else [_int_operand(tx, side) for side in (left, right)]
     if sign in _INTS and None not in ints:
         return _number(tx, tx.builder.op(_INTS[sign], *ints), int)
     if sign in _PARTS and ints[0] is not None and type(ints[1]) is int and 0 < ints[1] < _LARGEST:
         return _number(tx, tx.builder.op(_PARTS[sign], *ints), int)
     operands = [_float_operand(tx, side) for side in (left, right)]
     if sign in _COMPARE:
-        if None in operands:
+        if not has_float:
             operands = ints
         if None not in operands:
             return _number(tx, tx.builder.op(_COMPARE[sign], *operands), bool)
-    if sign in _FLOATS and float in (left.python_type, right.python_type):
+    if has_float and (sign in _FLOATS or sign == "/"):  # Python makes a float of an int, too
         operands = [_as_float(tx, side, known) for side, known in zip((left, right), operands, strict=True)]
     divides = sign == "/" and isinstance(right, Constant) and bool(right.value)
     if None in operands or not (sign in _FLOATS or divides):
@@ -177,9 +178,8 @@ def negative(tx: Capture, sign: str, value: ScalarValue) -> Value:
 
 def _as_float(tx: Capture, value: Value, known: Any) -> Any:
     """The operand that an int is beside a float."""
-    if known is None and isinstance(value, ScalarValue) and value.cls is int:
-        return tx.builder.op("astype", value.array.traced.node, dtype="float64")
-    return known
+    node = computed_int(tx, value) if known is None else None
+    return known if node is None else tx.builder.op("astype", node, dtype="float64")
 
 
 def truth_node(tx: Capture, value: Value) -> Node | None:
@@ -267,7 +267,7 @@ def _float_operand(tx: Capture, value: Value) -> Any:
     if isinstance(value, FloatValue):
         return tx.number_input(value.source).node
     if isinstance(value, IntegerValue) and value.size.varies_unevenly():
-        return tx.builder.op("astype", int_node(tx, value.size), dtype="float64")
+        return None  # whether it is a float exactly is not known
     if isinstance(value, IntegerValue) and value.size.counters() and -_EXACT <= value.size <= _EXACT:
         return tx.builder.op("full", shape=(), fill_value=value.size, dtype="float64")
     if isinstance(value, Constant) and type(value.value) is float:
