@@ -168,7 +168,8 @@ _ROWS = [
     Reason(
         "object-identity", "An identity test on a computed value",
         "Whether {detail} holds depends on which objects Python makes, and a graph makes others.",
-        ("Compare with == instead.",),
+        ("Compare with == instead.",
+         "An array that a loop may hand on as it was given it is written to behind it: copy it in front of the loop."),
     ),
     Reason(
         "cond-mismatch", "tcompile.cond's branches do not fit together",

@@ -541,11 +541,54 @@ def in_a_dict_until_a_test_leaves(x, n):
     return held["x"], x
 
 
+def shows_a_part_before(x, n):
+    y = x[1:]
+    for i in range(n):
+        if y.sum() > 3.5:
+            y = y * 0.75
+    x[2] = 7
+    return y, x
+
+
+class Stepper:
+    def __init__(self, x):
+        self.x = x
+
+    def step(self):
+        if self.x.sum() > 3.5:
+            self.x = self.x * 0.75
+
+
+def in_a_method(x, n):
+    stepper = Stepper(x)
+    for i in range(n):
+        stepper.step()
+    return stepper.x, x
+
+
+def in_a_tuple(x, n):
+    state = x, 0.0
+    for i in range(n):
+        if state[0].sum() > 3.5:
+            state = state[0] * 0.75, state[1] + 1.0
+    return state
+
+
+def in_two_items(x, n):
+    held = [x, x]
+    for i in range(n):
+        if held[0].sum() > 3.5:
+            held[0] = held[0] * 0.75
+        if held[1].sum() < 100:
+            held[1] = held[0]
+    return held[0], held[1], x
+
+
 IDENTITIES = [
     first_and_last, first_and_last_of_two_loops, writes_to_the_first, writes_to_the_last, writes_in_each_round,
     asks_in_each_round, asks_behind, has_two_names, exchanges, shows_a_part, in_a_function, prints_behind,
     in_a_function_each_round, under_another_name, with_ways_out, in_an_attribute, in_an_attribute_of_all_rounds,
-    in_a_dict_until_a_test_leaves,
+    in_a_dict_until_a_test_leaves, shows_a_part_before, in_a_method, in_a_tuple, in_two_items,
 ]  # fmt: skip
 
 

@@ -58,7 +58,7 @@ class Memory:
             plan.exact = True
             raise Restart
         if plan is not None or self.choice is not None:
-            raise CannotCapture("object-identity", "an array is what a loop was given, or what it has made")
+            raise CannotCapture("object-identity", "an array behind a loop is the one from before it")
 
     def seen_through(self, path: Path, first: bool = False) -> tuple[Node, int]:
         """The node that shows the elements through ``path``, as they are now or were at ``first``.
