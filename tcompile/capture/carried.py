@@ -59,6 +59,7 @@ class Carried:
     homes: dict[int, Leaf] = field(default_factory=dict)  # by the identity of an array, where it is handed on
     starts: dict[int, Leaf] = field(default_factory=dict)  # the same at the start
     handed: list[tuple[Leaf, Leaf | None]] = field(default_factory=list)  # by rounds that a test ends, and from where
+    numbers: dict[Node, Node] = field(default_factory=dict)  # of elements that are handed on, what kernels read
     taker: Leaf | None = None
     is_mixed: bool = False  # whether a leaf may end up with an array that another one began with
     alike: set[int] = field(default_factory=set)  # the identities of arrays that several leaves start with
@@ -266,8 +267,10 @@ class Carried:
                 raise Parted(name)
             if id(tree.value) in self.alone and not self._stays_alone(name, tree, value):
                 raise Unsettled(f"`{name}` shows an array that the first round writes to")
-            if self.homes.setdefault(id(value), tree) is not tree:
-                raise Unsettled(f"`{name}` and another variable are one object in some rounds only")
+            choice = value.memory.choice if isinstance(value, ArrayValue) and value.memory is not None else None
+            for object in [value] if choice is None else [value, choice.root()]:
+                if self.homes.setdefault(id(object), tree) is not tree:
+                    raise Unsettled(f"`{name}` and another variable are one object in some rounds only")
             tree.end = value
         self.taker = tree
         found = self.node(name, tree.kind, value)
@@ -286,9 +289,7 @@ class Carried:
             return self._own(name, value)
         if kind == "scalar":
             if isinstance(value, ArrayValue) and value.traced.scalar:
-                node = value.traced.node
-                moved = node.op != "input" and OPS[node.op].kind == "movement"  # an element, which a kernel can read
-                return tx.builder.op("ordered", node, axes=()) if moved else node
+                return self._number(value.traced.node)
             if isinstance(value, Constant) and isinstance(value.value, np.generic):
                 return as_node(tx, value)
             raise other
@@ -297,6 +298,14 @@ class Carried:
         if is_int(value):
             return int_node(tx, int_of(value))
         return value.array.traced.node if isinstance(value, ScalarValue) else as_node(tx, value)
+
+    def _number(self, node: Node) -> Node:
+        """A scalar that is handed on: where it is an element of an array, what a kernel reads there."""
+        if node.op == "input" or OPS[node.op].kind != "movement":
+            return node
+        if node not in self.numbers:
+            self.numbers[node] = self.tx.builder.op("ordered", node, axes=())
+        return self.numbers[node]
 
     def _own(self, name: str, value: ArrayValue) -> Node:
         """The node of an array that this round has made, of which nothing else shows a part."""
@@ -400,7 +409,7 @@ class Carried:
                 elif held.graph is not part and array.traced.node in own:
                     views.append(array)
             elif array.traced.node in own:
-                leaf = places[id(array)] = self._place(name, kind, array.traced.node, ends)
+                leaf = places[id(array)] = self._place(name, kind, self._number(array.traced.node), ends)
                 scalars.append((array, leaf))
         shown = self.shown()
         for leaf in self.leaves:

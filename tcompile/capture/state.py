@@ -127,6 +127,7 @@ class Capture:
     loops: Loops = field(default_factory=Loops)
     open_loops: list[tuple[Graph, Graph]] = field(default_factory=list)  # for each, the graphs around and in it
     unplanned: list[Memory] = field(default_factory=list)  # those that a loop was seen to write only now
+    still: dict[Memory, str] = field(default_factory=dict)  # those that loops must not write, and what kept them before
     mutated: dict[int, Value] = field(default_factory=dict)  # what came from outside and was changed, in order
     left_open: dict[str, type] = field(default_factory=dict)  # places of numbers whose values are not fixed
     differs: bool = False  # something was captured that plain Python would do otherwise, because its user said so
@@ -402,6 +403,17 @@ class Capture:
     def memory_named(self, name: str) -> Memory | None:
         """The memory whose first node has this name."""
         return next((memory for memory in self._memories.values() if memory.root.name == name), None)
+
+    def hold_still(self, memory: Memory) -> None:
+        """Refuses writes to an array until the outermost loop has been followed."""
+        self.still.setdefault(memory, memory.kept)
+        memory.kept = memory.kept or "of which a row at a computed place is read,"
+
+    def let_go(self) -> None:
+        """Takes back what ``hold_still`` did."""
+        for memory, kept in self.still.items():
+            memory.kept = kept
+        self.still.clear()
 
     def claim(self, memory: Memory) -> None:
         """Makes sure that the code being followed may write to an array.

@@ -63,7 +63,7 @@ class Writer:
 
     def statement(self) -> None:
         x, y = self.pick(*ARRAYS), self.pick(*ARRAYS)
-        kind = self.random.randrange(34)
+        kind = self.random.randrange(36)
         if kind < 5:
             self.add(f"{x} = {self.array('n')}")
         elif kind < 7:
@@ -138,6 +138,8 @@ class Writer:
             name = self.pick(*INTS)
             factor, more, sign = self.pick("3", "2", "-1"), self.pick("1", "0"), self.pick("%", "//")
             self.add(f"{name} = ({name} * {factor} + {more}) {sign} 5")
+        elif kind in (34, 35):
+            self.row(x, y)
         elif kind == 29:
             self.add(f"z = {self.pick(x, x, f'{x}[1:]', f'[{x}][0]')}")
         elif kind == 30:
@@ -166,6 +168,19 @@ class Writer:
         )  # fmt: skip
         if self.pick(True, False):
             self.add(f"{x} = {x} * 0.25")
+
+    def row(self, x: str, y: str) -> None:
+        """A row at a place that is computed."""
+        at = self.pick("(k * 3 + 1) % 3", "m % 3", "k % 3", *(f"g[{c} % 8]" for c in self.counters), "g[-1]")
+        more = [f"{x}[1:] = v[:-1] * 0.5", "v[0] = 2", "z = v", f"{x} = v", f"d[0] = {y}", "d *= 0.5", f"d[{at}] = {x}"]
+        for line in self.random.sample(more, self.pick(0, 0, 0, 1, 2)):
+            self.add(line)
+        self.add(f"v = d[{at}]")
+        self.add(
+            self.pick(f"{x} = {y} * 0.5 + v * 0.25", f"s = np.floor(v @ {y}).item() * 0.125", f"s = v[1] * {x}[2]")
+        )
+        if self.pick(True, False, False, False):
+            self.add(self.pick(*more))
 
     def elements(self, x: str, y: str) -> None:
         """A loop over elements."""
@@ -239,7 +254,8 @@ class Writer:
             one, two = self.pick("d", "a", "b[2:]", "d.T"), self.pick("d", "c")
             self.add(
                 self.pick(
-                    f"for {counter}, v in enumerate({one}):", f"for {counter}, (v, w) in enumerate(zip({two}, {two})):",
+                    f"for {counter}, v in enumerate({one}):",
+                    f"for {counter}, (v, w) in enumerate(zip({two}, {two})):",
                     f"for {counter}, v in enumerate(reversed({one}), 1):",
                 )
             )
@@ -268,6 +284,7 @@ class Writer:
     def program(self) -> str:
         self.lines = ["def f(a, b, n):", "    c = a * 2 - b", "    d = np.zeros((3, 8))"]
         self.add("s, t, k, m = 0.5, 1, 0, 2")
+        self.add("g, v = np.arange(8) * 5 % 3, a")
         self.add(f"z = {self.pick(*ARRAYS)}")
         if self.pick(True, False):
             self.add(f"{self.pick('c', 'b')} = {self.pick('a', 'a[:]', 'b', 'a.copy()')}")

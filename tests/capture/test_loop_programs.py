@@ -92,6 +92,17 @@ FOUND = [  # by long runs of the generator
                 a[1] = 1
         return c
     """,
+    # What a side of a branch may hand on as it was is the array that another variable is given by the same round.
+    """
+    def f(a, b, n):
+        b = a * 1
+        for i in range(n):
+            c = b
+            if c.sum() < 1:
+                c = c + 1
+            a, b = b, c
+        return (a is b,)
+    """,
 ]
 
 

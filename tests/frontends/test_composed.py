@@ -23,6 +23,7 @@ FUSED = [
     lambda x: np.linalg.norm(x) + 1, lambda x: np.linalg.norm(x[0]) + 1, lambda x: np.linalg.norm(x[0] * 2, "fro"),
     lambda x: np.diag(x[0, 0]) * 2, lambda x: np.diag(x[0, 0] > 0), lambda x: np.diag(x[0]) + 1,
     lambda x: np.linalg.norm(x[0, 0]) * 2, lambda x: np.linalg.norm(x[0, 0] * 2, 2), lambda x: np.linalg.norm(x.T),
+    lambda x: np.linalg.norm(x[0, :, 0]) + 1, lambda x: np.linalg.norm(x[0, 0, ::-1]),
     lambda x: np.linalg.norm(x[0, 0], np.inf) + np.linalg.norm(x[0, 0], 1), lambda x: np.linalg.norm(x, np.inf, 1),
     lambda x: np.gradient(x, 0.3, edge_order=2, axis=-1), lambda x: np.gradient(x, 2, 0.5, edge_order=2, axis=(1, 2)),
     lambda x: np.cross(x[..., :3], x[..., 3:]), lambda x: np.cross(x[..., :3], x[0, 0, 1:4], axisc=0) * 2,

@@ -103,6 +103,8 @@ def open_region(tx: Capture, graph: Graph) -> Iterator[None]:
     finally:
         tx.open_loops.pop()
         tx.builder.graph = outside
+        if not tx.open_loops:
+            tx.let_go()
 
 
 def lift(regions: Sequence[Region]) -> tuple[list[Node], list[list[Node]]]:

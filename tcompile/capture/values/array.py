@@ -98,8 +98,25 @@ class ArrayValue(Value):
         return tx.from_frontend(self.frontend.method(tx.builder, self.traced, name, plain, named), self)
 
     def item(self, tx: Capture, key: Value) -> Value:
-        """``array[key]`` through the frontend."""
-        return tx.from_frontend(self.frontend.getitem(tx.builder, self.traced, _key(tx, key)), self)
+        """``array[key]`` through the frontend, but for rows at computed places in a loop."""
+        found = _key(tx, key)
+        places = found if isinstance(found, tuple) else (found,)
+        if tx.open_loops and all(isinstance(k, Traced) and k.scalar and k.type.dtype.kind in "iu" for k in places):
+            type = self.traced.type
+            if len(places) < type.ndim and type.c_contiguous:
+                return self._row(tx, places)
+        return tx.from_frontend(self.frontend.getitem(tx.builder, self.traced, found), self)
+
+    def _row(self, tx: Capture, places: Sequence[Traced]) -> Value:
+        """What is in the view at ``places``. It may be read, but go nowhere, and nobody may write beside it."""
+        axes = tuple(range(len(places)))
+        node = tx.builder.op("gather", self.traced.node, *(place.node for place in places), axes=axes)
+        row = tx.new_array(Traced(node), self.frontend, kept="that is a row at a computed place,")
+        assert row.memory is not None
+        row.memory.stands_in = True
+        if self.memory is not None:
+            tx.hold_still(self.memory)
+        return row
 
     def store_item(self, tx: Capture, key: Value, value: Value) -> None:
         """``self[key] = value`` through the frontend."""

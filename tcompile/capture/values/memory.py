@@ -47,6 +47,7 @@ class Memory:
     unsure: Plan | None = None
     handed: Plan | None = None
     choice: Choice | None = None
+    stands_in: bool = False  # for a view at a place that the graph computes: as good as that while it is only read
 
     def ask_identity(self, to_write: bool = False) -> None:
         """Called where it matters which object an array is.
@@ -59,6 +60,8 @@ class Memory:
             raise Restart
         if plan is not None or self.choice is not None:
             raise CannotCapture("object-identity", "an array behind a loop is the one from before it")
+        if self.stands_in:
+            raise CannotCapture("object-identity", "a row at a computed place is a view")
 
     def seen_through(self, path: Path, first: bool = False) -> tuple[Node, int]:
         """The node that shows the elements through ``path``, as they are now or were at ``first``.

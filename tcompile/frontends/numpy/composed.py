@@ -73,6 +73,8 @@ def norm(b: Builder, x: Any, ord: Any = None, axis: Any = None, keepdims: Any = 
 
 def _squared(b: Builder, x: Traced) -> Traced:
     """The product of all elements, in the order in which they lie in memory, with themselves."""
+    if x.type.ndim == 1 and not x.type.layout.dense:
+        x = Traced(b.op("ordered", x.node, axes=(0,)))
     if not x.type.ndim or not x.type.layout.dense:
         raise CannotCapture("memory-order", "norm of all elements of an array that is not dense")
     order = x.type.layout.order

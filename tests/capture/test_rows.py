@@ -1,0 +1,259 @@
+"""Rows at places that a loop computes: read as they are, and left to Python where it matters that they are views."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tcompile
+
+from .loop_check import Plan, nodes_of
+
+HEAD = """
+def f(a, b, n):
+    x, w = np.arange(24.0).reshape(6, 4) % 7, np.ones(4)
+    k = np.array([3, 1, 5, 0, 2, 4, -1, 2])
+"""
+
+READ = [
+    """
+    for i in range(n):
+        row = x[k[i % 8]]
+        w = w * 0.5 + row
+    return (w,)
+    """,
+    """
+    for i in k:
+        x[2] = w
+        row = x[i]
+        w = w * 0.5 + row
+    return (w, x)
+    """,
+    """
+    for i in k:
+        x[i] = w
+        row = x[i]
+        w = w * 0.5 + row
+    return (w, x)
+    """,
+    """
+    for i in k:
+        row = x[i]
+        if row.sum() > 9:
+            w = w * 0.5 + row
+    return (w, x)
+    """,
+    """
+    for i in k:
+        row = x[i]
+        if row.sum() > 12:
+            break
+        w = w * 0.5 + row
+    return (w, x)
+    """,
+    """
+    for i in k:
+        row = x[i]
+        for j in range(4):
+            w[j] = w[j] * 0.5 + row[j]
+    return (w, x)
+    """,
+    """
+    for i in k:
+        row = x[i]
+        for j in range(n):
+            w = w * 0.5 + row
+    return (w, x)
+    """,
+    """
+    X3 = np.arange(48.0).reshape(3, 4, 4)
+    for i in k:
+        w = w * 0.5 + X3[i % 3, i % 2] + X3[i % 3].sum(0)
+    X3[0] = 1
+    return (w, X3)
+    """,
+    """
+    q = 0
+    for i in range(n):
+        q = q * 3 % 5 + 1
+        row = x[q]
+        w = w * 0.5 + row
+    x *= 2
+    return (w, x)
+    """,
+]
+
+# Rows that something else may see, that are written, or whose array is.
+SEEN = [
+    """
+    for i in k:
+        row = x[i]
+        w = w * 0.5 + (row @ w) * row
+    return (w, row, x)
+    """,
+    """
+    for i in k:
+        row = x[i]
+        w = w * 0.5 + row
+    row[0] = 7
+    return (w, row, x)
+    """,
+    """
+    for i in k:
+        row = x[i]
+        x[1] = w
+        w = w * 0.5 + row
+    return (w, x)
+    """,
+    """
+    for i in k:
+        row = x[i]
+        row += 1
+        w = w * 0.5 + row
+    return (w, x)
+    """,
+    """
+    for i in k:
+        w = x[i]
+    return (w, x)
+    """,
+    """
+    for i in k:
+        t = w
+        w = x[i]
+        w = w + t
+    return (w, x, t)
+    """,
+    """
+    for i in k:
+        row = x[i]
+        if row.sum() > 9:
+            w = row
+    return (w, x)
+    """,
+    """
+    for i in k:
+        row = x[i]
+        if row.sum() > 12:
+            break
+        w = w * 0.5 + row
+    return (w, x, row)
+    """,
+    """
+    for i in k:
+        row = x[i + 2]
+        w = w * 0.5 + row
+    return (w, x)
+    """,
+    """
+    p.q = w
+    for i in k:
+        p.q = x[i]
+    return (w, x)
+    """,
+    """
+    l = [x, x.T]
+    for i in k:
+        row = l[0][i][::-1]
+        y = row[:2]
+        w = w * 0.5 + row
+        w[:2] = w[:2] + y
+    return (w, y)
+    """,
+    """
+    F = np.asfortranarray(x)
+    for i in k:
+        w = w * 0.5 + F[i]
+    return (w,)
+    """,
+    """
+    def g(row):
+        return row
+    for i in k:
+        row = g(x[i])
+        w = np.where(row is w, row, w + np.asarray(row))
+    return (w,)
+    """,
+    """
+    for i in k:
+        row = x[i]
+        x *= 1.5
+        w = w * 0.5 + row
+    return (w, x)
+    """,
+    """
+    Y = x[:]
+    for i in k:
+        row = Y[i]
+        x[0] = 1.5
+        w = w * 0.5 + row
+    return (w, x)
+    """,
+]
+
+
+@pytest.mark.parametrize("body", READ)
+def test_rows_that_are_only_read(body):
+    for backend in ("eager", "llvm"):
+        assert nodes_of(HEAD + body, Plan(backend, (7, 8, 1, 0)))
+
+
+@pytest.mark.parametrize("body", SEEN)
+def test_rows_that_are_views_to_somebody(body):
+    for backend in ("eager", "llvm"):
+        assert nodes_of(HEAD + body, Plan(backend, (7, 8, 1, 0))) is not None
+
+
+def descent(x, y, order, n):
+    w = np.zeros(x.shape[1])
+    for k in range(n):
+        i = order[k]
+        row = x[i]
+        w = w - 0.125 * (row @ w - y[i]) * row
+    return w
+
+
+def perceptron(x, y, order, n):
+    w = np.zeros(x.shape[1])
+    for _ in range(n):
+        for row, sign in zip(x, np.sign(y)):
+            if sign * (row @ w) <= 0:
+                w = w + sign * row
+    return w
+
+
+def gram_schmidt(x, y, order, n):
+    q = x.copy()
+    for j in range(q.shape[1]):
+        for i in range(j):
+            q[:, j] -= (q[:, i] @ q[:, j]) * q[:, i]
+        q[:, j] /= np.linalg.norm(q[:, j])
+    return q
+
+
+@pytest.mark.parametrize("f", [descent, perceptron, gram_schmidt])
+def test_what_goes_by_rows_and_columns_is_one_loop_in_machine_code(f):
+    random = np.random.default_rng(0)
+    x, y, order = random.random((40, 8)), random.standard_normal(40), random.permutation(40)
+    compiled = tcompile.compile(f)
+    for n in (30, 40, 1):
+        np.testing.assert_allclose(compiled(x, y, order, n), f(x, y, order, n), rtol=1e-9)
+    assert not compiled.breaks
+    report = tcompile.explain(f)(x, y, order, 30)
+    assert report.loops
+    for loop in report.loops:
+        assert "This loop runs in machine code" in str(loop)
+
+
+def test_a_row_out_of_range_raises_in_its_round():
+    def f(x, order, seen):
+        w = np.zeros(3)
+        for k in range(9):
+            seen[k] = 1
+            w = w + x[order[k]]
+        return w
+
+    x, order, seen = np.ones((4, 3)), np.array([0, 1, 2, 3, -4, 4, 0, 0, 0]), np.zeros(9)
+    with pytest.raises(IndexError, match="index 4 is out of bounds for axis 0 with size 4"):
+        tcompile.compile(f)(x, order, seen)
+    assert seen.tolist() == [1, 1, 1, 1, 1, 1, 0, 0, 0]
