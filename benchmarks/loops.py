@@ -329,6 +329,26 @@ def kalman_filter(a, steps):
     return x
 
 
+def stochastic_descent(a, steps):
+    order = np.argsort(a[:, 0])
+    w = np.zeros(a.shape[1])
+    for k in range(steps):
+        row = a[order[k % len(a)]]
+        w = w - 0.05 * (row @ w - row[0]) * row
+    return w
+
+
+def perceptron(a, steps):
+    w = np.zeros(a.shape[1])
+    sign = np.where(a[:, 0] > 0.5, 1.0, -1.0)
+    for _ in range(steps):
+        for i in range(len(a)):
+            row = a[i]
+            if sign[i] * (row @ w) <= 0:
+                w = w + sign[i] * row
+    return w
+
+
 @dataclass(frozen=True)
 class Case:
     """A function of an array and a number of rounds, or another int. ``letters``: the array has so many, as ints.
@@ -365,7 +385,8 @@ CASES = [
     Case(newton_for_equations, (12, 12), 100, (6, 6), stiff=True), Case(value_iteration, (3, 20, 20), 500, (2, 5, 5)),
     Case(page_rank, (32, 32), 100, (6, 6)), Case(logistic_regression, (60, 5), 500, (20, 3)),
     Case(kalman_filter, (500, 2), 500, (40, 2)), Case(adaptive_steps, (32,), 1000, (6,)),
-    Case(clipped_descent, (32,), 1000, (6,)),
+    Case(clipped_descent, (32,), 1000, (6,)), Case(stochastic_descent, (500, 8), 1000, (20, 3)),
+    Case(perceptron, (500, 8), 10, (20, 3)),
 ]  # fmt: skip
 
 

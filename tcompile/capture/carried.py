@@ -293,6 +293,9 @@ class Carried:
             if isinstance(value, Constant) and isinstance(value.value, np.generic):
                 return as_node(tx, value)
             raise other
+        if kind is float and value.python_type is np.float64:
+            was = f"`{name}` is a float of Python's before a round and np.float64 after it"
+            raise Unsettled(f"{was}; begin with np.float64(...)")
         if value.python_type is not kind:
             raise other
         if is_int(value):
