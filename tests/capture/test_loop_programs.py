@@ -103,6 +103,16 @@ FOUND = [  # by long runs of the generator
             a, b = b, c
         return (a is b,)
     """,
+    # By how much an int grows is told by one round that is done apart, and is 0 in another.
+    """
+    def f(a, b, n):
+        k = 1
+        for i in range(6):
+            for j in range(i + 1):
+                a * 1
+                k += i
+        return (k,)
+    """,
 ]
 
 
