@@ -338,6 +338,17 @@ def stochastic_descent(a, steps):
     return w
 
 
+def adam(a, steps):
+    w = np.zeros(a.shape[1])
+    m, v = np.zeros(a.shape[1]), np.zeros(a.shape[1])
+    for t in range(1, steps + 1):
+        g = a.T @ (a @ w - 1) / len(a)
+        m = 0.9 * m + 0.1 * g
+        v = 0.999 * v + 0.001 * g * g
+        w = w - 0.01 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+    return w
+
+
 def perceptron(a, steps):
     w = np.zeros(a.shape[1])
     sign = np.where(a[:, 0] > 0.5, 1.0, -1.0)
@@ -386,7 +397,7 @@ CASES = [
     Case(page_rank, (32, 32), 100, (6, 6)), Case(logistic_regression, (60, 5), 500, (20, 3)),
     Case(kalman_filter, (500, 2), 500, (40, 2)), Case(adaptive_steps, (32,), 1000, (6,)),
     Case(clipped_descent, (32,), 1000, (6,)), Case(stochastic_descent, (500, 8), 1000, (20, 3)),
-    Case(perceptron, (500, 8), 10, (20, 3)),
+    Case(perceptron, (500, 8), 10, (20, 3)), Case(adam, (60, 5), 1000, (20, 3)),
 ]  # fmt: skip
 
 

@@ -41,7 +41,7 @@ from tcompile.capture.values.container import (
 )
 from tcompile.capture.values.counted import Enumerated, RowIterator, counted, zipped
 from tcompile.capture.values.object import ObjectValue
-from tcompile.capture.values.scalar import ScalarValue, negative, read, root, selected
+from tcompile.capture.values.scalar import ScalarValue, negative, of_number, read, selected
 from tcompile.capture.values.selected import SelectedValue
 from tcompile.capture.values.sets import SetValue, collection
 from tcompile.frontends.base import CannotCapture, device_of
@@ -113,10 +113,12 @@ def call_constant(tx: Capture, function: Constant, args: Sequence[Value], kwargs
     if target in _IO:
         raise CannotCapture("input-output", function.describe())
     if _is_pure(target):
+        found = of_number(tx, target, args[0]) if len(args) == 1 and not kwargs else None
+        if found is not None:
+            return found
         if target in _MATH and any(isinstance(arg, FloatValue | IntegerValue) for arg in args) and len(args) == 1:
             return _math(tx, target, args[0])
-        found = root(tx, args[0]) if target is math.sqrt and len(args) == 1 and not kwargs else None
-        return tx.fold(target, args, kwargs) if found is None else found
+        return tx.fold(target, args, kwargs)
     if isinstance(target, types.MethodDescriptorType) and args and issubclass(args[0].python_type, target.__objclass__):
         return args[0].method(tx, target.__name__, args[1:], kwargs)
     raise CannotCapture("unknown-function", function.describe())

@@ -89,6 +89,21 @@ def test_pythons_root_leaves_errors_to_python(value):
         on_interpreter(graph_of(root, number))(number)
 
 
+@pytest.mark.parametrize("value", SPECIAL)
+def test_what_is_an_error_of_pythons_floats_is_left_to_python(value):
+    cases = [
+        (lambda op, x: op("python_divide", 1.5, x), value == 0), (lambda op, x: op("python_divide", x, 1.5), False),
+        (lambda op, x: op("python_finite", x), not np.isfinite(value)),
+    ]  # fmt: skip
+    number = np.array([value])
+    for case, is_error in cases:
+        if not is_error:
+            check(case, number)
+            continue
+        with pytest.raises(Replay), np.errstate(all="ignore"):
+            on_interpreter(graph_of(case, number))(number)
+
+
 @pytest.mark.parametrize("source", [*DTYPES, "float16"])
 def test_casts(source):
     a = sample(source, 100)

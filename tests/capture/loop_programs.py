@@ -47,6 +47,9 @@ class Writer:
     def number(self) -> str:
         forms = ["1", "0.5", "2.0", *SCALARS, *SCALARS, *INTS, *self.counters, *self.counters]
         x = self.pick(*forms)
+        if self.counters and self.pick(True, False, False, False, False, False):
+            c = self.pick(*self.counters)
+            x = self.pick(f"(1 / ({c} + 1))", f"(0.5 ** {c})", f"(0.5 / (1 + {c} * 0.25))", f"({x} / ({c} + 2))")
         return self.pick(x, x, f"({x} + 1)", f"({x} * 0.5)", f"({x} - {self.pick('1', '0.25', *self.counters)})")
 
     def product(self, x: str, y: str) -> str:

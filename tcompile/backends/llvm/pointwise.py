@@ -183,6 +183,11 @@ def _root_or_error(v: Vectors, d: DType, a: str) -> str:
     return v.sqrt(d, a)
 
 
+def _quotient_or_error(v: Vectors, d: DType, a: str, b: str) -> str:
+    v.report(v.compare("eq", d, b, v.constant(d, 0)), ONLY_NUMPY)
+    return v.op("fdiv", d, a, b)
+
+
 _ANY: dict[str, Emit] = {
     "add": _arithmetic("fadd", "add", "or"),
     "multiply": _arithmetic("fmul", "mul", "and"),
@@ -219,6 +224,8 @@ _FLOATS: dict[str, Emit] = {
     "reciprocal": lambda v, d, o: v.op("fdiv", d, v.constant(d, 1), o[0]),
     "sqrt": lambda v, d, o: v.sqrt(d, o[0]),
     "python_sqrt": lambda v, d, o: _root_or_error(v, d, o[0]),
+    "python_divide": lambda v, d, o: _quotient_or_error(v, d, *o),
+    "python_finite": lambda v, d, o: _finite(v, d, o[0]),
     "fma": lambda v, d, o: v.fma(d, *o),
     "finite": lambda v, d, o: _finite(v, d, o[0]),
     "regular": lambda v, d, o: _regular(v, d, o[0], o[1]),

@@ -11,7 +11,8 @@ from tcompile.backends.schedule.products import terms
 from tcompile.graph import Node
 
 _COSTS: dict[str, float] = {
-    "divide": 4, "sqrt": 4, "python_sqrt": 4, "reciprocal": 4, "floor_divide": 30, "remainder": 30, "fmod": 30,
+    "divide": 4, "sqrt": 4, "python_sqrt": 4, "python_divide": 4, "reciprocal": 4, "floor_divide": 30, "remainder": 30,
+    "fmod": 30,
     "pow": 40, "exp": 10, "exp2": 10, "expm1": 15, "log": 12, "log1p": 15, "log2": 12, "log10": 12, "cbrt": 15,
     "sin": 15, "cos": 15, "tan": 20, "asin": 15, "acos": 15, "atan": 15,
     "sinh": 20, "cosh": 20, "tanh": 15, "asinh": 20, "acosh": 20,

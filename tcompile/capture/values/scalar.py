@@ -9,6 +9,7 @@ bounds, and a division by zero is an error.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +34,9 @@ _COMPARE = {
     "<": "less", "<=": "less_equal", "==": "equal", "!=": "not_equal", ">": "greater", ">=": "greater_equal",
 }  # fmt: skip
 _PARTS = {"//": "floor_divide", "%": "remainder"}
+_MATH: dict[Callable[..., Any], str] = {
+    math.exp: "exp", math.log: "log", math.sin: "sin", math.cos: "cos", math.tanh: "tanh", math.fabs: "abs",
+}  # fmt: skip
 _EXACT = 1 << 53  # ints up to here are floats
 _LARGEST = 1 << 62  # ints up to here are added without overflow
 
@@ -125,25 +129,52 @@ def combine(tx: Capture, sign: str, left: Value, right: Value) -> Value:
             operands = ints
         if None not in operands:
             return _number(tx, tx.builder.op(_COMPARE[sign], *operands), bool)
-    if has_float and (sign in _FLOATS or sign == "/"):  # Python makes a float of an int, too
+    if has_float and (sign in _FLOATS or sign in ("/", "**")):  # Python makes a float of an int, too
         operands = [_as_float(tx, side, known) for side, known in zip((left, right), operands, strict=True)]
-    divides = sign == "/" and isinstance(right, Constant) and bool(right.value)
-    if None in operands or not (sign in _FLOATS or divides):
-        what = f"{left.describe()} {sign} {right.describe()}"
-        raise CannotCapture("data-dependent-value", f"Python itself computes {what}.")
-    return _number(tx, tx.builder.op(_FLOATS.get(sign, "divide"), *operands), float)
+    if None not in operands:
+        if sign == "**":
+            power = _power(tx, left, right, operands)
+            if power is not None:
+                return power
+        elif sign in _FLOATS or sign == "/":
+            divide = "divide" if isinstance(right, Constant) and right.value else "python_divide"
+            return _number(tx, tx.builder.op(_FLOATS.get(sign, divide), *operands), float)
+    what = f"{left.describe()} {sign} {right.describe()}"
+    raise CannotCapture("data-dependent-value", f"Python itself computes {what}.")
 
 
-def root(tx: Capture, value: Value) -> Value | None:
-    """``math.sqrt(value)`` of a number that the graph computes; None where it is something else."""
+def _power(tx: Capture, left: Value, right: Value, operands: list[Any]) -> Value | None:
+    """``left ** right`` as a float; None where it may be none, or where NumPy's bits are wanted and may differ."""
+    op, known = tx.builder.op, right.value if isinstance(right, Constant) else None
+    is_positive = isinstance(left, Constant) and left.value > 0
+    if float not in (left.python_type, right.python_type) or tx.options.exact:
+        return None
+    if known == 2:
+        return _number(tx, op("python_finite", op("multiply", operands[0], operands[0])), float)
+    if known == 0.5 and left.python_type is int:  # which is never a zero with a sign
+        return _number(tx, op("python_sqrt", operands[0]), float)
+    return _number(tx, op("python_finite", op("pow", *operands)), float) if is_positive else None
+
+
+def of_number(tx: Capture, function: Callable[..., Any], value: Value) -> Value | None:
+    """A function of ``math`` of a number that the graph computes; None where it is something else.
+
+    Where the result is not finite Python says whether that is an error. NumPy's functions may have other last bits.
+    """
+    if function is not math.sqrt and (function not in _MATH or tx.options.exact):
+        return None
     if isinstance(value, ArrayValue) and value.traced.scalar:
         value = read(tx, value, float)
-    if not isinstance(value, ScalarValue) or value.cls is bool:
+    if isinstance(value, IntegerValue) and value.size.counters():
+        node = _as_float(tx, value, _float_operand(tx, value))
+    elif isinstance(value, ScalarValue) and value.cls is not bool:
+        node = value.array.traced.node
+        node = node if value.cls is float else tx.builder.op("astype", node, dtype="float64")
+    else:
         return None
-    node = value.array.traced.node
-    if value.cls is int:
-        node = tx.builder.op("astype", node, dtype="float64")
-    return _number(tx, tx.builder.op("python_sqrt", node), float)
+    if function is math.sqrt:
+        return _number(tx, tx.builder.op("python_sqrt", node), float)
+    return _number(tx, tx.builder.op("python_finite", tx.builder.op(_MATH[function], node)), float)
 
 
 def selected(tx: Capture, sign: str, value: Value, other: Value) -> Value | None:
@@ -279,6 +310,6 @@ def _float_operand(tx: Capture, value: Value) -> Any:
 
 
 __all__ = [
-    "ScalarValue", "check_bits", "combine", "computed_int", "either", "int_node", "negative", "read", "root",
-    "selected", "truth_node", "truth_of",
+    "ScalarValue", "check_bits", "combine", "computed_int", "either", "int_node", "negative", "of_number",
+    "read", "selected", "truth_node", "truth_of",
 ]  # fmt: skip

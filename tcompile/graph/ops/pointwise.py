@@ -104,6 +104,18 @@ def _python_sqrt(x: Any) -> Any:
     return np.sqrt(x)
 
 
+def _python_divide(a: Any, b: Any) -> Any:
+    if np.any(np.equal(b, 0)):
+        raise ZeroDivisionError("float division by zero")
+    return np.divide(a, b)
+
+
+def _python_finite(x: Any) -> Any:
+    if not np.all(np.isfinite(x)):
+        raise OverflowError("math range error")
+    return np.positive(x)
+
+
 def _python_int(function: Callable[[int, int], int]) -> Callable[..., Any]:
     def run(a: Any, b: Any) -> Any:
         result = function(int(a), int(b))
@@ -145,6 +157,14 @@ for _name in ("add", "subtract", "multiply"):
 define(
     Op("python_sqrt", "pointwise", 1, _rule("python_sqrt", "same"), _python_sqrt,
        "the square root; what is negative is an error, as math.sqrt says")
+)  # fmt: skip
+define(
+    Op("python_divide", "pointwise", 2, _rule("python_divide", "same"), _python_divide,
+       "the quotient of Python's floats; a division by zero is an error")
+)  # fmt: skip
+define(
+    Op("python_finite", "pointwise", 1, _rule("python_finite", "same"), _python_finite,
+       "the operand; what is infinite or a NaN is an error, and Python's to find or not")
 )  # fmt: skip
 define(Op("ordered", "pointwise", 1, _ordered_rule, _ordered, "the same in memory order ``axes``, outermost first"))
 define(Op("clip", "pointwise", 3, _rule("clip", "same"), np._core.umath.clip,  # type: ignore[attr-defined]
