@@ -27,7 +27,7 @@ from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.callable import FunctionValue, value_of
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import SequenceValue
-from tcompile.capture.values.counted import RangeIterator
+from tcompile.capture.values.counted import Counted, RangeIterator, RowIterator
 from tcompile.capture.values.memory import Memory
 from tcompile.capture.values.scalar import ScalarValue
 from tcompile.frontends.base import CannotCapture, Traced
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from tcompile.capture.interpreter import Frame
 
 FEW_ROUNDS = 4  # of straight code: as many are unrolled
+MANY_ROUNDS = 512  # of numbers alone: as many are followed
 
 
 def enter(f: Frame, header: Header) -> bool:
@@ -149,17 +150,23 @@ class _Stretch:
                 raise Refused("a step that is not known")
             stop = first + step * left
             stack = [V(("range", step), (self._size(t, first).register, self._size(t, stop).register))]
+        elif isinstance(items, RowIterator) and len(items.array.traced.type.shape) == 1 and not items.backwards:
+            self._check_worth(items.left)
+            t.block = t.entry
+            array = self._value(t, items.array)
+            bounds = (self._size(t, items.rounds).register, self._size(t, items.count).register)
+            stack = [V(("rows", array.kind[1]), bounds)]
         elif items is not None:
-            raise Refused("a loop over something else than a range")
+            raise Refused("a loop over something else than a range or the elements of an array")
         t.run(self.start, stack)
         computed = any(isinstance(o, Node) and isinstance(o.type, TensorType) for _, o in self.numbers)
-        if not t.accesses and not computed:
+        if not t.accesses and not computed and not self._is_long(items):
             raise Refused("it reads no elements")
         exit = self._exit()
         results = self._finish_blocks(exit)
-        rounds = str(items.left) if isinstance(items, RangeIterator) else "any number of"
+        rounds = str(items.left) if isinstance(items, Counted) else "any number of"
         self._add(exit, results, depth, rounds)
-        if isinstance(items, RangeIterator):
+        if isinstance(items, Counted):
             items.decided = True
 
     def _check_worth(self, left: Any) -> None:
@@ -170,6 +177,15 @@ class _Stretch:
         jumps = sum(self.found.goes[at] >= 0 for at in self.inside)
         if jumps <= 2 and not any(instructions[at].opname == "FOR_ITER" for at in self.inside if at != self.start):
             raise Refused("few rounds of straight code are unrolled")
+
+    def _is_long(self, items: Any) -> bool:
+        """Whether a loop over numbers alone is better done than followed: what it computes is then known to the graph
+        only, and may be no size.
+        """
+        if not isinstance(items, RangeIterator) or not (isinstance(items.left, SymInt) or items.left > MANY_ROUNDS):
+            return False
+        floats = any("float" in self.t.kinds[register] for block in self.t.blocks for register in block.parameters)
+        return floats or sum(self.found.goes[at] >= 0 for at in self.inside) > 2
 
     # -- what the stretch finds ----------------------------------------------------------------------------------------
     def _outside(self, name: str) -> V | None:

@@ -318,17 +318,21 @@ def _store_subscript(t: Translator, i: dis.Instruction) -> None:
 @_step("GET_ITER")
 def _get_iter(t: Translator, i: dis.Instruction) -> None:
     t.hold(1)
-    if t.stack[-1].kind[0] != "range":
-        raise Refused("a loop over something else than a range")
+    items = t.stack[-1]
+    if items.kind[0] == "array" and len(t.array_type(items.kind[1]).shape) == 1:
+        first, stop = t.constant(0), t.add("size", "int", items.kind[1], 0)
+        t.stack[-1] = V(("rows", items.kind[1]), (first.register, stop.register))
+    elif items.kind[0] != "range":
+        raise Refused("a loop over something else than a range or the elements of an array")
 
 
 @_step("FOR_ITER")
 def _for_iter(t: Translator, i: dis.Instruction) -> None:
     t.hold(1)
     items = t.stack[-1]
-    if items.kind[0] != "range":
-        raise Refused("a loop over something else than a range")
-    known = items.kind[1]
+    if items.kind[0] not in ("range", "rows"):
+        raise Refused("a loop over something else than a range or the elements of an array")
+    known = items.kind[1] if items.kind[0] == "range" else 1
     at, stop = (V("int", (r,)) for r in items.registers[:2])
     step = V("int", items.registers[2:]) if known is None else t.constant(known)
     more = t.add("more", "bool", at.register, stop.register, step.register)
@@ -339,7 +343,8 @@ def _for_iter(t: Translator, i: dis.Instruction) -> None:
     t.block.end = ("branch", more.register, body.number, (), *done)
     t.block = body
     following = t.add("step", "int", at.register, step.register)
-    t.stack += [V(items.kind, (following.register, *items.registers[1:])), at]
+    item = at if items.kind[0] == "range" else t.subscript(V(("array", items.kind[1])), at)
+    t.stack += [V(items.kind, (following.register, *items.registers[1:])), item]
     t.jump(t.at + 1)
 
 

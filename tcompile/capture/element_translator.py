@@ -48,7 +48,7 @@ class V:
     """A value: its kind, the registers that hold it, and what it is where that is known.
 
     Kinds are those of registers, or tuples: ``("array", number)``, ``("row", number, indices)``, ``("tuple", kinds)``,
-    ``("range", step)``, ``("object", identity)``.
+    ``("range", step)``, ``("rows", array)`` as an iterator, ``("object", identity)``.
     """
 
     kind: Any
@@ -80,6 +80,8 @@ def parts_of(kind: Any) -> tuple[str, ...]:
         return ("int",) * int(kind[2])
     if kind[0] == "range":
         return ("int", "int", "int") if kind[1] is None else ("int", "int")
+    if kind[0] == "rows":
+        return ("int", "int")
     return ()
 
 

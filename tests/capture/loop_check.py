@@ -119,7 +119,8 @@ def nodes_of(source: str, plan: Plan) -> int | None:
             got = run(function, n, names)
             if repr(got) != repr(want):
                 raise Difference(f"n={n}: {got} instead of {want}")
-        return sum(node.op in ("fori_loop", "exit_loop") for graph in function.graphs for node in graph.nodes)
+        made = ("fori_loop", "exit_loop", "element_loop")
+        return sum(node.op in made for graph in function.graphs for node in graph.nodes)
 
     try:
         with time_limit(LONGEST), all_loops():

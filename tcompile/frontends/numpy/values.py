@@ -28,6 +28,7 @@ BOOL = np.dtype("bool")
 INT = np.dtype("int64")
 FLOAT = np.dtype("float64")
 KINDS = "biufc"
+_FEW = 9  # numbers that an array is made of in a kernel
 _OF_SCALARS = "tcompile.frontends.numpy.quiet.array_of_scalars"
 
 Weak: TypeAlias = bool | int | float | complex | SymInt | TracedNumber
@@ -192,6 +193,11 @@ def nested(b: Builder, value: Any, dtype: DType | None = None) -> Traced:
         raise CannotCapture("operation-raises", str(error)) from error
     if not takes_dtype(seen.dtype):
         raise CannotCapture("unsupported-dtype", f"a list becomes an array of dtype {seen.dtype}")
+    floats = all(x.type.dtype == FLOAT for x in leaves if isinstance(x, Traced))
+    if leaves and seen.dtype == FLOAT and 1 < seen.size <= _FEW and floats:
+        items = _leaves(value)
+        if not any(isinstance(item, SymInt) for item in items):
+            return Traced(_one_by_one(b, items, seen.shape))
     # Every leaf is converted to the common dtype by NumPy itself, so it has to be told which one that is.
     result = TensorType(seen.dtype, seen.shape)
     target = "numpy.array"
@@ -202,6 +208,25 @@ def nested(b: Builder, value: Any, dtype: DType | None = None) -> Traced:
         if unsafe:  # NumPy refuses a scalar that does not fit, where it casts an array of rank 0
             target = _OF_SCALARS
     return call(b, target, leaves, result, template, dtype=seen.dtype.name)
+
+
+def _leaves(value: Any) -> list[Any]:
+    """What nested lists hold, in their order."""
+    return [leaf for item in value for leaf in _leaves(item)] if isinstance(value, list | tuple) else [value]
+
+
+def _one_by_one(b: Builder, items: Sequence[Any], shape: tuple[int, ...]) -> Node:
+    """An array of a few floats: a kernel chooses among them, by where it is."""
+    place = b.op("arange", start=0, stop=len(items), step=1, dtype=INT.name)
+    place = b.op("reshape", place, shape=shape) if len(shape) > 1 else place
+    found = b.op("full", shape=shape, fill_value=0, dtype=FLOAT.name)
+    for number, item in enumerate(items):
+        if isinstance(item, Traced | TracedNumber):
+            one = item.node
+        else:
+            one = b.op("full", shape=(), fill_value=float(item), dtype=FLOAT.name)
+        found = b.op("where", b.op("equal", place, number), one, found)
+    return found
 
 
 def as_ndarray(b: Builder, x: Traced) -> Traced:

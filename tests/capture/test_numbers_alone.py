@@ -1,0 +1,163 @@
+"""Loops along the elements of an array, and loops of numbers alone: scalar code, with Python's results and errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from differential import check
+
+import tcompile
+
+from .test_exits import ops
+
+
+def histogram(x, n):
+    h = np.zeros(10, np.int64)
+    for v in x:
+        h[int(v * 10)] += 1
+    return h
+
+
+def first_beyond(x, n):
+    at = 0
+    for v in x:
+        if v > 0.75:
+            break
+        at += 1
+    else:
+        at = -1
+    return at, v
+
+
+def writes_ahead(x, n):
+    k = 0
+    for v in x:
+        if k < len(x) - 1:
+            x[k + 1] = x[k + 1] * 0.5 + v * 0.5
+        k += 1
+    return x
+
+
+def within(x, n):
+    total = 0.0
+    for v in x:
+        for w in x[::3]:
+            if w < v:
+                total += w
+    return total
+
+
+def changes_the_name(x, n):
+    s = 0.0
+    for v in x:
+        x = x if v < 2 else x * 2
+        s += v
+    return s, x
+
+
+def of_ints(x, n):
+    total, odd = 0, 0
+    for v in (x * 100).astype(np.uint8):
+        total += int(v)
+        odd += v & 1
+    return total, odd
+
+
+def longest(x, n):
+    most = at = 0
+    for start in range(1, n):
+        k, steps = start, 0
+        while k != 1:
+            k = k // 2 if k % 2 == 0 else 3 * k + 1
+            steps += 1
+        if steps > most:
+            most, at = steps, start
+    return most, at
+
+
+def series(x, n):
+    s, sign = 0.0, 1.0
+    for k in range(n):
+        s += sign / (2 * k + 1)
+        sign = -sign
+    return 4 * s
+
+
+def powers(x, n):
+    s = 0.0
+    for k in range(n):
+        s += (-1.0) ** k / (2 * k + 1)
+    return x * s
+
+
+ALONG = [histogram, first_beyond, writes_ahead, within, changes_the_name, of_ints]
+ALONE = [longest, series, powers]
+
+
+@pytest.mark.parametrize("n", [1000, 600, 3])
+@pytest.mark.parametrize("f", ALONG + ALONE, ids=lambda f: f.__name__)
+def test_scalar_code(f, n):
+    made = check(f, lambda: (np.random.default_rng(1).random(50), n), ulp=0)
+    if f not in (changes_the_name, first_beyond):  # of which the last value of a variable may be of two kinds, or none
+        assert not any(compiled.breaks for compiled in made)
+        assert n < 1000 or any("element_loop" in ops(compiled) for compiled in made)
+
+
+@pytest.mark.parametrize("values", [[], [0.5], [0.1, 3.0, 0.2], [np.nan, 0.5], [np.inf]])
+@pytest.mark.parametrize("f", ALONG, ids=lambda f: f.__name__)
+def test_any_elements(f, values):
+    """NaNs are no ints, 3.0 is beyond the histogram, and without elements there is no `v`."""
+    check(f, lambda: (np.array(values), 3), ulp=0)
+
+
+def test_ints_beyond_64_bits_are_pythons():
+    def f(x, n):
+        a, b = 0, 1
+        for _ in range(n):
+            if a >= 0:
+                a, b = b, a + b
+        return a
+
+    check(f, lambda: (np.ones(3), 600))
+
+
+def trajectory(n):
+    out = np.empty((n, 3))
+    x, y, z = 1.0, 1.0, 1.0
+    for t in range(n):
+        dx, dy, dz = 10 * (y - x), x * (28 - z) - y, x * y - 8 / 3 * z
+        x, y, z = x + 0.005 * dx, y + 0.005 * dy, z + 0.005 * dz
+        out[t] = x, y, z
+    return out
+
+
+def turned(x, n):
+    for k in range(n):
+        angle = 0.001 * k
+        x = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]) @ x
+    return x
+
+
+def test_arrays_of_a_few_numbers_are_made_in_the_loop():
+    for compiled in check(trajectory, lambda: (300,), ulp=0):
+        assert not compiled.breaks and "call" not in ops(compiled)
+    for compiled in check(turned, lambda: (np.array([1.0, 2.0]), 300), ulp=4000):
+        assert not compiled.breaks and "call" not in ops(compiled)
+
+
+@pytest.mark.parametrize("x", [[0.5, -1.5, np.nan], [1.0, -0.0, 2.0]])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, y: np.array([x.sum(), y, 1]), lambda x, y: np.array([[x[0], -x[1]], [x[1], x[0]]]),
+        lambda x, y: np.array((float(x[0]), np.float32(2.5), y)), lambda x, y: np.array([x[0], np.nan, np.inf, -0.0]),
+        lambda x, y: np.array([x[0], 1j]), lambda x, y: np.array([x[0] > 0, 2.0]), lambda x, y: np.array([x.max()]),
+        lambda x, y: np.array([[x[0]], [y]]), lambda x, y: np.asarray([x[k % 3] * y for k in range(12)]),
+    ],
+)  # fmt: skip
+def test_arrays_of_numbers(f, x):
+    check(f, lambda: (np.array(x), 2.5))
+    compiled = tcompile.compile(f)
+    for y in (2.5, 3.5, -0.0):
+        got, want = compiled(np.array(x), y), f(np.array(x), y)
+        assert repr(got) == repr(want) and (got.dtype, got.strides) == (want.dtype, want.strides)
