@@ -275,11 +275,11 @@ class _Stretch:
 
     # -- the way out ---------------------------------------------------------------------------------------------------
     def _exit(self) -> Exit:
-        """The way out that is taken: the one whose variables have their last kinds. All others are plain Python's."""
+        """The way out that is taken: that with most variables, in their last kinds. All others are plain Python's."""
         exits = list(self.t.exits.values())
         if not exits:
             raise Refused("it never ends")
-        return exits[-1]
+        return max(reversed(exits), key=lambda exit: len(exit.state[2]))
 
     def _finish_blocks(self, exit: Exit) -> list[tuple[str | None, Any, tuple[int, ...]]]:
         """Ends all ways out; returns what the variables hold behind the loop: names, kinds, places of the results."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from differential import check
@@ -119,6 +121,39 @@ def test_ints_beyond_64_bits_are_pythons():
         return a
 
     check(f, lambda: (np.ones(3), 600))
+
+
+def test_what_is_bound_in_some_rounds_only_is_bound_in_the_end():
+    """As `top`, where a stack is worked off: with all variables bound, the loop is left as it mostly is."""
+
+    def regions(g, n):
+        found, stack, count = np.zeros_like(g), np.zeros((500, 2), np.int64), 0
+        for i in range(g.shape[0]):
+            for j in range(g.shape[1]):
+                if g[i, j] and not found[i, j]:
+                    count += 1
+                    top, found[i, j], stack[0, 0], stack[0, 1] = 1, count, i, j
+                    while top > 0:
+                        top -= 1
+                        a, b = stack[top, 0], stack[top, 1]
+                        for d in range(4):
+                            p, q = a + (d == 0) - (d == 1), b + (d == 2) - (d == 3)
+                            if 0 <= p < len(g) and 0 <= q < len(g) and g[p, q] and not found[p, q]:
+                                found[p, q], stack[top, 0], stack[top, 1] = count, p, q
+                                top += 1
+        return found, count
+
+    g = (np.random.default_rng(0).random((12, 12)) > 0.4).astype(np.int64)
+    check(regions, lambda: (g, 3))
+    compiled = tcompile.compile(regions, backend="llvm")
+    compiled(g, 3)
+    seen = []
+    sys.setprofile(lambda frame, event, argument: seen.append(frame.f_code))
+    try:
+        compiled(g, 3)
+    finally:
+        sys.setprofile(None)
+    assert regions.__code__ not in seen  # plain Python did not go on
 
 
 def trajectory(n):
