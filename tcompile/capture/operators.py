@@ -243,6 +243,8 @@ def _numbers(tx: Capture, sign: str, left: Value, right: Value) -> Value:
             for _ in range(b):
                 power = power * a
             return integer(power)
+        if sign == "**" and counted:  # an int without bounds
+            return scalar.combine(tx, sign, left, right)
         if sign != "/":
             fixed = [x if isinstance(x, int) else x.specialise() for x in (a, b)]
             return tx.fold(BINARY[sign], [Constant(x) for x in fixed], {})

@@ -18,6 +18,11 @@ def f(a, b, n):
 READ = [
     """
     for i in range(n):
+        w = w * 0.5 + x[()][2]
+    return (w, x)
+    """,
+    """
+    for i in range(n):
         row = x[k[i % 8]]
         w = w * 0.5 + row
     return (w,)
@@ -85,6 +90,13 @@ READ = [
 
 # Rows that something else may see, that are written, or whose array is.
 SEEN = [
+    """
+    for i in range(n):
+        row = x[()]
+        w = w * 0.5 + row[1]
+        x[1] = i
+    return (w, x)
+    """,
     """
     for i in k:
         row = x[i]

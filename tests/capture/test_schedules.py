@@ -136,6 +136,36 @@ def test_any_floats(f, values):
         check(f, lambda: (np.array(values),), ulp=4)
 
 
+def large(x, n):
+    for t in range(n):
+        x = x + math.sqrt(t * 10**16) * 1e-9
+    return x
+
+
+def of_uneven_ints(x, n):
+    k = 1
+    for _ in range(n):
+        k = k * 3 % 7
+        x = x + math.sqrt(k) + math.log(k + 1)
+    return x
+
+
+def alternates(x, n):
+    for t in range(n):
+        x = x + (-1) ** t
+    return x
+
+
+@pytest.mark.parametrize("f", [large, of_uneven_ints, alternates], ids=lambda f: f.__name__)
+def test_functions_and_powers_of_ints(f):
+    check(f, lambda: (np.array([0.5, -1.25, 2.0]), 70), ulp=400)
+
+
+def test_powers_of_ints_are_said_to_be_pythons():
+    (loop,) = tcompile.explain(alternates)(np.ones(3), 70).loops
+    assert "Python itself computes `-1` ** a" in str(loop)
+
+
 def test_exact_leaves_powers_to_python():
     compiled = tcompile.compile(decay, options={"exact": True})
     x = np.array([0.5, -1.25, 2.0])

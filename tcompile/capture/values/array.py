@@ -103,7 +103,7 @@ class ArrayValue(Value):
         places = found if isinstance(found, tuple) else (found,)
         if tx.open_loops and all(isinstance(k, Traced) and k.scalar and k.type.dtype.kind in "iu" for k in places):
             type = self.traced.type
-            if len(places) < type.ndim and type.c_contiguous:
+            if 0 < len(places) < type.ndim and type.c_contiguous:
                 return self._row(tx, places)
         return tx.from_frontend(self.frontend.getitem(tx.builder, self.traced, found), self)
 

@@ -165,12 +165,11 @@ def of_number(tx: Capture, function: Callable[..., Any], value: Value) -> Value 
         return None
     if isinstance(value, ArrayValue) and value.traced.scalar:
         value = read(tx, value, float)
-    if isinstance(value, IntegerValue) and value.size.counters():
-        node = _as_float(tx, value, _float_operand(tx, value))
-    elif isinstance(value, ScalarValue) and value.cls is not bool:
-        node = value.array.traced.node
-        node = node if value.cls is float else tx.builder.op("astype", node, dtype="float64")
-    else:
+    counted = isinstance(value, IntegerValue) and value.size.counters()
+    if not counted and not (isinstance(value, ScalarValue) and value.cls is not bool):
+        return None
+    node = _as_float(tx, value, _float_operand(tx, value))
+    if node is None:  # an int that may be too large
         return None
     if function is math.sqrt:
         return _number(tx, tx.builder.op("python_sqrt", node), float)
