@@ -93,7 +93,7 @@ def test_pythons_root_leaves_errors_to_python(value):
 def test_what_is_an_error_of_pythons_floats_is_left_to_python(value):
     cases = [
         (lambda op, x: op("python_divide", 1.5, x), value == 0), (lambda op, x: op("python_divide", x, 1.5), False),
-        (lambda op, x: op("python_finite", x), not np.isfinite(value)),
+        (lambda op, x: op("finite", x), not np.isfinite(value)),
     ]  # fmt: skip
     number = np.array([value])
     for case, is_error in cases:

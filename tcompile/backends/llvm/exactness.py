@@ -13,7 +13,7 @@ from tcompile.graph.ops import OPS
 # the sign of a zero depends in NumPy on the position of the element.
 _FLOATS = frozenset({
     "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "fmod", "negative", "ordered", "positive",
-    "square", "python_sqrt", "python_divide", "python_finite",
+    "square", "python_sqrt", "python_divide", "finite",
     "reciprocal", "sqrt", "abs", "sign", "floor", "ceil", "trunc", "round", "copysign", "nextafter",
     "isnan", "isinf", "isfinite", "signbit", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
     "logical_and", "logical_or", "logical_xor", "logical_not", "where", "astype",

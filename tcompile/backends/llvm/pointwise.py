@@ -225,7 +225,6 @@ _FLOATS: dict[str, Emit] = {
     "sqrt": lambda v, d, o: v.sqrt(d, o[0]),
     "python_sqrt": lambda v, d, o: _root_or_error(v, d, o[0]),
     "python_divide": lambda v, d, o: _quotient_or_error(v, d, *o),
-    "python_finite": lambda v, d, o: _finite(v, d, o[0]),
     "fma": lambda v, d, o: v.fma(d, *o),
     "finite": lambda v, d, o: _finite(v, d, o[0]),
     "regular": lambda v, d, o: _regular(v, d, o[0], o[1]),

@@ -95,7 +95,7 @@ _FLOATS = {
     "fmax": "larger_number({A}, {B})", "fmin": "smaller_number({A}, {B})", "isnan": "{a} != {a}",
     "isinf": 'tl.abs({A}) == float("inf")', "isfinite": 'tl.abs({A}) < float("inf")',
     "signbit": "{A}.to({integer}, bitcast=True) < 0", "divide": "plain_quotient({A}, {B})",
-    "python_divide": "plain_quotient({A}, {B})", "python_finite": "{A}",
+    "python_divide": "plain_quotient({A}, {B})",
     "reciprocal": "plain_quotient({one}, {A})", "fma": "tl.fma({A}, {B}, {C})", "finite": "{A}", "regular": "{A}",
     "remainder": "remainder({A}, {B})", "logaddexp": "logaddexp({A}, {B}, {log_2})",
     "floor_divide": "floor_divide({A}, {B}, plain_quotient({A}, {B}), {one})",
@@ -118,7 +118,7 @@ _FLOAT_FLAGS = {
     # Whether NumPy warns of NaNs here depends on its loops.
     "logaddexp": f"{_TWO} | flags_nan({{A}}, {{B}}, ONLY_NUMPY)",
     "python_sqrt": "flags_negative({A})", "python_divide": "flags_python(flags_by_zero({B}))",
-    "python_finite": "flags_finite({A})", "finite": "flags_finite({A})", "regular": "flags_regular({A}, {B})",
+    "finite": "flags_finite({A})", "regular": "flags_regular({A}, {B})",
 }  # fmt: skip
 
 # How a value comes to a place where others may come to, in any order, and dtypes that the GPU combines in memory.

@@ -150,10 +150,10 @@ def _power(tx: Capture, left: Value, right: Value, operands: list[Any]) -> Value
     if float not in (left.python_type, right.python_type) or tx.options.exact:
         return None
     if known == 2:
-        return _number(tx, op("python_finite", op("multiply", operands[0], operands[0])), float)
+        return _number(tx, op("finite", op("multiply", operands[0], operands[0])), float)
     if known == 0.5 and left.python_type is int:  # which is never a zero with a sign
         return _number(tx, op("python_sqrt", operands[0]), float)
-    return _number(tx, op("python_finite", op("pow", *operands)), float) if is_positive else None
+    return _number(tx, op("finite", op("pow", *operands)), float) if is_positive else None
 
 
 def of_number(tx: Capture, function: Callable[..., Any], value: Value) -> Value | None:
@@ -173,7 +173,7 @@ def of_number(tx: Capture, function: Callable[..., Any], value: Value) -> Value 
         return None
     if function is math.sqrt:
         return _number(tx, tx.builder.op("python_sqrt", node), float)
-    return _number(tx, tx.builder.op("python_finite", tx.builder.op(_MATH[function], node)), float)
+    return _number(tx, tx.builder.op("finite", tx.builder.op(_MATH[function], node)), float)
 
 
 def selected(tx: Capture, sign: str, value: Value, other: Value) -> Value | None:

@@ -161,6 +161,7 @@ def array_object(b: Builder, value: Any) -> Traced:
 
 def nested(b: Builder, value: Any, dtype: DType | None = None) -> Traced:
     """``np.array`` of nested lists whose leaves are numbers or rank-0 traced values."""
+    items: list[Any] = []
     leaves: list[Traced | TracedNumber] = []
 
     def walk(item: Any) -> tuple[Any, Any]:
@@ -168,6 +169,7 @@ def nested(b: Builder, value: Any, dtype: DType | None = None) -> Traced:
         if isinstance(item, list | tuple):
             parts = [walk(i) for i in item]
             return tuple(p[0] for p in parts), [p[1] for p in parts]
+        items.append(item)
         if isinstance(item, Traced):
             if item.type.ndim:
                 raise CannotCapture(
@@ -194,10 +196,9 @@ def nested(b: Builder, value: Any, dtype: DType | None = None) -> Traced:
     if not takes_dtype(seen.dtype):
         raise CannotCapture("unsupported-dtype", f"a list becomes an array of dtype {seen.dtype}")
     floats = all(x.type.dtype == FLOAT for x in leaves if isinstance(x, Traced))
-    if leaves and seen.dtype == FLOAT and 1 < seen.size <= _FEW and floats:
-        items = _leaves(value)
-        if not any(isinstance(item, SymInt) for item in items):
-            return Traced(_one_by_one(b, items, seen.shape))
+    counted = any(isinstance(item, SymInt) for item in items)
+    if leaves and seen.dtype == FLOAT and 1 < seen.size <= _FEW and floats and not counted:
+        return Traced(_one_by_one(b, items, seen.shape))
     # Every leaf is converted to the common dtype by NumPy itself, so it has to be told which one that is.
     result = TensorType(seen.dtype, seen.shape)
     target = "numpy.array"
@@ -208,11 +209,6 @@ def nested(b: Builder, value: Any, dtype: DType | None = None) -> Traced:
         if unsafe:  # NumPy refuses a scalar that does not fit, where it casts an array of rank 0
             target = _OF_SCALARS
     return call(b, target, leaves, result, template, dtype=seen.dtype.name)
-
-
-def _leaves(value: Any) -> list[Any]:
-    """What nested lists hold, in their order."""
-    return [leaf for item in value for leaf in _leaves(item)] if isinstance(value, list | tuple) else [value]
 
 
 def _one_by_one(b: Builder, items: Sequence[Any], shape: tuple[int, ...]) -> Node:

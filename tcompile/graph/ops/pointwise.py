@@ -110,7 +110,7 @@ def _python_divide(a: Any, b: Any) -> Any:
     return np.divide(a, b)
 
 
-def _python_finite(x: Any) -> Any:
+def _finite(x: Any) -> Any:
     if not np.all(np.isfinite(x)):
         raise OverflowError("math range error")
     return np.positive(x)
@@ -163,7 +163,7 @@ define(
        "the quotient of Python's floats; a division by zero is an error")
 )  # fmt: skip
 define(
-    Op("python_finite", "pointwise", 1, _rule("python_finite", "same"), _python_finite,
+    Op("finite", "pointwise", 1, _rule("finite", "same"), _finite,
        "the operand; what is infinite or a NaN is an error, and Python's to find or not")
 )  # fmt: skip
 define(Op("ordered", "pointwise", 1, _ordered_rule, _ordered, "the same in memory order ``axes``, outermost first"))
