@@ -156,6 +156,27 @@ def test_what_is_bound_in_some_rounds_only_is_bound_in_the_end():
     assert regions.__code__ not in seen  # plain Python did not go on
 
 
+def test_what_is_read_behind_the_loop_may_be_bound_in_some_rounds_only():
+    def last(g, n):
+        for i in range(len(g)):
+            for v in g:
+                if v > i:
+                    at, found = i, v
+        return at, found
+
+    g = np.array([3.5, 1.25, 7.0, 0.5, 2.0])
+    check(last, lambda: (g, 3))
+    compiled = tcompile.compile(last, backend="llvm")
+    compiled(g, 3)
+    seen = []
+    sys.setprofile(lambda frame, event, argument: seen.append(frame.f_code))
+    try:
+        compiled(g, 3)
+    finally:
+        sys.setprofile(None)
+    assert last.__code__ not in seen
+
+
 def trajectory(n):
     out = np.empty((n, 3))
     x, y, z = 1.0, 1.0, 1.0
