@@ -455,7 +455,7 @@ class _Function:
             amount = self.known.get(rest[2], 1)
             registers[result] = w.get(f"icmp {'slt' if amount > 0 else 'sgt'} i64 {one}, {two}")
         elif name == "step":
-            registers[result] = w.get(f"add nsw i64 {registers[rest[0]]}, {registers[rest[1]]}")
+            registers[result] = w.get(f"add nsw i64 {w.opaque(registers[rest[0]])}, {registers[rest[1]]}")
         elif name == "select":
             type = scalar_type(dtype_of(kinds[result]))
             condition, yes, no = (registers[r] for r in rest)

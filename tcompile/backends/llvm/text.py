@@ -236,9 +236,9 @@ class Writer:
         more = self.get(f"icmp slt i64 {counter.name}, {stop}")
         self.branch(more, inside, end)
         self.place(inside)
-        shown = counter.name if step == "1" else self._opaque(counter.name)
-        following = list(body(shown, [phi.name for phi in phis]))
-        advanced = self.get(f"add i64 {counter.name}, {step}")
+        following = list(body(counter.name, [phi.name for phi in phis]))
+        counted = counter.name if step == "1" else self.opaque(counter.name)
+        advanced = self.get(f"add i64 {counted}, {step}")
         back = self.block
         counter.close(advanced, back)
         for phi, value in zip(phis, following, strict=True):
@@ -247,15 +247,15 @@ class Writer:
         self.place(end)
         return [phi.name for phi in phis]
 
-    def _opaque(self, number: str) -> str:
-        """The same number, of which LLVM knows nothing more; no instruction.
+    def opaque(self, number: str) -> str:
+        """The same number, of which instruction selection knows nothing more; no instruction.
 
-        All addresses of a loop over vectors are one counter away from what does not change, as instructions take them.
-        LLVM would look for better ones (loop strength reduction) in up to a third of the time of a compile.
+        For counters: addresses are a counter away from what does not change, as instructions take them. LLVM would look
+        for better ones (loop strength reduction) in up to a third of the time of a compile. Its passes see through it.
         """
-        name = "@llvm.annotation.i64.p0"
-        self.module.declare(name, f"declare i64 {name}(i64, ptr, ptr, i32)")
-        return self.get(f"call i64 {name}(i64 {number}, ptr null, ptr null, i32 0)")
+        name = "@llvm.expect.i64"
+        self.module.declare(name, f"declare i64 {name}(i64, i64)")
+        return self.get(f"call i64 {name}(i64 {number}, i64 0)")
 
     def text(self, signature: str, attributes: str) -> str:
         """The function."""

@@ -82,6 +82,10 @@ class _Tools:
     identity: tuple[str, ...]  # all that the code depends on beside its IR
 
 
+# What instruction selection is to take the trouble of, 0 to 3: the second level cost a tenth more time, and made no
+# kernel and no loop measurably faster.
+EFFORT = 1
+
 # A linker remembers something of each library (about 10 KB) until it goes, and it goes with the last of its libraries.
 _LIBRARIES_PER_LINKER = 16
 
@@ -225,7 +229,7 @@ class Code:
 
         def made() -> str:
             with _parsed(tools, self.ir, self.optimise) as module:
-                text: str = tools.machine_for(2).emit_assembly(module)
+                text: str = tools.machine_for(EFFORT).emit_assembly(module)
             return text
 
         return _uninterrupted(made)
@@ -263,7 +267,7 @@ def _prepare(tools: _Tools, module: Any, ir: str, optimise: bool) -> None:
 
 
 def load(
-    ir: str, exports: Sequence[str], symbols: Mapping[str, int] | None = None, opt: int = 2, optimise: bool = False
+    ir: str, exports: Sequence[str], symbols: Mapping[str, int] | None = None, opt: int = EFFORT, optimise: bool = False
 ) -> Code:
     """Compiles LLVM IR text for this processor and loads it.
 
