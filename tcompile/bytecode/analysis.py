@@ -79,8 +79,14 @@ _PUSH_EXC_INFO, _LOAD_METHOD = OP["PUSH_EXC_INFO"], OP.get("LOAD_METHOD", -1)
 _effects: dict[int, int] = {}
 
 
-def _looks(names: tuple[str, ...], code: types.CodeType) -> bool:
-    """Whether a function may look at a frame: ``np.stack`` does not, but ``inspect.stack``, or ``stack`` itself."""
+def _looks(code: types.CodeType) -> bool:
+    """Whether a function may look at a frame: ``np.stack`` does not, but ``inspect.stack``, or ``stack`` itself.
+
+    A variable of such a name may be such a function where others give it its value, as a parameter's.
+    """
+    names, given = code.co_names, code.co_argcount + code.co_kwonlyargcount
+    if not LOOKS.isdisjoint((*code.co_varnames[:given], *code.co_freevars)):
+        return True
     found = LOOKS.intersection(names)
     if found != {"stack"}:
         return bool(found)
@@ -465,7 +471,7 @@ class Analysis:
         ops, args, cover, landing = stream.ops, stream.args, self.cover, self.landing
         code, fast = self.code, self.fast
         self.live = live = [0] * (size + 1)
-        if _looks(code.co_names, code) or not LOOKS.isdisjoint(self.names):
+        if _looks(code):
             self.live = [fast] * (size + 1)
             return
         # super() without arguments looks at the frame's first argument when it is called.

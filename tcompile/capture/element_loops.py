@@ -21,7 +21,7 @@ from tcompile.bytecode.analysis import Analysis
 from tcompile.capture import element_steps  # noqa: F401  # fills the translator's tables
 from tcompile.capture.element_translator import Exit, Refused, Translator, V, is_number, parts_of
 from tcompile.capture.instructions.registry import Returned
-from tcompile.capture.plans import Plan, Restart
+from tcompile.capture.plans import MANY_ROUNDS, Plan, Restart
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.callable import FunctionValue, value_of
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from tcompile.capture.interpreter import Frame
 
 FEW_ROUNDS = 4  # of straight code: as many are unrolled
-MANY_ROUNDS = 512  # of numbers alone: as many are followed
 
 
 def enter(f: Frame, header: Header) -> bool:

@@ -16,13 +16,37 @@ from tcompile.capture.special.regions import Region, control_node, lift
 from tcompile.capture.values.constant import Constant
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Node, TensorType
+from tcompile.graph.ops.control import is_branch
 from tcompile.graph.ops.gathering import IN_PLACE
-from tcompile.graph.sizes import Size
+from tcompile.graph.sizes import Size, symbols_in
 
 if TYPE_CHECKING:
     from tcompile.capture.state import Capture
 
 _COUNT = TensorType(np.dtype("int64"), ())
+
+
+def computes_constants(carried: Carried) -> bool:
+    """Whether rounds compute numbers from constants and their own numbers: whoever follows them knows the results."""
+    starts = all(leaf.kind != "memory" and _is_constant(leaf.given) for leaf in carried.leaves)
+    own = {node for part in carried.parts for node in part.inputs}
+    return starts and all(_computes_constants(part.nodes, own, symbols_in(carried.counter)) for part in carried.parts)
+
+
+def _computes_constants(nodes: Sequence[Node], own: set[Node], counter: set[str]) -> bool:
+    for node in nodes:
+        if (node.regions and not is_branch(node)) or not symbols_in([*node.operands, *node.attrs.values()]) <= counter:
+            return False
+        if not all(operand in own or _is_constant(operand) for operand in node.inputs):
+            return False
+        if not all(_computes_constants(part.nodes, {*own, *part.inputs}, counter) for part in node.regions):
+            return False
+        own.add(node)
+    return True
+
+
+def _is_constant(node: Node) -> bool:
+    return node.op == "full" and node.tensor.ndim == 0 and not node.inputs
 
 
 def loop_node(

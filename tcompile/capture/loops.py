@@ -37,9 +37,9 @@ from tcompile.capture.instructions.registry import HANDLERS, Returned, Yielded
 from tcompile.capture.leaves import Leaf, Parted, Uneven, Unsettled, leaves_of
 from tcompile.capture.limits import int_of, is_int, rounds_while, stays_while, ways_of_test
 from tcompile.capture.looks import look, unchanged
-from tcompile.capture.loop_node import loop_node
+from tcompile.capture.loop_node import computes_constants, loop_node
 from tcompile.capture.new_arrays import Marks
-from tcompile.capture.plans import Plan, Restart
+from tcompile.capture.plans import MANY_ROUNDS, Plan, Restart
 from tcompile.capture.slots import Slots
 from tcompile.capture.special.regions import open_region, state_of
 from tcompile.capture.values.array import ArrayValue
@@ -336,6 +336,8 @@ class Loop:
         nodes = [node for part in parts for node in part.nodes]
         if few and not any(node.regions for node in nodes) and not (tx.open_loops and self._stores_apart(nodes)):
             self.again(outcome="unrolled", reason=f"{min(sizes)} rounds of {count} operations are few")
+        if isinstance(rounds, int) and rounds <= MANY_ROUNDS and not tx.open_loops and computes_constants(carried):
+            self.again(outcome="unrolled", reason="what it computes depends on nothing else")
         made = loop_node(tx, carried, rounds, self.exits.flags, self.exits.leaves, location)
         for memory, leaf in zip(memories, leaves, strict=False):
             memory.root, node, memory.graph = outside[memory]

@@ -14,6 +14,9 @@ from tcompile.observe.events import UserLine
 from tcompile.records import dataclass
 
 
+MANY_ROUNDS = 512  # of a loop that needs nothing but its own numbers: as many are followed
+
+
 class Restart(BaseException):
     """Something was learned of a loop: capture is to start anew. Nobody on the way takes it for an error."""
 

@@ -169,7 +169,7 @@ class SymInt:
         """The symbols in it that count rounds of loops, the innermost loop's first."""
         if not self.env.counters:
             return []
-        found = self.env.counters.keys() & set(re.findall(r"\w+", str(self)))
+        found = self.env.counters.keys() & symbols_in(self)
         return [name for name in reversed(self.env.counters) if name in found]
 
     def varies_unevenly(self) -> bool:
@@ -408,6 +408,13 @@ def counters_in(value: Any) -> set[str]:
     if isinstance(value, tuple | list):
         return set().union(*map(counters_in, value))
     return set(value.counters()) if isinstance(value, SymInt) else set()
+
+
+def symbols_in(value: Any) -> set[str]:
+    """The symbols that sizes in a value depend on, those that are divided included."""
+    if isinstance(value, tuple | list):
+        return set().union(*map(symbols_in, value))
+    return set(re.findall(r"[A-Za-z_]\w*", str(value))) if isinstance(value, SymInt) else set()
 
 
 def always(test: Callable[[], bool]) -> bool:

@@ -17,22 +17,33 @@ from tcompile.transforms.rewrite import keep, rewrite
 
 def merge_common(graph: Graph) -> Graph:
     """Merges equal nodes."""
+    again = _repeated(graph)
+    made: dict[Node, Node] = {}
+
+    def rule(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | None:
+        if node.regions:
+            return None
+        first = again.get(node)
+        made[node] = keep(result, node, operands) if first is None else made[first]
+        return made[node]
+
+    return rewrite(graph, rule, merge_common, again.__contains__)
+
+
+def _repeated(graph: Graph) -> dict[Node, Node]:
+    """The nodes that say what an earlier one says, each with that one."""
     escaping = escaping_nodes(graph)
     escaping |= {node.inputs[0] for node in graph.nodes if node.op == "assign"}  # to be written in their places
     seen: dict[Hashable, Node] = {}
-
-    def rule(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | None:
+    again: dict[Node, Node] = {}
+    for node in graph.nodes:
         if node.regions or isinstance(node.type, tuple):
-            return None
-        key = (node.op, tuple(map(_operand_key, operands)), _frozen(node.attrs), node.type)
-        found = seen.get(key)
-        if found is not None and node not in escaping:
-            return found
-        made = keep(result, node, operands)
-        seen.setdefault(key, made)
-        return made
-
-    return rewrite(graph, rule, merge_common)
+            continue
+        operands = tuple([_operand_key(again.get(o, o) if isinstance(o, Node) else o) for o in node.operands])
+        first = seen.setdefault((node.op, operands, _frozen(node.attrs), node.type), node)
+        if first is not node and node not in escaping:
+            again[node] = first
+    return again
 
 
 def escaping_nodes(graph: Graph) -> set[Node]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tcompile.graph import Graph, Node
 from tcompile.graph.signals import may_signal
-from tcompile.transforms.rewrite import keep
+from tcompile.transforms.rewrite import keep, through_regions
 
 
 def drop_dead(graph: Graph) -> Graph:
@@ -18,18 +18,17 @@ def drop_dead(graph: Graph) -> Graph:
         if node in needed or may_signal(node):
             needed.add(node)
             needed.update(node.inputs)
+    regions = through_regions(graph, drop_dead)
+    if all(old is new for old, new in regions.items()) and all(node in needed for node in graph.nodes):
+        return graph
     result = Graph(graph.name, graph.env)
     new: dict[Node, Node] = {}
-    regions: dict[Graph, Graph] = {}  # one that several nodes share stays one
     for node in graph.inputs:
         assert not isinstance(node.type, tuple)
         new[node] = result.input(node.name, node.type, node.location)
     for node in graph.nodes:
         if node in needed:
             operands = tuple(new[o] if isinstance(o, Node) else o for o in node.operands)
-            for region in node.regions:
-                if region not in regions:
-                    regions[region] = drop_dead(region)
             new[node] = keep(result, node, operands, tuple(regions[region] for region in node.regions))
     result.outputs = [new[node] for node in graph.outputs]
     result.updates, result.scratch = graph.updates, graph.scratch

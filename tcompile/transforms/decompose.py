@@ -22,6 +22,7 @@ _EXACT_IN_FLOAT32 = 1 << 24
 _MEANS = ("float32", "float64", "complex64", "complex128")
 _STATISTICS = ("mean", "var", "std")
 _POSITIONS = {"argmax": "max", "argmin": "min"}
+_COMPOSED = frozenset((*_STATISTICS, "clip", *_POSITIONS))
 # NumPy looks for an extremum along rows that lie in one piece in one pass; its parts take two. They are faster in rows
 # of at most so many elements, and where a call of the library takes longer than so many elements of one.
 _SHORT, _FEW = 32, 4096
@@ -29,7 +30,7 @@ _SHORT, _FEW = 32, 4096
 
 def decompose(graph: Graph) -> Graph:
     """Means, variances, standard deviations, clips and places of extrema in primitive operations."""
-    return rewrite(graph, _rule, decompose)
+    return rewrite(graph, _rule, decompose, lambda node: node.op in _COMPOSED)
 
 
 def _rule(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | None:

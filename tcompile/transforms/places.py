@@ -25,8 +25,11 @@ _MOST_PARTS = 9  # each of which is a kernel
 def store_parts(graph: Graph) -> Graph:
     """Stores the parts of joined, wrapped and rolled arrays in the rounds of loops."""
 
+    def has_parts(node: Node) -> bool:
+        return graph.scratch and (node.op in ("concat", "wrap", "copy_c") or shifts(node) is not None)
+
     def rule(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | None:
-        if not graph.scratch or (node.op not in ("concat", "wrap", "copy_c") and shifts(node) is None):
+        if not has_parts(node):
             return None
         dtype = node.tensor.dtype
         if dtype.kind not in "biufc" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
@@ -39,7 +42,7 @@ def store_parts(graph: Graph) -> Graph:
             return None
         return _build(result, node, given) if made is not None and same_type(made.type, node.type) else None
 
-    return rewrite(graph, rule, store_parts)
+    return rewrite(graph, rule, store_parts, has_parts)
 
 
 def _build(graph: Graph, node: Node, operands: Sequence[Node]) -> Node | None:

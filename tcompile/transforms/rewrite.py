@@ -1,7 +1,8 @@
 """How a pass is written: one rule for nodes, applied in order, sub-graphs first.
 
-Enters: a graph, and a rule as ``Graph.rebuild`` takes it. Leaves: a new graph. Exists so that every pass goes
-through the regions of control-flow operations without saying so.
+Enters: a graph, and a rule as ``Graph.rebuild`` takes it. Leaves: a new graph, or the same one where there is nothing
+to do, as there mostly is not. Exists so that every pass goes through the regions of control-flow operations without
+saying so.
 """
 
 from __future__ import annotations
@@ -17,22 +18,34 @@ Pass: TypeAlias = Callable[[Graph], Graph]
 Rule: TypeAlias = Callable[[Graph, Node, tuple[Operand, ...]], Node | None]
 
 
-def rewrite(graph: Graph, rule: Rule, inner: Pass) -> Graph:
-    """``graph`` with ``rule`` applied to every node, and ``inner`` to every sub-graph of a node that it keeps."""
+def rewrite(
+    graph: Graph, rule: Rule, inner: Pass, concerns: Callable[[Node], bool] = lambda node: True
+) -> Graph:  # fmt: skip
+    """``graph`` with ``rule`` applied to every node, and ``inner`` to every sub-graph of a node.
 
-    done: dict[Graph, Graph] = {}  # a region that several nodes share stays one
+    A graph without any node that the rule ``concerns`` stays as it is, if its sub-graphs do.
+    """
+    done = through_regions(graph, inner)
+    if all(old is new for old, new in done.items()) and not any(map(concerns, graph.nodes)):
+        return graph
 
     def replace(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | None:
         made = rule(result, node, operands)
         if made is not None or not node.regions:
             return made
+        return keep(result, node, operands, tuple(done[region] for region in node.regions))
+
+    return graph.rebuild(replace)
+
+
+def through_regions(graph: Graph, inner: Pass) -> dict[Graph, Graph]:
+    """What ``inner`` makes of the sub-graphs of nodes; one that several nodes share stays one."""
+    done: dict[Graph, Graph] = {}
+    for node in graph.nodes:
         for region in node.regions:
             if region not in done:
                 done[region] = inner(region)
-        regions = tuple(done[region] for region in node.regions)
-        return keep(result, node, operands, regions)
-
-    return graph.rebuild(replace)
+    return done
 
 
 def keep(result: Graph, node: Node, operands: tuple[Operand, ...], regions: tuple[Graph, ...] = ()) -> Node:

@@ -55,7 +55,7 @@ def merge_rolls(graph: Graph) -> Graph:
             key.append(slice(None) if not before and not after else slice(start, size + start))
         return apply(result, "index", copies[id(group)], key=tuple(key), location=node.location)
 
-    return rewrite(graph, rule, merge_rolls)
+    return rewrite(graph, rule, merge_rolls, groups.__contains__)
 
 
 def _groups(graph: Graph) -> dict[Node, _Rolled]:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import tcompile
 from tcompile.backends.llvm import choice, compile_graph, native, supports
 from tests.backends.llvm_cases import graph_of
 
@@ -66,3 +67,25 @@ def test_the_result_is_numpys():
     x = np.linspace(0.1, 5, 4096)
     graph = graph_of(lambda op, x: op("pow", x, 1.7), x)
     np.testing.assert_array_equal(compile_graph(graph)(x)[0], x**1.7)
+
+
+def test_a_number_beside_a_loop_over_elements_is_no_kernel():
+    def mean(a, n):
+        total = np.float64(0)
+        for i in range(len(a)):
+            total += a[i]
+        return total / n
+
+    def scaled(a, n):
+        total = np.float64(0)
+        for i in range(len(a)):
+            total += a[i]
+        return a / total
+
+    x = np.arange(1.0, 1001.0)
+    for function, kernels in ((mean, 1), (scaled, 2)):
+        compiled = tcompile.compile(function)
+        np.testing.assert_array_equal(compiled(x, 4.0), function(x, 4.0))
+        assert len(compiled.entries[0].kernels) == kernels
+    with pytest.warns(RuntimeWarning, match="divide by zero encountered in scalar divide"):
+        assert tcompile.compile(mean)(x, 0.0) == np.inf

@@ -404,6 +404,28 @@ def test_frame_lookers_keep_all_locals():
     assert all(p.live == ("numexpr", "a", "b", "unused") for p in analyse(function.__code__).points.values())
 
 
+def test_variables_that_are_named_like_frame_lookers():
+    """What a function gives a value itself is an array, or a list; what others give it may look at the frame."""
+
+    def own(a):
+        unused = a  # noqa: F841
+        stack, query = [a], a + 1
+        return len(stack), query
+
+    def given(query, a):
+        unused = a  # noqa: F841
+        return query(a)
+
+    def free(a):
+        unused = a  # noqa: F841
+        return dir(a)
+
+    dir = sorted
+    lives = [{point.live for point in analyse(f.__code__).points.values()} for f in (own, given, free)]
+    assert all("unused" not in live for live in lives[0])
+    assert all("unused" in live for one in lives[1:] for live in one)
+
+
 def test_the_first_argument_is_alive_for_super():
     class A(list):
         def method(self, x):

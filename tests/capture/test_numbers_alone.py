@@ -217,3 +217,30 @@ def test_arrays_of_numbers(f, x):
     for y in (2.5, 3.5, -0.0):
         got, want = compiled(np.array(x), y), f(np.array(x), y)
         assert repr(got) == repr(want) and (got.dtype, got.strides) == (want.dtype, want.strides)
+
+
+def test_what_depends_on_nothing_else_is_followed():
+    """So that a number that it counts may be a size; what a value of the caller's decides is computed in the graph."""
+
+    def counted(x, n):
+        size = 0
+        for k in range(20):
+            if k % 3:
+                size += 1
+        return x[:size] * np.ones(size)
+
+    def asked(x, n):
+        size = 0
+        for k in range(20):
+            if k < n:
+                size += 1
+        return x + size
+
+    x = np.arange(50.0)
+    compiled = tcompile.compile(counted)
+    np.testing.assert_array_equal(compiled(x, 3), counted(x, 3))
+    assert not compiled.breaks and not {"exit_loop", "fori_loop"} & set(ops(compiled))
+    compiled = tcompile.compile(asked, dynamic=True)
+    for n in range(3, 20):
+        np.testing.assert_array_equal(compiled(x, n), asked(x, n))
+    assert len(compiled.entries) == 1

@@ -249,3 +249,12 @@ def test_symbolic_sizes():
         value = RNG.random((rows, 3)).astype("f4")
         np.testing.assert_array_equal(after(value)[0], np.var(value, axis=0, ddof=1))
         np.testing.assert_array_equal(after(value)[1], np.mean(value))
+
+
+def test_passes_without_anything_to_do_keep_the_graph():
+    def sums(b, call, x, y):
+        return call(np.add, x, call(np.sin, y))
+
+    graph = build(sums, np.ones(3), np.ones(3))
+    for name, transform in transforms.PIPELINE:
+        assert (transform(graph) is graph) == (name != "fold"), name

@@ -4,6 +4,7 @@ Enters: a graph. Leaves: the nodes that kernels could compute, but should not. T
 loops stand beside our own: where the processor has AVX-512, NumPy computes some functions with Intel's short vector
 math library, which is faster than the C library's vector functions. A kernel still wins where it saves passes over
 memory, where several threads share the work, and where arrays are so small that a call takes longer than they do.
+Beside a loop over elements, which Python starts in any case, one number is not worth a kernel that has to be compiled.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ _NS: _Times = {
 }  # fmt: skip
 _AVX512 = "_ZGVeN16v_expf"  # can be called where the processor has it
 _NS_WITHOUT_AVX512: _Times = {("nextafter", "float32"): (6.5, 2.9), ("nextafter", "float64"): (9.7, 7.5)}
+_LISTED = frozenset(op for op, _ in (*_NS, *_NS_WITHOUT_AVX512))
 _CALL_NS = 500.0  # what a call of NumPy costs beyond its elements
 _PASS_NS = 0.2  # an element that is stored and loaded once more, since a neighbour runs in another loop
 _MOST_BYTES = 16 << 20  # larger results are better made in the pool's memory
@@ -43,17 +45,35 @@ _SHARED_NS = 250_000.0  # what a kernel has to be worth before a second thread t
 
 def left_to_numpy(graph: Graph, supports: Callable[[Node], bool]) -> set[Node]:
     """The nodes among those that ``supports`` admits to kernels."""
-    early = {node for node in graph.nodes if _stops_early(node, supports)}
-    if libmvec_name(FUNCTIONS["exp"], FLOAT32, 16, native.has_symbol) is None:
-        return early
-    known = _NS if native.has_symbol(_AVX512) else _NS_WITHOUT_AVX512
+    known: _Times = {}
+    if libmvec_name(FUNCTIONS["exp"], FLOAT32, 16, native.has_symbol) is not None:
+        known = _NS if native.has_symbol(_AVX512) else _NS_WITHOUT_AVX512
+    # Rounds of a loop are not left to Python for a number.
+    starts_loops = not graph.scratch and any(node.op == "element_loop" for node in graph.nodes)
     readers: dict[Node, list[Node]] = {}
     for node in graph.nodes:
         for operand in node.inputs:
             readers.setdefault(operand, []).append(node)
-    return early | {
-        node for node in graph.nodes if (times := _times(node, known)) and _is_better(node, times, readers, supports)
-    }
+
+    def passes(node: Node) -> int:
+        """How many neighbours a kernel could compute along with it."""
+        neighbours = {*node.inputs, *readers.get(node, ())}
+        return sum(n.op in OPS and OPS[n.op].kind in _FUSED and supports(n) for n in neighbours)
+
+    def is_left(node: Node) -> bool:
+        if starts_loops and _is_number(node) and not passes(node):
+            return True
+        times = _times(node, known)
+        return times is not None and _is_better(node, times, passes)
+
+    return {node for node in graph.nodes if _stops_early(node, supports) or is_left(node)}
+
+
+def _is_number(node: Node) -> bool:
+    """Whether this makes a number of numbers."""
+    return OPS[node.op].kind == "pointwise" and not any(
+        isinstance(n.type, TensorType) and n.type.ndim for n in (node, *node.inputs)
+    )
 
 
 def _stops_early(node: Node, supports: Callable[[Node], bool]) -> bool:
@@ -69,25 +89,21 @@ def _stops_early(node: Node, supports: Callable[[Node], bool]) -> bool:
 
 
 def _times(node: Node, known: _Times) -> tuple[float, float] | None:
-    if not isinstance(node.type, TensorType):
+    if node.op not in _LISTED or not isinstance(node.type, TensorType):
         return None
     times = known.get((node.op, node.tensor.dtype.name))
     return None if node.op == "pow" and small_power(node.operands[1]) is not None else times
 
 
-def _is_better(
-    node: Node, times: tuple[float, float], readers: dict[Node, list[Node]], supports: Callable[[Node], bool]
-) -> bool:
+def _is_better(node: Node, times: tuple[float, float], passes: Callable[[Node], int]) -> bool:
     """Whether NumPy's loop is faster, as the sizes are that were seen."""
     count = hint(node.tensor.size)
     if count * node.tensor.dtype.itemsize > _MOST_BYTES:
         return False
-    neighbours = {*node.inputs, *readers.get(node, ())}
-    passes = sum(n.op in OPS and OPS[n.op].kind in _FUSED and supports(n) for n in neighbours)
     ours, numpys = (each * count for each in times)
     if ours > _SHARED_NS:
         ours /= native.num_threads()
-    return _CALL_NS + numpys + passes * _PASS_NS * count < ours
+    return _CALL_NS + numpys + passes(node) * _PASS_NS * count < ours
 
 
 __all__ = ["left_to_numpy"]

@@ -66,14 +66,17 @@ def suffix(lanes: int, type: str) -> str:
 
 def literal(dtype: DType, value: bool | int | float) -> str:
     """A constant of one lane."""
-    if dtype.name == "float16":
+    kind = dtype.kind
+    if kind == "f" and dtype.itemsize == 2:
         with np.errstate(all="ignore"):
             return str(int(np.float16(value).view(np.uint16)))
-    if dtype.kind == "f":
-        with np.errstate(all="ignore"):
-            exact = float(dtype.type(value))
+    if kind == "f":
+        exact = float(value)
+        if dtype.itemsize == 4:
+            with np.errstate(all="ignore"):
+                exact = float(np.float32(value))
         return f"0x{struct.unpack('<Q', struct.pack('<d', exact))[0]:016X}"
-    if dtype.kind == "b":
+    if kind == "b":
         return "true" if value else "false"
     return str(int(value))
 

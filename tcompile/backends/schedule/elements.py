@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 from tcompile.backends.schedule.kernel import Buffer, Distance, add_distance, scale_distance
 from tcompile.backends.schedule.lower import access_of
@@ -20,6 +21,7 @@ from tcompile.graph.ops.writing import path_types
 from tcompile.graph.sizes import UnprovableSizeError
 from tcompile.records import dataclass
 
+_SEEN: WeakKeyDictionary[Node, tuple[Seen, ...] | None] = WeakKeyDictionary()
 Move: TypeAlias = "tuple[str, Mapping[str, Any], TensorType, TensorType]"  # of elements of the one type to the other
 
 
@@ -43,8 +45,16 @@ def roots(node: Node) -> tuple[Node, ...]:
     return node.inputs[: len(node.operands) - len(node.attrs["program"][1])]
 
 
-def seen(node: Node) -> list[Seen] | None:
+def seen(node: Node) -> Sequence[Seen] | None:
     """What the program of a loop sees; None where an array is shown in a way that no distances describe."""
+    try:
+        return _SEEN[node]
+    except KeyError:
+        found = _SEEN[node] = _see(node)  # a loop that backends know changes no more
+        return found
+
+
+def _see(node: Node) -> tuple[Seen, ...] | None:
     found = []
     operands, shows = roots(node), node.attrs["shows"]
     written = written_roots(shows, node.attrs["program"])
@@ -65,7 +75,7 @@ def seen(node: Node) -> list[Seen] | None:
         if place is None:
             return None
         found.append(Seen(types[-1], base, number if number in written else None, *place))
-    return found
+    return tuple(found)
 
 
 def bases(node: Node) -> list[Node]:

@@ -53,6 +53,7 @@ LIBRARY = (
 )  # fmt: skip
 
 
+@lru_cache
 def dtype_of(kind: Kind) -> np.dtype[Any]:
     """The dtype of an array of rank 0 that holds such a value."""
     return np.dtype(DTYPES.get(kind, kind.removeprefix("np.")))
@@ -69,6 +70,7 @@ def common(a: Kind, b: Kind) -> np.dtype[Any]:
     return np.result_type(*given)
 
 
+@lru_cache(maxsize=1024)
 def result_kind(sign: str, a: Kind, b: Kind) -> Kind | None:
     """What ``a sign b`` gives; None where such programs leave it to Python."""
     if sign in COMPARISONS:
