@@ -13,7 +13,6 @@ from tcompile.graph.sizes import Size
 from tcompile.observe.events import UserLine
 from tcompile.records import dataclass
 
-
 MANY_ROUNDS = 512  # of a loop that needs nothing but its own numbers: as many are followed
 
 
