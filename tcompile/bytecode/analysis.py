@@ -12,6 +12,7 @@ import dis
 import types
 import weakref
 from collections.abc import Iterator
+from functools import cached_property
 from inspect import CO_OPTIMIZED
 
 from tcompile.bytecode import exceptions, positions
@@ -138,14 +139,12 @@ class Analysis:
         code: the original.
         cells: cell variables and free variables, in the order in which regions get them.
         start: offset of the first instruction after the prologue.
-        points: every resumable offset.
         units: for an offset inside a unit that must not be divided (a call with its preparation, a yield with its
             RESUME, a delegation loop), the offset at which the unit starts.
     """
 
     cells: tuple[str, ...]
     start: int
-    points: dict[int, Point]
     units: dict[int, int]
 
     @property
@@ -191,7 +190,8 @@ class Analysis:
         parameters = code.co_argcount + code.co_kwonlyargcount
         parameters += bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
         self.live[self.first] |= (1 << parameters) - 1 & self.fast
-        self._points()
+        begin = self.stream.begin
+        self.units = {begin[i] * 2: begin[unit] * 2 for i, unit in self.bars.items() if i != unit}
 
     # -- the shape of the code --
 
@@ -512,17 +512,27 @@ class Analysis:
 
     # -- the points --
 
-    def _points(self) -> None:
+    @cached_property
+    def _lines(self) -> tuple[list[int | None], int]:
+        lines, last = positions.lines(self.spans, self.code.co_firstlineno)
+        return lines + [None] * (len(self.code.co_code) // 2 - len(lines)), last  # of a table that is cut short
+
+    @property
+    def last_line(self) -> int:
+        """The last line that the code has something of."""
+        return self._lines[1]
+
+    @cached_property
+    def points(self) -> dict[int, Point]:
+        """Every resumable offset; a function that is captured as a whole needs none."""
         stream, first, bars = self.stream, self.first, self.bars
         stacks, begin, names, held = self.stacks, stream.begin, self.names, self.held
         spans: dict[int, tuple[str, ...]] = {}
         doubts: dict[int, frozenset[str]] = {0: frozenset()}
         shapes: dict[Stack, tuple[tuple[bool, ...], int] | None] = {}
         chains: dict[int, tuple[int, ...]] = {-1: ()}
-        self.points = points = {}
-        self.units = {begin[i] * 2: begin[unit] * 2 for i, unit in bars.items() if i != unit}
-        self.lines, self.last_line = positions.lines(self.spans, self.code.co_firstlineno)
-        self.lines += [None] * (len(self.code.co_code) // 2 - len(self.lines))  # of a table that is cut short
+        points: dict[int, Point] = {}
+        lines = self._lines[0]
         for i in range(first, stream.size):
             stack = stacks[i]
             if stack is None or i in bars or self.unbound[i] & held:
@@ -546,7 +556,8 @@ class Analysis:
             if chain is None:
                 chain = chains[entry] = self._chain(entry)
             offset = begin[i] * 2
-            points[offset] = Point(offset, shape[0], live, maybe, chain, shape[1], self.lines[begin[i]])
+            points[offset] = Point(offset, shape[0], live, maybe, chain, shape[1], lines[begin[i]])
+        return points
 
     def _chain(self, entry: int) -> tuple[int, ...]:
         found: list[int] = []

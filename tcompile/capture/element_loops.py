@@ -15,6 +15,8 @@ from __future__ import annotations
 import dataclasses
 import dis
 import functools
+from bisect import bisect
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from tcompile.bytecode.analysis import Analysis
@@ -72,7 +74,9 @@ def enter(f: Frame, header: Header) -> bool:
 
 def _ways(found: Analysis, start: int, loop: frozenset[int]) -> tuple[set[int], int | None]:
     """The instructions of the stretch that a loop begins, and where it ends (None: with the function)."""
-    order: list[int] = []  # most instructions after those that they lead to
+    last = {at: end - 1 for at, end in pairwise([*found.blocks, found.stream.size])}
+    last.setdefault(start, last[found.blocks[bisect(found.blocks, start) - 1]])  # a test before a `while` loop
+    order: list[int] = []  # blocks, by their first instructions, most after those that they lead to
     leads: dict[int, tuple[int, ...]] = {}
     waiting = [start]
     while waiting:
@@ -80,10 +84,10 @@ def _ways(found: Analysis, start: int, loop: frozenset[int]) -> tuple[set[int], 
         if at < 0:
             order.append(~at)
         elif at not in leads:
-            leads[at] = tuple(found.ways(at))
+            leads[at] = found.ways(last[at])
             waiting.append(~at)
             waiting.extend(leads[at])
-    # What every way from an instruction to the end of the function passes, as bits.
+    # What every way from a block to the end of the function passes, as bits.
     place = {at: number for number, at in enumerate(order)}
     everything = (1 << len(order)) - 1
     after = dict.fromkeys(order, everything)
@@ -106,7 +110,7 @@ def _ways(found: Analysis, start: int, loop: frozenset[int]) -> tuple[set[int], 
     while waiting:
         at = waiting.pop()
         if at != end and at not in inside:
-            inside.add(at)
+            inside.update(range(at, last[at] + 1))
             waiting.extend(leads[at])
     return inside, end
 

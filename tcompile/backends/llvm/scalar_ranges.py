@@ -12,6 +12,7 @@ ask makes them narrow again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 from tcompile.graph.ops.element_blocks import dominators, operands
@@ -61,6 +62,7 @@ class Ranges:
             end = blocks[at][2]
             for number, way in enumerate(ways(end)):
                 self.arms[way].append((at, number, end[3 + 2 * number] if end[0] == "branch" else end[2]))
+        self.steps = {at: [self._step(line) for line in blocks[at][1]] for at in order}
         self.place = {at: number for number, at in enumerate(order)}
         self.after: dict[int, _Env] = {}
         self.before: dict[int, list[_Env]] = {}
@@ -116,10 +118,11 @@ class Ranges:
                     changed = True
                 env[parameter] = new
             seen: list[_Env] = []
-            for line in self.blocks[at][1]:
+            for line, step in zip(self.blocks[at][1], self.steps[at], strict=True):
                 if keep:
                     seen.append({r: env[r] for r in operands(line) if r in env})
-                self._line(env, line)
+                if step is not None:
+                    step(env)
             self.before[at] = seen
             if after.get(at) != env:
                 self._changes += 1
@@ -202,22 +205,29 @@ class Ranges:
         return env.get(register) or self.full[register] or WHOLE
 
     # -- instructions --------------------------------------------------------------------------------------------------
-    def _line(self, env: _Env, line: tuple[Any, ...]) -> None:
+    def _step(self, line: tuple[Any, ...]) -> Callable[[_Env], None] | None:
+        """What an instruction does to what is known; None where it does nothing, as one on floats."""
         name, result = line[:2]
         if name in ("load", "store"):
-            array, places = (line[2], line[3:]) if name == "load" else (line[2], line[4:])
-            for axis, place in enumerate(places):
-                size = self.size(array, axis)
-                if size is not None:
-                    low, high = self.get(env, place)
-                    self._narrow(env, place, (max(low, -size), min(high, size - 1)))
-            return
+            sizes = [(at, self.size(line[2], axis)) for axis, at in enumerate(line[3:] if name == "load" else line[4:])]
+            known = [(at, size) for at, size in sizes if size is not None]
+            return partial(self._access, known) if known else None
         if name == "require":
-            self._learn(env, line[2], True)
-            return
+            return partial(self._require, line[2])
+        return None if self.full[result] is None else partial(self._compute, name, result, line)
+
+    def _access(self, places: Sequence[tuple[int, int]], env: _Env) -> None:
+        """An element of an array of that many: behind it the indices are known to be in range."""
+        for place, size in places:
+            low, high = self.get(env, place)
+            self._narrow(env, place, (max(low, -size), min(high, size - 1)))
+
+    def _require(self, condition: int, env: _Env) -> None:
+        self._learn(env, condition, True)
+
+    def _compute(self, name: str, result: int, line: tuple[Any, ...], env: _Env) -> None:
         full = self.full[result]
-        if full is None:
-            return
+        assert full is not None
         found = self._result(env, name, line)
         if found is None or (name == "<<" and (found[0] < full[0] or found[1] > full[1])):  # NumPy's wrap around
             env.pop(result, None)
@@ -231,10 +241,10 @@ class Ranges:
         if name == "size":
             size = self.size(line[2], line[3])
             return (0, 1 << 62) if size is None else (size, size)
-        if any(self.full[r] is None for r in line[2:4] if name != "select"):
-            return None
         if name == "select":
             return self._selected(env, *line[2:])
+        if any([self.full[r] is None for r in line[2:4]]):
+            return None
         a = self.get(env, line[2])
         if name in _SAME:
             return a

@@ -79,6 +79,7 @@ class _Tools:
     llvm: Any
     machine_for: Any
     machine: Machine
+    layout: str  # of data, in LLVM's words
     identity: tuple[str, ...]  # all that the code depends on beside its IR
 
 
@@ -160,6 +161,7 @@ def _make_tools() -> _Tools:
     cpu = llvm.get_host_cpu_name()
     target = llvm.Target.from_triple(triple)
 
+    @once
     def machine_for(opt: int) -> Any:
         return target.create_target_machine(
             cpu=cpu, features=features.flatten(), opt=opt, reloc="pic", codemodel="small", jit=True
@@ -167,8 +169,9 @@ def _make_tools() -> _Tools:
 
     tools = _Tools(
         llvm=llvm,
-        machine_for=once(machine_for),
+        machine_for=machine_for,
         machine=Machine(triple, cpu, frozenset(name for name, on in features.items() if on)),
+        layout=str(machine_for(EFFORT).target_data),
         identity=(triple, cpu, features.flatten(), str(llvm.llvm_version_info), llvmlite.__version__),
     )
     immortal(tools)
@@ -192,7 +195,7 @@ def _next_library(tools: _Tools) -> tuple[Any, str]:
     with _lock:
         serial = next(_libraries)
         if serial % _LIBRARIES_PER_LINKER == 0:
-            _linker = tools.llvm.create_lljit_compiler(tools.machine_for(2), use_jit_link=True, suppress_errors=True)
+            _linker = tools.llvm.create_lljit_compiler(tools.machine_for(EFFORT), use_jit_link=True, suppress_errors=True)
         return _linker, f"tcompile.{serial}"
 
 
@@ -249,9 +252,10 @@ def _parsed(tools: _Tools, ir: str, optimise: bool = False) -> Iterator[Any]:
 
 
 def _prepare(tools: _Tools, module: Any, ir: str, optimise: bool) -> None:
-    target = tools.machine_for(2)
-    module.triple = target.triple
-    module.data_layout = str(target.target_data)
+    module.triple, module.data_layout = tools.machine.triple, tools.layout
+    if not optimise and "alwaysinline" not in ir:
+        return
+    target = tools.machine_for(EFFORT)
     if optimise:
         # What level 3 and SLP vectorization add took up to half of the time, and made no loop faster.
         options = tools.llvm.create_pipeline_tuning_options(speed_level=2)
@@ -259,7 +263,7 @@ def _prepare(tools: _Tools, module: Any, ir: str, optimise: bool) -> None:
         options.slp_vectorization = False
         builder = tools.llvm.create_pass_builder(target, options)
         builder.getModulePassManager().run(module, builder)
-    elif "alwaysinline" in ir:
+    else:
         passes = tools.llvm.create_new_module_pass_manager()
         passes.add_always_inliner_pass()
         options = tools.llvm.create_pipeline_tuning_options(speed_level=0)
