@@ -80,6 +80,9 @@ class Entry:
     planned: bool = False  # whether it was looked for a plan
     calls: int = 0  # that fitted, those that the plan has answered apart
     replays: int = 0
+    in_turn: int = 0  # the last of them, one after the other,
+    replayed: int = -1  # and how many calls had fitted before the last one
+    rests: int = 0  # how often it was left to plain Python for some calls
 
     @property
     def hits(self) -> int:

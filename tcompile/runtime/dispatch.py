@@ -100,7 +100,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
                     result = entry.run(*values)
                 except Exception as error:
                     note_replay(cache, entry, error)
-                    if entry.replays == native.REPLAYS:
+                    if entry.rests:
                         self._attached = ()
                     result = PLAIN  # called below, where no exception is being handled
                 if result is MISS:

@@ -29,6 +29,10 @@ from tcompile.runtime.cache import DROWSY, Entry, FunctionCache, Region
 from tcompile.stance import DEFAULT, Stance, current
 
 
+REPLAYS = 8  # in turn, after which an entry rests,
+_REST, _LONGEST = 32, 5  # for so many calls, and twice as many the next time, as often as that
+
+
 class ByItself(Protocol):
     """What is called in place of a function that code of a cache is about to call."""
 
@@ -164,7 +168,7 @@ class Gate(native.Base):  # type: ignore[misc]  # which class that is depends on
                     result = entry.run(*values)
                 except Exception as error:
                     note_replay(cache, entry, error)
-                    if entry.replays == native.REPLAYS:
+                    if entry.rests:
                         self.attached = ()
                     result = PLAIN
                 if result is not MISS:
@@ -236,12 +240,38 @@ def miss_reasons(region: Region, values: Sequence[Any]) -> tuple[str, ...]:
 
 
 def note_replay(cache: FunctionCache, entry: Entry, error: Exception) -> None:
-    """Counts a run that raised and is done again in plain Python; the first one of an entry is told."""
+    """Counts a run that raised and is done again in plain Python; the first one of an entry is told.
+
+    After several in turn the entry rests: what is going to be done again is not done. A rest that was followed by
+    another such run is followed by one twice as long.
+    """
     entry.replays += 1
+    entry.in_turn = entry.in_turn + 1 if entry.hits == entry.replayed + 1 else 1
+    entry.replayed = entry.hits
+    if entry.in_turn >= REPLAYS and entry.captured.graph is not None and not isinstance(entry.run, Resting):
+        entry.rests += 1
+        entry.run = Resting(entry, _REST << min(entry.in_turn - REPLAYS, _LONGEST))
     if entry.replays > 1:
         return
     detail = str(error) if isinstance(error, Replay) else f"{type(error).__name__}: {error}"
     bus.emit(FellBack(**cache.about, reason="replayed in plain Python", detail=detail))
+
+
+class Resting:
+    """What an entry that rests runs: its guards, behind which plain Python goes on."""
+
+    def __init__(self, entry: Entry, calls: int) -> None:
+        self.entry, self.left, self.run = entry, calls, entry.run
+        self.guards = entry.captured.as_plain().entry(None)
+
+    def __call__(self, *values: Any) -> Any:
+        """PLAIN or MISS; behind the last call of the rest, the entry's own result."""
+        if self.left > 0:
+            self.left -= 1
+            return self.guards(*values)
+        self.entry.run = self.run
+        self.entry.replayed = self.entry.hits - 1
+        return self.run(*values)
 
 
 def _tell_failure(cache: FunctionCache, entry: Entry, values: Sequence[Any]) -> None:

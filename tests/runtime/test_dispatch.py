@@ -12,6 +12,7 @@ import pytest
 from differential import Run, assert_same, assert_same_run
 
 import tcompile
+from tcompile.backends.replay import Replay
 from tcompile.observe import bus
 from tcompile.observe.events import CallTimed, FellBack, GuardFailed, RecompileStarted
 from tcompile.observe.recorder import Recorder
@@ -322,3 +323,34 @@ def test_auto_is_eager_where_there_is_no_native_code(monkeypatch):
         assert not compiled.entries[0].kernels
     finally:
         registry._for_this_machine.cache_clear()
+
+
+def test_who_is_replayed_again_and_again_rests():
+    """What plain Python does again each time is not done before; now and then it is tried, in case it helps."""
+    ran = []
+
+    def counted(graph, inputs):
+        def run(*arrays):
+            ran.append(len(ran))
+            if not arrays[0].all():
+                raise Replay("a zero")
+            return graph(*arrays)
+
+        return run
+
+    compiled = tcompile.compile(lambda x: 1 / x, backend=counted)
+    good, bad = np.ones(3), np.zeros(3)
+    with warnings.catch_warnings(), tcompile.config.patch(native_calls=False):  # machine code would run it once more
+        warnings.simplefilter("ignore")
+        for turn in range(20):  # some of them are no reason
+            compiled(bad if turn % 2 else good)
+        (entry,) = compiled.entries
+        assert not entry.rests and len(ran) == 20
+        for _ in range(200):
+            assert_same(compiled(bad), 1 / bad)
+        assert entry.rests == 3 and len(ran) == 20 + 7 + 2  # the last of the others was the first in turn
+        for _ in range(100):
+            assert_same(compiled(good), 1 / good)
+        assert len(ran) == 29 + 67 and len(compiled.entries) == 1  # 33 calls were left of the rest
+        compiled(np.ones((2, 2)))  # guards are asked all the time
+        assert len(compiled.entries) == 2

@@ -19,9 +19,6 @@ from tcompile.runtime.native.layout import Base, complete
 if TYPE_CHECKING:
     from tcompile.runtime.cache import Entry, Region
 
-REPLAYS = 8  # an entry that was replayed so often is left to Python, which would run it again each time
-
-
 def attach(called: Any, slot: Any, function: types.FunctionType, entries: Sequence[Entry]) -> None:
     """``calls.attach``."""
     from tcompile.runtime.native import calls
@@ -47,4 +44,4 @@ def unavailable() -> str | None:
     return machine if isinstance(machine, str) else None
 
 
-__all__ = ["REPLAYS", "Base", "attach", "attach_gate", "complete", "unavailable"]
+__all__ = ["Base", "attach", "attach_gate", "complete", "unavailable"]

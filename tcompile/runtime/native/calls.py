@@ -169,7 +169,7 @@ def _plan(entry: Entry, made: _Machine, returned: Sequence[bool] | None) -> Plan
                     raise
                 plan = None
             entry.plan = plan if plan is not None and plan.size <= MOST_WORDS else None
-    return entry.plan if entry.replays < native.REPLAYS else None
+    return entry.plan if not entry.rests else None  # which would be run again in Python
 
 
 def attached(called: Any, slot: Any) -> bool:

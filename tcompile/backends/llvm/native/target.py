@@ -195,7 +195,8 @@ def _next_library(tools: _Tools) -> tuple[Any, str]:
     with _lock:
         serial = next(_libraries)
         if serial % _LIBRARIES_PER_LINKER == 0:
-            _linker = tools.llvm.create_lljit_compiler(tools.machine_for(EFFORT), use_jit_link=True, suppress_errors=True)
+            target = tools.machine_for(EFFORT)
+            _linker = tools.llvm.create_lljit_compiler(target, use_jit_link=True, suppress_errors=True)
         return _linker, f"tcompile.{serial}"
 
 
