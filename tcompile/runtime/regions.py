@@ -28,7 +28,6 @@ from tcompile.runtime import native
 from tcompile.runtime.cache import DROWSY, Entry, FunctionCache, Region
 from tcompile.stance import DEFAULT, Stance, current
 
-
 REPLAYS = 8  # in turn, after which an entry rests,
 _REST, _LONGEST = 32, 5  # for so many calls, and twice as many the next time, as often as that
 

@@ -243,7 +243,7 @@ class Ranges:
             return (0, 1 << 62) if size is None else (size, size)
         if name == "select":
             return self._selected(env, *line[2:])
-        if any([self.full[r] is None for r in line[2:4]]):
+        if any(self.full[r] is None for r in line[2:4]):
             return None
         a = self.get(env, line[2])
         if name in _SAME:

@@ -23,7 +23,6 @@ from tcompile.backends.llvm.native import abi, memory, target, threads
 from tcompile.config import Config, config
 from tcompile.observe import bus
 from tcompile.runtime import cache as caches
-from tcompile.runtime import native
 from tcompile.runtime.cache import Entry, Region
 from tcompile.runtime.native import layout
 from tcompile.runtime.native.plan import plan_of
