@@ -106,15 +106,20 @@ class ThinNest(Nest):
 
     # -- loads ----------------------------------------------------------------------------------------------------
     def _load(self, vector: Vector) -> None:
-        """All loads. Where another row follows the last lane's, whole vectors can be read; else rows one by one."""
+        """All loads. Where another row follows the last lane's, whole vectors can be read; else lanes one by one."""
         w, n = self.w, self.lanes
         loads = [x for x in self.kernel.values if x.op == "load" and x.access is not None and self._moves(x.access)]
         along = [x for x in loads if self._turns(x) > 1 and self._lies_along(x.access)]
-        vector.rows = [self._within(vector, i) for i in range(n)]
-        if self.count > SORTED_OUT:
-            for x in along:
+        sorted_out = [x for x in along if self._is_sorted_out(x.access)]
+        stores = [store for store in self.kernel.stores if self._lies_along(store.access)]
+        if len(sorted_out) < len(along) or not all(map(self._is_packed, stores)):
+            vector.rows = [self._within(vector, i) for i in range(n)]
+        if sorted_out:
+            self._sort_out(vector, sorted_out)
+        for x in along:
+            if x not in sorted_out:
                 self._found(x, vector, self._turned(x, vector))
-            loads = [x for x in loads if x not in along]
+        loads = [x for x in loads if x not in along]
         if not loads:
             return
         rows, end, on = w.label("rows"), w.label("end"), w.label("on")
@@ -127,7 +132,7 @@ class ThinNest(Nest):
         w.place(end)
         inside = w.get(f"icmp slt <{n} x i64> <{offsets}>, {self.v.spread('i64', vector.rest)}")
         clamped = w.get(f"select <{n} x i1> {inside}, <{n} x i64> <{offsets}>, <{n} x i64> zeroinitializer")
-        slow = [self._turned(x, vector) if x in along else self._few(x, vector, inside, clamped) for x in loads]
+        slow = [self._few(x, vector, inside, clamped) for x in loads]
         second = w.block
         w.jump(on)
         w.place(on)
@@ -137,6 +142,56 @@ class ThinNest(Nest):
             joined.append([w.select_phi(type, [(one, first), (other, second)]) for one, other in ways])
         for x, registers in zip(loads, joined, strict=True):  # behind all of these, which come first in a block
             self._found(x, vector, registers)
+
+    def _is_sorted_out(self, access: Access | None) -> bool:
+        """Whether rows of a few elements lie so that whole vectors can be read and sorted out."""
+        assert access is not None
+        return self.count <= SORTED_OUT and self._period(access, self.count) is not None
+
+    def _sort_out(self, vector: Vector, loads: list[Value]) -> None:
+        """Whole vectors of rows that lie side by side; the last few are copied to where whole vectors can be read.
+
+        Lanes without a row have the first one's elements, so that they signal nothing of their own.
+        """
+        w, n = self.w, self.lanes
+        few, on = w.label("few"), w.label("on")
+        places = [(self._at(x, vector, 0), memory_type(x.dtype), self._period_of(x)) for x in loads]
+        enough = n if all(period == self.count for _, _, period in places) else n + 1
+        first = w.block
+        w.branch(w.get(f"icmp sge i64 {vector.rest}, {enough}"), on, few)
+        w.place(few)
+        copies = []
+        for start, cell, period in places:
+            copies.append(w.slot(cell, str(n * period)))
+
+            def copy(lane: str, at: str = start, to: str = copies[-1], cell: str = cell, period: int = period) -> None:
+                inside = w.get(f"icmp slt i64 {lane}, {vector.rest}")
+                self._copy_row(cell, period, at, w.get(f"select i1 {inside}, i64 {lane}, i64 0"), to, lane)
+
+            self.repeat("0", str(n), "1", copy)
+        second = w.block
+        w.jump(on)
+        w.place(on)
+        starts = [w.select_phi("ptr", [(at[0], first), (to, second)]) for at, to in zip(places, copies, strict=True)]
+        for x, at, (_, cell, period) in zip(loads, starts, places, strict=True):
+            parts = []
+            for number in range(period):
+                part = w.get(f"getelementptr {cell}, ptr {at}, i64 {number * n}")
+                parts.append(w.get(f"load <{n} x {cell}>, ptr {part}, align 1"))
+            self._found(x, vector, [every(self.v, cell, parts, r) for r in range(self.count)])
+
+    def _copy_row(self, cell: str, period: int, source: str, at: str, target: str, to: str) -> None:
+        """Copies a row's elements, where rows are so many cells apart."""
+        w, row = self.w, f"<{self.count} x {cell}>"
+        found = w.get(f"getelementptr [{period} x {cell}], ptr {source}, i64 {at}")
+        place = w.get(f"getelementptr [{period} x {cell}], ptr {target}, i64 {to}")
+        w.do(f"store {row} {w.get(f'load {row}, ptr {found}, align 1')}, ptr {place}, align 1")
+
+    def _period_of(self, value: Value) -> int:
+        assert value.access is not None
+        period = self._period(value.access, self.count)
+        assert period is not None
+        return period
 
     def _within(self, vector: Vector, lane: int) -> str:
         """The number of a lane's row from the first one on: that one again, where there is none."""
@@ -238,17 +293,19 @@ class ThinNest(Nest):
         """What has one element for each element of a row."""
         w = self.w
         along = [store for store in stores if self.count > 1 and self._lies_along(store.access)]
-        packed = [s for s in along if self.count <= SORTED_OUT and self._period(s.access, self.count) == self.count]
+        packed = [store for store in along if self._is_packed(store)]
         if packed:
-            rows, end, on = w.label("rows"), w.label("end"), w.label("on")
-            w.branch(w.get(f"icmp sge i64 {vector.rest}, {self.lanes}"), rows, end)
-            w.place(rows)
-            for store in packed:
-                self._weave(vector, store)
-            w.jump(on)
-            w.place(end)
-            for store in packed:
-                self._turn_back(vector, store)
+            few, on = w.label("few"), w.label("on")
+            whole = w.get(f"icmp sge i64 {vector.rest}, {self.lanes}")
+            places = [self._weave(vector, store, whole) for store in packed]
+            w.branch(whole, on, few)
+            w.place(few)
+            for cell, at, copy in places:
+
+                def back(lane: str, at: str = at, copy: str = copy, cell: str = cell) -> None:
+                    self._copy_row(cell, self.count, copy, lane, at, lane)
+
+                self.repeat("0", vector.rest, "1", back)
             w.jump(on)
             w.place(on)
         for store in along:
@@ -256,16 +313,24 @@ class ThinNest(Nest):
                 self._turn_back(vector, store)
         self._scatter(vector, [store for store in stores if store not in along])
 
+    def _is_packed(self, store: Store) -> bool:
+        """Whether rows of a few elements follow one another, so that whole vectors can be stored."""
+        return self.count <= SORTED_OUT and self._period(store.access, self.count) == self.count
+
     def _columns(self, vector: Vector, store: Store) -> list[str]:
         """What is stored, as it is in memory."""
         return [self.elements.bytes_of(store.value.dtype, known[store.value]) for known in vector.elements]
 
-    def _weave(self, vector: Vector, store: Store) -> None:
+    def _weave(self, vector: Vector, store: Store, whole: str) -> tuple[str, str, str]:
+        """Stores whole vectors of rows: beside memory's own place where there are fewer. Returns cell and both."""
         w, cell = self.w, memory_type(store.value.dtype)
         at = self.address(vector.address(store.access), store.access, {self.last: vector.index})
+        copy = w.slot(cell, str(self.lanes * self.count))
+        start = w.get(f"select i1 {whole}, ptr {at}, ptr {copy}")
         for number, part in enumerate(woven(self.v, cell, self._columns(vector, store))):
-            place = w.get(f"getelementptr {cell}, ptr {at}, i64 {number * self.lanes}")
+            place = w.get(f"getelementptr {cell}, ptr {start}, i64 {number * self.lanes}")
             w.do(f"store <{self.lanes} x {cell}> {part}, ptr {place}, align 1")
+        return cell, at, copy
 
     def _turn_back(self, vector: Vector, store: Store) -> None:
         """Rows are stored one by one. Lanes without a row store the first one's elements, which they hold, again."""
