@@ -56,7 +56,8 @@ class Carried:
     trees: dict[str, Any] = field(default_factory=dict)
     named: dict[str, Leaf] = field(default_factory=dict)  # of variables that each round binds before it reads them
     parts: list[Graph] = field(default_factory=list)
-    homes: dict[int, Leaf] = field(default_factory=dict)  # by the identity of an array, where it is handed on
+    homes: dict[int, Leaf] = field(default_factory=dict)  # by the identity of an array, where it is handed on,
+    chosen: dict[int, Leaf] = field(default_factory=dict)  # and where some rounds do so, as a branch decides
     starts: dict[int, Leaf] = field(default_factory=dict)  # the same at the start
     handed: list[tuple[Leaf, Leaf | None]] = field(default_factory=list)  # by rounds that a test ends, and from where
     numbers: dict[Node, Node] = field(default_factory=dict)  # of elements that are handed on, what kernels read
@@ -174,7 +175,7 @@ class Carried:
         self.parts.append(graph)
         tx.builder.graph = graph
         tx.open_loops[-1] = tx.open_loops[-1][0], graph
-        self.homes = {}
+        self.homes, self.chosen = {}, {}
         for leaf in self.leaves:
             self._enter(leaf)
 
@@ -267,10 +268,7 @@ class Carried:
                 raise Parted(name)
             if id(tree.value) in self.alone and not self._stays_alone(name, tree, value):
                 raise Unsettled(f"`{name}` shows an array that the first round writes to")
-            choice = value.memory.choice if isinstance(value, ArrayValue) and value.memory is not None else None
-            for object in [value] if choice is None else [value, choice.root()]:
-                if self.homes.setdefault(id(object), tree) is not tree:
-                    raise Unsettled(f"`{name}` and another variable are one object in some rounds only")
+            self._take(name, tree, value)
             tree.end = value
         self.taker = tree
         found = self.node(name, tree.kind, value)
@@ -278,6 +276,18 @@ class Carried:
         if not fits(found.tensor, tree.given.tensor):
             raise Unsettled(f"`{name}` is {tree.given.type} before a round and {found.type} after it")
         tree.result = found
+
+    def _take(self, name: str, leaf: Leaf | None, value: Value) -> None:
+        """Notes which leaf hands an array on, and the one that it may be; None: none does so far."""
+        choice = value.memory.choice if isinstance(value, ArrayValue) and value.memory is not None else None
+        root = id(choice.root()) if choice is not None else 0
+        met = {self.homes.get(root), self.chosen.get(root), self.chosen.get(id(value))}
+        if leaf is not None:
+            met.add(self.homes.setdefault(id(value), leaf))
+            if choice is not None:
+                self.chosen[root] = leaf
+        if not met <= {None, leaf}:
+            raise Unsettled(f"`{name}` and another variable are one object in some rounds only")
 
     def node(self, name: str, kind: Any, value: Value) -> Node:
         """The node of a value of this kind, which is new in each round or was handed to it."""
@@ -502,6 +512,7 @@ class Carried:
                 return value
             if id(value) in self.homes:
                 return self.homes[id(value)]
+            self._take(name, None, value)
             if value.memory is not None and id(value.memory) in self.known:
                 return View(value.memory, self._in_last_round(value.path))
         elif isinstance(value, ScalarValue):
@@ -512,7 +523,7 @@ class Carried:
         leaf = self.named_leaf(name, kind, node)
         leaf.result = node
         if kind == "array":
-            self.homes[id(value)] = leaf
+            self._take(name, leaf, value)
         return leaf
 
     def _in_last_round(self, part: Any) -> Any:

@@ -103,6 +103,17 @@ FOUND = [  # by long runs of the generator
             a, b = b, c
         return (a is b,)
     """,
+    # What a side of a branch may hand on as it was is not what the variable holds that had it before.
+    """
+    def f(a, b, n):
+        c = a
+        for i in range(n):
+            d = b
+            if b[1]:
+                d = b * 0.5
+            c, b = b, d
+        return (c,)
+    """,
     # By how much an int grows is told by one round that is done apart, and is 0 in another.
     """
     def f(a, b, n):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from tcompile.backends.llvm import vmath
+from tcompile.backends.llvm.text import splat_of
 from tcompile.backends.llvm.vectors import FLOAT32, FLOAT64, Vectors
 from tcompile.backends.status import DIVIDE, ONLY_NUMPY, OVERFLOW
 from tcompile.graph.types import DType
@@ -36,7 +37,8 @@ def integer_divide(v: Vectors, name: str, d: DType, a: str, b: str) -> str:
 
 def _number_in(register: str) -> int | None:
     """The number in all lanes of a literal vector of integers."""
-    return int(register.split(",")[0].split()[1]) if register.startswith("<") else None
+    number = splat_of(register)
+    return None if number is None else int(number)
 
 
 def _divided_by(v: Vectors, name: str, d: DType, a: str, b: str, number: int) -> str:

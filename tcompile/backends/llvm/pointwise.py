@@ -14,7 +14,7 @@ import numpy as np
 
 from tcompile.backends.llvm import exponential, native, vmath
 from tcompile.backends.llvm.division import float_divmod, integer_divide, integer_power
-from tcompile.backends.llvm.text import scalar_type
+from tcompile.backends.llvm.text import scalar_type, splat_of
 from tcompile.backends.llvm.vectors import BOOL, FLOAT16, FLOAT32, FLOAT64, Vectors
 from tcompile.backends.status import DIVIDE, INTEGER_OVERFLOW, ONLY_NUMPY
 from tcompile.graph.types import DType
@@ -52,7 +52,8 @@ def _larger(v: Vectors, d: DType, a: str, b: str, sign: str) -> str:
 
 def is_constant(register: str) -> bool:
     """Whether this is a literal vector, and no NaN (whose bits stand out)."""
-    return register.startswith("<") and "0x7FF8" not in register and "0xFFF8" not in register
+    number = splat_of(register)
+    return number is not None and not number.startswith(("0x7FF8", "0xFFF8"))
 
 
 def maximum(v: Vectors, d: DType, a: str, b: str) -> str:

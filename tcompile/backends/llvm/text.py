@@ -281,5 +281,14 @@ class Phi:
 
 
 def splat(lanes: int, type: str, value: str) -> str:
-    """A constant vector with the same lane everywhere."""
-    return "<" + ", ".join([f"{type} {value}"] * lanes) + ">"
+    """A constant vector with the same lane everywhere.
+
+    >>> splat(8, "i64", "7"), splat_of(splat(8, "i64", "7")), splat_of("%v7")
+    ('splat (i64 7)', '7', None)
+    """
+    return f"splat ({type} {value})" if lanes > 1 else f"<{type} {value}>"
+
+
+def splat_of(register: str) -> str | None:
+    """What is in every lane of a ``splat``; None for any other vector."""
+    return register.split()[-1].rstrip(")>") if register.startswith(("splat", "<")) else None
