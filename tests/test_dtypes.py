@@ -202,3 +202,18 @@ def test_other_dtypes_are_plain_numpys(kind):
     for number, function in enumerate(programs):
         compare(function, [((kind, number), lambda: (ODD[kind](),))])
     compare(lambda x: x["b"] * 2, [("field", lambda: (ODD["structured"](),))])
+
+
+def test_metadata_is_no_part_of_equality():
+    """A dtype with metadata equals the one without, and is another one all the same."""
+
+    def annotated(x):
+        made = np.dtype("i", metadata={"unit": "m"})
+        y = np.asarray(x, dtype=made)
+        return y is x, y.dtype is made, np.asarray(x, dtype="i") is x, x * 2 + 1
+
+    x = np.arange(3, dtype="i")
+    compiled = tcompile.compile(annotated)
+    for _ in range(2):
+        *told, doubled = compiled(x)
+        assert told == [False, True, True] and doubled.tolist() == [1, 3, 5]

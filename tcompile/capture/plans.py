@@ -75,10 +75,12 @@ class Loops:
             plan.met = plan.finished = False
 
     def reconsider_inside(self, plan: Plan) -> None:
-        """Lets the loops inside one be tried again where they were given up: its rounds are others from now on."""
+        """Lets the loops inside one be tried again where they were given up, or have rounds that are done apart: what
+        these begin with is something else from now on.
+        """
         depth = next(key[-1] for key, known in self.plans.items() if known is plan)
         for key, known in list(self.plans.items()):
-            if key[-1] > depth and known.outcome == "unrolled":
+            if key[-1] > depth and (known.outcome == "unrolled" or known.apart):
                 del self.plans[key]
 
     def told(self) -> list[Plan]:

@@ -545,3 +545,22 @@ def test_loops_in_machine_code_can_be_interrupted():
     finally:
         signal.signal(signal.SIGINT, handler)
     np.testing.assert_array_equal(u, before)
+
+
+def test_a_float_of_pythons_begins_a_sum_over_pairs():
+    """It is NumPy's from the first round on; the last round of the outer loop has none inside."""
+
+    def energy(x, n):
+        e = 0.0
+        for i in range(n):
+            for j in range(i + 1, n):
+                d = x[i] - x[j]
+                e -= np.sqrt(d @ d)
+        return e
+
+    for backend in ("eager", "llvm"):
+        compiled = tcompile.compile(energy, backend=backend)
+        x = np.arange(60.0).reshape(20, 3) % 7
+        for n in (20, 7, 2, 1, 0):
+            assert repr(compiled(x, n)) == repr(energy(x, n))
+        assert "fori_loop" in [node.op for node in compiled.graphs[0].nodes]

@@ -37,14 +37,17 @@ Weak: TypeAlias = bool | int | float | complex | SymInt | TracedNumber
 # -- NumPy objects -------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=256)
 def takes_dtype(dtype: DType) -> bool:
     """Whether arrays of this dtype are taken: native booleans, integers, floats and complex numbers.
 
     None of them has metadata, or fields (integers may).
     """
-    plain = dtype.isnative and dtype.metadata is None and dtype.names is None
-    return plain and dtype.kind in KINDS and dtype.char not in "gG"
+    return dtype.metadata is None and _takes(dtype)  # a dtype with metadata equals the one without
+
+
+@lru_cache(maxsize=256)
+def _takes(dtype: DType) -> bool:
+    return dtype.isnative and dtype.names is None and dtype.kind in KINDS and dtype.char not in "gG"
 
 
 def layout_of(array: np.ndarray[Any, Any]) -> Layout:
