@@ -125,10 +125,11 @@ class SymInt:
     (True, {'s0 - 3 > 0': True})
     """
 
-    __slots__ = ("env", "terms")
+    __slots__ = ("_names", "env", "terms")
 
     def __init__(self, env: ShapeEnv, terms: Mapping[_Monomial, int]) -> None:
         self.env = env
+        self._names: frozenset[str] | None = None
         self.terms = {m: c for m, c in sorted(terms.items(), key=_order) if c}
 
     # -- value -----------------------------------------------------------------------------------------------
@@ -165,11 +166,18 @@ class SymInt:
         """The names of the atoms that occur."""
         return {atom for monomial in self.terms for atom in monomial}
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The symbols that it depends on, those that are divided included."""
+        if self._names is None:
+            self._names = frozenset(re.findall(r"[A-Za-z_]\w*", " ".join(self.symbols())))
+        return self._names
+
     def counters(self) -> list[str]:
         """The symbols in it that count rounds of loops, the innermost loop's first."""
         if not self.env.counters:
             return []
-        found = self.env.counters.keys() & symbols_in(self)
+        found = self.env.counters.keys() & self.names
         return [name for name in reversed(self.env.counters) if name in found]
 
     def varies_unevenly(self) -> bool:
@@ -411,10 +419,10 @@ def counters_in(value: Any) -> set[str]:
 
 
 def symbols_in(value: Any) -> set[str]:
-    """The symbols that sizes in a value depend on, those that are divided included."""
+    """The symbols that sizes in a value depend on."""
     if isinstance(value, tuple | list):
         return set().union(*map(symbols_in, value))
-    return set(re.findall(r"[A-Za-z_]\w*", str(value))) if isinstance(value, SymInt) else set()
+    return set(value.names) if isinstance(value, SymInt) else set()
 
 
 def always(test: Callable[[], bool]) -> bool:

@@ -269,3 +269,40 @@ def test_a_row_out_of_range_raises_in_its_round():
     with pytest.raises(IndexError, match="index 4 is out of bounds for axis 0 with size 4"):
         tcompile.compile(f)(x, order, seen)
     assert seen.tolist() == [1, 1, 1, 1, 1, 1, 0, 0, 0]
+
+
+def test_powers_of_distances_stay_in_the_loop():
+    """NumPy's scalars have libm's powers, and so have rounds in machine code."""
+
+    def forces(x, n):
+        f = np.zeros_like(x)
+        for i in range(n):
+            for j in range(i + 1, n):
+                d = x[j] - x[i]
+                g = d / np.sqrt(d @ d) ** 3
+                f[i] += g
+                f[j] -= g
+        return f
+
+    x = np.random.default_rng(0).normal(size=(20, 3))
+    for options in ({}, {"exact": True}):
+        compiled = tcompile.compile(forces, backend="llvm", options=options)
+        for n in (20, 9, 1, 0):
+            np.testing.assert_allclose(compiled(x, n), forces(x, n), rtol=1e-12)
+    assert not tcompile.compile(forces, backend="llvm").breaks
+
+
+def test_powers_of_numbers_have_numpys_bits():
+    def powers(x, i, j):
+        return x[i] ** x[j], x[i] ** 3, 2 ** x[j], x[i] ** 0.5
+
+    special = [0.0, -0.0, 1.0, -2.0, 0.5, np.inf, -np.inf, np.nan, 1e30, 1e-30, 5e-324]
+    for dtype in ("float64", "float32", "float16"):
+        with np.errstate(all="ignore"):
+            x = np.concatenate([special, np.random.default_rng(1).uniform(-10, 10, 40)]).astype(dtype)
+            compiled = tcompile.compile(powers, backend="llvm")
+            for i in range(0, len(x), 3):
+                for j in range(len(x)):
+                    assert repr(compiled(x, i, j)) == repr(powers(x, i, j))
+    with pytest.warns(RuntimeWarning, match="overflow encountered in scalar power"):
+        compiled(np.full(9, 1e300), 0, 0)

@@ -224,6 +224,7 @@ _FLOATS: dict[str, Emit] = {
     "divide": lambda v, d, o: v.op("fdiv", d, o[0], o[1]),
     "reciprocal": lambda v, d, o: v.op("fdiv", d, v.constant(d, 1), o[0]),
     "sqrt": lambda v, d, o: v.sqrt(d, o[0]),
+    "scalar_pow": lambda v, d, o: vmath.of_numbers(v, d, "pow", o),  # NumPy's scalars have libm's powers
     "python_sqrt": lambda v, d, o: _root_or_error(v, d, o[0]),
     "python_divide": lambda v, d, o: _quotient_or_error(v, d, *o),
     "fma": lambda v, d, o: v.fma(d, *o),

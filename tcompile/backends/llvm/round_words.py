@@ -21,12 +21,10 @@ from tcompile.backends.replay import Replay
 from tcompile.backends.status import INTERRUPTED, ONLY_NUMPY
 from tcompile.graph import Size, SymInt, TensorType
 from tcompile.graph.sizes import counters_in, evaluate, product
-from tcompile.records import dataclass
 
 if TYPE_CHECKING:
     from tcompile.backends.llvm.rounds import Rounds
 
-_SPARE_BYTES = 1 << 20  # how large what is kept for later calls may be
 _KERNEL, _COPY, _BIND, _MOVE, _INNER, _LEAVE, _UNLESS, _NEXT, _PICK, _TELL, _LEAST = range(11)
 _HEADER = 11
 DONE, WAY = 8, 9  # words that tell how many rounds were done, and how the loop was left
@@ -42,19 +40,21 @@ def _code() -> target.Code:
     return target.keep_forever(target.load(text, ["tc_begin", "tc_loop"], symbols, opt=1))
 
 
-@dataclass(frozen=True)
 class At:
     """The symbols' values, and the last value of each counter; the first one is 0."""
 
-    symbols: Mapping[str, int]
-    last: Mapping[str, int]
+    def __init__(self, symbols: Mapping[str, int], last: Mapping[str, int]) -> None:
+        self.symbols, self.last = symbols, last
+        self.begin = {**symbols, **dict.fromkeys(last, 0)}
 
     def first(self, size: Size) -> int:
         """A size in the first rounds of all loops."""
-        return evaluate(size, {**self.symbols, **dict.fromkeys(self.last, 0)})
+        return evaluate(size, self.begin)
 
     def ends(self, size: Size) -> list[int]:
         """What a size is where each counter is at one end; it is never beyond these."""
+        if not isinstance(size, SymInt):
+            return [size]
         names = sorted(counters_in(size) & self.last.keys())  # rounds of a loop around that Python runs have a value
         corners = itertools.product(*((0, self.last[name]) for name in names))
         return [evaluate(size, {**self.symbols, **dict(zip(names, ends, strict=True))}) for ends in corners]
@@ -65,10 +65,9 @@ class At:
 
     def growth(self, size: Size, counter: str) -> int:
         """By how much a size grows when a counter does."""
-        if counter not in counters_in(size):
+        if not isinstance(size, SymInt) or counter not in size.names:
             return 0
-        zero = {**self.symbols, **dict.fromkeys(self.last, 0)}
-        return evaluate(size, {**zero, counter: 1}) - evaluate(size, zero)
+        return evaluate(size, {**self.begin, counter: 1}) - evaluate(size, self.begin)
 
 
 class Level:
@@ -94,7 +93,7 @@ class Level:
         self.told = memoryview(self.memory.data)  # whose words are read sooner
         self.launch, self.code = native.launcher(), _code()
         self.begins = b"iiiiii" + b"ia" * len(self.taken)
-        self.is_spare = self.bytes < _SPARE_BYTES
+        self.size = self.bytes
         if inside:
             self.let_go()
 

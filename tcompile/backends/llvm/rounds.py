@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from tcompile.backends.schedule.plan import Step
 
 FEWEST = 8  # rounds for which writing the program pays
-_SPARE = 4  # programs of earlier calls that are kept for each loop
+_SPARE_BYTES, _SPARE = 1 << 22, 256  # how much programs of earlier calls may hold that are kept, and how many are
 
 
 class Rounds:
@@ -100,7 +100,8 @@ class Rounds:
         self.strided = [
             place for place, type in enumerate(types) if isinstance(type, TensorType) and not type.layout.dense
         ]
-        self.spare: dict[Any, Level] = {}  # programs and temporaries of earlier calls, by what the calls were given
+        self.spare: dict[Any, Level] = {}  # programs and temporaries of earlier calls, by what the calls were given,
+        self.spare_bytes = 0  # and what they hold
         if self.tests and any(counters_in(array.shape) for array in self.arrays):
             raise NotNative("the sizes of its arrays depend on the round")
 
@@ -342,6 +343,7 @@ class Rounds:
             level = Level(self, given, At(self._symbols(given, sizes), {self.counter: stop - 1}))
             status = level.run(stop)
         else:
+            self.spare_bytes -= level.size
             status = level.begin(given, stop)
         left = stop
         while True:
@@ -358,10 +360,12 @@ class Rounds:
                 arrays[a], arrays[b] = arrays[b], arrays[a]
         results = [given[at] if at is not None else arrays[number] for at, number in self.results[way]]
         level.let_go()
-        if level.is_spare:
-            if len(self.spare) >= _SPARE:
+        if level.size < _SPARE_BYTES // 4 and key not in self.spare:  # another thread may have brought one
+            if self.spare_bytes + level.size > _SPARE_BYTES or len(self.spare) >= _SPARE:
                 self.spare.clear()
+                self.spare_bytes = 0
             self.spare[key] = level
+            self.spare_bytes += level.size
         return tuple(results), done, way
 
     def _result(self, position: int, number: int | None) -> tuple[int | None, int]:

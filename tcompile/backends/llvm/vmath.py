@@ -8,7 +8,7 @@ that NumPy would see. Where libmvec lacks a function, or is not there at all, ev
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tcompile.backends.llvm.text import Writer, scalar_type
 from tcompile.backends.llvm.vectors import FLOAT32, Vectors
@@ -94,9 +94,8 @@ def call(v: Vectors, name: str, dtype: DType, operands: list[str], has_symbol: H
     else:
         result, fine = _ordinary(v, function, fast, dtype, limits, operands)
     # The odd lanes are computed one at a time in a function of their own, which is hardly ever called.
-    libm = f"@{function.name}{'f' if dtype == FLOAT32 else ''}"
+    libm = _declared(v, function.name, dtype, function.arity)
     helper = f"@tc_{function.name}_{dtype.name}_{lanes}"
-    w.module.declare(libm, f"declare {scalar} {libm}({', '.join([scalar] * function.arity)}) nounwind")
     w.module.helper(helper, lambda: _lane_by_lane(v, helper, libm, dtype, function.arity))
     given = ", ".join(f"{type} {o}" for o in operands)
     if not result:
@@ -111,6 +110,19 @@ def call(v: Vectors, name: str, dtype: DType, operands: list[str], has_symbol: H
     w.jump(on)
     w.place(on)
     return w.select_phi(type, [(result, origin), (exact, slow)])
+
+
+def of_numbers(v: Vectors, dtype: DType, name: str, operands: Sequence[str]) -> str:
+    """What libm gives for numbers, each of which is in all lanes of an operand: one call."""
+    w, scalar = v.w, scalar_type(dtype)
+    given = [f"{scalar} {w.get(f'extractelement {v.type(dtype)} {o}, i64 0')}" for o in operands]
+    return v.spread(scalar, w.get(f"call {scalar} {_declared(v, name, dtype, len(operands))}({', '.join(given)})"))
+
+
+def _declared(v: Vectors, name: str, dtype: DType, arity: int) -> str:
+    """The name of a function of libm's."""
+    libm, scalar = f"@{name}{'f' if dtype == FLOAT32 else ''}", scalar_type(dtype)
+    return v.w.module.declare(libm, f"declare {scalar} {libm}({', '.join([scalar] * arity)}) nounwind")
 
 
 def _ordinary(
