@@ -17,6 +17,8 @@ import numpy as np
 from tcompile.capture.element_translator import CALLS, NULL, NUMBERS, STEPS, Refused, Translator, V, is_number
 from tcompile.graph.ops.element_loop import ARITHMETIC, COMPARISONS, LIBRARY, common, is_numpy
 
+_MOST_ITEMS = 16  # of a tuple that a loop goes through, each in code of its own
+
 # -- calls -------------------------------------------------------------------------------------------------------------
 
 
@@ -30,13 +32,15 @@ def _chosen(sign: str) -> Callable[[Translator, list[V]], V]:
     def run(t: Translator, arguments: list[V]) -> V:
         if len(arguments) < 2 or not all(is_number(a) for a in arguments):
             raise Refused("min or max of something else")
-        best = arguments[0]
-        for position, other in enumerate(arguments[1:], 2):
+        return choose(t, arguments[0], arguments[1:])
+
+    def choose(t: Translator, best: V, others: Sequence[V]) -> V:
+        for position, other in enumerate(others, 1):
             better = t.truth(t.binary(sign, other, best))
-            if other.kind != best.kind:
-                if position < len(arguments):
-                    raise Refused("min or max of numbers of different types")
-                t.fork(better, other, best)
+            if other.kind != best.kind:  # what it is from here on depends on the way
+                for block, found in zip(t.split(better), (other, best), strict=True):
+                    t.block = block
+                    t.hand_back(choose(t, found, others[position:]))
                 return best
             best = t.add("select", best.kind, better.register, other.register, best.register)
         return best
@@ -240,9 +244,21 @@ def _build_tuple(t: Translator, i: dis.Instruction) -> None:
     t.stack.append(t.pack(t.pop(i.arg or 0)))
 
 
+@_step("BUILD_LIST")
+def _build_list(t: Translator, i: dis.Instruction) -> None:
+    """A list that is stored in a row at once, of which nobody can tell that it is no tuple."""
+    following = (j.opname for j in t.instructions[t.at + 1 :] if not j.opname.startswith("LOAD_"))
+    if next(following, "") != "STORE_SUBSCR":
+        raise Refused("a list is made")
+    t.stack.append(t.pack(t.pop(i.arg or 0)))
+
+
 @_step("UNPACK_SEQUENCE")
 def _unpack(t: Translator, i: dis.Instruction) -> None:
     (value,) = t.pop(1)
+    if value.kind[0] in ("array", "row") and t.array_type(value.kind[1]).shape[len(value.registers) :] == (i.arg,):
+        t.stack += reversed([t.subscript(value, t.constant(place)) for place in range(i.arg or 0)])
+        return
     if value.kind[0] != "tuple" or len(value.kind[1]) != i.arg:
         raise Refused("something else than a tuple is unpacked")
     t.stack += reversed(t.items(value))
@@ -304,15 +320,26 @@ def _subscript(t: Translator, i: dis.Instruction) -> None:
 @_step("STORE_SUBSCR")
 def _store_subscript(t: Translator, i: dis.Instruction) -> None:
     value, target, key = t.pop(3)
-    if target.kind[0] not in ("array", "row") or not is_number(value):
+    if target.kind[0] not in ("array", "row"):
         raise Refused("an item of something else than an array is stored")
     array = target.kind[1]
     found = t.indices(array, key, target.registers)
     type_ = t.array_type(array)
-    if len(found) != len(type_.shape):
+    items = t.items(value) if value.kind[0] == "tuple" else [value]
+    if not all(map(is_number, items)):
+        raise Refused("something else than numbers is stored")
+    if value.kind[0] != "tuple":
+        if len(found) != len(type_.shape):
+            raise Refused("a part of an array is stored")
+        t.store(array, value, found)
+        return
+    # NumPy makes an array of them first, of one dtype: a row of floats is given what each number is as a float.
+    if len(found) != len(type_.shape) - 1 or type_.shape[-1] != len(items):
         raise Refused("a part of an array is stored")
-    t.accesses += 1
-    t.block.lines.append(("store", -1, array, value.register, *found))
+    if type_.dtype.kind != "f" and len({item.kind for item in items}) > 1:
+        raise Refused("numbers of different types are stored in a row")
+    for place, item in enumerate(items):
+        t.store(array, item, (*found, t.constant(place).register))
 
 
 @_step("GET_ITER")
@@ -322,6 +349,8 @@ def _get_iter(t: Translator, i: dis.Instruction) -> None:
     if items.kind[0] == "array" and len(t.array_type(items.kind[1]).shape) == 1:
         first, stop = t.constant(0), t.add("size", "int", items.kind[1], 0)
         t.stack[-1] = V(("rows", items.kind[1]), (first.register, stop.register))
+    elif items.kind[0] == "tuple" and len(items.kind[1]) <= _MOST_ITEMS:
+        t.stack[-1] = V(("items", items.kind[1], 0), items.registers)
     elif items.kind[0] != "range":
         raise Refused("a loop over something else than a range or the elements of an array")
 
@@ -330,6 +359,16 @@ def _get_iter(t: Translator, i: dis.Instruction) -> None:
 def _for_iter(t: Translator, i: dis.Instruction) -> None:
     t.hold(1)
     items = t.stack[-1]
+    if items.kind[0] == "items":  # what comes next is part of its kind, so that each round is a block of its own
+        _, kinds, place = items.kind
+        if place == len(kinds):
+            del t.stack[-1]
+            t.jump(t.found.goes[t.at])
+            return
+        following, given = V(("items", kinds, place + 1), items.registers), V(("tuple", kinds), items.registers)
+        t.stack[-1:] = [following, t.items(given)[place]]
+        t.jump(t.at + 1)
+        return
     if items.kind[0] not in ("range", "rows"):
         raise Refused("a loop over something else than a range or the elements of an array")
     known = items.kind[1] if items.kind[0] == "range" else 1

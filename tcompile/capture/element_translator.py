@@ -48,7 +48,8 @@ class V:
     """A value: its kind, the registers that hold it, and what it is where that is known.
 
     Kinds are those of registers, or tuples: ``("array", number)``, ``("row", number, indices)``, ``("tuple", kinds)``,
-    ``("range", step)``, ``("rows", array)`` as an iterator, ``("object", identity)``.
+    ``("object", identity)``; iterators ``("range", step)``, ``("rows", array)``, and ``("items", kinds, place)`` of a
+    tuple.
     """
 
     kind: Any
@@ -74,7 +75,7 @@ def parts_of(kind: Any) -> tuple[str, ...]:
     """The kinds of the registers of a value."""
     if isinstance(kind, str):
         return (kind,)
-    if kind[0] == "tuple":
+    if kind[0] in ("tuple", "items"):
         return tuple(part for inner in kind[1] for part in parts_of(inner))
     if kind[0] == "row":
         return ("int",) * int(kind[2])
@@ -134,7 +135,7 @@ class Translator:
         self.objects: dict[int, Any] = {} if caller is None else caller.objects
         self.blocks: list[_Block] = [] if caller is None else caller.blocks
         self.by_state: dict[State, _Block] = {}
-        self.versions: dict[int, int] = {}
+        self.versions: dict[tuple[int, tuple[int, ...]], int] = {}
         self.waiting: list[_Block] = []
         self.exits: dict[State, Exit] = {}
         self.outer: dict[str, V | None] = {}
@@ -215,8 +216,9 @@ class Translator:
             return block.number, ()
         block_ = self.by_state.get(state)
         if block_ is None:
-            self.versions[at] = self.versions.get(at, 0) + 1
-            if self.versions[at] > _MOST_VERSIONS:
+            place = at, tuple(kind[2] for kind in state[1] if kind[0] == "items")
+            self.versions[place] = self.versions.get(place, 0) + 1
+            if self.versions[place] > _MOST_VERSIONS:
                 raise Refused("its variables change their types too often")
             block_ = self.by_state[state] = self._block(state)
             kinds = [*state[1], *(kind for _, kind in state[2])]
@@ -233,10 +235,16 @@ class Translator:
         one, two = self.goto(yes, self.stack, self.env), self.goto(no, self.stack, self.env)
         self.block.end = ("branch", condition.register, *one, *two)
 
-    def fork(self, condition: V, one: V, two: V) -> None:
-        """Ends the block: behind this instruction, one of two values is on the stack."""
-        yes, no = (self.goto(self.at + 1, [*self.stack, value], self.env) for value in (one, two))
-        self.block.end = ("branch", condition.register, *yes, *no)
+    def split(self, condition: V) -> tuple[_Block, _Block]:
+        """Ends the block: two others go on in the midst of this instruction."""
+        yes, no = (self._block((-2, (), ())) for _ in range(2))
+        self.block.end = ("branch", condition.register, yes.number, (), no.number, ())
+        return yes, no
+
+    def hand_back(self, value: V) -> None:
+        """Ends the block, unless it has ended: behind this instruction, the value is on the stack."""
+        if not self.block.end:
+            self.block.end = ("jump", *self.goto(self.at + 1, [*self.stack, value], self.env))
 
     def run(self, start: int, stack: Sequence[V]) -> None:
         """Translates everything that can be reached from an instruction."""
@@ -364,6 +372,11 @@ class Translator:
             return V(("row", array, len(found)), self.as_ints(found))
         self.accesses += 1
         return self.add("load", f"np.{type_.dtype.name}", array, *found)
+
+    def store(self, array: int, value: V, places: Sequence[int]) -> None:
+        """Stores an element."""
+        self.accesses += 1
+        self.block.lines.append(("store", -1, array, value.register, *places))
 
     def as_ints(self, registers: Sequence[int]) -> tuple[int, ...]:
         """The registers of indices as Python ints."""

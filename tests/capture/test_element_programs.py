@@ -76,7 +76,7 @@ class Writer:
         return text
 
     def statement(self) -> None:
-        kind = self.random.randrange(16)
+        kind = self.random.randrange(18)
         if kind < 4:
             self.add(f"{self.element()} = {self.number()}")
         elif kind < 6:
@@ -112,8 +112,28 @@ class Writer:
             self.counters.append(name)
             self.block()
             self.counters.pop()
+        elif kind == 15:
+            self.row()
+        elif kind == 16 and self.depth < 4:
+            steps = self.pick("((1, 0), (0, -1))", "((1, 2), (k, c), (-1, 0))", "((0, n),)", "((0, 1), (1, 0), (0, -1))")
+            self.add(f"for d, e in {steps}:")
+            self.counters += ["d", "e"]
+            self.block()
+            del self.counters[-2:]
         else:
             self.add(f"c = {self.pick(*self.counters, 'k', '2')}")
+
+    def row(self) -> None:
+        """Numbers that are stored in a row, or read from one; and the larger of several."""
+        items = ", ".join(self.number(2) for _ in range(self.pick(5, 5, 5, 4)))
+        self.add(
+            self.pick(
+                f"m[{self.index(4)}] = {items}", f"m[{self.index(4)}] = [{items}]",
+                f"s, t, c, c, k = m[{self.index(4)}]", f"z = m[{self.index(4)}]; z[1] = {self.number(2)}",
+                f"s = max({', '.join(self.number(2) for _ in range(3))})",
+                f"{self.element()} = min({', '.join(self.number(2) for _ in range(4))})",
+            )
+        )  # fmt: skip
 
     def block(self) -> None:
         self.depth += 1

@@ -83,7 +83,7 @@ def libmvec_name(function: Function, dtype: DType, lanes: int, has_symbol: HasSy
 def call(v: Vectors, name: str, dtype: DType, operands: list[str], has_symbol: HasSymbol) -> str:
     """Calls the vector function ``name`` (a key of FUNCTIONS) on vectors."""
     w, function, lanes = v.w, FUNCTIONS[name], v.lanes
-    type, scalar = v.type(dtype), scalar_type(dtype)
+    type = v.type(dtype)
     limits = function.single if dtype == FLOAT32 else function.double
     fast = libmvec_name(function, dtype, lanes, has_symbol) if limits is not None else None
     own = _OWN.get(function.name) if has_symbol("_ZGVdN4v_exp") else None  # which says that there is fused multiply-add
