@@ -115,7 +115,7 @@ class Writer:
         elif kind == 15:
             self.row()
         elif kind == 16 and self.depth < 4:
-            steps = self.pick("((1, 0), (0, -1))", "((1, 2), (k, c), (-1, 0))", "((0, n),)", "((0, 1), (1, 0), (0, -1))")
+            steps = self.pick("((1, 0), (0, -1))", "((1, 2), (k, c), (-1, 0))", "((0, n),)", "((0, 1), (1, 0))")
             self.add(f"for d, e in {steps}:")
             self.counters += ["d", "e"]
             self.block()
