@@ -1,4 +1,4 @@
-"""Tuples in loops over elements: stored in rows, unpacked from rows, gone through; and the larger of several numbers."""
+"""Tuples in loops over elements: stored in rows, unpacked from rows, gone through; and the largest of some numbers."""
 
 from __future__ import annotations
 
@@ -96,6 +96,9 @@ def test_scalar_code(f):
     assert "element_loop" in made or f is of_three_kinds  # of which the last value of a variable may be of three kinds
 
 
+NUMBERS = ((1, 2, 3), (1.5, 2.5, -0.5), (1, 2.5, True), (2**53 + 1, 1, 0.5), (np.nan, 1.0, 2.0), (300, 1, 2))
+
+
 def test_rows_of_other_dtypes():
     """NumPy makes an array of the numbers first: what it makes of them there is its own."""
 
@@ -105,7 +108,7 @@ def test_rows_of_other_dtypes():
         return x
 
     for dtype in ("float64", "float32", "int64", "int32", "int8", "bool"):
-        for numbers in ((1, 2, 3), (1.5, 2.5, -0.5), (1, 2.5, True), (2**53 + 1, 1, 0.5), (np.nan, 1.0, 2.0), (300, 1, 2)):
+        for numbers in NUMBERS:
             check(stored, lambda d=dtype, n=numbers: (np.zeros((5, 3), d), *n), ulp=0)
 
 
