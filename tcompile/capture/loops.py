@@ -233,7 +233,7 @@ class Loop:
         helps = not (varies and plan.open_tests) and not isinstance(error, VariesUnevenly)
         more = plan.apart < self.most_apart and plan.tries < _MOST_TRIES
         if isinstance(error, Unsettled | VariesInLoop) and helps and more:
-            self.tx.loops.reconsider_inside(plan)
+            self.tx.loops.reconsider_inside(plan, varies)
             self.again(
                 apart=plan.apart + 1, steps={}, looked=False, carried=set(), limit=None, limit_at=-1,
                 reason=why(error),

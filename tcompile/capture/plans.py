@@ -74,13 +74,15 @@ class Loops:
         for plan in self.plans.values():
             plan.met = plan.finished = False
 
-    def reconsider_inside(self, plan: Plan) -> None:
-        """Lets the loops inside one be tried again where they were given up, or have rounds that are done apart: what
-        these begin with is something else from now on.
+    def reconsider_inside(self, plan: Plan, asks: bool) -> None:
+        """Lets the loops inside one be tried again where they were given up: its rounds are others from now on.
+
+        ``asks``: also those with rounds done apart, for which they ask whether there are any. What these rounds are for
+        may be over with the first ones of the loop around.
         """
         depth = next(key[-1] for key, known in self.plans.items() if known is plan)
         for key, known in list(self.plans.items()):
-            if key[-1] > depth and (known.outcome == "unrolled" or known.apart):
+            if key[-1] > depth and (known.outcome == "unrolled" or (asks and known.apart)):
                 del self.plans[key]
 
     def told(self) -> list[Plan]:

@@ -19,7 +19,7 @@ HALF = np.dtype("float16")
 COMPLEXES = ["complex64", "complex128"]
 PARTS = [0.0, -0.0, 1.0, -2.5, np.inf, -np.inf, np.nan, 3e-200, 1e200]
 HALVES = [0.0, -0.0, 1, -1, 0.5, 2.5, -2.5, np.inf, -np.inf, np.nan, 6e-8, -6e-8, 65504, -65504, 300, 1e-4]
-NO_ROWS = ("python_sqrt", "python_divide", "finite")  # of Python's floats
+NO_ROWS = ("python_sqrt", "python_divide", "finite", "scalar_pow")  # of Python's floats, and of numbers alone
 HALF_ROWS = [
     name for name, op in OPS.items()
     if op.kind == "pointwise" and op.arity in (1, 2) and name not in (*NO_ROWS, "astype", "nextafter", "ordered")
