@@ -27,8 +27,8 @@ _COUNT = TensorType(np.dtype("int64"), ())
 
 
 def computes_constants(carried: Carried) -> bool:
-    """Whether rounds compute numbers from constants and their own numbers: whoever follows them knows the results."""
-    starts = all(leaf.kind != "memory" and _is_constant(leaf.given) for leaf in carried.leaves)
+    """Whether rounds compute Python's numbers from constants and from one another: whoever follows them knows them."""
+    starts = all(isinstance(leaf.kind, type) and _is_constant(leaf.given) for leaf in carried.leaves)
     own = {node for part in carried.parts for node in part.inputs}
     return starts and all(_computes_constants(part.nodes, own, symbols_in(carried.counter)) for part in carried.parts)
 
@@ -36,6 +36,8 @@ def computes_constants(carried: Carried) -> bool:
 def _computes_constants(nodes: Sequence[Node], own: set[Node], counter: set[str]) -> bool:
     for node in nodes:
         if (node.regions and not is_branch(node)) or not symbols_in([*node.operands, *node.attrs.values()]) <= counter:
+            return False
+        if isinstance(node.type, TensorType) and node.tensor.ndim:  # an array would be computed in each round
             return False
         if not all(operand in own or _is_constant(operand) for operand in node.inputs):
             return False

@@ -14,7 +14,7 @@ at capture) and recorded in the ``ShapeEnv``; a frozen environment refuses them 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Any, TypeAlias, Union
 
@@ -411,18 +411,23 @@ def _order(item: tuple[_Monomial, int]) -> tuple[int, _Monomial]:
 
 def counters_in(value: Any) -> set[str]:
     """The counters of loops that sizes in a value depend on: in a path, a shape, or a size itself."""
-    if isinstance(value, slice):
-        value = value.start, value.stop, value.step
-    if isinstance(value, tuple | list):
-        return set().union(*map(counters_in, value))
-    return set(value.counters()) if isinstance(value, SymInt) else set()
+    return {name for size in _sizes_in(value) for name in size.counters()}
 
 
 def symbols_in(value: Any) -> set[str]:
-    """The symbols that sizes in a value depend on."""
+    """The symbols that sizes in such a value depend on."""
+    return {name for size in _sizes_in(value) for name in size.names}
+
+
+def _sizes_in(value: Any) -> Iterator[SymInt]:
+    if isinstance(value, SymInt):
+        yield value
+        return
+    if isinstance(value, slice):
+        value = value.start, value.stop, value.step
     if isinstance(value, tuple | list):
-        return set().union(*map(symbols_in, value))
-    return set(value.names) if isinstance(value, SymInt) else set()
+        for item in value:
+            yield from _sizes_in(item)
 
 
 def always(test: Callable[[], bool]) -> bool:

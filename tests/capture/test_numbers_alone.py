@@ -123,6 +123,17 @@ def test_ints_beyond_64_bits_are_pythons():
     check(f, lambda: (np.ones(3), 600))
 
 
+def runs_plainly(function, compiled, *arguments):
+    """Whether plain Python has gone on in the function where the compiled call has ended."""
+    seen = []
+    sys.setprofile(lambda frame, event, argument: seen.append(frame.f_code))
+    try:
+        compiled(*arguments)
+    finally:
+        sys.setprofile(None)
+    return function.__code__ in seen
+
+
 def test_what_is_bound_in_some_rounds_only_is_bound_in_the_end():
     """As `top`, where a stack is worked off: with all variables bound, the loop is left as it mostly is."""
 
@@ -147,13 +158,7 @@ def test_what_is_bound_in_some_rounds_only_is_bound_in_the_end():
     check(regions, lambda: (g, 3))
     compiled = tcompile.compile(regions, backend="llvm")
     compiled(g, 3)
-    seen = []
-    sys.setprofile(lambda frame, event, argument: seen.append(frame.f_code))
-    try:
-        compiled(g, 3)
-    finally:
-        sys.setprofile(None)
-    assert regions.__code__ not in seen  # plain Python did not go on
+    assert not runs_plainly(regions, compiled, g, 3)
 
 
 def test_what_is_read_behind_the_loop_may_be_bound_in_some_rounds_only():
@@ -168,13 +173,7 @@ def test_what_is_read_behind_the_loop_may_be_bound_in_some_rounds_only():
     check(last, lambda: (g, 3))
     compiled = tcompile.compile(last, backend="llvm")
     compiled(g, 3)
-    seen = []
-    sys.setprofile(lambda frame, event, argument: seen.append(frame.f_code))
-    try:
-        compiled(g, 3)
-    finally:
-        sys.setprofile(None)
-    assert last.__code__ not in seen
+    assert not runs_plainly(last, compiled, g, 3)
 
 
 def trajectory(n):
@@ -244,3 +243,17 @@ def test_what_depends_on_nothing_else_is_followed():
     for n in range(3, 20):
         np.testing.assert_array_equal(compiled(x, n), asked(x, n))
     assert len(compiled.entries) == 1
+
+
+def test_what_is_computed_of_arrays_is_not_followed():
+    def counted(x, n):
+        t = 0
+        for k in range(200):
+            if np.arange(5).sum() > k:
+                t += 1
+        return x + t
+
+    compiled = tcompile.compile(counted)
+    np.testing.assert_array_equal(compiled(np.ones(3), 3), counted(np.ones(3), 3))
+    assert "exit_loop" in ops(compiled) or "fori_loop" in ops(compiled)
+    assert not compiled.breaks
