@@ -277,16 +277,14 @@ class Carried:
             raise Unsettled(f"`{name}` is {tree.given.type} before a round and {found.type} after it")
         tree.result = found
 
-    def _take(self, name: str, leaf: Leaf | None, value: Value) -> None:
-        """Notes which leaf hands an array on, and the one that it may be; None: none does so far."""
+    def _take(self, name: str, leaf: Leaf, value: Value) -> None:
+        """Notes which leaf hands an array on, and the one that it may be, which no other leaf does."""
+        met = [self.homes.setdefault(id(value), leaf), self.chosen.get(id(value), leaf)]
         choice = value.memory.choice if isinstance(value, ArrayValue) and value.memory is not None else None
-        root = id(choice.root()) if choice is not None else 0
-        met = {self.homes.get(root), self.chosen.get(root), self.chosen.get(id(value))}
-        if leaf is not None:
-            met.add(self.homes.setdefault(id(value), leaf))
-            if choice is not None:
-                self.chosen[root] = leaf
-        if not met <= {None, leaf}:
+        if choice is not None:
+            root = id(choice.root())
+            met += [self.homes.get(root, leaf), self.chosen.setdefault(root, leaf)]
+        if any(other is not leaf for other in met):
             raise Unsettled(f"`{name}` and another variable are one object in some rounds only")
 
     def node(self, name: str, kind: Any, value: Value) -> Node:
@@ -512,7 +510,6 @@ class Carried:
                 return value
             if id(value) in self.homes:
                 return self.homes[id(value)]
-            self._take(name, None, value)
             if value.memory is not None and id(value.memory) in self.known:
                 return View(value.memory, self._in_last_round(value.path))
         elif isinstance(value, ScalarValue):

@@ -325,21 +325,17 @@ def _store_subscript(t: Translator, i: dis.Instruction) -> None:
     array = target.kind[1]
     found = t.indices(array, key, target.registers)
     type_ = t.array_type(array)
-    items = t.items(value) if value.kind[0] == "tuple" else [value]
-    if not all(map(is_number, items)):
-        raise Refused("something else than numbers is stored")
-    if value.kind[0] != "tuple":
-        if len(found) != len(type_.shape):
-            raise Refused("a part of an array is stored")
-        t.store(array, value, found)
-        return
-    # NumPy makes an array of them first, of one dtype: a row of floats is given what each number is as a float.
-    if len(found) != len(type_.shape) - 1 or type_.shape[-1] != len(items):
+    if value.kind[0] == "tuple" and type_.shape[len(found) :] == (len(t.items(value)),):
+        given = [(item, (*found, t.constant(place).register)) for place, item in enumerate(t.items(value))]
+    elif len(found) == len(type_.shape):
+        given = [(value, found)]
+    else:
         raise Refused("a part of an array is stored")
-    if type_.dtype.kind != "f" and len({item.kind for item in items}) > 1:
-        raise Refused("numbers of different types are stored in a row")
-    for place, item in enumerate(items):
-        t.store(array, item, (*found, t.constant(place).register))
+    for item, places in given:  # of a tuple, too, NumPy stores each as if it came alone
+        if not is_number(item):
+            raise Refused("something else than a number is stored")
+        t.accesses += 1
+        t.block.lines.append(("store", -1, array, item.register, *places))
 
 
 @_step("GET_ITER")

@@ -373,11 +373,6 @@ class Translator:
         self.accesses += 1
         return self.add("load", f"np.{type_.dtype.name}", array, *found)
 
-    def store(self, array: int, value: V, places: Sequence[int]) -> None:
-        """Stores an element."""
-        self.accesses += 1
-        self.block.lines.append(("store", -1, array, value.register, *places))
-
     def as_ints(self, registers: Sequence[int]) -> tuple[int, ...]:
         """The registers of indices as Python ints."""
         return tuple(

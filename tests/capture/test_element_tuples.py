@@ -96,11 +96,14 @@ def test_scalar_code(f):
     assert "element_loop" in made or f is of_three_kinds  # of which the last value of a variable may be of three kinds
 
 
-NUMBERS = ((1, 2, 3), (1.5, 2.5, -0.5), (1, 2.5, True), (2**53 + 1, 1, 0.5), (np.nan, 1.0, 2.0), (300, 1, 2))
+NUMBERS = (
+    (1, 2, 3), (1.5, 2.5, -0.5), (1, 2.5, True), (2**53 + 1, 1, 0.5), (np.nan, 1.0, 2.0), (300, 1, 2),
+    (np.int64(2**53 + 1), 0.5, 1), (np.float32(0.1), 0.1, 2**40), (np.int64(300), np.float64(1.5), False),
+)  # fmt: skip
 
 
 def test_rows_of_other_dtypes():
-    """NumPy makes an array of the numbers first: what it makes of them there is its own."""
+    """NumPy stores each number as if it came alone: an int next to a float keeps all its digits."""
 
     def stored(x, a, b, c):
         for i in range(len(x)):
@@ -109,7 +112,8 @@ def test_rows_of_other_dtypes():
 
     for dtype in ("float64", "float32", "int64", "int32", "int8", "bool"):
         for numbers in NUMBERS:
-            check(stored, lambda d=dtype, n=numbers: (np.zeros((5, 3), d), *n), ulp=0)
+            compiled = check(stored, lambda d=dtype, n=numbers: (np.zeros((9, 3), d), *n), ulp=0)[-1]
+            assert "element_loop" in [node.op for graph in compiled.graphs for node in graph.nodes] or dtype == "bool"
 
 
 def test_what_does_not_fit():
@@ -146,3 +150,14 @@ def test_a_list_that_is_kept_is_a_list():
 
     check(f, arguments, ulp=0)
     assert tcompile.compile(f)(*arguments())[1][0] == 7
+
+
+def test_a_list_that_is_kept_is_returned_as_one():
+    def f(x, g):
+        made = np.zeros((len(x), 2))
+        for i in range(len(x)):
+            pair = [i, x[i]]
+            made[i] = pair
+        return made, pair
+
+    check(f, arguments, ulp=0)
