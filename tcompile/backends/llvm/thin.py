@@ -174,11 +174,16 @@ class ThinNest(Nest):
         w.place(on)
         starts = [w.select_phi("ptr", [(at[0], first), (to, second)]) for at, to in zip(places, copies, strict=True)]
         for x, at, (_, cell, period) in zip(loads, starts, places, strict=True):
-            parts = []
-            for number in range(period):
-                part = w.get(f"getelementptr {cell}, ptr {at}, i64 {number * n}")
-                parts.append(w.get(f"load <{n} x {cell}>, ptr {part}, align 1"))
+            parts = self._in_a_row(cell, at, period)
             self._found(x, vector, [every(self.v, cell, parts, r) for r in range(self.count)])
+
+    def _in_a_row(self, cell: str, at: str, count: int) -> list[str]:
+        """So many vectors that follow one another."""
+        w, n, parts = self.w, self.lanes, []
+        for number in range(count):
+            part = w.get(f"getelementptr {cell}, ptr {at}, i64 {number * n}")
+            parts.append(w.get(f"load <{n} x {cell}>, ptr {part}, align 1"))
+        return parts
 
     def _copy_row(self, cell: str, period: int, source: str, at: str, target: str, to: str) -> None:
         """Copies a row's elements, where rows are so many cells apart."""
@@ -220,20 +225,16 @@ class ThinNest(Nest):
 
     def _many(self, value: Value, vector: Vector, offsets: str) -> list[str]:
         """The vector of each turn, where all lanes are rows and one more row follows."""
-        w, access, turns = self.w, value.access, self._turns(value)
+        access, turns = value.access, self._turns(value)
         assert access is not None
-        period = self._period(access, turns) if cells(value.dtype) == 1 else None
-        if period is None:
-            unit = static_elements(access.steps[self.last]) == 1
-            return [self._straight(value, vector, r) if unit else self._gather(value, vector, r, offsets)
-                    for r in range(turns)]  # fmt: skip
-        cell = memory_type(value.dtype)
-        at = self._at(value, vector, 0)
-        parts = []
-        for number in range(period):
-            part = w.get(f"getelementptr {cell}, ptr {at}, i64 {number * self.lanes}")
-            parts.append(w.get(f"load <{self.lanes} x {cell}>, ptr {part}, align 1"))
-        return [parts[0]] if period == 1 else [every(self.v, cell, parts, r) for r in range(turns)]
+        period = self._period(access, 1) if turns == 1 and cells(value.dtype) == 1 else None
+        if period is not None and period > 1:  # one element of each row, a few places apart
+            cell = memory_type(value.dtype)
+            return [every(self.v, cell, self._in_a_row(cell, self._at(value, vector, 0), period), 0)]
+        unit = static_elements(access.steps[self.last]) == 1
+        return [
+            self._straight(value, vector, r) if unit else self._gather(value, vector, r, offsets) for r in range(turns)
+        ]  # fmt: skip
 
     def _lies_along(self, access: Access | None) -> bool:
         """Whether the elements of each row lie side by side."""
