@@ -44,6 +44,18 @@ def test_every_pair(name, dtype):
         np.testing.assert_array_equal(got, want, strict=True)
 
 
+def test_numbers_that_are_known_are_seen():
+    """Shifts for powers of two, no test for zero, no other operand's NaN: what is known need not be asked."""
+    x, y = np.arange(40), np.arange(40.0)
+    shifted = compile_graph(graph_of(lambda op, x: op("floor_divide", x, 8), x)).kernels[0].ir
+    assert "ashr" in shifted and "div" not in shifted.replace("floor_divide", "")
+    beside, among = (
+        compile_graph(graph_of(build, y)).kernels[0].ir
+        for build in (lambda op, x: op("maximum", x, 0.5), lambda op, x: op("maximum", x, op("sqrt", x)))
+    )
+    assert beside.count("fcmp") < among.count("fcmp")
+
+
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_by_a_number(name, dtype):

@@ -141,6 +141,12 @@ def test_complex_sums(shape, dtype):
     check(lambda op, x: op("subtract", x, op("sum", x, axis=(0,), keepdims=True)), a, rtol=1e-4, kernels=1)
 
 
+def test_powers_of_numbers_are_no_row_for_arrays():
+    a, b = np.arange(1.0, 20.0), np.arange(19.0)[::-1] / 4
+    graph = graph_of(lambda op, x, y: op("scalar_pow", x, y), a, b)
+    np.testing.assert_array_equal(compile_graph(graph)(a, b)[0], a**b)
+
+
 @pytest.mark.skipif(not native.has_half(), reason="a processor without half precision")
 @pytest.mark.parametrize("name", HALF_ROWS)
 def test_half_precision_has_numpys_bits_and_flags(name):

@@ -153,6 +153,8 @@ def supports(node: Node) -> bool:
     if node.op in IN_PLACE:
         ordered = scatters.is_in_any_order(node) or scatters.is_in_their_order(node)
         return ordered and scatters.admits(node, scatters.COMBINED.get(node.tensor.dtype.kind, frozenset({None})))
+    if node.op == "scalar_pow" and node.tensor.ndim:  # one call of libm's is for a number
+        return False
     types = [o.type for o in (*node.inputs, node)]
     if any(isinstance(t, TensorType) and t.dtype == FLOAT16 for t in types) and not native.has_half():
         return False

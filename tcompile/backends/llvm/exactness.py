@@ -22,7 +22,7 @@ _FLOATS = frozenset({
 _COMPLEX = _FLOATS - {"multiply", "square", "abs"} | {"conj"}
 # What moves elements, or goes through them in NumPy's order.
 _EXACT = ("assign", "gather", "scatter", "combine", "cumulative_sum", "cumulative_prod")
-_SCALARS = frozenset(f"scalar_{name}" for name in (*_FLOATS, "pow"))
+_SCALARS = frozenset(f"scalar_{name}" for name in (*_FLOATS, "pow"))  # both sides call libm's pow
 
 
 def is_exact(node: Node) -> bool:
