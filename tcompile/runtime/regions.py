@@ -239,7 +239,7 @@ def miss_reasons(region: Region, values: Sequence[Any]) -> tuple[str, ...]:
 
 
 def note_replay(cache: FunctionCache, entry: Entry, error: Exception) -> None:
-    """Counts a run that raised and is done again in plain Python; the first one of an entry is told.
+    """Counts a run that raised and is done again in plain Python; an entry's first one is told, and its first rest.
 
     After several in turn the entry rests: what is going to be done again is not done. A rest that was followed by
     another such run is followed by one twice as long.
@@ -249,11 +249,18 @@ def note_replay(cache: FunctionCache, entry: Entry, error: Exception) -> None:
     entry.replayed = entry.hits
     if entry.in_turn >= REPLAYS and entry.captured.graph is not None and not isinstance(entry.run, Resting):
         entry.rests += 1
-        entry.run = Resting(entry, _REST << min(entry.in_turn - REPLAYS, _LONGEST))
+        calls = _REST << min(entry.in_turn - REPLAYS, _LONGEST)
+        entry.run = Resting(entry, calls)
+        if entry.rests == 1:
+            reason = f"replayed {REPLAYS} times in turn: the next {calls} calls begin there"
+            bus.emit(FellBack(**cache.about, reason=reason, detail=_detail(error)))
     if entry.replays > 1:
         return
-    detail = str(error) if isinstance(error, Replay) else f"{type(error).__name__}: {error}"
-    bus.emit(FellBack(**cache.about, reason="replayed in plain Python", detail=detail))
+    bus.emit(FellBack(**cache.about, reason="replayed in plain Python", detail=_detail(error)))
+
+
+def _detail(error: Exception) -> str:
+    return str(error) if isinstance(error, Replay) else f"{type(error).__name__}: {error}"
 
 
 class Resting:

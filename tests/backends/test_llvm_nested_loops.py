@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tcompile
+from tcompile.backends.llvm import round_words
 from tcompile.observe import bus
 from tcompile.observe.events import LoopDecided
 from tests.capture.loop_cases import line, until_inside
@@ -297,3 +298,29 @@ def test_elements_of_views_of_the_caller_s():
         check(f, lambda: make(3), backends=("eager", "llvm"), calls=3, dynamic=dynamic)
         check(f, lambda: make(3, 2), backends=("eager", "llvm"), calls=3, dynamic=dynamic)
         check(f, lambda: make(4), backends=("llvm",), dynamic=dynamic)
+
+
+def test_programs_of_loops_with_other_sizes_are_kept(monkeypatch):
+    """Elimination goes through as many sizes as there are columns; later calls find them written."""
+
+    def eliminated(a, n):
+        for k in range(n):
+            p = np.argmax(np.abs(a[k:, k])) + k  # which leaves the rounds to Python
+            if p != k:
+                a[[k, p]] = a[[p, k]]
+            for i in range(k + 1, n):
+                a[i, k:] -= a[i, k] / a[k, k] * a[k, k:]
+        return a
+
+    made = []
+    written = round_words.Level._write
+    monkeypatch.setattr(round_words.Level, "_write", lambda level: made.append(level) or written(level))
+    compiled = tcompile.compile(eliminated, backend="llvm")
+    a = np.random.default_rng(0).normal(size=(40, 40))
+    counts = []
+    for _ in range(3):
+        np.testing.assert_allclose(compiled(a.copy(), 40), eliminated(a.copy(), 40), rtol=1e-9, atol=1e-12)
+        counts.append(len(made))
+    assert counts[0] > 20 and counts[2] == counts[1] and not compiled.breaks
+    for rounds in {level.rounds for level in made}:
+        assert rounds.spare_bytes == sum(level.size for level in rounds.spare.values()) < 1 << 22

@@ -340,7 +340,8 @@ def test_who_is_replayed_again_and_again_rests():
 
     compiled = tcompile.compile(lambda x: 1 / x, backend=counted)
     good, bad = np.ones(3), np.zeros(3)
-    with warnings.catch_warnings(), tcompile.config.patch(native_calls=False):  # machine code would run it once more
+    # Machine code would run it once more.
+    with warnings.catch_warnings(), tcompile.config.patch(native_calls=False), Recorder() as recorder:
         warnings.simplefilter("ignore")
         for turn in range(20):  # some of them are no reason
             compiled(bad if turn % 2 else good)
@@ -354,3 +355,5 @@ def test_who_is_replayed_again_and_again_rests():
         assert len(ran) == 29 + 67 and len(compiled.entries) == 1  # 33 calls were left of the rest
         compiled(np.ones((2, 2)))  # guards are asked all the time
         assert len(compiled.entries) == 2
+    replayed, rests = recorder.of(FellBack)
+    assert replayed.reason == "replayed in plain Python" and "the next 32 calls" in rests.reason

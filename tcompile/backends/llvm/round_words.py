@@ -37,7 +37,7 @@ def _code() -> target.Code:
     stops = {"LAST": ONLY_NUMPY | INTERRUPTED, "ONLY_NUMPY": ONLY_NUMPY, "INTERRUPTED": INTERRUPTED}
     text = target.source("rounds.ll", stops)
     symbols = {"tc_parallel": threads.code()["tc_parallel"], **interrupts.functions(), **native.symbols(text)}
-    return target.keep_forever(target.load(text, ["tc_begin", "tc_loop"], symbols, opt=1))
+    return target.keep_forever(target.load(text, ["tc_begin", "tc_loop"], symbols))
 
 
 class At:
