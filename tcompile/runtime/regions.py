@@ -276,7 +276,7 @@ class Resting:
             self.left -= 1
             return self.guards(*values)
         self.entry.run = self.run
-        self.entry.replayed = self.entry.hits - 1
+        self.entry.replayed = self.entry.hits - 1  # another replay is the next one in turn
         return self.run(*values)
 
 
