@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 
@@ -415,3 +417,12 @@ def test_a_cheap_value_is_computed_at_both_places_that_read_it():
         return op("subtract", op("index", y, key=(slice(1, None),)), op("index", y, key=(slice(0, -1),)))
 
     check(build, sample("float64", 200), kernels=1)
+
+
+def test_vectors_on_the_stack_lie_in_one_cache_line():
+    """Read back across two lines, one that was just written made products of sines and cosines twice as slow."""
+    compiled = check(lambda op, x: op("multiply", op("sin", x), op("cos", x)), sample("float32", 4096), ulp=4)
+    (kernel,) = compiled.kernels
+    of_kernel = kernel.assembly().split(f"{kernel.name}:\n", 1)[1]
+    if "rsp" in of_kernel and ("zmm" in of_kernel or "ymm" in of_kernel):  # an x86 with vectors longer than the stack's
+        assert re.search(r"andq\s+\$-(64|32), %rsp", of_kernel)

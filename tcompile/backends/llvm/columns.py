@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from tcompile.backends.llvm import native
 from tcompile.backends.llvm.deviations import Deviations, in_one_pass
 from tcompile.backends.llvm.elements import Place
 from tcompile.backends.llvm.nest import CHEAP, FEW_VALUES, SIDE_BY_SIDE, Function, Nest
@@ -22,21 +23,30 @@ from tcompile.graph.sizes import hint
 from tcompile.graph.types import DType
 
 STRIP_BYTES = 1 << 19  # what a strip of columns that is walked more than once may cover, to stay in the second cache
-# Rows whose elements a column reduction adds before it puts the accumulators back. With as many that are called for,
-# rows whose length is a power of two have to fit into one set of the first cache, of 8 or 12 lines.
-ROWS_AT_ONCE = 6
+# Rows whose elements a column reduction adds before it puts the accumulators back. Rows whose length is a power of two
+# have to fit into one set of the first cache, of 8 or 12 lines.
+ROWS_AT_ONCE = 8
+PAGE = 4096  # bytes: longer runs, and rows one after another, the processor foresees by itself, and better
 
 
 def strip_of(kernel: Kernel, stages: Stages) -> int:
-    """How many columns one item of a column reduction covers: a multiple of 64."""
+    """How many columns one item of a column reduction covers: a multiple of 64, so many that each thread has an item.
+
+    Long runs are read faster, also where the accumulators of so many columns no longer fit into the first cache.
+    """
     width = hint(kernel.axes[kernel.kept[-1]].size)
-    most = 1024
+    most = 2048
     if stages.passes > 1:
         rows = max(1, hint(size_of([kernel.axes[a] for a in kernel.reduced])))
         loads = [v.dtype.itemsize for v in kernel.values if v.op == "load" and v.axes & set(kernel.reduced)]
         near = STRIP_BYTES // (rows * max(1, sum(loads)))
         most = min(most, near) if near >= 64 else most  # what is read anew in every pass is best read in long runs
-    return max(64, min(most, width // 4) // 64 * 64)
+    return max(64, min(most, width // max(2, native.num_threads())) // 64 * 64)
+
+
+def _widest(kernel: Kernel) -> int:
+    """The bytes of the largest element that is read from an array."""
+    return max((v.dtype.itemsize for v in kernel.values if v.op == "load"), default=0)
 
 
 class ColumnNest(Nest):
@@ -49,9 +59,10 @@ class ColumnNest(Nest):
         axis = kept[-1]
         stages = Stages(kernel, frozenset(kept))
         self.begin()
-        self.call_ahead(axis, self.rows_ahead(kernel.reduced[-1], ROWS_AT_ONCE))
         width = self.size(axis)
         columns = strip_of(kernel, stages)
+        if columns < hint(kernel.axes[axis].size) and columns * _widest(kernel) < PAGE:
+            self.call_ahead(axis, self.rows_ahead(kernel.reduced[-1], ROWS_AT_ONCE))
         strips = w.at_entry(f"sdiv i64 {w.at_entry(f'add i64 {width}, {columns - 1}')}, {columns}")
 
         def strip(number: str, _: list[str]) -> list[str]:

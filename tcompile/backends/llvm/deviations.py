@@ -119,8 +119,7 @@ class Deviations:
         deviation = v.op("fsub", FLOAT64, self._wide(v, element), kept[0])
         if len(kept) == 3:
             deviation = v.op("fsub", FLOAT64, deviation, kept[1])
-        square = v.op("fmul", FLOAT64, deviation, deviation)
-        return [v.op("fadd", FLOAT64, held[0], deviation), v.op("fadd", FLOAT64, held[1], square)]
+        return [v.op("fadd", FLOAT64, held[0], deviation), v.fma(FLOAT64, deviation, deviation, held[1])]
 
     def end(self, v: Vectors, kept: list[str], held: list[str], reciprocal: str) -> list[str]:
         """What is kept after some rows. ``reciprocal``: one divided by the number of all rows until then."""
