@@ -78,6 +78,27 @@ READ = [
     return (w, X3)
     """,
     """
+    Y = np.arange(24.0).reshape(4, 6) % 5
+    for i in k:
+        w = w * 0.5 + Y[:, i]
+    return (w, Y)
+    """,
+    """
+    X3 = np.arange(4 * 6 * 8.0).reshape(4, 6, 8) % 11
+    for i in range(len(k) - 1):
+        column = X3[:, k[i], k[i + 1]]
+        w = (w * 0.5 + column) % 3 + X3[1, k[i], :4]
+    return (w, X3)
+    """,
+    """
+    Y = np.arange(24.0).reshape(4, 6) % 5
+    m = np.eye(4)
+    for i in range(n):
+        w = (w @ m) * Y[:, k[i % 8]]
+        w /= w.sum()
+    return (w, Y)
+    """,
+    """
     q = 0
     for i in range(n):
         q = q * 3 % 5 + 1
@@ -170,6 +191,30 @@ SEEN = [
         y = row[:2]
         w = w * 0.5 + row
         w[:2] = w[:2] + y
+    return (w, y)
+    """,
+    """
+    Y = np.arange(24.0).reshape(4, 6) % 5
+    for i in k:
+        column = Y[:, i]
+        column += 1
+        w = w * 0.5 + column
+    return (w, Y)
+    """,
+    """
+    Y = np.arange(24.0).reshape(4, 6) % 5
+    for i in k:
+        column = Y[:, i]
+        Y[0] = w.sum()
+        w = w * 0.5 + column
+    return (w, Y)
+    """,
+    """
+    X3 = np.arange(4 * 6 * 8.0).reshape(4, 6, 8) % 11
+    y = np.zeros((4, 8))
+    for i in k:
+        y = y * 0.5 + X3[:, i]
+        w = w + y.sum(1)
     return (w, y)
     """,
     """

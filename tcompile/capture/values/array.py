@@ -15,6 +15,7 @@ from tcompile.capture.values.base import Value, named, settled
 from tcompile.capture.values.constant import Constant, integer
 from tcompile.capture.values.memory import Memory
 from tcompile.frontends.base import CannotCapture, Frontend, Traced
+from tcompile.graph.sizes import SymInt
 
 if TYPE_CHECKING:
     from tcompile.capture.program import Rebuilder
@@ -98,19 +99,27 @@ class ArrayValue(Value):
         return tx.from_frontend(self.frontend.method(tx.builder, self.traced, name, plain, named), self)
 
     def item(self, tx: Capture, key: Value) -> Value:
-        """``array[key]`` through the frontend, but for rows at computed places in a loop."""
+        """``array[key]`` through the frontend, but for rows and columns at computed places in a loop."""
         found = _key(tx, key)
-        places = found if isinstance(found, tuple) else (found,)
-        if tx.open_loops and all(isinstance(k, Traced) and k.scalar and k.type.dtype.kind in "iu" for k in places):
-            type = self.traced.type
-            if 0 < len(places) < type.ndim and type.c_contiguous:
-                return self._row(tx, places)
+        if tx.open_loops:
+            places = found if isinstance(found, tuple) else (found,)
+            picked, others = _parted(places)
+            if picked:
+                shown = self.traced
+                if not all(map(_is_all, others)):
+                    shown = self.frontend.getitem(tx.builder, shown, others)
+                rest = shown.type.ndim - len(picked)
+                # What is left lies as NumPy's view does: where one axis is left, or rows are picked.
+                if rest == 1 or 0 < rest and shown.type.c_contiguous and max(picked) < len(picked):
+                    return self._row(tx, shown, picked)
         return tx.from_frontend(self.frontend.getitem(tx.builder, self.traced, found), self)
 
-    def _row(self, tx: Capture, places: Sequence[Traced]) -> Value:
-        """What is in the view at ``places``. It may be read, but go nowhere, and nobody may write beside it."""
-        axes = tuple(range(len(places)))
-        node = tx.builder.op("gather", self.traced.node, *(place.node for place in places), axes=axes)
+    def _row(self, tx: Capture, shown: Traced, picked: Mapping[int, Traced]) -> Value:
+        """What is in the view of ``shown``, which this array shows, at places along some axes.
+
+        It may be read, but go nowhere, and nobody may write beside it.
+        """
+        node = tx.builder.op("gather", shown.node, *(k.node for k in picked.values()), axes=tuple(picked))
         row = tx.new_array(Traced(node), self.frontend, kept="that is a row at a computed place,")
         assert row.memory is not None
         row.memory.stands_in = True
@@ -178,6 +187,30 @@ class ArrayValue(Value):
         assert self.source is not None and self.memory is not None
         held, new = program.load(self.source), program.output(self.memory, Traced(self.memory.node))
         return [f"if {new} is not {held}: copyto({held}, {new})"]
+
+
+def _parted(places: Sequence[Any]) -> tuple[dict[int, Traced], tuple[Any, ...]]:
+    """A key's integers that are computed, by axis of what the other parts show; these parts, with ``:`` in their place.
+
+    There are none where the key has other parts than integers and slices.
+    """
+    picked: dict[int, Traced] = {}
+    others: list[Any] = []
+    axis = 0
+    for k in places:
+        computed = isinstance(k, Traced) and k.scalar and k.type.dtype.kind in "iu"
+        if computed:
+            picked[axis] = k
+        elif isinstance(k, bool) or not isinstance(k, int | SymInt | slice):
+            return {}, ()
+        axis += computed or isinstance(k, slice)
+        others.append(slice(None) if computed else k)
+    return picked, tuple(others)
+
+
+def _is_all(key: Any) -> bool:
+    """Whether a part of a key is ``:``."""
+    return isinstance(key, slice) and key.start is None and key.stop is None and key.step is None
 
 
 def _key(tx: Capture, key: Value) -> Any:
