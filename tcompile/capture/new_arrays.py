@@ -33,6 +33,7 @@ class Marks:
         self.f = f
         self.by_name = {name: f"{name}{_MARK} {len(f.tx.open_loops)}" for name in names}
         self.all = {name for name in f.locals if _MARK in name}.union(self.by_name.values())
+        self.noted: set[tuple[str, Choice]] = set()  # what each mark has taken account of
 
     def begin(self) -> None:
         """Before the loop nothing is new."""
@@ -45,20 +46,20 @@ class Marks:
             start, value = given.get(name), f.locals.get(name)
             if start is None or value is None:
                 continue
-            flags = self._new_since(start, value)
+            flags = self._new_since(mark, start, value)
             for flag in [Constant(True)] if flags is None else flags:
                 f.locals[mark] = either(f.tx, f.locals[mark], flag)
 
-    def _new_since(self, start: Value, value: Value) -> list[Value] | None:
+    def _new_since(self, mark: str, start: Value, value: Value) -> list[Value] | None:
         """What says, beside the mark, whether a value is another array than ``start``; None where it is one."""
         flags: list[Value] = []
         while value is not start:
             choice = value.memory.choice if isinstance(value, ArrayValue) and value.memory is not None else None
             if choice is None:
                 return None
-            if choice.marked_by is self:
+            if (mark, choice) in self.noted:
                 break
-            choice.marked_by = self
+            self.noted.add((mark, choice))
             flags.append(choice.is_new)
             value = choice.original
         return flags

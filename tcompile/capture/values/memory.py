@@ -77,14 +77,10 @@ class Memory:
 
 @dataclass(eq=False)
 class Choice:
-    """An array is new where ``is_new`` says so, a bool that the graph computes, and else ``original``.
-
-    ``marked_by`` is the loop around that has taken account of it in the round that is followed.
-    """
+    """An array is new where ``is_new`` says so, a bool that the graph computes, and else ``original``."""
 
     is_new: Value
     original: ArrayValue
-    marked_by: Any = None
 
     def root(self) -> ArrayValue:
         """The array that it is where nothing was made by any of the loops that it has come through."""
