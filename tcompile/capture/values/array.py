@@ -110,7 +110,7 @@ class ArrayValue(Value):
                     shown = self.frontend.getitem(tx.builder, shown, others)
                 rest = shown.type.ndim - len(picked)
                 # What is left lies as NumPy's view does: where one axis is left, or rows are picked.
-                if rest == 1 or 0 < rest and shown.type.c_contiguous and max(picked) < len(picked):
+                if rest == 1 or (rest > 0 and shown.type.c_contiguous and max(picked) < len(picked)):
                     return self._row(tx, shown, picked)
         return tx.from_frontend(self.frontend.getitem(tx.builder, self.traced, found), self)
 
