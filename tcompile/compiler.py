@@ -161,9 +161,10 @@ def _compile_region(
         if captured.graph is not None:
             route = cache.built.route(captured.exit)
     follow = functools.partial(compiler.follow, cache, region)
-    gains_nothing = _gains_nothing if whole else _is_trifling
     ours = compiled if backend.builtin else None  # into what another backend returns nobody looks
-    runs = captured.as_plain() if gains_nothing(captured, ours) else captured
+    trifling = not whole and _is_trifling(captured, ours)
+    gains_nothing = _gains_nothing(captured, ours) if whole else trifling and not captured.calls
+    runs = captured.as_plain() if gains_nothing else captured
 
     def program(keep: Callable[[Guard], bool] = lambda guard: True) -> Callable[..., Any]:
         made: Callable[..., Any] = runs.entry(compiled, route, follow, keep)
@@ -175,7 +176,7 @@ def _compile_region(
     milliseconds = (time.perf_counter() - started) * 1e3
     kernels = tuple(getattr(ours, "kernels", ()))
     rest = Rest(runs, compiled, route, follow)
-    entry = Entry(index, runs, run, program, compiled, captured.graph, broke, kernels, milliseconds, rest)
+    entry = Entry(index, runs, run, program, compiled, captured.graph, broke, kernels, milliseconds, rest, trifling)
     cache.compiles += 1
     if again and reasons:
         cache.recompiles.append(tuple(reasons))
@@ -249,7 +250,7 @@ def _gains_nothing(captured: Captured, compiled: Any) -> bool:
 def _is_trifling(captured: Captured, compiled: Any) -> bool:
     """Whether a stretch inside a function computes a few numbers only, which plain Python does sooner."""
     plan = getattr(compiled, "schedule", None)
-    if plan is None or captured.calls or captured.differs or config.stress_capture or config.stress_breaks:
+    if plan is None or captured.differs or config.stress_capture or config.stress_breaks:
         return False
     if any(node.regions or node.op in _OWN for node in plan.graph.nodes):
         return False

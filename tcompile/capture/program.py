@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 Entry = Callable[..., Any]
 _OF_WRITES = ("memory", "writeable")  # kinds of guards that plain Python has no need of
+_MOST_OF_PLAIN = 64  # guards in front of plain Python: those of every item of a long list would take longer than it does
 
 
 class _HoldsItself(Exception):
@@ -155,8 +156,13 @@ class Captured:
         return self.graph is None or not (self.graph.nodes or self.calls)
 
     def as_plain(self) -> Captured:
-        """The same guards in front of plain Python, but for those on the memory of what kernels would write to."""
-        steps = [step for step in self.prologue.steps if not (isinstance(step, Guard) and step.kind in _OF_WRITES)]
+        """The same guards in front of plain Python, but for those on the memory of what kernels would write to.
+
+        Of many only the first ones: they say when it is worth a new look, and plain Python is right for anything.
+        """
+        guards = [guard for guard in self.prologue.guards if guard.kind not in _OF_WRITES]
+        kept = set(map(id, guards[:_MOST_OF_PLAIN]))
+        steps = [step for step in self.prologue.steps if not isinstance(step, Guard) or id(step) in kept]
         prologue = replace(self.prologue, steps=steps)
         return Captured(None, prologue, self.arity, symbol_texts=self.symbol_texts, exit=self.exit)
 

@@ -76,6 +76,7 @@ class Entry:
     kernels: tuple[Any, ...] = ()
     compile_ms: float = 0.0
     rest: Rest | None = None  # the program behind its guards
+    trifling: bool = False  # whether plain Python computes it sooner, if that is all there is to do
     plan: Plan | None = None
     planned: bool = False  # whether it was looked for a plan
     calls: int = 0  # that fitted, those that the plan has answered apart
@@ -124,8 +125,8 @@ class Region:
 
     @property
     def has_no_work(self) -> bool:
-        """Whether nothing is computed here but by plain Python."""
-        graphs = [entry.captured.graph for entry in self.entries]
+        """Whether next to nothing is computed here but by plain Python."""
+        graphs = [entry.captured.graph for entry in self.entries if not entry.trifling]
         return not any(graph.nodes for graph in graphs if graph is not None)
 
 

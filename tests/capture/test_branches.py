@@ -596,7 +596,8 @@ def two_that_become_one(x, n):
 
 
 IDENTITIES = [
-    two_that_become_one, first_and_last, first_and_last_of_two_loops, writes_to_the_first, writes_to_the_last, writes_in_each_round,
+    two_that_become_one, first_and_last, first_and_last_of_two_loops, writes_to_the_first, writes_to_the_last,
+    writes_in_each_round,
     asks_in_each_round, asks_behind, has_two_names, exchanges, shows_a_part, in_a_function, prints_behind,
     in_a_function_each_round, under_another_name, with_ways_out, in_an_attribute, in_an_attribute_of_all_rounds,
     in_a_dict_until_a_test_leaves, shows_a_part_before, in_a_method, in_a_tuple, in_two_items,

@@ -74,3 +74,47 @@ def test_gates_that_sleep_are_left_out_when_calls_have_settled():
         np.testing.assert_array_equal(compiled([X, X + 1]), numbers_between_breaks([X, X + 1]))
     assert cache.host is cache.built
     assert any(entry.captured.graph is not None for entry in inside(compiled))
+
+
+def kept_in_a_list(x, order):
+    out = []
+    for i in order:
+        opaque()
+        out.append(x[i])
+    return np.array(out)
+
+
+def test_a_trifle_before_a_call_of_what_is_not_compiled_sleeps():
+    order = list(range(100))
+    tcompile.reset()
+    compiled = tcompile.compile(kept_in_a_list)
+    for _ in range(8):
+        np.testing.assert_array_equal(compiled(X, order), X[:100])
+    before = {entry: entry.hits for entry in inside(compiled)}
+    np.testing.assert_array_equal(compiled(X, order), X[:100])
+    assert before and sum(entry.hits - hits for entry, hits in before.items()) < 10
+
+
+def test_a_long_list_of_numbers_becomes_an_array_in_plain_python():
+    items = list(X * 0.5)
+    (*_, compiled) = check(lambda items: np.array(items) * 2 + 1, lambda: (items,))
+    assert [broke.reason.id for broke in compiled.breaks] == ["array-conversion"]
+    assert all(len(entry.captured.guards) < 100 for entry in compiled.entries)
+    (*_, compiled) = check(lambda items: np.array(items) * 2 + 1, lambda: (items[:9],))
+    assert not compiled.breaks
+
+
+def test_plain_python_has_few_guards():
+    """Those of each item took longer than the loop."""
+
+    def f(keys, values):
+        found = {}
+        for key, value in zip(keys, values, strict=True):
+            found[key] = found.get(key, 0.0) + value
+        return found
+
+    keys = [f"k{i % 5}" for i in range(300)]
+    values = [float(i) for i in range(300)]
+    (*_, compiled) = check(f, lambda: (keys, values))
+    (entry, *_) = compiled.entries
+    assert entry.captured.graph is None and len(entry.captured.guards) <= 64

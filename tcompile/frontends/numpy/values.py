@@ -29,6 +29,7 @@ INT = np.dtype("int64")
 FLOAT = np.dtype("float64")
 KINDS = "biufc"
 _FEW = 9  # numbers that an array is made of in a kernel
+_MOST_GIVEN = 64  # numbers in a list that is there already: more are read one by one for nothing
 _OF_SCALARS = "tcompile.frontends.numpy.quiet.array_of_scalars"
 
 Weak: TypeAlias = bool | int | float | complex | SymInt | TracedNumber
@@ -190,6 +191,8 @@ def nested(b: Builder, value: Any, dtype: DType | None = None) -> Traced:
         raise CannotCapture("array-conversion", f"a list with {type(item).__name__} in it becomes an array")
 
     template, stand_in = walk(value)
+    if sum(leaf.node.op == "input" for leaf in leaves) > _MOST_GIVEN:
+        raise CannotCapture("array-conversion", f"a list of {len(items)} numbers becomes an array")
     try:
         with warnings.catch_warnings(), np.errstate(all="raise"):
             warnings.simplefilter("error")
