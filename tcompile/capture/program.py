@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 Entry = Callable[..., Any]
 _OF_WRITES = ("memory", "writeable")  # kinds of guards that plain Python has no need of
-_MOST_OF_PLAIN = 64  # guards in front of plain Python: those of every item of a long list would take longer than it does
+_MOST_OF_PLAIN = 64  # guards in front of plain Python: those of every item of a long list take longer than it does
 
 
 class _HoldsItself(Exception):
