@@ -123,6 +123,20 @@ def test_products_share_a_kernel_with_their_neighbours():
     assert not any(step.kind == "call" for step in compile_graph(graph).schedule.steps)
 
 
+def test_products_over_several_axes_stay_in_loops():
+    def convolve(image, kernel):
+        height, width, _, channels = kernel.shape
+        out = np.zeros((image.shape[0] - height + 1, image.shape[1] - width + 1, channels))
+        for i in range(out.shape[0]):
+            for j in range(out.shape[1]):
+                out[i, j] = np.tensordot(image[i : i + height, j : j + width], kernel, axes=3)
+        return out
+
+    image, kernel = np.arange(192.0).reshape(8, 8, 3) % 7, np.arange(108.0).reshape(3, 3, 3, 4) % 5
+    (*_, compiled) = check(convolve, lambda: (image, kernel), backends=("llvm",))
+    assert "tensordot" not in compiled.graphs[0].readable().replace("np.tensordot", "")
+
+
 def forms(shapes, **options):
     graph = graph_of(lambda op, x, y: op("matmul", x, y), *map(np.ones, shapes))
     return [kernel.form for kernel in compile_graph(graph, **options).schedule.kernels]

@@ -245,6 +245,8 @@ CALLS = [
     "np.dot(x[0], y[0])", "np.dot(x, 2)",
     "np.inner(x, y)", "np.outer(x[0], y[0])", "np.outer(x, y)", "np.vdot(x, y)",
     "np.tensordot(x, y, axes=([1], [1]))", "np.tensordot(x, y, 2)", "np.tensordot(x, y.T, 1)",
+    "np.tensordot(x[1:, :2], y[1:, :2])", "np.tensordot(x[:, ::-1], y, ([0, 1], [0, 1]))", "np.tensordot(x, y, (0, 0))",
+    "np.tensordot(x, y, ([-1], [1]))", "np.tensordot(x, y, 3)", "np.tensordot(x, y, ([0], [0, 1]))",
     "np.linalg.det(x[:3, :3])", "np.linalg.inv(x[:3, :3] + np.eye(3) * 9)",
     "np.linalg.solve(x[:3, :3] + np.eye(3) * 9, y[:3, 0])", "np.linalg.inv(np.zeros((2, 2)) * x[0, 0])",
     "np.linalg.cholesky(np.eye(3) + 0 * x[:3, :3])", "np.trace(x)", "x.trace(1)", "np.fft.fft(x)",

@@ -23,11 +23,11 @@ from tcompile.frontends.numpy.library import (
     without,
 )
 from tcompile.frontends.numpy.registry import NO_VALUE, function, method, refuse_unless
-from tcompile.frontends.numpy.shape import row_of, transposed
+from tcompile.frontends.numpy.shape import reshape_to, row_of, transpose, transposed
 from tcompile.frontends.numpy.values import INT, array, axis_in, cast, sizes_equal, standin_dtype
 from tcompile.graph import TensorType
 from tcompile.graph.ops.movement import leads_on
-from tcompile.graph.sizes import Size, may_be_one
+from tcompile.graph.sizes import Size, may_be_one, product
 from tcompile.graph.types import DType
 
 
@@ -220,11 +220,37 @@ def kron(a: Any, b: Any) -> Shape:
     return tuple(n * m for n, m in zip(p, q, strict=True))
 
 
+@function("tensordot", "linalg.tensordot", opaque=True)
+def _tensordot(b: Builder, a: Any, b_: Any, axes: Any = 2) -> Traced:
+    """The product of two matrices: what is left of one array, and what is summed of both."""
+    x, y = array(b, a), array(b, b_)
+    p, q = x.type.shape, y.type.shape
+    left, right = _summed(p, q, axes)
+    if not left:
+        raise CannotCapture("unsupported-argument", "tensordot over no axes is one call")
+    others = [i for i in range(len(p)) if i not in left], [i for i in range(len(q)) if i not in right]
+    sizes = [product(p[i] for i in others[0]), product(p[i] for i in left), product(q[i] for i in others[1])]
+    rows = reshape_to(b, _dense(b, transpose(b, x, (*others[0], *left))), (sizes[0], sizes[1]))
+    columns = reshape_to(b, _dense(b, transpose(b, y, (*right, *others[1]))), (sizes[1], sizes[2]))
+    return reshape_to(b, dot_product(b, rows, columns), tensordot(x.type, y.type, axes))
+
+
+def _dense(b: Builder, x: Traced) -> Traced:
+    """A factor whose elements follow one another: whether NumPy's reshape copies others is nothing to a product."""
+    return x if x.type.layout.dense else Traced(b.op("copy_c", x.node))
+
+
 @library("tensordot", "linalg.tensordot")
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Shape:
     """The axes that are left of both."""
     p, q = shape_of(a), shape_of(b)
-    if isinstance(axes, tuple | list):
+    left, right = _summed(p, q, axes)
+    return (*(n for i, n in enumerate(p) if i not in left), *(n for i, n in enumerate(q) if i not in right))
+
+
+def _summed(p: Shape, q: Shape, axes: Any) -> tuple[list[int], list[int]]:
+    """The axes of arrays of these shapes that ``tensordot`` sums over."""
+    if isinstance(axes, tuple | list) and len(axes) == 2:
         first, second = axes
         left = [axis_in(i, len(p)) for i in (first if isinstance(first, tuple | list) else (first,))]
         right = [axis_in(i, len(q)) for i in (second if isinstance(second, tuple | list) else (second,))]
@@ -236,7 +262,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Shape:
         raise refuse("tensordot: axes do not fit", "operation-raises")
     for i, j in zip(left, right, strict=True):
         agree(p[i], q[j])
-    return (*(n for i, n in enumerate(p) if i not in left), *(n for i, n in enumerate(q) if i not in right))
+    return left, right
 
 
 @library("linalg.multi_dot")
