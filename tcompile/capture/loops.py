@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 from tcompile.capture.behind import Behind
 from tcompile.capture.breaks import CATALOGUE
 from tcompile.capture.carried import Carried
+from tcompile.capture.collected import Collected, alike
 from tcompile.capture.exits import Exits, Left, Way
 from tcompile.capture.foresight import foresee
 from tcompile.capture.headers import Header
@@ -205,6 +206,7 @@ class Loop:
         self.analysis = found
         self.slots = Slots(f, plan.slots)
         self.marks = Marks(f, plan.marked)
+        self.collected = Collected(f, plan.collected)
         after = set() if not self.is_for else self.live(f.decoded.flow.target(header.at))
         if plan.limit is not None:
             after = self.live(self.way_out())
@@ -284,6 +286,7 @@ class Loop:
         plan.steps = {name: env.adopt(amount) for name, amount in plan.steps.items()}  # learned by another attempt
         self.counter, self.last = str(counter), rounds - 1
         self.marks.begin()
+        self.collected.begin(rounds)
         location = tx.builder.location
         before, stack = dict(f.locals), list(f.stack)
         name = f"loop_{plan.where.line}"
@@ -307,16 +310,20 @@ class Loop:
                     f.locals[name] = integer(int_of(before[name]) + amount * counter)
             self.given = dict(f.locals)
             self.slots.store()
+            self.collected.open()
             first_unwritten = len(tx.unplanned)
             for number in range(plan.at_once):
                 self._round(counter * plan.at_once + number)
+            self._collect(known, counter)
             slots = self.slots.changed()
             self.slots.show()
             self.marks.note(self.given)
             if not plan.looked or slots or len(tx.unplanned) > first_unwritten:
                 look(self, before, tx.unplanned[first_unwritten:], slots)
             results = self._results(before)
-            if not self.sure and (slots or self.exits.flags or shared or any(x is not None for x in results.values())):
+            self.collected.close(carried)
+            left = bool(slots or self.collected.lists or self.exits.flags or shared)
+            if not self.sure and (left or any(x is not None for x in results.values())):
                 raise CannotCapture("loop-mismatch", "what it leaves behind where it has no rounds is not known")
             leaves = carried.leaves
             outputs = [*(memory.node for memory in memories), *carried.ends()[len(memories) :]]
@@ -355,6 +362,7 @@ class Loop:
                     f.locals[name] = behind.value(tree)
             self.marks.tell(carried, behind)
             self.slots.store()
+            self.collected.put(carried, behind)
         f.stack[:] = stack
         if self.exits.ways:
             return True, self._leave(made, self._end(before, results, stack))
@@ -368,6 +376,19 @@ class Loop:
             raise CannotCapture("loop-mismatch", "nothing ends it")
         f.at = self.way_out()
         return True, None
+
+    def _collect(self, known: Any, counter: Size) -> None:
+        """Keeps what the round has appended to lists, where that is known; else capture starts anew with it."""
+        plan = self.plan
+        if plan.is_branch:
+            return
+        found = self.collected.learn(known[0])
+        if found and (self.exits.flags or self.exits.ways):
+            raise CannotCapture("loop-mismatch", "a list is appended to in rounds that a test may end")
+        if not alike(found, plan.collected):
+            plan.written.update({("local", Collected.variable(name)): None for name in found})
+            self.again(collected=found)
+        self.collected.store(counter)
 
     def _leave(self, made: Sequence[Node], end: Way | None) -> Value | None:
         """Moves the frame to where it goes on; the value where the function returns there."""

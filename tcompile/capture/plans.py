@@ -27,7 +27,7 @@ class Plan:
     ``apart`` rounds are done before the node, ``at_once`` rounds are one of its own. ``carried`` are the local
     variables bound anew, ``steps`` by how much ints among them grow; ``written`` are the arrays written, by where they
     are found, ``slots`` the places in objects that are bound anew. ``uneven`` are ints that the graph computes, since
-    they do not grow by the same amount in each round.
+    they do not grow by the same amount in each round. ``collected`` are the lists that rounds append to, and what.
     ``tested`` says that a test may end a round before it is done, and ``asked`` are variables that are read there.
     ``parted`` are variables that begin as another name of an array that a round binds anew under one name only.
     ``limit`` is the number of rounds that the test at instruction ``limit_at`` leaves a ``while`` loop.
@@ -49,6 +49,7 @@ class Plan:
     written: dict[Any, Any] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
     slots: dict[str, Any] = field(default_factory=dict)
+    collected: dict[str, Any] = field(default_factory=dict)
     tested: bool = False
     open_tests: bool = False  # tests of the number of the round are the graph's, for rounds done apart do not help
     parted: set[str] = field(default_factory=set)

@@ -158,6 +158,14 @@ class Builder:
         return target
 
 
+@dataclass(frozen=True)
+class Stacked:
+    """A list that was appended to by a loop: ``parts`` are its items, and arrays of which ``many`` rows are items."""
+
+    parts: list[Any]
+    many: tuple[bool, ...]
+
+
 def device_of(*values: Any) -> str:
     """Where the traced arrays among ``values`` are, in lists, tuples and dicts too: the first one not on the CPU says.
 
@@ -171,6 +179,8 @@ def device_of(*values: Any) -> str:
             found = value.whole.device
         elif isinstance(value, tuple | list):
             found = device_of(*value)
+        elif isinstance(value, Stacked):
+            found = device_of(*value.parts)
         elif isinstance(value, dict):
             found = device_of(*value.values())
         else:

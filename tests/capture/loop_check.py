@@ -67,7 +67,7 @@ def run(function: Any, n: int, names: dict[str, Any]) -> Any:
         result = (type(error), str(error))
     flat = [a, b, *(x for item in vars(outside).items() for x in item), names["t"]]
     for item in result:
-        flat += item if isinstance(item, tuple) else [item]
+        flat += item if isinstance(item, tuple) else [len(item), *item] if isinstance(item, list) else [item]
     arrays = [x for x in flat if isinstance(x, np.ndarray)]
     shared = [[np.shares_memory(x, y) for y in arrays] for x in arrays]
     return [picture(x) for x in flat], shared

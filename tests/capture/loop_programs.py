@@ -21,6 +21,7 @@ class Writer:
         self.lines: list[str] = []
         self.counters: list[str] = []
         self.depth = 1
+        self.lists = False  # whether it appends to lists
 
     def add(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
@@ -66,7 +67,7 @@ class Writer:
 
     def statement(self) -> None:
         x, y = self.pick(*ARRAYS), self.pick(*ARRAYS)
-        kind = self.random.randrange(36)
+        kind = self.random.randrange(40 if self.lists else 36)
         if kind < 5:
             self.add(f"{x} = {self.array('n')}")
         elif kind < 7:
@@ -143,6 +144,8 @@ class Writer:
             self.add(f"{name} = ({name} * {factor} + {more}) {sign} 5")
         elif kind in (34, 35):
             self.row(x, y)
+        elif kind > 35:
+            self.append(x, y)
         elif kind == 29:
             self.add(f"z = {self.pick(x, x, f'{x}[1:]', f'[{x}][0]')}")
         elif kind == 30:
@@ -187,6 +190,17 @@ class Writer:
         )
         if self.pick(True, False, False, False):
             self.add(self.pick(*more))
+
+    def append(self, x: str, y: str) -> None:
+        """Items for a list of arrays, or of numbers."""
+        arrays = [f"{x}", f"{x}", f"{x} * 0.5", f"{x} * 0.5 + {y}", f"{x}.copy()", f"{x}[1:]"]
+        numbers = [f"{x}[2] * 0.5", f"float({x}[1])", f"0 + {x}.max()", self.number(), *SCALARS]
+        if self.pick(True, False):
+            if self.pick(True, False):
+                self.add(f"{x} = {x} * 0.5 + {self.number()}")
+            self.add(f"l.append({self.pick(*arrays)})")
+        else:
+            self.add(f"u.append({self.pick(*numbers)})")
 
     def elements(self, x: str, y: str) -> None:
         """A loop over elements."""
@@ -294,10 +308,18 @@ class Writer:
         self.add(f"z = {self.pick(*ARRAYS)}")
         if self.pick(True, False):
             self.add(f"{self.pick('c', 'b')} = {self.pick('a', 'a[:]', 'b', 'a.copy()')}")
+        self.lists = self.pick(True, False, False)
+        if self.lists:
+            self.add(f"l, u = {self.pick('[]', '[]', '[a]', '[b * 2]')}, {self.pick('[]', '[]', '[0.5]')}")
         for _ in range(self.random.randint(1, 2)):
             self.loop()
+        if self.lists and self.pick(True, False):
+            uses = "s = len(l) + len(u)", "if l: l[-1][0] = 2", "a = l[-1] if l else a", "c = np.array(u)", "b[0] = 3"
+            for line in self.random.sample(uses, self.pick(1, 1, 2)):
+                self.add(line)
         results = self.pick("a, b, c", "a", "c, a is c", "b, a is b", "z, a is z", "z, c, z is b")
-        self.add(f"return {results}, s, t, k, m, d")
+        lists = self.pick(", l, u", ", np.array(u)", ", np.array(l), np.array(u)", ", u, np.array(l)")
+        self.add(f"return {results}, s, t, k, m, d{lists if self.lists else ''}")
         if self.pick(True, False):
             self.move()
         helpers = self.helpers() if any("limited(" in line or "halved(" in line for line in self.lines) else []

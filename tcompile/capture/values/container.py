@@ -12,12 +12,15 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tcompile.capture.sources import Source
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Unread, Value, named, settled
 from tcompile.capture.values.classes import answers_in_python, class_attribute, lookup
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
-from tcompile.frontends.base import CannotCapture
+from tcompile.frontends.base import CannotCapture, Stacked, Traced
+from tcompile.graph.sizes import Size
 
 if TYPE_CHECKING:
     from tcompile.capture.program import Rebuilder
@@ -36,10 +39,64 @@ def index_of(key: Value) -> int:
     raise CannotCapture("data-dependent-value", f"{key.describe()} as an index")
 
 
+class Span(Value):
+    """Items of a list that are the rows of ``array``, which nobody else has: what a loop's rounds appended.
+
+    ``kind`` says what they are: an ``array``, a ``scalar`` of the library, or a number's class. ``last`` is the array
+    object that is the last item, where a variable holds it as well.
+    """
+
+    def __init__(self, tx: Capture, array: ArrayValue, kind: Any, last: ArrayValue | None) -> None:
+        self.tx, self.array, self.kind, self.final = tx, array, kind, last
+        self._version = last.memory.version if last is not None and last.memory is not None else 0
+
+    @property
+    def size(self) -> Size:
+        """How many items there are."""
+        return self.array.traced.type.shape[0]
+
+    @property
+    def rows(self) -> Traced:
+        """The array. Raises CannotCapture where the last item was written to since."""
+        if self.final is not None and self.final.memory is not None and self.final.memory.version != self._version:
+            raise CannotCapture("loop-mismatch", "an item of a list was written to")
+        return self.array.traced
+
+    def items(self) -> list[Value]:
+        """Each item as a value of its own; an open number of them is fixed with a guard."""
+        size = self.size
+        count = size if isinstance(size, int) else size.specialise()
+        if count > _MOST_OF_SPAN:
+            raise CannotCapture("too-long", f"{count} items of a list are read one by one.")
+        return [self._item(i) for i in range(count - (self.final is not None))] + (
+            [] if self.final is None else [self.final]
+        )
+
+    def _item(self, position: int) -> Value:
+        from tcompile.capture.values.scalar import ScalarValue
+
+        tx, array = self.tx, self.array
+        node = tx.builder.op("index", array.traced.node, key=(position,))
+        if self.kind == "array":
+            return tx.new_array(Traced(tx.builder.op("copy_c", node)), array.frontend)
+        if self.kind == "scalar":
+            return tx.new_array(Traced(node, scalar=True), array.frontend)
+        return ScalarValue(ArrayValue(Traced(node, scalar=True), array.frontend), self.kind)
+
+    def starred(self, program: Rebuilder) -> list[str]:
+        """The items in a list's display."""
+        rows = program.rebuild(self.array)
+        if self.kind == "array":
+            copies = f"*map({program.constant(np.ndarray.copy)}, {rows}{'' if self.final is None else '[:-1]'})"
+            return [copies, *([] if self.final is None else [program.rebuild(self.final)])]
+        return [f"*{rows}" if self.kind == "scalar" else f"*{rows}.tolist()"]
+
+
 class SequenceValue(Value):
     """A tuple or list; ``cls`` says which. A named tuple keeps its class.
 
-    What came in from outside holds its items unread until they are asked for.
+    What came in from outside holds its items unread until they are asked for. Behind a loop whose rounds appended to
+    it, a list has ``spans`` among its items; in such a round, what is appended is ``collecting``, and nothing is read.
     """
 
     def __init__(self, items: list[Value], cls: type, source: Source | None = None) -> None:
@@ -49,6 +106,8 @@ class SequenceValue(Value):
         self._tx: Capture | None = None  # where items may be unread
         self.found: tuple[Value, ...] = ()
         self._loosen: Callable[[], None] | None = None  # until anything depends on the length
+        self.spans = False
+        self.collecting: list[Value] | None = None
 
     @staticmethod
     def outside(
@@ -65,19 +124,33 @@ class SequenceValue(Value):
     @property
     def items(self) -> list[Value]:
         """All items."""
-        self._loosen = None
+        self._read()
         if self._tx is not None:
             self._items[:] = [settled(self._tx, item) for item in self._items]
             self._tx = None
         return self._items
 
-    def __len__(self) -> int:
+    @property
+    def held(self) -> list[Value]:
+        """The items as they are held, spans and what is unread among them."""
+        return self._items
+
+    def _read(self) -> None:
+        """Something depends on the items, or on how many there are."""
         self._loosen = None
+        if self.collecting is not None:
+            raise CannotCapture("loop-mismatch", "a list is read in a round that appends to it")
+        if self.spans:
+            self.spans = False
+            self._items[:] = [x for item in self._items for x in (item.items() if type(item) is Span else (item,))]
+
+    def __len__(self) -> int:
+        self._read()
         return len(self._items)
 
     def at(self, position: int) -> Value:
         """One item."""
-        self._loosen = None
+        self._read()
         item = self._items[position]
         if type(item) is Unread:
             assert self._tx is not None
@@ -95,6 +168,9 @@ class SequenceValue(Value):
 
     def export(self, tx: Capture) -> Any:
         """The same container of exported items."""
+        if self.spans:
+            parts = [item.rows if type(item) is Span else item.export(tx) for item in self._items]
+            return Stacked(parts, tuple(type(item) is Span for item in self._items))
         items = [item.export(tx) for item in self.items]
         return self.cls(*items) if hasattr(self.cls, "_fields") else self.cls(items)
 
@@ -111,6 +187,9 @@ class SequenceValue(Value):
 
     def method(self, tx: Capture, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """The list and tuple methods."""
+        if self.collecting is not None and name == "append" and len(args) == 1 and not kwargs:
+            self.collecting.append(args[0])
+            return Constant(None)
         run = _LIST_METHODS.get((name, len(args))) if self.cls is list else None
         if name == "sort" and self.cls is list and not args and kwargs.keys() <= {"key", "reverse"}:
             return self._sort(tx, kwargs)
@@ -238,6 +317,8 @@ class SequenceValue(Value):
 
     def length(self, tx: Capture) -> Value:
         """The number of items. That of a list from outside stays open where it varies and no item is read."""
+        if self.spans:
+            return integer(sum((item.size if type(item) is Span else 1 for item in self._items), 0))
         if self.cls is not list or self._loosen is None:
             return Constant(len(self))
         assert self.source is not None
@@ -262,12 +343,19 @@ class SequenceValue(Value):
         """A display, or the named tuple's constructor."""
         if self.source is not None:
             return program.load(self.source)
-        items = [program.rebuild(item) for item in self.items]
+        items = self._display(program)
         if hasattr(self.cls, "_fields"):
             return f"{program.constant(self.cls)}({', '.join(items)})"
         if self.cls is list:
             return f"[{', '.join(items)}]"
         return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+
+    def _display(self, program: Rebuilder) -> list[str]:
+        """The items as a display has them."""
+        if not self.spans:
+            return [program.rebuild(item) for item in self.items]
+        parts = [item.starred(program) if type(item) is Span else [program.rebuild(item)] for item in self._items]
+        return [code for part in parts for code in part]
 
     def shell(self, program: Rebuilder) -> str | None:
         """An empty list."""
@@ -275,7 +363,7 @@ class SequenceValue(Value):
 
     def fill(self, program: Rebuilder, name: str) -> list[str]:
         """The items."""
-        return [f"{name}.extend([{', '.join(program.rebuild(item) for item in self.items)}])"]
+        return [f"{name}.extend([{', '.join(self._display(program))}])"]
 
     def commit(self, program: Rebuilder) -> list[str]:
         """As few changes as can be; the items that were not touched are not read."""
@@ -301,6 +389,7 @@ _LIST_METHODS: dict[tuple[str, int], Callable[..., Value]] = {
 
 
 MAX_ITEMS = 10_000
+_MOST_OF_SPAN = 1024  # items of a list that were appended by a loop, and are read one by one
 
 
 def _through_iterator(tx: Capture, value: Value) -> Iterator[Value]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tcompile.frontends.base import Builder, CannotCapture, Traced, TracedNumber
+from tcompile.frontends.base import Builder, CannotCapture, Stacked, Traced, TracedNumber
 from tcompile.frontends.numpy.registry import function, method, refuse_unless
 from tcompile.frontends.numpy.shape import reshape_to, transpose
 from tcompile.frontends.numpy.values import (
@@ -26,6 +26,7 @@ from tcompile.frontends.numpy.values import (
     kept_order,
     nested,
     new_shape,
+    stacked,
     standin_dtype,
     strong,
     takes_dtype,
@@ -379,6 +380,12 @@ def _array(
     if isinstance(a, list | tuple):
         refuse_unless(name, order=(order, ("K", "C", "A", None)))
         return _from_python(b, a, dtype)
+    if isinstance(a, Stacked):
+        made = stacked(b, a)
+        refuse_unless(name, order=(order, ("K", "C", "A", None)))
+        if dtype is not None and dtype_of(dtype) != made.type.dtype:
+            raise CannotCapture("unsupported-argument", f"{name} of a list with dtype=")
+        return made
     refuse_unless(
         name,
         order=(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tcompile.frontends.base import Builder, CannotCapture, Traced
+from tcompile.frontends.base import Builder, CannotCapture, Stacked, Traced
 from tcompile.frontends.numpy.registry import function, refuse_unless
 from tcompile.frontends.numpy.shape import at_least, flat, row_of, transpose
 from tcompile.frontends.numpy.values import (
@@ -20,6 +20,7 @@ from tcompile.frontends.numpy.values import (
     dtype_of,
     is_weak,
     same_order,
+    stacked,
     takes_dtype,
 )
 from tcompile.graph.ops.opaque import concat_layout
@@ -30,6 +31,17 @@ def _arrays(b: Builder, arrays: Any) -> list[Traced]:
     if not isinstance(arrays, tuple | list) or not arrays:
         raise CannotCapture("unsupported-argument", "joining needs a tuple or list of arrays")
     return [array(b, a) for a in arrays]
+
+
+def _rows(b: Builder, x: Traced) -> Traced:
+    """The first two axes as one, in a new array."""
+    n, m, *others = x.type.shape
+    return Traced(b.op("copy", b.op("reshape", x.node, shape=(n * m, *others))))
+
+
+def _column(b: Builder, x: Traced) -> Traced:
+    """A row as a column, in a new array."""
+    return Traced(b.op("copy", b.op("reshape", x.node, shape=(x.type.shape[0], 1))))
 
 
 def _concat(
@@ -63,6 +75,12 @@ def concatenate(
 ) -> Traced:
     """``np.concatenate``."""
     refuse_unless("concatenate", out=(out, (None,)), casting=(casting, ("same_kind",)))
+    if isinstance(arrays, Stacked):
+        made = stacked(b, arrays)
+        refuse_unless("concatenate", axis=(axis, (0,)), dtype=(dtype, (None,)))
+        if made.type.ndim < 2:
+            raise CannotCapture("operation-raises", "zero-dimensional arrays cannot be concatenated")
+        return _rows(b, made)
     if axis is None and isinstance(arrays, tuple | list) and any(map(is_weak, arrays)):
         raise CannotCapture("unsupported-argument", "concatenate of Python numbers")  # which do not promote there
     return _concat(b, _arrays(b, arrays), axis, dtype)
@@ -84,6 +102,12 @@ def stack(
 ) -> Traced:
     """``np.stack``."""
     refuse_unless("stack", out=(out, (None,)), casting=(casting, ("same_kind",)))
+    if isinstance(arrays, Stacked):
+        made = stacked(b, arrays)
+        refuse_unless("stack", dtype=(dtype, (None,)))
+        place = axis_in(axis, made.type.ndim)
+        axes = (*range(1, place + 1), 0, *range(place + 1, made.type.ndim))
+        return made if not place else Traced(b.op("copy_c", b.op("permute_dims", made.node, axes=axes)))
     parts = _arrays(b, arrays)
     if not all(
         same_shape(p.type.shape, parts[0].type.shape) or p.type.shape == parts[0].type.shape for p in parts
@@ -98,6 +122,10 @@ def stack(
 def vstack(b: Builder, tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Traced:
     """``np.vstack``."""
     refuse_unless("vstack", casting=(casting, ("same_kind",)))
+    if isinstance(tup, Stacked):
+        refuse_unless("vstack", dtype=(dtype, (None,)))
+        made = stacked(b, tup)
+        return made if made.type.ndim == 2 else _rows(b, made) if made.type.ndim > 2 else _column(b, made)
     return _concat(b, [at_least(b, p, 2) for p in _arrays(b, tup)], 0, dtype)
 
 

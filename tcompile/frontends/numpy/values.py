@@ -17,11 +17,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tcompile.errors import GraphError
-from tcompile.frontends.base import Builder, CannotCapture, Traced, TracedNumber
+from tcompile.frontends.base import Builder, CannotCapture, Stacked, Traced, TracedNumber
 from tcompile.graph import Layout, Node, Operand, TensorType
 from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.ops.table import broadcast_shapes, like_order
-from tcompile.graph.sizes import Size, SymInt, is_one, product, same
+from tcompile.graph.sizes import Size, SymInt, is_one, product, same, same_shape
 from tcompile.graph.types import DType
 
 BOOL = np.dtype("bool")
@@ -155,7 +155,26 @@ def array(b: Builder, value: Any) -> Traced:
         return value
     if isinstance(value, list | tuple):
         return nested(b, value)
+    if isinstance(value, Stacked):
+        return stacked(b, value)
     return strong(b, value)
+
+
+def stacked(b: Builder, value: Stacked) -> Traced:
+    """``np.array`` of a list that a loop appended to: a new array, one row an item."""
+    parts = [x if many else array(b, x) for x, many in zip(value.parts, value.many, strict=True)]
+    rows = next(x for x, many in zip(parts, value.many, strict=True) if many).type
+    for part, many in zip(parts, value.many, strict=True):
+        if part.type.dtype != rows.dtype or not same_shape(part.type.shape[many:], rows.shape[1:]):
+            raise CannotCapture("array-conversion", "a list of several kinds of items becomes an array")
+    if len(parts) == 1:
+        return Traced(b.op("copy_c", parts[0].node))
+    key = (None, Ellipsis)
+    nodes = [
+        x.node if many else b.op("index", as_ndarray(b, x).node, key=key)
+        for x, many in zip(parts, value.many, strict=True)
+    ]
+    return Traced(b.op("concat", *nodes, axis=0))
 
 
 def array_object(b: Builder, value: Any) -> Traced:

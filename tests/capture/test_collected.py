@@ -1,0 +1,293 @@
+"""Lists that rounds append to: the loop is one node, and the lists are what plain Python has."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tcompile
+
+from .loop_check import Plan, nodes_of
+
+HEAD = """
+def f(a, b, n):
+    x, out, more = a * 1, [], []
+"""
+
+NODES = [
+    """
+    for i in range(n):
+        x = x * 0.5 + i
+        out.append(x)
+    return np.array(out), x
+    """,
+    """
+    for i in range(n):
+        x = x * 0.5 + i
+        out.append(x)
+    return out, x, out[-1] is x
+    """,
+    """
+    for i in range(n):
+        x = x * 0.5 + i
+        out.append(x * 2)
+        more.append(x.max())
+    return np.stack(out), np.stack(out, axis=1), np.vstack(out), np.concatenate(out), more, len(more)
+    """,
+    """
+    for i in range(n):
+        x = x * 0.5 + i
+        more.append(float(x[1]))
+        out.append(x[2] > 1)
+    return np.array(more), np.asarray(out), more, out
+    """,
+    """
+    out.append(x)
+    for i in range(n):
+        x = x * 0.5
+        out.append(x)
+    out.append(x + 1)
+    return np.array(out), out, np.vstack(out)
+    """,
+    """
+    for i in range(n):
+        x = x * 0.5
+        out.append(x)
+    for i in range(n):
+        x = x + 0.5
+        out.append(x)
+    return np.array(out), out
+    """,
+    """
+    for i in range(n):
+        row = []
+        for j in range(8):
+            x = x * 0.5 + j
+            row.append(x[j])
+        out.append(np.array(row))
+    return np.array(out)
+    """,
+    """
+    for i in range(n):
+        y = a * i
+        out.append(y)
+    return out, y, np.array(out), out[2] is y
+    """,
+    """
+    for i in range(n):
+        x = x * 0.5
+        out.append(x + 1)
+        out.append(x + 2)
+    return np.array(out), out
+    """,
+    """
+    for i in range(n):
+        y = x * 0.5 + 1
+        more.append((x - y).sum())
+        x = y
+    return more, x, sum(more), max(more), np.mean(more)
+    """,
+    """
+    same = out
+    for i in range(n):
+        x = x * 0.5
+        same.append(x)
+    return out is same, out
+    """,
+    """
+    for i in range(n):
+        x = x * 0.5
+        out.append(x)
+    x[0] = 9
+    return np.array(out), out, x
+    """,
+    """
+    for i in range(n):
+        x = x * 0.5
+        out.append(x)
+    out[0][0] = 9
+    out[-1][1] = 8
+    return out, x
+    """,
+    """
+    for i in range(n):
+        x = x * 0.5
+        out.append(x)
+    p.all = out
+    return x
+    """,
+]
+
+# What a list may not be told of as one array.
+OTHERS = [
+    """
+    for i in range(n):
+        x = x * 0.5 + i
+        out.append(x)
+        x[0] = 7
+    return out, x
+    """,
+    """
+    for i in range(n):
+        out.append(x)
+        x = x * 0.5
+    return out, x
+    """,
+    """
+    for i in range(n):
+        x *= 0.5
+        out.append(x)
+    return out, x
+    """,
+    """
+    for i in range(n):
+        x = x * 0.5
+        out.append(x)
+        x += 1
+        out.append(x)
+    return out, x
+    """,
+    """
+    for i in range(n):
+        x += 1
+        x = x * 0.5
+        out.append(x)
+    return out, x
+    """,
+    """
+    for i in range(n):
+        x = x * 0.5
+        out.append(x)
+        more.append(x)
+    return out, more, x
+    """,
+    """
+    y = z = x
+    for i in range(n):
+        z, y, x = y, x, x * 0.5
+        out.append(x)
+    return out, x, y, z
+    """,
+    """
+    for i in range(n):
+        x = x * 0.5
+        out.append(x[1:])
+    return out, x
+    """,
+    """
+    for i in range(n):
+        x = x * 0.5
+        out.append((x, i))
+    return out, x
+    """,
+    """
+    for i in range(n):
+        x = x * 0.5
+        if i % 2:
+            out.append(x)
+    return out, x
+    """,
+    """
+    for i in range(n):
+        x = x * 0.5
+        out.append(x)
+        if x[1] < 0.1:
+            break
+    return out, x
+    """,
+    """
+    for i in range(n):
+        x = x * 0.5
+        out.append(x if i else 1.5)
+    return out, x
+    """,
+    """
+    for i in range(n):
+        x = x * 0.5
+        out.append(x[:i])
+    return out, x
+    """,
+    """
+    for i in range(n):
+        x = x * 0.5
+        out.append(i)
+        more.append(len(out))
+    return out, x, more
+    """,
+    """
+    for i in range(n):
+        x = x * 0.5
+        out.append(x)
+        if i > 3:
+            raise ValueError(len(out))
+    return out, x
+    """,
+    """
+    for i in range(n):
+        x = x * 0.5
+        out.append(x.sum())
+        out.append(x)
+    return out, x
+    """,
+    """
+    p.all = out
+    for i in range(n):
+        x = x * 0.5
+        p.all.append(x)
+    return out, x
+    """,
+    """
+    for i in range(n):
+        x = x * 0.5
+        b[i % 8] = len(out)
+        out.append(x)
+    return out, x, b
+    """,
+]
+
+
+@pytest.mark.parametrize("backend", ["eager", "llvm"])
+@pytest.mark.parametrize("body", NODES)
+def test_lists_of_loops_that_are_nodes(body, backend):
+    assert nodes_of(HEAD + body, Plan(backend, (7, 8, 20, 5)))
+
+
+@pytest.mark.parametrize("backend", ["eager", "llvm"])
+@pytest.mark.parametrize("body", OTHERS)
+def test_lists_that_are_python_s(body, backend):
+    assert nodes_of(HEAD + body, Plan(backend, (7, 8, 20, 1, 0))) is not None
+
+
+def test_a_list_of_open_length():
+    def f(x, n):
+        out = []
+        for _ in range(n):
+            x = x * 0.5 + 1
+            out.append(x)
+        return np.array(out).sum(axis=0), len(out), out
+
+    tcompile.reset()
+    compiled = tcompile.compile(f)
+    for n in (30, 40, 50, 77, 2, 0):
+        got, want = compiled(np.arange(5.0), n), f(np.arange(5.0), n)
+        np.testing.assert_array_equal(got[0], want[0])
+        assert got[1] == want[1] and all(map(np.array_equal, got[2], want[2])) and len(got[2]) == n
+        assert all(item.flags.owndata for item in got[2])
+    assert len(compiled.entries) < 5 and not compiled.breaks
+
+
+def test_what_a_list_holds_is_nobody_else_s():
+    @tcompile.compile
+    def f(x):
+        out = []
+        for i in range(50):
+            x = x * 0.5 + i
+            out.append(x)
+        return out, x, np.array(out)
+
+    out, x, rows = f(np.arange(4.0))
+    assert out[-1] is x and len(set(map(id, out))) == 50
+    out[3][:] = -1
+    assert rows.min() >= 0 and all(item.min() >= 0 for item in [*out[:3], *out[4:]])
+    out, x, _ = f(np.arange(4.0))
+    assert out[3].min() >= 0
