@@ -24,7 +24,7 @@ from tcompile.capture.special.regions import as_node
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
-from tcompile.capture.values.container import SequenceValue
+from tcompile.capture.values.container import SequenceValue, Span
 from tcompile.capture.values.memory import Choice, Memory
 from tcompile.capture.values.scalar import ScalarValue, int_node
 from tcompile.frontends.base import CannotCapture, Traced
@@ -390,8 +390,8 @@ class Carried:
         """The arrays and scalars of this part among what variables hold: name, array, kind."""
         for name, found in values:
             value = settled(self.tx, found)
-            if isinstance(value, SequenceValue) and value.source is None:
-                yield from self.live((name, item) for item in value.items)
+            if isinstance(value, SequenceValue) and value.source is None:  # what it collects is an outer round's
+                yield from self.live((name, item) for item in value.held if not isinstance(item, Span))
             elif isinstance(value, ScalarValue):
                 yield name, value.array, value.cls
             elif isinstance(value, ArrayValue):

@@ -45,10 +45,14 @@ class Row:
 
 
 class Collected:
-    """The lists of one loop. ``rows`` says what a round appends to them, by the name of a variable that holds each."""
+    """The lists of one loop. ``rows`` says what a round appends to them, by the name of a variable that holds each.
+
+    ``all`` are the variables of the arrays, of this loop and of those around it.
+    """
 
     def __init__(self, f: Frame, rows: Mapping[str, Row]) -> None:
         self.f, self.tx, self.rows = f, f.tx, rows
+        self.all = {name for name in f.locals if _COLLECTED in name}.union(map(self.variable, rows))
         self.lists: dict[str, SequenceValue] = {}
         self.arrays: dict[str, ArrayValue] = {}
         self.last: dict[str, ArrayValue] = {}  # the array that a round has appended last,
@@ -78,8 +82,11 @@ class Collected:
         for found in self.lists.values():
             found.collecting = []
 
-    def learn(self, known: Mapping[int, Any]) -> dict[str, Row]:
-        """What the round has appended to lists, as they were ``known`` before it or are collected."""
+    def learn(self, known: Mapping[int, Any], whole: bool) -> dict[str, Row]:
+        """What the round has appended to lists, as they were ``known`` before it or are collected.
+
+        ``whole``: whether each round is done to its end. Raises CannotCapture for what is not the same in each round.
+        """
         rows: dict[str, Row] = {}
         seen: set[int] = set()
         for name, value in sorted(self.f.locals.items()):
@@ -96,6 +103,8 @@ class Collected:
                 added = value.held[len(before) :]
             computed = [isinstance(settled(self.tx, item), ArrayValue | ScalarValue) for item in added]
             if added and (all(computed) or value.collecting is not None):  # what is known is followed for being known
+                if not whole:
+                    raise CannotCapture("loop-mismatch", f"`{name}` is appended to in rounds that a test may end")
                 seen.add(id(value))
                 rows[name] = self._row(name, added)
         return rows

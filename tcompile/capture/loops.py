@@ -219,11 +219,11 @@ class Loop:
         return self.live(way)
 
     def live(self, at: int) -> set[str]:
-        """The variables that are read from an instruction on; what slots hold always is, and marks are."""
+        """The variables that are read from an instruction on, and those that hold what slots, marks and lists do."""
         found = self.analysis
         bits = found.live[found.stream.index[self.f.decoded.starts[at]]]
         names = {name for name, bit in found.fast_bit.items() if bits >> bit & 1}
-        return names | self.slots.known.keys() | self.marks.all
+        return names | self.slots.known.keys() | self.marks.all | self.collected.all
 
     # -- what is learned -----------------------------------------------------------------------------------------------
     def refuse(self, error: Exception) -> None:
@@ -382,9 +382,7 @@ class Loop:
         plan = self.plan
         if plan.is_branch:
             return
-        found = self.collected.learn(known[0])
-        if found and (self.exits.flags or self.exits.ways):
-            raise CannotCapture("loop-mismatch", "a list is appended to in rounds that a test may end")
+        found = self.collected.learn(known[0], whole=not (self.exits.flags or self.exits.ways))
         if not alike(found, plan.collected):
             plan.written.update({("local", Collected.variable(name)): None for name in found})
             self.again(collected=found)

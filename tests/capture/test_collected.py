@@ -291,3 +291,24 @@ def test_what_a_list_holds_is_nobody_else_s():
     assert rows.min() >= 0 and all(item.min() >= 0 for item in [*out[:3], *out[4:]])
     out, x, _ = f(np.arange(4.0))
     assert out[3].min() >= 0
+
+
+def test_branches_and_loops_with_tests_inside_leave_lists_alone():
+    body = """
+    for i in range(n):
+        x = x * 0.5 + i
+        if x.max() > 4:
+            x = x * 0.25
+        for j in range(6):
+            if x.sum() > 40:
+                break
+            x = x + 0.5
+        out.append(x)
+        more.append(x.max())
+    for i in range(n):
+        x = x * 0.5
+        if x.max() < 0.1:
+            break
+    return np.array(out), more, x
+    """
+    assert nodes_of(HEAD + body, Plan("llvm", (20,))) == 2
