@@ -148,7 +148,7 @@ def as_node(tx: Capture, leaf: Value) -> Node:
         return tx.builder.op("full", shape=(), fill_value=leaf.value, dtype=_DTYPES[type(leaf.value)])
     made = tx.frontends[0].call(tx.builder, np.array, [leaf.export(tx)], {})
     assert isinstance(made, Traced)
-    return made.node
+    return made.node.inputs[0] if made.node.op == "copy" else made.node  # nodes never change: no need of a new array
 
 
 def in_c_order(tx: Capture, node: Node) -> Node:
