@@ -127,7 +127,7 @@ class Capture:
     loops: Loops = field(default_factory=Loops)
     open_loops: list[tuple[Graph, Graph]] = field(default_factory=list)  # for each, the graphs around and in it
     unplanned: list[Memory] = field(default_factory=list)  # those that a loop was seen to write only now
-    still: dict[Memory, str] = field(default_factory=dict)  # those that loops must not write, and what kept them before
+    still: dict[Memory, tuple[str, list[Memory]]] = field(default_factory=dict)  # what was kept before, and rows of it
     mutated: dict[int, Value] = field(default_factory=dict)  # what came from outside and was changed, in order
     left_open: dict[str, type] = field(default_factory=dict)  # places of numbers whose values are not fixed
     differs: bool = False  # something was captured that plain Python would do otherwise, because its user said so
@@ -404,16 +404,25 @@ class Capture:
         """The memory whose first node has this name."""
         return next((memory for memory in self._memories.values() if memory.root.name == name), None)
 
-    def hold_still(self, memory: Memory) -> None:
-        """Refuses writes to an array until the outermost loop has been followed."""
-        self.still.setdefault(memory, memory.kept)
+    def hold_still(self, memory: Memory, row: Memory) -> None:
+        """Refuses writes to an array while something holds a row of it, until the outermost loop has been followed."""
+        self.still.setdefault(memory, (memory.kept, []))[1].append(row)
         memory.kept = memory.kept or "of which a row at a computed place is read,"
 
     def let_go(self) -> None:
         """Takes back what ``hold_still`` did."""
-        for memory, kept in self.still.items():
+        for memory, (kept, _) in self.still.items():
             memory.kept = kept
         self.still.clear()
+
+    def _let_go_of(self, memory: Memory) -> None:
+        """Takes it back for one array, where nothing holds a row of it any more."""
+        from tcompile.capture.holders import holders
+
+        kept, rows = self.still.get(memory, ("", []))
+        if rows and all(holders(self, row) == 0 for row in rows):
+            memory.kept = kept
+            del self.still[memory]
 
     def claim(self, memory: Memory) -> None:
         """Makes sure that the code being followed may write to an array.
@@ -435,6 +444,7 @@ class Capture:
         for target, contents in writes:
             memory, path = self.memory_of(target.node)
             memory.ask_identity(to_write=True)
+            self._let_go_of(memory)
             if memory.kept:
                 raise CannotCapture("writes-to-array", f"Writing to an array {memory.kept}")
             self.claim(memory)

@@ -181,6 +181,10 @@ class Writer:
         more = [f"{x}[1:] = v[:-1] * 0.5", "v[0] = 2", "z = v", f"{x} = v", f"d[0] = {y}", "d *= 0.5", f"d[{at}] = {x}"]
         for line in self.random.sample(more, self.pick(0, 0, 0, 1, 2)):
             self.add(line)
+        if self.pick(True, False, False):
+            self.add(self.pick(f"d[{at}] = d[{self.pick(at, '1', 'm % 3')}] * 0.5", f"m = int(d[{at}].argmax())", "d *= 0.5"))
+            self.add(self.pick(f"s = d[{at}][2] * 0.5", f"{x}[0] = 0 + d[{at}].max()"))
+            return
         self.add(f"v = d[{at}]")
         self.add(
             self.pick(

@@ -99,6 +99,34 @@ READ = [
     return (w, Y)
     """,
     """
+    for i in k:
+        w[i % 4] = x[i].max()
+        x[2] = x[i] * 0.5 + x[i - 1][::-1]
+    return (w, x)
+    """,
+    """
+    for i in range(n):
+        best = int(x[k[i % 8]].argmax())
+        x[i % 6, best] += 0.5 * x[k[(i + 1) % 8]].min()
+    return (x,)
+    """,
+    """
+    s = 0
+    for i in range(n):
+        at = int(np.argmax(x[s]))
+        after = (s + at + 1) % 6
+        x[s, at] = x[s, at] * 0.5 + 0.25 * np.max(x[after]) - 1
+        s = after
+    return (x, s)
+    """,
+    """
+    for i in k:
+        for j in range(4):
+            w[j] = w[j] * 0.5 + x[i][j]
+        x[i % 6] = x[i - 1] * 0.25 + 1
+    return (w, x)
+    """,
+    """
     q = 0
     for i in range(n):
         q = q * 3 % 5 + 1
@@ -136,6 +164,40 @@ SEEN = [
         row = x[i]
         x[1] = w
         w = w * 0.5 + row
+    return (w, x)
+    """,
+    """
+    held = []
+    for i in k:
+        held.append(x[i])
+        x[1] = w
+        w = w * 0.5 + held.pop()
+    return (w, x)
+    """,
+    """
+    for i in k:
+        part = x[i][1:]
+        x[:] = x * 0.5
+        w[1:] = w[1:] * 0.5 + part
+    return (w, x)
+    """,
+    """
+    def g(row):
+        x[i] = 3
+        return row * 0.5
+    for i in k:
+        w = g(x[i])
+    return (w, x)
+    """,
+    """
+    for i in k:
+        x[0], w = x[i] * 0.5, x[i]
+    return (w, x)
+    """,
+    """
+    for i in k:
+        x[i] += 1
+        x[i][1] = 4
     return (w, x)
     """,
     """

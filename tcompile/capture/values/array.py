@@ -124,7 +124,7 @@ class ArrayValue(Value):
         assert row.memory is not None
         row.memory.stands_in = True
         if self.memory is not None:
-            tx.hold_still(self.memory)
+            tx.hold_still(self.memory, row.memory)
         return row
 
     def store_item(self, tx: Capture, key: Value, value: Value) -> None:
