@@ -182,7 +182,8 @@ class Writer:
         for line in self.random.sample(more, self.pick(0, 0, 0, 1, 2)):
             self.add(line)
         if self.pick(True, False, False):
-            self.add(self.pick(f"d[{at}] = d[{self.pick(at, '1', 'm % 3')}] * 0.5", f"m = int(d[{at}].argmax())", "d *= 0.5"))
+            other = self.pick(at, "1", "m % 3")
+            self.add(self.pick(f"d[{at}] = d[{other}] * 0.5", f"m = int(d[{at}].argmax())", "d *= 0.5"))
             self.add(self.pick(f"s = d[{at}][2] * 0.5", f"{x}[0] = 0 + d[{at}].max()"))
             return
         self.add(f"v = d[{at}]")
