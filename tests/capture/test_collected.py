@@ -312,3 +312,37 @@ def test_branches_and_loops_with_tests_inside_leave_lists_alone():
     return np.array(out), more, x
     """
     assert nodes_of(HEAD + body, Plan("llvm", (20,))) == 2
+
+
+# Uses of such lists behind the loop, of which many read item by item, and some cannot be captured: what a step has read
+# until then is taken back with it.
+USES = [
+    "np.unstack(out)", "max(kinds)", "sum(flags)", "np.float64(2) * more", "x.reshape(*kinds)", "[*map(float, more)]",
+    "out.index(x)", "x in out", "sorted(more)", "np.hstack(out)", "np.array(out, dtype='f4')", "np.cumsum(more)",
+    "dict(zip(range(3), more))", "out[::-1]", "out + out", "out * 2", "list(enumerate(more))", "list(reversed(out))",
+    "out == out", "out.pop()", "out.copy()", "[y * 2 for y in out]", "np.array(more) * 2", "np.array([out, out])",
+    "tuple(flags)", "np.concatenate([out, out])", "np.mean(out, axis=0)", "any(flags)", "min(more), max(more)",
+    "np.array(out).T @ np.array(more)", "str(kinds)", "print(len(out))", "np.asarray(flags).sum()", "np.dot(more, x[0])",
+    "np.dot(more, more)", "out.clear()",
+    "out.extend(more)", "np.vstack([out[0], out[-1]])", "np.column_stack(out)", "list(zip(out, more))", "out.sort()",
+    "np.stack(out, axis=-1)", "np.concatenate(out, axis=None)", "np.where(flags, more, 0)", "np.full(3, more[-1])",
+]
+
+
+@pytest.mark.parametrize("use", USES)
+def test_lists_behind_the_loop(use):
+    text = f"""
+    kinds, flags = [], []
+    for i in range(n):
+        x = x[::-1] * 0.5 + i
+        out.append(x)
+        more.append(x[2])
+        kinds.append(int(x.argmax()) % 3)
+        flags.append(bool(x[1] > 2))
+    r = {use}
+    if not isinstance(r, (list, tuple, np.ndarray)):
+        r = repr(r)
+    return r, x, out, more[-1:], kinds[-2:], flags[-2:]
+    """
+    for backend in ("eager", "llvm"):
+        assert nodes_of(HEAD + text, Plan(backend, (7, 20, 5))) is not None

@@ -141,8 +141,14 @@ class SequenceValue(Value):
         if self.collecting is not None:
             raise CannotCapture("loop-mismatch", "a list is read in a round that appends to it")
         if self.spans:
-            self.spans = False
-            self._items[:] = [x for item in self._items for x in (item.items() if type(item) is Span else (item,))]
+            items: list[Value] = []
+            for item in self._items:
+                if type(item) is Span:
+                    item.tx.touch()  # a step that reads items cannot be taken back
+                    items += item.items()
+                else:
+                    items.append(item)
+            self._items[:], self.spans = items, False
 
     def __len__(self) -> int:
         self._read()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from tcompile.frontends.base import Builder, CannotCapture, Traced
+from tcompile.frontends.base import Builder, CannotCapture, Stacked, Traced
 from tcompile.frontends.numpy.registry import NO_VALUE, attribute, function, method, refuse_unless
 from tcompile.frontends.numpy.values import (
     array,
@@ -423,6 +423,8 @@ def dsplit(b: Builder, ary: Any, indices_or_sections: Any) -> list[Traced]:
 @function("unstack")
 def unstack(b: Builder, x: Any, /, *, axis: Any = 0) -> tuple[Traced, ...]:
     """``np.unstack``: a tuple of views."""
+    if isinstance(x, list | tuple | Stacked):
+        raise CannotCapture("operation-raises", "a list has no dimensions")
     rows = moveaxis(b, array(b, x), axis, 0)
     if not rows.type.ndim:
         raise CannotCapture("operation-raises", "input array must be at least 1-d")
