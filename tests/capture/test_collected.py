@@ -322,7 +322,7 @@ USES = [
     "dict(zip(range(3), more))", "out[::-1]", "out + out", "out * 2", "list(enumerate(more))", "list(reversed(out))",
     "out == out", "out.pop()", "out.copy()", "[y * 2 for y in out]", "np.array(more) * 2", "np.array([out, out])",
     "tuple(flags)", "np.concatenate([out, out])", "np.mean(out, axis=0)", "any(flags)", "min(more), max(more)",
-    "np.array(out).T @ np.array(more)", "str(kinds)", "print(len(out))", "np.asarray(flags).sum()", "np.dot(more, x[0])",
+    "np.array(out).T @ np.array(more)", "str(kinds)", "print(len(out))", "np.asarray(flags).sum()", "len(more)",
     "np.dot(more, more)", "out.clear()",
     "out.extend(more)", "np.vstack([out[0], out[-1]])", "np.column_stack(out)", "list(zip(out, more))", "out.sort()",
     "np.stack(out, axis=-1)", "np.concatenate(out, axis=None)", "np.where(flags, more, 0)", "np.full(3, more[-1])",
