@@ -323,7 +323,8 @@ USES = [
     "out == out", "out.pop()", "out.copy()", "[y * 2 for y in out]", "np.array(more) * 2", "np.array([out, out])",
     "tuple(flags)", "np.concatenate([out, out])", "np.mean(out, axis=0)", "any(flags)", "min(more), max(more)",
     "np.array(out).T @ np.array(more)", "str(kinds)", "print(len(out))", "np.asarray(flags).sum()", "len(more)",
-    "np.dot(more, more)", "out.clear()",
+    "np.dot(more, more)", "out.clear()", "np.iterable(more)", "np.split(x, kinds[:2])", "x.transpose(kinds[:1])",
+    "np.pad(x, kinds[:2])", "np.tile(x, kinds)", "np.shape(out), np.ndim(more), np.size(out)", "x[kinds]", "x[out]",
     "out.extend(more)", "np.vstack([out[0], out[-1]])", "np.column_stack(out)", "list(zip(out, more))", "out.sort()",
     "np.stack(out, axis=-1)", "np.concatenate(out, axis=None)", "np.where(flags, more, 0)", "np.full(3, more[-1])",
 ]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tcompile.frontends.base import Builder, CannotCapture, Traced, TracedNumber
+from tcompile.frontends.base import Builder, CannotCapture, Stacked, Traced, TracedNumber
 from tcompile.frontends.numpy.registry import attribute, function, method
 from tcompile.frontends.numpy.values import array, axis_in
 from tcompile.graph.sizes import Size, SymInt
@@ -144,7 +144,7 @@ def iterable(b: Builder, y: Any) -> bool:
     """``np.iterable``."""
     if isinstance(y, Traced):
         return bool(y.type.ndim)
-    return not isinstance(y, SymInt | TracedNumber) and bool(np.iterable(y))
+    return isinstance(y, Stacked) or (not isinstance(y, SymInt | TracedNumber) and bool(np.iterable(y)))
 
 
 @function("common_type")
