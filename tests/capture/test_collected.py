@@ -208,6 +208,32 @@ OTHERS = [
     return out, x
     """,
     """
+    y = x * 2
+    for i in range(n):
+        if i > 3:
+            y = x * 0.5 + i
+        x = x + 1
+        out.append(y)
+    return out, x, [item is y for item in out]
+    """,
+    """
+    y = x * 2
+    for i in range(n):
+        if x.max() > 4:
+            y = x * 0.5 + i
+        x = x + 1
+        out.append(y)
+    return out, x, [item is y for item in out]
+    """,
+    """
+    y = x * 2
+    for i in range(n):
+        for j in range(i - 2):
+            y = y * 0.5 + i
+        out.append(y)
+    return out, [item is y for item in out]
+    """,
+    """
     for i in range(n):
         x = x * 0.5
         out.append(i)
