@@ -323,7 +323,8 @@ class Writer:
             for line in self.random.sample(uses, self.pick(1, 1, 2)):
                 self.add(line)
         results = self.pick("a, b, c", "a", "c, a is c", "b, a is b", "z, a is z", "z, c, z is b")
-        lists = self.pick(", l, u", ", np.array(u)", ", np.array(l), np.array(u)", ", u, np.array(l)")
+        same = f", l, [e is {self.pick(*ARRAYS)} for e in l], u"
+        lists = self.pick(", l, u", ", np.array(u)", ", np.array(l), np.array(u)", ", u, np.array(l)", same, same)
         self.add(f"return {results}, s, t, k, m, d{lists if self.lists else ''}")
         if self.pick(True, False):
             self.move()
