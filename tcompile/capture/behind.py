@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcompile.capture.carried import Carried
-from tcompile.capture.leaves import Count, Many, View
+from tcompile.capture.leaves import Count, Leaf, Many, View
 from tcompile.capture.limits import int_of
 from tcompile.capture.looks import same_constant
 from tcompile.capture.plans import Plan
@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 class Behind:
     """Makes values of what a loop's node results in."""
 
-    def __init__(self, carried: Carried, rounds: Node | Size | None) -> None:
-        self.carried, self.rounds = carried, rounds
+    def __init__(self, carried: Carried, rounds: Node | Size | None, whole: bool = False) -> None:
+        """``whole``: a round at least is done, and each to its end."""
+        self.carried, self.rounds, self.whole = carried, rounds, whole
         self.before: Any = None  # the state in which what comes behind the loop was followed
         self._own: dict[int, Value] = {}  # arrays that the loop has made, which nobody else holds
         self._made: dict[Any, Value] = {}
@@ -64,7 +65,20 @@ class Behind:
         made = carried.value(tree.kind, tree.result)
         if tree.kind == "array":
             self._own[id(made)] = made
+            assert isinstance(made, ArrayValue) and made.memory is not None
+            made.memory.made = self._is_made(tree)
         return made
+
+    def _is_made(self, leaf: Leaf) -> bool:
+        """Whether an array that a leaf holds behind the loop is certainly one that was made in the graph around it."""
+        tx = self.carried.tx
+        ends = list(zip(leaf.ends, leaf.inputs, strict=True))
+        if any(end is not start and not tx.memory_of(end)[0].is_new for end, start in ends):
+            return False
+        if self.whole and all(end is not start for end, start in ends):
+            return True
+        given = leaf.value.memory if isinstance(leaf.value, ArrayValue) else None
+        return leaf.value is None or (given is not None and given.graph is tx.builder.graph and given.is_new)
 
     def leave_open(self, plan: Plan) -> None:
         """Notes that the arrays that the loop has made may be those that it was given, which others may hold."""
@@ -153,7 +167,10 @@ class Select:
         op, result = tx.builder.op, nodes[0]
         for number, node in zip(self.numbers[1:], nodes[1:], strict=True):
             result = op("where", op("equal", self.which, number), node, result)
-        return self.behind.carried.value(kinds[0], result)
+        merged = self.behind.carried.value(kinds[0], result)
+        if isinstance(merged, ArrayValue) and merged.memory is not None:
+            merged.memory.made = all(x.memory.is_new for x in values if isinstance(x, ArrayValue) and x.memory)
+        return merged
 
     def _kind(self, value: Value, other: Exception) -> Any:
         if isinstance(value, ArrayValue):

@@ -126,7 +126,7 @@ class Collected:
             if item.traced.scalar:
                 return "scalar", item.traced.node
             memory = item.memory
-            new = memory is not None and memory.graph is tx.builder.graph and _is_made(memory.root)
+            new = memory is not None and memory.graph is tx.builder.graph and memory.is_new
             plain = memory is not None and not (item.path or memory.kept or memory.choice or memory.unsure)
             if new and plain and item.traced.type.ndim:
                 return "array", item.traced.node
@@ -181,19 +181,6 @@ class Collected:
             assert last is None or isinstance(last, ArrayValue)
             found.held.append(Span(self.tx, array, self.rows[name].kind, last))
             found.spans = True
-
-
-def _is_made(node: Node) -> bool:
-    """Whether an array is made by the part that has its node; a loop inside may hand on what it was given."""
-    if node.op != "get":
-        return node.op != "input"
-    loop, place = node.inputs[0], node.attrs["index"]
-    if loop.op not in ("fori_loop", "exit_loop"):
-        return False
-    given = loop.operands[place + 2]  # behind the bounds; a region's first input is the number of the round
-    ends = [(region.outputs[place], region.inputs[place + 1]) for region in loop.regions]
-    kept = all(end is start or end.op not in ("input", "get") for end, start in ends)
-    return kept and isinstance(given, Node) and _is_made(given)
 
 
 def alike(a: Mapping[str, Row], b: Mapping[str, Row]) -> bool:

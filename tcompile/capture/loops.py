@@ -353,7 +353,7 @@ class Loop:
             tx.show_memory(memory.node, memory)
         f.assigned |= self.bound
         tx.touch()
-        behind = Behind(carried, None)
+        behind = Behind(carried, None, whole=self.sure and not self.exits.flags)
         if not self.exits.ways:
             for name, tree in self._after(before, results).items():
                 if tree is None:

@@ -116,6 +116,25 @@ NODES = [
     p.all = out
     return x
     """,
+    """
+    for i in range(n):
+        for j in range(6):
+            x = x * 0.5 + j
+        out.append(x)
+    return out, [item is x for item in out]
+    """,
+    """
+    for i in range(n):
+        x = x + 1
+        for j in range(6):
+            if x[j] > 9:
+                break
+            x = x * 0.5 + j
+        if x[0] > 2:
+            x = x - 1
+        out.append(x)
+    return out, [item is x for item in out]
+    """,
 ]
 
 # What a list may not be told of as one array.
@@ -232,6 +251,41 @@ OTHERS = [
             y = y * 0.5 + i
         out.append(y)
     return out, [item is y for item in out]
+    """,
+    """
+    for i in range(n):
+        for j in range(6):
+            if x[j] > 20:
+                z = x
+                break
+            x = x * 1.5 + 1
+        else:
+            z = x + 1
+        x = z
+        out.append(x)
+    if len(out) > 3:
+        out[-1][0] = 4
+    return (out,)
+    """,
+    """
+    z = b * 1
+    for i in range(n):
+        z = z * 0.5 + x
+        out.append(z)
+    for i in range(n):
+        more.append(z)
+        z[2] = 5
+        x = x * 0.5 + 1
+    return out, more, x, z
+    """,
+    """
+    for i in range(n):
+        for j in range(6):
+            if x[j] > 3:
+                break
+            x = x * 1.5 + 1
+        out.append(x)
+    return out, [item is x for item in out]
     """,
     """
     for i in range(n):

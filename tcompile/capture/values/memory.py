@@ -48,6 +48,14 @@ class Memory:
     handed: Plan | None = None
     choice: Choice | None = None
     stands_in: bool = False  # for a view at a place that the graph computes: as good as that while it is only read
+    made: bool | None = None  # behind a loop: whether its rounds have made them, whichever way it was left
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the graph that has them certainly makes them, in an array that nothing was before."""
+        if self.root.op == "input":  # as that of a loop which writes them
+            return False
+        return self.root.op != "get" if self.made is None else self.made
 
     def ask_identity(self, to_write: bool = False) -> None:
         """Called where it matters which object an array is.
