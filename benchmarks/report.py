@@ -285,7 +285,8 @@ def draw(data: Data, case: str, path: Path) -> None:
     }  # fmt: skip
     with pyplot.rc_context(style):
         # All in inches: bars keep their thickness and texts their places, however many there are.
-        wide, tall, left, top, bottom, across, down = 2.9, 0.3 * max(3, len(titles)), 1.15, 1.25, 0.55, 0.45, 1.05
+        wide, tall, top, bottom, across, down = 2.9, 0.3 * max(3, len(titles)), 1.25, 0.55, 0.45, 1.05
+        left = 0.3 + 0.075 * max(map(len, titles.values()))  # the longest name
         width = left + columns * wide + (columns - 1) * across + 0.2
         height = top + rows * tall + (rows - 1) * down + bottom
         figure_, axes = pyplot.subplots(rows, columns, figsize=(width, height), squeeze=False)
