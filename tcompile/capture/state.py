@@ -147,7 +147,8 @@ class Capture:
     _numbers: dict[Source, TracedNumber] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.builder = Builder(self.graph, exact=self.options.exact)
+        options = self.options
+        self.builder = Builder(self.graph, exact=options.exact, whole=options.max_unrolled is None)
         self.break_is_error = breaks_are_errors()  # changed where captured code enters or leaves such a block
 
     # -- values from outside -------------------------------------------------------------------------------------

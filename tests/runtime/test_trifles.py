@@ -102,6 +102,8 @@ def test_a_long_list_of_numbers_becomes_an_array_in_plain_python():
     assert all(len(entry.captured.guards) < 100 for entry in compiled.entries)
     (*_, compiled) = check(lambda items: np.array(items) * 2 + 1, lambda: (items[:9],))
     assert not compiled.breaks
+    whole = tcompile.compile(lambda items: np.array(items) * 2 + 1, fullgraph=True)
+    np.testing.assert_array_equal(whole(items), X + 1)
 
 
 def test_plain_python_has_few_guards():

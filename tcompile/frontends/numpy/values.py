@@ -210,7 +210,7 @@ def nested(b: Builder, value: Any, dtype: DType | None = None) -> Traced:
         raise CannotCapture("array-conversion", f"a list with {type(item).__name__} in it becomes an array")
 
     template, stand_in = walk(value)
-    if sum(leaf.node.op == "input" for leaf in leaves) > _MOST_GIVEN:
+    if not b.whole and sum(leaf.node.op == "input" for leaf in leaves) > _MOST_GIVEN:
         raise CannotCapture("array-conversion", f"a list of {len(items)} numbers becomes an array")
     try:
         with warnings.catch_warnings(), np.errstate(all="raise"):
