@@ -14,15 +14,14 @@ import numpy as np
 
 from tcompile.capture.carried import Carried
 from tcompile.capture.leaves import Count, Leaf, Many, View
-from tcompile.capture.limits import int_of
 from tcompile.capture.looks import same_constant
 from tcompile.capture.plans import Plan
-from tcompile.capture.special.regions import as_node, is_new
+from tcompile.capture.special.regions import is_new, node_of
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.constant import Constant, integer
 from tcompile.capture.values.container import SequenceValue
-from tcompile.capture.values.scalar import ScalarValue, check_bits, int_node
+from tcompile.capture.values.scalar import ScalarValue, check_bits, of_kind
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Node, SymInt
 from tcompile.graph.sizes import Size, same
@@ -54,7 +53,7 @@ class Behind:
     def _new(self, tree: Any) -> Value:
         carried = self.carried
         if isinstance(tree, View):
-            return carried.value("array", tree.memory.seen_through(tree.path)[0])
+            return of_kind(carried.tx, "array", tree.memory.seen_through(tree.path)[0])
         if isinstance(tree, Many):
             return SequenceValue([self.value(part) for part in tree.parts], tree.cls)
         if isinstance(tree, Count):
@@ -62,7 +61,7 @@ class Behind:
         if tree.value is not None and tree.ends == tree.inputs:  # every round hands on what it was given
             found: Value = tree.value
             return found
-        made = carried.value(tree.kind, tree.result)
+        made = of_kind(carried.tx, tree.kind, tree.result)
         if tree.kind == "array":
             self._own[id(made)] = made
             assert isinstance(made, ArrayValue) and made.memory is not None
@@ -161,13 +160,13 @@ class Select:
         kinds = [self._kind(value, other) for value in values]
         if any(kind != kinds[0] for kind in kinds):
             raise other
-        nodes = [self._node(value) for value in values]
+        nodes = [node_of(tx, value) for value in values]
         if any(not fits(node.tensor, nodes[0].tensor) for node in nodes):
             raise other
         op, result = tx.builder.op, nodes[0]
         for number, node in zip(self.numbers[1:], nodes[1:], strict=True):
             result = op("where", op("equal", self.which, number), node, result)
-        merged = self.behind.carried.value(kinds[0], result)
+        merged = of_kind(tx, kinds[0], result)
         if isinstance(merged, ArrayValue) and merged.memory is not None:
             merged.memory.made = all(x.memory.is_new for x in values if isinstance(x, ArrayValue) and x.memory)
         return merged
@@ -185,15 +184,6 @@ class Select:
         if kind not in (bool, int, float):
             raise other
         return kind
-
-    def _node(self, value: Value) -> Node:
-        if isinstance(value, ArrayValue):
-            return value.traced.node
-        if isinstance(value, ScalarValue):
-            return value.array.traced.node
-        if value.python_type is int:
-            return int_node(self.tx, int_of(value))
-        return as_node(self.tx, value)
 
 
 __all__ = ["Behind", "Select"]

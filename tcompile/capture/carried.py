@@ -24,9 +24,10 @@ from tcompile.capture.special.regions import as_node
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
-from tcompile.capture.values.container import SequenceValue, Span
+from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.memory import Choice, Memory
-from tcompile.capture.values.scalar import ScalarValue, int_node
+from tcompile.capture.values.scalar import ScalarValue, int_node, of_kind
+from tcompile.capture.values.span import Span
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Graph, Node, ScalarType, SymInt, TensorType
 from tcompile.graph.ops import OPS, apply
@@ -207,7 +208,7 @@ class Carried:
             self.leaves.append(tree)
             self._enter(tree)
             kept = "" if id(tree.value) in self.alone else "that a loop carries,"
-            tree.start = self.value(tree.kind, tree.inside, kept)
+            tree.start = of_kind(self.tx, tree.kind, tree.inside, kept)
             tree.shows = tree
             alike = id(tree.value) in self.alike
             owned = self.is_free(tree.value) and not alike and id(tree.value) not in self.shared
@@ -532,13 +533,6 @@ class Carried:
         if isinstance(part, slice):
             return slice(*map(self._in_last_round, (part.start, part.stop, part.step)))
         return part
-
-    def value(self, kind: Any, node: Node, kept: str = "") -> Value:
-        """A value of this kind."""
-        tx = self.tx
-        if kind in ("array", "scalar"):
-            return tx.new_array(Traced(node, kind == "scalar"), tx.frontend_at(node.device), kept=kept)
-        return ScalarValue(ArrayValue(Traced(node, scalar=True), tx.frontends[0]), kind)
 
 
 __all__ = ["Carried"]

@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tcompile.capture.limits import int_of, is_int
-from tcompile.capture.special.regions import as_node
+from tcompile.capture.special.regions import node_of
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
-from tcompile.capture.values.constant import Constant, FloatValue, integer
-from tcompile.capture.values.container import SequenceValue, Span
-from tcompile.capture.values.scalar import ScalarValue, int_node
+from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
+from tcompile.capture.values.container import SequenceValue
+from tcompile.capture.values.scalar import ScalarValue
+from tcompile.capture.values.span import Span
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Node, TensorType
 from tcompile.graph.sizes import Size, counters_in
@@ -121,23 +121,29 @@ class Collected:
 
     def _item(self, name: str, item: Value) -> tuple[Any, Node]:
         """The kind and the node of an item. Raises CannotCapture for what is not new in each round."""
-        tx, item = self.tx, settled(self.tx, item)
-        if isinstance(item, ArrayValue):
-            if item.traced.scalar:
-                return "scalar", item.traced.node
-            memory = item.memory
-            new = memory is not None and memory.graph is tx.builder.graph and memory.is_new
-            plain = memory is not None and not (item.path or memory.kept or memory.choice or memory.unsure)
-            if new and plain and item.traced.type.ndim:
-                return "array", item.traced.node
+        item = settled(self.tx, item)
+        kind = self._kind(item)
+        if kind is None:
+            raise CannotCapture("loop-mismatch", f"a round appends {item.describe()} to `{name}`")
+        if kind == "array" and not self._is_new(item):
             raise CannotCapture("loop-mismatch", f"a round appends an array to `{name}` that it has not made")
-        if isinstance(item, ScalarValue):
-            return item.cls, item.array.traced.node
-        if is_int(item):
-            return int, int_node(tx, int_of(item))
-        if isinstance(item, FloatValue) or (isinstance(item, Constant) and type(item.value) in _NUMBERS):
-            return item.python_type, as_node(tx, item)
-        raise CannotCapture("loop-mismatch", f"a round appends {item.describe()} to `{name}`")
+        return kind, node_of(self.tx, item)
+
+    @staticmethod
+    def _kind(item: Value) -> Any:
+        if isinstance(item, ArrayValue):
+            return "scalar" if item.traced.scalar else "array"
+        if isinstance(item, ScalarValue | FloatValue | IntegerValue):
+            return item.python_type
+        return type(item.value) if isinstance(item, Constant) and type(item.value) in _NUMBERS else None
+
+    def _is_new(self, item: Value) -> bool:
+        """Whether the round has made an array, which nobody may hold another part of."""
+        memory = item.memory if isinstance(item, ArrayValue) else None
+        if memory is None or memory.graph is not self.tx.builder.graph or not memory.is_new:
+            return False
+        assert isinstance(item, ArrayValue)
+        return not (item.path or memory.kept or memory.choice or memory.unsure) and bool(item.traced.type.ndim)
 
     def store(self, number: Size) -> None:
         """Writes what the round of this number has appended to the arrays."""

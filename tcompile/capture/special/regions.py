@@ -21,7 +21,7 @@ from tcompile.capture.values.callable import Cell
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import DictValue, SequenceValue
 from tcompile.capture.values.memory import Memory
-from tcompile.capture.values.scalar import ScalarValue
+from tcompile.capture.values.scalar import ScalarValue, int_node
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Graph, Node, TensorType
 from tcompile.graph.graph import Operand, Type
@@ -149,6 +149,17 @@ def as_node(tx: Capture, leaf: Value) -> Node:
     made = tx.frontends[0].call(tx.builder, np.array, [leaf.export(tx)], {})
     assert isinstance(made, Traced)
     return made.node.inputs[0] if made.node.op == "copy" else made.node  # nodes never change: no need of a new array
+
+
+def node_of(tx: Capture, value: Value) -> Node:
+    """The same for what a loop may hand on: ints are of 64 bits, whatever computes them."""
+    if isinstance(value, ScalarValue):
+        return value.array.traced.node
+    if isinstance(value, IntegerValue):
+        return int_node(tx, value.size)
+    if isinstance(value, Constant) and type(value.value) is int:
+        return int_node(tx, value.value)
+    return as_node(tx, value)
 
 
 def in_c_order(tx: Capture, node: Node) -> Node:

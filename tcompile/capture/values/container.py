@@ -12,15 +12,13 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tcompile.capture.sources import Source
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Unread, Value, named, settled
 from tcompile.capture.values.classes import answers_in_python, class_attribute, lookup
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
-from tcompile.frontends.base import CannotCapture, Stacked, Traced
-from tcompile.graph.sizes import Size
+from tcompile.capture.values.span import Span
+from tcompile.frontends.base import CannotCapture, Stacked
 
 if TYPE_CHECKING:
     from tcompile.capture.program import Rebuilder
@@ -37,59 +35,6 @@ def index_of(key: Value) -> int:
         except TypeError as error:
             raise CannotCapture("operation-raises", str(error)) from error
     raise CannotCapture("data-dependent-value", f"{key.describe()} as an index")
-
-
-class Span(Value):
-    """Items of a list that are the rows of ``array``, which nobody else has: what a loop's rounds appended.
-
-    ``kind`` says what they are: an ``array``, a ``scalar`` of the library, or a number's class. ``last`` is the array
-    object that is the last item, where a variable holds it as well.
-    """
-
-    def __init__(self, tx: Capture, array: ArrayValue, kind: Any, last: ArrayValue | None) -> None:
-        self.tx, self.array, self.kind, self.final = tx, array, kind, last
-        self._version = last.memory.version if last is not None and last.memory is not None else 0
-
-    @property
-    def size(self) -> Size:
-        """How many items there are."""
-        return self.array.traced.type.shape[0]
-
-    @property
-    def rows(self) -> Traced:
-        """The array. Raises CannotCapture where the last item was written to since."""
-        if self.final is not None and self.final.memory is not None and self.final.memory.version != self._version:
-            raise CannotCapture("loop-mismatch", "an item of a list was written to")
-        return self.array.traced
-
-    def items(self) -> list[Value]:
-        """Each item as a value of its own; an open number of them is fixed with a guard."""
-        size = self.size
-        count = size if isinstance(size, int) else size.specialise()
-        if count > _MOST_OF_SPAN:
-            raise CannotCapture("too-long", f"{count} items of a list are read one by one.")
-        return [self._item(i) for i in range(count - (self.final is not None))] + (
-            [] if self.final is None else [self.final]
-        )
-
-    def _item(self, position: int) -> Value:
-        from tcompile.capture.values.scalar import ScalarValue
-
-        tx, array = self.tx, self.array
-        node = tx.builder.op("index", array.traced.node, key=(position,))
-        if self.kind == "array":
-            return tx.new_array(Traced(tx.builder.op("copy_c", node)), array.frontend)
-        if self.kind == "scalar":
-            return tx.new_array(Traced(node, scalar=True), array.frontend)
-        return ScalarValue(ArrayValue(Traced(node, scalar=True), array.frontend), self.kind)
-
-    def starred(self, program: Rebuilder) -> list[str]:
-        """The items in a list's display."""
-        rows = program.rebuild(self.array)
-        if self.kind == "array":
-            copies = f"*map({program.constant(np.ndarray.copy)}, {rows}{'' if self.final is None else '[:-1]'})"
-            return [copies, *([] if self.final is None else [program.rebuild(self.final)])]
-        return [f"*{rows}" if self.kind == "scalar" else f"*{rows}.tolist()"]
 
 
 class SequenceValue(Value):
@@ -395,7 +340,6 @@ _LIST_METHODS: dict[tuple[str, int], Callable[..., Value]] = {
 
 
 MAX_ITEMS = 10_000
-_MOST_OF_SPAN = 1024  # items of a list that were appended by a loop, and are read one by one
 
 
 def _through_iterator(tx: Capture, value: Value) -> Iterator[Value]:

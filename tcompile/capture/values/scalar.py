@@ -247,6 +247,13 @@ def computed_int(tx: Capture, value: Value) -> Node | None:
     return None
 
 
+def of_kind(tx: Capture, kind: Any, node: Node, kept: str = "") -> Value:
+    """What a node is to Python: an ``array``, a ``scalar`` object of its library, or a number of the class ``kind``."""
+    if kind in ("array", "scalar"):
+        return tx.new_array(Traced(node, kind == "scalar"), tx.frontend_at(node.device), kept=kept)
+    return ScalarValue(ArrayValue(Traced(node, scalar=True), tx.frontends[0]), kind)
+
+
 def int_node(tx: Capture, size: Size) -> Node:
     """An int of at most 64 bits in the graph. What divides the counter of a loop is computed there."""
     op = tx.builder.op
@@ -309,6 +316,6 @@ def _float_operand(tx: Capture, value: Value) -> Any:
 
 
 __all__ = [
-    "ScalarValue", "check_bits", "combine", "computed_int", "either", "int_node", "negative", "of_number",
+    "ScalarValue", "check_bits", "combine", "computed_int", "either", "int_node", "negative", "of_kind", "of_number",
     "read", "selected", "truth_node", "truth_of",
 ]  # fmt: skip

@@ -1,0 +1,72 @@
+"""Items of a list that a loop appended to, as the rows of one array.
+
+Enters: the array, and what its rows are to Python. Leaves: ``Span``, which stands among a list's items until somebody
+reads them one by one. Exists because a loop may append thousands, and most lists are made into an array or returned.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcompile.capture.values.array import ArrayValue
+from tcompile.capture.values.base import Value
+from tcompile.capture.values.scalar import of_kind
+from tcompile.frontends.base import CannotCapture, Traced
+from tcompile.graph.sizes import Size
+
+if TYPE_CHECKING:
+    from tcompile.capture.program import Rebuilder
+    from tcompile.capture.state import Capture
+
+_MOST = 1024  # items that are read one by one
+
+
+class Span(Value):
+    """Items of a list that are the rows of ``array``, which nobody else has: what a loop's rounds appended.
+
+    ``kind`` says what they are: an ``array``, a ``scalar`` of the library, or a number's class. ``last`` is the array
+    object that is the last item, where a variable holds it as well.
+    """
+
+    def __init__(self, tx: Capture, array: ArrayValue, kind: Any, last: ArrayValue | None) -> None:
+        self.tx, self.array, self.kind, self.final = tx, array, kind, last
+        self._version = last.memory.version if last is not None and last.memory is not None else 0
+
+    @property
+    def size(self) -> Size:
+        """How many items there are."""
+        return self.array.traced.type.shape[0]
+
+    @property
+    def rows(self) -> Traced:
+        """The array. Raises CannotCapture where the last item was written to since."""
+        if self.final is not None and self.final.memory is not None and self.final.memory.version != self._version:
+            raise CannotCapture("loop-mismatch", "an item of a list was written to")
+        return self.array.traced
+
+    def items(self) -> list[Value]:
+        """Each item as a value of its own; an open number of them is fixed with a guard."""
+        size = self.size
+        count = size if isinstance(size, int) else size.specialise()
+        if count > _MOST:
+            raise CannotCapture("too-long", f"{count} items of a list are read one by one.")
+        return [self._item(i) for i in range(count - (self.final is not None))] + (
+            [] if self.final is None else [self.final]
+        )
+
+    def _item(self, position: int) -> Value:
+        node = self.tx.builder.op("index", self.array.traced.node, key=(position,))
+        return of_kind(self.tx, self.kind, self.tx.builder.op("copy_c", node) if self.kind == "array" else node)
+
+    def starred(self, program: Rebuilder) -> list[str]:
+        """The items in a list's display."""
+        rows = program.rebuild(self.array)
+        if self.kind == "array":
+            copies = f"*map({program.constant(np.ndarray.copy)}, {rows}{'' if self.final is None else '[:-1]'})"
+            return [copies, *([] if self.final is None else [program.rebuild(self.final)])]
+        return [f"*{rows}" if self.kind == "scalar" else f"*{rows}.tolist()"]
+
+
+__all__ = ["Span"]
