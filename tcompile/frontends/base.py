@@ -120,8 +120,8 @@ class Read:
 class Builder:
     """The graph under construction, the user's line that is being executed, and the writes that a call makes.
 
-    ``exact`` asks for the library's very bits: a sum may then not be expressed as a sum in another order. ``whole`` says
-    that nothing may be left to Python, however long it takes here.
+    ``exact`` asks for the library's very bits: a sum may then not be expressed as a sum in another order. ``whole``
+    says that nothing may be left to Python, however long it takes here.
     """
 
     graph: Graph = field(default_factory=Graph)

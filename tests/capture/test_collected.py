@@ -181,6 +181,28 @@ OTHERS = [
     return out, more, x
     """,
     """
+    y, z = b * 1, b * 2
+    for i in range(n):
+        z, y, x = y, x, x * 0.5 + 1
+        out.append(x)
+    return out, [item is y for item in out], [item is z for item in out]
+    """,
+    """
+    y = b * 1
+    for i in range(n):
+        y = x
+        x = x * 0.5 + 1
+        out.append(x)
+    return out, [item is y for item in out]
+    """,
+    """
+    for i in range(n):
+        x = x * 0.5
+        out.append(x)
+        out.append(x + 1)
+    return out, [item is x for item in out]
+    """,
+    """
     y = z = x
     for i in range(n):
         z, y, x = y, x, x * 0.5
@@ -336,6 +358,19 @@ def test_lists_of_loops_that_are_nodes(body, backend):
 @pytest.mark.parametrize("body", OTHERS)
 def test_lists_that_are_python_s(body, backend):
     assert nodes_of(HEAD + body, Plan(backend, (7, 8, 20, 1, 0))) is not None
+
+
+def test_what_a_loop_inside_makes_in_any_case_is_an_item():
+    def f(x, n):
+        out = []
+        for _ in range(n):
+            for j in range(60):
+                x = x * 0.5 + j
+            out.append(x)
+        return out, x
+
+    loops = tcompile.explain(f)(np.arange(8.0), 50).loops
+    assert len(loops) == 2 and all("one node" in text for text in loops)
 
 
 def test_a_list_of_open_length():
