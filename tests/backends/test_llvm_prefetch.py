@@ -22,27 +22,38 @@ CASES = {
     "rows": (lambda x: x / x.max(axis=1, keepdims=True), ["f4"], [[0]]),
     "columns": (lambda x: x.max(axis=0), ["f4"], [[]]),
     "some columns": (lambda x: x.max(axis=0), ["f4"], [[0]]),
-    "stencil": (stencil, ["f4"], [[2 * 40 + 1]]),
+    "stencil": (stencil, ["f4"], [[2 * 100 + 1]]),
     "across": (lambda x, y: x.T + y, ["f4", "f4"], [[0]]),
     "parts of lines": (lambda x: x + 1, ["i2"], [[]]),
     "backwards": (lambda x: x[:, ::-1] + 1, ["f4"], [[]]),
 }
-SHAPES = {"some columns": (40, 200)}
+SHAPES = {"columns": (250, 40), "some columns": (80, 200)}
+
+
+def called_for(f, args, dynamic, monkeypatch):
+    """The offsets of what each kernel calls for."""
+    nests, begin = [], Nest.begin
+    monkeypatch.setattr(Nest, "begin", lambda nest: (nests.append(nest), begin(nest))[1])
+    monkeypatch.setenv("TCOMPILE_CACHE_DIR", "")
+    tcompile.reset()
+    assert_same(tcompile.compile(f, dynamic=dynamic)(*args), f(*args))
+    return [[value.access.offset for value in nest.elements.ahead] for nest in nests]
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("case", CASES)
 def test_each_array_is_called_for_once(case, dynamic, monkeypatch):
     f, dtypes, expected = CASES[case]
-    nests, begin = [], Nest.begin
-    monkeypatch.setattr(Nest, "begin", lambda nest: (nests.append(nest), begin(nest))[1])
-    monkeypatch.setenv("TCOMPILE_CACHE_DIR", "")
-    rows, columns = SHAPES.get(case, (40, 40))
+    rows, columns = SHAPES.get(case, (100, 100))
     args = [np.arange(rows * columns, dtype=dtype).reshape(rows, columns) % 7 for dtype in dtypes]
-    tcompile.reset()
-    assert_same(tcompile.compile(f, dynamic=dynamic)(*args), f(*args))
-    found = [[value.access.offset for value in nest.elements.ahead] for nest in nests]
+    found = called_for(f, args, dynamic, monkeypatch)
     if not dynamic:
         found = [[sum(multiple for multiple, _ in offset) for offset in offsets] for offsets in found]
         assert found == expected
     assert list(map(len, found)) == list(map(len, expected))
+
+
+def test_what_is_certainly_small_is_not_called_for(monkeypatch):
+    x = np.arange(1600, dtype="f4").reshape(40, 40)
+    assert called_for(stencil, [x], False, monkeypatch) == [[]]
+    assert len(called_for(stencil, [x], True, monkeypatch)[0]) == 1

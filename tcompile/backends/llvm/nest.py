@@ -10,10 +10,12 @@ row (``flat`` with more, ``rows``), one strip of columns (``columns``) or one bl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from tcompile.backends.llvm import native, vmath
 from tcompile.backends.llvm.elements import Elements, Place
+from tcompile.backends.llvm.interleave import LONGEST
 from tcompile.backends.llvm.parameters import Parameters
 from tcompile.backends.llvm.reductions import Reduction
 from tcompile.backends.llvm.text import Module, Writer, cells
@@ -31,6 +33,7 @@ SIDE_BY_SIDE = 4  # vectors that a reduction adds up at once, where its elements
 FEW_VALUES, CHEAP, FEW_TURNS = 8, 6.0, 8
 CACHE_LINE = 64  # bytes
 AHEAD = 4096  # bytes: processors foresee what is read one after another, but not beyond the end of a page
+NEAR = 1 << 15  # bytes of an array that are near enough without having been called for
 
 
 @dataclass
@@ -60,8 +63,11 @@ def without_passes(text: str) -> str:
 def lanes_of(kernel: Kernel) -> int:
     """The vector width: 8 lanes where cells of 8 bytes take part, else 16.
 
-    Where no cell is larger than a byte, and the processor masks vectors of bytes, as many as a vector holds.
+    Where no cell is larger than a byte, and the processor masks vectors of bytes, as many as a vector holds. One where
+    a column goes to a column, as at an edge: collecting lanes and spreading them takes longer than one by one.
     """
+    if _from_column_to_column(kernel):
+        return 1
     dtypes = {v.dtype for v in kernel.values}
     dtypes |= {v.attrs["operand_dtype"] for v in kernel.values if "operand_dtype" in v.attrs}
     largest = max(d.itemsize // cells(d) for d in dtypes)
@@ -70,11 +76,20 @@ def lanes_of(kernel: Kernel) -> int:
     return 8 if largest == 8 else 16
 
 
+def _from_column_to_column(kernel: Kernel) -> bool:
+    """Whether all that changes along the last axis is read and stored far apart, and little is computed of it."""
+    if kernel.form != "flat" or not kernel.axes or any(v.op not in _AS_FAST_ALONE for v in kernel.values):
+        return False
+    steps = [static_elements(access.steps[-1]) for access in kernel.accesses if access.steps[-1]]
+    return bool(steps) and all(step is not None and abs(step) > LONGEST for step in steps)
+
+
 def _reach(offset: Distance) -> list[int]:
     """How far an offset leads: outer axes first, where strides are known only when the kernel runs."""
     return [hint(multiple) for multiple, axis in sorted(offset, key=lambda term: -1 if term[1] is None else term[1])]
 
 
+_AS_FAST_ALONE = ("load", "constant", "ordered", "add", "subtract", "multiply", "negative")
 _WIDE = ("gather", "iota", "size", "number")  # whose lanes are computed in larger cells
 
 
@@ -158,7 +173,7 @@ class Nest:
 
     def reached(self, outer: Callable[[Access], str], counters: dict[int, str]) -> Callable[[Access], str]:
         """Addresses inside an outer loop, each computed once, here, where all blocks that follow can use them."""
-        found = {id(access): self.address(outer(access), access, counters) for access in self.accesses()}
+        found = {id(access): self.address(outer(access), access, counters) for access in self.kernel.accesses}
         return lambda access: found[id(access)]
 
     def further(
@@ -172,7 +187,7 @@ class Nest:
     def call_ahead(self, axis: int, distance: Callable[[Access], str] = lambda access: str(AHEAD)) -> None:
         """Has arrays that are read in vectors along ``axis`` be called for some way ahead, each where it is furthest.
 
-        What other places of an array are read, as in a stencil, has been near before.
+        What other places of an array are read, as in a stencil, has been near before; what is certainly small is near.
         """
         furthest: dict[tuple[object, ...], Value] = {}
         for value in self.kernel.values:
@@ -181,6 +196,8 @@ class Nest:
                 continue
             if value.dtype.itemsize * self.lanes < CACHE_LINE:
                 continue  # several calls for each line would cost more than they bring
+            if self._is_near(access, value.dtype.itemsize):
+                continue
             other = furthest.setdefault((access.buffer, *access.steps), value)
             assert other.access is not None
             if _reach(access.offset) > _reach(other.access.offset):
@@ -188,6 +205,10 @@ class Nest:
         for value in furthest.values():
             assert value.access is not None
             self.elements.ahead[value] = distance(value.access)
+
+    def _is_near(self, access: Access, itemsize: int) -> bool:
+        sizes = [self.kernel.axes[axis].size for axis in access.axes]
+        return all(isinstance(size, int) for size in sizes) and math.prod(sizes) * itemsize <= NEAR
 
     def rows_ahead(self, axis: int, count: int) -> Callable[[Access], str]:
         """How many bytes further an array is read ``count`` steps along ``axis`` later."""
@@ -197,12 +218,6 @@ class Nest:
             return self.w.at_entry(f"mul i64 {step}, {count}")
 
         return distance
-
-    def accesses(self) -> list[Access]:
-        """All places that the kernel reads or writes."""
-        return [v.access for v in self.kernel.values if v.access is not None] + [
-            s.access for s in self.kernel.stores
-        ]
 
     def split(self, item: str, axes: Sequence[int]) -> dict[int, str]:
         """The indices of ``axes`` (outermost first) from a running number."""

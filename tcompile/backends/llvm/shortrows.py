@@ -80,7 +80,7 @@ class ShortRowsNest(Nest):
     def _row(self, address: Callable[[Access], str], counters: dict[int, str], number: str) -> None:
         """One row's accumulators go to their places in the squares."""
         inner = {self.last: counters[self.last]}
-        found = {id(access): self.address(address(access), access, inner) for access in self.accesses()}
+        found = {id(access): self.address(address(access), access, inner) for access in self.kernel.accesses}
 
         def reach(access: Access) -> str:
             return found[id(access)]

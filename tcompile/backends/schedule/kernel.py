@@ -140,6 +140,11 @@ class Kernel:
         return [i for i, axis in enumerate(self.axes) if axis.reduced]
 
     @property
+    def accesses(self) -> list[Access]:
+        """All places that the kernel reads or writes."""
+        return [v.access for v in self.values if v.access is not None] + [s.access for s in self.stores]
+
+    @property
     def buffers(self) -> list[Buffer]:
         """Every buffer that the kernel reads or writes, each once: first the read ones, then the written ones."""
         found: dict[Buffer, None] = {}

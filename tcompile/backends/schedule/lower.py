@@ -573,10 +573,9 @@ def _collapse(kernel: Kernel, part: list[int]) -> None:
         size = kernel.axes[inner].size
         if counters_in(size) and counters_in(kernel.axes[outer].size):  # their product is not linear in a loop's rounds
             continue
-        accesses = [v.access for v in kernel.values if v.access is not None] + [s.access for s in kernel.stores]
         if not all(
             same_distance(a.steps[outer], _times(a.steps[inner], size)) and not _runtime(a.steps[outer])
-            for a in accesses
+            for a in kernel.accesses
         ) or any(v.op == "iota" and v.axes & {outer, inner} for v in kernel.values):
             continue
         merged = Axis(kernel.axes[outer].size * size, kernel.axes[inner].reduced)
