@@ -126,6 +126,11 @@ class Config:
         "Answer calls of compiled functions in machine code, where they fit what was compiled; otherwise each call runs"
         " a Python function that does the same.",
     )
+    rest_when_slower = Setting(
+        True,
+        "Time some calls of functions that Python and compiled stretches run in turn, and of loops of numbers; where"
+        " plain Python takes less time, and gives the same bits, leave further calls to it.",
+    )
     triton_interpret = Setting(
         False,
         "Run the kernels of backend='triton' in Triton's interpreter, on the CPU and without a GPU: very slow, to see"

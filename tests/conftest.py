@@ -39,3 +39,12 @@ def load_tool(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
         return module
 
     return load
+
+
+@pytest.fixture(autouse=True)
+def _no_trials() -> Iterator[None]:
+    """What is compiled stays compiled, however fast the machine is just now."""
+    from tcompile.config import config
+
+    with config.patch(rest_when_slower=False):
+        yield

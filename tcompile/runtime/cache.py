@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tcompile.capture.program import Captured, Rest
     from tcompile.graph import Graph
     from tcompile.runtime.native.words import Plan
+    from tcompile.runtime.trials import Trial
 
 
 @dataclass(frozen=True)
@@ -156,6 +157,7 @@ class FunctionCache:
     eager_calls: int = 0
     compiles: int = 0
     callees: dict[types.CodeType, FunctionCache] | None = None  # of a cache that shares nothing with others
+    trial: Trial | None = None  # whether it is worth it, as long as that is not known, or plain calls take less time
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     @staticmethod
@@ -277,6 +279,7 @@ class FunctionCache:
                 region.entries = (entry, *(other for other in region.entries if other is not entry))
 
 
+SUSPENDS = 0x2A0  # code flags of generators, coroutines and asynchronous generators: a call only makes them
 _MISSES = 256  # so often a place is missed before it is given up
 DROWSY = 256  # so often plain Python goes on at a place before its gate sleeps
 _MOST = 1024  # functions whose compiled code is kept while nothing else holds it

@@ -27,7 +27,7 @@ from tcompile.observe import bus
 from tcompile.runtime import cache as caches
 from tcompile.runtime import native
 from tcompile.runtime.binding import binder
-from tcompile.runtime.cache import Entry, FunctionCache, Settings, function_cache
+from tcompile.runtime.cache import SUSPENDS, Entry, FunctionCache, Settings, function_cache
 from tcompile.runtime.host import host_of, settle
 from tcompile.runtime.regions import CompileFunction, Compiler, note_replay
 from tcompile.stance import DEFAULT, Stance, current
@@ -35,8 +35,6 @@ from tcompile.stance import DEFAULT, Stance, current
 if TYPE_CHECKING:
     from tcompile.capture.breaks import GraphBreak
     from tcompile.graph import Graph
-
-_SUSPENDS = 0x2A0  # code flags of generators, coroutines and asynchronous generators
 
 
 class _Signature:
@@ -77,6 +75,9 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         if self._generation != caches.generation[0] or self.function.__code__ is not self._code:
             self._refresh()
         cache = self._cache
+        trial = cache.trial
+        if trial is not None and not trial.inside:
+            return trial.call(self.function, self, args, kwargs)
         host = cache.host
         if (
             host is not None and host is not cache.built and not cache.asleep and not bus.listened[0]
@@ -143,7 +144,9 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         return self._function_of(host.code)(*args, **kwargs)
 
     def _attach(self, entries: tuple[Entry, ...]) -> None:
-        """Lets the next calls that fit these entries be answered in machine code."""
+        """Lets the next calls that fit these entries be answered in machine code, unless it is to be seen whether."""
+        if self._cache.trial is not None and self._cache.trial.alone:
+            return
         if config.native_calls and not bus.listened[0]:  # calls that somebody hears of are Python's
             if set(entries) != set(self._attached):
                 native.attach(self, _TABLES, self.function, entries)
@@ -182,7 +185,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         code = self._code = function.__code__
         self._count = code.co_argcount
         self._simple = not code.co_kwonlyargcount and not code.co_flags & 0x0C and not code.co_cellvars
-        self._suspends = bool(code.co_flags & _SUSPENDS)
+        self._suspends = bool(code.co_flags & SUSPENDS)
         self._bind = None
         self._cells = function.__closure__ or ()
         self._hosted = (None, function)

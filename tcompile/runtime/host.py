@@ -17,6 +17,7 @@ from tcompile.observe import bus
 from tcompile.observe.events import FellBack
 from tcompile.observe.userline import file_line
 from tcompile.runtime.cache import FunctionCache, Region
+from tcompile.runtime.trials import begin
 
 if TYPE_CHECKING:
     from tcompile.bytecode import Host
@@ -56,6 +57,8 @@ def settle(cache: FunctionCache, compiler: Compiler) -> None:
     count, settled = cache.quiet_calls, _SETTLED_UNDER_STRESS if config.stress_breaks else _SETTLED
     if cache.asleep and cache.looks_again:
         cache.wake()
+    if count == _ON_TRIAL:
+        begin(cache)
     if count % settled or cache.host is not cache.built:
         return
     from tcompile.bytecode import build
@@ -70,6 +73,7 @@ def settle(cache: FunctionCache, compiler: Compiler) -> None:
         cache.host = host
 
 
+_ON_TRIAL = 8
 _SETTLED = 64
 _SETTLED_UNDER_STRESS = 2
 

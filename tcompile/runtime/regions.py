@@ -26,6 +26,7 @@ from tcompile.observe.userline import file_label
 from tcompile.observe.warn import warn
 from tcompile.runtime import native
 from tcompile.runtime.cache import DROWSY, Entry, FunctionCache, Region
+from tcompile.runtime.trials import begin, is_alone
 from tcompile.stance import DEFAULT, Stance, current
 
 REPLAYS = 8  # in turn, after which an entry rests,
@@ -132,6 +133,8 @@ class Compiler:
             bus.emit(FellBack(**cache.about, reason="error suppressed", detail=str(error)))
             return None
         cache.add(region, entry)
+        if region is cache.first and cache.compiles == 1 and entry.graph is not None and is_alone(entry.graph):
+            begin(cache, alone=True)
         return entry
 
 

@@ -23,13 +23,12 @@ from tcompile.backends.llvm.native import abi, memory, target, threads
 from tcompile.config import Config, config
 from tcompile.observe import bus
 from tcompile.runtime import cache as caches
-from tcompile.runtime.cache import Entry, Region
+from tcompile.runtime.cache import SUSPENDS, Entry, Region
 from tcompile.runtime.native import layout
 from tcompile.runtime.native.plan import plan_of
 from tcompile.runtime.native.words import FRAME, MOST_WORDS, OPERATIONS, OUTCOMES, PLAN_CODE, Plan
 
 _SPREAD = 0x0C  # code flags of *args and **kwargs
-_SUSPENDS = 0x2A0  # of generators, coroutines and asynchronous generators
 _MOST_PARAMETERS = 64
 
 # The words of a table, in order; behind them the closure's cells, the parameters' names, and the plans.
@@ -80,7 +79,7 @@ def suits(function: types.FunctionType) -> bool:
     """Whether the machine code can bind arguments to the function's parameters."""
     code = function.__code__
     return (
-        not code.co_flags & (_SPREAD | _SUSPENDS)
+        not code.co_flags & (_SPREAD | SUSPENDS)
         and not code.co_cellvars
     )
 

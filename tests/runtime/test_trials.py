@@ -1,0 +1,252 @@
+"""Functions whose compiled calls take longer than plain Python rest; whatever the clock says, results are the same."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from differential import Run, assert_same_run
+
+import tcompile
+from tcompile.observe import bus
+from tcompile.observe.events import FellBack
+from tcompile.runtime import trials
+
+
+@pytest.fixture(autouse=True)
+def _on(monkeypatch):
+    tcompile.reset()
+    with tcompile.config.patch(rest_when_slower=True):
+        yield
+
+
+@pytest.fixture
+def told():
+    events = []
+    stop = bus.subscribe(events.append, calls=False)
+    yield events
+    stop()
+
+
+def slower(monkeypatch):
+    """Has every trial find that plain Python takes less time, and no call end a rest."""
+    monkeypatch.setattr(trials, "GAIN", math.inf)
+    monkeypatch.setattr(trials, "LONGEST_IN_TURN", math.inf)
+    monkeypatch.setattr(trials, "LONGEST_ALONE", math.inf)
+    monkeypatch.setattr(trials, "NOISE", math.inf)
+
+
+def secant(x0, x1):
+    f0, f1 = x0 * x0 - 2, x1 * x1 - 2
+    for _ in range(20):
+        if abs(f1) < 1e-12:
+            break
+        x2 = x1 - f1 * (x1 - x0) / (f1 - f0)
+        x0, x1, f0, f1 = x1, x2, f1, x2 * x2 - 2
+    return x1
+
+
+def in_turn(x, seen):
+    y = x * 2 + 1
+    print(end="")
+    seen.append(len(seen))
+    y[0] = len(seen)
+    return y.max(), y
+
+
+def fails_at_times(x, seen):
+    y = x + 1
+    print(end="")
+    seen.append(int(y[0]))
+    if len(seen) % 5 == 0:
+        raise ValueError(f"at {len(seen)}")
+    return y
+
+
+def recursive(n, x):
+    if n < 1:
+        return x
+    print(end="")
+    return recursive(n - 1, x + 1) if n % 2 else recursive(n - 2, x - 1)
+
+
+ARGUMENTS = {
+    secant: lambda: (1.0, 2.0),
+    in_turn: lambda: (np.arange(4.0), []),
+    fails_at_times: lambda: (np.arange(3), [0] * 3),
+    recursive: lambda: (5, np.zeros(2)),
+}
+
+
+@pytest.mark.parametrize("gain", [0, math.inf, 0.8])
+@pytest.mark.parametrize("function", ARGUMENTS)
+def test_every_call_gives_the_same(function, gain, monkeypatch):
+    slower(monkeypatch)
+    monkeypatch.setattr(trials, "GAIN", gain)
+    compiled = tcompile.compile(function)
+    kept, kept_plain = ARGUMENTS[function](), ARGUMENTS[function]()
+    for _ in range(30):
+        assert_same_run(Run(compiled, ARGUMENTS[function]()), Run(function, ARGUMENTS[function]()))
+        assert_same_run(Run(compiled, kept), Run(function, kept_plain))
+
+
+@pytest.mark.parametrize("function", [secant, in_turn])
+def test_the_slower_rest(function, monkeypatch, told):
+    slower(monkeypatch)
+    compiled = tcompile.compile(function)
+    for _ in range(8 + 2 * trials.SAMPLES):
+        compiled(*ARGUMENTS[function]())
+    assert compiled.cache.trial.limit
+    hits = [entry.hits for entry in compiled.entries]
+    for _ in range(5):
+        compiled(*ARGUMENTS[function]())
+    assert hits == [entry.hits for entry in compiled.entries]
+    reasons = [event.reason for event in told if isinstance(event, FellBack)]
+    assert reasons == ["plain Python takes less time"]
+
+
+@pytest.mark.parametrize("function", [secant, in_turn])
+def test_the_faster_go_on(function, monkeypatch, told):
+    slower(monkeypatch)
+    monkeypatch.setattr(trials, "GAIN", 0)
+    compiled = tcompile.compile(function)
+    for _ in range(8 + trials.SAMPLES + 1):
+        compiled(*ARGUMENTS[function]())
+    assert compiled.cache.trial is None
+    hits = sum(entry.hits for entry in compiled.entries)
+    compiled(*ARGUMENTS[function]())
+    assert sum(entry.hits for entry in compiled.entries) > hits
+    assert not [event for event in told if isinstance(event, FellBack)]
+
+
+def rounds_in_other_ways(x):
+    print(end="")
+    return np.exp(x).sum()
+
+
+def generator(x):
+    for i in range(3):
+        print(end="")
+        yield x * i
+
+
+def arrays(x, n):
+    for i in range(n):
+        x[i % 4] = x[i % 4] * 2 % 7
+    return x
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "settings"),
+    [
+        (rounds_in_other_ways, (np.ones(3),), {}),
+        (generator, (np.ones(3),), {}),
+        (arrays, (np.arange(4), 100), {}),
+        (secant, (1.0, 2.0), {"fullgraph": True}),
+        (secant, (1.0, 2.0), {"options": {"exact": True}}),
+        (secant, (1.0, 2.0), {"backend": "eager"}),
+    ],
+)
+def test_no_others_are_on_trial(function, arguments, settings, monkeypatch):
+    slower(monkeypatch)
+    compiled = tcompile.compile(function, **settings)
+    for _ in range(20):
+        result = compiled(*arguments)
+        if function is generator:
+            list(result)
+        assert compiled.cache.trial is None
+
+
+def test_the_setting_turns_trials_off(monkeypatch):
+    slower(monkeypatch)
+    with tcompile.config.patch(rest_when_slower=False):
+        compiled = tcompile.compile(secant)
+        for _ in range(20):
+            compiled(1.0, 2.0)
+            assert compiled.cache.trial is None
+
+
+class Clock:
+    """Time that passes only while functions run."""
+
+    def __init__(self, monkeypatch):
+        self.now = 0.0
+        monkeypatch.setattr(trials, "perf_counter", lambda: self.now)
+
+    def taking(self, seconds):
+        """A function that takes each of these seconds in turn."""
+        left = iter(seconds)
+
+        def function():
+            self.now += next(left)
+
+        return function
+
+
+def on_trial(cache_of=secant, alone=False):
+    cache = tcompile.compile(cache_of).cache
+    cache.trial = trials.Trial(cache, alone)
+    return cache
+
+
+def test_the_shortest_calls_are_compared(monkeypatch):
+    clock, cache = Clock(monkeypatch), on_trial()
+    compiled, plain = clock.taking([9e-4, 1e-4, 5e-4]), clock.taking([7e-5, 9e-5, 9e-5, *[2e-4] * 4, 1])
+    for _ in range(6):
+        cache.trial.call(plain, compiled, (), {})
+    rest = cache.trial
+    assert rest.limit == pytest.approx(trials.LARGER * 9e-5 + trials.NOISE)
+    for _ in range(4):
+        rest.call(plain, compiled, (), {})
+    assert cache.trial is rest
+    rest.call(plain, compiled, (), {})
+    assert cache.trial is not rest
+    assert not cache.trial.limit
+    assert cache.trial.held == 2
+
+
+def test_a_long_call_is_worth_it_without_a_plain_one(monkeypatch):
+    clock, cache = Clock(monkeypatch), on_trial()
+    compiled = clock.taking([1, 1, 1])
+    for _ in range(3):
+        cache.trial.call(None, compiled, (), {})
+    assert cache.trial is None
+
+
+def test_machine_code_would_not_need_the_trials_own_steps(monkeypatch):
+    clock = Clock(monkeypatch)
+    for alone, over in ((True, True), (False, False)):
+        cache = on_trial(alone=alone)
+        compiled, plain = clock.taking([3e-6] * 3), clock.taking([1e-6])
+        for _ in range(4):
+            cache.trial.call(plain, compiled, (), {})
+        assert (cache.trial is None) is over
+
+
+def test_trials_come_to_an_end(monkeypatch):
+    clock, cache = Clock(monkeypatch), on_trial()
+    compiled = clock.taking(itertools.repeat(1e-4))
+    for count in itertools.count(1):
+        plain = clock.taking([1e-5] * trials.SAMPLES + [1.0])
+        for _ in range(2 * trials.SAMPLES + 1):
+            cache.trial.call(plain, compiled, (), {})
+        if cache.trial is None:
+            break
+    assert count == trials.MOST
+
+
+def test_calls_that_compile_or_raise_tell_nothing(monkeypatch):
+    clock, cache = Clock(monkeypatch), on_trial()
+
+    def compiles():
+        cache.compiles += 1
+
+    def raises():
+        raise ValueError
+
+    cache.trial.call(None, compiles, (), {})
+    with pytest.raises(ValueError):
+        cache.trial.call(None, raises, (), {})
+    assert not cache.trial.compiled
+    assert not cache.trial.inside
+    assert clock.now == 0
