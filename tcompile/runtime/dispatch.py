@@ -76,7 +76,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
             self._refresh()
         cache = self._cache
         trial = cache.trial
-        if trial is not None and not trial.inside:
+        if trial is not None and not trial.inside:  # inside of a compiled call that is timed: as usual
             return trial.call(self.function, self, args, kwargs)
         host = cache.host
         if (

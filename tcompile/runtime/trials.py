@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     from tcompile.runtime.cache import FunctionCache
 
 SAMPLES = 3  # calls of each kind
-LONGEST_IN_TURN, LONGEST_ALONE = 2e-3, 1e-4  # seconds: a compiled call that takes longer is worth it, as a rule
+# Seconds: a compiled call that takes longer is worth it, as a rule, and a plain one might take very much longer.
+LONGEST, LONGEST_WITH_LOOPS = 2e-3, 1e-4
 GAIN = 0.8  # of a compiled call's time: a plain one must be shorter by so much,
 DISPATCH = 2e-6  # and by these seconds, which machine code would not need in place of the trial's own steps
-LARGER, NOISE = 8, 2e-5  # times the longest plain call of the trial, and seconds: what ends a rest
+CLEAR = 4  # plain calls that take so many times as long need not be done again
+LARGER, NOISE, IN_TURN = 8, 2e-5, 2  # times the longest plain call of the trial, seconds, and calls: what ends a rest
 MOST = 4  # trials of a function
 
 
@@ -39,50 +41,54 @@ class Trial:
     ``alone``: the function is one loop of numbers, which machine code answers by itself once the trial has ended.
     """
 
-    __slots__ = ("alone", "cache", "compiled", "held", "inside", "limit", "plain")
+    __slots__ = ("alone", "beyond", "cache", "compiled", "held", "inside", "limit", "longest", "plain")
 
-    def __init__(self, cache: FunctionCache, alone: bool, held: int = 1) -> None:
+    def __init__(self, cache: FunctionCache, alone: bool, longest: float, held: int = 1) -> None:
         self.cache = cache
         self.alone = alone
+        self.longest = longest  # seconds of a compiled call that may be done plainly as well
         self.held = held  # trials, this one included
         self.compiled: list[float] = []
         self.plain: list[float] = []
-        self.limit = 0.0  # of a rest: the seconds of a plain call that ends it
-        self.inside = False  # a compiled call is being timed: calls inside of it are compiled as well
+        self.limit = 0.0  # of a rest: the seconds of a plain call beyond which there may be more to do,
+        self.beyond = 0  # and how many of the last calls took longer
+        self.inside: bool | None = None  # a call is being timed, a compiled one? Calls inside of it are like it
 
     def call(self, function: Callable[..., Any], compiled: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """One call, timed. What it raises is raised, and tells nothing."""
-        started = perf_counter()
-        if self.limit or len(self.compiled) >= SAMPLES:
-            result = function(*args, **kwargs)
-            self._ran_plainly(perf_counter() - started)
-            return result
-        compiles = self.cache.compiles
-        self.inside = True
+        if self.inside is not None:
+            return function(*args, **kwargs)
+        self.inside = not self.limit and len(self.compiled) < SAMPLES
+        compiles, started = self.cache.compiles, perf_counter()
         try:
-            result = compiled(*args, **kwargs)
+            result = (compiled if self.inside else function)(*args, **kwargs)
+            seconds = perf_counter() - started
+            if not self.inside:
+                self._ran_plainly(seconds)
+            elif self.cache.compiles == compiles:
+                self._ran_compiled(seconds)
         finally:
-            self.inside = False
-        if self.cache.compiles == compiles:
-            self._ran_compiled(perf_counter() - started)
+            self.inside = None
         return result
 
     def _ran_compiled(self, seconds: float) -> None:
         self.compiled.append(seconds)
-        longest = LONGEST_ALONE if self.alone else LONGEST_IN_TURN
-        if len(self.compiled) == SAMPLES and min(self.compiled) > longest:
+        if len(self.compiled) >= SAMPLES and min(self.compiled) > self.longest:
             self._end()
 
     def _ran_plainly(self, seconds: float) -> None:
         if self.limit:
-            if seconds > self.limit:
+            self.beyond = self.beyond + 1 if seconds > self.limit else 0
+            if self.beyond >= IN_TURN:
                 self._end(again=True)
             return
         self.plain.append(seconds)
         compiled, plain = min(self.compiled), min(self.plain)
+        if len(self.plain) < SAMPLES and plain < CLEAR * compiled:
+            return
         if plain > GAIN * compiled - (DISPATCH if self.alone else 0):
             self._end()
-        elif len(self.plain) == SAMPLES:
+        else:
             self.limit = LARGER * max(self.plain) + NOISE
             detail = f"{compiled * 1e6:.0f} us compiled, {plain * 1e6:.0f} us plain"
             bus.emit(FellBack(**self.cache.about, reason="plain Python takes less time", detail=detail))
@@ -90,7 +96,7 @@ class Trial:
     def _end(self, again: bool = False) -> None:
         if self.cache.trial is self:
             again = again and self.held < MOST
-            self.cache.trial = Trial(self.cache, self.alone, self.held + 1) if again else None
+            self.cache.trial = Trial(self.cache, self.alone, self.longest, self.held + 1) if again else None
 
 
 def begin(cache: FunctionCache, alone: bool = False) -> None:
@@ -100,8 +106,9 @@ def begin(cache: FunctionCache, alone: bool = False) -> None:
     stressed = config.stress_capture or config.stress_breaks
     if wanted or stressed or not config.rest_when_slower or cache.code.co_flags & SUSPENDS:
         return
-    if all(_gives_the_same(entry.graph) for entry in cache.entries if entry.graph is not None):
-        cache.trial = Trial(cache, alone)
+    graphs = [entry.graph for entry in cache.entries if entry.graph is not None]
+    if all(map(_gives_the_same, graphs)):
+        cache.trial = Trial(cache, alone, LONGEST_WITH_LOOPS if any(map(_loops, graphs)) else LONGEST)
 
 
 def is_alone(graph: Graph) -> bool:
@@ -109,6 +116,10 @@ def is_alone(graph: Graph) -> bool:
     types = [node.type for node in (*graph.inputs, *graph.outputs)]
     if any(isinstance(type, TensorType) and type.shape for type in types):
         return False
+    return _loops(graph)
+
+
+def _loops(graph: Graph) -> bool:
     return any(node.regions or node.op == "element_loop" for node in graph.nodes)
 
 

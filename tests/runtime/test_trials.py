@@ -31,8 +31,8 @@ def told():
 def slower(monkeypatch):
     """Has every trial find that plain Python takes less time, and no call end a rest."""
     monkeypatch.setattr(trials, "GAIN", math.inf)
-    monkeypatch.setattr(trials, "LONGEST_IN_TURN", math.inf)
-    monkeypatch.setattr(trials, "LONGEST_ALONE", math.inf)
+    monkeypatch.setattr(trials, "LONGEST", math.inf)
+    monkeypatch.setattr(trials, "LONGEST_WITH_LOOPS", math.inf)
     monkeypatch.setattr(trials, "NOISE", math.inf)
 
 
@@ -110,7 +110,7 @@ def test_the_faster_go_on(function, monkeypatch, told):
     slower(monkeypatch)
     monkeypatch.setattr(trials, "GAIN", 0)
     compiled = tcompile.compile(function)
-    for _ in range(8 + trials.SAMPLES + 1):
+    for _ in range(8 + 2 * trials.SAMPLES):
         compiled(*ARGUMENTS[function]())
     assert compiled.cache.trial is None
     hits = sum(entry.hits for entry in compiled.entries)
@@ -185,18 +185,18 @@ class Clock:
 
 def on_trial(cache_of=secant, alone=False):
     cache = tcompile.compile(cache_of).cache
-    cache.trial = trials.Trial(cache, alone)
+    cache.trial = trials.Trial(cache, alone, trials.LONGEST)
     return cache
 
 
 def test_the_shortest_calls_are_compared(monkeypatch):
     clock, cache = Clock(monkeypatch), on_trial()
-    compiled, plain = clock.taking([9e-4, 1e-4, 5e-4]), clock.taking([7e-5, 9e-5, 9e-5, *[2e-4] * 4, 1])
+    compiled, plain = clock.taking([9e-4, 1e-4, 5e-4]), clock.taking([7e-5, 9e-5, 9e-5, *[2e-4] * 4, 1, 1e-4, 1, 1])
     for _ in range(6):
         cache.trial.call(plain, compiled, (), {})
     rest = cache.trial
     assert rest.limit == pytest.approx(trials.LARGER * 9e-5 + trials.NOISE)
-    for _ in range(4):
+    for _ in range(7):  # one long call alone may be somebody else's
         rest.call(plain, compiled, (), {})
     assert cache.trial is rest
     rest.call(plain, compiled, (), {})
@@ -213,22 +213,51 @@ def test_a_long_call_is_worth_it_without_a_plain_one(monkeypatch):
     assert cache.trial is None
 
 
+def test_one_plain_call_is_enough_where_it_takes_much_longer(monkeypatch):
+    clock, cache = Clock(monkeypatch), on_trial()
+    compiled, plain = clock.taking([1e-4] * 3), clock.taking([1e-2])
+    for _ in range(4):
+        cache.trial.call(plain, compiled, (), {})
+    assert cache.trial is None
+
+
 def test_machine_code_would_not_need_the_trials_own_steps(monkeypatch):
     clock = Clock(monkeypatch)
     for alone, over in ((True, True), (False, False)):
         cache = on_trial(alone=alone)
-        compiled, plain = clock.taking([3e-6] * 3), clock.taking([1e-6])
-        for _ in range(4):
+        compiled, plain = clock.taking([3e-6] * 3), clock.taking([1e-6] * 3)
+        for _ in range(6):
             cache.trial.call(plain, compiled, (), {})
         assert (cache.trial is None) is over
+
+
+def test_calls_inside_of_a_call_are_like_it(monkeypatch):
+    cache = on_trial()
+    seen = []
+
+    def call(kind, depth):
+        seen.append((kind, depth))
+        if depth and (kind == "plain" or not cache.trial.inside):
+            cache.trial.call(lambda d: call("plain", d), lambda d: call("compiled", d), (depth - 1,), {})
+
+    for kind in ("compiled", "plain"):
+        seen.clear()
+        for _ in range(trials.SAMPLES):
+            monkeypatch.setattr(
+                trials, "perf_counter", itertools.count(step=1e-5 if kind == "plain" else 1e-4).__next__
+            )
+            cache.trial.call(lambda d: call("plain", d), lambda d: call("compiled", d), (2,), {})
+        assert {found for found, _ in seen} == {kind}
+    assert len(cache.trial.plain) == trials.SAMPLES
+    assert cache.trial.limit
 
 
 def test_trials_come_to_an_end(monkeypatch):
     clock, cache = Clock(monkeypatch), on_trial()
     compiled = clock.taking(itertools.repeat(1e-4))
     for count in itertools.count(1):
-        plain = clock.taking([1e-5] * trials.SAMPLES + [1.0])
-        for _ in range(2 * trials.SAMPLES + 1):
+        plain = clock.taking([1e-5] * trials.SAMPLES + [1.0] * trials.IN_TURN)
+        for _ in range(2 * trials.SAMPLES + trials.IN_TURN):
             cache.trial.call(plain, compiled, (), {})
         if cache.trial is None:
             break
@@ -248,5 +277,5 @@ def test_calls_that_compile_or_raise_tell_nothing(monkeypatch):
     with pytest.raises(ValueError):
         cache.trial.call(None, raises, (), {})
     assert not cache.trial.compiled
-    assert not cache.trial.inside
+    assert cache.trial.inside is None
     assert clock.now == 0
