@@ -8,7 +8,8 @@ has to be remembered as a guard.
 A ``SymInt`` is a polynomial with integer coefficients over atoms; an atom is a symbol, or a floor division or
 remainder that does not simplify. Two sizes are equal as far as the compiler knows exactly when their
 polynomials are equal. Questions that the polynomials cannot answer are answered with the hint (the value seen
-at capture) and recorded in the ``ShapeEnv``; a frozen environment refuses them instead.
+at capture) and recorded in the ``ShapeEnv``; a frozen environment refuses them instead. So is the question what a
+polynomial comes to that would grow without bounds, as ``k = k * k % 7`` does in rounds that are written out.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ from tcompile.records import dataclass
 
 Size: TypeAlias = Union[int, "SymInt"]
 _Monomial: TypeAlias = tuple[str, ...]  # atom texts, sorted; () is the constant term
+
+# The characters of a division, the terms of a sum, and the factors of a product: what has more is fixed to its hint.
+# Each division is in brackets, of which Python reads no more than two hundred in one another.
+_LONGEST, _MOST_TERMS, _MOST_FACTORS = 500, 256, 32
 
 
 class UnprovableSizeError(Exception):
@@ -216,13 +221,17 @@ class SymInt:
         known = result.as_int()
         return result if known is None else known
 
+    def _bounded(self, result: Size, grown: bool) -> Size:
+        """The result, fixed where it has grown too much and can still be fixed."""
+        return result.specialise() if grown and isinstance(result, SymInt) and not self.env.frozen else result
+
     def __add__(self, other: Size) -> Size:
         if not isinstance(other, int | SymInt):
             return NotImplemented
         terms = dict(self.terms)
         for monomial, coefficient in _terms(other):
             terms[monomial] = terms.get(monomial, 0) + coefficient
-        return self._with(terms)
+        return self._bounded(self._with(terms), len(terms) > _MOST_TERMS)
 
     __radd__ = __add__
 
@@ -234,7 +243,8 @@ class SymInt:
             for m2, c2 in _terms(other):
                 m = tuple(sorted(m1 + m2))
                 terms[m] = terms.get(m, 0) + c1 * c2
-        return self._with(terms)
+        grown = len(terms) > _MOST_TERMS or max(map(len, terms), default=0) > _MOST_FACTORS
+        return self._bounded(self._with(terms), grown)
 
     __rmul__ = __mul__
 
@@ -274,7 +284,7 @@ class SymInt:
             return exact if sign == "//" else 0
         text = f"(({self}) {sign} ({other}))"
         self.env.atoms[text] = Division(self, sign, other)
-        return SymInt(self.env, {(text,): 1})
+        return self._bounded(SymInt(self.env, {(text,): 1}), len(text) > _LONGEST)
 
     def _exact_quotient(self, other: Size) -> Size | None:
         """``self // other`` where ``other`` is a single term that divides every term of ``self``."""

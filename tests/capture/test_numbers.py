@@ -371,3 +371,26 @@ def test_a_distance_is_one_graph():
     (*_, compiled) = check(distance, lambda: (x, x[::-1]))
     (graph,) = compiled.graphs
     assert "python_sqrt" in [node.op for node in graph.nodes] and not compiled.breaks
+
+
+def halves(x, k):
+    for _ in tcompile.unroll(range(150)):
+        k = k // 2 + 1
+        x = x + k
+    return x
+
+
+def residues(x, k):
+    for _ in tcompile.unroll(range(40)):
+        k = k * k % 1000003
+        x = x + k
+    return x
+
+
+@pytest.mark.parametrize("function", [halves, residues])
+def test_ints_that_are_computed_from_ints_again_and_again(function):
+    tcompile.reset()
+    compiled = tcompile.compile(function)
+    with tcompile.config.patch(verify=True):
+        for k in (5, 6, 7, 8, -5):
+            assert_same_run(Run(compiled, (np.ones(3), k)), Run(function, (np.ones(3), k)))

@@ -62,3 +62,30 @@ def test_environments_that_share_names_call_what_stands_for_the_same_alike():
     inner = second.counter(3, stands_for="loop")
     assert (2 * inner + second.symbol(4, stands_for="n")).counters() == [str(inner)]
     assert str(second.symbol(4, stands_for="n")) not in (str(n), str(k), str(other), str(inner))
+
+
+@pytest.mark.parametrize(
+    ("step", "rounds"),
+    [
+        (lambda k: k // 3 + 1, 60), (lambda k: k * k % 101, 60), (lambda k: k * k + 1, 9),
+        (lambda k: (k * -1 + 2) // 5, 60), (lambda k: k % 7 + k, 60),
+    ],
+)  # fmt: skip
+def test_sizes_that_grow_and_grow_are_fixed(step, rounds):
+    env = ShapeEnv()
+    size, number = env.symbol(5, minimum=0), 5
+    for _ in range(rounds):
+        size, number = step(size), step(number)
+        assert isinstance(size, int) or len(str(size)) < 1000
+    assert size == number
+    assert env.guards
+    assert all(eval(text, {"s0": 5}) is holds for text, holds in env.guards.items())
+
+
+def test_frozen_environments_let_sizes_grow():
+    env = ShapeEnv()
+    size = env.symbol(5, minimum=0)
+    env.frozen = True
+    for _ in range(100):
+        size = size // 3 + 1
+    assert not isinstance(size, int)
