@@ -51,7 +51,7 @@ from tcompile.runtime.host import host_of, open_gates
 from tcompile.runtime.regions import Compiler
 
 # Not ours to hide: errors for the user, and the recursion limit, near which the runtime goes on in plain Python.
-_PASSED_ON = (BackendError, InvalidArgument, InvalidType, StanceError, RecursionError)
+_PASSED_ON = (BackendError, InvalidArgument, InvalidType, StanceError)
 _NUMPY = NumPyFrontend()
 _told: set[str] = set()  # why CuPy's arrays are not captured, as far as that was said
 Program: TypeAlias = Callable[..., Any]  # takes a graph's inputs, returns the sequence of its outputs
@@ -213,8 +213,11 @@ def _where(code: types.CodeType, region: Region) -> UserLine:
 
 
 def _our_bug(name: str, region: Region, values: Sequence[Any], error: Exception) -> Outcome:
-    """A bug of tcompile's: a warning says so and the frame runs in plain Python; ``config.verify`` raises it."""
-    if config.verify:
+    """A bug of tcompile's: a warning says so and the frame runs in plain Python; ``config.verify`` raises it.
+
+    It is none where the caller has left too little of Python's stack: that is raised, and says nothing of other calls.
+    """
+    if config.verify or (isinstance(error, RecursionError) and _is_called_from_deep_down()):
         raise error
     what = f"{type(error).__name__}: {error}"[:300]
     warn(
@@ -224,6 +227,14 @@ def _our_bug(name: str, region: Region, values: Sequence[Any], error: Exception)
     )
     broke = GraphBreak("internal-error", f"{what}.", ())
     return Outcome(_by_types(region.start, values), broke)
+
+
+def _is_called_from_deep_down() -> bool:
+    frame: types.FrameType | None = sys._getframe()
+    depth = 0
+    while frame is not None:
+        frame, depth = frame.f_back, depth + 1
+    return depth > sys.getrecursionlimit() // 2
 
 
 def _no_work(graph: Graph | None, values: Sequence[Any]) -> bool:
@@ -297,7 +308,8 @@ def _compile_graph(
         return graph
     if graph.device != "cpu":
         backend = find_backend(settings.backend, graph.device)
-    examples = _example_inputs(captured, values)
+    wanted = watcher is not None or not backend.builtin or settings.options
+    examples = _example_inputs(captured, values) if wanted else ()
 
     def column() -> Callable[..., Any]:
         final = graph
@@ -321,7 +333,7 @@ def _compile_graph(
 
 
 def _example_inputs(captured: Captured, values: Sequence[Any]) -> list[Any]:
-    """The inputs of this call, for backends that look at them (ours do not need to)."""
+    """The inputs of this call, for those who look at them: backends that are not ours, and trials of kernels."""
     variables: dict[str, Any] = {f"p{i}": value for i, value in enumerate(values)}
     for step in captured.prologue.steps:
         if isinstance(step, LoadStep):

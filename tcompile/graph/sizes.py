@@ -51,7 +51,10 @@ class Division:
 
     def __call__(self, values: Mapping[str, int]) -> int:
         """What it comes to where the symbols have these values."""
-        a, b = self.left.evaluate(values), evaluate(self.right, values)
+        if values is self.left.env.hints:  # asked for again and again, of divisions in one another
+            a, b = self.left.hint, hint(self.right)
+        else:
+            a, b = self.left.evaluate(values), evaluate(self.right, values)
         return a // b if self.sign == "//" else a % b
 
 
@@ -130,18 +133,21 @@ class SymInt:
     (True, {'s0 - 3 > 0': True})
     """
 
-    __slots__ = ("_names", "env", "terms")
+    __slots__ = ("_hint", "_names", "env", "terms")
 
     def __init__(self, env: ShapeEnv, terms: Mapping[_Monomial, int]) -> None:
         self.env = env
         self._names: frozenset[str] | None = None
+        self._hint: int | None = None
         self.terms = {m: c for m, c in sorted(terms.items(), key=_order) if c}
 
     # -- value -----------------------------------------------------------------------------------------------
     @property
     def hint(self) -> int:
         """The value this size had at capture."""
-        return self.evaluate(self.env.hints)
+        if self._hint is None:
+            self._hint = self.evaluate(self.env.hints)
+        return self._hint
 
     def evaluate(self, values: Mapping[str, int]) -> int:
         """The value under ``values``, a mapping from symbol names to ints."""

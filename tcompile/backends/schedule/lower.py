@@ -186,6 +186,9 @@ def operand_dtype(node: Node) -> DType:
     return node.tensor.dtype
 
 
+_DEAR = 64.0  # additions: how much more a value costs makes no difference
+
+
 class Lowering:
     """Builds the values of one kernel."""
 
@@ -252,21 +255,16 @@ class Lowering:
         return self.memo[key]
 
     def _added(self, value: Value) -> Value:
-        seen: set[int] = set()
-        cost = 0.0
-
-        def visit(v: Value) -> None:
-            nonlocal cost
-            if id(v) in seen or v.op in ("load", "reduce"):
-                return
-            seen.add(id(v))
-            cost += v.attrs.get("own_cost", 0.0)
-            for operand in v.values:
-                visit(operand)
-
         value.attrs["own_cost"] = cost_of(value.node, value.op) if value.node is not None else 0.0
-        visit(value)
-        value.cost = cost
+        seen: set[int] = set()
+        left = [value]
+        value.cost = max((operand.cost for operand in value.values if operand.cost >= _DEAR), default=0.0)
+        while left and value.cost < _DEAR:
+            found = left.pop()
+            if id(found) not in seen and found.op not in ("load", "reduce"):
+                seen.add(id(found))
+                value.cost += found.attrs.get("own_cost", 0.0)
+                left += found.values
         self.values.append(value)
         return value
 
