@@ -166,8 +166,8 @@ class ComputedSource(Source):
 
     @property
     def terms(self) -> int:
-        """How many sources the expression is of, each as often as it occurs."""
-        return sum(part.terms if isinstance(part, ComputedSource) else 1 for part in self.parts)
+        """How many sources and operations the expression is of, each as often as it occurs."""
+        return 1 + sum(part.terms if isinstance(part, ComputedSource) else 1 for part in self.parts)
 
     @property
     def text(self) -> str:

@@ -57,7 +57,7 @@ MAX_DEPTH = 64
 _CHANGEABLE = (ArrayValue, SequenceValue, DictValue, SetValue, ObjectValue)
 _QUIET = (int, float, bool, str, type(None), type)  # folding these warns of nothing
 _FIXED_MODULES = ("math", "operator", "builtins", "itertools")
-_MOST_TERMS = 200  # of an expression of numbers that vary: one that doubles each round would soon be without end
+_MOST_TERMS = 200  # of an expression of numbers that vary: one that grows each round would soon be without end
 _OURS = ("tcompile", "tcompile_jupyter")  # our own functions are called, never followed
 
 

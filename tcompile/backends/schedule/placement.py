@@ -18,7 +18,7 @@ from typing import Any
 from tcompile.backends.schedule.apart import apart
 from tcompile.backends.schedule.kernel import Store, same_distance
 from tcompile.backends.schedule.lower import keeps_elements, replaces_part
-from tcompile.backends.schedule.plan import Step, in_order, leads_to
+from tcompile.backends.schedule.plan import Step, in_order, steps_before
 from tcompile.graph import Graph, Node, SymInt
 from tcompile.graph.ops import OPS
 from tcompile.graph.ops.element_loop import written_arrays, written_roots
@@ -280,7 +280,7 @@ class _Placement:
                     self.wish |= {node} - self.alone
                 return False  # a loop has two arrays then, which change places
         readers = [other for other in self.steps if other is not step and base in self._memories(other.reads)]
-        if any(leads_to(other, step) for other in readers):
+        if any(step in steps_before(other) for other in readers):
             return False
         step.after.update(readers)
         return True
@@ -332,16 +332,27 @@ class _Placement:
         return frozenset().union(*map(self._memory, nodes))
 
     def _memory(self, node: Node) -> frozenset[Node]:
-        found = self._shown.get(node)
-        if found is None:
-            kind = "input" if node.op == "input" else OPS[node.op].kind
-            found = frozenset() if kind == "movement" else frozenset((node,))
-            step = self.step_of.get(node)
-            may_be_view = node.op in ("call", "python_call") and (step is None or step.kernel is None)
-            if (kind in ("movement", "control") and not _is_of_loop(node)) or may_be_view:
-                found |= self._memories(node.inputs)
-            self._shown[node] = found
-        return found
+        left = [node]
+        while node not in self._shown:
+            at = left[-1]
+            of = self._may_show(at)
+            missing = [operand for operand in of if operand not in self._shown]
+            if missing:
+                left += missing
+                continue
+            kind = "input" if at.op == "input" else OPS[at.op].kind
+            own = frozenset() if kind == "movement" else frozenset((at,))
+            self._shown[left.pop()] = own.union(*(self._shown[operand] for operand in of))
+        return self._shown[node]
+
+    def _may_show(self, node: Node) -> Sequence[Node]:
+        """The operands of whose memory a value may be a view."""
+        kind = "input" if node.op == "input" else OPS[node.op].kind
+        step = self.step_of.get(node)
+        may_be_view = node.op in ("call", "python_call") and (step is None or step.kernel is None)
+        if (kind in ("movement", "control") and not _is_of_loop(node)) or may_be_view:
+            return node.inputs
+        return ()
 
 
 def _is_of_loop(node: Node | None) -> bool:

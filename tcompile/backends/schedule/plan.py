@@ -83,20 +83,16 @@ class Schedule:
         return len(nodes) <= most and all(hint(size_of(kernel.axes)) <= 1 for kernel in self.kernels)
 
 
-def leads_to(step: Step, goal: Step) -> bool:
-    """Whether ``step`` has to run after ``goal`` (or is it only where a path leaves and comes back)."""
-    if step is goal:
-        return False
+def steps_before(step: Step) -> set[Step]:
+    """All steps that have to run before ``step``."""
     seen: set[Step] = set()
-    stack = [step]
+    stack = list(step.after)
     while stack:
         current = stack.pop()
-        if current is goal:
-            return True
         if current not in seen:
             seen.add(current)
             stack.extend(current.after)
-    return False
+    return seen - {step}
 
 
 def in_order(steps: Sequence[Step]) -> list[Step]:
@@ -104,13 +100,14 @@ def in_order(steps: Sequence[Step]) -> list[Step]:
     numbers = {step: number for number, step in enumerate(steps)}
     ordered: dict[Step, None] = {}
 
-    def place(step: Step) -> None:
-        if step in ordered:
-            return
-        for other in sorted((s for s in step.after if s in numbers), key=numbers.__getitem__):
-            place(other)
-        ordered[step] = None
-
-    for step in steps:
-        place(step)
+    met: set[Step] = set()
+    left = list(reversed(steps))
+    while left:
+        step = left.pop()
+        if step in met:
+            ordered[step] = None
+            continue
+        met.add(step)
+        left.append(step)  # met again behind those before it
+        left += sorted((s for s in step.after if s in numbers and s not in met), key=lambda s: -numbers[s])
     return list(ordered)

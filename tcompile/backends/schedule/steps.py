@@ -34,7 +34,7 @@ from tcompile.backends.schedule.lower import (
 )
 from tcompile.backends.schedule.maps import ANYWHERE, Map, identity, map_key, through
 from tcompile.backends.schedule.placement import Keep, Separate, place
-from tcompile.backends.schedule.plan import Schedule, Step, in_order, leads_to
+from tcompile.backends.schedule.plan import Schedule, Step, in_order, steps_before
 from tcompile.graph import Graph, Node, TensorType
 from tcompile.graph.ops import OPS, k_order
 from tcompile.graph.ops.gathering import IN_PLACE
@@ -106,6 +106,9 @@ class _Planner:
         self.arrays = arrays
         self.alone = alone
         self.read_inside: dict[Step, set[Node]] = {}
+        # Of the node that is just put into a group: what runs before steps, and its leaves at a map.
+        self.before: dict[Step, set[Step]] = {}
+        self.leaves_of: dict[tuple[object, ...], list[tuple[Node, Map]]] = {}
         self.old = {node: _old(node) for node in kept}  # what assignments replace
 
     def _kind(self, node: Node, supports: Callable[[Node], bool]) -> str:
@@ -276,20 +279,17 @@ class _Planner:
         """What ``node``, read at ``map``, is computed from: leaves and the places where they are read."""
         found: dict[tuple[object, ...], tuple[Node, Map]] = {}
         seen: set[tuple[object, ...]] = set()
-
-        def visit(node: Node, map: Map) -> None:
+        left = self._operands(node, map)[::-1]
+        while left:
+            node, map = left.pop()
             key = (node, *map_key(map))
             if key in seen:
-                return
+                continue
             seen.add(key)
             if self.is_leaf(node) or map is ANYWHERE:
                 found[key] = (node, map)
-                return
-            for operand, inner in self._operands(node, map):
-                visit(operand, inner)
-
-        for operand, inner in self._operands(node, map):
-            visit(operand, inner)
+            else:
+                left += self._operands(node, map)[::-1]
         return list(found.values())
 
     def _operands(self, node: Node, map: Map) -> list[tuple[Node, Map]]:
@@ -310,6 +310,8 @@ class _Planner:
     def _join(self, node: Node) -> None:
         """Puts a stored node or a reduction into a group."""
         reduce = self.kind[node] == "reduce"
+        self.before.clear()
+        self.leaves_of.clear()
         for step in reversed(self.groups):
             if self._joins(node, step, reduce):
                 break
@@ -339,11 +341,18 @@ class _Planner:
         step.after |= {other for other in self._steps_of(waits) if other is not step}
 
     def _leaves_in(self, node: Node, group: Group) -> list[tuple[Node, Map]]:
-        if self.kind[node] == "reduce":
-            return self.leaves(node, identity(len(group.shape)))
-        map = group.map_of(node)
+        map = identity(len(group.shape)) if self.kind[node] == "reduce" else group.map_of(node)
         assert map is not None
-        return self.leaves(node, map)
+        key = map_key(map)
+        if key not in self.leaves_of:
+            self.leaves_of[key] = self.leaves(node, map)
+        return self.leaves_of[key]
+
+    def _leads_to(self, step: Step, goal: Step) -> bool:
+        """Whether ``step`` has to run after ``goal``, another step."""
+        if step not in self.before:
+            self.before[step] = steps_before(step)
+        return goal in self.before[step]
 
     def _joins(self, node: Node, step: Step, reduce: bool) -> bool:
         group = step.group
@@ -376,7 +385,7 @@ class _Planner:
         else:
             return False
         base = self.step_of.get(node.inputs[0]) if replaces_part(node) else None
-        if base is not None and (base is step or leads_to(base, step)):
+        if base is not None and (base is step or self._leads_to(base, step)):
             return False
         leaves = self._leaves_in(node, trial)
         related = False
@@ -389,7 +398,7 @@ class _Planner:
                     return False
                 if trial.is_full and not row_level and self._row_level(leaf, trial):
                     return False
-            elif leaf in self.step_of and leads_to(self.step_of[leaf], step):
+            elif leaf in self.step_of and self._leads_to(self.step_of[leaf], step):
                 return False
         if row_level and not any(leaf in group.members for leaf, _ in leaves):
             return False
