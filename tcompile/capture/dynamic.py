@@ -3,7 +3,8 @@
 Enters: the shapes and Python numbers that each compile of a function sees. Leaves: for each place, the axes (or the
 number itself) that have been seen to change. Exists because the first compile is static, which makes the fastest
 code, and the second knows what varies. Sizes 0 and 1 are always specialised. Floats are open from the start, unless the
-function uses one where a graph needs its value; ints of NumPy that change are open, unless it does so.
+function uses one where a graph needs its value; ints of NumPy that change are open, unless it does so. Each value is
+compiled by itself then, up to a few: a break is better than one more of them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ class Profile:
     numbers: dict[str, int] = field(default_factory=dict)
     open_axes: dict[str, set[int]] = field(default_factory=dict)
     open_numbers: set[str] = field(default_factory=set)
-    needed: set[str] = field(default_factory=set)  # the places of floats and ints of NumPy whose values captures need
+    needed: set[str] = field(default_factory=set)  # the places of floats and ints of NumPy whose values captures need,
+    fixed: dict[str, set[Any]] = field(default_factory=dict)  # and the values that have been compiled by themselves
     results: dict[Any, tuple[Any, ...]] = field(default_factory=dict)  # of calls assumed constant, and what they hold
 
     def axes(
@@ -60,6 +62,20 @@ class Profile:
             elif type(value) is int:
                 self.numbers[name] = value
 
+    def is_fixed(self, place: str, value: Any) -> bool:
+        """Whether this compile is for this value of the number at ``place`` alone."""
+        if place not in self.needed:
+            return False
+        values = self.fixed.setdefault(place, set())
+        if value not in values and len(values) >= _FEW:
+            return False
+        values.add(value)
+        return True
+
+    def may_fix(self, places: set[str]) -> set[str]:
+        """Those of which another value may be compiled by itself."""
+        return {place for place in places if len(self.fixed.get(place, ())) < _FEW}
+
     def is_open(self, place: str, value: int, dynamic: bool | None) -> bool:
         """Whether the int at ``place`` stays open in this compile."""
         if dynamic is False:
@@ -71,3 +87,6 @@ class Profile:
         if before is not None and before != value:
             self.open_numbers.add(place)
         return place in self.open_numbers
+
+
+_FEW = 3

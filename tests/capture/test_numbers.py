@@ -394,3 +394,23 @@ def test_ints_that_are_computed_from_ints_again_and_again(function):
     with tcompile.config.patch(verify=True):
         for k in (5, 6, 7, 8, -5):
             assert_same_run(Run(compiled, (np.ones(3), k)), Run(function, (np.ones(3), k)))
+
+
+def by_group(x, group):
+    sums = {}
+    for k in np.unique(group):
+        sums[int(k)] = x[group == k].sum(axis=0)
+    return sums
+
+
+def test_values_that_are_needed_are_compiled_one_by_one_up_to_a_few():
+    """Behind three of them what needs the value is Python's, and one entry is for all the others."""
+    tcompile.reset()
+    compiled = tcompile.compile(by_group)
+    args = np.arange(60.0).reshape(20, 3), np.arange(20) % 10
+    for _ in range(2):
+        assert_same_run(Run(compiled, args), Run(by_group, args))
+    sums = [entry for entry in compiled.entries if entry.kernels]
+    assert len(sums) == 5  # 0, 1, 2 and 3; then all
+    assert sums[0].hits > 5
+    assert not compiled.breaks[-1].reason.silent

@@ -149,7 +149,7 @@ def _integer(tx: Capture, value: int, source: Source) -> Value:
 
 
 def _float(tx: Capture, value: float, source: Source) -> Value:
-    if source.text not in tx.profile.needed and tx.options.dynamic is not False:
+    if not tx.profile.is_fixed(source.text, value) and tx.options.dynamic is not False:
         tx.prologue.guard(source, "type({}) is float", f"type({source.text}) is float", "float", "type")
         tx.left_open[source.text] = float
         return FloatValue(source, value)
@@ -168,7 +168,7 @@ def _array(tx: Capture, value: Any, type_: TensorType, frontend: Frontend, sourc
     scalar = frontend.is_scalar(value)
     if scalar and frontend.is_constant_scalar(value):
         place, profile = source.text, tx.profile
-        whole = type_.dtype.kind in "iu" and place not in profile.needed
+        whole = type_.dtype.kind in "iu" and not profile.is_fixed(place, int(value))
         if not (whole and profile.is_open(place, int(value), tx.options.dynamic)):
             return _equal(tx, value, source)
         tx.left_open[place] = int
