@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 SAMPLES = 3  # calls of each kind
 # Seconds: a compiled call that takes longer is worth it, as a rule, and a plain one might take very much longer.
-LONGEST, LONGEST_WITH_LOOPS = 2e-3, 1e-4
-GAIN = 0.8  # of a compiled call's time: a plain one must be shorter by so much,
+LONGEST, LONGEST_WITH_LOOPS = 3e-2, 1e-4
+GAIN = 0.9  # of a compiled call's time: a plain one must be shorter by so much,
 DISPATCH = 2e-6  # and by these seconds, which machine code would not need in place of the trial's own steps
 CLEAR = 4  # plain calls that take so many times as long need not be done again
 LARGER, NOISE, IN_TURN = 8, 2e-5, 2  # times the longest plain call of the trial, seconds, and calls: what ends a rest
