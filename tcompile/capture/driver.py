@@ -67,7 +67,7 @@ def capture(
     outcome, left_open = attempts.run()
     loops = attempts.loops.told()
     for kind in (int, float):  # the value of one may be what was missing: fix them and try again
-        places = profile.may_fix({place for place, cls in left_open.items() if cls is kind})
+        places = {place for place, cls in left_open.items() if cls is kind and profile.may_fix(place, kind)}
         broke = outcome.graph_break
         if broke is None or not places:
             continue

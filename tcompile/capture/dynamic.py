@@ -14,13 +14,15 @@ from dataclasses import field
 from typing import Any
 
 from tcompile.capture.marks import NO_MARKS, Mark
+from tcompile.config import config
 from tcompile.records import dataclass
 
 
 @dataclass
 class Profile:
-    """What has been seen at each place, by the place's text."""
+    """What has been seen at each place, by the place's text. ``whole``: a graph break is an error."""
 
+    whole: bool = False
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
     open_axes: dict[str, set[int]] = field(default_factory=dict)
@@ -67,14 +69,15 @@ class Profile:
         if place not in self.needed:
             return False
         values = self.fixed.setdefault(place, set())
-        if value not in values and len(values) >= _FEW:
+        if value not in values and not self.may_fix(place, type(value)):
             return False
         values.add(value)
         return True
 
-    def may_fix(self, places: set[str]) -> set[str]:
-        """Those of which another value may be compiled by itself."""
-        return {place for place in places if len(self.fixed.get(place, ())) < _FEW}
+    def may_fix(self, place: str, kind: type) -> bool:
+        """Whether another value of the number at ``place`` may be compiled by itself."""
+        most = config.recompile_limit - 1  # the last entry is for all other values
+        return self.whole or len(self.fixed.get(place, ())) < (min(_FEW, most) if kind is int else most)
 
     def is_open(self, place: str, value: int, dynamic: bool | None) -> bool:
         """Whether the int at ``place`` stays open in this compile."""
@@ -89,4 +92,4 @@ class Profile:
         return place in self.open_numbers
 
 
-_FEW = 3
+_FEW = 3  # ints are mostly counted through, one value after the other

@@ -165,7 +165,8 @@ class FunctionCache:
         """An empty cache for a function."""
         first = Region(start_of(function.__code__))
         held = weakref.ref(function.__code__)
-        return FunctionCache(function.__qualname__, held, function.__globals__, settings, first)
+        profile = Profile(whole=settings.fullgraph)
+        return FunctionCache(function.__qualname__, held, function.__globals__, settings, first, profile=profile)
 
     def of_callee(self, function: types.FunctionType) -> FunctionCache | None:
         """What is compiled for a function called from here, where nothing is shared with others; else None."""

@@ -414,3 +414,23 @@ def test_values_that_are_needed_are_compiled_one_by_one_up_to_a_few():
     assert len(sums) == 5  # 0, 1, 2 and 3; then all
     assert sums[0].hits > 5
     assert not compiled.breaks[-1].reason.silent
+
+
+def powers_of_floats(x, p):
+    return x * float(f"{p:.1f}")
+
+
+@pytest.mark.parametrize("fullgraph", [False, True])
+def test_floats_that_are_needed_are_fixed_until_the_last_entry(fullgraph):
+    tcompile.reset()
+    compiled = tcompile.compile(powers_of_floats, fullgraph=fullgraph)
+    values = [0.5 + i for i in range(tcompile.config.recompile_limit)]
+    for _ in range(2):
+        for p in values:
+            assert_same_run(Run(compiled, (np.ones(3), p)), Run(powers_of_floats, (np.ones(3), p)))
+    if fullgraph:
+        assert len(compiled.entries) == len(values)
+        return
+    for p in (100.5, 101.5, 102.5):
+        assert_same_run(Run(compiled, (np.ones(3), p)), Run(powers_of_floats, (np.ones(3), p)))
+    assert not compiled.cache.first.limit_warned
