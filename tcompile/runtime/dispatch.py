@@ -144,7 +144,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         return self._function_of(host.code)(*args, **kwargs)
 
     def _attach(self, entries: tuple[Entry, ...]) -> None:
-        """Lets the next calls that fit these entries be answered in machine code, unless it is to be seen whether."""
+        """Lets the next calls that fit these entries be answered in machine code, where that is not on trial."""
         if self._cache.trial is not None and self._cache.trial.alone:
             return
         if config.native_calls and not bus.listened[0]:  # calls that somebody hears of are Python's

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from differential import check
+from differential import Run, assert_same_run, check
 
 import tcompile
 from tcompile.backends.llvm import nest
@@ -38,6 +38,15 @@ EVERY = [neumann, extrapolated, backwards, constant, one_number]
 def test_columns(f, dtype, rows):
     memory = (np.arange(rows * 30).reshape(rows, 30) % 5).astype(dtype)
     check(f, lambda: [memory.copy()[:, 2:27]], dynamic=False)
+
+
+@pytest.mark.parametrize("f", EVERY)
+def test_columns_of_any_height(f):
+    compiled = tcompile.compile(f)
+    for rows in (5, 7, 41, 0, 1):
+        wanted = np.arange(rows * 25.0).reshape(rows, 25).copy()
+        got = wanted.copy()
+        assert_same_run(Run(compiled, [got]), Run(f, [wanted]))
 
 
 def test_they_are_done_one_by_one(monkeypatch):

@@ -323,6 +323,8 @@ class _Moving(ast.NodeTransformer):
         if how is None:
             return node
         target = ast.parse(ast.unparse(node.target), mode="eval").body
+        if isinstance(target, ast.Subscript) and any(isinstance(x, ast.Compare | ast.Call) for x in ast.walk(target)):
+            return [node, ast.Expr(_through(how, target.value))]  # now other elements may be meant
         return [node, ast.Assign([node.target], _through(how, target))]
 
 

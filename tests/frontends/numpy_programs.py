@@ -403,7 +403,7 @@ class Writer:
                 return isinstance(value, np.generic)
             try:
                 np.broadcast_shapes(value.shape, shape)
-            except ValueError:
+            except (ValueError, RuntimeError):  # the latter of more than 32 axes
                 return False
             return True
 
@@ -603,6 +603,9 @@ class Writer:
         return text + f"\ndef f({parameters}):\n" + "\n".join("    " + line for line in body.splitlines()) + "\n"
 
 
+_SQUARES = ("outer", "diag", "kron", "vander", "meshgrid", "tri", "einsum", "cov", "corrcoef")  # or more, of elements
+
+
 def _explodes(text: str, scope: dict[str, object]) -> bool:
     """Whether a statement could make an array of so many elements that running it, only to refuse it, takes seconds."""
     names = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
@@ -612,7 +615,7 @@ def _explodes(text: str, scope: dict[str, object]) -> bool:
         return True
     if "apply_along_axis" in text and sizes[-1:] > [LONGEST * 10]:
         return True
-    outer = any(word in text for word in ("outer", "diag", "kron", "vander", "meshgrid", "tri", "einsum"))
+    outer = any(word in text for word in _SQUARES)
     product = any(word in text for word in ("@", "matmul", "dot", "inner", "vec"))
     if outer or (product and sum(len(shape) > 1 for shape in shapes) > 1):
         return math.prod(sizes[-2:]) > MOST or sizes[-1:] > [LARGEST // 10]

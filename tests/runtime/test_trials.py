@@ -191,15 +191,25 @@ def on_trial(cache_of=secant, alone=False):
 
 def test_the_shortest_calls_are_compared(monkeypatch):
     clock, cache = Clock(monkeypatch), on_trial()
-    compiled, plain = clock.taking([9e-4, 1e-4, 5e-4]), clock.taking([7e-5, 9e-5, 9e-5, *[2e-4] * 4, 1, 1e-4, 1, 1])
+    compiled, plain = clock.taking([9e-4, 1e-4, 5e-4]), clock.taking([7e-5, 9e-5, 9e-5])
     for _ in range(6):
         cache.trial.call(plain, compiled, (), {})
+    assert cache.trial.limit == pytest.approx(trials.LARGER * 9e-5 + trials.NOISE)
+
+
+@pytest.mark.parametrize("short", [0, 3])
+def test_a_rest_ends_where_calls_take_much_longer_also_now_and_then(short, monkeypatch):
+    clock, cache = Clock(monkeypatch), on_trial()
     rest = cache.trial
-    assert rest.limit == pytest.approx(trials.LARGER * 9e-5 + trials.NOISE)
-    for _ in range(7):  # one long call alone may be somebody else's
+    compiled, plain = clock.taking([1e-3] * 3), clock.taking([7e-5] * 3)
+    for _ in range(6):
         rest.call(plain, compiled, (), {})
-    assert cache.trial is rest
-    rest.call(plain, compiled, (), {})
+    plain = clock.taking(itertools.cycle([1e-5] * short + [rest.limit + trials.PATIENCE]))
+    for _ in range(2 * (short + 1)):
+        assert cache.trial is rest
+        rest.call(plain, compiled, (), {})
+    for _ in range(short + 1):
+        cache.trial.call(plain, compiled, (), {}) if cache.trial is rest else None
     assert cache.trial is not rest
     assert not cache.trial.limit
     assert cache.trial.held == 2
@@ -256,12 +266,79 @@ def test_trials_come_to_an_end(monkeypatch):
     clock, cache = Clock(monkeypatch), on_trial()
     compiled = clock.taking(itertools.repeat(1e-4))
     for count in itertools.count(1):
-        plain = clock.taking([1e-5] * trials.SAMPLES + [1.0] * trials.IN_TURN)
-        for _ in range(2 * trials.SAMPLES + trials.IN_TURN):
+        plain = clock.taking([1e-5] * trials.SAMPLES + [100.0])
+        for _ in range(2 * trials.SAMPLES + 1):
             cache.trial.call(plain, compiled, (), {})
         if cache.trial is None:
             break
     assert count == trials.MOST
+
+
+def other_bits_behind_a_test(x, flag):
+    print(end="")
+    return np.exp(x) * np.sin(x) if flag else x + 1
+
+
+def sees_it(x, _):
+    print(end="")
+    return x + 1, tcompile.is_compiling()
+
+
+def loops_behind_a_test(x, n):
+    print(end="")
+    total = 0.0
+    for i in range(n):
+        total = total + x[i % 4] * i
+    return total
+
+
+@pytest.mark.parametrize("function", [other_bits_behind_a_test, sees_it])
+def test_what_is_compiled_later_is_looked_at(function, monkeypatch):
+    slower(monkeypatch)
+    compiled, x = tcompile.compile(function), np.linspace(0.1, 2, 50)
+    for _ in range(11):
+        compiled(x, False)
+    if function is sees_it:
+        assert compiled.cache.trial is None
+    found = {repr(compiled(x, True)) for _ in range(30)}
+    assert len(found) == 1 or compiled.cache.trial.limit  # at rest nothing is compiled any more
+
+
+def test_a_loop_that_is_compiled_later_shortens_what_is_done_plainly(monkeypatch):
+    compiled, x = tcompile.compile(loops_behind_a_test), np.arange(4.0)
+    monkeypatch.setattr(trials, "SAMPLES", 100)
+    for _ in range(10):
+        compiled(x, 0)
+    assert compiled.cache.trial.longest == trials.LONGEST
+    compiled(x, 1000)
+    compiled(x, 1000)
+    assert compiled.cache.trial.longest == trials.LONGEST_WITH_LOOPS
+    assert len(compiled.cache.trial.compiled) < 3
+
+
+def test_a_rest_ends_with_its_setting(monkeypatch):
+    slower(monkeypatch)
+    compiled = tcompile.compile(secant)
+    for _ in range(2 * trials.SAMPLES + 2):
+        compiled(1.0, 2.0)
+    assert compiled.cache.trial.limit
+    with tcompile.config.patch(rest_when_slower=False):
+        compiled(1.0, 2.0)
+        assert compiled.cache.trial is None
+
+
+def test_another_thread_may_end_a_call_in_the_meantime(monkeypatch):
+    cache = on_trial()
+    trial = cache.trial
+
+    def raises():
+        trial.inside = None  # as where another thread's call has ended
+        return 1
+
+    assert trial.call(None, raises, (), {}) == 1
+    trial.compiled.clear()
+    trial._ran_plainly(1.0)
+    assert not trial.plain
 
 
 def test_calls_that_compile_or_raise_tell_nothing(monkeypatch):

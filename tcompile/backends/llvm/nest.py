@@ -234,7 +234,7 @@ class Nest:
 
     def whole(self, size: Size) -> bool:
         """Whether vectors along an axis of this size never stick out."""
-        return isinstance(size, int) and size % self.lanes == 0
+        return self.lanes == 1 or (isinstance(size, int) and size % self.lanes == 0)
 
     def ends_with_whole_vectors(self) -> bool:
         """Whether a row's last vector may begin before its last but one ends, where elements may be computed twice.

@@ -99,7 +99,6 @@ def in_order(steps: Sequence[Step]) -> list[Step]:
     """The steps, each after those it depends on, otherwise in the order in which they were made."""
     numbers = {step: number for number, step in enumerate(steps)}
     ordered: dict[Step, None] = {}
-
     met: set[Step] = set()
     left = list(reversed(steps))
     while left:
