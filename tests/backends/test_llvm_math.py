@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tcompile
 from tcompile.backends import llvm
 from tcompile.backends.llvm import compile_graph
 from tcompile.backends.llvm.vmath import FUNCTIONS
@@ -257,3 +258,17 @@ def test_exp_keeps_its_bound_on_many_arguments():
     x = np.linspace(-87, 88, 400_001).astype("float32")  # 16.292751 is beyond 1 ULP where 1 + r is rounded once
     (got,) = compile_graph(one("exp", "float32", len(x)))(x)
     assert_within(got, np.exp(x.astype(np.float64)), documented_bounds()["exp"] * 0.9)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("n", [1, 3, 40])
+@pytest.mark.parametrize("name", ["arcsin", "arccos", "log", "log1p", "sqrt", "arccosh", "arctanh", "sin"])
+def test_nans_have_numpys_signs(name, n, dtype):
+    """Those of numbers without a value, and those that came in."""
+    function = getattr(np, name)
+    none = {"arcsin": 2, "arccos": -2, "log": -1, "log1p": -2, "sqrt": -1, "arccosh": 0.5, "arctanh": 2, "sin": np.inf}
+    compiled = tcompile.compile(lambda x: np.signbit(function(x)))
+    with np.errstate(invalid="ignore"):
+        for x in (none[name], np.nan, -np.nan):
+            given = np.full(n, x, dtype)
+            assert compiled(given).tolist() == np.signbit(function(given)).tolist(), x

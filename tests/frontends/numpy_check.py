@@ -363,8 +363,6 @@ class _Mover:
                     part += (self._factor(value.shape, value.dtype) - 1) * np.where(np.isfinite(scale), scale, 0)
             else:
                 made = np.asarray(value * self._factor(value.shape, value.dtype)).astype(value.dtype)
-                turned = np.isnan(made) & (self.random.random(made.shape) < 0.5)  # a NaN's sign says nothing
-                made = np.where(turned, np.negative(made), made)
         if isinstance(value, np.generic):
             return made[()]
         if value.flags.writeable:

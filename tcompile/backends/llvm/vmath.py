@@ -9,6 +9,9 @@ that NumPy would see. Where libmvec lacks a function, or is not there at all, ev
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
+
+import numpy as np
 
 from tcompile.backends.llvm.text import Writer, scalar_type
 from tcompile.backends.llvm.vectors import FLOAT32, Vectors
@@ -96,7 +99,7 @@ def call(v: Vectors, name: str, dtype: DType, operands: list[str], has_symbol: H
     # The odd lanes are computed one at a time in a function of their own, which is hardly ever called.
     libm = _declared(v, function.name, dtype, function.arity)
     helper = f"@tc_{function.name}_{dtype.name}_{lanes}"
-    w.module.helper(helper, lambda: _lane_by_lane(v, helper, libm, dtype, function.arity))
+    w.module.helper(helper, lambda: _lane_by_lane(v, helper, libm, dtype, function))
     given = ", ".join(f"{type} {o}" for o in operands)
     if not result:
         return w.get(f"call {type} {helper}({given}, {type} {v.constant(dtype, 0)}, i{lanes} -1)")
@@ -157,11 +160,11 @@ def _ordinary(
     return result, fine
 
 
-def _lane_by_lane(v: Vectors, helper: str, libm: str, dtype: DType, arity: int) -> str:
+def _lane_by_lane(v: Vectors, helper: str, libm: str, dtype: DType, function: Function) -> str:
     """A function of operands, a result so far, and a mask of lanes to compute with libm."""
     w, lanes = Writer(v.w.module), v.lanes
     type, scalar = v.type(dtype), scalar_type(dtype)
-    names = [f"%x{i}" for i in range(arity)]
+    names = [f"%x{i}" for i in range(function.arity)]
     places = [w.slot(type) for _ in names]
     out = w.slot(type)
     for place, x in zip([*places, out], [*names, "%result"], strict=True):
@@ -177,6 +180,10 @@ def _lane_by_lane(v: Vectors, helper: str, libm: str, dtype: DType, arity: int) 
             at = w.get(f"getelementptr {scalar}, ptr {place}, i64 {i}")
             arguments.append(f"{scalar} {w.get(f'load {scalar}, ptr {at}')}")
         value = w.get(f"call {scalar} {libm}({', '.join(arguments)})")
+        if _has_negative_nans(function.name, dtype):
+            no_value = w.get(f"fcmp uno {scalar} {value}, {value}")
+            wrong = w.get(f"and i1 {no_value}, {w.get(f'fcmp ord {arguments[0]}, {arguments[0].split()[1]}')}")
+            value = w.get(f"select i1 {wrong}, {scalar} 0xFFF8000000000000, {scalar} {value}")
         at = w.get(f"getelementptr {scalar}, ptr {out}, i64 {i}")
         w.do(f"store {scalar} {value}, ptr {at}")
         w.jump(skip)
@@ -187,6 +194,15 @@ def _lane_by_lane(v: Vectors, helper: str, libm: str, dtype: DType, arity: int) 
     w.do(f"ret {type} {w.get(f'load {type}, ptr {out}, align 64')}")
     operands = ", ".join(f"{type} {x}" for x in names)
     return w.text(f"internal {type} {helper}({operands}, {type} %result, i{lanes} %mask)", "nounwind noinline cold")
+
+
+@cache
+def _has_negative_nans(name: str, dtype: DType) -> bool:
+    """Whether NumPy's NaN of a number without an arc is negative, as it is where it has a vector loop, and not libm's."""
+    if name not in ("asin", "acos"):
+        return False
+    with np.errstate(invalid="ignore"):
+        return bool(np.signbit(getattr(np, f"arc{name[1:]}")(np.full(1, 2, dtype)))[0])
 
 
 def _near_fmod(v: Vectors, d: DType, a: str, b: str) -> tuple[str, str]:
