@@ -198,7 +198,7 @@ def _lane_by_lane(v: Vectors, helper: str, libm: str, dtype: DType, function: Fu
 
 @cache
 def _has_negative_nans(name: str, dtype: DType) -> bool:
-    """Whether NumPy's NaN of a number without an arc is negative, as it is where it has a vector loop, and not libm's."""
+    """Whether NumPy's NaN of a number beyond 1 is negative, as where it has a vector loop; libm's is not."""
     if name not in ("asin", "acos"):
         return False
     with np.errstate(invalid="ignore"):
