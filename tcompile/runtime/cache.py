@@ -157,6 +157,7 @@ class FunctionCache:
     eager_calls: int = 0
     compiles: int = 0
     callees: dict[types.CodeType, FunctionCache] | None = None  # of a cache that shares nothing with others
+    called: weakref.WeakSet[FunctionCache] = field(default_factory=weakref.WeakSet)  # of what is compiled by itself
     trial: Trial | None = None  # whether it is worth it, as long as that is not known, or plain calls take less time
     lock: threading.RLock = field(default_factory=threading.RLock)
 

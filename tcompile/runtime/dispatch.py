@@ -316,6 +316,7 @@ def _by_itself(compiler: Compiler, cache: FunctionCache, function: Any, again: b
         return function
     inside = cache.of_callee(function) or function_cache(function, cache.settings)
     inside.callers_breaks = cache.breaks
+    cache.called.add(inside)
     if inside.is_quiet and not bus.listened[0]:
         settle(inside, compiler)
         if again:

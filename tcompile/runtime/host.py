@@ -73,7 +73,7 @@ def settle(cache: FunctionCache, compiler: Compiler) -> None:
         cache.host = host
 
 
-_ON_TRIAL = 8
+_ON_TRIAL = 8  # calls without a new gate, after which a function may go on trial
 _SETTLED = 64
 _SETTLED_UNDER_STRESS = 2
 

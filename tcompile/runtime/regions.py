@@ -133,9 +133,7 @@ class Compiler:
             bus.emit(FellBack(**cache.about, reason="error suppressed", detail=str(error)))
             return None
         cache.add(region, entry)
-        if cache.trial is not None:
-            cache.trial.met(entry)
-        elif region is cache.first and cache.compiles == 1 and entry.graph is not None and is_alone(entry.graph):
+        if region is cache.first and cache.compiles == 1 and entry.graph is not None and is_alone(entry.graph):
             begin(cache, alone=True)
         return entry
 

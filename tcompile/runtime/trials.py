@@ -7,7 +7,7 @@ much longer than those of the trial did, as with larger arrays, and it is tried 
 
 No other function is on trial, since kernels are faster than NumPy by design. Nor is one whose kernels may round in
 another way than NumPy does, or that can see whether it is compiled: two calls with the same arguments give the same
-bits, whatever the clock says. Each entry that is made later is looked at, too.
+bits, whatever the clock says. Only a kind of call that first comes while its function rests may be compiled later.
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from tcompile.config import config
-from tcompile.graph import Graph, Node, TensorType
-from tcompile.graph.ops import OPS
+from tcompile.graph import Graph, TensorType
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack
 from tcompile.runtime.cache import SUSPENDS
 
 if TYPE_CHECKING:
-    from tcompile.runtime.cache import Entry, FunctionCache
+    from tcompile.runtime.cache import FunctionCache
 
 SAMPLES = 3  # calls of each kind
 # Seconds: a compiled call that takes longer is worth it, as a rule, and a plain one might take very much longer.
@@ -44,12 +43,11 @@ class Trial:
     ``alone``: the function is one loop of numbers, which machine code answers by itself once the trial has ended.
     """
 
-    __slots__ = ("alone", "cache", "compiled", "held", "inside", "limit", "longest", "plain", "wasted")
+    __slots__ = ("alone", "cache", "compiled", "held", "inside", "limit", "plain", "wasted")
 
-    def __init__(self, cache: FunctionCache, alone: bool, longest: float, held: int = 1) -> None:
+    def __init__(self, cache: FunctionCache, alone: bool, held: int = 1) -> None:
         self.cache = cache
         self.alone = alone
-        self.longest = longest  # seconds of a compiled call that may be done plainly as well
         self.held = held  # trials, this one included
         self.compiled: list[float] = []
         self.plain: list[float] = []
@@ -64,10 +62,11 @@ class Trial:
         """
         if self.inside is not None:
             return function(*args, **kwargs)
-        if not config.rest_when_slower:
+        is_compiled = not self.limit and len(self.compiled) < SAMPLES  # other threads may change what is asked here
+        is_over = not is_compiled and not self.limit and min(self.compiled, default=0.0) >= _longest(self.cache)
+        if is_over or not config.rest_when_slower:
             self._end()
             return compiled(*args, **kwargs)
-        is_compiled = not self.limit and len(self.compiled) < SAMPLES  # other threads may change what is asked here
         compiles = self.cache.compiles
         try:
             self.inside = is_compiled
@@ -79,23 +78,10 @@ class Trial:
         if not is_compiled:
             self._ran_plainly(seconds)
         elif self.cache.compiles == compiles:
-            self._ran_compiled(seconds)
+            self.compiled.append(seconds)
+        else:  # what was timed before is not all there is
+            self.compiled.clear()
         return result
-
-    def met(self, entry: Entry) -> None:
-        """Looks at an entry that was made in the meantime: what was timed is not all there is."""
-        longest = _longest(entry)
-        if longest is None:
-            self._end()
-            return
-        self.longest = min(self.longest, longest)
-        self.compiled.clear()
-        self.plain.clear()
-
-    def _ran_compiled(self, seconds: float) -> None:
-        self.compiled.append(seconds)
-        if len(self.compiled) >= SAMPLES and min(self.compiled) > self.longest:
-            self._end()
 
     def _ran_plainly(self, seconds: float) -> None:
         if self.limit:
@@ -119,27 +105,41 @@ class Trial:
     def _end(self, again: bool = False) -> None:
         if self.cache.trial is self:
             again = again and self.held < MOST
-            self.cache.trial = Trial(self.cache, self.alone, self.longest, self.held + 1) if again else None
+            self.cache.trial = Trial(self.cache, self.alone, self.held + 1) if again else None
 
 
 def begin(cache: FunctionCache, alone: bool = False) -> None:
     """Puts a function on trial, if it gives NumPy's bits and nobody has asked for more than that."""
     settings = cache.settings
+    if cache.trial is not None:
+        return
     wanted = settings.fullgraph or settings.options or settings.backend not in ("auto", "llvm")
     stressed = config.stress_capture or config.stress_breaks
     if wanted or stressed or not config.rest_when_slower or cache.code.co_flags & SUSPENDS:
         return
-    longest = [_longest(entry) for entry in cache.entries]
-    if None not in longest:
-        cache.trial = Trial(cache, alone, min(seconds for seconds in longest if seconds is not None))
+    if _longest(cache):
+        cache.trial = Trial(cache, alone)
 
 
-def _longest(entry: Entry) -> float | None:
-    """How long a compiled call with this entry may take that is done plainly as well; None where it may not be."""
-    graph = entry.graph
-    if entry.captured.differs or (graph is not None and not _gives_the_same(graph)):
-        return None
-    return LONGEST_WITH_LOOPS if graph is not None and _loops(graph) else LONGEST
+def _longest(cache: FunctionCache) -> float:
+    """How long a compiled call may take that is done plainly as well, in seconds; 0 where calls are never to be.
+
+    That is decided by all that has been compiled, of the functions called from there, too.
+    """
+    from tcompile.backends.llvm.exactness import is_exact_throughout  # who has no kernels need not wait for it
+
+    found, left, longest = {cache}, [cache], LONGEST
+    while left:
+        at = left.pop()
+        for entry in at.entries:
+            if entry.captured.differs or (entry.graph is not None and not is_exact_throughout(entry.graph)):
+                return 0.0
+            if entry.graph is not None and _loops(entry.graph):
+                longest = LONGEST_WITH_LOOPS
+        more = set(at.called) - found
+        found |= more
+        left += more
+    return longest
 
 
 def is_alone(graph: Graph) -> bool:
@@ -153,21 +153,5 @@ def is_alone(graph: Graph) -> bool:
 def _loops(graph: Graph) -> bool:
     return any(node.regions or node.op == "element_loop" for node in graph.nodes)
 
-
-def _gives_the_same(graph: Graph) -> bool:
-    return all(_has_the_same_bits(node) and all(map(_gives_the_same, node.regions)) for node in graph.nodes)
-
-
-def _has_the_same_bits(node: Node) -> bool:
-    from tcompile.backends.llvm.exactness import is_exact  # who has no kernels need not wait for it
-
-    kind = OPS[node.op].kind
-    if kind in ("control", "movement") or node.op in _EQUAL:
-        return True
-    return node.op != "matmul" if kind == "opaque" else is_exact(node)
-
-
-# Where zeros of both signs meet, kernels may find the other one.
-_EQUAL = ("max", "min", "argmax", "argmin", "maximum", "minimum", "any", "all")
 
 __all__ = ["Trial", "begin", "is_alone"]

@@ -51,7 +51,7 @@ def in_turn(x, seen):
     print(end="")
     seen.append(len(seen))
     y[0] = len(seen)
-    return y.max(), y
+    return y.argmax(), y
 
 
 def fails_at_times(x, seen):
@@ -185,7 +185,7 @@ class Clock:
 
 def on_trial(cache_of=secant, alone=False):
     cache = tcompile.compile(cache_of).cache
-    cache.trial = trials.Trial(cache, alone, trials.LONGEST)
+    cache.trial = trials.Trial(cache, alone)
     return cache
 
 
@@ -217,8 +217,8 @@ def test_a_rest_ends_where_calls_take_much_longer_also_now_and_then(short, monke
 
 def test_a_long_call_is_worth_it_without_a_plain_one(monkeypatch):
     clock, cache = Clock(monkeypatch), on_trial()
-    compiled = clock.taking([1, 1, 1])
-    for _ in range(3):
+    compiled = clock.taking([1, 1, 1, 1])
+    for _ in range(4):
         cache.trial.call(None, compiled, (), {})
     assert cache.trial is None
 
@@ -292,16 +292,47 @@ def loops_behind_a_test(x, n):
     return total
 
 
-@pytest.mark.parametrize("function", [other_bits_behind_a_test, sees_it])
-def test_what_is_compiled_later_is_looked_at(function, monkeypatch):
+def test_what_is_compiled_later_is_looked_at(monkeypatch):
     slower(monkeypatch)
-    compiled, x = tcompile.compile(function), np.linspace(0.1, 2, 50)
-    for _ in range(11):
+    compiled, x = tcompile.compile(other_bits_behind_a_test), np.linspace(0.1, 2, 50)
+    for _ in range(10):
         compiled(x, False)
-    if function is sees_it:
+    trial = compiled.cache.trial
+    assert trial.compiled
+    assert not trial.limit
+    assert len({compiled(x, True).tobytes() for _ in range(30)}) == 1
+    assert compiled.cache.trial is None
+
+
+def calls_what_has_other_bits(x):
+    print(end="")
+    return has_other_bits(x)
+
+
+def has_other_bits(x):
+    print(end="")
+    return np.exp(x) * np.sin(x)
+
+
+def test_functions_that_are_called_are_looked_at(monkeypatch):
+    slower(monkeypatch)
+    compiled, x = tcompile.compile(calls_what_has_other_bits), np.linspace(0.1, 2, 50)
+    assert len({compiled(x).tobytes() for _ in range(40)}) == 1
+    assert compiled.cache.trial is None
+
+
+def zeros_of_both_signs(x):
+    print(end="")
+    return (x + 0).max()
+
+
+@pytest.mark.parametrize("function", [lambda x: sees_it(x, 0), zeros_of_both_signs])
+def test_what_may_be_told_apart_is_not_on_trial(function, monkeypatch):
+    slower(monkeypatch)
+    compiled, x = tcompile.compile(function), np.array([-0.0, 0.0])
+    for _ in range(30):
+        compiled(x)
         assert compiled.cache.trial is None
-    found = {repr(compiled(x, True)) for _ in range(30)}
-    assert len(found) == 1 or compiled.cache.trial.limit  # at rest nothing is compiled any more
 
 
 def test_a_loop_that_is_compiled_later_shortens_what_is_done_plainly(monkeypatch):
@@ -309,11 +340,11 @@ def test_a_loop_that_is_compiled_later_shortens_what_is_done_plainly(monkeypatch
     monkeypatch.setattr(trials, "SAMPLES", 100)
     for _ in range(10):
         compiled(x, 0)
-    assert compiled.cache.trial.longest == trials.LONGEST
+    assert trials._longest(compiled.cache) == trials.LONGEST
+    assert compiled.cache.trial.compiled
     compiled(x, 1000)
-    compiled(x, 1000)
-    assert compiled.cache.trial.longest == trials.LONGEST_WITH_LOOPS
-    assert len(compiled.cache.trial.compiled) < 3
+    assert trials._longest(compiled.cache) == trials.LONGEST_WITH_LOOPS
+    assert not compiled.cache.trial.compiled
 
 
 def test_a_rest_ends_with_its_setting(monkeypatch):

@@ -6,7 +6,7 @@ of docs/numerics.md; under the option ``exact`` they are NumPy calls. Exists so 
 
 from __future__ import annotations
 
-from tcompile.graph import Node, TensorType
+from tcompile.graph import Graph, Node, TensorType
 from tcompile.graph.ops import OPS
 
 # Correctly rounded, or nothing to round, on floats. Not here: vector functions; ``maximum`` and its relatives, where
@@ -36,3 +36,25 @@ def is_exact(node: Node) -> bool:
     if OPS[node.op].kind != "pointwise":
         return False
     return node.op in (_COMPLEX if "c" in kinds else _FLOATS | _SCALARS)
+
+
+def is_exact_throughout(graph: Graph) -> bool:
+    """Whether all that a graph computes has NumPy's bits, without the option: in kernels, in loops, and beside them."""
+    return all(_stays_exact(node) and all(map(is_exact_throughout, node.regions)) for node in graph.nodes)
+
+
+def _stays_exact(node: Node) -> bool:
+    if OPS[node.op].kind == "opaque":
+        return node.op != "matmul"  # of which small ones are sums in kernels
+    if node.op in ("maximum", "minimum") and any(map(_is_not_zero, node.operands)):
+        return True  # as where a Python float becomes an array, beside infinity
+    return OPS[node.op].kind in ("control", "movement") or node.op in _POSITIONS or is_exact(node)
+
+
+def _is_not_zero(operand: object) -> bool:
+    if isinstance(operand, Node):
+        return operand.op == "full" and _is_not_zero(operand.attrs["fill_value"])
+    return isinstance(operand, int | float) and operand != 0
+
+
+_POSITIONS = ("argmax", "argmin", "any", "all")  # which no order of the elements and no sign of a zero changes
