@@ -11,6 +11,8 @@ import tcompile
 LINES = {
     "operations": ("x = x * 0.999 + 1", 500),
     "views": ("x = x[::-1]", 900),
+    "turned views": ("x = x.T[::-1]", 600),
+    "views inside of views": ("x = np.flip(x, 0)[None][0]", 350),
     "reshapes": ("x = x.reshape(-1)[::-1].reshape(s)", 120),
     "Python's floats": ("k = k * 0.5 + 1; x = x + k", 300),
     "writes": ("x[0] += 1", 150),

@@ -272,17 +272,21 @@ class Lowering:
         if self.is_leaf(node):
             self.used.add(node)
             return self._load(node, map)
-        kind = OPS[node.op].kind
-        if kind == "movement":
+        if OPS[node.op].kind != "movement":
+            return self._compute(node, map)
+        taken: list[Node] = []  # parts of complex numbers, on the way through as many movements as there are
+        while not self.is_leaf(node) and OPS[node.op].kind == "movement":
             inner = through(node, map)
             if inner is None:
                 raise NotAffine(node)
-            value = self.read(node.operands[0], inner, node.tensor.dtype)
             if node.op in ("real", "imag"):
-                part = self.parts.part(value, int(node.op == "imag"))
-                return part if isinstance(part, Value) else self._number(node, part)
-            return value
-        return self._compute(node, map)
+                taken.append(node)
+            node, map = node.inputs[0], inner
+        value = self.read(node, map, node.tensor.dtype)
+        for part in reversed(taken):
+            found = self.parts.part(value, int(part.op == "imag"))
+            value = found if isinstance(found, Value) else self._number(part, found)
+        return value
 
     def _number(self, node: Node, number: bool | int | float | complex) -> Value:
         if node.tensor.dtype in PARTS:

@@ -129,12 +129,11 @@ class _Planner:
 
     # -- what has to be in memory ---------------------------------------------------------------------------------
     def _need_array(self, node: Node) -> None:
-        kind = self.kind[node]
-        if kind in ("map", "reduce", "along"):
-            self.stored.add(node)
-        elif kind in ("move", "reshape") and node not in self.views:
+        while self.kind[node] in ("move", "reshape") and node not in self.views:
             self.views.add(node)
-            self._need_array(node.inputs[0])
+            node = node.inputs[0]
+        if self.kind[node] in ("map", "reduce", "along"):
+            self.stored.add(node)
 
     def plan(self) -> None:
         """Forms the groups. Raises _StoreThese or NotAffine where another try has to store more."""
@@ -416,36 +415,27 @@ class _Planner:
         where: dict[Node, set[Step]] = {}
         wish: set[Node] = set()
         costs: dict[Node, float] = {}
-
-        def cost(node: Node) -> float:
-            if node not in costs:
-                costs[node] = 0.0
-                if not self.is_leaf(node):
-                    own = cost_of(node) if self.kind[node] == "map" else 0.0
-                    costs[node] = own + sum(cost(o) for o in dict.fromkeys(computed_from(node)))
-            return costs[node]
-
+        for node in self.graph.nodes:
+            if node in self.live and not self.is_leaf(node):
+                own = cost_of(node) if self.kind[node] == "map" else 0.0
+                costs[node] = own + sum(costs.get(o, 0.0) for o in dict.fromkeys(computed_from(node)))
         for step in self.groups:
             assert step.group is not None
             points = hint(product(step.group.shape))
             visited: set[Node] = set()
-
-            def visit(node: Node, points: int, step: Step, visited: set[Node]) -> None:
+            left = [operand for member in step.group.members for operand in computed_from(member)]
+            while left:
+                node = left.pop()
                 if node in visited or self.is_leaf(node):
-                    return
+                    continue
                 visited.add(node)
-                if self.kind[node] == "map" and node.tensor.shape and cost(node) > STORE_ABOVE:
+                if self.kind[node] == "map" and node.tensor.shape and costs[node] > STORE_ABOVE:
                     where.setdefault(node, set()).add(step)
                     size = hint(node.tensor.size)
                     if len(where[node]) > 1 or (points >= 2 * size > 2 and node in self._read_inside(step)):
                         wish.add(node)
-                        return
-                for operand in computed_from(node):
-                    visit(operand, points, step, visited)
-
-            for member in step.group.members:
-                for operand in computed_from(member):
-                    visit(operand, points, step, visited)
+                        continue
+                left += computed_from(node)
         if wish:
             raise _StoreThese(wish)
 
