@@ -27,7 +27,7 @@ _OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 _SAME = ("int", "np.int64", "positive")
 _WIDENS_AT = 2  # passes that are followed exactly
 _MOST_PASSES = 12
-_HOLDS = -2  # a pass in which parameters keep their bounds
+_NARROWS, _HOLDS = -1, -2  # passes that make bounds narrower, and one in which parameters keep theirs
 
 
 def kind_bounds(kind: str) -> Bounds | None:
@@ -79,16 +79,16 @@ class Ranges:
         else:  # not stable: nothing is known of what goes round
             self.phis = {r: self.full[r] or WHOLE for at in self.order for r in self.blocks[at][0] if self.full[r]}
             self._pass(_HOLDS)
-        self._pass(-1)
-        self._pass(-1, keep=True)
+        self._pass(_NARROWS)
+        self._pass(_NARROWS, due=True)
 
-    def _pass(self, turn: int, keep: bool = False) -> bool:
-        """Follows all blocks once; says whether bounds have grown. A ``turn`` of -1 makes them narrower."""
+    def _pass(self, turn: int, due: bool = False) -> bool:
+        """Follows all blocks once, or those whose sources have changed; says whether bounds have grown."""
         changed = False
         phis, after = self.phis, self.after
         for at in self.order:
             arms = [arm for arm in self.arms[at] if arm[0] in after]
-            if turn > 0 and not self._is_due(at, arms):
+            if (due or turn > 0) and not self._is_due(at, arms):
                 continue
             self._followed[at] = self._changes
             env = dict(after[self.nearest[at]]) if at != self.order[0] else {}
@@ -104,7 +104,7 @@ class Ranges:
                     continue
                 first, again = self._joined(ends, at, place, parameter)
                 new = _join(first, again)
-                if turn < 0 and old is not None:
+                if turn == _NARROWS and old is not None:
                     new = (max(new[0], old[0]), min(new[1], old[1]))
                     new = new if new[0] <= new[1] else old  # else nobody comes here
                 elif turn >= _WIDENS_AT and old is not None:
@@ -119,11 +119,12 @@ class Ranges:
                 env[parameter] = new
             seen: list[_Env] = []
             for line, step in zip(self.blocks[at][1], self.steps[at], strict=True):
-                if keep:
+                if turn == _NARROWS:
                     seen.append({r: env[r] for r in operands(line) if r in env})
                 if step is not None:
                     step(env)
-            self.before[at] = seen
+            if turn == _NARROWS:
+                self.before[at] = seen
             if after.get(at) != env:
                 self._changes += 1
                 self._changed[at] = self._changes
