@@ -24,6 +24,7 @@ from tcompile.capture import element_steps  # noqa: F401  # fills the translator
 from tcompile.capture.element_translator import Exit, Refused, Translator, V, is_number, parts_of
 from tcompile.capture.instructions.registry import Returned
 from tcompile.capture.plans import MANY_ROUNDS, Plan, Restart
+from tcompile.capture.sources import ConstantSource
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.callable import FunctionValue, value_of
@@ -31,6 +32,7 @@ from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.counted import Counted, RangeIterator, RowIterator
 from tcompile.capture.values.memory import Memory
+from tcompile.capture.values.random_generator import RandomGeneratorValue
 from tcompile.capture.values.scalar import ScalarValue
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Node, SymInt, TensorType
@@ -131,7 +133,7 @@ class _Stretch:
         }
         self.t = Translator(
             found, f.decoded.instructions, self.inside, bound, self._outside, functools.partial(self._global, f),
-            self._array_type, self._callee,
+            self._array_type, self._callee, self._generator,
         )  # fmt: skip
 
     def run(self) -> None:
@@ -225,8 +227,12 @@ class _Stretch:
         parameters = dict(zip(code.co_varnames[:count], given, strict=True))
         return Translator(
             found, f.decoded.instructions, set(range(found.stream.size)), set(found.fast_bit), parameters.get,
-            functools.partial(self._global, f), self._array_type, self._callee, t,
+            functools.partial(self._global, f), self._array_type, self._callee, self._generator, t,
         )  # fmt: skip
+
+    def _generator(self, t: Translator, generator: Any) -> V:
+        """The generator whose method a known object is."""
+        return self._value(t, self.tx.wrap(generator, ConstantSource.of("np.random", generator)))
 
     def _size(self, t: Translator, size: Any) -> V:
         """A Python int that is known, or known when the graph runs."""
@@ -258,6 +264,11 @@ class _Stretch:
                 raise Refused(f"an array of {value.traced.type}")
             self.arrays.append(value)
             found = V(("array", len(self.arrays) - 1))
+        elif isinstance(value, RandomGeneratorValue):
+            if value.family is None:
+                raise Refused("a generator whose state is not known")
+            self.arrays.append(value.state(tx))
+            found = V(("generator", len(self.arrays) - 1, value.family.name, value.python_type))
         elif isinstance(value, SequenceValue) and value.cls is tuple:
             return t.pack([self._value(t, settled(tx, item)) for item in value.items])
         elif isinstance(value, FunctionValue):

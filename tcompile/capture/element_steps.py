@@ -9,13 +9,15 @@ from __future__ import annotations
 import dis
 import math
 import sys
+import types
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
 
-from tcompile.capture.element_translator import CALLS, NULL, NUMBERS, STEPS, Refused, Translator, V, is_number
-from tcompile.graph.ops.element_loop import ARITHMETIC, COMPARISONS, LIBRARY, common, is_numpy
+from tcompile.capture.element_translator import CALLS, METHODS, NULL, NUMBERS, STEPS, Refused, Translator, V, is_number
+from tcompile.graph.ops.draws import DRAWS, MOST_POISSON, is_generator, method_of
+from tcompile.graph.ops.element_loop import ARITHMETIC, COMPARISONS, LIBRARY, UFUNCS, common, dtype_of, is_numpy
 
 _MOST_ITEMS = 16  # of a tuple that a loop goes through, each in code of its own
 
@@ -104,6 +106,21 @@ def _magnitude(t: Translator, arguments: list[V]) -> V:
     return t.add("abs", value.kind, value.register)
 
 
+def _ufunc(name: str) -> Callable[[Translator, list[V]], V]:
+    """A universal function of floats; of whole numbers some make whole numbers, or floats of fewer bits."""
+    whole = () if name in ("floor", "ceil", "trunc", "rint") else ("int", "np.int64", "np.int32", "np.uint32")
+    count = getattr(np, name).nin
+
+    def run(t: Translator, arguments: list[V]) -> V:
+        floats = sum(value.kind in ("float", "np.float64") for value in arguments)
+        known = all(value.kind in ("float", "np.float64", *whole) for value in arguments)
+        if len(arguments) != count or not known or (count > 1 and not floats):
+            raise Refused(f"np.{name} with other arguments")
+        return t.add(f"np.{name}", "np.float64", *(_as_float(t, value).register for value in arguments))
+
+    return run
+
+
 def _scalar(name: str) -> Callable[[Translator, list[V]], V]:
     kind = f"np.{name}"
 
@@ -120,6 +137,53 @@ def _scalar(name: str) -> Callable[[Translator, list[V]], V]:
     return run
 
 
+def _draw(t: Translator, method: V, arguments: list[V]) -> V:
+    """A random number; what NumPy refuses is left to plain Python."""
+    _, state, what = method.kind
+    name = what.split()[1]
+    row = DRAWS[name]
+    if not all(map(is_number, arguments)):
+        raise Refused(f"{name} of something else than numbers")
+    if name in ("integers", "randint"):
+        given = [t.constant(0), *arguments] if len(arguments) == 1 else arguments
+        if len(given) != 2 or not all(dtype_of(a.kind).kind in "iu" for a in given):
+            raise Refused(f"{name} of something else than ints")
+        given = [V("int", (r,), a.known) for a in given for r in t.as_ints(a.registers)]
+        t.require(t.add("<", "bool", given[0].register, given[1].register))
+    else:
+        if len(arguments) > len(row.defaults):
+            raise Refused(f"{name} with other arguments")
+        given = arguments + [_parameter(t, default) for default in row.defaults[len(arguments) :]]
+        given = [_as_float(t, value) for value in given]
+        if name == "uniform":
+            given[1] = t.binary("-", given[1], given[0])
+            t.require(t.add("<=", "bool", given[1].register, t.constant(sys.float_info.max).register))
+        if name == "poisson":
+            t.require(t.add("<=", "bool", given[0].register, t.constant(MOST_POISSON).register))
+        for place in (1,) if name == "uniform" else row.positive:
+            t.require(t.add(">", "bool", given[place].register, t.constant(0.0).register))
+    t.accesses += 1
+    return t.add("draw", row.kind, state, what, *(value.register for value in given))
+
+
+def _parameter(t: Translator, default: float | None) -> V:
+    if default is None:
+        raise Refused("a call with other arguments")
+    return t.constant(default)
+
+
+METHODS["draw"] = _draw
+
+
+def _method_of(t: Translator, generator: V, name: str) -> V:
+    """A method that draws."""
+    _, state, family, cls = generator.kind
+    row = method_of(cls, name)
+    if row is None:
+        raise Refused(f"a draw by {name}")
+    return V(("draw", state, f"{family} {row}"))
+
+
 CALLS |= {
     id(min): _chosen("<"), id(max): _chosen(">"), id(abs): _abs, id(len): _length, id(int): _converted("int"),
     id(float): _converted("float"), id(bool): _converted("bool"), id(range): lambda t, items: t.range(items),
@@ -128,6 +192,7 @@ CALLS |= {
     id(np.sqrt): _root, id(np.abs): _magnitude, id(np.fabs): _magnitude,
     id(np.float64): _scalar("float64"), id(np.int64): _scalar("int64"),
     **{id(getattr(math, name)): _math(name) for name in LIBRARY},
+    **{id(getattr(np, name)): _ufunc(name) for name in UFUNCS},
 }  # fmt: skip
 
 # -- instructions ------------------------------------------------------------------------------------------------------
@@ -216,8 +281,12 @@ def _attribute_of(t: Translator, owner: V, name: str) -> V:
         for size in sizes[1:]:
             found = t.binary("*", found, size)
         return found
-    if owner.kind[0] == "object" and owner.known in (math, np):
-        return t.constant(getattr(owner.known, name))
+    if owner.kind[0] == "generator":
+        return _method_of(t, owner, name)
+    if owner.kind[0] == "object" and owner.known in (math, np, np.random):
+        found = getattr(owner.known, name)
+        drawing = isinstance(found, types.BuiltinMethodType) and is_generator(found.__self__)
+        return _method_of(t, t.load_generator(t, found.__self__), name) if drawing else t.constant(found)
     raise Refused(f"the attribute {name}")
 
 

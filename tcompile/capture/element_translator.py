@@ -48,7 +48,8 @@ class V:
     """A value: its kind, the registers that hold it, and what it is where that is known.
 
     Kinds are those of registers, or tuples: ``("array", number)``, ``("row", number, indices)``, ``("tuple", kinds)``,
-    ``("object", identity)``; iterators ``("range", step)``, ``("rows", array)``, and ``("items", kinds, place)`` of a
+    ``("object", identity)``, ``("generator", number of its state, family, class)``, ``("draw", number, what)``, which
+    is a method of one; iterators ``("range", step)``, ``("rows", array)``, and ``("items", kinds, place)`` of a
     tuple.
     """
 
@@ -108,6 +109,7 @@ class Exit:
 # By the name of an instruction, and by the identity of a function, what follows it: ``element_steps`` fills these in.
 STEPS: dict[str, Callable[[Translator, dis.Instruction], None]] = {}
 CALLS: dict[int, Callable[[Translator, list[V]], V]] = {}
+METHODS: dict[str, Callable[[Translator, V, list[V]], V]] = {}  # the same by the kind of what is called
 
 
 class Translator:
@@ -115,7 +117,8 @@ class Translator:
 
     ``load_outside(name)`` gives a variable as it is before the stretch, ``load_global(translator, instruction)`` an
     object, ``inside`` are the instructions that belong to it. ``callee(translator, function, arguments)`` gives the
-    translator of the code of a function that is called, and None for what is no function of Python.
+    translator of the code of a function that is called, and None for what is no function of Python;
+    ``load_generator(translator, object)`` a random generator that is known.
 
     The code of a function that is called is a stretch of its own in the program of its ``caller``.
     """
@@ -124,11 +127,11 @@ class Translator:
         self, found: Analysis, instructions: Sequence[dis.Instruction], inside: set[int], bound: set[str],
         load_outside: Callable[[str], V | None], load_global: Callable[[Translator, dis.Instruction], V],
         array_type: Callable[[int], Any], callee: Callable[[Translator, Any, list[V]], Translator | None],
-        caller: Translator | None = None,
+        load_generator: Callable[[Translator, Any], V], caller: Translator | None = None,
     ) -> None:  # fmt: skip
         self.found, self.instructions, self.inside, self.bound = found, instructions, inside, bound
         self.load_outside, self.load_global, self.array_type = load_outside, load_global, array_type
-        self.callee = callee
+        self.callee, self.load_generator = callee, load_generator
         self.in_ufunc: bool = caller is not None and caller.in_ufunc  # NumPy asks for the processor's flags behind it
         self.depth: int = 0 if caller is None else caller.depth + 1
         self.kinds: list[str] = [] if caller is None else caller.kinds
@@ -417,6 +420,8 @@ class Translator:
     def call(self, function: V, arguments: list[V]) -> V:
         """The value of a call."""
         target = function.known
+        if function.kind[0] in METHODS:
+            return METHODS[function.kind[0]](self, function, arguments)
         if function.kind[0] != "object" or self.objects.get(function.kind[1]) is not target:
             raise Refused("a call of something that is no function")
         known = CALLS.get(id(target))
@@ -451,5 +456,6 @@ class Translator:
 
 
 __all__ = [
-    "CALLS", "NULL", "NUMBERS", "RETURNED", "STEPS", "Exit", "Refused", "Translator", "V", "is_number", "parts_of",
+    "CALLS", "METHODS", "NULL", "NUMBERS", "RETURNED", "STEPS", "Exit", "Refused", "Translator", "V", "is_number",
+    "parts_of",
 ]  # fmt: skip

@@ -9,8 +9,9 @@ Exists so that a call of compiled code runs nothing that was known before.
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -135,6 +136,7 @@ class Captured:
     ``exit`` is the offset of the instruction at which the frame goes on; None where the function returns. ``calls``
     says that this instruction is a call whose function may be compiled by itself. ``differs`` says that plain Python
     would do otherwise, because its user said so (a function was replaced, or asked whether it is being compiled).
+    ``locks`` are variables: those of random generators, held while the graph draws.
     """
 
     graph: Graph | None
@@ -149,6 +151,7 @@ class Captured:
     extras: str = "None"
     calls: bool = False
     differs: bool = False
+    locks: Sequence[str] = ()
 
     @property
     def does_nothing(self) -> bool:
@@ -201,12 +204,14 @@ class Captured:
     ) -> list[str]:  # fmt: skip
         """The statements from the graph on; behind it, where it is ``computed``."""
         assert self.graph is not None
-        text = []
+        text: list[str] = []
         outputs = "".join(f"o{i}, " for i in range(len(self.graph.outputs)))
         if (outputs or self.graph.nodes) and not computed:  # a graph without outputs may still warn or raise
             text.append(f"    {outputs and outputs + '= '}graph({', '.join(self.inputs)})")
         text += [f"    {line}" for line in self.lines]
         text += [f"    {line}" for line in self.effects]
+        if self.locks:
+            text = [f"    with held({', '.join(self.locks)}):", *(f"    {line}" for line in text)]
         return [*text, f"    return {self.outcome(route, returned)}"]
 
     def outcome(self, route: Sequence[bool], returned: Sequence[bool] | None = None) -> str:
@@ -246,7 +251,7 @@ class Captured:
         """The names that the program uses and does not assign."""
         return {
             **self.prologue.constants, "graph": run, "MISS": MISS, "PLAIN": PLAIN, "asarray": np.asarray,
-            "follow": follow, "UNBOUND": UNBOUND, "KEEP": KEEP, "copyto": np.copyto,
+            "follow": follow, "UNBOUND": UNBOUND, "KEEP": KEEP, "copyto": np.copyto, "held": held,
         }  # fmt: skip
 
 
@@ -369,8 +374,17 @@ def _program(tx: Capture, builder: Rebuilder, returns: str, arity: int, extras: 
     _guard_sizes(tx)
     return Captured(
         graph, tx.prologue, arity, [tx.prologue.load(source) for source in inputs], [*fixes, *builder.lines],
-        returns, effects, symbol_texts=tx.symbol_texts, extras=extras, differs=tx.differs,
+        returns, effects, symbol_texts=tx.symbol_texts, extras=extras, differs=tx.differs, locks=tx.locks(),
     )  # fmt: skip
+
+
+@contextlib.contextmanager
+def held(*locks: Any) -> Iterator[None]:
+    """A block in which all the locks are held; taken in one order, so that no two threads wait for one another."""
+    with contextlib.ExitStack() as stack:
+        for lock in sorted(locks, key=id):
+            stack.enter_context(lock)
+        yield
 
 
 def _as_it_was(tx: Capture, held: object, node: Node) -> Node:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tcompile.graph.ops.draws import Family, state_of
 from tcompile.records import dataclass
 
 Load = Callable[["Source"], str]
@@ -182,6 +183,23 @@ class ComputedSource(Source):
 
 def _name(function: Any) -> str:
     return getattr(function, "__name__", "f")
+
+
+@dataclass(frozen=True)
+class StateSource(Source):
+    """The words of the state of the random generator found at ``generator``, where that keeps them."""
+
+    generator: Source
+    family: Family
+
+    @property
+    def text(self) -> str:
+        """The state in NumPy's terms."""
+        return f"{self.generator.text}.bit_generator.state"
+
+    def expression(self, load: Load, constant: Constant) -> str:
+        """An array that shows the words."""
+        return f"{constant(state_of)}({load(self.generator)}, {constant(self.family)})"
 
 
 @dataclass(frozen=True)

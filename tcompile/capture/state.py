@@ -29,6 +29,7 @@ from tcompile.capture.sources import (
     ItemSource,
     SizeSource,
     Source,
+    StateSource,
 )
 from tcompile.capture.treatments import treatment_of
 from tcompile.capture.values.array import ArrayValue
@@ -43,6 +44,7 @@ from tcompile.capture.values.sets import SetValue
 from tcompile.frontends.base import Builder, CannotCapture, Frontend, Read, Selected, Traced, TracedNumber
 from tcompile.graph import Graph, Location, Node, ScalarType, SymInt, TensorType
 from tcompile.graph.ops import OPS
+from tcompile.graph.ops.draws import lock_of
 from tcompile.graph.ops.gathering import IN_PLACE
 from tcompile.graph.ops.writing import Path
 from tcompile.observe.events import UserLine
@@ -233,6 +235,11 @@ class Capture:
             text = f"Writing to {changed.describe()}, which shares memory with {other.source.text},"
             raise CannotCapture("writes-to-array", text)
 
+    def locks(self) -> list[str]:
+        """The variables of the entry program with the locks of generators whose states were changed."""
+        states = [value.source for value in self.mutated.values() if isinstance(value.source, StateSource)]
+        return [self.prologue.load(ComputedSource("{1}({0})", (state.generator,), (lock_of,))) for state in states]
+
     def keep_apart(self) -> None:
         """Guards that no object from outside that was changed is another one that was met, or holds it."""
         dicts = [value for value in self._outside if isinstance(value, DictValue)]
@@ -272,6 +279,8 @@ class Capture:
             for two in values:
                 if two is one or two in changed[:position]:
                     continue
+                if isinstance(one.source, StateSource) is not isinstance(two.source, StateSource):
+                    continue  # nobody else has an array of a generator's state
                 assert two.source is not None
                 overlap = self.prologue.constant(one.frontend.overlap)
                 text = f"{one.source.text} and {two.source.text} share no memory"
@@ -361,6 +370,13 @@ class Capture:
         name = re.sub(r"\W+", "_", source.text).strip("_") or "value"
         self.input_sources.append(source)
         return self.graph.input(name if not name[0].isdigit() else f"_{name}", type)
+
+    def hidden_array(self, source: Source, value: Any, type: TensorType) -> ArrayValue:
+        """A graph input for an array inside of an object, whose class says of which type it is."""
+        array = self.array_input(type, False, self.frontends[0], source)
+        self.objects[source] = value
+        self._know(value, array)
+        return array
 
     def new_array(self, traced: Traced, frontend: Frontend, source: Source | None = None, kept: str = "") -> ArrayValue:
         """The array object that shows ``traced``. ``kept`` says in words why its elements cannot be written."""

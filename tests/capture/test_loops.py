@@ -283,7 +283,7 @@ def deletes(x, n):
 def scalar_chain(x, n):
     s = x[0]
     for i in range(n):
-        s = 0.1 * np.sin(s) + s * 0.5 + i
+        s = 0.1 * np.reciprocal(s + 9) + s * 0.5 + i
     return s
 
 

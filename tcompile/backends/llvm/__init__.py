@@ -108,7 +108,9 @@ def _make(graph: Graph, exact: bool, variant: Variant) -> tuning.Made:
     left = left_to_numpy(graph, able)
 
     def computes(node: Node) -> bool:
-        return elements.seen(node) is not None if node.op == "element_loop" else node not in left and able(node)
+        if node.op == "element_loop":
+            return elements.seen(node) is not None and scalar_loops.can_call(node)
+        return node not in left and able(node)
 
     plan = schedule(graph, computes, routines.admits, looks_first=True)
     started = time.perf_counter()

@@ -25,10 +25,19 @@ import numpy as np
 
 from tcompile.backends.llvm import native
 from tcompile.backends.llvm.native import entries, interrupts
+from tcompile.backends.llvm.scalar_draws import Generator
 from tcompile.backends.llvm.scalar_places import ENTRY, Placed, Places, Term
 from tcompile.backends.llvm.scalar_ranges import Bounds
 from tcompile.backends.llvm.scalar_shape import Shape
-from tcompile.backends.llvm.scalar_values import Values, constant, is_extreme, is_stored_again, loaded, stored
+from tcompile.backends.llvm.scalar_values import (
+    Values,
+    constant,
+    is_extreme,
+    is_stored_again,
+    loaded,
+    loop_of,
+    stored,
+)
 from tcompile.backends.llvm.scalar_vectors import Lanes, Several, straight
 from tcompile.backends.llvm.text import Module, Writer, element_type, scalar_type
 from tcompile.backends.schedule.elements import Seen, roots, seen
@@ -36,7 +45,7 @@ from tcompile.backends.schedule.kernel import Distance, static_elements
 from tcompile.backends.status import INTERRUPTED, ONLY_NUMPY
 from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType
 from tcompile.graph.ops.element_blocks import affine, operands
-from tcompile.graph.ops.element_loop import ARITHMETIC, COMPARISONS, Program, dtype_of
+from tcompile.graph.ops.element_loop import ARITHMETIC, COMPARISONS, UFUNCS, Program, dtype_of
 from tcompile.records import dataclass
 
 _STRIP = 1 << 16  # rounds of an innermost loop that are paid for at once
@@ -72,6 +81,13 @@ def write_loops(nodes: Sequence[Node]) -> tuple[dict[Node, ScalarLoop], Module]:
     if loops:
         module.symbols |= interrupts.functions()
     return loops, module
+
+
+def can_call(node: Node) -> bool:
+    """Whether all functions are there that the program calls."""
+    lines = [line for _, instructions, _ in node.attrs["program"][2] for line in instructions]
+    loops = {(line[0], len(line) - 2) for line in lines if line[0].startswith("np.") and line[0][3:] in UFUNCS}
+    return all(loop_of(*called) is not None for called in loops)
 
 
 def needs_passes(loops: Iterable[ScalarLoop]) -> bool:
@@ -139,6 +155,7 @@ class _Function:
         self.strip_entries: dict[int, list[tuple[str, list[str]]]] = {n: [] for n in self.strips}
         self.strip_values: dict[int, list[str]] = {}
         self.strip_limits: dict[int, str] = {}
+        self.generators: dict[int, Generator] = {}  # by the numbers of the arrays that are their states
         self.strip_ends: dict[int, tuple[str, int]] = {}  # the block and the line where a strip's first round begins
 
     def _known_size(self, array: int, axis: int) -> int | None:
@@ -159,6 +176,8 @@ class _Function:
         for number in self.order:
             for register in self.blocks[number][0]:
                 self.registers[register] = w.name("p")
+        for number, family in self._families().items():
+            self.generators[number] = Generator(w, family, self.pointers[number])
         w.jump("b0")
         for number in self.order:
             self._block(number)
@@ -176,6 +195,11 @@ class _Function:
         name = self.loop.name
         handed = "".join(f", ptr noalias %g{n}" for n in range(min(self.loop.arrays, entries.MOST)))
         self.loop.text = w.text(f"i32 @{name}(ptr noalias readonly %words{handed})", "nounwind")
+
+    def _families(self) -> dict[int, str]:
+        """The arrays that are states of generators, and of what kind these are."""
+        lines = (line for at in self.order for line in self.blocks[at][1])
+        return {line[2]: line[3].split()[0] for line in lines if line[0] == "draw"}
 
     def _word(self, place: int) -> str:
         at = self.w.at_entry(f"getelementptr i64, ptr %words, i64 {place}")
@@ -258,6 +282,8 @@ class _Function:
             for place, (register, kind) in enumerate(zip(end[1], self.results, strict=True)):
                 word = self._word(self.words.place(("result", place), "a", ("result", place)))
                 stored(w, dtype_of(kind), self.registers[register], w.get(f"inttoptr i64 {word} to ptr"))
+            for generator in self.generators.values():
+                generator.keep()
             w.do("ret i32 0")
         elif end[0] in ("jump", "back"):
             w.jump(self._way(number, end[1], end[2], goes_on=end[0] == "back"))
@@ -448,6 +474,8 @@ class _Function:
             registers[result] = self._size(self.types[rest[0]].shape[rest[1]])
         elif name == "load":
             registers[result] = loaded(w, self.types[rest[0]].dtype, self._element(rest[0], rest[1:]))
+        elif name == "draw":
+            registers[result] = self.generators[rest[0]].draw(rest[1].split()[1], [registers[r] for r in rest[2:]])
         elif name == "require":
             v.need(registers[rest[0]])
         elif name == "more":
@@ -463,6 +491,8 @@ class _Function:
         elif name in ARITHMETIC or name in COMPARISONS:
             a, b = rest
             registers[result] = v.binary(name, registers[a], registers[b], kinds[a], kinds[b], kinds[result])
+        elif name.startswith("np.") and name[3:] in UFUNCS:
+            registers[result] = v.ufunc(name, [registers[r] for r in rest])
         else:
             (a,) = rest
             registers[result] = v.unary(name, registers[a], dtype_of(kinds[a]), dtype_of(kinds[result]))

@@ -244,6 +244,9 @@ class Ranges:
             return (0, 1 << 62) if size is None else (size, size)
         if name == "select":
             return self._selected(env, *line[2:])
+        if name == "draw":
+            bounds = [self.get(env, register) for register in line[4:]]
+            return (bounds[0][0], bounds[1][1] - 1) if len(bounds) == 2 else None  # of whole numbers, or of one float
         if any(self.full[r] is None for r in line[2:4]):
             return None
         a = self.get(env, line[2])

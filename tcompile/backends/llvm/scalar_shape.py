@@ -21,7 +21,7 @@ from typing import Any
 
 from tcompile.backends.llvm.scalar_ranges import Ranges
 from tcompile.graph.ops.element_blocks import affine, dominates, operands, reachable
-from tcompile.graph.ops.element_loop import Block, dtype_of, ways
+from tcompile.graph.ops.element_loop import Block, dtype_of, is_called, ways
 from tcompile.records import dataclass
 
 _FREE_INSIDE = 1 << 16  # units that a loop inside another one may take without asking
@@ -126,7 +126,8 @@ class Shape:
         for at in self.order:
             parameters, lines, end = self.blocks[at]
             for line in lines:
-                made = line[0] not in ("load", "store", "require") and dtype_of(self.ranges.kinds[line[1]]).kind in "bf"
+                does = line[0] in ("load", "store", "draw", "require")
+                made = not does and dtype_of(self.ranges.kinds[line[1]]).kind in "bf"
                 (of.setdefault(line[1], []) if made else waiting).extend(operands(line))
             for _, _, given in self.ranges.arms[at]:
                 for parameter, register in zip(parameters, given, strict=True):
@@ -159,7 +160,7 @@ class Shape:
             return None
         lines = [line for at in body for line in self.blocks[at][1]]
         inside = {line[1] for line in lines} | {p for at in body for p in self.blocks[at][0]}
-        if any(line[0] in _SLOW or line[0].startswith("math.") for line in lines):
+        if any(line[0] in _SLOW or is_called(line[0]) for line in lines):
             return None
         stores: dict[int, list[_Along | None]] = {}
         for line in lines:
@@ -220,7 +221,7 @@ def _weight(line: tuple[Any, ...]) -> int:
     """What an instruction takes, in units of about an addition."""
     if line[0] in ("const", "size"):
         return 0
-    return 20 if line[0] in _SLOW or line[0].startswith("math.") else 1
+    return 20 if line[0] in _SLOW or is_called(line[0]) else 1
 
 
 __all__ = ["Shape"]

@@ -10,10 +10,12 @@ Remainders and quotients of floats follow CPython's ``float_divmod``, which NumP
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from tcompile.backends.llvm import native
 from tcompile.backends.llvm.scalar_ranges import WHOLE, Bounds, arithmetic, kind_bounds
 from tcompile.backends.llvm.text import Writer, literal, memory_type, scalar_type
 from tcompile.graph.ops.element_loop import LIBRARY, common, dtype_of, is_numpy
@@ -42,6 +44,7 @@ class Values:
         self.bounds: dict[str, Bounds] = {}
         self.checks = 0
         self._never_zero: set[str] = set()
+        self._frames: dict[str, tuple[list[str], str]] = {}  # by function, where operands go, and what it is given
 
     def range(self, value: str, dtype: DType) -> Bounds:
         """Between which bounds an int lies."""
@@ -85,6 +88,28 @@ class Values:
     def intrinsic(self, name: str, types: str, result: str) -> str:
         """The name of an intrinsic, declared."""
         return self.w.module.declare(f"@{name}", f"declare {result} @{name}({types})")
+
+    def ufunc(self, name: str, values: Sequence[str]) -> str:
+        """What a universal function makes of floats: NumPy calls its loop for one number in the same way."""
+        w, called, count = self.w, name.replace(".", "_"), 1 + len(values)
+        address = loop_of(name, len(values))
+        assert address is not None
+        w.module.symbols[called] = address
+        if called not in self._frames:
+            slots = [w.slot("double", align=8) for _ in range(count)]
+            arrays, strides, one = (w.slot("i64", size, align=8) for size in (str(count), str(count), "1"))
+            for place, slot in enumerate(slots):
+                at = w.at_entry(f"getelementptr ptr, ptr {arrays}, i64 {place}")
+                step = w.at_entry(f"getelementptr i64, ptr {strides}, i64 {place}")
+                w.entry += [f"  store ptr {slot}, ptr {at}", f"  store i64 0, ptr {step}"]
+            w.entry.append(f"  store i64 1, ptr {one}")
+            self._frames[called] = slots, f"ptr {arrays}, ptr {one}, ptr {strides}, ptr null"
+        slots, given = self._frames[called]
+        for slot, value in zip(slots, values, strict=False):
+            w.do(f"store double {value}, ptr {slot}")
+        w.module.declare(f"@{called}", f"declare void @{called}(ptr, ptr, ptr, ptr) nounwind")
+        w.do(f"call void @{called}({given})")
+        return w.get(f"load double, ptr {slots[-1]}")
 
     # -- conversions ---------------------------------------------------------------------------------------------------
     def extend(self, value: str, dtype: DType, to: DType = _INT) -> str:
@@ -333,6 +358,13 @@ class Values:
             return self.to_int(w.get(f"call double @{which}(double {value})"), _FLOAT)
         assert name.removeprefix("math.") in LIBRARY, name
         return self._finite(self.library(name.removeprefix("math."), [value]))
+
+
+@cache
+def loop_of(name: str, count: int) -> int | None:
+    """Where NumPy's loop for so many floats begins; None where it cannot be had."""
+    found = native.inner_loop(getattr(np, name.removeprefix("np.")), f"{'d' * count}->d")
+    return found if native.has_inner_loops() else None
 
 
 def _decided(sign: str, a: Bounds, b: Bounds) -> str | None:

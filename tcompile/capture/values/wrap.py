@@ -27,9 +27,11 @@ from tcompile.capture.values.classes import class_answers_in_python, plain_named
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import DictValue, RangeValue, SequenceValue, SliceValue
 from tcompile.capture.values.object import ObjectValue, OpaqueValue
+from tcompile.capture.values.random_generator import RandomGeneratorValue
 from tcompile.capture.values.sets import SetValue
 from tcompile.frontends.base import CannotCapture, Frontend
 from tcompile.graph import TensorType
+from tcompile.graph.ops.draws import is_generator
 
 if TYPE_CHECKING:
     from tcompile.capture.state import Capture
@@ -62,6 +64,8 @@ def wrap(tx: Capture, value: Any, source: Source) -> Value:
         type_ = frontend.type_of(value)
         if type_ is not None:
             return _array(tx, value, type_, frontend, source)
+    if is_generator(value):
+        return _generator(tx, value, source)
     if cls is list or cls is tuple or (issubclass(cls, tuple) and plain_named_tuple(cls)):
         return _sequence(tx, value, source)
     if cls is dict:
@@ -192,6 +196,12 @@ def _array(tx: Capture, value: Any, type_: TensorType, frontend: Frontend, sourc
         )
         type_ = TensorType(type_.dtype, shape, type_.layout, type_.device)
     return tx.array_input(type_, scalar, frontend, source)
+
+
+def _generator(tx: Capture, value: Any, source: Source) -> Value:
+    name, held = type_name(type(value)), tx.prologue.constant(type(value))
+    tx.prologue.guard(source, f"type({{}}) is {held}", f"type({source.text}) is {name}", name, "type")
+    return RandomGeneratorValue(value, source)
 
 
 def _sequence(tx: Capture, value: Any, source: Source) -> Value:

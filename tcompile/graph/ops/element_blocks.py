@@ -17,7 +17,8 @@ from typing import Any
 from tcompile.graph.ops.element_loop import Block, Program, ways
 
 _LEADING = ("const", "size")  # their operands are no registers
-_ACCESSES = ("load", "store")  # nor is their first one, the array
+# Nor is the first one of these, the array, and what is drawn; what they give depends on what others have stored.
+_ACCESSES = {"load": 3, "store": 3, "draw": 4}
 _WORDS = ("int", "np.int64")
 
 
@@ -97,7 +98,7 @@ def operands(line: tuple[Any, ...]) -> tuple[int, ...]:
     name = line[0]
     if name in _LEADING:
         return ()
-    return line[3:] if name in _ACCESSES else line[2:]
+    return line[_ACCESSES.get(name, 2) :]
 
 
 def affine(made: Mapping[int, tuple[Any, ...]], kinds: Sequence[str], register: int) -> tuple[int, int]:
@@ -222,7 +223,7 @@ class _Blocks:
         name = line[0]
         if name in _LEADING:
             return line
-        start = 3 if name in _ACCESSES else 2
+        start = _ACCESSES.get(name, 2)
         return (*line[:start], *map(self.found, line[start:]))
 
     def share(self) -> None:

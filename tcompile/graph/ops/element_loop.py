@@ -11,7 +11,8 @@ A program is ``(kinds, numbers, blocks, results)``, plain tuples throughout, so 
 - ``numbers`` are the registers that the node's numbers, those behind the roots, go to.
 - a block is ``(parameters, instructions, end)``. The first one is where it starts.
 - an instruction is ``(name, result, *operands)``, registers all; ``const`` has a literal, ``size`` and ``load`` and
-  ``store`` an array's number first. ``more`` asks whether a range goes on, and ``step`` goes on with it.
+  ``store`` an array's number first. ``more`` asks whether a range goes on, and ``step`` goes on with it. ``draw`` has
+  the number of a generator's state, which it writes, and what is drawn, as ``"PCG64 normal"`` (``draws``).
 - the end is ``("jump", block, given)``, ``("back", block, given)`` where a loop goes on,
   ``("branch", condition, block, given, block, given)``, ``("exit", values)``, or ``("replay",)``, where only plain
   Python can go on.
@@ -31,6 +32,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tcompile.errors import GraphError
+from tcompile.graph.ops.draws import drawn
 from tcompile.graph.ops.table import Op, define
 from tcompile.graph.ops.writing import shown
 from tcompile.graph.types import TensorType
@@ -51,6 +53,18 @@ LIBRARY = (
     "exp", "log", "log2", "log10", "log1p", "expm1", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
     "tanh",
 )  # fmt: skip
+# Universal functions of one float or two, computed by NumPy's own code.
+UFUNCS = (
+    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "cbrt", "sin", "cos", "tan", "arcsin", "arccos", "arctan",
+    "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "floor", "ceil", "trunc", "rint", "arctan2",
+    "maximum", "minimum",
+)  # fmt: skip
+_CALLED = frozenset(("draw", *(f"np.{name}" for name in UFUNCS)))
+
+
+def is_called(name: str) -> bool:
+    """Whether an instruction calls a function that somebody else has compiled."""
+    return name in _CALLED or name.startswith("math.")
 
 
 @lru_cache
@@ -116,7 +130,10 @@ def about(program: Program) -> str:
     """
     lines = [line[0] for _, instructions, _ in program[2] for line in instructions]
     backward = {way for number, (_, _, end) in enumerate(program[2]) for way in ways(end) if way <= number}
-    counts = ((len(backward), "loop"), (lines.count("load"), "read"), (lines.count("store"), "write"))
+    counts = (
+        (len(backward), "loop"), (lines.count("load"), "read"), (lines.count("store"), "write"),
+        (lines.count("draw"), "draw"),
+    )  # fmt: skip
     return ", ".join(f"{count if count > 1 else 'one'} {noun}{'s' * (count > 1)}" for count, noun in counts if count)
 
 
@@ -164,6 +181,8 @@ def _expression(kind: Kind, name: str, rest: Sequence[Any]) -> str:
         return f"a{rest[0]}.shape[{rest[1]}]"
     if name == "load":
         return f"a{rest[0]}[{_places(rest[1:])}]"
+    if name == "draw":
+        return f"drawn({', '.join([f'a{rest[0]}', *map(repr, rest[1].split()), *(f'r{n}' for n in rest[2:])])})"
     if name == "select":
         return f"r{rest[1]} if r{rest[0]} else r{rest[2]}"
     if name == "step":
@@ -204,7 +223,7 @@ class Replayed(Exception):
 
 @lru_cache(maxsize=256)
 def _function(program: Program, arrays: int) -> Callable[..., tuple[Any, ...]]:
-    names: dict[str, Any] = {"np": np, "math": math, "Replayed": Replayed}
+    names: dict[str, Any] = {"np": np, "math": math, "drawn": drawn, "Replayed": Replayed}
     exec(compile(text(program, arrays), "<element loop>", "exec"), names)
     function: Callable[..., tuple[Any, ...]] = names["loop"]
     return function
@@ -218,7 +237,7 @@ def _number(value: Any, kind: Kind) -> Any:
 
 def written_arrays(program: Program) -> list[int]:
     """The arrays that the program writes, by their numbers."""
-    return sorted({i[2] for _, instructions, _ in program[2] for i in instructions if i[0] == "store"})
+    return sorted({i[2] for _, instructions, _ in program[2] for i in instructions if i[0] in ("store", "draw")})
 
 
 def written_roots(shows: Sequence[tuple[int, Any]], program: Program) -> list[int]:

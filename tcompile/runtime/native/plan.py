@@ -68,7 +68,7 @@ class _Writer(Guards):
         recipe = getattr(rest.run, "recipe", None)
         computed = False
         nodes = self.captured.graph is not None and self.captured.graph.nodes
-        if isinstance(recipe, Recipe):
+        if isinstance(recipe, Recipe) and not self.captured.locks:
             try:
                 self.graph(recipe)
                 computed = True

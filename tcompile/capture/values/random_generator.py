@@ -1,0 +1,77 @@
+"""Random generators of NumPy's, and their methods.
+
+Enters: a generator from outside. Leaves: breaks where it is used as any object is, and for loops over elements the
+array that its state is. Exists because a draw changes the generator: only what gives the changed state back may draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcompile.capture.sources import Source, StateSource
+from tcompile.capture.values.array import ArrayValue
+from tcompile.capture.values.base import Value
+from tcompile.frontends.base import CannotCapture
+from tcompile.graph import TensorType
+from tcompile.graph.ops.draws import family_of, state_of
+
+if TYPE_CHECKING:
+    from tcompile.capture.program import Rebuilder
+    from tcompile.capture.state import Capture
+
+
+class RandomGeneratorValue(Value):
+    """An ``np.random.Generator`` or ``RandomState``. ``family`` is the kind of its bit generator, None where it is not
+    known how that keeps its state.
+    """
+
+    def __init__(self, value: Any, source: Source) -> None:
+        self.value = value
+        self.source: Source = source
+        self.family = family_of(value)
+        self._state: ArrayValue | None = None
+
+    @property
+    def python_type(self) -> type:
+        """NumPy's class."""
+        return type(self.value)
+
+    def attribute(self, tx: Capture, name: str) -> Value:
+        """A method; anything else breaks."""
+        if not callable(getattr(self.python_type, name, None)):
+            raise CannotCapture("random-numbers", f"{self.source.text}.{name}")
+        return DrawingMethod(self, name)
+
+    def state(self, tx: Capture) -> ArrayValue:
+        """The words of its state, an array of the caller's."""
+        assert self.family is not None
+        if self._state is None:
+            source = StateSource(self.source, self.family)
+            type = TensorType(np.dtype("uint64"), (self.family.words,))
+            self._state = tx.hidden_array(source, state_of(self.value, self.family), type)
+        return self._state
+
+
+class DrawingMethod(Value):
+    """A method of a generator's, which is plain Python's where it is called."""
+
+    def __init__(self, owner: RandomGeneratorValue, name: str) -> None:
+        self.owner, self.name = owner, name
+
+    def describe(self) -> str:
+        """As the user would write it."""
+        return f"`{self.owner.source.text}.{self.name}`"
+
+    def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+        """Breaks."""
+        raise CannotCapture("random-numbers", f"{self.owner.source.text}.{self.name}")
+
+    def rebuild(self, program: Rebuilder) -> str:
+        """Reads it anew."""
+        return f"{self.owner.rebuild(program)}.{self.name}"
+
+
+__all__ = ["DrawingMethod", "RandomGeneratorValue"]

@@ -1,0 +1,243 @@
+"""Random numbers as operations: what is drawn from a generator, whose state is an array.
+
+Enters: a generator of NumPy's, ``np.random.Generator`` or ``RandomState``. Leaves: the words of its state, as an array
+that shows them where the generator keeps them, and the functions of NumPy's library that draw from such words. Exists
+because a draw is a function of the state alone, which gives a number and the next state: so a graph may draw, what it
+draws is NumPy's own stream, and where plain Python has to take over, the state is as it was.
+
+How bit generators keep their state is NumPy's own affair. What is assumed here is tried on each kind of them before it
+is used (``family_of``): numbers drawn from a copy of the words must be those that the generator draws.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tcompile.records import dataclass
+
+
+@dataclass(frozen=True)
+class Family:
+    """A kind of bit generator.
+
+    Its state has so many ``words`` of 64 bits. Where ``inner`` is not 0, the first word is the address of another
+    one of them, that with the number ``inner``, which lies at an address that 16 divides.
+    """
+
+    name: str
+    words: int
+    inner: int = 0
+
+    @property
+    def cls(self) -> Any:
+        """NumPy's class."""
+        return getattr(np.random, self.name)
+
+
+@dataclass(frozen=True)
+class Draw:
+    """What is drawn: the function of NumPy's library, the kind of the result, and the parameters.
+
+    ``defaults`` are those of the parameters, which are floats, None where there is none; ``positive`` are the numbers
+    of those that are above 0 wherever this is used. ``function`` is empty for what is no single call of a function of
+    floats.
+    """
+
+    function: str
+    kind: str = "float"
+    defaults: tuple[float | None, ...] = ()
+    positive: tuple[int, ...] = ()
+
+
+_ONE, _TWO = (1.0,), (0.0, 1.0)
+DRAWS: Mapping[str, Draw] = {
+    "random": Draw(""),
+    "uniform": Draw("random_uniform", defaults=_TWO),  # in the program: the lower bound, and how far the upper one is
+    "integers": Draw("", "np.int64"),
+    "randint": Draw("", "int"),
+    "standard_normal": Draw("random_standard_normal"),
+    "normal": Draw("random_normal", defaults=_TWO, positive=(1,)),
+    "standard_exponential": Draw("random_standard_exponential"),
+    "exponential": Draw("random_exponential", defaults=_ONE, positive=(0,)),
+    "standard_gamma": Draw("random_standard_gamma", defaults=(None,), positive=(0,)),
+    "gamma": Draw("random_gamma", defaults=(None, 1.0), positive=(0, 1)),
+    "beta": Draw("random_beta", defaults=(None, None), positive=(0, 1)),
+    "chisquare": Draw("random_chisquare", defaults=(None,), positive=(0,)),
+    "laplace": Draw("random_laplace", defaults=_TWO, positive=(1,)),
+    "logistic": Draw("random_logistic", defaults=_TWO, positive=(1,)),
+    "gumbel": Draw("random_gumbel", defaults=_TWO, positive=(1,)),
+    "lognormal": Draw("random_lognormal", defaults=_TWO, positive=(1,)),
+    "rayleigh": Draw("random_rayleigh", defaults=_ONE, positive=(0,)),
+    "weibull": Draw("random_weibull", defaults=(None,), positive=(0,)),
+    "pareto": Draw("random_pareto", defaults=(None,), positive=(0,)),
+    "poisson": Draw("random_poisson", "int", defaults=_ONE, positive=(0,)),
+}
+MOST_POISSON = 1e18  # NumPy refuses somewhat larger ones
+# Which of them are methods of the two classes of generators. ``RandomState`` draws other numbers under most names.
+_METHODS: Mapping[str, Mapping[str, str]] = {
+    "Generator": {name: name for name in DRAWS if name != "randint"},
+    "RandomState": {"random": "random", "random_sample": "random", "rand": "random", "uniform": "uniform",
+                    "randint": "randint"},
+}  # fmt: skip
+_FAMILIES = ("PCG64", "PCG64DXSM", "MT19937", "SFC64")
+_SIZES = {"MT19937": (4 * 624 + 4 + 7) // 8, "SFC64": 5}
+_INNER_WORDS = 4  # of the PCGs: the state and the increment
+# Those that a bit generator is to NumPy's library, in their order behind the address of the state.
+NEXT = ("next_uint64", "next_uint32", "next_double", "next_raw")
+BOUNDED = "random_bounded_uint64_fill"
+
+
+def is_generator(value: object) -> bool:
+    """Whether it is a generator of NumPy's, and of no subclass."""
+    return type(value) is np.random.Generator or type(value) is np.random.RandomState
+
+
+def method_of(cls: type, name: str) -> str | None:
+    """The row of ``DRAWS`` that a method of a generator is; None where graphs draw no such number."""
+    return _METHODS[cls.__name__].get(name)
+
+
+def family_of(generator: Any) -> Family | None:
+    """The kind of bit generator that a generator draws from; None where it is not known how that keeps its state."""
+    cls = type(_bits_of(generator))
+    known = cls.__name__ in _FAMILIES and cls is getattr(np.random, cls.__name__)
+    return family_named(cls.__name__) if known else None
+
+
+def state_of(generator: Any, family: Family) -> Any:
+    """The state's words, as an array that shows them. Raises TypeError for another kind of bit generator."""
+    bits = _bits_of(generator)
+    if type(bits) is not family.cls:
+        raise TypeError(f"{type(bits).__name__} in the place of {family.name}")
+    words = _words(bits, family.words)
+    if family.inner and int(words[0]) != _address(bits) + 8 * family.inner:
+        raise TypeError(f"a state of {family.name} that lies elsewhere")
+    return words
+
+
+def lock_of(generator: Any) -> Any:
+    """The lock that is held by who draws."""
+    return _bits_of(generator).lock
+
+
+def drawn(words: Any, family: str, name: str, *given: Any) -> Any:
+    """What a draw gives; ``words`` then are the next state's.
+
+    >>> generator = np.random.default_rng(1)
+    >>> words = state_of(generator, family_of(generator)).copy()
+    >>> drawn(words, "PCG64", "random") == generator.random()
+    True
+    """
+    found = family_named(family)
+    assert found is not None
+    return _drawn(words, found, name, given)
+
+
+def addresses(family: str) -> dict[str, int]:
+    """Where functions are that draw, by their names; those of the bit generator are called ``PCG64_next_double``."""
+    bits = getattr(np.random, family)(1)
+    own = (ctypes.c_uint64 * (1 + len(NEXT))).from_address(bits.ctypes.bit_generator.value)
+    return {**_library(), **{f"{family}_{name}": own[place] for place, name in enumerate(NEXT, 1)}}
+
+
+def _bits_of(generator: Any) -> Any:
+    return generator._bit_generator
+
+
+def _address(bits: Any) -> int:
+    address: int = bits.ctypes.state_address
+    return address
+
+
+def _words(bits: Any, words: int) -> Any:
+    shown = _array_of(words).from_address(_address(bits))
+    shown.keeps = bits
+    return np.frombuffer(shown, np.uint64)
+
+
+@lru_cache
+def _array_of(words: int) -> Any:
+    return ctypes.c_uint64 * words
+
+
+@lru_cache
+def _library() -> dict[str, int]:
+    """The addresses of the functions in NumPy's library; none where it shows them to nobody."""
+    from numpy.random import _generator
+
+    names = [BOUNDED, *(row.function for row in DRAWS.values() if row.function)]
+    try:
+        library = ctypes.CDLL(_generator.__file__)
+        found = {name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in names}
+    except (OSError, AttributeError):
+        return {}
+    return {name: address for name, address in found.items() if address is not None}
+
+
+@lru_cache
+def family_named(name: str) -> Family | None:
+    """The kind of bit generators of a name; None where they do not keep their state as is assumed here."""
+    if not _library():
+        return None
+    bits = getattr(np.random, name)(1)
+    if name in _SIZES:
+        family = Family(name, _SIZES[name])
+    else:
+        away = int(_words(bits, 1)[0]) - _address(bits)
+        if away not in range(16, 80, 8) or (_address(bits) + away) % 16:
+            return None
+        family = Family(name, away // 8 + _INNER_WORDS, away // 8)
+    if _address(bits) % 8 or _address(bits) + 8 * family.words > id(bits) + type(bits).__basicsize__:
+        return None
+    generator = np.random.Generator(bits)
+    trial: Sequence[tuple[str, tuple[int, ...]]] = (("random", ()), ("integers", (0, 10)), ("standard_normal", ()))
+    for _ in range(2):  # of 64 bits, half may be left
+        words = state_of(generator, family).copy()
+        for method, given in (*trial, *trial):
+            if _drawn(words, family, method, given) != getattr(generator, method)(*given):
+                return None
+        generator.integers(10)
+    return family
+
+
+class _Own(threading.local):
+    """A thread's own generators, which draw from the words of others."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, tuple[Any, Any]] = {}
+
+    def of(self, family: Family) -> tuple[Any, Any]:
+        """A generator, and the words of its state."""
+        if family.name not in self.found:
+            generator = np.random.Generator(family.cls(1))
+            self.found[family.name] = generator, state_of(generator, family)
+        return self.found[family.name]
+
+
+_own = _Own()
+
+
+def _drawn(words: Any, family: Family, name: str, given: Sequence[Any]) -> Any:
+    generator, own = _own.of(family)
+    first = 1 if family.inner else 0
+    own[first:] = words[first:]
+    try:
+        if name == "uniform":
+            return given[0] + given[1] * generator.random()
+        if name == "randint":
+            return np.random.RandomState(_bits_of(generator)).randint(*given)
+        return getattr(generator, name)(*given)
+    finally:
+        words[first:] = own[first:]
+
+
+__all__ = [
+    "BOUNDED", "DRAWS", "MOST_POISSON", "NEXT", "Draw", "Family", "addresses", "drawn", "family_named", "family_of",
+    "is_generator", "lock_of", "method_of", "state_of",
+]  # fmt: skip

@@ -1,0 +1,400 @@
+"""Random numbers that machine code draws: NumPy's own stream, number by number, whatever happens on the way."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import tcompile
+from tcompile.graph.ops.draws import DRAWS, family_of, method_of
+from tests.capture.test_element_loops import ops
+
+BACKENDS = ("eager", "llvm")
+FAMILIES = ("PCG64", "PCG64DXSM", "MT19937", "SFC64")
+
+
+def generator(family="PCG64", seed=3):
+    return np.random.Generator(getattr(np.random, family)(seed))
+
+
+def legacy(seed=3):
+    return np.random.RandomState(seed)
+
+
+def picture(rng):
+    """All that can be seen of a generator."""
+    bits = rng._bit_generator
+    return repr(bits.state)
+
+
+def outcome(f, args):
+    try:
+        with np.errstate(all="ignore"):
+            return f(*args)
+    except Exception as error:
+        return type(error), str(error)
+
+
+def shown(value):
+    if isinstance(value, np.ndarray):
+        return type(value), value.dtype, value.shape, value.strides, value.tolist()
+    return [shown(v) for v in value] if isinstance(value, tuple) else (type(value), value)
+
+
+def same(f, make, calls=3, breaks=0):
+    """Checks results, arguments and states of a function of which ``make`` gives the arguments; returns it compiled."""
+    for backend in BACKENDS:
+        tcompile.reset()
+        compiled = tcompile.compile(f, backend=backend)
+        for _ in range(calls):
+            plain, ours = make(), make()
+            for _ in range(2):  # from the state that the first call has left, too
+                want, got = outcome(f, plain), outcome(compiled, ours)
+                assert repr(shown(got)) == repr(shown(want))
+                for a, b in zip(plain, ours, strict=True):
+                    one, two = (picture(x) if hasattr(x, "_bit_generator") else shown(x) for x in (a, b))
+                    assert repr(one) == repr(two)
+        assert len(compiled.breaks) == breaks, compiled.breaks
+    return compiled
+
+
+def loop(call):
+    """A function with a loop over elements that draws so."""
+    names = {"np": np}
+    exec(f"def f(rng, out):\n    for i in range(len(out)):\n        out[i] = {call}\n    return rng.random()\n", names)
+    return names["f"]
+
+
+CALLS = {
+    "random": "rng.random()", "standard_normal": "rng.standard_normal()", "normal": "rng.normal()",
+    "normal of two": "rng.normal(i, 2)", "normal of one": "rng.normal(0.5)", "uniform": "rng.uniform()",
+    "uniform of two": "rng.uniform(-i - 1, i)", "uniform of one": "rng.uniform(0.25)",
+    "integers": "rng.integers(5)", "integers of two": "rng.integers(-i - 1, i * i + 1)",
+    "integers of 64 bits": "rng.integers(-(1 << 61), 1 << 61)", "integers of one": "rng.integers(0, 1)",
+    "integers of 32 bits": "rng.integers(0, 1 << 32)", "standard_exponential": "rng.standard_exponential()",
+    "exponential": "rng.exponential()", "exponential of one": "rng.exponential(i + 0.5)",
+    "standard_gamma": "rng.standard_gamma(i + 0.5)", "gamma": "rng.gamma(2)", "gamma of two": "rng.gamma(0.5, 3)",
+    "beta": "rng.beta(0.5, i + 1)", "chisquare": "rng.chisquare(3)", "laplace": "rng.laplace(1, 2)",
+    "logistic": "rng.logistic(1, 2)", "gumbel": "rng.gumbel(1, 2)", "lognormal": "rng.lognormal(0.1, 0.2)",
+    "rayleigh": "rng.rayleigh(2)", "weibull": "rng.weibull(1.5)", "pareto": "rng.pareto(3)",
+    "poisson": "rng.poisson(3)", "poisson of many": "rng.poisson(300.5)",
+}  # fmt: skip
+LEGACY = {
+    "random": "rng.random()", "random_sample": "rng.random_sample()", "rand": "rng.rand()", "uniform": "rng.uniform()",
+    "uniform of two": "rng.uniform(-i - 1, i)", "randint": "rng.randint(7)", "randint of two": "rng.randint(-i, i + 3)",
+    "randint of 64 bits": "rng.randint(-(1 << 61), 1 << 61)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("name", CALLS)
+def test_what_is_drawn(name, family):
+    kind = float if "integers" not in name and "poisson" not in name else np.int64
+    compiled = same(loop(CALLS[name]), lambda: (generator(family), np.zeros(40, kind)), calls=1, breaks=1)
+    assert "element_loop" in ops(compiled)
+
+
+@pytest.mark.parametrize("name", LEGACY)
+def test_what_legacy_generators_draw(name):
+    kind = np.int64 if "randint" in name else float
+    compiled = same(loop(LEGACY[name]), lambda: (legacy(), np.zeros(40, kind)), calls=1, breaks=1)
+    assert "element_loop" in ops(compiled)
+
+
+def test_every_row_of_the_table_is_tried():
+    tried = {call.split("(")[0].removeprefix("rng.") for call in CALLS.values()}
+    old = {call.split("(")[0].removeprefix("rng.") for call in LEGACY.values()}
+    methods = {method_of(np.random.Generator, name) for name in tried}
+    assert {*methods, *(method_of(np.random.RandomState, name) for name in old)} == set(DRAWS)
+
+
+# -- programs people write ---------------------------------------------------------------------------------------------
+
+
+def metropolis(rng, n):
+    x, accepted, out = 0.0, 0, np.zeros(n)
+    for i in range(n):
+        y = x + rng.normal(0, 0.5)
+        if rng.random() < np.exp(0.5 * (x * x - y * y)):
+            x = y
+            accepted += 1
+        out[i] = x
+    return out, accepted
+
+
+def ising(rng, s, steps):
+    n = s.shape[0]
+    for _ in range(steps):
+        i, j = rng.integers(0, n), rng.integers(0, n)
+        change = 2 * s[i, j] * (s[(i + 1) % n, j] + s[(i - 1) % n, j] + s[i, (j + 1) % n] + s[i, (j - 1) % n])
+        if change <= 0 or rng.random() < np.exp(-change * 0.4):
+            s[i, j] = -s[i, j]
+    return s
+
+
+def circle(rng, n):
+    inside = 0
+    for _ in range(n):
+        x, y = rng.random(), rng.random()
+        if x * x + y * y < 1:
+            inside += 1
+    return 4 * inside / n
+
+
+def shuffled(rng, x):
+    for i in range(len(x) - 1, 0, -1):
+        j = rng.integers(0, i + 1)
+        x[i], x[j] = x[j], x[i]
+    return x
+
+
+def two_generators(one, two, n):
+    out = np.zeros(n)
+    for i in range(n):
+        out[i] = one.random() - two.standard_normal()
+    return out
+
+
+def until(rng, limit):
+    steps, x = 0, 0.0
+    while abs(x) < limit:
+        x += rng.normal()
+        steps += 1
+    return steps, x
+
+
+def step(rng, x):
+    return x + 0.1 * rng.standard_normal()
+
+
+def calls(rng, n):
+    x = 1.0
+    out = np.empty(n)
+    for i in range(n):
+        x = step(rng, x)
+        out[i] = x
+    return out
+
+
+def burns(rng, n):
+    for _ in range(n):
+        rng.random()
+    x = np.zeros(3)
+    for _ in range(n):
+        rng.random()
+    return x
+
+
+def of_numpy(n):
+    out = np.zeros(n)
+    for i in range(n):
+        out[i] = np.random.rand() + np.random.uniform(1, 2) * np.random.randint(3)
+    return out
+
+
+PROGRAMS = [  # and in how many places they break: a Python int is divided by another one
+    (metropolis, lambda: (generator(), 60), 0), (ising, lambda: (generator(), np.ones((6, 6), int), 80), 0),
+    (circle, lambda: (generator(), 100), 1), (shuffled, lambda: (generator(), np.arange(30)), 0),
+    (two_generators, lambda: (generator(), generator("MT19937"), 40), 0), (until, lambda: (generator(), 5.0), 0),
+    (calls, lambda: (generator(), 40), 0), (burns, lambda: (generator(), 40), 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("f", "make", "breaks"), PROGRAMS, ids=lambda f: getattr(f, "__name__", ""))
+def test_programs(f, make, breaks):
+    compiled = same(f, make, breaks=breaks)
+    assert "element_loop" in ops(compiled)
+    assert not any(node.op == "fori_loop" for graph in compiled.graphs for node in graph.nodes)
+
+
+def test_numpys_own_functions():
+    found = []
+    for f in (of_numpy, tcompile.compile(of_numpy)):
+        np.random.seed(5)
+        found += [f(40).tolist() + f(40).tolist() + [picture(np.random.mtrand._rand)]]
+    assert found[0] == found[1]
+
+
+def test_one_entry_serves_all_generators():
+    compiled = tcompile.compile(circle)
+    for seed in range(5):
+        assert compiled(generator(seed=seed), 50) == circle(generator(seed=seed), 50)
+    assert len(compiled.entries) == 1
+    assert compiled(generator("SFC64"), 50) == circle(generator("SFC64"), 50)
+    assert "SFC64 in the place of PCG64" in str(compiled.recompiles[-1])
+
+
+# -- what only plain Python can do -------------------------------------------------------------------------------------
+
+
+def scaled(rng, scales, out):
+    for i in range(len(out)):
+        out[i] = rng.normal(0.0, scales[i])
+    return out
+
+
+def bounded(rng, lows, highs, out):
+    for i in range(len(out)):
+        out[i] = rng.integers(lows[i], highs[i])
+    return out
+
+
+def wide(rng, lows, highs, out):
+    for i in range(len(out)):
+        out[i] = rng.uniform(lows[i], highs[i])
+    return out
+
+
+def outside(rng, out):
+    for i in range(len(out) + 1):
+        out[i] = rng.random()
+
+
+def overflowing(rng, out):
+    with np.errstate(over="raise"):
+        for i in range(len(out)):
+            out[i] = np.exp(i * 100.0) * rng.random()
+    return out
+
+
+@pytest.mark.parametrize("bad", [-1.0, 0.0, -0.0, np.nan, np.inf])
+def test_scales_that_numpy_refuses_or_treats_apart(bad):
+    same(scaled, lambda: (generator(), np.where(np.arange(20) == 13, bad, 1.0), np.zeros(20)), breaks=0)
+
+
+@pytest.mark.parametrize("high", [0, -5, 1 << 62, 1])
+def test_bounds_that_numpy_refuses(high):
+    highs = np.where(np.arange(20) == 13, high, 9)
+    same(bounded, lambda: (generator(), np.zeros(20, int), highs, np.zeros(20, int)))
+
+
+@pytest.mark.parametrize("high", [0.0, -1.0, np.inf, np.nan, 1e308])
+def test_intervals_that_numpy_refuses(high):
+    highs = np.where(np.arange(20) == 13, high, 9.0)
+    same(wide, lambda: (generator(), np.where(np.arange(20) == 13, -high, 0.0), highs, np.zeros(20)))
+
+
+@pytest.mark.parametrize(("f", "breaks"), [(outside, 0), (overflowing, 2)])
+def test_errors_in_the_midst(f, breaks):
+    same(f, lambda: (generator(), np.zeros(20)), breaks=breaks)
+
+
+def test_one_generator_under_two_names():
+    shared = [generator(), generator()]
+    compiled = tcompile.compile(two_generators)
+    compiled(generator(), generator(), 30)
+    assert compiled(shared[0], shared[0], 30).tolist() == two_generators(shared[1], shared[1], 30).tolist()
+    assert picture(shared[0]) == picture(shared[1])
+
+
+class Mine(np.random.Generator):
+    def random(self, *args):
+        return 0.5
+
+
+def test_subclasses_and_unknown_generators_are_plain_pythons():
+    for make in (lambda: Mine(np.random.PCG64(1)), lambda: np.random.Generator(np.random.Philox(1))):
+        compiled = tcompile.compile(circle)
+        assert compiled(make(), 50) == circle(make(), 50)
+    assert family_of(np.random.Generator(np.random.Philox(1))) is None
+
+
+def test_threads_draw_in_turn():
+    """Each call has its part of the stream: what two threads have drawn together is what one would have."""
+    n, rounds = 20_000, 6
+
+    def take(rng, out):
+        for i in range(len(out)):
+            out[i] = rng.random()
+        return out
+
+    compiled = tcompile.compile(take)
+    compiled(generator(), np.zeros(n))
+    rng, plain, found = generator(), generator(), []
+
+    def work(f):
+        for _ in range(rounds):
+            found.append(f(np.zeros(n)))
+
+    threads = [threading.Thread(target=work, args=(f,)) for f in (lambda o: compiled(rng, o), lambda o: rng.random(n))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    parts = {tuple(plain.random(n)) for _ in range(2 * rounds)}
+    assert {tuple(part) for part in found} == parts
+
+
+def test_an_interrupt_leaves_the_state_as_it_was():
+    import signal
+
+    def endless(rng, n):
+        total = 0.0
+        for _ in range(n):
+            total += rng.random()
+        return total
+
+    compiled = tcompile.compile(endless)
+    compiled(generator(), 1000)
+    rng = generator()
+    timer = threading.Timer(0.2, lambda: signal.raise_signal(signal.SIGINT))
+    timer.start()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        compiled(rng, 1 << 40)
+    timer.join()
+    assert time.monotonic() - began < 20
+    assert picture(rng) == picture(generator())
+    assert compiled(rng, 100) == endless(generator(), 100)
+
+
+# -- universal functions of numbers ------------------------------------------------------------------------------------
+UNARY = (
+    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "cbrt", "sin", "cos", "tan", "arcsin", "arccos", "arctan",
+    "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "floor", "ceil", "trunc", "rint",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_universal_functions_give_numpys_bits(name):
+    names = {"np": np}
+    text = f"def f(x, out):\n    for i in range(len(x)):\n        out[i] = np.{name}(x[i] * 1.0) + np.{name}(0.5 * i)\n"
+    exec(text, names)
+    rng = np.random.default_rng(1)
+    values = np.concatenate([rng.standard_normal(300) * 10.0 ** rng.integers(-5, 3, 300), [0.0, -0.0, 1.0, -1.0]])
+    compiled = tcompile.compile(names["f"])
+    plain, ours = np.zeros(len(values)), np.zeros(len(values))
+    with np.errstate(all="ignore"):
+        names["f"](values, plain)
+        compiled(values, ours)
+    assert plain.tobytes() == ours.tobytes()
+    assert "element_loop" in ops(compiled)
+
+
+@pytest.mark.parametrize("name", ["arctan2", "maximum", "minimum"])
+def test_universal_functions_of_two_numbers(name):
+    names = {"np": np}
+    text = f"def f(x, y, out):\n    for i in range(len(x)):\n        out[i] = np.{name}(x[i], y[i]) + np.{name}(x[i], 2)\n"
+    exec(text, names)
+    special = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 3.5]
+    x, y = (np.ravel(part) for part in np.meshgrid(special, special))
+    compiled = tcompile.compile(names["f"])
+    plain, ours = np.zeros(len(x)), np.zeros(len(x))
+    names["f"](x, y, plain)
+    compiled(x, y, ours)
+    assert plain.tobytes() == ours.tobytes()
+    assert "element_loop" in ops(compiled)
+
+
+def test_warnings_of_universal_functions_are_numpys():
+    def f(x, out):
+        for i in range(len(x)):
+            out[i] = np.log(x[i])
+        return out
+
+    compiled = tcompile.compile(f)
+    compiled(np.ones(20), np.zeros(20))
+    for _ in range(2):
+        with pytest.warns(RuntimeWarning, match="divide by zero encountered in log"):
+            compiled(np.arange(20.0), np.zeros(20))
