@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcompile.bytecode.analysis import Analysis
 from tcompile.capture import element_steps  # noqa: F401  # fills the translator's tables
+from tcompile.capture.element_nodes import append, number_of, operand_of
 from tcompile.capture.element_translator import Exit, Refused, Translator, V, is_number, parts_of
 from tcompile.capture.instructions.registry import Returned
 from tcompile.capture.plans import MANY_ROUNDS, Plan, Restart
@@ -28,20 +29,13 @@ from tcompile.capture.sources import ConstantSource
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.callable import FunctionValue, value_of
-from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
+from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.counted import Counted, RangeIterator, RowIterator
-from tcompile.capture.values.memory import Memory
 from tcompile.capture.values.random_generator import RandomGeneratorValue
-from tcompile.capture.values.scalar import ScalarValue
-from tcompile.frontends.base import CannotCapture, Traced
+from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Node, SymInt, TensorType
-from tcompile.graph.ops.element_blocks import tidy
-from tcompile.graph.ops.element_carry import carry
-from tcompile.graph.ops.element_loop import ELEMENTS, dtype_of, is_numpy, written_arrays
-from tcompile.graph.ops.element_versions import merge_versions
-from tcompile.graph.ops.table import like_order
-from tcompile.graph.ops.writing import Path, path_types
+from tcompile.graph.ops.element_loop import ELEMENTS
 
 if TYPE_CHECKING:
     from tcompile.capture.headers import Header
@@ -249,16 +243,9 @@ class _Stretch:
             return known
         if isinstance(value, Constant):
             return t.constant(value.value)
-        if isinstance(value, IntegerValue):
-            found = self._size(t, value.size)
-        elif isinstance(value, FloatValue):
-            found = self._number("float", tx.number_input(value.source).node)
-        elif isinstance(value, ScalarValue):
-            found = self._number(value.cls.__name__, value.array.traced.node)
-        elif isinstance(value, ArrayValue) and value.traced.scalar:
-            if value.traced.type.dtype.name not in ELEMENTS:
-                raise Refused(f"a {value.traced.type.dtype.name}")
-            found = self._number(f"np.{value.traced.type.dtype.name}", value.traced.node)
+        operand = operand_of(tx, value)
+        if operand is not None:
+            found = self._number(*operand)
         elif isinstance(value, ArrayValue):
             if value.traced.type.dtype.name not in ELEMENTS or not value.traced.type.ndim or value.memory is None:
                 raise Refused(f"an array of {value.traced.type}")
@@ -327,51 +314,7 @@ class _Stretch:
     ) -> None:
         f, t, tx = self.f, self.t, self.tx
         kinds = [kind for _, whole, _ in results for kind in parts_of(whole)]
-        blocks = tuple((tuple(b.parameters), tuple(b.lines), b.end) for b in t.blocks)
-        numbers = tuple(register for register, _ in self.numbers)
-        program = tidy(merge_versions((tuple(t.kinds), numbers, blocks, tuple(kinds))))
-        program = carry(program, lambda number: id(self.arrays[number].memory))
-        written = {id(self.arrays[number].memory) for number in written_arrays(program)}
-        roots: list[Node] = []
-        memories: list[Memory | None] = []
-        shows: list[tuple[int, Path]] = []
-        for array in self.arrays:
-            memory = array.memory
-            assert memory is not None
-            changes = id(memory) in written
-            if changes:
-                memory.ask_identity(to_write=True)
-            if changes and memory.kept:
-                raise Refused(f"an array {memory.kept} is written")
-            if changes and memory.owner is None and not memory.node.tensor.layout.dense:
-                raise Refused("an array with gaps is written")
-            node, path = (memory.node, array.path) if changes else (array.traced.node, ())
-            if changes:
-                path_types(node.tensor, path)
-            if node not in roots:
-                roots.append(node)
-                memories.append(memory if changes else None)
-            shows.append((roots.index(node), path))
-        for memory in memories:
-            if memory is not None:
-                tx.claim(memory)
-        places = sorted({shows[number][0] for number in written_arrays(program)})
-        types: list[Any] = []
-        for place in places:
-            old = roots[place].tensor
-            types.append(TensorType(old.dtype, old.shape, like_order(old)))
-        types += [TensorType(dtype_of(kind), ()) for kind in kinds]
-        graph, location = tx.builder.graph, tx.builder.location
-        operands = [*roots, *(operand for _, operand in self.numbers)]
-        attrs = {"shows": tuple(shows), "program": program}
-        name = f"loop_{location.line}" if location is not None else "loop"
-        node = graph.append("element_loop", operands, attrs, tuple(types), name=name, location=location)
-        made = [
-            graph.append("get", [node], {"index": index}, type_, location=location) for index, type_ in enumerate(types)
-        ]
-        for place, new in zip(places, made, strict=False):
-            self._written(memories[place], new)
-        values = made[len(places) :]
+        values = append(tx, t, self.arrays, self.numbers, kinds)
         self._tell(rounds)
         tx.touch()
         del f.stack[depth:]
@@ -395,28 +338,12 @@ class _Stretch:
         plan = plans.setdefault(key, Plan(line, rounds, outcome="node", reason="all of it is scalar code"))
         plan.met = True
 
-    def _written(self, memory: Memory | None, node: Node) -> None:
-        """Notes what a memory holds now."""
-        tx = self.tx
-        assert memory is not None
-        if memory.owner is None:
-            tx.touch()
-        else:
-            tx.outside_writes += 1
-            tx.mutate(memory.owner)
-        memory.node = node
-        memory.version += 1
-        tx.show_memory(node, memory)
-
     def _result(self, kind: Any, nodes: list[Node]) -> Value:
         """The value of a variable behind the loop."""
         tx = self.tx
         if isinstance(kind, str):
             (node,) = nodes
-            if is_numpy(kind):
-                return tx.new_array(Traced(node, True), tx.frontends[0])
-            cls = {"int": int, "float": float, "bool": bool}[kind]
-            return ScalarValue(ArrayValue(Traced(node, scalar=True), tx.frontends[0]), cls)
+            return number_of(tx, kind, node)
         if kind[0] == "array":
             array: Value = self.arrays[kind[1]]
             return array

@@ -15,9 +15,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tcompile.capture.element_translator import CALLS, METHODS, NULL, NUMBERS, STEPS, Refused, Translator, V, is_number
-from tcompile.graph.ops.draws import DRAWS, MOST_POISSON, is_generator, method_of
-from tcompile.graph.ops.element_loop import ARITHMETIC, COMPARISONS, LIBRARY, UFUNCS, common, dtype_of, is_numpy
+from tcompile.capture.element_draws import as_float, draw
+from tcompile.capture.element_instructions import NUMBERS, Refused, V, is_number
+from tcompile.capture.element_translator import CALLS, METHODS, NULL, STEPS, Translator
+from tcompile.graph.ops.draws import is_generator, method_of
+from tcompile.graph.ops.element_loop import ARITHMETIC, COMPARISONS, LIBRARY, UFUNCS, common, is_numpy
 
 _MOST_ITEMS = 16  # of a tuple that a loop goes through, each in code of its own
 
@@ -77,13 +79,9 @@ def _length(t: Translator, arguments: list[V]) -> V:
 def _math(name: str, kind: str = "float") -> Callable[[Translator, list[V]], V]:
     def run(t: Translator, arguments: list[V]) -> V:
         value = _one(arguments)
-        return t.add(f"math.{name}", kind, _as_float(t, value).register)
+        return t.add(f"math.{name}", kind, as_float(t, value).register)
 
     return run
-
-
-def _as_float(t: Translator, value: V) -> V:
-    return value if value.kind == "float" else t.add("float", "float", value.register)
 
 
 def _root(t: Translator, arguments: list[V]) -> V:
@@ -91,7 +89,7 @@ def _root(t: Translator, arguments: list[V]) -> V:
     if value.kind == "int":  # NumPy takes the root of no int beyond 64 bits
         value = t.add("np.int64", "np.int64", value.register)
     if value.kind in ("float", "np.int64", "np.int32", "np.uint32"):
-        value = t.add("np.float64", "np.float64", _as_float(t, value).register)
+        value = t.add("np.float64", "np.float64", as_float(t, value).register)
     if value.kind not in ("np.float64", "np.float32"):
         raise Refused(f"np.sqrt of {value.kind}")
     return t.add("np.sqrt", value.kind, value.register)
@@ -116,7 +114,7 @@ def _ufunc(name: str) -> Callable[[Translator, list[V]], V]:
         known = all(value.kind in ("float", "np.float64", *whole) for value in arguments)
         if len(arguments) != count or not known or (count > 1 and not floats):
             raise Refused(f"np.{name} with other arguments")
-        return t.add(f"np.{name}", "np.float64", *(_as_float(t, value).register for value in arguments))
+        return t.add(f"np.{name}", "np.float64", *(as_float(t, value).register for value in arguments))
 
     return run
 
@@ -137,42 +135,7 @@ def _scalar(name: str) -> Callable[[Translator, list[V]], V]:
     return run
 
 
-def _draw(t: Translator, method: V, arguments: list[V]) -> V:
-    """A random number; what NumPy refuses is left to plain Python."""
-    _, state, what = method.kind
-    name = what.split()[1]
-    row = DRAWS[name]
-    if not all(map(is_number, arguments)):
-        raise Refused(f"{name} of something else than numbers")
-    if name in ("integers", "randint"):
-        given = [t.constant(0), *arguments] if len(arguments) == 1 else arguments
-        if len(given) != 2 or not all(dtype_of(a.kind).kind in "iu" for a in given):
-            raise Refused(f"{name} of something else than ints")
-        given = [V("int", (r,), a.known) for a in given for r in t.as_ints(a.registers)]
-        t.require(t.add("<", "bool", given[0].register, given[1].register))
-    else:
-        if len(arguments) > len(row.defaults):
-            raise Refused(f"{name} with other arguments")
-        given = arguments + [_parameter(t, default) for default in row.defaults[len(arguments) :]]
-        given = [_as_float(t, value) for value in given]
-        if name == "uniform":
-            given[1] = t.binary("-", given[1], given[0])
-            t.require(t.add("<=", "bool", given[1].register, t.constant(sys.float_info.max).register))
-        if name == "poisson":
-            t.require(t.add("<=", "bool", given[0].register, t.constant(MOST_POISSON).register))
-        for place in (1,) if name == "uniform" else row.positive:
-            t.require(t.add(">", "bool", given[place].register, t.constant(0.0).register))
-    t.accesses += 1
-    return t.add("draw", row.kind, state, what, *(value.register for value in given))
-
-
-def _parameter(t: Translator, default: float | None) -> V:
-    if default is None:
-        raise Refused("a call with other arguments")
-    return t.constant(default)
-
-
-METHODS["draw"] = _draw
+METHODS["draw"] = lambda t, method, arguments: draw(t, method.kind[1], method.kind[2], arguments)
 
 
 def _method_of(t: Translator, generator: V, name: str) -> V:
@@ -443,7 +406,7 @@ def _for_iter(t: Translator, i: dis.Instruction) -> None:
     target = t.found.goes[t.at]
     del t.stack[-1]
     done = t.goto(target, t.stack, t.env)
-    body = t._block((-2, (), ()))
+    body = t.new_block((-2, (), ()))
     t.block.end = ("branch", more.register, body.number, (), *done)
     t.block = body
     following = t.add("step", "int", at.register, step.register)

@@ -12,90 +12,22 @@ What raises in Python ends a program with ``replay``: plain Python then does the
 from __future__ import annotations
 
 import dis
-import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from tcompile.bytecode.analysis import Analysis
-from tcompile.graph.ops.element_loop import (
-    COMPARISONS,
-    ELEMENTS,
-    is_numpy,
-    result_kind,
-)
+from tcompile.capture.element_instructions import NUMBERS, Block, Instructions, Refused, V, is_number, parts_of
+from tcompile.graph.ops.element_loop import is_numpy
 from tcompile.records import dataclass
 
-_MOST_BLOCKS = 300
 _MOST_VERSIONS = 6  # of one place in the code
 _MOST_CALLS = 8  # of functions inside of functions
-NUMBERS = (bool, int, float)
 RETURNED = -3  # where a way out goes that returns
-_EXPONENTS = (2, 3)  # of ints: these are products
-_COMPARED = {
-    "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, ">=": operator.ge,
-}  # fmt: skip
-
-
-class Refused(Exception):
-    """This stretch is no scalar code; the text says why."""
-
-
-@dataclass(frozen=True)
-class V:
-    """A value: its kind, the registers that hold it, and what it is where that is known.
-
-    Kinds are those of registers, or tuples: ``("array", number)``, ``("row", number, indices)``, ``("tuple", kinds)``,
-    ``("object", identity)``, ``("generator", number of its state, family, class)``, ``("draw", number, what)``, which
-    is a method of one; iterators ``("range", step)``, ``("rows", array)``, and ``("items", kinds, place)`` of a
-    tuple.
-    """
-
-    kind: Any
-    registers: tuple[int, ...] = ()
-    known: Any = None
-
-    @property
-    def register(self) -> int:
-        """The one register of a number."""
-        return self.registers[0]
-
 
 NULL = V(("null",))
 State: TypeAlias = "tuple[int, tuple[Any, ...], tuple[tuple[str, Any], ...]]"
-
-
-def is_number(value: V) -> bool:
-    """Whether it is a number in a register."""
-    return isinstance(value.kind, str)
-
-
-def parts_of(kind: Any) -> tuple[str, ...]:
-    """The kinds of the registers of a value."""
-    if isinstance(kind, str):
-        return (kind,)
-    if kind[0] in ("tuple", "items"):
-        return tuple(part for inner in kind[1] for part in parts_of(inner))
-    if kind[0] == "row":
-        return ("int",) * int(kind[2])
-    if kind[0] == "range":
-        return ("int", "int", "int") if kind[1] is None else ("int", "int")
-    if kind[0] == "rows":
-        return ("int", "int")
-    return ()
-
-
-@dataclass
-class _Block:
-    """A block under construction."""
-
-    number: int
-    state: State
-    parameters: list[int] = field(default_factory=list)
-    lines: list[tuple[Any, ...]] = field(default_factory=list)
-    end: tuple[Any, ...] = ()
 
 
 @dataclass
@@ -103,7 +35,7 @@ class Exit:
     """A way out: the kinds of the variables there, and the blocks that take it, with the values."""
 
     state: State
-    blocks: list[tuple[_Block, tuple[int, ...]]]
+    blocks: list[tuple[Block, tuple[int, ...]]]
 
 
 # By the name of an instruction, and by the identity of a function, what follows it: ``element_steps`` fills these in.
@@ -112,7 +44,7 @@ CALLS: dict[int, Callable[[Translator, list[V]], V]] = {}
 METHODS: dict[str, Callable[[Translator, V, list[V]], V]] = {}  # the same by the kind of what is called
 
 
-class Translator:
+class Translator(Instructions):
     """One stretch on its way to a program.
 
     ``load_outside(name)`` gives a variable as it is before the stretch, ``load_global(translator, instruction)`` an
@@ -129,81 +61,21 @@ class Translator:
         array_type: Callable[[int], Any], callee: Callable[[Translator, Any, list[V]], Translator | None],
         load_generator: Callable[[Translator, Any], V], caller: Translator | None = None,
     ) -> None:  # fmt: skip
+        super().__init__(caller)
         self.found, self.instructions, self.inside, self.bound = found, instructions, inside, bound
         self.load_outside, self.load_global, self.array_type = load_outside, load_global, array_type
         self.callee, self.load_generator = callee, load_generator
-        self.in_ufunc: bool = caller is not None and caller.in_ufunc  # NumPy asks for the processor's flags behind it
         self.depth: int = 0 if caller is None else caller.depth + 1
-        self.kinds: list[str] = [] if caller is None else caller.kinds
-        self.objects: dict[int, Any] = {} if caller is None else caller.objects
-        self.blocks: list[_Block] = [] if caller is None else caller.blocks
-        self.by_state: dict[State, _Block] = {}
+        self.by_state: dict[State, Block] = {}
         self.versions: dict[tuple[int, tuple[int, ...]], int] = {}
-        self.waiting: list[_Block] = []
+        self.waiting: list[Block] = []
         self.exits: dict[State, Exit] = {}
         self.outer: dict[str, V | None] = {}
         self.names = {bit: name for name, bit in found.fast_bit.items()}
         self.targets = {target for target in found.goes if target >= 0}
-        self.accesses = 0
-        self.entry = self._block((-1, (), ()))
-
-    # -- values --------------------------------------------------------------------------------------------------------
-    def register(self, kind: str) -> int:
-        """A new register."""
-        self.kinds.append(kind)
-        return len(self.kinds) - 1
-
-    def add(self, name: str, kind: str, *operands: Any, known: Any = None) -> V:
-        """An instruction with a result."""
-        made = self.register(kind)
-        self.block.lines.append((name, made, *operands))
-        return V(kind, (made,), known)
-
-    def constant(self, value: Any) -> V:
-        """A number, or an object that only calls and attributes look at."""
-        if type(value) in NUMBERS:
-            if type(value) is int and not -(1 << 62) <= value <= 1 << 62:
-                raise Refused("an int of more than 62 bits")
-            return self.add("const", type(value).__name__, value, known=value)
-        if isinstance(value, np.generic):
-            if value.dtype.name not in ELEMENTS:
-                raise Refused(f"a {value.dtype.name}")
-            return self.add("const", f"np.{value.dtype.name}", value.item())
-        if type(value) is tuple:
-            return self.pack([self.constant(item) for item in value])
-        return self.object(value)
-
-    def object(self, value: Any) -> V:
-        """An object that is known."""
-        self.objects[id(value)] = value
-        return V(("object", id(value)), (), value)
-
-    @staticmethod
-    def pack(items: Sequence[V]) -> V:
-        """A tuple of values."""
-        kind = ("tuple", tuple(item.kind for item in items))
-        return V(kind, tuple(r for item in items for r in item.registers), tuple(items))
-
-    @staticmethod
-    def items(value: V) -> list[V]:
-        """The items of a tuple."""
-        if value.known is not None:
-            return list(value.known)
-        items, at = [], 0
-        for kind in value.kind[1]:
-            size = len(parts_of(kind))
-            items.append(V(kind, value.registers[at : at + size]))
-            at += size
-        return items
+        self.entry = self.new_block((-1, (), ()))
 
     # -- blocks --------------------------------------------------------------------------------------------------------
-    def _block(self, state: State) -> _Block:
-        block = _Block(len(self.blocks), state)
-        if block.number >= _MOST_BLOCKS:
-            raise Refused("it has too many blocks")
-        self.blocks.append(block)
-        return block
-
     def _live(self, at: int, env: Mapping[str, V]) -> list[tuple[str, V]]:
         live = self.found.live[at]
         return sorted((name, v) for name, v in env.items() if live >> self.found.fast_bit[name] & 1)
@@ -214,7 +86,7 @@ class Translator:
         state: State = (at, tuple(v.kind for v in stack), tuple((name, v.kind) for name, v in variables))
         given = tuple(r for v in (*stack, *(v for _, v in variables)) for r in v.registers)
         if at not in self.inside:
-            block = self._block(state)
+            block = self.new_block(state)
             self.exits.setdefault(state, Exit(state, [])).blocks.append((block, given))
             return block.number, ()
         block_ = self.by_state.get(state)
@@ -223,7 +95,7 @@ class Translator:
             self.versions[place] = self.versions.get(place, 0) + 1
             if self.versions[place] > _MOST_VERSIONS:
                 raise Refused("its variables change their types too often")
-            block_ = self.by_state[state] = self._block(state)
+            block_ = self.by_state[state] = self.new_block(state)
             kinds = [*state[1], *(kind for _, kind in state[2])]
             block_.parameters = [self.register(part) for kind in kinds for part in parts_of(kind)]
             self.waiting.append(block_)
@@ -238,9 +110,9 @@ class Translator:
         one, two = self.goto(yes, self.stack, self.env), self.goto(no, self.stack, self.env)
         self.block.end = ("branch", condition.register, *one, *two)
 
-    def split(self, condition: V) -> tuple[_Block, _Block]:
+    def split(self, condition: V) -> tuple[Block, Block]:
         """Ends the block: two others go on in the midst of this instruction."""
-        yes, no = (self._block((-2, (), ())) for _ in range(2))
+        yes, no = (self.new_block((-2, (), ())) for _ in range(2))
         self.block.end = ("branch", condition.register, yes.number, (), no.number, ())
         return yes, no
 
@@ -264,7 +136,7 @@ class Translator:
         while self.waiting:
             self._follow(self.waiting.pop())
 
-    def _follow(self, block: _Block) -> None:
+    def _follow(self, block: Block) -> None:
         at, stack, variables = block.state
         registers: Iterator[int] = iter(block.parameters)
 
@@ -320,32 +192,6 @@ class Translator:
         if len(self.stack) < count:
             raise Refused("it reaches below its part of the stack")
 
-    def truth(self, value: V) -> V:
-        """``bool(value)``."""
-        if value.kind == "bool":
-            return value
-        if not is_number(value):
-            raise Refused("the truth of something else than a number")
-        return self.add("bool", "bool", value.register)
-
-    def binary(self, sign: str, a: V, b: V) -> V:
-        """``a sign b``."""
-        if not is_number(a) or not is_number(b):
-            raise Refused(f"{sign} of something else than numbers")
-        if sign == "**" and type(b.known) is int and b.known in _EXPONENTS and a.kind in ("int", "bool", "np.int64"):
-            square = self.binary("*", a, a)
-            return square if b.known == 2 else self.binary("*", square, a)
-        if sign in COMPARISONS and type(a.known) is type(b.known) is int:
-            return self.constant(_COMPARED[sign](a.known, b.known))
-        kind = result_kind(sign, a.kind, b.kind)
-        if kind is None:
-            raise Refused(f"{a.kind} {sign} {b.kind}")
-        if self.in_ufunc and sign in COMPARISONS:
-            for value in (a, b):  # Python's own comparison with a NaN sets a flag, and NumPy warns of an invalid value
-                if np.dtype(value.kind.removeprefix("np.")).kind == "f":
-                    self.require(self.add("==", "bool", value.register, value.register))
-        return self.add(sign, kind, a.register, b.register)
-
     def indices(self, array: int, key: V, before: Sequence[int] = ()) -> tuple[int, ...]:
         """The registers of the indices of a key."""
         items = self.items(key) if key.kind[0] == "tuple" else [key]
@@ -376,12 +222,6 @@ class Translator:
         self.accesses += 1
         return self.add("load", f"np.{type_.dtype.name}", array, *found)
 
-    def as_ints(self, registers: Sequence[int]) -> tuple[int, ...]:
-        """The registers of indices as Python ints."""
-        return tuple(
-            r if self.kinds[r] == "int" else self.add("int", "int", r).register for r in registers
-        )  # fmt: skip
-
     def check_index(self, array: int, axis: int, index: int) -> None:
         """What raises where a row is made, though nothing of it is read."""
         size = self.add("size", "int", array, axis)
@@ -389,10 +229,6 @@ class Translator:
         low = self.add("negative", "int", size.register)
         self.require(self.add(">=", "bool", place.register, low.register))
         self.require(self.add("<", "bool", place.register, size.register))
-
-    def require(self, condition: V) -> None:
-        """Leaves everything to plain Python where the condition does not hold."""
-        self.block.lines.append(("require", -1, condition.register))
 
     def range(self, items: Sequence[V]) -> V:
         """The iterator of a range."""
@@ -435,7 +271,7 @@ class Translator:
     def leave(self, value: V) -> None:
         """Returns a value from the stretch."""
         state: State = (RETURNED, (value.kind,), ())
-        block = self._block(state)
+        block = self.new_block(state)
         self.exits.setdefault(state, Exit(state, [])).blocks.append((block, value.registers))
         self.block.end = ("jump", block.number, ())
 

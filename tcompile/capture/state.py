@@ -371,13 +371,6 @@ class Capture:
         self.input_sources.append(source)
         return self.graph.input(name if not name[0].isdigit() else f"_{name}", type)
 
-    def hidden_array(self, source: Source, value: Any, type: TensorType) -> ArrayValue:
-        """A graph input for an array inside of an object, whose class says of which type it is."""
-        array = self.array_input(type, False, self.frontends[0], source)
-        self.objects[source] = value
-        self._know(value, array)
-        return array
-
     def new_array(self, traced: Traced, frontend: Frontend, source: Source | None = None, kept: str = "") -> ArrayValue:
         """The array object that shows ``traced``. ``kept`` says in words why its elements cannot be written."""
         array = ArrayValue(traced, frontend, source)

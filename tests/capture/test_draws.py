@@ -225,6 +225,138 @@ def test_one_entry_serves_all_generators():
     assert "SFC64 in the place of PCG64" in str(compiled.recompiles[-1])
 
 
+# -- arrays of them, in loops over arrays ------------------------------------------------------------------------------
+
+
+def rows(call):
+    """The same, where each round draws a row."""
+    return loop(call[:-1] + (", " if call[-2] != "(" else "") + "size=3)")
+
+
+@pytest.mark.parametrize("family", ["PCG64", "MT19937"])
+@pytest.mark.parametrize("name", CALLS)
+def test_rows_that_are_drawn(name, family):
+    kind = float if "integers" not in name and "poisson" not in name else np.int64
+    compiled = same(rows(CALLS[name]), lambda: (generator(family), np.zeros((20, 3), kind)), calls=1, breaks=1)
+    assert "fori_loop" in ops(compiled)
+
+
+@pytest.mark.parametrize("name", [name for name in LEGACY if "rand(" not in LEGACY[name]])
+def test_rows_that_legacy_generators_draw(name):
+    kind = np.int64 if "randint" in name else float
+    compiled = same(rows(LEGACY[name]), lambda: (legacy(), np.zeros((20, 3), kind)), calls=1, breaks=1)
+    assert "fori_loop" in ops(compiled)
+
+
+def brownian(rng, s, steps):
+    for _ in range(steps):
+        z = rng.standard_normal(s.shape)
+        s = s * np.exp(-0.25 + 0.5 * z)
+    return np.sign(s)
+
+
+def descent(rng, x, y, steps):
+    w = np.zeros(x.shape[1])
+    for _ in range(steps):
+        i = rng.integers(0, len(x), 16)
+        w = w - 0.125 * (x[i] * (x[i] * w - y[i][:, None])).max(axis=0)
+    return w
+
+
+def bootstrap(rng, x, n):
+    out = np.empty(n)
+    for b in range(n):
+        out[b] = x[rng.integers(0, len(x), len(x))].max()
+    return out
+
+
+def noisy(rng, x, steps):
+    for _ in range(steps):
+        if rng.random() < 0.5:
+            x = x + rng.uniform(-1, 1, (2, 4))
+        else:
+            x = x * 2 - rng.normal()
+    return x
+
+
+def of_two_kinds(rng, n):
+    x, last = np.zeros((2, 3)), 0.0
+    for k in range(n):
+        x = x + rng.random((2, 3)) * k
+        last = last + rng.exponential()
+        x[0] = rng.integers(5, size=3)
+    return x, last
+
+
+def with_dims(rng, n):
+    x = np.zeros((2, 4))
+    for _ in range(n):
+        x = x + rng.rand(2, 4)
+    return x
+
+
+def nothing(rng, n):
+    x = np.zeros((0, 3))
+    for _ in range(n):
+        x = x + rng.random((0, 3))
+    return x, rng.random()
+
+
+ROWS = [
+    (brownian, lambda: (generator(), np.ones(10), 30), 0), (noisy, lambda: (generator(), np.ones((2, 4)), 30), 0),
+    (descent, lambda: (generator(), np.arange(60.0).reshape(20, 3) % 7, np.arange(20.0), 30), 0),
+    (bootstrap, lambda: (generator(), np.arange(50.0), 30), 0), (of_two_kinds, lambda: (generator(), 30), 0),
+    (with_dims, lambda: (legacy(), 30), 0), (nothing, lambda: (generator(), 30), 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("f", "make", "breaks"), ROWS, ids=lambda f: getattr(f, "__name__", ""))
+def test_programs_with_rows(f, make, breaks):
+    compiled = same(f, make, breaks=breaks)
+    assert "fori_loop" in ops(compiled)
+
+
+def straight(rng, x):
+    a = rng.standard_normal(len(x))
+    return a * x + rng.random(), rng.integers(0, 9, (2, 3))
+
+
+def test_without_loops_draws_are_plain_pythons_unless_that_is_an_error():
+    compiled = tcompile.compile(straight)
+    whole = tcompile.compile(straight, fullgraph=True)
+    for f in (compiled, whole):
+        for seed in range(3):
+            one, two = generator(seed=seed), generator(seed=seed)
+            got, want = f(one, np.arange(4.0)), straight(two, np.arange(4.0))
+            assert [x.tolist() for x in got] == [x.tolist() for x in want]
+            assert picture(one) == picture(two)
+    assert len(compiled.breaks) == 3
+    with pytest.raises(tcompile.errors.Unsupported, match="Random numbers are drawn"):
+        tcompile.compile(lambda rng: rng.permutation(5), fullgraph=True)(generator())
+
+
+def permuted(rng, n):
+    x = np.arange(5.0)
+    for _ in range(n):
+        x = x + rng.permutation(5)
+        x = x + rng.random(5, dtype=np.float32)
+    return x
+
+
+def test_other_methods_and_arguments_leave_the_rounds_to_python():
+    same(permuted, lambda: (generator(), 20), breaks=2)
+
+
+@pytest.mark.parametrize("bad", [-1.0, np.nan])
+def test_errors_of_rows_leave_what_came_before(bad):
+    def scaled(rng, scales, out):
+        for i in range(len(out)):
+            out[i] = rng.normal(0.0, scales[i], 3)
+        return out
+
+    same(scaled, lambda: (generator(), np.where(np.arange(20) == 13, bad, 1.0), np.zeros((20, 3))))
+
+
 # -- what only plain Python can do -------------------------------------------------------------------------------------
 
 

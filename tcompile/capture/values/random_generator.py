@@ -9,13 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tcompile.capture.sources import Source, StateSource
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
 from tcompile.frontends.base import CannotCapture
-from tcompile.graph import TensorType
 from tcompile.graph.ops.draws import family_of, state_of
 
 if TYPE_CHECKING:
@@ -32,7 +29,6 @@ class RandomGeneratorValue(Value):
         self.value = value
         self.source: Source = source
         self.family = family_of(value)
-        self._state: ArrayValue | None = None
 
     @property
     def python_type(self) -> type:
@@ -48,11 +44,9 @@ class RandomGeneratorValue(Value):
     def state(self, tx: Capture) -> ArrayValue:
         """The words of its state, an array of the caller's."""
         assert self.family is not None
-        if self._state is None:
-            source = StateSource(self.source, self.family)
-            type = TensorType(np.dtype("uint64"), (self.family.words,))
-            self._state = tx.hidden_array(source, state_of(self.value, self.family), type)
-        return self._state
+        found = tx.wrap(state_of(self.value, self.family), StateSource(self.source, self.family))
+        assert isinstance(found, ArrayValue)
+        return found
 
 
 class DrawingMethod(Value):
@@ -66,8 +60,10 @@ class DrawingMethod(Value):
         return f"`{self.owner.source.text}.{self.name}`"
 
     def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-        """Breaks."""
-        raise CannotCapture("random-numbers", f"{self.owner.source.text}.{self.name}")
+        """What is drawn, where graphs draw it."""
+        from tcompile.capture.draws import call
+
+        return call(tx, self.owner, self.name, args, kwargs)
 
     def rebuild(self, program: Rebuilder) -> str:
         """Reads it anew."""

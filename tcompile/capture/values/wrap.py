@@ -19,7 +19,7 @@ from tcompile.capture.guard_kinds import keys as keys_of
 from tcompile.capture.guard_kinds import shown, sized, type_name
 from tcompile.capture.marks import marks_of, not_dynamic
 from tcompile.capture.policy import error_on_graph_break
-from tcompile.capture.sources import AttributeSource, CellSource, GlobalSource, ItemSource, Source
+from tcompile.capture.sources import AttributeSource, CellSource, GlobalSource, ItemSource, Source, StateSource
 from tcompile.capture.special.policy import PolicyValue
 from tcompile.capture.values.base import Unread, Value
 from tcompile.capture.values.callable import FunctionValue, MethodValue, PartialValue
@@ -48,6 +48,8 @@ _MAX_ITEMS = 1000
 def wrap(tx: Capture, value: Any, source: Source) -> Value:
     """The captured value of ``value``, found at ``source``."""
     cls = type(value)
+    if isinstance(source, StateSource):  # the generator's class says all
+        return tx.array_input(TensorType(value.dtype, value.shape), False, tx.frontends[0], source)
     if _is_foreign(value):
         return _moved(tx, value, source)
     if value is None or value is Ellipsis or value is NotImplemented or cls is bool:
@@ -199,7 +201,7 @@ def _array(tx: Capture, value: Any, type_: TensorType, frontend: Frontend, sourc
 
 
 def _generator(tx: Capture, value: Any, source: Source) -> Value:
-    name, held = type_name(type(value)), tx.prologue.constant(type(value))
+    name, held = type_name(value), tx.prologue.constant(type(value))
     tx.prologue.guard(source, f"type({{}}) is {held}", f"type({source.text}) is {name}", name, "type")
     return RandomGeneratorValue(value, source)
 

@@ -58,7 +58,8 @@ class Draw:
 _ONE, _TWO = (1.0,), (0.0, 1.0)
 DRAWS: Mapping[str, Draw] = {
     "random": Draw(""),
-    "uniform": Draw("random_uniform", defaults=_TWO),  # in the program: the lower bound, and how far the upper one is
+    # The second parameter is how far the upper bound is away.
+    "uniform": Draw("random_uniform", defaults=_TWO, positive=(1,)),
     "integers": Draw("", "np.int64"),
     "randint": Draw("", "int"),
     "standard_normal": Draw("random_standard_normal"),

@@ -1,0 +1,187 @@
+"""Programs of typed blocks: how instructions are written.
+
+Enters: values in registers. Leaves: instructions of ``element_loop`` programs (``graph.ops.element_loop``) in the block
+that is open, or ``Refused``. Exists apart from ``element_translator``, which finds them in bytecode, for what makes a
+program without any.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import field
+from typing import Any
+
+import numpy as np
+
+from tcompile.graph.ops.element_loop import COMPARISONS, ELEMENTS, result_kind
+from tcompile.records import dataclass
+
+_MOST_BLOCKS = 300
+NUMBERS = (bool, int, float)
+_EXPONENTS = (2, 3)  # of ints: these are products
+_COMPARED = {
+    "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+
+
+class Refused(Exception):
+    """This stretch is no scalar code; the text says why."""
+
+
+@dataclass(frozen=True)
+class V:
+    """A value: its kind, the registers that hold it, and what it is where that is known.
+
+    Kinds are those of registers, or tuples: ``("array", number)``, ``("row", number, indices)``, ``("tuple", kinds)``,
+    ``("object", identity)``, ``("generator", number of its state, family, class)``, ``("draw", number, what)``, which
+    is a method of one; iterators ``("range", step)``, ``("rows", array)``, and ``("items", kinds, place)`` of a
+    tuple.
+    """
+
+    kind: Any
+    registers: tuple[int, ...] = ()
+    known: Any = None
+
+    @property
+    def register(self) -> int:
+        """The one register of a number."""
+        return self.registers[0]
+
+
+def is_number(value: V) -> bool:
+    """Whether it is a number in a register."""
+    return isinstance(value.kind, str)
+
+
+def parts_of(kind: Any) -> tuple[str, ...]:
+    """The kinds of the registers of a value."""
+    if isinstance(kind, str):
+        return (kind,)
+    if kind[0] in ("tuple", "items"):
+        return tuple(part for inner in kind[1] for part in parts_of(inner))
+    if kind[0] == "row":
+        return ("int",) * int(kind[2])
+    if kind[0] == "range":
+        return ("int", "int", "int") if kind[1] is None else ("int", "int")
+    if kind[0] == "rows":
+        return ("int", "int")
+    return ()
+
+
+@dataclass
+class Block:
+    """A block under construction."""
+
+    number: int
+    state: Any
+    parameters: list[int] = field(default_factory=list)
+    lines: list[tuple[Any, ...]] = field(default_factory=list)
+    end: tuple[Any, ...] = ()
+
+
+class Instructions:
+    """A program that is being written, or a part of its ``caller``'s. ``block`` is the one that instructions go to."""
+
+    def __init__(self, caller: Instructions | None = None) -> None:
+        self.in_ufunc: bool = caller is not None and caller.in_ufunc  # NumPy asks for the processor's flags behind it
+        self.kinds: list[str] = [] if caller is None else caller.kinds
+        self.objects: dict[int, Any] = {} if caller is None else caller.objects
+        self.blocks: list[Block] = [] if caller is None else caller.blocks
+        self.block: Block
+        self.accesses = 0  # to elements, and draws
+
+    def register(self, kind: str) -> int:
+        """A new register."""
+        self.kinds.append(kind)
+        return len(self.kinds) - 1
+
+    def add(self, name: str, kind: str, *operands: Any, known: Any = None) -> V:
+        """An instruction with a result."""
+        made = self.register(kind)
+        self.block.lines.append((name, made, *operands))
+        return V(kind, (made,), known)
+
+    def constant(self, value: Any) -> V:
+        """A number, or an object that only calls and attributes look at."""
+        if type(value) in NUMBERS:
+            if type(value) is int and not -(1 << 62) <= value <= 1 << 62:
+                raise Refused("an int of more than 62 bits")
+            return self.add("const", type(value).__name__, value, known=value)
+        if isinstance(value, np.generic):
+            if value.dtype.name not in ELEMENTS:
+                raise Refused(f"a {value.dtype.name}")
+            return self.add("const", f"np.{value.dtype.name}", value.item())
+        if type(value) is tuple:
+            return self.pack([self.constant(item) for item in value])
+        return self.object(value)
+
+    def object(self, value: Any) -> V:
+        """An object that is known."""
+        self.objects[id(value)] = value
+        return V(("object", id(value)), (), value)
+
+    @staticmethod
+    def pack(items: Sequence[V]) -> V:
+        """A tuple of values."""
+        kind = ("tuple", tuple(item.kind for item in items))
+        return V(kind, tuple(r for item in items for r in item.registers), tuple(items))
+
+    @staticmethod
+    def items(value: V) -> list[V]:
+        """The items of a tuple."""
+        if value.known is not None:
+            return list(value.known)
+        items, at = [], 0
+        for kind in value.kind[1]:
+            size = len(parts_of(kind))
+            items.append(V(kind, value.registers[at : at + size]))
+            at += size
+        return items
+
+    def new_block(self, state: Any = None) -> Block:
+        """A block without anything in it."""
+        block = Block(len(self.blocks), state)
+        if block.number >= _MOST_BLOCKS:
+            raise Refused("it has too many blocks")
+        self.blocks.append(block)
+        return block
+
+    def truth(self, value: V) -> V:
+        """``bool(value)``."""
+        if value.kind == "bool":
+            return value
+        if not is_number(value):
+            raise Refused("the truth of something else than a number")
+        return self.add("bool", "bool", value.register)
+
+    def binary(self, sign: str, a: V, b: V) -> V:
+        """``a sign b``."""
+        if not is_number(a) or not is_number(b):
+            raise Refused(f"{sign} of something else than numbers")
+        if sign == "**" and type(b.known) is int and b.known in _EXPONENTS and a.kind in ("int", "bool", "np.int64"):
+            square = self.binary("*", a, a)
+            return square if b.known == 2 else self.binary("*", square, a)
+        if sign in COMPARISONS and type(a.known) is type(b.known) is int:
+            return self.constant(_COMPARED[sign](a.known, b.known))
+        kind = result_kind(sign, a.kind, b.kind)
+        if kind is None:
+            raise Refused(f"{a.kind} {sign} {b.kind}")
+        if self.in_ufunc and sign in COMPARISONS:
+            for value in (a, b):  # Python's own comparison with a NaN sets a flag, and NumPy warns of an invalid value
+                if np.dtype(value.kind.removeprefix("np.")).kind == "f":
+                    self.require(self.add("==", "bool", value.register, value.register))
+        return self.add(sign, kind, a.register, b.register)
+
+    def as_ints(self, registers: Sequence[int]) -> tuple[int, ...]:
+        """The registers of indices as Python ints."""
+        return tuple(
+            r if self.kinds[r] == "int" else self.add("int", "int", r).register for r in registers
+        )  # fmt: skip
+
+    def require(self, condition: V) -> None:
+        """Leaves everything to plain Python where the condition does not hold."""
+        self.block.lines.append(("require", -1, condition.register))
+
+
+__all__ = ["NUMBERS", "Block", "Instructions", "Refused", "V", "is_number", "parts_of"]
