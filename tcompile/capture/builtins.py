@@ -41,6 +41,7 @@ from tcompile.capture.values.container import (
 )
 from tcompile.capture.values.counted import Enumerated, RowIterator, counted, zipped
 from tcompile.capture.values.object import ObjectValue
+from tcompile.capture.values.random_generator import is_drawing, method_of_known
 from tcompile.capture.values.scalar import ScalarValue, negative, of_number, read, selected
 from tcompile.capture.values.selected import SelectedValue
 from tcompile.capture.values.sets import SetValue, collection
@@ -75,6 +76,8 @@ def call_constant(tx: Capture, function: Constant, args: Sequence[Value], kwargs
     special = call_special(tx, function, args, kwargs)
     if special is not None:
         return special
+    if is_drawing(target):
+        return method_of_known(tx, target).call(tx, args, kwargs)
     frontend = tx.frontend_of(target)
     if frontend is not None:
         form = frontend.form(target)

@@ -18,20 +18,12 @@ from tcompile.capture.values.constant import Constant, IntegerValue
 from tcompile.capture.values.container import SequenceValue
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import SymInt
-from tcompile.graph.ops.draws import DRAWS, method_of
+from tcompile.graph.ops.draws import DRAWS, Draw, method_of
 from tcompile.graph.ops.element_loop import dtype_of
 
 if TYPE_CHECKING:
     from tcompile.capture.state import Capture
     from tcompile.capture.values.random_generator import RandomGeneratorValue
-
-# The parameters of methods whose names are not NumPy's for those of ``DRAWS``, in their order; ``size`` follows.
-_NAMES: Mapping[str, tuple[str, ...]] = {
-    "uniform": ("low", "high"), "integers": ("low", "high"), "randint": ("low", "high"), "normal": ("loc", "scale"),
-    "exponential": ("scale",), "standard_gamma": ("shape",), "gamma": ("shape", "scale"), "beta": ("a", "b"),
-    "chisquare": ("df",), "laplace": ("loc", "scale"), "logistic": ("loc", "scale"), "gumbel": ("loc", "scale"),
-    "lognormal": ("mean", "sigma"), "rayleigh": ("scale",), "weibull": ("a",), "pareto": ("a",), "poisson": ("lam",),
-}  # fmt: skip
 
 
 def call(
@@ -42,7 +34,7 @@ def call(
     if row is None or owner.family is None or not (tx.open_loops or tx.options.max_unrolled is None):
         raise CannotCapture("random-numbers", f"{owner.source.text}.{name}")
     try:
-        arguments, shape = _bound(row, _NAMES.get(row, ()), name, args, kwargs)
+        arguments, shape = _bound(DRAWS[row], name, args, kwargs)
         return _drawn(tx, owner, f"{owner.family.name} {row}", arguments, shape)
     except Refused as reason:
         raise CannotCapture("random-numbers", f"{owner.source.text}.{name}: {reason}") from reason
@@ -56,16 +48,18 @@ def _drawn(
     t.block = t.new_block()
     numbers: list[tuple[int, Any]] = []
     given = [_number(tx, t, numbers, value) for value in arguments]
-    state, kind = owner.state(tx), DRAWS[what.split()[1]].kind
+    name = what.split()[1]
+    kind, arrays = DRAWS[name].kind, [owner.state(tx), *(owner.spare(tx) if name.startswith("polar") else ())]
+    spare = range(1, len(arrays))
     if shape is None:
-        number = element_draws.draw(t, 0, what, given)
+        number = element_draws.draw(t, 0, what, spare, given)
         t.block.end = ("exit", (number.register,))
-        (node,) = append(tx, t, [state], numbers, [kind])
+        (node,) = append(tx, t, arrays, numbers, [kind])
         return number_of(tx, kind, node)
     made = tx.builder.op("full", shape=shape, fill_value=0, dtype=dtype_of(kind).name)
     array = tx.new_array(Traced(made), tx.frontends[0])
-    element_draws.fill(t, 1, len(shape), 0, what, given)
-    append(tx, t, [state, array], numbers, [])
+    element_draws.fill(t, len(arrays), len(shape), 0, what, spare, given)
+    append(tx, t, [*arrays, array], numbers, [])
     return array
 
 
@@ -82,26 +76,25 @@ def _number(tx: Capture, t: Instructions, numbers: list[tuple[int, Any]], value:
 
 
 def _bound(
-    row: str, names: Sequence[str], name: str, args: Sequence[Value], kwargs: Mapping[str, Value]
+    row: Draw, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]
 ) -> tuple[list[Value], tuple[Any, ...] | None]:
     """The parameters of the draw, and the shape that is asked for; None where that is one number."""
-    if name == "rand":
+    if name in ("rand", "randn"):
         return [], _shape(SequenceValue(list(args), tuple)) if args else None
-    names = (*names, "size")
+    names = (*row.parameters, "size")
     given = dict(zip(names, args, strict=False))
     if len(args) > len(names) or not set(kwargs) <= set(names) or set(kwargs) & set(given):
         raise Refused("other arguments")
     given |= kwargs
     size = given.pop("size", None)
-    defaults = DRAWS[row].defaults or (None,) * (len(names) - 1)
     found: list[Value] = []
-    for place, parameter in enumerate(names[:-1]):
+    for parameter, default in zip(row.parameters, row.defaults, strict=True):
         value = given.get(parameter)
-        if value is None and defaults[place] is not None:
-            value = Constant(defaults[place])
+        if value is None and default is not None:
+            value = Constant(default)
         if value is not None and not value.is_none:
             found.append(value)
-        elif place < 1 or defaults[place] is not None:
+        elif parameter != "high":
             raise Refused(f"no {parameter}")
     return found, None if size is None or size.is_none else _shape(size)
 

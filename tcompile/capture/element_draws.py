@@ -14,15 +14,60 @@ from tcompile.graph.ops.draws import DRAWS, MOST_POISSON
 from tcompile.graph.ops.element_loop import dtype_of
 
 
-def draw(t: Instructions, state: int, what: str, arguments: Sequence[V]) -> V:
-    """The number that is drawn; ``state`` is the number of the array with the generator's state."""
-    return drawn(t, state, what, parameters(t, what, arguments))
+def draw(t: Instructions, state: int, what: str, spare: Sequence[int], arguments: Sequence[V]) -> V:
+    """The number that is drawn; ``state`` is the number of the array with the generator's state.
+
+    ``spare`` are those of the arrays of ``draws.SPARE``, where it is a RandomState. The block may be another one after.
+    """
+    return drawn(t, state, what, spare, parameters(t, what, arguments))
 
 
-def drawn(t: Instructions, state: int, what: str, given: Sequence[V]) -> V:
+def drawn(t: Instructions, state: int, what: str, spare: Sequence[int], given: Sequence[V]) -> V:
     """A number for such ``parameters``."""
     t.accesses += 1
-    return t.add("draw", DRAWS[what.split()[1]].kind, state, what, *(value.register for value in given))
+    family, name = what.split()
+    if name.startswith("polar"):
+        number = _polar(t, state, f"{family} random", *spare)
+        return t.binary("+", given[0], t.binary("*", given[1], number)) if given else number
+    return t.add("draw", DRAWS[name].kind, state, what, *(value.register for value in given))
+
+
+def _polar(t: Instructions, state: int, uniform: str, has: int, kept: int) -> V:
+    """A normal number, as RandomState makes two at a time (G. Marsaglia's polar method, 1964) and keeps one."""
+
+    def store(array: int, value: V) -> None:
+        t.block.lines.append(("store", -1, array, value.register, place))
+
+    place = t.constant(0).register
+    one, two, minus, zero = (t.constant(value) for value in (1.0, 2.0, -2.0, 0.0))
+    there, again, retry, inside, made, join = (t.new_block() for _ in range(6))
+    found = V("float", (t.register("float"),))
+    join.parameters = [found.register]
+    some = t.truth(t.binary("!=", t.add("load", "np.int32", has, place), t.constant(0)))
+    t.block.end = ("branch", some.register, there.number, (), again.number, ())
+
+    t.block = there
+    number = as_float(t, t.add("load", "np.float64", kept, place))
+    store(kept, zero)
+    store(has, t.constant(0))
+    there.end = ("jump", join.number, (number.register,))
+
+    t.block = again
+    x, y = (t.binary("-", t.binary("*", two, t.add("draw", "float", state, uniform)), one) for _ in range(2))
+    square = t.binary("+", t.binary("*", x, x), t.binary("*", y, y))
+    again.end = ("branch", t.binary(">=", square, one).register, retry.number, (), inside.number, ())
+    retry.end = ("back", again.number, ())
+    t.block = inside
+    inside.end = ("branch", t.binary("==", square, zero).register, retry.number, (), made.number, ())
+
+    t.block = made
+    logarithm = t.add("math.log", "float", square.register)
+    factor = t.add("math.sqrt", "float", t.binary("/", t.binary("*", minus, logarithm), square).register)
+    store(kept, t.binary("*", factor, x))
+    store(has, t.constant(1))
+    made.end = ("jump", join.number, (t.binary("*", factor, y).register,))
+    t.block = join
+    return found
 
 
 def parameters(t: Instructions, what: str, arguments: Sequence[V]) -> list[V]:
@@ -57,7 +102,9 @@ def _bounds(t: Instructions, name: str, arguments: Sequence[V]) -> list[V]:
     return given
 
 
-def fill(t: Instructions, target: int, axes: int, state: int, what: str, arguments: Sequence[V]) -> None:
+def fill(
+    t: Instructions, target: int, axes: int, state: int, what: str, spare: Sequence[int], arguments: Sequence[V]
+) -> None:
     """Ends a program with a loop for each axis of an array, all of whose elements are drawn, one after the other."""
     start = t.block
     given = parameters(t, what, arguments)
@@ -75,8 +122,10 @@ def fill(t: Instructions, target: int, axes: int, state: int, what: str, argumen
         outer = _next(t, places[axis - 1], once, headers[axis - 1].number) if axis else end.number
         header.end = ("branch", more, *inner, outer, ())
     t.block = body
-    body.lines.append(("store", -1, target, drawn(t, state, what, given).register, *places))
-    body.end = ("jump", _next(t, places[-1], once, headers[-1].number), ())
+    number = drawn(t, state, what, spare, given)
+    last = t.block
+    last.lines.append(("store", -1, target, number.register, *places))
+    last.end = ("jump", _next(t, places[-1], once, headers[-1].number), ())
     end.end = ("exit", ())
 
 

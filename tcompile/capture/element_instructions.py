@@ -34,9 +34,9 @@ class V:
     """A value: its kind, the registers that hold it, and what it is where that is known.
 
     Kinds are those of registers, or tuples: ``("array", number)``, ``("row", number, indices)``, ``("tuple", kinds)``,
-    ``("object", identity)``, ``("generator", number of its state, family, class)``, ``("draw", number, what)``, which
-    is a method of one; iterators ``("range", step)``, ``("rows", array)``, and ``("items", kinds, place)`` of a
-    tuple.
+    ``("object", identity)``; a random generator, ``("generator", number of its state, family, class, identity)``, and a
+    method of one, ``("draw", number, what, numbers of what else it keeps)``; iterators ``("range", step)``,
+    ``("rows", array)``, and ``("items", kinds, place)`` of a tuple.
     """
 
     kind: Any

@@ -25,14 +25,13 @@ from tcompile.capture.element_nodes import append, number_of, operand_of
 from tcompile.capture.element_translator import Exit, Refused, Translator, V, is_number, parts_of
 from tcompile.capture.instructions.registry import Returned
 from tcompile.capture.plans import MANY_ROUNDS, Plan, Restart
-from tcompile.capture.sources import ConstantSource
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.callable import FunctionValue, value_of
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.counted import Counted, RangeIterator, RowIterator
-from tcompile.capture.values.random_generator import RandomGeneratorValue
+from tcompile.capture.values.random_generator import RandomGeneratorValue, known_generator
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Node, SymInt, TensorType
 from tcompile.graph.ops.element_loop import ELEMENTS
@@ -127,7 +126,7 @@ class _Stretch:
         }
         self.t = Translator(
             found, f.decoded.instructions, self.inside, bound, self._outside, functools.partial(self._global, f),
-            self._array_type, self._callee, self._generator,
+            self._array_type, self._callee, self._generator, self._spare,
         )  # fmt: skip
 
     def run(self) -> None:
@@ -221,12 +220,19 @@ class _Stretch:
         parameters = dict(zip(code.co_varnames[:count], given, strict=True))
         return Translator(
             found, f.decoded.instructions, set(range(found.stream.size)), set(found.fast_bit), parameters.get,
-            functools.partial(self._global, f), self._array_type, self._callee, self._generator, t,
+            functools.partial(self._global, f), self._array_type, self._callee, self._generator, self._spare, t,
         )  # fmt: skip
 
     def _generator(self, t: Translator, generator: Any) -> V:
         """The generator whose method a known object is."""
-        return self._value(t, self.tx.wrap(generator, ConstantSource.of("np.random", generator)))
+        return self._value(t, known_generator(self.tx, generator))
+
+    def _spare(self, value: RandomGeneratorValue) -> tuple[int, ...]:
+        """The arrays with what a generator keeps beside its state."""
+        for array in value.spare(self.tx):
+            if array not in self.arrays:
+                self.arrays.append(array)
+        return tuple(self.arrays.index(array) for array in value.spare(self.tx))
 
     def _size(self, t: Translator, size: Any) -> V:
         """A Python int that is known, or known when the graph runs."""
@@ -255,7 +261,8 @@ class _Stretch:
             if value.family is None:
                 raise Refused("a generator whose state is not known")
             self.arrays.append(value.state(tx))
-            found = V(("generator", len(self.arrays) - 1, value.family.name, value.python_type))
+            t.objects[id(value)] = value
+            found = V(("generator", len(self.arrays) - 1, value.family.name, value.python_type, id(value)))
         elif isinstance(value, SequenceValue) and value.cls is tuple:
             return t.pack([self._value(t, settled(tx, item)) for item in value.items])
         elif isinstance(value, FunctionValue):

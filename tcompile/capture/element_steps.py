@@ -9,7 +9,6 @@ from __future__ import annotations
 import dis
 import math
 import sys
-import types
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -18,7 +17,8 @@ import numpy as np
 from tcompile.capture.element_draws import as_float, draw
 from tcompile.capture.element_instructions import NUMBERS, Refused, V, is_number
 from tcompile.capture.element_translator import CALLS, METHODS, NULL, STEPS, Translator
-from tcompile.graph.ops.draws import is_generator, method_of
+from tcompile.capture.values.random_generator import is_drawing
+from tcompile.graph.ops.draws import DRAWS, method_of
 from tcompile.graph.ops.element_loop import ARITHMETIC, COMPARISONS, LIBRARY, UFUNCS, common, is_numpy
 
 _MOST_ITEMS = 16  # of a tuple that a loop goes through, each in code of its own
@@ -135,16 +135,26 @@ def _scalar(name: str) -> Callable[[Translator, list[V]], V]:
     return run
 
 
-METHODS["draw"] = lambda t, method, arguments: draw(t, method.kind[1], method.kind[2], arguments)
+def _draw(t: Translator, method: V, arguments: list[V]) -> V:
+    block = t.block
+    _, state, what, spare = method.kind
+    number = draw(t, state, what, spare, arguments)
+    if t.block is not block:
+        t.hand_back(number)
+    return number
+
+
+METHODS["draw"] = _draw
 
 
 def _method_of(t: Translator, generator: V, name: str) -> V:
     """A method that draws."""
-    _, state, family, cls = generator.kind
+    _, state, family, cls, identity = generator.kind
     row = method_of(cls, name)
     if row is None:
         raise Refused(f"a draw by {name}")
-    return V(("draw", state, f"{family} {row}"))
+    spare = t.load_spare(t.objects[identity]) if row.startswith("polar") else ()
+    return V(("draw", state, f"{family} {row}", spare))
 
 
 CALLS |= {
@@ -248,8 +258,7 @@ def _attribute_of(t: Translator, owner: V, name: str) -> V:
         return _method_of(t, owner, name)
     if owner.kind[0] == "object" and owner.known in (math, np, np.random):
         found = getattr(owner.known, name)
-        drawing = isinstance(found, types.BuiltinMethodType) and is_generator(found.__self__)
-        return _method_of(t, t.load_generator(t, found.__self__), name) if drawing else t.constant(found)
+        return _method_of(t, t.load_generator(t, found.__self__), name) if is_drawing(found) else t.constant(found)
     raise Refused(f"the attribute {name}")
 
 
@@ -451,9 +460,22 @@ def _return(t: Translator, i: dis.Instruction) -> None:
     t.leave(value)
 
 
+@_step("KW_NAMES")
+def _keywords(t: Translator, i: dis.Instruction) -> None:
+    t.keywords = t.found.code.co_consts[i.arg or 0]
+
+
+@_step("CALL_KW")
+def _call_with_keywords(t: Translator, i: dis.Instruction) -> None:
+    (names,) = t.pop(1)
+    t.keywords = tuple(name.known for name in t.items(names))
+    _call(t, i)
+
+
 @_step("CALL")
 def _call(t: Translator, i: dis.Instruction) -> None:
     arguments = t.pop(i.arg or 0)
+    names, t.keywords = t.keywords, ()
     one, two = t.pop(2)
     if one.kind == NULL.kind:
         function = two
@@ -461,7 +483,23 @@ def _call(t: Translator, i: dis.Instruction) -> None:
         function = one
     else:
         raise Refused("a method is called")
+    if names:
+        arguments = _in_order(t, function, arguments, names)
     t.stack.append(t.call(function, arguments))
+
+
+def _in_order(t: Translator, function: V, arguments: list[V], names: Sequence[str]) -> list[V]:
+    """The arguments of a draw by their places."""
+    if function.kind[0] != "draw":
+        raise Refused("a call with keywords")
+    row = DRAWS[function.kind[2].split()[1]]
+    count = len(arguments) - len(names)
+    given = dict(zip((*row.parameters[:count], *names), arguments, strict=False))
+    if count > len(row.parameters) or not set(names) <= set(row.parameters[count:]):
+        raise Refused("a call with other keywords")
+    defaults = zip(row.parameters, row.defaults, strict=True)
+    found = [t.constant(default) if name not in given else given[name] for name, default in defaults]
+    return [value for value in found if is_number(value)]  # None is what has no default
 
 
 @_step("CALL_INTRINSIC_1")

@@ -50,7 +50,8 @@ class Translator(Instructions):
     ``load_outside(name)`` gives a variable as it is before the stretch, ``load_global(translator, instruction)`` an
     object, ``inside`` are the instructions that belong to it. ``callee(translator, function, arguments)`` gives the
     translator of the code of a function that is called, and None for what is no function of Python;
-    ``load_generator(translator, object)`` a random generator that is known.
+    ``load_generator(translator, object)`` a random generator that is known, ``load_spare(value)`` the arrays with what
+    one keeps beside its state.
 
     The code of a function that is called is a stretch of its own in the program of its ``caller``.
     """
@@ -59,12 +60,13 @@ class Translator(Instructions):
         self, found: Analysis, instructions: Sequence[dis.Instruction], inside: set[int], bound: set[str],
         load_outside: Callable[[str], V | None], load_global: Callable[[Translator, dis.Instruction], V],
         array_type: Callable[[int], Any], callee: Callable[[Translator, Any, list[V]], Translator | None],
-        load_generator: Callable[[Translator, Any], V], caller: Translator | None = None,
+        load_generator: Callable[[Translator, Any], V], load_spare: Callable[[Any], tuple[int, ...]],
+        caller: Translator | None = None,
     ) -> None:  # fmt: skip
         super().__init__(caller)
         self.found, self.instructions, self.inside, self.bound = found, instructions, inside, bound
         self.load_outside, self.load_global, self.array_type = load_outside, load_global, array_type
-        self.callee, self.load_generator = callee, load_generator
+        self.callee, self.load_generator, self.load_spare = callee, load_generator, load_spare
         self.depth: int = 0 if caller is None else caller.depth + 1
         self.by_state: dict[State, Block] = {}
         self.versions: dict[tuple[int, tuple[int, ...]], int] = {}

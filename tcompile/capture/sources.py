@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tcompile.graph.ops.draws import Family, state_of
+from tcompile.graph.ops.draws import Family, spare_of, state_of
 from tcompile.records import dataclass
 
 Load = Callable[["Source"], str]
@@ -187,19 +187,24 @@ def _name(function: Any) -> str:
 
 @dataclass(frozen=True)
 class StateSource(Source):
-    """The words of the state of the random generator found at ``generator``, where that keeps them."""
+    """A part of the state of the random generator found at ``generator``, where that keeps it.
+
+    It is what a bit generator of a family has, or what is called so in NumPy's dictionary of the state.
+    """
 
     generator: Source
-    family: Family
+    part: Family | str
 
     @property
     def text(self) -> str:
         """The state in NumPy's terms."""
-        return f"{self.generator.text}.bit_generator.state"
+        more = f"[{self.part!r}]" if isinstance(self.part, str) else ""
+        return f"{self.generator.text}.bit_generator.state{more}"
 
     def expression(self, load: Load, constant: Constant) -> str:
-        """An array that shows the words."""
-        return f"{constant(state_of)}({load(self.generator)}, {constant(self.family)})"
+        """An array that shows it."""
+        shown = constant(spare_of if isinstance(self.part, str) else state_of)
+        return f"{shown}({load(self.generator)}, {constant(self.part)})"
 
 
 @dataclass(frozen=True)

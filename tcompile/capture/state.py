@@ -238,7 +238,8 @@ class Capture:
     def locks(self) -> list[str]:
         """The variables of the entry program with the locks of generators whose states were changed."""
         states = [value.source for value in self.mutated.values() if isinstance(value.source, StateSource)]
-        return [self.prologue.load(ComputedSource("{1}({0})", (state.generator,), (lock_of,))) for state in states]
+        generators = dict.fromkeys(state.generator for state in states)
+        return [self.prologue.load(ComputedSource("{1}({0})", (found,), (lock_of,))) for found in generators]
 
     def keep_apart(self) -> None:
         """Guards that no object from outside that was changed is another one that was met, or holds it."""
@@ -279,6 +280,8 @@ class Capture:
             for two in values:
                 if two is one or two in changed[:position]:
                     continue
+                if getattr(one.source, "generator", None) == getattr(two.source, "generator", two):
+                    continue  # parts of one state
                 if isinstance(one.source, StateSource) is not isinstance(two.source, StateSource):
                     continue  # nobody else has an array of a generator's state
                 assert two.source is not None

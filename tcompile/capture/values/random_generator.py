@@ -6,14 +6,17 @@ array that its state is. Exists because a draw changes the generator: only what 
 
 from __future__ import annotations
 
+import types
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tcompile.capture.sources import Source, StateSource
+import numpy as np
+
+from tcompile.capture.sources import ConstantSource, Source, StateSource
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
 from tcompile.frontends.base import CannotCapture
-from tcompile.graph.ops.draws import family_of, state_of
+from tcompile.graph.ops.draws import SPARE, family_of, is_generator, spare_of, state_of
 
 if TYPE_CHECKING:
     from tcompile.capture.program import Rebuilder
@@ -42,11 +45,34 @@ class RandomGeneratorValue(Value):
         return DrawingMethod(self, name)
 
     def state(self, tx: Capture) -> ArrayValue:
-        """The words of its state, an array of the caller's."""
+        """The words of its bit generator's state, an array of the caller's."""
         assert self.family is not None
         found = tx.wrap(state_of(self.value, self.family), StateSource(self.source, self.family))
         assert isinstance(found, ArrayValue)
         return found
+
+    def spare(self, tx: Capture) -> list[ArrayValue]:
+        """What a RandomState keeps beside it, the parts of ``draws.SPARE``."""
+        found = [tx.wrap(spare_of(self.value, part), StateSource(self.source, part)) for part in SPARE]
+        return [array for array in found if isinstance(array, ArrayValue)]
+
+
+def is_drawing(function: object) -> bool:
+    """Whether it is a method of a generator's, as all of ``np.random`` are."""
+    return isinstance(function, types.MethodType | types.BuiltinMethodType) and is_generator(function.__self__)
+
+
+def method_of_known(tx: Capture, function: Any) -> DrawingMethod:
+    """The value of such a method, which is known."""
+    return DrawingMethod(known_generator(tx, function.__self__), function.__name__)
+
+
+def known_generator(tx: Capture, generator: Any) -> RandomGeneratorValue:
+    """The value of a generator that is known because a method of its own is."""
+    name = "np.random" if getattr(np.random.rand, "__self__", None) is generator else "generator"
+    found = tx.wrap(generator, ConstantSource.of(name, generator))
+    assert isinstance(found, RandomGeneratorValue)
+    return found
 
 
 class DrawingMethod(Value):
@@ -70,4 +96,4 @@ class DrawingMethod(Value):
         return f"{self.owner.rebuild(program)}.{self.name}"
 
 
-__all__ = ["DrawingMethod", "RandomGeneratorValue"]
+__all__ = ["DrawingMethod", "RandomGeneratorValue", "is_drawing", "known_generator", "method_of_known"]

@@ -27,7 +27,7 @@ from tcompile.capture.values.classes import class_answers_in_python, plain_named
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import DictValue, RangeValue, SequenceValue, SliceValue
 from tcompile.capture.values.object import ObjectValue, OpaqueValue
-from tcompile.capture.values.random_generator import RandomGeneratorValue
+from tcompile.capture.values.random_generator import DrawingMethod, RandomGeneratorValue
 from tcompile.capture.values.sets import SetValue
 from tcompile.frontends.base import CannotCapture, Frontend
 from tcompile.graph import TensorType
@@ -306,6 +306,9 @@ def _method(tx: Capture, value: types.MethodType, source: Source) -> Value:
     cls = tx.prologue.constant(types.MethodType)
     tx.prologue.guard(source, f"type({{}}) is {cls}", f"type({source.text}) is method", "method", "type")
     owner = tx.wrap(value.__self__, AttributeSource(source, "__self__"))
+    if isinstance(owner, RandomGeneratorValue):
+        tx.wrap(value.__func__, AttributeSource(source, "__func__"))
+        return DrawingMethod(owner, value.__name__)
     return MethodValue(owner, tx.wrap(value.__func__, AttributeSource(source, "__func__")), source)
 
 

@@ -12,6 +12,7 @@ is used (``family_of``): numbers drawn from a copy of the words must be those th
 from __future__ import annotations
 
 import ctypes
+import platform
 import threading
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -42,50 +43,58 @@ class Family:
 
 @dataclass(frozen=True)
 class Draw:
-    """What is drawn: the function of NumPy's library, the kind of the result, and the parameters.
+    """What is drawn: the function of NumPy's library, the kind of the result, and the names of the parameters.
 
-    ``defaults`` are those of the parameters, which are floats, None where there is none; ``positive`` are the numbers
-    of those that are above 0 wherever this is used. ``function`` is empty for what is no single call of a function of
-    floats.
+    ``defaults`` are those of the parameters, None where there is none; ``positive`` are the numbers of those that are
+    above 0 wherever this is used. ``function`` is empty for what is no single call of a function of floats.
     """
 
     function: str
     kind: str = "float"
+    parameters: tuple[str, ...] = ()
     defaults: tuple[float | None, ...] = ()
     positive: tuple[int, ...] = ()
 
 
-_ONE, _TWO = (1.0,), (0.0, 1.0)
+# What a RandomState keeps beside the state of its bit generator: whether there is a second normal number, and that one.
+SPARE: Mapping[str, np.dtype[Any]] = {"has_gauss": np.dtype("int32"), "gauss": np.dtype("float64")}
+
+_AROUND: Mapping[str, Any] = {"parameters": ("loc", "scale"), "defaults": (0.0, 1.0), "positive": (1,)}
+_SCALED: Mapping[str, Any] = {"parameters": ("scale",), "defaults": (1.0,), "positive": (0,)}
 DRAWS: Mapping[str, Draw] = {
     "random": Draw(""),
     # The second parameter is how far the upper bound is away.
-    "uniform": Draw("random_uniform", defaults=_TWO, positive=(1,)),
-    "integers": Draw("", "np.int64"),
-    "randint": Draw("", "int"),
+    "uniform": Draw("random_uniform", parameters=("low", "high"), defaults=(0.0, 1.0), positive=(1,)),
+    "integers": Draw("", "np.int64", ("low", "high"), (None, None)),
+    "randint": Draw("", "int", ("low", "high"), (None, None)),
     "standard_normal": Draw("random_standard_normal"),
-    "normal": Draw("random_normal", defaults=_TWO, positive=(1,)),
+    "normal": Draw("random_normal", **_AROUND),
     "standard_exponential": Draw("random_standard_exponential"),
-    "exponential": Draw("random_exponential", defaults=_ONE, positive=(0,)),
-    "standard_gamma": Draw("random_standard_gamma", defaults=(None,), positive=(0,)),
-    "gamma": Draw("random_gamma", defaults=(None, 1.0), positive=(0, 1)),
-    "beta": Draw("random_beta", defaults=(None, None), positive=(0, 1)),
-    "chisquare": Draw("random_chisquare", defaults=(None,), positive=(0,)),
-    "laplace": Draw("random_laplace", defaults=_TWO, positive=(1,)),
-    "logistic": Draw("random_logistic", defaults=_TWO, positive=(1,)),
-    "gumbel": Draw("random_gumbel", defaults=_TWO, positive=(1,)),
-    "lognormal": Draw("random_lognormal", defaults=_TWO, positive=(1,)),
-    "rayleigh": Draw("random_rayleigh", defaults=_ONE, positive=(0,)),
-    "weibull": Draw("random_weibull", defaults=(None,), positive=(0,)),
-    "pareto": Draw("random_pareto", defaults=(None,), positive=(0,)),
-    "poisson": Draw("random_poisson", "int", defaults=_ONE, positive=(0,)),
+    "exponential": Draw("random_exponential", **_SCALED),
+    "standard_gamma": Draw("random_standard_gamma", parameters=("shape",), defaults=(None,), positive=(0,)),
+    "gamma": Draw("random_gamma", parameters=("shape", "scale"), defaults=(None, 1.0), positive=(0, 1)),
+    "beta": Draw("random_beta", parameters=("a", "b"), defaults=(None, None), positive=(0, 1)),
+    "chisquare": Draw("random_chisquare", parameters=("df",), defaults=(None,), positive=(0,)),
+    "laplace": Draw("random_laplace", **_AROUND),
+    "logistic": Draw("random_logistic", **_AROUND),
+    "gumbel": Draw("random_gumbel", **_AROUND),
+    "lognormal": Draw("random_lognormal", parameters=("mean", "sigma"), defaults=(0.0, 1.0), positive=(1,)),
+    "rayleigh": Draw("random_rayleigh", **_SCALED),
+    "weibull": Draw("random_weibull", parameters=("a",), defaults=(None,), positive=(0,)),
+    "pareto": Draw("random_pareto", parameters=("a",), defaults=(None,), positive=(0,)),
+    "poisson": Draw("random_poisson", "int", ("lam",), (1.0,), (0,)),
+    # Of RandomState, which makes two at a time.
+    "polar_normal": Draw("", **_AROUND),
+    "polar_standard_normal": Draw(""),
 }
 MOST_POISSON = 1e18  # NumPy refuses somewhat larger ones
 # Which of them are methods of the two classes of generators. ``RandomState`` draws other numbers under most names.
 _METHODS: Mapping[str, Mapping[str, str]] = {
-    "Generator": {name: name for name in DRAWS if name != "randint"},
+    "Generator": {name: name for name in DRAWS if name != "randint" and not name.startswith("polar")},
     "RandomState": {"random": "random", "random_sample": "random", "rand": "random", "uniform": "uniform",
                     "randint": "randint"},
 }  # fmt: skip
+_POLAR = {"standard_normal": "polar_standard_normal", "randn": "polar_standard_normal", "normal": "polar_normal"}
 _FAMILIES = ("PCG64", "PCG64DXSM", "MT19937", "SFC64")
 _SIZES = {"MT19937": (4 * 624 + 4 + 7) // 8, "SFC64": 5}
 _INNER_WORDS = 4  # of the PCGs: the state and the increment
@@ -101,7 +110,10 @@ def is_generator(value: object) -> bool:
 
 def method_of(cls: type, name: str) -> str | None:
     """The row of ``DRAWS`` that a method of a generator is; None where graphs draw no such number."""
-    return _METHODS[cls.__name__].get(name)
+    row = _METHODS[cls.__name__].get(name)
+    if row is None and cls is np.random.RandomState and _spare_at() is not None:
+        row = _POLAR.get(name)
+    return row
 
 
 def family_of(generator: Any) -> Family | None:
@@ -120,6 +132,13 @@ def state_of(generator: Any, family: Family) -> Any:
     if family.inner and int(words[0]) != _address(bits) + 8 * family.inner:
         raise TypeError(f"a state of {family.name} that lies elsewhere")
     return words
+
+
+def spare_of(generator: Any, part: str) -> Any:
+    """One of ``SPARE``, as an array of one element that shows it."""
+    at = _spare_at()
+    assert at is not None and type(generator) is np.random.RandomState
+    return _spare(generator, at, part)
 
 
 def lock_of(generator: Any) -> Any:
@@ -207,6 +226,37 @@ def family_named(name: str) -> Family | None:
     return family
 
 
+def _spare(generator: Any, at: int, part: str) -> Any:
+    kind, place = (ctypes.c_int32, 8) if part == "has_gauss" else (ctypes.c_double, 16)
+    shown: Any = (kind * 1).from_address(id(generator) + at + place)
+    shown.keeps = generator
+    found: Any = np.frombuffer(shown, SPARE[part])
+    return found
+
+
+@lru_cache
+def _spare_at() -> int | None:
+    """Where a RandomState has what it keeps, in bytes; None where that is not known.
+
+    It is a C struct: the address of the generator's own ``bitgen_t``, then the two of ``SPARE``. Elsewhere than on x86
+    compilers may join a product and a sum, which gives other bits.
+    """
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return None
+    cls = np.random.RandomState
+    generator, size = cls(1), cls.__basicsize__
+    words = (ctypes.c_uint64 * (size // 8)).from_address(id(generator))
+    found = [8 * place for place, word in enumerate(words) if id(generator) <= word < id(generator) + size]
+    if len(found) != 1 or found[0] + 24 > size:
+        return None
+    for _ in range(4):
+        state = generator.get_state(legacy=False)
+        if [_spare(generator, found[0], part)[0] for part in SPARE] != [state[part] for part in SPARE]:
+            return None
+        generator.standard_normal()
+    return found[0]
+
+
 class _Own(threading.local):
     """A thread's own generators, which draw from the words of others."""
 
@@ -239,6 +289,6 @@ def _drawn(words: Any, family: Family, name: str, given: Sequence[Any]) -> Any:
 
 
 __all__ = [
-    "BOUNDED", "DRAWS", "MOST_POISSON", "NEXT", "Draw", "Family", "addresses", "drawn", "family_named", "family_of",
-    "is_generator", "lock_of", "method_of", "state_of",
+    "BOUNDED", "DRAWS", "MOST_POISSON", "NEXT", "SPARE", "Draw", "Family", "addresses", "drawn", "family_named",
+    "family_of", "is_generator", "lock_of", "method_of", "spare_of", "state_of",
 ]  # fmt: skip
