@@ -59,6 +59,7 @@ def run(function: Any, n: int, names: dict[str, Any]) -> Any:
     """The result, or the error, and what became of all else that others see, with which of these are one memory."""
     outside = names["p"] = Box()
     names["t"] = None
+    names["rg"], names["rs"] = np.random.default_rng(n), np.random.RandomState(n)
     a, b = np.arange(8.0) % 5 - 1, np.arange(8.0)[::-1] * 0.5
     try:
         with np.errstate(all="ignore"):
@@ -68,6 +69,7 @@ def run(function: Any, n: int, names: dict[str, Any]) -> Any:
     flat = [a, b, *(x for item in vars(outside).items() for x in item), names["t"]]
     for item in result:
         flat += item if isinstance(item, tuple) else [len(item), *item] if isinstance(item, list) else [item]
+    flat += [repr(names["rg"].bit_generator.state), repr(names["rs"].get_state(legacy=False))]
     arrays = [x for x in flat if isinstance(x, np.ndarray)]
     shared = [[np.shares_memory(x, y) for y in arrays] for x in arrays]
     return [picture(x) for x in flat], shared

@@ -1,8 +1,8 @@
 """Writes programs with loops: arrays that are rebound, written, viewed, exchanged; scalars, counters, branches, exits.
 
 Enters: a source of random choices. Leaves: a program's text, whose ``f(a, b, n)`` takes two arrays of eight floats and
-an int. All arithmetic is exact, so that results must agree in every bit; which zero is the greatest is left open, so
-that 0 is added to each maximum. Every loop ends.
+an int; ``rg`` and ``rs`` are random generators. All arithmetic is exact, so that results must agree in every bit; which
+zero is the greatest is left open, so that 0 is added to each maximum. Every loop ends.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ class Writer:
         self.counters: list[str] = []
         self.depth = 1
         self.lists = False  # whether it appends to lists
+        self.draws = False  # whether it draws random numbers
 
     def add(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
@@ -67,6 +68,9 @@ class Writer:
 
     def statement(self) -> None:
         x, y = self.pick(*ARRAYS), self.pick(*ARRAYS)
+        if self.draws and self.pick(True, False, False, False):
+            self.draw(x, y)
+            return
         kind = self.random.randrange(40 if self.lists else 36)
         if kind < 5:
             self.add(f"{x} = {self.array('n')}")
@@ -175,6 +179,29 @@ class Writer:
         if self.pick(True, False):
             self.add(f"{x} = {x} * 0.25")
 
+    def draw(self, x: str, y: str) -> None:
+        """Random numbers, rounded to few bits."""
+        size = self.pick("8", "(8,)", "size=8", "a.shape", "len(a)")
+        rows = [
+            f"rg.integers(-4, 5, {size}) * 0.25", f"np.floor(rg.random({size}) * 8) * 0.25", f"rs.randint(3, {size})",
+            "np.floor(rs.randn(8) * 4) * 0.25", f"np.floor(rg.normal(1, {self.pick('2', '0.5', 't')}, {size}) * 4) / 4",
+        ]  # fmt: skip
+        rows = [row for row in rows if "size=" not in row or "randint" not in row]
+        numbers = [
+            "math.floor(rg.random() * 8) * 0.25", "np.floor(rs.normal() * 4) * 0.25", "rg.integers(0, 5) * 0.5",
+            "math.floor(rg.exponential(2) * 4) * 0.25", "rs.randint(-2, 3) * 0.5",
+            "math.floor(rg.uniform(-1, 1) * 4) * 0.25",
+        ]  # fmt: skip
+        self.add(
+            self.pick(
+                f"{x} = {y} * 0.5 + {self.pick(*rows)}", f"{x}[1:5] = ({self.pick(*rows)})[1:5]",
+                f"{self.pick(*SCALARS)} = {self.pick(*numbers)}", f"{self.pick(*SCALARS)} = {self.pick(*numbers)}",
+                f"{self.pick(*INTS)} += int(rg.integers(0, {self.pick('3', 'k % 5', 'm')}))",
+                f"{x}[{self.place()}] = {self.pick(*numbers)}", f"{x} = {x} * 0.5 + {self.pick(*numbers)}",
+                f"if rg.random() < 0.5: {x} = {x} * 0.5", f"d[rg.integers(3)] = {self.pick(*rows)}",
+            )
+        )  # fmt: skip
+
     def row(self, x: str, y: str) -> None:
         """A row at a place that is computed."""
         at = self.pick("(k * 3 + 1) % 3", "m % 3", "k % 3", *(f"g[{c} % 8]" for c in self.counters), "g[-1]")
@@ -217,7 +244,14 @@ class Writer:
         more = [
             f"{self.pick(*SCALARS)} = {x}[e] * 0.5", f"if {y}[e] > {self.number()}: {self.pick('break', 'continue')}",
             f"{self.pick(*INTS)} += e % 3", f"{y}[-e] = {self.number()}", f"if {x}[e] < 0: {y}[e] = {x}[e - 1]", "pass",
+            f"{x}[e] = np.floor({y}[e] * 4) * 0.25", f"s = np.maximum({x}[e], {y}[e]) * 0.5",
         ]  # fmt: skip
+        if self.draws:
+            more += [
+                f"{x}[e] = math.floor(rg.random() * 8) * 0.25", f"m = rg.integers(0, {self.pick('e + 1', 'e', '4')})",
+                f"if rg.random() < 0.25: {y}[e] = np.floor(rs.randn() * 4) * 0.25", "s = rs.randint(0, e + 2) * 0.5",
+                f"{x}[rg.integers(len({x}))] = e", "s = math.floor(rg.normal(scale=2) * 4) * 0.25",
+            ]  # fmt: skip
         for line in self.random.sample(more, self.pick(0, 1, 2)):
             self.add(f"    {line}")
 
@@ -314,6 +348,7 @@ class Writer:
         if self.pick(True, False):
             self.add(f"{self.pick('c', 'b')} = {self.pick('a', 'a[:]', 'b', 'a.copy()')}")
         self.lists = self.pick(True, False, False)
+        self.draws = self.pick(True, False, False)
         if self.lists:
             self.add(f"l, u = {self.pick('[]', '[]', '[a]', '[b * 2]')}, {self.pick('[]', '[]', '[0.5]')}")
         for _ in range(self.random.randint(1, 2)):
