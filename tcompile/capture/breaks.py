@@ -69,7 +69,8 @@ _ROWS = [
     Reason(
         "random-numbers", "Random numbers are drawn",
         "{detail} advances NumPy's generator, which only NumPy itself does in the right order.",
-        ("Draw the numbers outside, and pass them in.",),
+        ("Draw the numbers outside, and pass them in.",
+         "In loops over arrays and elements most draws are part of the loop."),
     ),
     Reason(
         "unknown-function", "A function that cannot be looked into is called",

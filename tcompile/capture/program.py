@@ -211,7 +211,9 @@ class Captured:
         text += [f"    {line}" for line in self.lines]
         text += [f"    {line}" for line in self.effects]
         if self.locks:
-            text = [f"    with held({', '.join(self.locks)}):", *(f"    {line}" for line in text)]
+            one = len(self.locks) == 1
+            block = f"    with {self.locks[0]}:" if one else f"    with held({', '.join(self.locks)}):"
+            text = [block, *(f"    {line}" for line in text)]
         return [*text, f"    return {self.outcome(route, returned)}"]
 
     def outcome(self, route: Sequence[bool], returned: Sequence[bool] | None = None) -> str:

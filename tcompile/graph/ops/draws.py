@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import platform
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -105,7 +106,8 @@ BOUNDED = "random_bounded_uint64_fill"
 
 def is_generator(value: object) -> bool:
     """Whether it is a generator of NumPy's, and of no subclass."""
-    return type(value) is np.random.Generator or type(value) is np.random.RandomState
+    random = sys.modules.get("numpy.random")  # NumPy loads it when it is asked for
+    return random is not None and (type(value) is random.Generator or type(value) is random.RandomState)
 
 
 def method_of(cls: type, name: str) -> str | None:
