@@ -17,6 +17,7 @@ from tcompile.frontends.numpy.forms import FORMS
 from tcompile.frontends.numpy.library import METHOD_RULES, RULES
 from tcompile.frontends.numpy.registry import ATTRIBUTES, FUNCTIONS, METHODS, OPAQUE, lookup
 from tcompile.frontends.numpy.values import takes_dtype
+from tcompile.graph.ops.draws import method_of
 from tcompile.records import dataclass
 
 State = Literal["fused", "call", "break"]
@@ -55,7 +56,8 @@ def _section(section: str) -> Iterator[Row]:
             yield Row(section, name, "call" if found in subscripts.SUBSCRIPTED else "fused")
         elif callable(found):
             if prefix == "random":
-                detail = "NumPy's generator advances in the order of the program"
+                drawn = method_of(np.random.RandomState, name) is not None
+                detail = "in loops machine code draws" if drawn else "NumPy's generator advances by NumPy alone"
                 yield Row(section, name, "break", "random-numbers", detail)
             else:
                 yield _of_functions(section, name, found)
