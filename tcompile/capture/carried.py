@@ -51,6 +51,7 @@ class Carried:
     last: Any  # the number of the last round
     needed: set[str]  # variables that a round reads before it binds them
     read: set[str]  # these, and those that are read behind the loop
+    behind: set[str]  # the latter alone
     known: Any  # by identity, all captured values that there are before the loop
     memories: list[Memory] = field(default_factory=list)
     leaves: list[Leaf] = field(default_factory=list)
@@ -331,11 +332,28 @@ class Carried:
         if source is not None and source.foreign and not self.plan.tested:
             raise Unsettled(f"`{name}` becomes an array that something else may hold")
         found = memory is None or memory in self.memories or memory.graph is not self.tx.builder.graph
+        if found and self._is_taken_over(name, value):
+            return self.tx.builder.op("ordered", node, axes=node.tensor.layout.order)
         if memory is None or found or memory.owner is not None or value.path:
             raise Unsettled(f"`{name}` is an array or a view of one that each round finds, not one that it makes")
         if memory.kept and node.op != "input":
             raise CannotCapture("loop-mismatch", f"`{name}` is an array {memory.kept}")
         return node
+
+    def _is_taken_over(self, name: str, value: ArrayValue) -> bool:
+        """Whether the side of a branch hands on an array that the round around it has made, and nobody reads it under
+        another name behind the side: then nobody can tell it from a copy.
+        """
+        memory = value.memory
+        if not self.plan.is_branch or memory is None or memory in self.memories or value.path or memory.kept:
+            return False
+        outside = memory.owner is not None or memory.unsure is not None or memory.alike is not None
+        if outside or not memory.is_new or memory.graph is self.tx.builder.graph:
+            return False
+        variables = self.tx.frames[-1].locals
+        same = [other for other, held in variables.items() if getattr(held, "memory", None) is memory]
+        dead = [other for other in same if other not in self.behind]
+        return name in same and name not in dead and holders(self.tx, memory) == 1 + len(dead)
 
     def _check_choice(self, name: str, choice: Choice) -> None:
         """Makes sure that what may be the array that a variable began with goes back to that variable alone."""

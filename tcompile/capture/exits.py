@@ -74,7 +74,8 @@ class Exits:
         self._round: Size | None = None  # the same of the comparison just made
         self._nexts: list[dict[str, Any]] = []
         self._seen: list[tuple[set[str], dict[str, Value]]] = []  # what is read behind each test, and what there is
-        self._pending: tuple[Node, int] | None = None  # the first half of `a and b`, and where the test goes without it
+        # The first half of `a and b`, where the test goes without it, and how much had changed before the second half.
+        self._pending: tuple[Node, int, int] | None = None
 
     # -- tests ---------------------------------------------------------------------------------------------------------
     def take(self, at: int, i: dis.Instruction, looking: bool) -> bool:
@@ -166,7 +167,9 @@ class Exits:
         yes, no = (target, on) if i.opname.endswith("TRUE") else (on, target)
         pairs = ((yes, no, flag), (no, yes, op("logical_not", flag)))
         if self._pending is not None:
-            (came, other), self._pending, self._round = self._pending, None, None
+            (came, other, changes), self._pending, self._round = self._pending, None, None
+            if self.tx.mutations != changes:  # which happens only where the first half does not decide
+                self.loop.again(halves_apart=True)
             for way, stay, holds in pairs:
                 if self._through(stay) == other and self._kind(way):
                     return self.cut(op("logical_and", came, holds), way, stay, looking)
@@ -177,8 +180,10 @@ class Exits:
                     return self.cut(holds, way, stay, looking)
         for way, other, holds in pairs:
             test = self.flow.second_test(way, self._through(other), self.starts)
+            if self.carried.plan.halves_apart:
+                break
             if test is not None and any(map(self._kind, self.flow.ways(test))):
-                self._pending, self._round = (holds, self._through(other)), None
+                self._pending, self._round = (holds, self._through(other), self.tx.mutations), None
                 f.at = way
                 return None
         self.loop.branch(at, yes, no, flag)

@@ -210,7 +210,7 @@ class Loop:
         after = set() if not self.is_for else self.live(f.decoded.flow.target(header.at))
         if plan.limit is not None:
             after = self.live(self.way_out())
-        self.live_after = after
+        self.live_after = self.live_behind = after
         self.needed = self.live(header.at + self.is_for) | plan.asked
         self.live_before = self.needed | after
 
@@ -292,7 +292,7 @@ class Loop:
         name = f"loop_{plan.where.line}"
         known = state_of(tx)
         carried = self.carried = Carried(
-            tx, plan, name, counter, self.last, self.needed, self.live_before, known[0].keys()
+            tx, plan, name, counter, self.last, self.needed, self.live_before, self.live_behind, known[0].keys()
         )
         carried.find_memories(f, before)
         memories = carried.memories

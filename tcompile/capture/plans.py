@@ -58,6 +58,7 @@ class Plan:
     exact: bool = False  # it matters which object an array is that the loop may hand on as it was given it
     made: bool = False  # the loop has to have made such an array: what comes right behind it asks for that
     marked: set[str] = field(default_factory=set)  # variables of which the rounds note whether they hold a new array
+    halves_apart: bool = False  # the second half of some `a and b` changes something: a branch of its own
     is_branch: bool = False  # a side of a test that stays in the round is a loop of at most one round
 
 

@@ -123,6 +123,13 @@ class Writer:
         elif kind == 19:
             self.add(f"w = {self.array('m')}")
             self.add(f"{x}[1:-1] += w * 0.5")
+        elif kind == 25 and self.counters:
+            self.add(f"w = {self.array('n')}")
+            self.add(f"if {self.test()}:")
+            self.add(f"    {x} = w")
+            self.add(f"    s = {self.pick('0.5', 's * 0.5', 'w[1] * 0.5', f'0 + {x}.max()')}")
+            if self.pick(True, False, False):
+                self.add(self.pick("w[0] = 1", f"{y} = {y} * 0.5 + w[0]", f"if w is {x}: k += 1"))
         elif kind == 21 and self.counters:
             c = self.counters[-1]
             self.add(f"if {c} < 7:")
@@ -278,6 +285,11 @@ class Writer:
             f"np.any({x} > {number})", f"s > {self.pick('0.5', 't')}", f"not {x}[1] > {number}", f"{x}[3]",
             f"float({x}[0]) <= {number}",
         )  # fmt: skip
+        if self.pick(True, False, False, False):
+            sign = self.pick("and", "or")
+            x = self.pick(*ARRAYS)
+            more = ["rg.random() < 0.5", "not rg.integers(3)", f"rs.rand() < {x}[0]"] if self.draws else []
+            return f"{one} {sign} {self.pick(f'bumped({x})', *more)}"
         return self.pick(one, one, one, f"{one} and {self.pick(*ARRAYS)}[0] < 1", f"{one} or b[1] > 0")
 
     def while_loop(self) -> None:
@@ -338,6 +350,7 @@ class Writer:
             "def limited(x):", f"    if {test}:", "        x = x * 0.5", f"    elif {other}:", f"        x = {same}",
             "    return x", "def halved(x, k):", f"    if {other}:", f"        return {same} * 0.5",
             "    y = x * 0.25 + k", "    return y * 0.5 if y[0] > 0 else y - 1",
+            "def bumped(x):", "    x[0] = x[0] * 0.5 + 1", "    return x[0] > x[1]",
         ]  # fmt: skip
 
     def program(self) -> str:
@@ -363,7 +376,8 @@ class Writer:
         self.add(f"return {results}, s, t, k, m, d{lists if self.lists else ''}")
         if self.pick(True, False):
             self.move()
-        helpers = self.helpers() if any("limited(" in line or "halved(" in line for line in self.lines) else []
+        known = ("limited(", "halved(", "bumped(")
+        helpers = self.helpers() if any(name in line for line in self.lines for name in known) else []
         return "\n".join([*helpers, *self.lines]) + "\n"
 
     def move(self) -> None:

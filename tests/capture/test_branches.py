@@ -719,3 +719,77 @@ def test_a_branch_is_drawn_as_one():
     compiled(line(), 90)
     drawn = compiled.graphs[0]._repr_mimebundle_()["image/svg+xml"]
     assert all(text in drawn for text in ("one side of a branch", "left out if", "what it does"))
+
+
+def counted(z):
+    z[0] += 1
+    return z[0] > 3
+
+
+def writes_behind_or(x, n):
+    z, found = np.zeros(3), 0
+    for i in range(n):
+        x = x * 0.9
+        if x.max() > 1 or counted(z):
+            found += 1
+    return found, z, x
+
+
+def writes_behind_and(x, n):
+    z, found = np.zeros(3), 0
+    for i in range(n):
+        x = x * 0.9
+        if x.max() < 1 and counted(z):
+            continue
+        found += 1
+    return found, z, x
+
+
+@pytest.mark.parametrize("f", [writes_behind_or, writes_behind_and])
+def test_the_second_half_of_a_test_writes_only_where_the_first_does_not_decide(f):
+    for compiled in each(f, lambda: (line(), 40)):
+        assert {"fori_loop", "exit_loop"} & set(ops(compiled))
+
+
+def takes_over(x, n):
+    best, temperature = x.sum(), 1.0
+    for i in range(n):
+        y = x * 0.9 + 0.01 * i
+        if y.sum() < best:
+            x = y
+            best = y.sum()
+        temperature *= 0.99
+    return x, best, temperature
+
+
+def takes_over_in_two_cases(x, n):
+    x, best = x.copy(), x.sum()
+    for i in range(n):
+        y = x * 0.9 + 0.01 * i
+        if y.sum() < best or y[0] > 2:
+            x = y
+        best = best * 0.5 + x.max()
+    return x, best
+
+
+@pytest.mark.parametrize("f", [takes_over, takes_over_in_two_cases])
+@pytest.mark.parametrize("n", [0, 1, 40])
+def test_a_side_takes_over_what_the_round_has_made(f, n):
+    """Nobody reads it under its other name behind the side."""
+    for compiled in each(f, lambda: (line(), n)):
+        assert n < 40 or not compiled.breaks
+
+
+def keeps_both(x, n):
+    y = x
+    for i in range(n):
+        y = x * 0.9 + i
+        if y.sum() < 20:
+            x = y
+        x[0] += 1
+    return x, y, x is y
+
+
+def test_a_side_does_not_take_over_what_is_read_under_both_names():
+    for n in (0, 1, 3, 40):
+        check(keeps_both, lambda n=n: (line(), n), backends=("eager", "llvm"))

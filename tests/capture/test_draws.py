@@ -246,6 +246,46 @@ def test_one_entry_serves_all_generators():
     assert "SFC64 in the place of PCG64" in str(compiled.recompiles[-1])
 
 
+def behind_or(rng, a):
+    n = 0
+    for row in a:
+        if row.max() <= 0.6 or rng.random() < 0.5:
+            n += 1
+    return n
+
+
+def behind_and(rng, a):
+    n = 0
+    for row in a:
+        if not (row.max() <= 0.8 and rng.integers(10) < 5):
+            n += 1
+    return n
+
+
+def until_both(rng, a):
+    n, x = 0, a[0]
+    while x.max() < 20 and rng.random() < 0.9:
+        x = x * 1.5
+        n += 1
+    return n
+
+
+def skips(rng, a):
+    n = 0
+    for row in a:
+        if row.max() <= 0.6 or rng.random() < 0.5:
+            continue
+        n += 1
+    return n
+
+
+@pytest.mark.parametrize("f", [behind_or, behind_and, until_both, skips])
+def test_the_second_half_of_a_test_draws_only_where_the_first_does_not_decide(f):
+    for seed in range(5):
+        compiled = same(f, lambda seed=seed: (generator(seed=seed), generator(seed=9).random((20, 2))), calls=1)
+    assert "exit_loop" in ops(compiled)
+
+
 # -- arrays of them, in loops over arrays ------------------------------------------------------------------------------
 
 
