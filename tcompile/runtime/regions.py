@@ -26,7 +26,7 @@ from tcompile.observe.userline import file_label
 from tcompile.observe.warn import warn
 from tcompile.runtime import native
 from tcompile.runtime.cache import DROWSY, Entry, FunctionCache, Region
-from tcompile.runtime.trials import begin, is_alone
+from tcompile.runtime.trials import begin, is_alone, note_compile
 from tcompile.stance import DEFAULT, Stance, current
 
 REPLAYS = 8  # in turn, after which an entry rests,
@@ -124,6 +124,7 @@ class Compiler:
             raise RecompileError(_recompile_text(cache, reasons))
         for entry in region.entries:
             _tell_failure(cache, entry, values)
+        note_compile()
         try:
             entry = self.compile(cache, region, values, reasons, self)
         except (BackendError, InvalidArgument, StanceError) as error:

@@ -30,7 +30,9 @@ SAMPLES = 3  # calls of each kind
 LONGEST, LONGEST_WITH_LOOPS = 3e-2, 1e-4
 GAIN = 0.9  # of a compiled call's time: a plain one must be shorter by so much,
 DISPATCH = 2e-6  # and by these seconds, which machine code would not need in place of the trial's own steps
-CLEAR = 4  # plain calls that take so many times as long need not be done again
+# Plain calls that take so many times as long need not be done again, but for those of less than so many seconds: another
+# process may have had the processor.
+CLEAR, SHORT = 4, 1e-3
 # What is more than so many times the longest plain call of the trial, and so many seconds, is too much: when that comes
 # to PATIENCE, twice as much in each further trial, the rest is over. It may be somebody else's on a busy machine.
 LARGER, NOISE, PATIENCE = 8, 2e-5, 5e-3
@@ -67,7 +69,7 @@ class Trial:
         if is_over or not config.rest_when_slower:
             self._end()
             return compiled(*args, **kwargs)
-        compiles = self.cache.compiles
+        compiles = _compiles
         try:
             self.inside = is_compiled
             started = perf_counter()
@@ -75,12 +77,12 @@ class Trial:
             seconds = perf_counter() - started
         finally:
             self.inside = None
-        if not is_compiled:
-            self._ran_plainly(seconds)
-        elif self.cache.compiles == compiles:
+        if compiles != _compiles:  # what was timed, also before, is not all there is
+            (self.compiled if is_compiled else self.plain).clear()
+        elif is_compiled:
             self.compiled.append(seconds)
-        else:  # what was timed before is not all there is
-            self.compiled.clear()
+        else:
+            self._ran_plainly(seconds)
         return result
 
     def _ran_plainly(self, seconds: float) -> None:
@@ -93,7 +95,8 @@ class Trial:
             return
         self.plain.append(seconds)
         compiled, plain = min(self.compiled), min(self.plain)
-        if len(self.plain) < SAMPLES and plain < CLEAR * compiled:
+        clear = plain >= CLEAR * compiled and (plain >= SHORT or len(self.plain) > 1)
+        if len(self.plain) < SAMPLES and not clear:
             return
         if plain > GAIN * compiled - (DISPATCH if self.alone else 0):
             self._end()
@@ -106,6 +109,15 @@ class Trial:
         if self.cache.trial is self:
             again = again and self.held < MOST
             self.cache.trial = Trial(self.cache, self.alone, self.held + 1) if again else None
+
+
+_compiles = 0
+
+
+def note_compile() -> None:
+    """Notes that something is compiled: the call in which that happens is no sample."""
+    global _compiles
+    _compiles += 1
 
 
 def begin(cache: FunctionCache, alone: bool = False) -> None:
@@ -154,4 +166,4 @@ def _loops(graph: Graph) -> bool:
     return any(node.regions or node.op == "element_loop" for node in graph.nodes)
 
 
-__all__ = ["Trial", "begin", "is_alone"]
+__all__ = ["Trial", "begin", "is_alone", "note_compile"]

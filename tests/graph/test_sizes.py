@@ -4,6 +4,8 @@ import operator
 
 import pytest
 
+from tcompile.graph import Node
+from tcompile.graph.ops.control import is_branch
 from tcompile.graph.sizes import ShapeEnv, SymInt, UnprovableSizeError
 
 SIGNS = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
@@ -89,3 +91,10 @@ def test_frozen_environments_let_sizes_grow():
     for _ in range(100):
         size = size // 3 + 1
     assert not isinstance(size, int)
+
+
+def test_whether_a_loop_is_a_branch_is_asked_without_deciding_its_bounds():
+    bound = ShapeEnv().symbol(5, minimum=0)
+    for operands in ((0, bound), (bound, 1), (0, 2)):
+        assert not is_branch(Node("exit_loop", operands, {}, (), "loop"))
+    assert is_branch(Node("exit_loop", (0, 1), {}, (), "loop"))

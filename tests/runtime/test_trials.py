@@ -376,7 +376,7 @@ def test_calls_that_compile_or_raise_tell_nothing(monkeypatch):
     clock, cache = Clock(monkeypatch), on_trial()
 
     def compiles():
-        cache.compiles += 1
+        trials.note_compile()
 
     def raises():
         raise ValueError
@@ -387,3 +387,27 @@ def test_calls_that_compile_or_raise_tell_nothing(monkeypatch):
     assert not cache.trial.compiled
     assert cache.trial.inside is None
     assert clock.now == 0
+
+
+def test_a_plain_call_that_compiles_what_it_calls_is_no_sample(monkeypatch):
+    """It takes long, but the next one does not."""
+    clock, cache = Clock(monkeypatch), on_trial()
+    compiled, plain = clock.taking(itertools.repeat(1e-4)), clock.taking(itertools.chain([1.0], itertools.repeat(1e-5)))
+    first = iter([trials.note_compile])
+
+    def call():
+        next(first, lambda: None)()
+        return plain()
+
+    for _ in range(2 * trials.SAMPLES + 1):
+        cache.trial.call(call, compiled, (), {})
+    assert cache.trial.limit
+
+
+def test_one_short_call_that_takes_longer_is_not_enough(monkeypatch):
+    """Another process may have had the processor."""
+    clock, cache = Clock(monkeypatch), on_trial()
+    compiled, plain = clock.taking(itertools.repeat(1e-5)), clock.taking(itertools.chain([9e-4], itertools.repeat(1e-6)))
+    for _ in range(2 * trials.SAMPLES):
+        cache.trial.call(plain, compiled, (), {})
+    assert cache.trial.limit

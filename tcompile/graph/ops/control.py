@@ -91,7 +91,7 @@ def _invoke(*args: Any, regions: Sequence[Any]) -> tuple[Any, ...]:
 
 def is_branch(node: Any) -> bool:
     """Whether a loop is one side of a branch: at most one round, unless a test says that it is not taken."""
-    return bool(node.op == "exit_loop" and node.operands[:2] == (0, 1))
+    return node.op == "exit_loop" and all(type(o) is int for o in node.operands[:2]) and node.operands[:2] == (0, 1)
 
 
 define(Op("invoke", "control", None, _no_rule, _invoke))
