@@ -30,8 +30,8 @@ SAMPLES = 3  # calls of each kind
 LONGEST, LONGEST_WITH_LOOPS = 3e-2, 1e-4
 GAIN = 0.9  # of a compiled call's time: a plain one must be shorter by so much,
 DISPATCH = 2e-6  # and by these seconds, which machine code would not need in place of the trial's own steps
-# Plain calls that take so many times as long need not be done again, but for those of less than so many seconds: another
-# process may have had the processor.
+# Plain calls that take so many times as long need not be done again, but for those of less than so many seconds:
+# another process may have had the processor.
 CLEAR, SHORT = 4, 1e-3
 # What is more than so many times the longest plain call of the trial, and so many seconds, is too much: when that comes
 # to PATIENCE, twice as much in each further trial, the rest is over. It may be somebody else's on a busy machine.

@@ -407,7 +407,8 @@ def test_a_plain_call_that_compiles_what_it_calls_is_no_sample(monkeypatch):
 def test_one_short_call_that_takes_longer_is_not_enough(monkeypatch):
     """Another process may have had the processor."""
     clock, cache = Clock(monkeypatch), on_trial()
-    compiled, plain = clock.taking(itertools.repeat(1e-5)), clock.taking(itertools.chain([9e-4], itertools.repeat(1e-6)))
+    compiled = clock.taking(itertools.repeat(1e-5))
+    plain = clock.taking(itertools.chain([9e-4], itertools.repeat(1e-6)))
     for _ in range(2 * trials.SAMPLES):
         cache.trial.call(plain, compiled, (), {})
     assert cache.trial.limit
