@@ -222,7 +222,8 @@ class Exits:
         loop.slots.hide()
         if not leaves:
             own = carried.trees.keys() | plan.steps.keys()
-            bound = {n: v for n, v in values if n in loop.live_after - own and v is not loop.given.get(n)}
+            late = loop.live_after - own
+            bound = {n: v for n, v in values if n in late and not unchanged(self.tx, loop.given.get(n), v)}
             self._nexts.append({name: carried.at_exit(name, value, places) for name, value in bound.items()})
             return
         held = {name: carried.at_exit(name, value, places) for name, value in values if name in read}

@@ -210,6 +210,7 @@ class Loop:
         after = set() if not self.is_for else self.live(f.decoded.flow.target(header.at))
         if plan.limit is not None:
             after = self.live(self.way_out())
+        self.changes = 0  # of captured state, before the round
         self.live_after = self.live_behind = after
         self.needed = self.live(header.at + self.is_for) | plan.asked
         self.live_before = self.needed | after
@@ -446,6 +447,7 @@ class Loop:
         f, items, header = self.f, self.items, self.header
         depth, rounds = len(f.stack), f.first_round
         f.first_round = {}
+        self.changes = self.tx.mutations
         f.at = header.at
         if isinstance(items, Counted):
             f.push(items.number(number))
@@ -506,6 +508,8 @@ class Loop:
     def _nothing_done(self) -> bool:
         """Whether all variables and arrays are as the round was given them."""
         f, carried = self.f, self.carried
+        if self.tx.mutations != self.changes:  # also in a part of the round that is done
+            return False
         same_names = all(f.locals.get(name) is self.given.get(name) for name in self.live_before | self.bound)
         return same_names and all(
             memory.node is leaf.inside for memory, leaf in zip(carried.memories, carried.leaves, strict=False)

@@ -482,3 +482,23 @@ def test_a_loop_at_the_end_of_a_while_loop_of_two_tests():
 
     for compiled in each(f, lambda: [line() - 20, line()]):
         assert "internal-error" not in {broke.reason.id for broke in compiled.breaks}
+
+
+def made_half(x):
+    x[0] = x[0] * 0.5
+    return x[0]
+
+
+def writes_before_the_limit(x, n):
+    i = 0
+    while made_half(x) and i < n:
+        i += 1
+        x[1:] = x[1:] + 0.25
+    return x, i
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 40])
+def test_the_round_that_a_limit_ends_has_begun(n):
+    """What its test has done before it comes to the limit is done."""
+    for compiled in each(writes_before_the_limit, lambda: (line(), n)):
+        assert compiled.entries
