@@ -360,19 +360,50 @@ def perceptron(a, steps):
     return w
 
 
+def metropolis(a, steps, rng):
+    x = 0.0
+    for i in range(steps):
+        y = x + rng.normal(0.0, 0.5)
+        if rng.random() < np.exp(0.5 * (x * x - y * y)):
+            x = y
+        a[i % len(a)] = x
+    return a
+
+
+def ising(a, steps, rng):
+    n = a.shape[0]
+    for _ in range(steps):
+        i, j = rng.integers(0, n), rng.integers(0, n)
+        change = 2 * a[i, j] * (a[(i + 1) % n, j] + a[(i - 1) % n, j] + a[i, (j + 1) % n] + a[i, (j - 1) % n])
+        if change <= 0 or rng.random() < np.exp(-0.4 * change):
+            a[i, j] = -a[i, j]
+    return a
+
+
+def brownian(a, steps, rng):
+    for _ in range(steps):
+        a = a * np.exp(-0.0002 + 0.02 * rng.standard_normal(a.shape[0]))
+    return a
+
+
 @dataclass(frozen=True)
 class Case:
     """A function of an array and a number of rounds, or another int. ``letters``: the array has so many, as ints.
 
-    ``stiff``: the array is the matrix of a string of springs.
+    ``stiff``: the array is the matrix of a string of springs. ``draws``: a random generator is given, too.
     """
 
-    function: Callable[[Any, int], Any]
+    function: Callable[..., Any]
     shape: tuple[int, ...]
     steps: int
     tiny: tuple[int, ...]
     letters: int = 0
     stiff: bool = False
+    draws: bool = False
+
+    def given(self, shape: tuple[int, ...], steps: int) -> tuple[Any, ...]:
+        """All its arguments."""
+        return (self.array(shape), steps, *([np.random.default_rng(0)] if self.draws else []))
 
     def array(self, shape: tuple[int, ...]) -> Any:
         """Its argument."""
@@ -398,6 +429,8 @@ CASES = [
     Case(kalman_filter, (500, 2), 500, (40, 2)), Case(adaptive_steps, (32,), 1000, (6,)),
     Case(clipped_descent, (32,), 1000, (6,)), Case(stochastic_descent, (500, 8), 1000, (20, 3)),
     Case(perceptron, (500, 8), 10, (20, 3)), Case(adam, (60, 5), 1000, (20, 3)),
+    Case(metropolis, (10_000,), 10_000, (40,), draws=True), Case(ising, (32, 32), 10_000, (6, 6), 2, draws=True),
+    Case(brownian, (100,), 1000, (9,), draws=True),
 ]  # fmt: skip
 
 
@@ -429,9 +462,9 @@ def cold(compile: Callable[[Any], Any], case: Case, shape: tuple[int, ...], step
         function = compile(fresh(case.function))
         both = []
         for _ in range(2):
-            given = case.array(shape)
+            given = case.given(shape, rounds)
             wall, cpu = time.perf_counter(), time.process_time()
-            function(given, rounds)
+            function(*given)
             both.append(((time.process_time() - cpu) * 1e3, (time.perf_counter() - wall) * 1e3))
         for place, name in enumerate(found):
             found[name].append(max(0.0, both[0][place] - both[1][place]))
@@ -458,20 +491,20 @@ def measure(case: Case, shape: tuple[int, ...], steps: int, seconds: float) -> d
     """One row. Raises AssertionError where a contestant computes something else than NumPy."""
     tcompile.reset()
     name = case.function.__name__
-    contestants: dict[str, Callable[[Any, int], Any]] = {"numpy": case.function}
+    contestants: dict[str, Callable[..., Any]] = {"numpy": case.function}
     contestants["tcompile"] = ours = tcompile.compile(case.function)
     numba = _numba()
     if numba is not None:
         contestants |= {"numba": numba.njit(case.function), **by_hand(name)}
     row: dict[str, Any] = {"name": name, "shape": shape, "steps": steps}
     checked: list[Any] = []
-    given = case.array(shape)
-    first = clock(lambda: checked.append(case.function(given, steps)))
+    given = case.given(shape, steps)
+    first = clock(lambda: checked.append(case.function(*given)))
     (want,) = checked
     for who, function in list(contestants.items()):
         if who != "numpy":
             try:
-                got = function(case.array(shape), steps)
+                got = function(*case.given(shape, steps))
             except Exception as error:  # Numba refuses what it does not know
                 row[f"{who} refuses"] = str(error).splitlines()[0]
                 del contestants[who]
@@ -484,8 +517,8 @@ def measure(case: Case, shape: tuple[int, ...], steps: int, seconds: float) -> d
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(times["tcompile"]) < 3:
         for who, function in contestants.items():
-            given = case.array(shape)
-            times[who].append(clock(lambda f=function, x=given: f(x, steps)))
+            given = case.given(shape, steps)
+            times[who].append(clock(lambda f=function, x=given: f(*x)))
     for who, found in times.items():
         row[f"{who}, ms"] = statistics.median(found)
     with no_disk_cache():
@@ -497,7 +530,7 @@ def measure(case: Case, shape: tuple[int, ...], steps: int, seconds: float) -> d
             more = cold(lambda f: compile(f, backend="llvm"), case, case.tiny, FEW_ROUNDS, COLD)
             row["compile for other arrays, ms"] = more
             fresh_one = tcompile.compile(fresh(case.function), backend="llvm")
-            fresh_one(case.array(case.tiny), 10 * steps)
+            fresh_one(*case.given(case.tiny, 10 * steps))
             row["compile for 10 times as many rounds, ms"] = sum(entry.compile_ms for entry in fresh_one.entries)
     row["breaks"] = [broke.reason.id for broke in ours.breaks]
     return row
@@ -550,7 +583,7 @@ def main(arguments: list[str] | None = None) -> list[dict[str, Any]]:
         shape, steps = (case.tiny, 40 if case.steps > 1 else 1) if given.tiny else (case.shape, case.steps)
         if case.function is shortest_paths:
             steps = shape[0]
-        elif case.function is nearest_centres:
+        elif case.function in (nearest_centres, metropolis):
             steps = min(steps, shape[0])
         row = measure(case, shape, steps, given.seconds)
         rows.append(row)
