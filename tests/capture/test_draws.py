@@ -91,9 +91,12 @@ LEGACY = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("name", CALLS)
-def test_what_is_drawn(name, family):
+EACH = [("PCG64", name) for name in CALLS]
+EACH += [(family, name) for family in FAMILIES[1:] for name in ("random", "integers of two", "normal by names")]
+
+
+@pytest.mark.parametrize(("family", "name"), EACH)
+def test_what_is_drawn(family, name):
     kind = float if "integers" not in name and "poisson" not in name else np.int64
     compiled = same(loop(CALLS[name]), lambda: (generator(family), np.zeros(40, kind)), calls=1, breaks=1)
     assert "element_loop" in ops(compiled)
@@ -295,11 +298,10 @@ def rows(call):
     return loop(call[:-1] + (", " if call[-2] != "(" else "") + "size=3)")
 
 
-@pytest.mark.parametrize("family", ["PCG64", "MT19937"])
 @pytest.mark.parametrize("name", CALLS)
-def test_rows_that_are_drawn(name, family):
+def test_rows_that_are_drawn(name):
     kind = float if "integers" not in name and "poisson" not in name else np.int64
-    compiled = same(rows(CALLS[name]), lambda: (generator(family), np.zeros((20, 3), kind)), calls=1, breaks=1)
+    compiled = same(rows(CALLS[name]), lambda: (generator(), np.zeros((20, 3), kind)), calls=1, breaks=1)
     assert "fori_loop" in ops(compiled)
 
 
