@@ -322,33 +322,6 @@ def function_cache(function: types.FunctionType, settings: Settings) -> Function
         return made
 
 
-def adopt_code(function: types.FunctionType, settings: Settings) -> None:
-    """Gives a function that is defined once more, word for word, the code that it had: its entries are there.
-
-    So a notebook's cell may be run again. What the definition has read (defaults, closure, decorators) is the
-    function's own, and guarded as ever. One that has followed a compiled function which is another one by now begins
-    anew, for its guards would fail; so does one that was compiled more than once, whose entries may be old.
-    """
-    code, name = function.__code__, (id(function.__globals__), function.__qualname__, settings)
-    with _lock:
-        found = _caches.get(_by_name.get(name, (0, 0, settings)))
-    old = found[0]() if found is not None else None
-    if found is None or old is None or old is code or found[1].recompiles or not _is_same(old, code):
-        return
-    followed = [value for entry in found[1].entries for value in entry.captured.prologue.constants.values()]
-    compiled = [value for value in followed if hasattr(type(value), "__tcompile_inline__")]
-    if all(function.__globals__.get(value.__name__) is value for value in compiled):
-        function.__code__ = old
-
-
-def _is_same(one: types.CodeType, two: types.CodeType) -> bool:
-    """Whether two code objects are the same text at the same place."""
-    return one == two and all(getattr(one, name) == getattr(two, name) for name in _PLACES)
-
-
-_PLACES = ("co_filename", "co_firstlineno", "co_linetable", "co_exceptiontable", "co_qualname")
-
-
 def caches() -> tuple[FunctionCache, ...]:
     """The caches of all functions for which something may be compiled; of a function defined again, the new one."""
     with _lock:

@@ -64,8 +64,6 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         self._bind: types.FunctionType | None = None  # made when a call first needs it
         self._hosted: tuple[types.CodeType | None, types.FunctionType] = (None, function)
         self._attached: tuple[Entry, ...] = ()  # the entries whose plans the machine code has
-        if private is None:
-            caches.adopt_code(function, settings)
         self._refresh()
 
     # -- calling -------------------------------------------------------------------------------------------------------
