@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import importlib
-import itertools
 import os
 import shutil
 import tempfile
@@ -225,17 +224,14 @@ PEERS: dict[str, type[Peer]] = {p.name: p for p in (NumPy, TCompile, Torch, Torc
 
 
 def fresh(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A copy with a code object and a name of its own, so that no compiler finds what it made for the first one."""
+    """A copy with a code object of its own, so that no compiler finds what it made for the first one."""
     assert isinstance(function, types.FunctionType)
     copy = types.FunctionType(
         function.__code__.replace(), function.__globals__, function.__name__, function.__defaults__,
         function.__closure__,
     )  # fmt: skip
-    copy.__qualname__ = f"{function.__qualname__}_{next(_copies)}"
+    copy.__qualname__ = function.__qualname__
     return copy
-
-
-_copies = itertools.count()
 
 
 def _seconds(run: Callable[[], Any]) -> float:
