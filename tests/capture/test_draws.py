@@ -522,6 +522,39 @@ def test_threads_draw_in_turn():
     assert {tuple(part) for part in found} == parts
 
 
+def test_a_call_waits_while_another_thread_draws():
+    compiled = tcompile.compile(circle)
+    compiled(generator(), 50)
+    rng, found = generator(), []
+    thread = threading.Thread(target=lambda: found.append(compiled(rng, 50)))
+    with rng.bit_generator.lock:
+        thread.start()
+        thread.join(0.3)
+        assert thread.is_alive()
+        assert picture(rng) == picture(generator())
+    thread.join()
+    assert found == [circle(generator(), 50)]
+
+
+def test_generators_are_objects_as_before():
+    """What does not draw is no reason to break."""
+
+    def f(x, rng):
+        y = x * 0.5 + 2
+        other = None if rng is None else rng
+        draws = getattr(rng, "random", None)
+        kept = [rng, (rng.bit_generator, other)]
+        return y if callable(draws) and isinstance(rng, np.random.Generator) else x, kept, type(rng)
+
+    rng, x = generator(), np.arange(3.0)
+    compiled = tcompile.compile(f)
+    for _ in range(2):
+        (y, (one, (bits, other)), cls), want = compiled(x, rng), f(x, rng)
+        assert y.tolist() == want[0].tolist()
+        assert one is rng and other is rng and bits is rng.bit_generator and cls is np.random.Generator
+    assert not compiled.breaks
+
+
 def test_an_interrupt_leaves_the_state_as_it_was():
     def endless(rng, n):
         total = 0.0

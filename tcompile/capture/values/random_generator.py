@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcompile.capture.sources import ConstantSource, Source, StateSource
+from tcompile.capture.sources import AttributeSource, ConstantSource, Source, StateSource
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
 from tcompile.frontends.base import CannotCapture
-from tcompile.graph.ops.draws import SPARE, family_of, is_generator, spare_of, state_of
+from tcompile.graph.ops.draws import SPARE, Family, family_of, is_generator, spare_of, state_of
 
 if TYPE_CHECKING:
     from tcompile.capture.program import Rebuilder
@@ -39,22 +39,26 @@ class RandomGeneratorValue(Value):
         return type(self.value)
 
     def attribute(self, tx: Capture, name: str) -> Value:
-        """A method; anything else breaks."""
-        if not callable(getattr(self.python_type, name, None)):
-            raise CannotCapture("random-numbers", f"{self.source.text}.{name}")
-        return DrawingMethod(self, name)
+        """A method, or what the generator holds."""
+        if callable(getattr(self.python_type, name, None)):
+            return DrawingMethod(self, name)
+        if not hasattr(self.value, name):
+            raise CannotCapture("operation-raises", f"{self.source.text}.{name}")
+        return tx.wrap(getattr(self.value, name), AttributeSource(self.source, name))
 
     def state(self, tx: Capture) -> ArrayValue:
         """The words of its bit generator's state, an array of the caller's."""
         assert self.family is not None
-        found = tx.wrap(state_of(self.value, self.family), StateSource(self.source, self.family))
-        assert isinstance(found, ArrayValue)
-        return found
+        return self._part(tx, state_of(self.value, self.family), self.family)
 
     def spare(self, tx: Capture) -> list[ArrayValue]:
         """What a RandomState keeps beside it, the parts of ``draws.SPARE``."""
-        found = [tx.wrap(spare_of(self.value, part), StateSource(self.source, part)) for part in SPARE]
-        return [array for array in found if isinstance(array, ArrayValue)]
+        return [self._part(tx, spare_of(self.value, part), part) for part in SPARE]
+
+    def _part(self, tx: Capture, shown: Any, part: Family | str) -> ArrayValue:
+        found = tx.wrap(shown, StateSource(self.source, part))
+        assert isinstance(found, ArrayValue)
+        return found
 
 
 def is_drawing(function: object) -> bool:
@@ -80,6 +84,11 @@ class DrawingMethod(Value):
 
     def __init__(self, owner: RandomGeneratorValue, name: str) -> None:
         self.owner, self.name = owner, name
+
+    @property
+    def python_type(self) -> type:
+        """That of a bound method."""
+        return type(getattr(self.owner.value, self.name))
 
     def describe(self) -> str:
         """As the user would write it."""
