@@ -7,32 +7,65 @@ anything is drawn, which raises its own error.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from tcompile.capture.element_instructions import Instructions, Refused, V, is_number
-from tcompile.graph.ops.draws import DRAWS, MOST_POISSON
+from tcompile.graph.ops.draws import DRAWS, MOST_POISSON, Draw
 from tcompile.graph.ops.element_loop import dtype_of
+from tcompile.records import dataclass
+
+T = TypeVar("T")
 
 
-def draw(t: Instructions, state: int, what: str, spare: Sequence[int], arguments: Sequence[V]) -> V:
-    """The number that is drawn; ``state`` is the number of the array with the generator's state.
-
-    ``spare`` are those of the arrays of ``draws.SPARE``, where it is a RandomState. The block may be another one after.
+@dataclass(frozen=True)
+class Drawing:
+    """What is drawn, and from where: ``state`` is the number of the array with the state of a bit generator of a
+    ``family``, ``spare`` are those of the arrays of ``draws.SPARE``, of a RandomState; ``name`` is a row of ``DRAWS``.
     """
-    return drawn(t, state, what, spare, parameters(t, what, arguments))
+
+    state: int
+    family: str
+    name: str
+    spare: Sequence[int] = ()
+
+    @property
+    def row(self) -> Draw:
+        """What is known of it."""
+        return DRAWS[self.name]
 
 
-def drawn(t: Instructions, state: int, what: str, spare: Sequence[int], given: Sequence[V]) -> V:
+def in_order(row: Draw, args: Sequence[T], named: Mapping[str, T], default: Callable[[float], T]) -> list[T]:
+    """The arguments of a draw by their places; ``default`` makes one of those that are not given."""
+    given = {**dict(zip(row.parameters, args, strict=False)), **named}
+    if len(args) > len(row.parameters) or not set(named) <= set(row.parameters[len(args) :]):
+        raise Refused("a draw with other arguments")
+    found = []
+    for parameter, usual in zip(row.parameters, row.defaults, strict=True):
+        if parameter in given:
+            found.append(given[parameter])
+        elif usual is not None:
+            found.append(default(usual))
+        elif parameter != "high":  # without which the other bound is meant
+            raise Refused(f"a draw without {parameter}")
+    return found
+
+
+def draw(t: Instructions, what: Drawing, arguments: Sequence[V]) -> V:
+    """The number that is drawn. The block may be another one after."""
+    return drawn(t, what, parameters(t, what.name, arguments))
+
+
+def drawn(t: Instructions, what: Drawing, given: Sequence[V]) -> V:
     """A number for such ``parameters``."""
     t.accesses += 1
-    family, name = what.split()
-    if name.startswith("polar"):
-        number = _polar(t, state, f"{family} random", *spare)
+    if what.spare:
+        number = _polar(t, what.state, what.family, *what.spare)
         return t.binary("+", given[0], t.binary("*", given[1], number)) if given else number
-    return t.add("draw", DRAWS[name].kind, state, what, *(value.register for value in given))
+    return t.add("draw", what.row.kind, what.state, what.family, what.name, *(value.register for value in given))
 
 
-def _polar(t: Instructions, state: int, uniform: str, has: int, kept: int) -> V:
+def _polar(t: Instructions, state: int, family: str, has: int, kept: int) -> V:
     """A normal number, as RandomState makes two at a time (G. Marsaglia's polar method, 1964) and keeps one."""
 
     def store(array: int, value: V) -> None:
@@ -53,7 +86,7 @@ def _polar(t: Instructions, state: int, uniform: str, has: int, kept: int) -> V:
     there.end = ("jump", join.number, (number.register,))
 
     t.block = again
-    x, y = (t.binary("-", t.binary("*", two, t.add("draw", "float", state, uniform)), one) for _ in range(2))
+    x, y = (t.binary("-", t.binary("*", two, t.add("draw", "float", state, family, "random")), one) for _ in range(2))
     square = t.binary("+", t.binary("*", x, x), t.binary("*", y, y))
     again.end = ("branch", t.binary(">=", square, one).register, retry.number, (), inside.number, ())
     retry.end = ("back", again.number, ())
@@ -70,18 +103,13 @@ def _polar(t: Instructions, state: int, uniform: str, has: int, kept: int) -> V:
     return found
 
 
-def parameters(t: Instructions, what: str, arguments: Sequence[V]) -> list[V]:
-    """What NumPy's function is given."""
-    name = what.split()[1]
+def parameters(t: Instructions, name: str, arguments: Sequence[V]) -> list[V]:
+    """What NumPy's function is given, of the arguments of a draw in their order."""
     if not all(map(is_number, arguments)):
         raise Refused(f"{name} of something else than numbers")
     if name in ("integers", "randint"):
         return _bounds(t, name, arguments)
-    defaults = DRAWS[name].defaults
-    if len(arguments) > len(defaults) or None in defaults[len(arguments) :]:
-        raise Refused(f"{name} with other arguments")
     given = [as_float(t, value) for value in arguments]
-    given += [t.constant(default) for default in defaults[len(arguments) :]]
     if name == "uniform":
         given[1] = t.binary("-", given[1], given[0])
         t.require(t.add("<=", "bool", given[1].register, t.constant(sys.float_info.max).register))
@@ -95,19 +123,17 @@ def parameters(t: Instructions, what: str, arguments: Sequence[V]) -> list[V]:
 def _bounds(t: Instructions, name: str, arguments: Sequence[V]) -> list[V]:
     """Of whole numbers, the least one and the one behind the last."""
     given = [t.constant(0), *arguments] if len(arguments) == 1 else list(arguments)
-    if len(given) != 2 or not all(dtype_of(value.kind).kind in "iu" for value in given):
+    if not all(dtype_of(value.kind).kind in "iu" for value in given):
         raise Refused(f"{name} of something else than ints")
     given = [V("int", t.as_ints(value.registers)) for value in given]
     t.require(t.add("<", "bool", given[0].register, given[1].register))
     return given
 
 
-def fill(
-    t: Instructions, target: int, axes: int, state: int, what: str, spare: Sequence[int], arguments: Sequence[V]
-) -> None:
+def fill(t: Instructions, target: int, axes: int, what: Drawing, arguments: Sequence[V]) -> None:
     """Ends a program with a loop for each axis of an array, all of whose elements are drawn, one after the other."""
     start = t.block
-    given = parameters(t, what, arguments)
+    given = parameters(t, what.name, arguments)
     first, once = t.constant(0).register, t.constant(1).register
     sizes = [t.add("size", "int", target, axis).register for axis in range(axes)]
     places = [t.register("int") for _ in range(axes)]
@@ -122,7 +148,7 @@ def fill(
         outer = _next(t, places[axis - 1], once, headers[axis - 1].number) if axis else end.number
         header.end = ("branch", more, *inner, outer, ())
     t.block = body
-    number = drawn(t, state, what, spare, given)
+    number = drawn(t, what, given)
     last = t.block
     last.lines.append(("store", -1, target, number.register, *places))
     last.end = ("jump", _next(t, places[-1], once, headers[-1].number), ())
@@ -141,4 +167,4 @@ def as_float(t: Instructions, value: V) -> V:
     return value if value.kind == "float" else t.add("float", "float", value.register)
 
 
-__all__ = ["as_float", "draw", "fill"]
+__all__ = ["Drawing", "as_float", "draw", "fill", "in_order"]

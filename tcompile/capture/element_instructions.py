@@ -35,7 +35,7 @@ class V:
 
     Kinds are those of registers, or tuples: ``("array", number)``, ``("row", number, indices)``, ``("tuple", kinds)``,
     ``("object", identity)``; a random generator, ``("generator", number of its state, family, class, identity)``, and a
-    method of one, ``("draw", number, what, numbers of what else it keeps)``; iterators ``("range", step)``,
+    method of one, ``("draw", number, family, what, numbers of what else it keeps)``; iterators ``("range", step)``,
     ``("rows", array)``, and ``("items", kinds, place)`` of a tuple.
     """
 
@@ -90,6 +90,8 @@ class Instructions:
         self.blocks: list[Block] = [] if caller is None else caller.blocks
         self.block: Block
         self.accesses = 0  # to elements, and draws
+        # Registers, and the operands that they take.
+        self.numbers: list[tuple[int, Any]] = [] if caller is None else caller.numbers
 
     def register(self, kind: str) -> int:
         """A new register."""
@@ -120,6 +122,12 @@ class Instructions:
         """An object that is known."""
         self.objects[id(value)] = value
         return V(("object", id(value)), (), value)
+
+    def operand(self, kind: str, operand: Any) -> V:
+        """A number that the program is given."""
+        register = self.register(kind)
+        self.numbers.append((register, operand))
+        return V(kind, (register,))
 
     @staticmethod
     def pack(items: Sequence[V]) -> V:

@@ -118,7 +118,6 @@ class _Stretch:
         if len(f.decoded.instructions) != found.stream.size:
             raise Refused("its code is not understood")
         self.arrays: list[ArrayValue] = []
-        self.numbers: list[tuple[int, Any]] = []  # registers, and the operands that they take
         self.by_identity: dict[int, V] = {}
         self.inside, self.end = _ways(found, start, header.inside)
         bound = {
@@ -157,7 +156,7 @@ class _Stretch:
         elif items is not None:
             raise Refused("a loop over something else than a range or the elements of an array")
         t.run(self.start, stack)
-        computed = any(isinstance(o, Node) and isinstance(o.type, TensorType) for _, o in self.numbers)
+        computed = any(isinstance(o, Node) and isinstance(o.type, TensorType) for _, o in self.t.numbers)
         if not t.accesses and not computed and not self._is_long(items):
             raise Refused("it reads no elements")
         exit = self._exit()
@@ -237,9 +236,7 @@ class _Stretch:
     def _size(self, t: Translator, size: Any) -> V:
         """A Python int that is known, or known when the graph runs."""
         if isinstance(size, SymInt):
-            register = t.register("int")
-            self.numbers.append((register, size))
-            return V("int", (register,))
+            return t.operand("int", size)
         return t.constant(size)
 
     def _value(self, t: Translator, value: Value) -> V:
@@ -251,7 +248,7 @@ class _Stretch:
             return t.constant(value.value)
         operand = operand_of(tx, value)
         if operand is not None:
-            found = self._number(*operand)
+            found = self.t.operand(*operand)
         elif isinstance(value, ArrayValue):
             if value.traced.type.dtype.name not in ELEMENTS or not value.traced.type.ndim or value.memory is None:
                 raise Refused(f"an array of {value.traced.type}")
@@ -271,11 +268,6 @@ class _Stretch:
             raise Refused(value.describe())
         self.by_identity[id(value)] = found
         return found
-
-    def _number(self, kind: str, operand: Any) -> V:
-        register = self.t.register(kind)
-        self.numbers.append((register, operand))
-        return V(kind, (register,))
 
     def _array_type(self, number: int) -> TensorType:
         type_: TensorType = self.arrays[number].traced.type
@@ -321,7 +313,7 @@ class _Stretch:
     ) -> None:
         f, t, tx = self.f, self.t, self.tx
         kinds = [kind for _, whole, _ in results for kind in parts_of(whole)]
-        values = append(tx, t, self.arrays, self.numbers, kinds)
+        values = append(tx, t, self.arrays, kinds)
         self._tell(rounds)
         tx.touch()
         del f.stack[depth:]

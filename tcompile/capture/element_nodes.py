@@ -52,16 +52,13 @@ def number_of(tx: Capture, kind: str, node: Node) -> Value:
     return ScalarValue(ArrayValue(Traced(node, scalar=True), tx.frontends[0]), cls)
 
 
-def append(
-    tx: Capture, t: Instructions, arrays: Sequence[ArrayValue], numbers: Sequence[tuple[int, Any]],
-    kinds: Sequence[str],
-) -> list[Node]:  # fmt: skip
+def append(tx: Capture, t: Instructions, arrays: Sequence[ArrayValue], kinds: Sequence[str]) -> list[Node]:
     """Adds the node of what ``t`` has written; returns the results, which are of such ``kinds``.
 
-    ``numbers`` are registers and the operands that they take. Raises Refused where an array may not be written.
+    Raises Refused where an array may not be written.
     """
     blocks = tuple((tuple(b.parameters), tuple(b.lines), b.end) for b in t.blocks)
-    given = tuple(register for register, _ in numbers)
+    given = tuple(register for register, _ in t.numbers)
     program = tidy(merge_versions((tuple(t.kinds), given, blocks, tuple(kinds))))
     program = carry(program, lambda number: id(arrays[number].memory))
     written = {id(arrays[number].memory) for number in written_arrays(program)}
@@ -95,7 +92,7 @@ def append(
         types.append(TensorType(old.dtype, old.shape, like_order(old)))
     types += [TensorType(dtype_of(kind), ()) for kind in kinds]
     graph, location = tx.builder.graph, tx.builder.location
-    operands = [*roots, *(operand for _, operand in numbers)]
+    operands = [*roots, *(operand for _, operand in t.numbers)]
     attrs = {"shows": tuple(shows), "program": program}
     name = f"loop_{location.line}" if location is not None else "loop"
     node = graph.append("element_loop", operands, attrs, tuple(types), name=name, location=location)

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tcompile.capture.element_draws import as_float, draw
+from tcompile.capture.element_draws import Drawing, as_float, draw, in_order
 from tcompile.capture.element_instructions import NUMBERS, Refused, V, is_number
 from tcompile.capture.element_translator import CALLS, METHODS, NULL, STEPS, Translator
 from tcompile.capture.values.random_generator import is_drawing
@@ -137,8 +137,7 @@ def _scalar(name: str) -> Callable[[Translator, list[V]], V]:
 
 def _draw(t: Translator, method: V, arguments: list[V]) -> V:
     block = t.block
-    _, state, what, spare = method.kind
-    number = draw(t, state, what, spare, arguments)
+    number = draw(t, Drawing(*method.kind[1:]), arguments)
     if t.block is not block:
         t.hand_back(number)
     return number
@@ -154,7 +153,7 @@ def _method_of(t: Translator, generator: V, name: str) -> V:
     if row is None:
         raise Refused(f"a draw by {name}")
     spare = t.load_spare(t.objects[identity]) if row.startswith("polar") else ()
-    return V(("draw", state, f"{family} {row}", spare))
+    return V(("draw", state, family, row, spare))
 
 
 CALLS |= {
@@ -483,23 +482,12 @@ def _call(t: Translator, i: dis.Instruction) -> None:
         function = one
     else:
         raise Refused("a method is called")
-    if names:
-        arguments = _in_order(t, function, arguments, names)
-    t.stack.append(t.call(function, arguments))
-
-
-def _in_order(t: Translator, function: V, arguments: list[V], names: Sequence[str]) -> list[V]:
-    """The arguments of a draw by their places."""
-    if function.kind[0] != "draw":
+    if function.kind[0] == "draw":
+        row, count = DRAWS[function.kind[3]], len(arguments) - len(names)
+        arguments = in_order(row, arguments[:count], dict(zip(names, arguments[count:], strict=True)), t.constant)
+    elif names:
         raise Refused("a call with keywords")
-    row = DRAWS[function.kind[2].split()[1]]
-    count = len(arguments) - len(names)
-    given = dict(zip((*row.parameters[:count], *names), arguments, strict=False))
-    if count > len(row.parameters) or not set(names) <= set(row.parameters[count:]):
-        raise Refused("a call with other keywords")
-    defaults = zip(row.parameters, row.defaults, strict=True)
-    found = [t.constant(default) if name not in given else given[name] for name, default in defaults]
-    return [value for value in found if is_number(value)]  # None is what has no default
+    t.stack.append(t.call(function, arguments))
 
 
 @_step("CALL_INTRINSIC_1")

@@ -178,10 +178,8 @@ class Exits:
             for way, stay, holds in pairs:
                 if self._kind(way) == kind and self._kind(stay) != "leave":
                     return self.cut(holds, way, stay, looking)
-        for way, other, holds in pairs:
+        for way, other, holds in () if self.carried.plan.halves_apart else pairs:
             test = self.flow.second_test(way, self._through(other), self.starts)
-            if self.carried.plan.halves_apart:
-                break
             if test is not None and any(map(self._kind, self.flow.ways(test))):
                 self._pending, self._round = (holds, self._through(other), self.tx.mutations), None
                 f.at = way

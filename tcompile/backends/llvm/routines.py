@@ -59,9 +59,8 @@ def write(module: Module, kernel: Kernel) -> Function:
     for name in (routine.ufunc, *([routine.lone] if routine.lone else [])):
         address = _loop(name, routine, value.dtype.char)
         assert address is not None
-        symbols.append(f"{name.replace('.', '_')}_{value.dtype.name}")  # bool's char is no name
-        module.declare(symbols[-1], f"declare void @{symbols[-1]}(ptr, ptr, ptr, ptr)")
-        module.symbols[symbols[-1]] = address
+        symbol = f"{name.replace('.', '_')}_{value.dtype.name}"  # bool's char is no name
+        symbols.append(module.external(symbol, "void {}(ptr, ptr, ptr, ptr)", address))
     w, p = Writer(module), Parameters()
     accesses = [*(load.access for load in loads), kernel.stores[0].access]
     _Call(w, p, kernel, [a for a in accesses if a is not None]).write(routine, *symbols)
@@ -97,14 +96,14 @@ class _Call:
             for number, at in enumerate(addresses):
                 w.do(f"store ptr {at}, ptr {w.get(f'getelementptr ptr, ptr {arrays}, i64 {number}')}")
             if not lone:
-                w.do(f"call void @{symbol}(ptr {arrays}, ptr {sizes_at}, ptr {strides_at}, ptr null)")
+                w.do(f"call void {symbol}(ptr {arrays}, ptr {sizes_at}, ptr {strides_at}, ptr null)")
                 return
             one, more, done = w.label("one"), w.label("more"), w.label("done")
             summed = self.p.size(w, self.kernel.axes[letters["k"]].size)
             w.do(f"br i1 {w.get(f'icmp eq i64 {summed}, 1')}, label %{one}, label %{more}")
             for label, name in ((one, lone), (more, symbol)):
                 w.place(label)
-                w.do(f"call void @{name}(ptr {arrays}, ptr {sizes_at}, ptr {strides_at}, ptr null)")
+                w.do(f"call void {name}(ptr {arrays}, ptr {sizes_at}, ptr {strides_at}, ptr null)")
                 w.do(f"br label %{done}")
             w.place(done)
 

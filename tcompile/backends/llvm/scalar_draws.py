@@ -33,7 +33,7 @@ class Generator:
         entry = [self._store(self.state, self.bits)]
         for place, name in enumerate(NEXT, 1):
             at = w.at_entry(f"getelementptr ptr, ptr {self.bits}, i64 {place}")
-            entry.append(self._store(self._function(f"{family}_{name}", "i64 @{}(ptr)"), at))
+            entry.append(self._store(self._function(f"{family}_{name}", "i64 {}(ptr)"), at))
         if found.inner:
             entry.append(self._store(w.at_entry(f"getelementptr i64, ptr {self.state}, i64 {found.inner}"), self.state))
         w.entry += entry
@@ -42,18 +42,18 @@ class Generator:
         """The register of a number: ``given`` are two words for whole numbers, and floats for all others."""
         w, row = self.w, DRAWS[name]
         if name == "random":
-            function = self._function(f"{self.family.name}_next_double", "double @{}(ptr)")
+            function = self._function(f"{self.family.name}_next_double", "double {}(ptr)")
             return w.get(f"call double {function}(ptr {self.state})")
         if name in ("integers", "randint"):
             low, high = given
             to = w.slot("i64", align=8)
-            function = self._function(BOUNDED, "void @{}(ptr, i64, i64, i64, i1 zeroext, ptr)")
+            function = self._function(BOUNDED, "void {}(ptr, i64, i64, i64, i1 zeroext, ptr)")
             most = w.get(f"sub i64 {w.get(f'sub i64 {high}, {low}')}, 1")
             masked = "true" if name == "randint" else "false"
             w.do(f"call void {function}(ptr {self.bits}, i64 {low}, i64 {most}, i64 1, i1 zeroext {masked}, ptr {to})")
             return w.get(f"load i64, ptr {to}")
         type = "double" if row.kind == "float" else "i64"
-        function = self._function(row.function, f"{type} @{{}}({', '.join(['ptr', *['double'] * len(given)])})")
+        function = self._function(row.function, f"{type} {{}}({', '.join(['ptr', *['double'] * len(given)])})")
         return w.get(f"call {type} {function}({', '.join([f'ptr {self.bits}', *(f'double {v}' for v in given)])})")
 
     def keep(self) -> None:
@@ -77,10 +77,8 @@ class Generator:
         return f"  store ptr {value}, ptr {at}"
 
     def _function(self, name: str, signature: str) -> str:
-        """A function of NumPy's, declared and known to the linker."""
-        called = f"numpy_{name}"
-        self.w.module.symbols[called] = self.functions[name]
-        return self.w.module.declare(f"@{called}", f"declare {signature.format(called)} nounwind")
+        """A function of NumPy's."""
+        return self.w.module.external(f"numpy_{name}", signature, self.functions[name])
 
 
 __all__ = ["Generator"]

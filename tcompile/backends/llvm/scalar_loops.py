@@ -45,7 +45,7 @@ from tcompile.backends.schedule.kernel import Distance, static_elements
 from tcompile.backends.status import INTERRUPTED, ONLY_NUMPY
 from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType
 from tcompile.graph.ops.element_blocks import affine, operands
-from tcompile.graph.ops.element_loop import ARITHMETIC, COMPARISONS, UFUNCS, Program, dtype_of
+from tcompile.graph.ops.element_loop import ARITHMETIC, COMPARISONS, Program, dtype_of, is_ufunc
 from tcompile.records import dataclass
 
 _STRIP = 1 << 16  # rounds of an innermost loop that are paid for at once
@@ -86,7 +86,7 @@ def write_loops(nodes: Sequence[Node]) -> tuple[dict[Node, ScalarLoop], Module]:
 def can_call(node: Node) -> bool:
     """Whether all functions are there that the program calls."""
     lines = [line for _, instructions, _ in node.attrs["program"][2] for line in instructions]
-    loops = {(line[0], len(line) - 2) for line in lines if line[0].startswith("np.") and line[0][3:] in UFUNCS}
+    loops = {(line[0], len(line) - 2) for line in lines if is_ufunc(line[0])}
     return all(loop_of(*called) is not None for called in loops)
 
 
@@ -199,7 +199,7 @@ class _Function:
     def _families(self) -> dict[int, str]:
         """The arrays that are states of generators, and of what kind these are."""
         lines = (line for at in self.order for line in self.blocks[at][1])
-        return {line[2]: line[3].split()[0] for line in lines if line[0] == "draw"}
+        return {line[2]: line[3] for line in lines if line[0] == "draw"}
 
     def _word(self, place: int) -> str:
         at = self.w.at_entry(f"getelementptr i64, ptr %words, i64 {place}")
@@ -475,7 +475,7 @@ class _Function:
         elif name == "load":
             registers[result] = loaded(w, self.types[rest[0]].dtype, self._element(rest[0], rest[1:]))
         elif name == "draw":
-            registers[result] = self.generators[rest[0]].draw(rest[1].split()[1], [registers[r] for r in rest[2:]])
+            registers[result] = self.generators[rest[0]].draw(rest[2], [registers[r] for r in rest[3:]])
         elif name == "require":
             v.need(registers[rest[0]])
         elif name == "more":
@@ -491,7 +491,7 @@ class _Function:
         elif name in ARITHMETIC or name in COMPARISONS:
             a, b = rest
             registers[result] = v.binary(name, registers[a], registers[b], kinds[a], kinds[b], kinds[result])
-        elif name.startswith("np.") and name[3:] in UFUNCS:
+        elif is_ufunc(name):
             registers[result] = v.ufunc(name, [registers[r] for r in rest])
         else:
             (a,) = rest

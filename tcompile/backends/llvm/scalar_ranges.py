@@ -245,7 +245,7 @@ class Ranges:
         if name == "select":
             return self._selected(env, *line[2:])
         if name == "draw":
-            bounds = [self.get(env, register) for register in line[4:]]
+            bounds = [self.get(env, register) for register in line[5:]]
             return (bounds[0][0], bounds[1][1] - 1) if len(bounds) == 2 else None  # of whole numbers, or of one float
         if any(self.full[r] is None for r in line[2:4]):
             return None

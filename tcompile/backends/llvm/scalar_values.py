@@ -94,7 +94,7 @@ class Values:
         w, called, count = self.w, name.replace(".", "_"), 1 + len(values)
         address = loop_of(name, len(values))
         assert address is not None
-        w.module.symbols[called] = address
+        function = w.module.external(called, "void {}(ptr, ptr, ptr, ptr)", address)
         if called not in self._frames:
             slots = [w.slot("double", align=8) for _ in range(count)]
             arrays, strides, one = (w.slot("i64", size, align=8) for size in (str(count), str(count), "1"))
@@ -107,8 +107,7 @@ class Values:
         slots, given = self._frames[called]
         for slot, value in zip(slots, values, strict=False):
             w.do(f"store double {value}, ptr {slot}")
-        w.module.declare(f"@{called}", f"declare void @{called}(ptr, ptr, ptr, ptr) nounwind")
-        w.do(f"call void @{called}({given})")
+        w.do(f"call void {function}({given})")
         return w.get(f"load double, ptr {slots[-1]}")
 
     # -- conversions ---------------------------------------------------------------------------------------------------

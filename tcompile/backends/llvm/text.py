@@ -95,6 +95,11 @@ class Module:
         self._declared.setdefault(name, text)
         return name
 
+    def external(self, name: str, signature: str, address: int) -> str:
+        """Declares a function that only this process knows, ``"double {}(ptr)"``; returns its name."""
+        self.symbols[name] = address
+        return self.declare(f"@{name}", f"declare {signature.format(f'@{name}')} nounwind")
+
     def helper(self, name: str, write: Callable[[], str]) -> str:
         """Defines an internal function once; returns its name."""
         if name not in self._helpers:

@@ -17,8 +17,8 @@ from typing import Any
 from tcompile.graph.ops.element_loop import Block, Program, ways
 
 _LEADING = ("const", "size")  # their operands are no registers
-# Nor is the first one of these, the array, and what is drawn; what they give depends on what others have stored.
-_ACCESSES = {"load": 3, "store": 3, "draw": 4}
+# Nor are the first ones of these: an array, and what is drawn. What they give depends on what others have stored.
+_ACCESSES = {"load": 3, "store": 3, "draw": 5}
 _WORDS = ("int", "np.int64")
 
 

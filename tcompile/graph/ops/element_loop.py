@@ -12,7 +12,7 @@ A program is ``(kinds, numbers, blocks, results)``, plain tuples throughout, so 
 - a block is ``(parameters, instructions, end)``. The first one is where it starts.
 - an instruction is ``(name, result, *operands)``, registers all; ``const`` has a literal, ``size`` and ``load`` and
   ``store`` an array's number first. ``more`` asks whether a range goes on, and ``step`` goes on with it. ``draw`` has
-  the number of a generator's state, which it writes, and what is drawn, as ``"PCG64 normal"`` (``draws``).
+  the number of a generator's state, which it writes, the bit generator's kind, and what is drawn (``draws``).
 - the end is ``("jump", block, given)``, ``("back", block, given)`` where a loop goes on,
   ``("branch", condition, block, given, block, given)``, ``("exit", values)``, or ``("replay",)``, where only plain
   Python can go on.
@@ -59,12 +59,17 @@ UFUNCS = (
     "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "floor", "ceil", "trunc", "rint", "arctan2",
     "maximum", "minimum",
 )  # fmt: skip
-_CALLED = frozenset(("draw", *(f"np.{name}" for name in UFUNCS)))
+_OF_UFUNCS = frozenset(f"np.{name}" for name in UFUNCS)
+
+
+def is_ufunc(name: str) -> bool:
+    """Whether an instruction is one of these."""
+    return name in _OF_UFUNCS
 
 
 def is_called(name: str) -> bool:
     """Whether an instruction calls a function that somebody else has compiled."""
-    return name in _CALLED or name.startswith("math.")
+    return name == "draw" or is_ufunc(name) or name.startswith("math.")
 
 
 @lru_cache
@@ -182,7 +187,7 @@ def _expression(kind: Kind, name: str, rest: Sequence[Any]) -> str:
     if name == "load":
         return f"a{rest[0]}[{_places(rest[1:])}]"
     if name == "draw":
-        return f"drawn({', '.join([f'a{rest[0]}', *map(repr, rest[1].split()), *(f'r{n}' for n in rest[2:])])})"
+        return f"drawn({', '.join([f'a{rest[0]}', *map(repr, rest[1:3]), *(f'r{n}' for n in rest[3:])])})"
     if name == "select":
         return f"r{rest[1]} if r{rest[0]} else r{rest[2]}"
     if name == "step":

@@ -97,7 +97,7 @@ class _Versions:
         held = tuple(_held(kinds[r]) for r in operands(line))
         made = _held(kinds[result]) if result >= 0 else ""
         if name == "draw":
-            return name, kinds[result], line[2:4], held
+            return name, kinds[result], line[2:5], held
         if name in _MOVES:
             return name, made, line[2] if name in ("load", "store") else None, held
         if (name in _ALIKE or (name == "/" and held[0] in "fd")) and len(set(held)) == 1:
