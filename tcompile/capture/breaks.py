@@ -70,7 +70,7 @@ _ROWS = [
         "random-numbers", "Random numbers are drawn",
         "{detail} advances NumPy's generator, which only NumPy itself does in the right order.",
         ("Draw the numbers outside, and pass them in.",
-         "In loops over arrays and elements most draws are part of the loop."),
+         "In a loop, draws from the usual distributions with numbers as parameters are part of it (docs/loops.md)."),
     ),
     Reason(
         "unknown-function", "A function that cannot be looked into is called",

@@ -38,7 +38,7 @@ def call(
         arguments = in_order(DRAWS[row], given, {key: kwargs[key] for key in kwargs if key != "size"}, Constant)
         return _drawn(tx, owner, row, arguments, None if size is None or size.is_none else _shape(size))
     except Refused as reason:
-        raise CannotCapture("random-numbers", f"{owner.source.text}.{name}: {reason}") from reason
+        raise CannotCapture("random-numbers", f"{owner.source.text}.{name} ({reason})") from reason
 
 
 def _size(
