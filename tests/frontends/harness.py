@@ -6,6 +6,7 @@ kinds and memory orders of the plain call.
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -154,8 +155,8 @@ def strides_seen(array):
 
 def check(function, *args, exact=True, zeros=True):
     """Asserts that ``function(np, *args)`` means in the graph what NumPy does; returns the graph, or None if
-    refused. ``zeros`` says that the signs of zeros count. What is not ``exact`` may warn where NumPy does not, for
-    plain Python then does it again."""
+    refused, or if Python's part of the function raises. ``zeros`` says that the signs of zeros count. What is not
+    ``exact`` may warn where NumPy does not, for plain Python then does it again."""
     if isinstance(function, str):
         function = eval(f"lambda np, x=None, y=None, z=None: ({function})")
     try:
@@ -163,6 +164,10 @@ def check(function, *args, exact=True, zeros=True):
             warnings.simplefilter("error")
             b, results = trace(function, *args)
     except CannotCapture:
+        return None
+    except Exception as error:  # as ``np.unstack(x)[0]`` does where there is nothing to unstack
+        with pytest.raises(type(error), match=f"^{re.escape(str(error))}$"), np.errstate(all="ignore"):
+            function(np, *args)
         return None
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")

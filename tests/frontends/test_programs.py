@@ -107,3 +107,7 @@ def test_programs(program, x, y):
             assert np.asarray(a).dtype == np.asarray(b).dtype
             for argument in (x, y):
                 assert np.shares_memory(a, argument) == np.shares_memory(b, argument)
+
+
+def test_python_raises():
+    assert check("np.unstack(x)[0]", np.empty((0, 2))) is None
