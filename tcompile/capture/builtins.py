@@ -20,7 +20,7 @@ from tcompile.capture.library import GETTERS, LIBRARY, call_getter
 from tcompile.capture.operators import BINARY, COMPARE, binary, contains, identical, ordered, unary
 from tcompile.capture.protocols import advance, attribute, has_attribute, iterator
 from tcompile.capture.sources import AttributeSource, ComputedSource, ConstantSource, ItemSource
-from tcompile.capture.special import call_special
+from tcompile.capture.special import call_special, is_reorderable
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.attributes import AttributesValue
 from tcompile.capture.values.base import Value
@@ -33,6 +33,7 @@ from tcompile.capture.values.classes import (
 )  # fmt: skip
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
 from tcompile.capture.values.container import (
+    BuiltinMethod,
     DictValue,
     RangeValue,
     SequenceValue,
@@ -45,6 +46,7 @@ from tcompile.capture.values.random_generator import is_drawing, method_of_known
 from tcompile.capture.values.scalar import ScalarValue, negative, of_number, read, selected
 from tcompile.capture.values.selected import SelectedValue
 from tcompile.capture.values.sets import SetValue, collection
+from tcompile.capture.values.text import text
 from tcompile.frontends.base import CannotCapture, device_of
 
 if TYPE_CHECKING:
@@ -53,8 +55,9 @@ if TYPE_CHECKING:
 Handler = Callable[["Capture", Sequence[Value], Mapping[str, Value]], Value]
 _TABLE: dict[Any, Handler] = {}
 _IO = (builtins.print, builtins.open, builtins.input)
+_TEXTS = (str, repr, ascii, format)
 _PURE = {
-    divmod, hash, ord, chr, repr, format, str, bytes, complex, ascii, bin, hex, oct, type(None),
+    divmod, hash, ord, chr, bytes, complex, bin, hex, oct, type(None),
     *(f for f in vars(math).values() if callable(f)), operator.index,
 }  # fmt: skip
 
@@ -115,6 +118,8 @@ def call_constant(tx: Capture, function: Constant, args: Sequence[Value], kwargs
         raise CannotCapture("unknown-function", function.describe())
     if target in _IO:
         raise CannotCapture("input-output", function.describe())
+    if target in _TEXTS:
+        return text(tx, target, args, kwargs)
     if _is_pure(target):
         found = of_number(tx, target, args[0]) if len(args) == 1 and not kwargs else None
         if found is not None:
@@ -125,6 +130,16 @@ def call_constant(tx: Capture, function: Constant, args: Sequence[Value], kwargs
     if isinstance(target, types.MethodDescriptorType) and args and issubclass(args[0].python_type, target.__objclass__):
         return args[0].method(tx, target.__name__, args[1:], kwargs)
     raise CannotCapture("unknown-function", function.describe())
+
+
+def takes_texts(function: Value) -> bool:
+    """Whether a function is called with texts as they are: it only hands them on, or makes others of them."""
+    if isinstance(function, BuiltinMethod):
+        return function.name == ("format" if isinstance(function.owner, Constant) else "append")
+    if not isinstance(function, Constant):
+        return False
+    target = function.value
+    return any(target is known for known in (*_IO, *_TEXTS)) or makes_instances(target) or is_reorderable(target)
 
 
 _MATH = {math.sqrt, math.exp, math.log, math.sin, math.cos, math.tan, math.tanh, math.fabs, math.log2, math.log10}

@@ -1,8 +1,9 @@
-"""What a loop will hand on, told from its instructions before a round is followed.
+"""What a loop will hand on, and what varies in it, told from its instructions before a round is followed.
 
 Enters: a loop's instructions, and what variables hold where it begins. Leaves: the variables and arrays that it
-carries, or nothing where only a look at a round can tell. Exists because each look costs another capture of the whole
-function. What is foreseen need not be so: a round that hands on something else is looked at after all.
+carries, or nothing where only a look at a round can tell; the variables that it counts with. Exists because each look
+costs another capture of the whole function, and each int that was taken for one that stays as it is another compile.
+What is foreseen need not be so: a round that hands on something else is looked at after all.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _STORES = {"STORE_SUBSCR": 1, "STORE_SLICE": 2}  # how many values lie on the container
 _BINDS = ("STORE_FAST", "STORE_FAST_STORE_FAST", "STORE_FAST_LOAD_FAST", "STORE_FAST_MAYBE_NULL")
+_BINDS_ELSEWHERE = ("STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")
 _OPEN = ("POP_JUMP", "STORE_ATTR", "STORE_GLOBAL", "STORE_DEREF")  # a test, or an object that is changed
 _ELSEWHERE = ("POP_JUMP", "JUMP", "FOR_ITER", "STORE", "RETURN")  # what lies beneath is not of this expression
 _DEEPEST = 3  # calls in calls that are looked through
@@ -57,6 +59,25 @@ def foresee(f: Frame, inside: Iterable[int], needed: set[str]) -> tuple[set[str]
         else:
             return None
     return carried, written
+
+
+def targets(instructions: Sequence[dis.Instruction]) -> frozenset[str]:
+    """The variables that `for` loops bind in each round, whatever code they are in."""
+    found: set[str] = set()
+    for at, loop in enumerate(instructions):
+        missing = int(loop.opname == "FOR_ITER")
+        while missing:
+            at += 1
+            i = instructions[at]
+            if i.opname == "UNPACK_SEQUENCE":
+                missing += (i.arg or 0) - 1
+            elif i.opname.startswith(_BINDS + _BINDS_ELSEWHERE):
+                names = _names(i)[:1] if i.opname == "STORE_FAST_LOAD_FAST" else _names(i)
+                found.update(names)
+                missing -= len(names)
+            else:
+                break
+    return frozenset(found)
 
 
 def _written(
@@ -113,4 +134,4 @@ def _names(i: dis.Instruction) -> tuple[str, ...]:
     return i.argval if isinstance(i.argval, tuple) else (i.argval,)
 
 
-__all__ = ["foresee"]
+__all__ = ["foresee", "targets"]

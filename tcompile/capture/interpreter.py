@@ -22,7 +22,7 @@ from tcompile.capture.headers import Flow, Header
 from tcompile.capture.instructions import HANDLERS, Handler, Returned, Yielded, at_header
 from tcompile.capture.sources import ConstantSource, GlobalSource
 from tcompile.capture.state import Capture
-from tcompile.capture.values.base import Unread, Value, settled
+from tcompile.capture.values.base import Deferred, Unread, Value, settled
 from tcompile.capture.values.callable import Cell, FunctionValue
 from tcompile.config import config
 from tcompile.frontends.base import CannotCapture
@@ -50,6 +50,7 @@ class Decoded:
     flow: Flow
     headers: dict[int, Header] = field(default_factory=dict)  # of `while` loops, by where they begin and are entered
     analysed: list[Analysis | None] = field(default_factory=list)  # once it was asked for
+    targets: list[frozenset[str]] = field(default_factory=list)  # of its `for` loops, once they were asked for
 
 
 _DECODED: dict[int, tuple[weakref.ref[types.CodeType], Decoded]] = {}
@@ -168,26 +169,26 @@ class Frame:
     def pop(self) -> Value:
         """Takes the top of the stack."""
         value = self.stack.pop()
-        return value.settle(self.tx) if type(value) is Unread else value
+        return value.settle(self.tx) if isinstance(value, Deferred) else value
 
     def peek(self, depth: int) -> Value:
         """The value at a place of the stack (1: the top), which stays there."""
-        value = self.stack[-depth]
-        if type(value) is Unread:
-            value = self.stack[-depth] = value.settle(self.tx)
+        value = self.stack[-depth] = settled(self.tx, self.stack[-depth])
         return value
 
     def pop_unread(self) -> Value:
         """Takes the top of the stack, which is only moved elsewhere."""
         return self.stack.pop()
 
+    def pop_many_unread(self, count: int) -> list[Value]:
+        """Takes ``count`` values, the deepest first, which are only moved elsewhere."""
+        values = self.stack[len(self.stack) - count :]
+        del self.stack[len(self.stack) - count :]
+        return values
+
     def pop_many(self, count: int) -> list[Value]:
         """Takes ``count`` values, the deepest first."""
-        if not count:
-            return []
-        values = [settled(self.tx, value) for value in self.stack[-count:]]
-        del self.stack[-count:]
-        return values
+        return [settled(self.tx, value) for value in self.pop_many_unread(count)]
 
     def analysis(self) -> Analysis | None:
         """What is read later, at each instruction; None for code that is not understood."""

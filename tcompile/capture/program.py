@@ -357,8 +357,7 @@ def _program(tx: Capture, builder: Rebuilder, returns: str, arity: int, extras: 
     tx.keep_apart()
     for changed in tx.mutated.values():
         effects += changed.commit(builder)
-    for measured, _ in tx.measured.values():
-        measured.loosen()
+    tx.loosen()
     graph = tx.graph
     graph.outputs = [_as_it_was(tx, held, traced.node) for held, traced in builder.outputs]
     _bind_numbers(tx)
@@ -400,8 +399,7 @@ def _as_it_was(tx: Capture, held: object, node: Node) -> Node:
 
 def plain(tx: Capture, start: Start) -> Captured:
     """The program of a frame that runs on in plain Python whenever the guards collected so far hold."""
-    for measured, _ in tx.measured.values():
-        measured.loosen()
+    tx.loosen()
     _guard_sizes(tx)
     return Captured(
         None, tx.prologue, start.arity, symbol_texts=tx.symbol_texts, exit=start.offset
@@ -470,12 +468,8 @@ def _binds(node: Node, symbol: str) -> bool:
 def _guard_sizes(tx: Capture) -> None:
     """Adds what was assumed about symbolic sizes, and closes the environment."""
     env = tx.graph.env
-
-    def readable(text: str) -> str:
-        return re.sub(r"\bs\d+\b", lambda m: tx.symbol_texts.get(m.group(), m.group()), text)
-
     for relation, holds in env.guards.items():
-        text = readable(relation)
+        text = tx.readable(relation)
         tx.prologue.guard(
             SizeSource(relation), f"({{}}) is {holds}", text if holds else f"not ({text})", str(holds), "question"
         )

@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tcompile.bytecode import UNBOUND
-from tcompile.capture.entries import Start
+from tcompile.capture.entries import Start, start_of
+from tcompile.capture.foresight import targets
 from tcompile.capture.instructions import Returned
 from tcompile.capture.interpreter import Frame
 from tcompile.capture.sources import CellSource, ParameterSource, Source
@@ -60,10 +61,22 @@ class RootFrame(Frame):
         items = iter(sources[count:])
         self.stack = [Unread(given[source := next(items)], source) if full else NULL for full in start.slots]
         self.at = self.decoded.positions[start.offset]
+        if start.slots or start.offset != start_of(code).offset:
+            self._expect_rounds([source.name for source in sources], values)
         self.trail: list[int] = []
         self.before: list[Value] = []
         self._stop = stop
         self._mark = self._place()
+
+    def _expect_rounds(self, names: Sequence[str], values: Sequence[Any]) -> None:
+        """Has the ints stay open that loops give to the frame, which are others in the next round."""
+        known = self.decoded.targets
+        if not known:
+            known.append(targets(self.decoded.instructions))
+        self.tx.profile.open_numbers |= known[0]
+        if self.at and self.decoded.instructions[self.at - 1].opname == "FOR_ITER" and len(values) > 1:
+            item = f"{names[-1]}[0]" if type(values[-2]) is enumerate else names[-1]
+            self.tx.profile.open_numbers.add(item)
 
     def run(self) -> Value:
         """Runs until the function returns, or capture stops: the frame then says where."""

@@ -155,6 +155,24 @@ class ItemSource(Source):
 
 
 @dataclass(frozen=True)
+class VaryingItemSource(Source):
+    """``base[key]`` with a key that is another in each call, and is itself found at a place."""
+
+    base: Source
+    key: Source
+    shown: str  # the key in the user's terms
+
+    @property
+    def text(self) -> str:
+        """Item access as the user would write it."""
+        return f"{self.base.text}[{self.shown}]"
+
+    def expression(self, load: Load, constant: Constant) -> str:
+        """An item read."""
+        return f"{load(self.base)}[{load(self.key)}]"
+
+
+@dataclass(frozen=True)
 class ComputedSource(Source):
     """A number that plain Python computes from other sources before the graph runs: ``1.0 - k``.
 

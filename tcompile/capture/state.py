@@ -33,14 +33,16 @@ from tcompile.capture.sources import (
 )
 from tcompile.capture.treatments import treatment_of
 from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import Value, settled
+from tcompile.capture.values.base import Unread, Value
 from tcompile.capture.values.callable import Cell, FunctionValue, GeneratorValue
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import DictValue, SequenceValue, constant_of
 from tcompile.capture.values.memory import Memory, is_fresh, origin
 from tcompile.capture.values.object import ObjectValue
+from tcompile.capture.values.scalar import ScalarValue
 from tcompile.capture.values.selected import SelectedValue
 from tcompile.capture.values.sets import SetValue
+from tcompile.capture.values.text import TextValue
 from tcompile.frontends.base import Builder, CannotCapture, Frontend, Read, Selected, Traced, TracedNumber
 from tcompile.graph import Graph, Location, Node, ScalarType, SymInt, TensorType
 from tcompile.graph.ops import OPS
@@ -139,7 +141,7 @@ class Capture:
     number_symbols: dict[str, tuple[SymInt, Source]] = field(default_factory=dict)
     examples: dict[Node, Any] = field(default_factory=dict)  # what values are in this call, as far as it was asked
     regions: list[Any] = field(default_factory=list)  # those that calls may share
-    measured: dict[Source, tuple[SequenceValue, SymInt]] = field(default_factory=dict)  # lists and their open lengths
+    measured: dict[Source, SymInt] = field(default_factory=dict)  # the open lengths of lists
     marked: dict[str, str] = field(default_factory=dict)  # symbols that must stay open, and the user's text for them
     _outside: list[Value] = field(default_factory=list)  # the objects from outside that can change
     _known: dict[int, Value] = field(default_factory=dict)  # the same by identity, but for arrays
@@ -582,21 +584,58 @@ class Capture:
         self.prologue.assign(str(symbol), self.prologue.load(source))
         return symbol
 
-    def length_symbol(self, value: SequenceValue, length: int, source: Source) -> SymInt | None:
+    def length_symbol(self, length: int, source: Source) -> SymInt | None:
         """A symbol for the length that the list at ``source`` came with; None where it has not been seen to vary."""
         known = self.measured.get(source)
-        if known is not None:
-            return known[1]
-        place = ComputedSource("len({0})", (source,))
-        if not self.profile.is_open(place.text, length, self.options.dynamic):
-            return None
-        self.measured[source] = value, self.number_symbol(length, place)
-        return self.measured[source][1]
+        if known is None:
+            place = ComputedSource("len({0})", (source,))
+            if not self.profile.is_open(place.text, length, self.options.dynamic):
+                return None
+            known = self.measured[source] = self.number_symbol(length, place)
+        return known
 
     def decide(self, source: Source, code: str, text: str, holds: bool) -> bool:
         """The answer to a question about a run-time number, as seen now, under a guard."""
         self.prologue.guard(source, f"({code}) is {holds}", text if holds else f"not ({text})", str(holds), "question")
         return holds
+
+    def loosen(self) -> None:
+        """Gives up what guards ask of containers that nothing has depended on."""
+        for value in self._outside:
+            if isinstance(value, SequenceValue | DictValue):
+                value.loosen()
+
+    @property
+    def in_round(self) -> bool:
+        """Whether a round of a loop is followed that stands for all of them."""
+        return bool(self.open_loops) or any(frame.apart for frame in self.frames)
+
+    def readable(self, expression: str) -> str:
+        """An expression over symbols in the user's terms."""
+        return re.sub(r"\bs\d+\b", lambda m: self.symbol_texts.get(m.group(), m.group()), expression)
+
+    def key_source(self, key: Value) -> tuple[Source, str] | None:
+        """Where a key of a container is found that may be another in each call, and its text; None of any other."""
+        if self.in_round:
+            return None
+        if isinstance(key, Unread) and type(key.value) is str and key.source not in self._wrapped:
+            return key.source, key.source.text
+        if isinstance(key, IntegerValue) and not key.size.counters():
+            return SizeSource(str(key.size)), self.readable(str(key.size))
+        return None
+
+    def waits(self, key: Value) -> bool:
+        """Whether a key varies and can be made behind the graph. A NaN must be one object wherever it is used."""
+        if isinstance(key, SequenceValue):
+            items = key.held if key.cls is tuple else []
+            return any(map(self.waits, items)) and all(isinstance(item, Constant) or self.waits(item) for item in items)
+        if isinstance(key, ArrayValue):
+            return key.traced.scalar and key.traced.type.dtype.kind in "biu" and not self.in_round
+        if isinstance(key, ScalarValue):
+            return key.cls is not float and not self.in_round
+        if isinstance(key, FloatValue | TextValue):
+            return not self.in_round
+        return self.key_source(key) is not None
 
     def number_source(self, value: Value) -> Source | None:
         """A source for a Python number that varies; None for constants."""
@@ -713,7 +752,8 @@ class Capture:
             return GeneratorValue(self, frame.resume)
         if function.code.co_flags & 0x280:
             raise CannotCapture("generator", function.describe())
-        return settled(self, frame.run())
+        value = frame.run()
+        return value.settle(self) if isinstance(value, Unread) else value
 
     # -- where we are ------------------------------------------------------------------------------------------------
     def current_text(self) -> str:

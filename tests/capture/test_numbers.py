@@ -397,9 +397,10 @@ def test_ints_that_are_computed_from_ints_again_and_again(function):
 
 
 def by_group(x, group):
-    sums = {}
+    scales = {k: k * 0.5 for k in range(10)}
+    sums = []
     for k in np.unique(group):
-        sums[int(k)] = x[group == k].sum(axis=0)
+        sums.append(x[group == k].sum(axis=0) * scales[int(k)])
     return sums
 
 

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 from tcompile.capture.instructions.operators import positive
 from tcompile.capture.instructions.registry import handler
 from tcompile.capture.protocols import advance, iterator
+from tcompile.capture.values.base import settled
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import DictValue, SequenceValue, SliceValue, constant_of, hashable
 from tcompile.capture.values.sets import SetValue
+from tcompile.capture.values.text import held, joined, text
 from tcompile.frontends.base import CannotCapture
 
 if TYPE_CHECKING:
@@ -23,13 +25,16 @@ if TYPE_CHECKING:
 
 @handler("BUILD_TUPLE", "BUILD_LIST")
 def _build_sequence(f: Frame, i: dis.Instruction) -> None:
-    f.push(SequenceValue(f.pop_many(i.arg or 0), tuple if i.opname == "BUILD_TUPLE" else list))
+    items = [held(f.tx, item) for item in f.pop_many_unread(i.arg or 0)]
+    f.push(SequenceValue.holding(f.tx, items, tuple if i.opname == "BUILD_TUPLE" else list))
 
 
 @handler("BUILD_MAP")
 def _build_map(f: Frame, i: dis.Instruction) -> None:
-    flat = f.pop_many(2 * (i.arg or 0))
-    f.push(DictValue({hashable(k, "a dict key"): v for k, v in zip(flat[::2], flat[1::2], strict=True)}))
+    flat = f.pop_many_unread(2 * (i.arg or 0))
+    keys = [hashable(settled(f.tx, key), "a dict key") for key in flat[::2]]
+    values = [held(f.tx, value) for value in flat[1::2]]
+    f.push(DictValue.holding(f.tx, dict(zip(keys, values, strict=True))))
 
 
 @handler("BUILD_SET")
@@ -52,7 +57,8 @@ def _set_update(f: Frame, i: dis.Instruction) -> None:
 @handler("BUILD_CONST_KEY_MAP")
 def _build_const_key_map(f: Frame, i: dis.Instruction) -> None:
     keys = constant_of(f.pop(), "dict keys")
-    f.push(DictValue(dict(zip(keys, f.pop_many(i.arg or 0), strict=True))))
+    values = [held(f.tx, value) for value in f.pop_many_unread(i.arg or 0)]
+    f.push(DictValue.holding(f.tx, dict(zip(keys, values, strict=True))))
 
 
 @handler("BUILD_SLICE")
@@ -63,34 +69,30 @@ def _build_slice(f: Frame, i: dis.Instruction) -> None:
 
 @handler("BUILD_STRING")
 def _build_string(f: Frame, i: dis.Instruction) -> None:
-    f.push(f.tx.fold(lambda *parts: "".join(parts), f.pop_many(i.arg or 0), {}))
+    f.push(text(f.tx, joined, f.pop_many_unread(i.arg or 0)))
+
+
+_CONVERSIONS: dict[int, Any] = {1: str, 2: repr, 3: ascii}
 
 
 @handler("FORMAT_VALUE")
 def _format_value(f: Frame, i: dis.Instruction) -> None:
     flags = i.arg or 0
-    spec = f.pop() if flags & 4 else Constant("")
-    convert = {0: None, 1: str, 2: repr, 3: ascii}[flags & 3]
-    value = f.pop()
-    if convert is not None:
-        value = f.tx.fold(convert, [value], {})
-    f.push(f.tx.fold(format, [value, spec], {}))
+    spec = f.pop_unread() if flags & 4 else Constant("")
+    value = f.pop_unread()
+    if flags & 3:
+        value = text(f.tx, _CONVERSIONS[flags & 3], [value])
+    f.push(text(f.tx, format, [value, spec]))
 
 
 @handler("CONVERT_VALUE")
 def _convert_value(f: Frame, i: dis.Instruction) -> None:
-    convert: Any = {1: str, 2: repr, 3: ascii}[i.arg or 1]
-    f.push(f.tx.fold(convert, [f.pop()], {}))
+    f.push(text(f.tx, _CONVERSIONS[i.arg or 1], [f.pop_unread()]))
 
 
-@handler("FORMAT_SIMPLE")
-def _format_simple(f: Frame, i: dis.Instruction) -> None:
-    f.push(f.tx.fold(format, [f.pop()], {}))
-
-
-@handler("FORMAT_WITH_SPEC")
-def _format_with_spec(f: Frame, i: dis.Instruction) -> None:
-    f.push(f.tx.fold(format, f.pop_many(2), {}))
+@handler("FORMAT_SIMPLE", "FORMAT_WITH_SPEC")
+def _format(f: Frame, i: dis.Instruction) -> None:
+    f.push(text(f.tx, format, f.pop_many_unread(1 if i.opname == "FORMAT_SIMPLE" else 2)))
 
 
 @handler("LIST_EXTEND")
@@ -101,7 +103,7 @@ def _list_extend(f: Frame, i: dis.Instruction) -> None:
 
 @handler("LIST_APPEND")
 def _list_append(f: Frame, i: dis.Instruction) -> None:
-    value = f.pop()
+    value = held(f.tx, f.pop_unread())
     f.peek(i.arg or 0).method(f.tx, "append", [value], {})
 
 

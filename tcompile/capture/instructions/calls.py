@@ -8,13 +8,16 @@ understood.
 from __future__ import annotations
 
 import dis
+from functools import partial
 from typing import TYPE_CHECKING
 
+from tcompile.capture.builtins import takes_texts
 from tcompile.capture.instructions.names import push_callable
 from tcompile.capture.instructions.registry import handler
 from tcompile.capture.values.base import Null, Value, settled
 from tcompile.capture.values.callable import Cell, FunctionValue, MethodValue
 from tcompile.capture.values.container import DictValue, SequenceValue, constant_of
+from tcompile.capture.values.text import held
 from tcompile.frontends.base import CannotCapture
 
 if TYPE_CHECKING:
@@ -102,7 +105,7 @@ def _finish_call(f: Frame, count: int, names: tuple[str, ...]) -> None:
         args = [second, *args]
     followed = function.function if type(function) is MethodValue else function
     if type(followed) is not FunctionValue:  # which reads its arguments where it uses them
-        args = [settled(f.tx, arg) for arg in args]
+        args = list(map(partial(held if takes_texts(function) else settled, f.tx), args))
     positional = len(args) - len(names)
     try:
         f.push(function.call(f.tx, args[:positional], dict(zip(names, args[positional:], strict=True))))

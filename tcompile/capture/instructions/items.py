@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 from tcompile.capture.instructions.names import push_callable
 from tcompile.capture.instructions.registry import handler
 from tcompile.capture.protocols import attribute
+from tcompile.capture.values.base import settled
 from tcompile.capture.values.constant import Constant
-from tcompile.capture.values.container import SliceValue
+from tcompile.capture.values.container import DictValue, SliceValue
+from tcompile.capture.values.text import held
 
 if TYPE_CHECKING:
     from tcompile.capture.interpreter import Frame
@@ -37,8 +39,8 @@ def _load_method(f: Frame, i: dis.Instruction) -> None:
 
 @handler("STORE_ATTR")
 def _store_attr(f: Frame, i: dis.Instruction) -> None:
-    value, owner = f.pop_many(2)
-    owner.store_attribute(f.tx, i.argval, value)
+    owner = f.pop()
+    owner.store_attribute(f.tx, i.argval, held(f.tx, f.pop_unread()))
 
 
 @handler("DELETE_ATTR")
@@ -48,8 +50,9 @@ def _delete_attr(f: Frame, i: dis.Instruction) -> None:
 
 @handler("BINARY_SUBSCR")
 def _binary_subscr(f: Frame, i: dis.Instruction) -> None:
-    key = f.pop()
-    f.push(f.pop().item(f.tx, key))
+    key = f.pop_unread()
+    owner = f.pop()
+    f.push(owner.item(f.tx, (held if isinstance(owner, DictValue) else settled)(f.tx, key)))
 
 
 @handler("BINARY_SLICE")
@@ -60,8 +63,12 @@ def _binary_slice(f: Frame, i: dis.Instruction) -> None:
 
 @handler("STORE_SUBSCR")
 def _store_subscr(f: Frame, i: dis.Instruction) -> None:
-    value, owner, key = f.pop_many(3)
-    owner.store_item(f.tx, key, value)
+    value, owner, key = f.pop_many_unread(3)
+    owner = settled(f.tx, owner)
+    if isinstance(owner, DictValue):
+        owner.store_item(f.tx, held(f.tx, key), held(f.tx, value))
+    else:
+        owner.store_item(f.tx, settled(f.tx, key), settled(f.tx, value))
 
 
 @handler("STORE_SLICE")

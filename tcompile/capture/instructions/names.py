@@ -204,7 +204,7 @@ def _load_name(f: Frame, i: dis.Instruction) -> None:
 
 @handler("STORE_GLOBAL", "STORE_NAME")
 def _store_global(f: Frame, i: dis.Instruction) -> None:
-    f.store_global(i.argval, f.pop())
+    f.store_global(i.argval, f.pop_unread())
 
 
 @handler("DELETE_GLOBAL", "DELETE_NAME")

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 from tcompile.capture.instructions.registry import handler
 from tcompile.capture.operators import COMPARE, binary, contains, identical, inplace_object, unary
 from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import Value
+from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import DictValue, SequenceValue
 from tcompile.capture.values.object import ObjectValue
 from tcompile.capture.values.scalar import truth_node, truth_of
 from tcompile.capture.values.selected import SelectedValue
 from tcompile.capture.values.sets import SetValue, collection
+from tcompile.capture.values.text import remainder
 from tcompile.frontends.base import CannotCapture
 
 if TYPE_CHECKING:
@@ -27,8 +28,13 @@ if TYPE_CHECKING:
 
 @handler("BINARY_OP")
 def _binary_op(f: Frame, i: dis.Instruction) -> None:
-    left, right = f.pop_many(2)
-    sign = i.argrepr
+    left, right = f.pop_many_unread(2)
+    left, sign = settled(f.tx, left), i.argrepr
+    made = remainder(f.tx, left, right) if sign in ("%", "%=") else None
+    if made is not None:
+        f.push(made)
+        return
+    right = settled(f.tx, right)
     if sign.endswith("=") and sign not in COMPARE:
         f.push(_inplace(f, sign[:-1], left, right))
     else:

@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import Value
+from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import DictValue, SequenceValue
 from tcompile.capture.values.scalar import ScalarValue
+from tcompile.capture.values.text import TextValue
 from tcompile.config import config
 
 if TYPE_CHECKING:
@@ -64,7 +65,8 @@ def call_later(
 
 def _as_it_is_now(tx: Capture, value: Value) -> Value | None:
     """A value that no later step changes; None where there is none."""
-    if isinstance(value, Constant | IntegerValue | FloatValue | ScalarValue):
+    value = value if isinstance(value, TextValue) else settled(tx, value)
+    if isinstance(value, Constant | IntegerValue | FloatValue | ScalarValue | TextValue):
         return value
     if isinstance(value, ArrayValue):
         if value.source is not None:

@@ -143,12 +143,20 @@ class Unrebuildable(CannotCapture):
         self.where = where
 
 
-class Unread(Value):
-    """An object from outside that the captured code has so far only moved around: nothing about it is guarded.
+class Deferred(Value):
+    """An object that the captured code has so far only moved around: nothing about it is guarded.
 
-    It lives on the interpreter's stack, in variables and cells, and in the arguments of followed functions; ``settle``
-    gives the real value, and its guards, when an operation needs one.
+    It lives on the interpreter's stack, in variables and cells, in the arguments of followed functions, and in
+    containers; ``settle`` gives the real value, and its guards, when an operation needs one.
     """
+
+    def settle(self, tx: Capture) -> Value:
+        """The captured value; an equal one each time."""
+        raise NotImplementedError
+
+
+class Unread(Deferred):
+    """An object from outside, which ``settle`` reads."""
 
     def __init__(self, value: Any, source: Source) -> None:
         self.value = value
@@ -161,7 +169,7 @@ class Unread(Value):
 
 def settled(tx: Capture, value: Value) -> Value:
     """``value``, read if it was not."""
-    return value.settle(tx) if type(value) is Unread else value
+    return value.settle(tx) if isinstance(value, Deferred) else value
 
 
 class Null(Value):

@@ -99,6 +99,10 @@ class Constant(Value):
 
     def method(self, tx: Capture, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """Runs a method of an immutable object now, when all arguments are constants."""
+        if type(self.value) is str and name == "format":
+            from tcompile.capture.values.text import text
+
+            return text(tx, self.value.format, args, kwargs)
         if type(self.value) in _PURE_METHODS:
             return tx.fold(getattr(self.value, name), args, kwargs)
         return super().method(tx, name, args, kwargs)

@@ -12,9 +12,9 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tcompile.capture.sources import Source
+from tcompile.capture.sources import ItemSource, Source, VaryingItemSource
 from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import Unread, Value, named, settled
+from tcompile.capture.values.base import Deferred, Unread, Value, named, settled
 from tcompile.capture.values.classes import answers_in_python, class_attribute, lookup
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
 from tcompile.capture.values.span import Span
@@ -66,12 +66,20 @@ class SequenceValue(Value):
         value._tx, value.found, value._loosen = tx, tuple(items), loosen
         return value
 
+    @staticmethod
+    def holding(tx: Capture, items: list[Value], cls: type) -> SequenceValue:
+        """A container that is made of ``items``, which may be deferred."""
+        value = SequenceValue(items, cls)
+        value._tx = tx
+        return value
+
     @property
     def items(self) -> list[Value]:
         """All items."""
         self._read()
         if self._tx is not None:
-            self._items[:] = [settled(self._tx, item) for item in self._items]
+            for position in range(len(self._items)):
+                self._settled_at(position)
             self._tx = None
         return self._items
 
@@ -102,10 +110,13 @@ class SequenceValue(Value):
     def at(self, position: int) -> Value:
         """One item."""
         self._read()
+        return self._settled_at(position)
+
+    def _settled_at(self, position: int) -> Value:
         item = self._items[position]
-        if type(item) is Unread:
+        if isinstance(item, Deferred):
             assert self._tx is not None
-            item = self._items[position] = item.settle(self._tx)
+            item = self._items[position] = _settled_in(self, item, self._tx)
         return item
 
     @property
@@ -120,7 +131,7 @@ class SequenceValue(Value):
     def export(self, tx: Capture) -> Any:
         """The same container of exported items."""
         if self.spans:
-            parts = [item.rows if type(item) is Span else item.export(tx) for item in self._items]
+            parts = [item.rows if type(item) is Span else settled(tx, item).export(tx) for item in self._items]
             return Stacked(parts, tuple(type(item) is Span for item in self._items))
         items = [item.export(tx) for item in self.items]
         return self.cls(*items) if hasattr(self.cls, "_fields") else self.cls(items)
@@ -139,7 +150,7 @@ class SequenceValue(Value):
     def method(self, tx: Capture, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """The list and tuple methods."""
         if self.collecting is not None and name == "append" and len(args) == 1 and not kwargs:
-            self.collecting.append(args[0])
+            self.collecting.append(settled(tx, args[0]))
             return Constant(None)
         run = _LIST_METHODS.get((name, len(args))) if self.cls is list else None
         if name == "sort" and self.cls is list and not args and kwargs.keys() <= {"key", "reverse"}:
@@ -166,6 +177,7 @@ class SequenceValue(Value):
 
     def _append(self, tx: Capture, value: Value) -> Value:
         tx.mutate(self)
+        self._tx = tx  # the value may be deferred
         self._items.append(value)
         return Constant(None)
 
@@ -230,10 +242,50 @@ class SequenceValue(Value):
             if self.cls is tuple and len(items) == len(self) and key.constant().step in (None, 1):
                 return self  # no new tuple
             return SequenceValue(items, list if self.cls is list else tuple)
+        found = self._at_any_place(tx, key)
+        if found is not None:
+            return found
         position = index_of(key)
+        found = self._of_any_length(tx, position)
+        if found is not None:
+            return found
         if not -len(self) <= position < len(self):
             raise CannotCapture("operation-raises", f"{self.cls.__name__} index out of range")
         return self.at(position)
+
+    def _at_any_place(self, tx: Capture, key: Value) -> Value | None:
+        """The item at an index that varies, of a list from outside as it was there; None of any other container."""
+        if self.source is None or id(self) in tx.mutated or not isinstance(key, IntegerValue):
+            return None
+        place, position = tx.key_source(key), key.size.hint
+        if place is None or not -len(self.found) <= position < len(self.found):
+            return None
+        item = self.found[position]
+        assert isinstance(item, Unread) and self.source is not None
+        return tx.wrap(item.value, VaryingItemSource(self.source, *place))
+
+    def _of_any_length(self, tx: Capture, position: int) -> Value | None:
+        """The item at a position of a list from outside, as it has been appended to, whose length varies.
+
+        None where all depends on its length: it is no such list, or is not long enough.
+        """
+        if self.cls is not list or self._loosen is None:
+            return None
+        added = len(self._items) - len(self.found)
+        if -added <= position < 0:
+            return self._settled_at(position)
+        behind = -position - added  # items from outside that come after it, and itself
+        if not -len(self.found) <= -behind < 0 and not 0 <= position < len(self.found):
+            return None
+        assert self.source is not None
+        size = tx.length_symbol(len(self.found), self.source)
+        if size is None or not (size > position if position >= 0 else size >= behind):
+            return None
+        if position >= 0:
+            return self._settled_at(position)
+        item = self.found[len(self.found) - behind]
+        assert isinstance(item, Unread)
+        return tx.wrap(item.value, ItemSource(self.source, -behind))
 
     def store_item(self, tx: Capture, key: Value, value: Value) -> None:
         """Replaces items of a list."""
@@ -273,7 +325,7 @@ class SequenceValue(Value):
         if self.cls is not list or self._loosen is None:
             return Constant(len(self))
         assert self.source is not None
-        size = tx.length_symbol(self, len(self.found), self.source)
+        size = tx.length_symbol(len(self.found), self.source)
         if size is None:
             return Constant(len(self))
         return integer(size + (len(self._items) - len(self.found)))
@@ -304,7 +356,8 @@ class SequenceValue(Value):
     def _display(self, program: Rebuilder) -> list[str]:
         """The items as a display has them."""
         if not self.spans:
-            return [program.rebuild(item) for item in self.items]
+            self._read()
+            return [program.rebuild(item) for item in self._items]
         parts = [item.starred(program) if type(item) is Span else [program.rebuild(item)] for item in self._items]
         return [code for part in parts for code in part]
 
@@ -342,6 +395,17 @@ _LIST_METHODS: dict[tuple[str, int], Callable[..., Value]] = {
 MAX_ITEMS = 10_000
 
 
+def _settled_in(container: Value, item: Deferred, tx: Capture) -> Value:
+    """What an item of a container is, which takes its place there.
+
+    One that is made again, or is changed, is made of its items: the step that has read one, under guards, cannot be
+    taken back.
+    """
+    if container.source is None or id(container) in tx.mutated:
+        tx.touch()
+    return item.settle(tx)
+
+
 def _through_iterator(tx: Capture, value: Value) -> Iterator[Value]:
     """``list(iter(value))``, where Python first asks for the iterator: how many there are is asked of that alone."""
     from tcompile.capture.protocols import iterator
@@ -374,47 +438,72 @@ class DictValue(Value):
         self._changes = 0  # how often keys came or went
         self._asked: dict[Any, bool] = {}  # which keys of what came from outside were asked for, and were there
         self._loosen: Callable[[Mapping[Any, bool]], None] | None = None  # until anything depends on all keys
+        self._varies = False  # whether its keys have been seen to, or are not known when it is read
+        self._later: list[tuple[Value, Value]] = []  # what was stored under keys that vary, until something is read
 
     @staticmethod
     def outside(
-        tx: Capture, items: dict[Any, Value], source: Source, loosen: Callable[[Mapping[Any, bool]], None]
+        tx: Capture, items: dict[Any, Value], source: Source, loosen: Callable[[Mapping[Any, bool]], None], varies: bool
     ) -> DictValue:
         """A dict found at ``source``; values are read, and guarded, when they are asked for.
 
-        ``loosen`` leaves of the guard on all keys what was asked for, where a dict is changed key by key.
+        ``loosen`` leaves of the guard on all keys what was asked for, where a dict is changed key by key, or ``varies``
+        in its keys.
         """
         value = DictValue(items, source)
-        value._tx, value.found, value._loosen = tx, dict(items), loosen
+        value._tx, value.found, value._loosen, value._varies = tx, dict(items), loosen, varies
+        return value
+
+    @staticmethod
+    def holding(tx: Capture, items: dict[Any, Value]) -> DictValue:
+        """A dict that is made of ``items``, whose values may be deferred."""
+        value = DictValue(items)
+        value._tx = tx
         return value
 
     @property
     def items(self) -> dict[Any, Value]:
         """All keys and values."""
+        self._read()
         self._loosen = None
         if self._tx is not None:
-            for key, value in self._items.items():
-                self._items[key] = settled(self._tx, value)
+            for key in self._items:
+                self._settled_at(key)
             self._tx = None
         return self._items
 
     @property
     def keys(self) -> Mapping[Any, Any]:
         """The keys, in order."""
+        self._read()
         self._loosen = None
         return self._items
 
+    def _read(self) -> None:
+        """Something depends on keys: those under which something was stored become known."""
+        later, self._later = self._later, []
+        for key, value in later:
+            assert self._tx is not None
+            self._tx.touch()
+            self._put(self._tx, self._key(settled(self._tx, key)), value)
+
     def has(self, key: Any) -> bool:
         """Whether there is a key."""
+        self._read()
         self._asked.setdefault(key, key in self.found)
         return key in self._items
 
     def at(self, key: Any) -> Value:
         """The value under a key that is there."""
+        self._read()
         self._asked.setdefault(key, key in self.found)
+        return self._settled_at(key)
+
+    def _settled_at(self, key: Any) -> Value:
         value = self._items[key]
-        if type(value) is Unread:
+        if isinstance(value, Deferred):
             assert self._tx is not None
-            value = self._items[key] = value.settle(self._tx)
+            value = self._items[key] = _settled_in(self, value, self._tx)
         return value
 
     @property
@@ -483,7 +572,13 @@ class DictValue(Value):
         tx.mutate(self)
         self._changes += 1
 
+    def loosen(self) -> None:
+        """Gives up the guard on all keys, where nothing has depended on them and they vary."""
+        if self._loosen is not None and self._varies:
+            self._loosen(self._asked)
+
     def _put(self, tx: Capture, key: Any, value: Value) -> None:
+        self._tx = tx  # the value may be deferred
         if self.has(key):
             tx.mutate(self)
         else:
@@ -499,8 +594,15 @@ class DictValue(Value):
         return value
 
     def item(self, tx: Capture, key: Value) -> Value:
-        """The value under a constant key."""
-        plain = self._key(key)
+        """The value under a key; one that varies is looked up in a dict from outside as it was there."""
+        place = tx.key_source(key) if self.source is not None and id(self) not in tx.mutated else None
+        if place is not None:
+            plain = key.size.hint if isinstance(key, IntegerValue) else key.value  # type: ignore[attr-defined]
+            item = self.found.get(plain)
+            if isinstance(item, Unread) and self.source is not None:
+                self._varies = True
+                return tx.wrap(item.value, VaryingItemSource(self.source, *place))
+        plain = self._key(settled(tx, key))
         if not self.has(plain):
             raise CannotCapture("operation-raises", f"KeyError: {plain!r}")
         return self.at(plain)
@@ -510,8 +612,13 @@ class DictValue(Value):
         return hashable(key, "a dict key")
 
     def store_item(self, tx: Capture, key: Value, value: Value) -> None:
-        """Sets an item."""
-        self._put(tx, self._key(key), value)
+        """Sets an item. ``key`` and ``value`` may be deferred."""
+        if self.source is not None and (self._later or tx.waits(key)):
+            tx.mutate(self)
+            self._tx = tx
+            self._later.append((key, value))
+        else:
+            self._put(tx, self._key(settled(tx, key)), value)
 
     def delete_item(self, tx: Capture, key: Value) -> None:
         """Deletes an item."""
@@ -551,7 +658,7 @@ class DictValue(Value):
         return [f"{name}.update({{{self._pairs(program)}}})"]
 
     def _pairs(self, program: Rebuilder) -> str:
-        return ", ".join(f"{program.rebuild(Constant(k))}: {program.rebuild(v)}" for k, v in self.items.items())
+        return ", ".join(f"{program.rebuild(Constant(k))}: {program.rebuild(v)}" for k, v in self.keys.items())
 
     def commit(self, program: Rebuilder) -> list[str]:
         """Deletions, then what was set, in order."""
@@ -564,6 +671,7 @@ class DictValue(Value):
             kept = key in self.found and key not in self._deleted and same_object(self.found[key], value)
             if not kept:
                 lines.append(f"{name}[{program.rebuild(Constant(key))}] = {program.rebuild(value)}")
+        lines += [f"{name}[{program.rebuild(key)}] = {program.rebuild(value)}" for key, value in self._later]
         return lines
 
 

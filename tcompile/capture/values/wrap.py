@@ -244,7 +244,8 @@ def _dict(tx: Capture, value: dict[Any, Any], source: Source) -> Value:
             shown = repr(key) if plain else tx.prologue.constant(key)
             tx.decide(source, f"{shown} in {{}}", f"{shown} in {source.text}", there)
 
-    return DictValue.outside(tx, items, source, loosen)
+    varies = tx.profile.is_open(f"len({source.text})", len(keys), tx.options.dynamic)
+    return DictValue.outside(tx, items, source, loosen, varies)
 
 
 def _set(tx: Capture, value: Any, source: Source) -> Value:
