@@ -148,7 +148,8 @@ str:
     (<str> + <str>)[:8]  f'{<int>}-{<str>!r:>4}'[:9]  f'{<float>:.2f}'  str(<int>)  '-'.join(['a', <str>])[:9]
     <str>.upper()  <str>[::-1]  <str>[:1]  (<str> if <bool> else <str>)  ('%s' % <int>)  '{}{}'.format(<int>, <bool>)
     repr(<int>)  type(<any>).__name__  f'{<box>}'[:3]  f'{<ints>}'[:9]  f'{<vec>.dtype}{<vec>.shape}'  (<str> * 2)[:4]
-    str(<tab.>.get('a'))[:9]  f'{<int>=}'
+    str(<tab.>.get('a'))[:9]  f'{<int>=}'  f'{<sca>:.2f}|{<str>:>3}'  '{:>4}{q}'.format(<str>, q=<int>)  str(<float>)
+    ('%d %s' % (<int>, <str>))  repr(<sca>)[:9]
 ints:
     [<int>, <int>]  [<int?i><int> for <i> in range(<int> % 4)]  [<int?i><i> * 2 for <i> in (1, 2, 3) if <bool>]
     list(range(<int> % 4))  [1, *<ints>][:6]  (<ints> + [<int>])[:6]  <ints>[::1]  <ints>[1:]
@@ -354,6 +355,18 @@ STATEMENTS = _weighted("""\
 1 <set.>.discard(<int>)
 1 <set.>.update(<ints>)
 1 <tab.>['self'] = <tab.>
+1 <tab.>[f'{<int>}'] = <sca>
+1 <tab.>[<int>] = <any>
+1 <tab.>[<str>, <int>] = <any>
+  <tab.>[<int>] = <str>
+1 <vec!a> = <vecs.>[<int>]
+1 <vecs.>.append(<vec>)
+  <vec!a> = <vecs.>[-1] - <vecs.>[-2]
+  del <vecs.>[4:]
+1 <ints.>.append(<int>)
+  <int!a> = <ints.>[-2]
+1 LOG.append(f'{<int>} {<sca>} {<str>}')
+1 <box>.w = f'{<int>}', <str>, '%s:%d' % (<str>, <int>)
 # objects
 2 <box>.v = <float>
 1 <box>.n = <int>
