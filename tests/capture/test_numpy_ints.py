@@ -99,3 +99,23 @@ def test_classes_of_a_loop_over_unique_values():
     np.testing.assert_allclose(compiled(X, np.arange(12)), means(X, np.arange(12)))
     inner = [c for c in tcompile.runtime.cache.caches() if c.name.endswith("masked")]
     assert sum(len(cache.entries) for cache in inner) <= 4
+
+
+def divided(x):
+    return x[0] // x[1], x[0] % x[1], x[2] % 7 + x[0] // 3
+
+
+@pytest.mark.parametrize("errors", ["ignore", "warn", "raise"])
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"])
+def test_divisions_of_scalars_are_kernels(dtype, errors):
+    """By zero, and of the least int by -1, they do what NumPy's scalars do, with their texts."""
+    least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    tcompile.reset()
+    compiled = tcompile.compile(divided, backend="llvm")
+    minus = -1 if least else 1
+    for pair in ((17, 5), (least, minus), (most, 2), (17, 0), (least, 0), (0, 3), (least, most), (17, minus * 4)):
+        x = np.array([*pair, pair[0], pair[0]], dtype)
+        with np.errstate(all=errors):
+            assert_same_run(Run(compiled, (x,)), Run(divided, (x,)))
+    assert all(not entry.broke for entry in compiled.entries)
+    assert all(step.kind != "call" for step in compiled.entries[0].compiled_graph.host.schedule.steps)

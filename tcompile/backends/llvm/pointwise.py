@@ -253,14 +253,20 @@ _INTEGERS: dict[str, Emit] = {
     "pow": lambda v, d, o: integer_power(v, d, o[0], o[1]),
 }
 _DIVISIONS = frozenset({"floor_divide", "remainder", "fmod"})
+_SCALAR_DIVISIONS = {"scalar_floor_divide": "floor_divide", "scalar_remainder": "remainder"}  # the same of integers
 _BITS = frozenset({*_BITWISE, "bitwise_invert"})
+
+
+def _usual(name: str, dtype: DType) -> str:
+    """The operation that is lowered for another one that does the same."""
+    return _SCALAR_DIVISIONS.get(name, name) if dtype.kind in "iu" else _ROUND.get(name, name)
 
 
 def has_lowering(name: str, dtype: DType) -> bool:
     """Whether operation ``name`` is lowered for operands of ``dtype``, a dtype of the machine's."""
     if name in _ANY:
         return True
-    name = _ROUND.get(name, name)
+    name = _usual(name, dtype)
     if name in _BITS:
         return dtype.kind in "biu"
     if dtype.kind == "b":
@@ -280,7 +286,7 @@ def emit(
         return cast(v, operand, result, o[0])
     if name == "where":
         return v.pick(o[0], operand, o[1], o[2])
-    name = _ROUND.get(name, name)
+    name = _usual(name, operand)
     if name == "bitwise_invert":
         return v.op("xor", operand, o[0], v.constant(operand, True if operand.kind == "b" else -1))
     if name in _BITWISE:
