@@ -25,6 +25,9 @@ _COMPARED = {
 }  # fmt: skip
 
 
+LETTER = ("letter",)
+
+
 class Refused(Exception):
     """This stretch is no scalar code; the text says why."""
 
@@ -34,9 +37,10 @@ class V:
     """A value: its kind, the registers that hold it, and what it is where that is known.
 
     Kinds are those of registers, or tuples: ``("array", number)``, ``("row", number, indices)``, ``("tuple", kinds)``,
-    ``("object", identity)``; a random generator, ``("generator", number of its state, family, class, identity)``, and a
+    ``("object", identity)``; a str ``("text", number)``, by the array of its code points, and a character of one,
+    ``("letter",)``; a random generator, ``("generator", number of its state, family, class, identity)``, and a
     method of one, ``("draw", number, family, what, numbers of what else it keeps)``; iterators ``("range", step)``,
-    ``("rows", array)``, and ``("items", kinds, place)`` of a tuple.
+    ``("rows", array)``, ``("letters", text)``, and ``("items", kinds, place)`` of a tuple.
     """
 
     kind: Any
@@ -64,9 +68,9 @@ def parts_of(kind: Any) -> tuple[str, ...]:
         return ("int",) * int(kind[2])
     if kind[0] == "range":
         return ("int", "int", "int") if kind[1] is None else ("int", "int")
-    if kind[0] == "rows":
+    if kind[0] in ("rows", "letters"):
         return ("int", "int")
-    return ()
+    return ("int",) if kind == LETTER else ()
 
 
 @dataclass
@@ -165,6 +169,8 @@ class Instructions:
 
     def binary(self, sign: str, a: V, b: V) -> V:
         """``a sign b``."""
+        if LETTER in (a.kind, b.kind):
+            return self._letters(sign, a, b)
         if not is_number(a) or not is_number(b):
             raise Refused(f"{sign} of something else than numbers")
         if sign == "**" and type(b.known) is int and b.known in _EXPONENTS and a.kind in ("int", "bool", "np.int64"):
@@ -181,6 +187,18 @@ class Instructions:
                     self.require(self.add("==", "bool", value.register, value.register))
         return self.add(sign, kind, a.register, b.register)
 
+    def _letters(self, sign: str, a: V, b: V) -> V:
+        """``a sign b`` of characters, which compare as their code points do."""
+        texts = [value.known for value in (a, b) if value.kind != LETTER]
+        if sign not in COMPARISONS or any(type(text) is not str for text in texts):
+            raise Refused(f"{sign} of a character")
+        if any(len(text) != 1 for text in texts):
+            if sign not in ("==", "!="):
+                raise Refused(f"{sign} of a character and a text")
+            return self.constant(sign == "!=")
+        one, two = (V("int", v.registers) if v.kind == LETTER else self.constant(ord(v.known)) for v in (a, b))
+        return self.add(sign, "bool", one.register, two.register)
+
     def as_ints(self, registers: Sequence[int]) -> tuple[int, ...]:
         """The registers of indices as Python ints."""
         return tuple(
@@ -192,4 +210,4 @@ class Instructions:
         self.block.lines.append(("require", -1, condition.register))
 
 
-__all__ = ["NUMBERS", "Block", "Instructions", "Refused", "V", "is_number", "parts_of"]
+__all__ = ["LETTER", "NUMBERS", "Block", "Instructions", "Refused", "V", "is_number", "parts_of"]

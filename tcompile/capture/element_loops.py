@@ -19,14 +19,17 @@ from bisect import bisect
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tcompile.bytecode.analysis import Analysis
 from tcompile.capture import element_steps  # noqa: F401  # fills the translator's tables
 from tcompile.capture.element_nodes import append, number_of, operand_of
 from tcompile.capture.element_translator import Exit, Refused, Translator, V, is_number, parts_of
 from tcompile.capture.instructions.registry import Returned
 from tcompile.capture.plans import MANY_ROUNDS, Plan, Restart
+from tcompile.capture.sources import ComputedSource, ConstantSource, Source
 from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import Value, settled
+from tcompile.capture.values.base import Unread, Value, settled
 from tcompile.capture.values.callable import FunctionValue, value_of
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import SequenceValue
@@ -125,7 +128,7 @@ class _Stretch:
         }
         self.t = Translator(
             found, f.decoded.instructions, self.inside, bound, self._outside, functools.partial(self._global, f),
-            self._array_type, self._callee, self._generator, self._spare,
+            self._array_type, self._callee, self._generator, self._spare, self._known_text,
         )  # fmt: skip
 
     def run(self) -> None:
@@ -188,7 +191,7 @@ class _Stretch:
     def _outside(self, name: str) -> V | None:
         self.f.rely_on_binding(name)
         value = self.f.locals.get(name)
-        return None if value is None else self._value(self.t, settled(self.tx, value))
+        return None if value is None else self._read(self.t, value)
 
     def _global(self, f: Frame, t: Translator, i: dis.Instruction) -> V:
         if i.opname == "LOAD_GLOBAL":
@@ -198,7 +201,26 @@ class _Stretch:
             value = None if cell is None else cell.value
         if value is None:
             raise Refused(f"the variable {i.argval}")
+        return self._read(t, value)
+
+    def _read(self, t: Translator, value: Value) -> V:
+        """A variable's value. Of a str from outside only the characters are asked for."""
+        if isinstance(value, Unread) and type(value.value) is str:
+            return self._text(value.value, value.source)
         return self._value(t, settled(self.tx, value))
+
+    def _text(self, text: str, source: Source) -> V:
+        """A str by its code points, as the array that ``code_points`` makes of it."""
+        if not isinstance(source, ConstantSource):
+            self.tx.prologue.guard(source, "type({}) is str", f"type({source.text}) is str", "str", "type")
+        array = self.tx.wrap(code_points(text), ComputedSource("{1}({0})", (source,), (code_points,)))
+        assert isinstance(array, ArrayValue)
+        if array not in self.arrays:
+            self.arrays.append(array)
+        return V(("text", self.arrays.index(array)))
+
+    def _known_text(self, text: str) -> V:
+        return self._text(text, ConstantSource.of(repr(text), text))
 
     def _callee(self, t: Translator, function: Any, arguments: list[V]) -> Translator | None:
         """What translates the code of a function of the user's that ``t`` calls."""
@@ -219,7 +241,8 @@ class _Stretch:
         parameters = dict(zip(code.co_varnames[:count], given, strict=True))
         return Translator(
             found, f.decoded.instructions, set(range(found.stream.size)), set(found.fast_bit), parameters.get,
-            functools.partial(self._global, f), self._array_type, self._callee, self._generator, self._spare, t,
+            functools.partial(self._global, f), self._array_type, self._callee, self._generator, self._spare,
+            self._known_text, t,
         )  # fmt: skip
 
     def _generator(self, t: Translator, generator: Any) -> V:
@@ -357,6 +380,16 @@ class _Stretch:
                 at += size
             return SequenceValue(items, tuple)
         raise AssertionError(kind)
+
+
+def code_points(text: str) -> np.ndarray[Any, Any]:
+    """The code points of a str, as an array of int32.
+
+    >>> code_points("aé")
+    array([ 97, 233], dtype=int32)
+    """
+    coded = text.encode("utf-32-le", "surrogatepass")
+    return np.frombuffer(coded, np.int32) if coded else np.empty(0, np.int32)
 
 
 def _stored(i: dis.Instruction) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from tcompile.capture.element_draws import Drawing, as_float, draw, in_order
-from tcompile.capture.element_instructions import NUMBERS, Refused, V, is_number
+from tcompile.capture.element_instructions import LETTER, NUMBERS, Refused, V, is_number
 from tcompile.capture.element_translator import CALLS, METHODS, NULL, STEPS, Translator
 from tcompile.capture.values.random_generator import is_drawing
 from tcompile.graph.ops.draws import DRAWS, method_of
@@ -71,9 +71,19 @@ def _length(t: Translator, arguments: list[V]) -> V:
     (value,) = arguments
     if value.kind[0] == "tuple":
         return t.constant(len(value.kind[1]))
+    value = t.text(value)
+    if value.kind[0] == "text":
+        return t.add("size", "int", value.kind[1], 0)
     if value.kind[0] not in ("array", "row"):
         raise Refused("len of something else than an array")
     return t.add("size", "int", value.kind[1], len(value.registers))
+
+
+def _ordinal(t: Translator, arguments: list[V]) -> V:
+    (value,) = arguments
+    if value.kind != LETTER:
+        raise Refused("ord of something else than a character")
+    return V("int", value.registers)
 
 
 def _math(name: str, kind: str = "float") -> Callable[[Translator, list[V]], V]:
@@ -157,7 +167,7 @@ def _method_of(t: Translator, generator: V, name: str) -> V:
 
 
 CALLS |= {
-    id(min): _chosen("<"), id(max): _chosen(">"), id(abs): _abs, id(len): _length, id(int): _converted("int"),
+    id(min): _chosen("<"), id(max): _chosen(">"), id(abs): _abs, id(len): _length, id(ord): _ordinal, id(int): _converted("int"),
     id(float): _converted("float"), id(bool): _converted("bool"), id(range): lambda t, items: t.range(items),
     id(math.sqrt): _math("sqrt"), id(math.fabs): _math("fabs"), id(math.floor): _math("floor", "int"),
     id(math.ceil): _math("ceil", "int"), id(math.isnan): _math("isnan", "bool"),
@@ -323,6 +333,25 @@ def _compare(t: Translator, i: dis.Instruction) -> None:
     t.stack.append(t.truth(found) if i.argrepr.startswith("bool(") else found)
 
 
+@_step("CONTAINS_OP")
+def _contains(t: Translator, i: dis.Instruction) -> None:
+    """Whether a character is in a text that is known, or a number is an item of a tuple."""
+    item, container = t.pop(2)
+    if item.kind == LETTER and type(container.known) is str:
+        among = [t.object(letter) for letter in dict.fromkeys(container.known)]
+    elif is_number(item) and container.kind[0] == "tuple" and all(map(is_number, t.items(container))):
+        among = t.items(container)
+    else:
+        raise Refused("`in` of something else than a tuple of numbers")
+    found, true = t.constant(False), t.constant(True)
+    for other in among[:_MOST_ITEMS]:
+        equal = t.truth(t.binary("==", item, other))
+        found = t.add("select", "bool", equal.register, true.register, found.register)
+    if len(among) > _MOST_ITEMS:
+        raise Refused("`in` of many items")
+    t.stack.append(t.add("not", "bool", found.register) if i.arg else found)
+
+
 @_step("UNARY_NEGATIVE", "UNARY_INVERT", "UNARY_POSITIVE")
 def _unary(t: Translator, i: dis.Instruction) -> None:
     (value,) = t.pop(1)
@@ -381,8 +410,11 @@ def _store_subscript(t: Translator, i: dis.Instruction) -> None:
 @_step("GET_ITER")
 def _get_iter(t: Translator, i: dis.Instruction) -> None:
     t.hold(1)
-    items = t.stack[-1]
-    if items.kind[0] == "array" and len(t.array_type(items.kind[1]).shape) == 1:
+    items = t.text(t.stack[-1])
+    if items.kind[0] == "text":
+        first, stop = t.constant(0), t.add("size", "int", items.kind[1], 0)
+        t.stack[-1] = V(("letters", items.kind[1]), (first.register, stop.register))
+    elif items.kind[0] == "array" and len(t.array_type(items.kind[1]).shape) == 1:
         first, stop = t.constant(0), t.add("size", "int", items.kind[1], 0)
         t.stack[-1] = V(("rows", items.kind[1]), (first.register, stop.register))
     elif items.kind[0] == "tuple" and len(items.kind[1]) <= _MOST_ITEMS:
@@ -405,7 +437,7 @@ def _for_iter(t: Translator, i: dis.Instruction) -> None:
         t.stack[-1:] = [following, t.items(given)[place]]
         t.jump(t.at + 1)
         return
-    if items.kind[0] not in ("range", "rows"):
+    if items.kind[0] not in ("range", "rows", "letters"):
         raise Refused("a loop over something else than a range or the elements of an array")
     known = items.kind[1] if items.kind[0] == "range" else 1
     at, stop = (V("int", (r,)) for r in items.registers[:2])
@@ -418,7 +450,8 @@ def _for_iter(t: Translator, i: dis.Instruction) -> None:
     t.block.end = ("branch", more.register, body.number, (), *done)
     t.block = body
     following = t.add("step", "int", at.register, step.register)
-    item = at if items.kind[0] == "range" else t.subscript(V(("array", items.kind[1])), at)
+    shown = {"rows": "array", "letters": "text"}.get(items.kind[0])
+    item = at if shown is None else t.subscript(V((shown, items.kind[1])), at)
     t.stack += [V(items.kind, (following.register, *items.registers[1:])), item]
     t.jump(t.at + 1)
 

@@ -18,7 +18,16 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tcompile.bytecode.analysis import Analysis
-from tcompile.capture.element_instructions import NUMBERS, Block, Instructions, Refused, V, is_number, parts_of
+from tcompile.capture.element_instructions import (
+    LETTER,
+    NUMBERS,
+    Block,
+    Instructions,
+    Refused,
+    V,
+    is_number,
+    parts_of,
+)
 from tcompile.graph.ops.element_loop import is_numpy
 from tcompile.records import dataclass
 
@@ -51,7 +60,7 @@ class Translator(Instructions):
     object, ``inside`` are the instructions that belong to it. ``callee(translator, function, arguments)`` gives the
     translator of the code of a function that is called, and None for what is no function of Python;
     ``load_generator(translator, object)`` a random generator that is known, ``load_spare(value)`` the arrays with what
-    one keeps beside its state.
+    one keeps beside its state, ``load_text(text)`` the array of a str's code points.
 
     The code of a function that is called is a stretch of its own in the program of its ``caller``.
     """
@@ -61,12 +70,13 @@ class Translator(Instructions):
         load_outside: Callable[[str], V | None], load_global: Callable[[Translator, dis.Instruction], V],
         array_type: Callable[[int], Any], callee: Callable[[Translator, Any, list[V]], Translator | None],
         load_generator: Callable[[Translator, Any], V], load_spare: Callable[[Any], tuple[int, ...]],
-        caller: Translator | None = None,
+        load_text: Callable[[str], V], caller: Translator | None = None,
     ) -> None:  # fmt: skip
         super().__init__(caller)
         self.found, self.instructions, self.inside, self.bound = found, instructions, inside, bound
         self.load_outside, self.load_global, self.array_type = load_outside, load_global, array_type
         self.callee, self.load_generator, self.load_spare = callee, load_generator, load_spare
+        self.load_text = load_text
         self.depth: int = 0 if caller is None else caller.depth + 1
         self.by_state: dict[State, Block] = {}
         self.versions: dict[tuple[int, tuple[int, ...]], int] = {}
@@ -212,6 +222,11 @@ class Translator(Instructions):
             if type(key.known) is not int or not -len(self.items(value)) <= key.known < len(self.items(value)):
                 raise Refused("an item of a tuple")
             return self.items(value)[key.known]
+        value = self.text(value)
+        if value.kind[0] == "text":
+            self.accesses += 1
+            letter = self.add("load", "np.int32", value.kind[1], *self.indices(value.kind[1], key))
+            return V(LETTER, self.as_ints(letter.registers))
         if value.kind[0] not in ("array", "row"):
             raise Refused("an item of something else than an array")
         array = value.kind[1]
@@ -223,6 +238,10 @@ class Translator(Instructions):
             return V(("row", array, len(found)), self.as_ints(found))
         self.accesses += 1
         return self.add("load", f"np.{type_.dtype.name}", array, *found)
+
+    def text(self, value: V) -> V:
+        """The value; a str that is known, as the array of its code points."""
+        return self.load_text(value.known) if value.kind[0] == "object" and type(value.known) is str else value
 
     def check_index(self, array: int, axis: int, index: int) -> None:
         """What raises where a row is made, though nothing of it is read."""
@@ -294,6 +313,6 @@ class Translator(Instructions):
 
 
 __all__ = [
-    "CALLS", "METHODS", "NULL", "NUMBERS", "RETURNED", "STEPS", "Exit", "Refused", "Translator", "V", "is_number",
+    "CALLS", "LETTER", "METHODS", "NULL", "NUMBERS", "RETURNED", "STEPS", "Exit", "Refused", "Translator", "V", "is_number",
     "parts_of",
 ]  # fmt: skip

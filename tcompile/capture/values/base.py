@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tcompile.capture.sources import Source
+from tcompile.capture.sources import ComputedSource, Source
 from tcompile.frontends.base import CannotCapture
 from tcompile.observe.events import UserLine
 
@@ -165,6 +165,13 @@ class Unread(Deferred):
     def settle(self, tx: Capture) -> Value:
         """The captured value; the same one each time."""
         return tx.wrap(self.value, self.source)
+
+    def length(self, tx: Capture) -> Value:
+        """How many characters a str has, which may be all that is asked of it."""
+        if type(self.value) is not str:
+            return self.settle(tx).length(tx)
+        tx.prologue.guard(self.source, "type({}) is str", f"type({self.source.text}) is str", "str", "type")
+        return tx.wrap(len(self.value), ComputedSource("len({0})", (self.source,)))
 
 
 def settled(tx: Capture, value: Value) -> Value:
