@@ -139,7 +139,8 @@ def takes_texts(function: Value) -> bool:
     if not isinstance(function, Constant):
         return False
     target = function.value
-    return any(target is known for known in (*_IO, *_TEXTS, len)) or makes_instances(target) or is_reorderable(target)
+    known = any(target is one for one in (*_IO, *_TEXTS, len, enumerate))
+    return known or makes_instances(target) or is_reorderable(target)
 
 
 _MATH = {math.sqrt, math.exp, math.log, math.sin, math.cos, math.tan, math.tanh, math.fabs, math.log2, math.log10}

@@ -40,7 +40,8 @@ class V:
     ``("object", identity)``; a str ``("text", number)``, by the array of its code points, and a character of one,
     ``("letter",)``; a random generator, ``("generator", number of its state, family, class, identity)``, and a
     method of one, ``("draw", number, family, what, numbers of what else it keeps)``; iterators ``("range", step)``,
-    ``("rows", array)``, ``("letters", text)``, and ``("items", kinds, place)`` of a tuple.
+    ``("rows", array)``, ``("letters", text)``, ``("items", kinds, place)`` of a tuple, and ``("counted", iterator)`` of
+    ``enumerate``.
     """
 
     kind: Any
@@ -70,6 +71,8 @@ def parts_of(kind: Any) -> tuple[str, ...]:
         return ("int", "int", "int") if kind[1] is None else ("int", "int")
     if kind[0] in ("rows", "letters"):
         return ("int", "int")
+    if kind[0] == "counted":
+        return (*parts_of(kind[1]), "int")
     return ("int",) if kind == LETTER else ()
 
 

@@ -33,7 +33,7 @@ from tcompile.capture.values.base import Unread, Value, settled
 from tcompile.capture.values.callable import FunctionValue, value_of
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import SequenceValue
-from tcompile.capture.values.counted import Counted, RangeIterator, RowIterator
+from tcompile.capture.values.counted import Counted, Enumerated, RangeIterator, RowIterator, TextIterator
 from tcompile.capture.values.random_generator import RandomGeneratorValue, known_generator
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Node, SymInt, TensorType
@@ -138,26 +138,14 @@ class _Stretch:
         stack: list[V] = []
         items = f.stack[-1] if header.opname == "FOR_ITER" else None
         depth = len(f.stack) - (items is not None)
-        if isinstance(items, RangeIterator):
-            left = items.left
+        if items is not None:
+            if not isinstance(items, Counted):
+                raise Refused("a loop over something else than a range, a text, or the elements of an array")
             t.in_ufunc = items.scalar
             if not items.scalar:
-                self._check_worth(left)
+                self._check_worth(items.left)
             t.block = t.entry
-            values = items.values
-            first, step = values.start + values.step * items.rounds, values.step
-            if not isinstance(step, int):
-                raise Refused("a step that is not known")
-            stop = first + step * left
-            stack = [V(("range", step), (self._size(t, first).register, self._size(t, stop).register))]
-        elif isinstance(items, RowIterator) and len(items.array.traced.type.shape) == 1 and not items.backwards:
-            self._check_worth(items.left)
-            t.block = t.entry
-            array = self._value(t, items.array)
-            bounds = (self._size(t, items.rounds).register, self._size(t, items.count).register)
-            stack = [V(("rows", array.kind[1]), bounds)]
-        elif items is not None:
-            raise Refused("a loop over something else than a range or the elements of an array")
+            stack = [self._iterator(items, items.rounds)]
         t.run(self.start, stack)
         computed = any(isinstance(o, Node) and isinstance(o.type, TensorType) for _, o in self.t.numbers)
         if not t.accesses and not computed and not self._is_long(items):
@@ -168,6 +156,26 @@ class _Stretch:
         self._add(exit, results, depth, rounds)
         if isinstance(items, Counted):
             items.decided = True
+
+    def _iterator(self, items: Counted, rounds: Any) -> V:
+        """An iterator of the frame's, so many of whose rounds are done."""
+        t = self.t
+        if isinstance(items, RangeIterator):
+            values = items.values
+            first, step = values.start + values.step * rounds, values.step
+            if not isinstance(step, int):
+                raise Refused("a step that is not known")
+            stop = first + step * (items.count - rounds)
+            return V(("range", step), (self._size(t, first).register, self._size(t, stop).register))
+        bounds = (self._size(t, rounds).register, self._size(t, items.count).register)
+        if isinstance(items, RowIterator) and len(items.array.traced.type.shape) == 1 and not items.backwards:
+            return V(("rows", self._value(t, items.array).kind[1]), bounds)
+        if isinstance(items, TextIterator):
+            return V(("letters", t.text(self._read(t, items.text)).kind[1]), bounds)
+        if isinstance(items, Enumerated):
+            inner = self._iterator(items.items, rounds)
+            return V(("counted", inner.kind), (*inner.registers, self._size(t, items.start + rounds).register))
+        raise Refused("a loop over something else than a range, a text, or the elements of an array")
 
     def _check_worth(self, left: Any) -> None:
         """Straight code of a few rounds is better followed: what it computes fuses with what comes before and after."""

@@ -167,8 +167,8 @@ def _method_of(t: Translator, generator: V, name: str) -> V:
 
 
 CALLS |= {
-    id(min): _chosen("<"), id(max): _chosen(">"), id(abs): _abs, id(len): _length, id(ord): _ordinal, id(int): _converted("int"),
-    id(float): _converted("float"), id(bool): _converted("bool"), id(range): lambda t, items: t.range(items),
+    id(min): _chosen("<"), id(max): _chosen(">"), id(abs): _abs, id(len): _length, id(ord): _ordinal,
+    id(int): _converted("int"), id(float): _converted("float"), id(bool): _converted("bool"), id(range): lambda t, items: t.range(items),
     id(math.sqrt): _math("sqrt"), id(math.fabs): _math("fabs"), id(math.floor): _math("floor", "int"),
     id(math.ceil): _math("ceil", "int"), id(math.isnan): _math("isnan", "bool"),
     id(np.sqrt): _root, id(np.abs): _magnitude, id(np.fabs): _magnitude,
@@ -407,20 +407,36 @@ def _store_subscript(t: Translator, i: dis.Instruction) -> None:
         t.block.lines.append(("store", -1, array, item.register, *places))
 
 
+def _iterator(t: Translator, value: V) -> V:
+    """``iter(value)``."""
+    items = t.text(value)
+    kind = items.kind
+    if kind[0] in ("array", "text") and (kind[0] == "text" or len(t.array_type(kind[1]).shape) == 1):
+        first, stop = t.constant(0), t.add("size", "int", kind[1], 0)
+        return V(("rows" if kind[0] == "array" else "letters", kind[1]), (first.register, stop.register))
+    if kind[0] == "tuple" and len(kind[1]) <= _MOST_ITEMS:
+        return V(("items", kind[1], 0), items.registers)
+    if kind[0] not in ("range", "counted"):
+        raise Refused("a loop over something else than a range, a text, or the elements of an array")
+    return items
+
+
+def _counted(t: Translator, arguments: list[V]) -> V:
+    """``enumerate`` of a range, a text, or an array."""
+    items = _iterator(t, arguments[0])
+    start = arguments[1] if len(arguments) == 2 else t.constant(0)
+    if len(arguments) > 2 or start.kind != "int" or items.kind[0] in ("items", "counted"):
+        raise Refused("enumerate of something else")
+    return V(("counted", items.kind), (*items.registers, start.register))
+
+
+CALLS[id(enumerate)] = _counted
+
+
 @_step("GET_ITER")
 def _get_iter(t: Translator, i: dis.Instruction) -> None:
     t.hold(1)
-    items = t.text(t.stack[-1])
-    if items.kind[0] == "text":
-        first, stop = t.constant(0), t.add("size", "int", items.kind[1], 0)
-        t.stack[-1] = V(("letters", items.kind[1]), (first.register, stop.register))
-    elif items.kind[0] == "array" and len(t.array_type(items.kind[1]).shape) == 1:
-        first, stop = t.constant(0), t.add("size", "int", items.kind[1], 0)
-        t.stack[-1] = V(("rows", items.kind[1]), (first.register, stop.register))
-    elif items.kind[0] == "tuple" and len(items.kind[1]) <= _MOST_ITEMS:
-        t.stack[-1] = V(("items", items.kind[1], 0), items.registers)
-    elif items.kind[0] != "range":
-        raise Refused("a loop over something else than a range or the elements of an array")
+    t.stack[-1] = _iterator(t, t.stack[-1])
 
 
 @_step("FOR_ITER")
@@ -437,11 +453,13 @@ def _for_iter(t: Translator, i: dis.Instruction) -> None:
         t.stack[-1:] = [following, t.items(given)[place]]
         t.jump(t.at + 1)
         return
-    if items.kind[0] not in ("range", "rows", "letters"):
-        raise Refused("a loop over something else than a range or the elements of an array")
-    known = items.kind[1] if items.kind[0] == "range" else 1
-    at, stop = (V("int", (r,)) for r in items.registers[:2])
-    step = V("int", items.registers[2:]) if known is None else t.constant(known)
+    number = V("int", items.registers[-1:]) if items.kind[0] == "counted" else None
+    inner = items if number is None else V(items.kind[1], items.registers[:-1])
+    if inner.kind[0] not in ("range", "rows", "letters"):
+        raise Refused("a loop over something else than a range, a text, or the elements of an array")
+    known = inner.kind[1] if inner.kind[0] == "range" else 1
+    at, stop = (V("int", (r,)) for r in inner.registers[:2])
+    step = V("int", inner.registers[2:]) if known is None else t.constant(known)
     more = t.add("more", "bool", at.register, stop.register, step.register)
     target = t.found.goes[t.at]
     del t.stack[-1]
@@ -450,9 +468,12 @@ def _for_iter(t: Translator, i: dis.Instruction) -> None:
     t.block.end = ("branch", more.register, body.number, (), *done)
     t.block = body
     following = t.add("step", "int", at.register, step.register)
-    shown = {"rows": "array", "letters": "text"}.get(items.kind[0])
-    item = at if shown is None else t.subscript(V((shown, items.kind[1])), at)
-    t.stack += [V(items.kind, (following.register, *items.registers[1:])), item]
+    shown = {"rows": "array", "letters": "text"}.get(inner.kind[0])
+    item = at if shown is None else t.subscript(V((shown, inner.kind[1])), at)
+    counts: tuple[int, ...] = ()
+    if number is not None:
+        item, counts = t.pack([number, item]), t.binary("+", number, t.constant(1)).registers
+    t.stack += [V(items.kind, (following.register, *inner.registers[1:], *counts)), item]
     t.jump(t.at + 1)
 
 

@@ -313,6 +313,6 @@ class Translator(Instructions):
 
 
 __all__ = [
-    "CALLS", "LETTER", "METHODS", "NULL", "NUMBERS", "RETURNED", "STEPS", "Exit", "Refused", "Translator", "V", "is_number",
+    "CALLS", "METHODS", "NULL", "NUMBERS", "RETURNED", "STEPS", "Exit", "Refused", "Translator", "V", "is_number",
     "parts_of",
 ]  # fmt: skip

@@ -12,6 +12,7 @@ from tcompile.capture.instructions.registry import HANDLERS, handler
 from tcompile.capture.operators import identical
 from tcompile.capture.protocols import Exhausted, advance, iterator
 from tcompile.capture.special.policy import PolicyValue
+from tcompile.capture.values.base import Unread, settled
 from tcompile.capture.values.callable import GeneratorValue
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.counted import Counted
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 
 @handler("GET_ITER")
 def _get_iter(f: Frame, i: dis.Instruction) -> None:
-    f.push(iterator(f.tx, f.pop()))
+    value = f.pop_unread()
+    is_text = isinstance(value, Unread) and type(value.value) is str
+    f.push(iterator(f.tx, value if is_text else settled(f.tx, value)))
 
 
 @handler("FOR_ITER")
@@ -39,7 +42,7 @@ def _for_iter(f: Frame, i: dis.Instruction) -> None:
             return
         if items.scalar:
             raise CannotCapture("unsupported-object", "A loop over elements that is no scalar code")
-        if loops.enter(f, items):
+        if items.is_symbolic and loops.enter(f, items):
             return
     value = advance(f.tx, items)
     if value is not None:

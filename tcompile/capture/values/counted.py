@@ -1,7 +1,8 @@
-"""Iterators of which every item is known by its number: ranges, an array's rows, and what goes along these.
+"""Iterators of which every item is known by its number: ranges, an array's rows, a text's characters, and what goes
+along these.
 
-Enters: a range, an array, or other such iterators. Leaves: the item at a number that may be symbolic. Exists because a
-loop over such an iterator can be one node of the graph, in which the number of the round is a symbol.
+Enters: a range, an array, a str, or other such iterators. Leaves: the item at a number that may be symbolic. Exists
+because a loop over such an iterator can be one node of the graph, in which the number of the round is a symbol.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import Value, settled
+from tcompile.capture.values.base import Unread, Value, settled
 from tcompile.capture.values.callable import IteratorValue
-from tcompile.capture.values.constant import integer
-from tcompile.capture.values.container import RangeValue, SequenceValue
+from tcompile.capture.values.constant import Constant, IntegerValue, integer
+from tcompile.capture.values.container import RangeValue, SequenceValue, constant_of
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph.ops.creation import arange_length
 from tcompile.graph.sizes import Size, same
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 class Counted(IteratorValue):
     """Such an iterator. What becomes of the loop over it is open until that is ``decided``."""
+
+    is_symbolic = True  # whether an item is known whose number is a symbol
 
     def __init__(self, tx: Capture, count: Size, decided: bool = False) -> None:
         super().__init__(tx, iter(()))
@@ -113,12 +116,27 @@ class RowIterator(Counted):
             self.array.check_rows(self.tx)
 
 
+class TextIterator(Counted):
+    """The characters of a str, which may be unread."""
+
+    is_symbolic = False
+
+    def __init__(self, tx: Capture, text: Constant | Unread) -> None:
+        length = text.length(tx)
+        super().__init__(tx, length.size if isinstance(length, IntegerValue) else constant_of(length, "a length"))
+        self.text = text
+
+    def at(self, position: Size) -> Value:
+        """The character, of a text that becomes a constant."""
+        return settled(self.tx, self.text).item(self.tx, integer(position))
+
+
 class Enumerated(Counted):
     """``enumerate`` of such an iterator that nobody else has."""
 
     def __init__(self, tx: Capture, items: Counted, start: int) -> None:
         super().__init__(tx, items.count)
-        self.items, self.start = items, start
+        self.items, self.start, self.is_symbolic = items, start, items.is_symbolic
 
     def at(self, position: Size) -> Value:
         """The number and the item."""
@@ -150,6 +168,8 @@ class Zipped(Counted):
 
 def counted(tx: Capture, value: Value) -> Counted | None:
     """An iterator for nobody else of a value whose items are known by their numbers; None where they are not."""
+    if isinstance(value, Constant | Unread) and type(value.value) is str:
+        return TextIterator(tx, value)
     value = settled(tx, value)
     if isinstance(value, RangeValue):
         return RangeIterator(tx, value)
@@ -170,4 +190,4 @@ def zipped(tx: Capture, values: Sequence[Value]) -> Zipped | None:
     return Zipped(tx, columns) if all(same(c.count, columns[0].count) for c in columns) else None
 
 
-__all__ = ["Counted", "Enumerated", "RangeIterator", "RowIterator", "Zipped", "counted", "zipped"]
+__all__ = ["Counted", "Enumerated", "RangeIterator", "RowIterator", "TextIterator", "Zipped", "counted", "zipped"]
