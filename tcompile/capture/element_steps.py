@@ -168,7 +168,8 @@ def _method_of(t: Translator, generator: V, name: str) -> V:
 
 CALLS |= {
     id(min): _chosen("<"), id(max): _chosen(">"), id(abs): _abs, id(len): _length, id(ord): _ordinal,
-    id(int): _converted("int"), id(float): _converted("float"), id(bool): _converted("bool"), id(range): lambda t, items: t.range(items),
+    id(int): _converted("int"), id(float): _converted("float"), id(bool): _converted("bool"),
+    id(range): lambda t, items: t.range(items),
     id(math.sqrt): _math("sqrt"), id(math.fabs): _math("fabs"), id(math.floor): _math("floor", "int"),
     id(math.ceil): _math("ceil", "int"), id(math.isnan): _math("isnan", "bool"),
     id(np.sqrt): _root, id(np.abs): _magnitude, id(np.fabs): _magnitude,

@@ -28,6 +28,7 @@ class Writer:
         self.counters: list[str] = []
         self.depth = 1
         self.whiles = 0
+        self.letters: list[str] = []
 
     def add(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
@@ -53,7 +54,7 @@ class Writer:
         if depth > 2 or self.random.random() < 0.35:
             return self.pick(
                 *INTS, *FLOATS, *self.counters * 2, self.element(), self.element(), self.element(), "1", "2", "0.5",
-                "-3", "7", "True", "1 << 40", "1e200", "0.0", "-0.0",
+                "-3", "7", "True", "1 << 40", "1e200", "0.0", "-0.0", f"ord({self.letter()})", "len(w)",
             )  # fmt: skip
         one, two = self.number(depth + 1), self.number(depth + 1)
         sign = self.pick("+", "-", "*", "+", "-", "*", "/", "//", "%", "&", "|", "^", ">>", "<<", "**")
@@ -67,8 +68,22 @@ class Writer:
             f"float({one})", f"int({one})", f"({one} or {two})", f"math.sqrt({one})", f"np.sqrt(abs({one}))",
         )  # fmt: skip
 
+    def letter(self) -> str:
+        return self.pick(f"w[{self.index(8)}]", *self.letters * 2)
+
+    def of_letters(self, sign: str) -> str:
+        """A test of characters, or of whether a number is among some."""
+        return self.pick(
+            f"{self.letter()} {sign} {self.pick(self.letter(), repr(self.pick(*'abc')))}",
+            f"{self.letter()} {self.pick('==', '!=', sign)} {self.pick(repr('ab'), repr('b'))}",
+            f"{self.letter()} {self.pick('in', 'not in')} {self.pick(repr('ace'), repr(''), repr('bb'))}",
+            f"{self.number(2)} {self.pick('in', 'not in')} {self.pick('(1, 2.0, True)', '(k, n)', '(0, s, 5)')}",
+        )
+
     def test(self, depth: int = 0) -> str:
         sign = self.pick("<", "<=", "==", "!=", ">", ">=")
+        if self.random.random() < 0.12:
+            return self.of_letters(sign)
         text = f"{self.number(depth + 1)} {sign} {self.number(depth + 1)}"
         if depth < 2:
             text = self.pick(text, text, f"({text}) and {self.test(depth + 1)}", f"not ({text})",
@@ -147,10 +162,22 @@ class Writer:
             "8", "7", "1, 8", "7, -1, -1", "0, 8, 3", "size", "size - 1", "len(a)", "m.shape[1]", "1, 4", "9",
             *(f"{c}, 5" for c in self.counters), *(f"{c} + 1" for c in self.counters),
         )  # fmt: skip
-        self.add(f"for {counter} in range({bounds}):")
+        form, more = self.random.random(), f"x{counter}"
+        if form < 0.8:
+            self.add(f"for {counter} in range({bounds}):")
+        elif form < 0.9:
+            what = self.pick("w", "w", "a", "q", "range(9, 1, -2)", "m[2]", "m[1:, 0]")
+            start = self.pick("", "", ", 1", ", k", f", {self.pick('c', *self.counters)}")
+            self.add(f"for {counter}, {more} in enumerate({what}{start}):")
+            (self.letters if what == "w" else self.counters).append(more)
+        else:
+            self.add(f"for {more} in w:")
+            self.add(f"    {counter} = ord({more}) % {self.pick(8, 4)}")
+            self.letters.append(more)
         self.counters.append(counter)
         self.block()
-        self.counters.pop()
+        self.letters = [letter for letter in self.letters if letter != more]
+        self.counters = [name for name in self.counters if name not in (counter, more)]
         if self.random.random() < 0.2:
             self.add("else:")
             self.block()
@@ -166,7 +193,7 @@ class Writer:
         )  # fmt: skip
 
     def program(self) -> str:
-        self.lines = ["def f(a, b, m, q, h, size):"]
+        self.lines = ["def f(a, b, m, q, h, size, w):"]
         self.add("k, n, c, s, t, v = 0, 5, 1, 0.5, a[1], a[::-1]")
         for _ in range(self.random.randint(1, 3)):
             for _ in range(self.pick(0, 0, 1, 2)):
@@ -182,11 +209,12 @@ def run(function, seed, size):
     """What a call returns or raises, warns, and leaves in its arguments."""
     rng = np.random.default_rng(seed)
     a, b = rng.integers(-4, 9, 8) * 0.5, rng.integers(-3, 9, 8)
+    w = "".join(rng.choice(list("abcde"), 8))[: max(size, 2)]
     m, q, h = rng.integers(-4, 9, (4, 5)) * 0.25, rng.random(8) < 0.5, rng.integers(-5, 5, 8).astype("int16")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            result = function(a, b, m, q, h, size)
+            result = function(a, b, m, q, h, size, w)
         except Exception as error:
             result = type(error), str(error)
     told = sorted({str(w.message) for w in caught if w.category is RuntimeWarning})
