@@ -147,6 +147,20 @@ def edit_distance(a, m):
     return d
 
 
+def alignment(a, m):
+    n = len(a)
+    s = np.zeros((n + 1, m + 1), np.int64)
+    for i in range(1, n + 1):
+        s[i, 0] = -2 * i
+    for j in range(1, m + 1):
+        s[0, j] = -2 * j
+    for i in range(1, n + 1):
+        for j in range(1, m + 1):
+            pair = s[i - 1, j - 1] + (2 if a[i - 1] == a[-j] else -1)
+            s[i, j] = max(pair, s[i - 1, j] - 2, s[i, j - 1] - 2)
+    return s
+
+
 def mandelbrot(a, limit):
     n, m = a.shape
     out = np.zeros((n, m), np.int64)
@@ -388,7 +402,8 @@ def brownian(a, steps, rng):
 
 @dataclass(frozen=True)
 class Case:
-    """A function of an array and a number of rounds, or another int. ``letters``: the array has so many, as ints.
+    """A function of an array and a number of rounds, or another int. ``letters``: the array has so many, as ints, or as
+    a str where it is a ``text``.
 
     ``stiff``: the array is the matrix of a string of springs. ``draws``: a random generator is given, too.
     """
@@ -400,6 +415,7 @@ class Case:
     letters: int = 0
     stiff: bool = False
     draws: bool = False
+    text: bool = False
 
     def given(self, shape: tuple[int, ...], steps: int) -> tuple[Any, ...]:
         """All its arguments."""
@@ -410,7 +426,8 @@ class Case:
         if self.stiff:
             return 2.01 * np.eye(*shape) - np.eye(*shape, 1) - np.eye(*shape, -1)
         if self.letters:
-            return np.random.default_rng(0).integers(0, self.letters, shape)
+            found = np.random.default_rng(0).integers(0, self.letters, shape)
+            return "".join(map(chr, found + ord("a"))) if self.text else found
         return np.random.default_rng(0).random(shape)
 
 
@@ -420,6 +437,7 @@ CASES = [
     Case(power_iteration, (64, 64), 1000, (6, 6)), Case(shortest_paths, (200, 200), 200, (7, 7)),
     Case(gauss_seidel, (200, 200), 100, (6, 7)), Case(thomas, (4, 100_000), 1, (4, 40)),
     Case(cavity, (3, 41, 41), 1000, (3, 7, 7)), Case(edit_distance, (600,), 600, (40,), 4),
+    Case(alignment, (600,), 600, (40,), 4, text=True),
     Case(mandelbrot, (150, 200), 100, (6, 7)), Case(sieve, (500_000,), 1, (60,)),
     Case(nussinov, (200,), 3, (12,), 4), Case(crc32, (300_000,), 1, (40,), 256),
     Case(nearest_centres, (5000, 4), 8, (30, 4)), Case(power_method, (32, 32), 1000, (6, 6)),
