@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from differential import check
+from differential import BACKENDS, Run, assert_same_run, check
 
 import tcompile
 from tcompile.backends.llvm import compile_graph
@@ -506,3 +506,37 @@ def test_an_element_does_not_take_an_array(target, value):
     exec(f"def f(v):\n    {target} = {value}\n    return v + 1", scope)
     for items in ([1, 3], [3, 3]):
         check(scope["f"], lambda items=items: [np.array(items)])
+
+
+def written_before_a_loop(a, m, b, places):
+    m[1:] += m[0]
+    c = a * 2
+    m[2, 1] = c[3]
+    c[1:-1] = b
+    total = 0.0
+    for i in range(len(places)):
+        total += c[places[i]]
+    return total
+
+
+def written_before_a_call(a, m, b, places):
+    m[1:] += m[0]
+    c = a * 2
+    m[2, 1] = c[3]
+    c[1:-1] = b
+    return np.linalg.cholesky(c[:4].reshape(2, 2) * (10 - places[2])) / b
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("f", [written_before_a_loop, written_before_a_call])
+def test_arrays_are_put_back_where_a_temporary_one_waits_for_them(f, backend):
+    """What is written to a copy in place waits for those who read it, and they may write to arguments."""
+    tcompile.reset()
+    compiled = tcompile.compile(f, backend=backend)
+    for last in (3, 50, 3, 50):
+        a, b = np.array([8.0, 1, 2, 9, 4, 5, 6, 7]), np.full(6, 8.0)
+
+        def args():
+            return a.copy(), np.arange(20.0).reshape(4, 5), b.copy(), np.array([1, 2, last] * 4)
+
+        assert_same_run(Run(compiled, args()), Run(f, args()))

@@ -103,7 +103,7 @@ class _Placement:
                     base = node.inputs[0]
                     if not keeps_elements(node):
                         continue
-                    kept = node in given or (self._own(base) and self._fits(node, step))
+                    kept = node in given or (self._own(base) and self._fits_unnoticed(node, step))
                     step.onto[node] = "base" if kept else "copy"
                 elif node in given:
                     self._writer(node).onto[node] = "base"
@@ -266,6 +266,20 @@ class _Placement:
         step = self.step_of.get(base)
         made = step is not None and (step.kernel is not None or self._base(base) is not None)
         return made and base not in self.ends
+
+    def _fits_unnoticed(self, node: Node, step: Step) -> bool:
+        """The same where no other step that may need plain Python comes to wait for a write to the caller's arrays.
+
+        Whether these can be put back was decided for the steps that came behind them then.
+        """
+        if not self.chains or self.graph.scratch:
+            return self._fits(node, step)
+        before, late = {step: set(step.after) for step in self.steps}, set(self._late(self.chains))
+        fits = self._fits(node, step)
+        if fits and any(map(self._signals, set(self._late(self.chains)) - late)):
+            self._put_back(before)
+            return False
+        return fits
 
     def _fits(self, node: Node, step: Step) -> bool:
         """Whether all that reads the base's old elements can do so before they are overwritten. Adds the waits."""
