@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import tcompile
 from tcompile.backends.llvm import compile_graph
 from tcompile.graph import Graph, TensorType
 from tcompile.graph.ops import apply
-from tests.differential import check
+from tests.differential import Run, assert_same_run, check
 
 LAYOUTS = {
     "c": lambda x: x, "fortran": np.asfortranarray, "cut": lambda x: np.repeat(x, 2, 1)[:, ::2],
@@ -142,3 +143,32 @@ def test_what_is_needed_is_not_written_over():
         return old, y, z, w
 
     assert not check(f, arguments)[-1].breaks
+
+
+def stored_at(h, b, v):
+    h[b[0] % 3] = v[0]
+    h[b[1], ] = v[1] * 2
+    h[b[2]] *= -v[1]
+    h.reshape(2, 4)[b[1], b[1]] = v[2]
+    return h.sum()
+
+
+def stored_at_arrays(h, b, v):
+    h[np.array(1)] = v[0]
+    h[b[:2]] = v[1]
+    h[np.array([b[1]])] = v[2]
+    return h.sum()
+
+
+@pytest.mark.parametrize("f", [stored_at, stored_at_arrays])
+@pytest.mark.parametrize("dtype", ["i1", "i2", "u1", "u4", "i8", "u8", "f4", "?"])
+def test_an_int_that_does_not_fit_where_one_element_is_named(dtype, f):
+    """NumPy makes a Python int of a scalar there, and raises; what goes to several elements is cast."""
+    tcompile.reset()
+    compiled = tcompile.compile(f, backend="llvm")
+    for values in ([1, 2, 3], [186624, 1, 1], [1, -40000, 1], [1, 1, 1 << 40], [-1, -1, -1], [127, 63, 255]):
+        def args():
+            return np.arange(1, 9).astype(dtype), np.array([4, 1, 2]), np.array(values)
+
+        with np.errstate(all="ignore"):
+            assert_same_run(Run(compiled, args()), Run(f, args()))

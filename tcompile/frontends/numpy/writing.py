@@ -57,6 +57,10 @@ def _names_an_element(x: Traced, items: tuple[Any, ...]) -> bool:
     return len(items) == x.type.ndim and all(isinstance(item, int | SymInt) for item in items)
 
 
+def _is_number(item: Any) -> bool:
+    return isinstance(item, Traced) and not item.type.ndim
+
+
 def as_item(b: Builder, value: Any, dtype: DType) -> Any:
     """A scalar on its way into an array of integers: NumPy makes a Python int of it, and raises where it does not fit.
 
@@ -73,6 +77,8 @@ def as_item(b: Builder, value: Any, dtype: DType) -> Any:
 
 def scattered(b: Builder, x: Traced, items: tuple[Any, ...], value: Any) -> None:
     """``x[items] = value`` where arrays are among the items."""
+    if len(items) == x.type.ndim and all(isinstance(i, int | SymInt) or _is_number(i) for i in items):
+        value = as_item(b, value, x.type.dtype)
     places = Places.of(b, x, items)
     contents = places.value(b, fitted(b, places.type, value, "unsafe"))
     b.write(places.view, b.op("scatter", places.view.node, contents, *places.indices, axes=places.axes, path=()))
