@@ -226,6 +226,8 @@ def picture(x):
     if isinstance(x, tuple):
         return [picture(item) for item in x]
     if isinstance(x, np.ndarray):
+        if x.dtype.kind == "f":  # whatever the sign of a NaN
+            x = np.where(np.isnan(x), x.dtype.type(np.nan), x)
         return x.dtype, x.shape, x.tobytes()
     return type(x), repr(x)
 
