@@ -79,8 +79,8 @@ class Profile:
         most = config.recompile_limit - 1  # the last entry is for all other values
         return self.whole or len(self.fixed.get(place, ())) < (min(_FEW, most) if kind is int else most)
 
-    def is_open(self, place: str, value: int, dynamic: bool | None) -> bool:
-        """Whether the int at ``place`` stays open in this compile."""
+    def is_open(self, place: str, value: int, dynamic: bool | None, among: str = "") -> bool:
+        """Whether the int at ``place`` stays open in this compile. Those in a list, ``among``, vary together."""
         if dynamic is False:
             return False
         before = self.numbers.get(place)
@@ -88,8 +88,8 @@ class Profile:
         if dynamic:
             return True
         if before is not None and before != value:
-            self.open_numbers.add(place)
-        return place in self.open_numbers
+            self.open_numbers.add(f"{among}[…]" if among else place)
+        return place in self.open_numbers or f"{among}[…]" in self.open_numbers
 
 
 _FEW = 3  # ints are mostly counted through, one value after the other

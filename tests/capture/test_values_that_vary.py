@@ -446,3 +446,11 @@ def test_a_method_of_a_list_that_grows():
         keep(want, X)
     assert out == want
     assert len(compiled.entries) <= 3
+
+
+def test_ints_of_a_list_vary_with_one_another():
+    def function(x, numbers):
+        return x * numbers[0] + numbers[1] - numbers[2] * numbers[-1]
+
+    lists = [[3, 5, 7, 9], [4, 5, 7, 9], [4, 6, 8, 10], [4, 6, 7, 11]]
+    assert series(function, lambda: [(X, list(numbers)) for numbers in lists]) == 2

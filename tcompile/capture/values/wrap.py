@@ -138,7 +138,9 @@ def _complex(tx: Capture, value: complex, source: Source) -> Constant:
 
 
 def _integer(tx: Capture, value: int, source: Source) -> Value:
-    if tx.profile.is_open(source.text, value, tx.options.dynamic) and abs(value) < 1 << 62:
+    listed = isinstance(source, ItemSource) and type(tx.objects.get(source.base)) is list
+    among = source.base.text if listed else ""  # type: ignore[attr-defined]
+    if tx.profile.is_open(source.text, value, tx.options.dynamic, among) and abs(value) < 1 << 62:
         tx.prologue.guard(
             source, "type({}) is int and -(1 << 62) < {} < 1 << 62", f"type({source.text}) is int",
             "an int below 2**62", "open integer",
