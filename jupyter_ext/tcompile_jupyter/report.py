@@ -95,9 +95,12 @@ class Report:
         return f"{self.place(event.where)}{event.headline or event.reason}"
 
     def plain_statements(self) -> list[GraphBroke]:
-        """Where the cell's own statements went on in plain Python: calls of compiled functions do not count."""
+        """Where the cell's own statements went on in plain Python, each line once: calls of compiled functions do not
+        count. A line may have stopped more than one capture, and the last of them says what remained.
+        """
         breaks = next((function.breaks for function in self.record if function.of_cell), [])
-        return [event for event in breaks if event.reason != "compiled-by-itself"]
+        found = {event.where.line: event for event in breaks if event.reason != "compiled-by-itself"}
+        return list(found.values())
 
     def place(self, where: UserLine) -> str:
         """``line 3, `if x.sum() > 0:`: `` for a line of this cell; other cells and files are named."""

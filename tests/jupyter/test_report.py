@@ -82,6 +82,14 @@ def test_a_break_names_line_reason_and_hint(notebook):
     assert "<code>print(y.shape)</code>" in report.data["text/html"]
 
 
+def test_a_loop_that_prints_names_its_line_once(notebook):
+    loop = "for i in range(9):\n    x = x * 0.5 + i\n    print(f'{i}: {x.sum():.1f}')\n"
+    (report,) = notebook(f"%%tcompile\nimport numpy as np\nx = np.ones(50)\n{loop}").reports
+    assert report.data["text/plain"].endswith("statements of the cell in plain Python: line 6")
+    assert "1 statement of the cell in plain Python" in report.data["text/html"]
+    assert "Input or output" in report.data["text/html"] and "recompile" not in report.data["text/plain"]
+
+
 def test_a_recompile_names_its_reason(notebook):
     notebook(f"%%tcompile\n{F}f(np.ones(3))")
     (report,) = notebook("%%tcompile\nf(np.ones(4))").reports
