@@ -191,7 +191,11 @@ class Instructions:
         return self.add(sign, kind, a.register, b.register)
 
     def _letters(self, sign: str, a: V, b: V) -> V:
-        """``a sign b`` of characters, which compare as their code points do."""
+        """``a sign b`` of characters, which compare as their code points do.
+
+        A text from outside has to be one character, or all is left to plain Python.
+        """
+        a, b = (self._only_letter(v) if v.kind[0] == "text" else v for v in (a, b))
         texts = [value.known for value in (a, b) if value.kind != LETTER]
         if sign not in COMPARISONS or any(type(text) is not str for text in texts):
             raise Refused(f"{sign} of a character")
@@ -201,6 +205,12 @@ class Instructions:
             return self.constant(sign == "!=")
         one, two = (V("int", v.registers) if v.kind == LETTER else self.constant(ord(v.known)) for v in (a, b))
         return self.add(sign, "bool", one.register, two.register)
+
+    def _only_letter(self, text: V) -> V:
+        size = self.add("size", "int", text.kind[1], 0)
+        self.require(self.add("==", "bool", size.register, self.constant(1).register))
+        letter = self.add("load", "np.int32", text.kind[1], self.constant(0).register)
+        return V(LETTER, self.as_ints(letter.registers))
 
     def as_ints(self, registers: Sequence[int]) -> tuple[int, ...]:
         """The registers of indices as Python ints."""

@@ -187,3 +187,17 @@ def test_numbers_that_grow_too_large():
     compiled = tcompile.compile(function, backend="llvm")
     for start in (0, 1, (1 << 61), (1 << 62) - 3, (1 << 63) - 3, -(1 << 70), True):
         assert_same_run(Run(compiled, (np.ones(9), start)), Run(function, (np.ones(9), start)))
+
+
+def test_rounds_over_a_text_that_varies_are_compiled_once():
+    """The first text is gone through in the graph; from the second one on that is Python's, for any text."""
+    tcompile.reset()
+    compiled = tcompile.compile(in_rows, backend="llvm")
+    words = [word for word in TEXTS if len(word) > 5]
+    for s, t in itertools.product(words, words):
+        np.testing.assert_array_equal(compiled(s, t), in_rows(s, t))
+    count = len(compiled.entries)
+    for s, t in itertools.product(["another", "unheard", "word"], words):
+        np.testing.assert_array_equal(compiled(s, t), in_rows(s, t))
+    assert len(compiled.entries) == count
+    assert not any(region.limit_warned for region in (compiled.cache.first, *compiled.cache.regions.values()))

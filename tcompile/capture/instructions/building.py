@@ -145,7 +145,9 @@ def _call_intrinsic(f: Frame, i: dis.Instruction) -> None:
 @handler("UNPACK_SEQUENCE")
 def _unpack_sequence(f: Frame, i: dis.Instruction) -> None:
     count = i.arg or 0
-    values = list(itertools.islice(f.pop().iterate(f.tx), count + 1))
+    whole = f.pop()
+    items = whole.unpacked() if isinstance(whole, SequenceValue) else whole.iterate(f.tx)
+    values = list(itertools.islice(items, count + 1))
     if len(values) != count:
         raise CannotCapture("operation-raises", f"{len(values)} values or more to unpack, expected {count}")
     f.stack.extend(reversed(values))

@@ -150,6 +150,11 @@ class Deferred(Value):
     containers; ``settle`` gives the real value, and its guards, when an operation needs one.
     """
 
+    @property
+    def is_text(self) -> bool:
+        """Whether it is a str."""
+        raise NotImplementedError
+
     def settle(self, tx: Capture) -> Value:
         """The captured value; an equal one each time."""
         raise NotImplementedError
@@ -161,6 +166,11 @@ class Unread(Deferred):
     def __init__(self, value: Any, source: Source) -> None:
         self.value = value
         self.source: Source = source
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is a str, and of no class of the user's."""
+        return type(self.value) is str
 
     def settle(self, tx: Capture) -> Value:
         """The captured value; the same one each time."""

@@ -112,6 +112,14 @@ class SequenceValue(Value):
         self._read()
         return self._settled_at(position)
 
+    def unpacked(self) -> list[Value]:
+        """All items; texts among them wait until they are asked for."""
+        self._read()
+        return [
+            item if isinstance(item, Deferred) and item.is_text else self._settled_at(position)
+            for position, item in enumerate(self._items)
+        ]
+
     def _settled_at(self, position: int) -> Value:
         item = self._items[position]
         if isinstance(item, Deferred):

@@ -127,7 +127,12 @@ class TextIterator(Counted):
         self.text = text
 
     def at(self, position: Size) -> Value:
-        """The character, of a text that becomes a constant."""
+        """The character, of a text that becomes a constant. One that varies is left to Python: its rounds are not."""
+        if isinstance(self.text, Unread):
+            place, dynamic = f"the text of {self.text.source.text}", self.tx.options.dynamic
+            if self.tx.profile.is_open(place, hash(self.text.value), dynamic):
+                detail = f"{self.text.describe()}, which is gone through, is another text in each call"
+                raise CannotCapture("unsupported-object", detail)
         return settled(self.tx, self.text).item(self.tx, integer(position))
 
 

@@ -40,6 +40,11 @@ class TextValue(Deferred):
         self.kwargs = dict(kwargs)
 
     @property
+    def is_text(self) -> bool:
+        """Always true."""
+        return True
+
+    @property
     def python_type(self) -> type:
         """Always str."""
         return str
@@ -110,8 +115,7 @@ def text(
 
 def held(tx: Capture, value: Value) -> Value:
     """The value as a container that is made here holds it: texts wait until they are asked for, all else is read."""
-    is_text = isinstance(value, TextValue) or (isinstance(value, Unread) and type(value.value) is str)
-    return value if is_text else settled(tx, value)
+    return value if isinstance(value, Deferred) and value.is_text else settled(tx, value)
 
 
 def joined(*parts: str) -> str:
