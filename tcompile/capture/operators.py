@@ -29,7 +29,6 @@ from tcompile.capture.values.container import (
     SequenceValue,
     SliceValue,
     constant_of,
-    hashable,
     index_of,
 )
 from tcompile.capture.values.object import ObjectValue, OpaqueValue
@@ -419,7 +418,7 @@ def _is_singleton(value: Any) -> bool:
 def contains(tx: Capture, container: Value, item: Value) -> bool:
     """``item in container``."""
     if isinstance(container, DictValue):
-        return container.has(hashable(item, "a dict key"))
+        return container.contains(tx, item)
     if isinstance(container, SetValue):
         return container.holds(item)
     if isinstance(container, AttributesValue):

@@ -454,3 +454,32 @@ def test_ints_of_a_list_vary_with_one_another():
 
     lists = [[3, 5, 7, 9], [4, 5, 7, 9], [4, 6, 8, 10], [4, 6, 7, 11]]
     assert series(function, lambda: [(X, list(numbers)) for numbers in lists]) == 2
+
+
+def visited(parent, u, v, x):
+    new = v not in parent
+    if new:
+        parent[v] = u
+    return x * (2 if new else 3)
+
+
+def test_whether_a_key_that_varies_is_there_is_asked_in_each_call():
+    def calls():
+        parent = {0: None, "a": 1}
+        return [(parent, i // 2, i * 7 % 5, X) for i in range(2, 16)] + [(parent, 3, name, X) for name in NAMES]
+
+    assert series(visited, calls) <= 7  # for ints and for texts: whether there or not, and the first ones
+
+
+def words_at(words, i, out):
+    out.append(words[i])
+    out.append(words[-1])
+    return len(words[i]), f"{words[i]}!", words[i] == "beta"
+
+
+def test_texts_of_lists_wait():
+    def calls():
+        out = []
+        return [(list(NAMES), i, out) for i in (2, 3, 4, 1, 5, 6)]
+
+    series(words_at, calls)

@@ -19,7 +19,7 @@ from tcompile.capture.values.object import ObjectValue
 from tcompile.capture.values.scalar import truth_node, truth_of
 from tcompile.capture.values.selected import SelectedValue
 from tcompile.capture.values.sets import SetValue, collection
-from tcompile.capture.values.text import remainder
+from tcompile.capture.values.text import held, remainder
 from tcompile.frontends.base import CannotCapture
 
 if TYPE_CHECKING:
@@ -84,7 +84,9 @@ def _is_op(f: Frame, i: dis.Instruction) -> None:
 
 @handler("CONTAINS_OP")
 def _contains_op(f: Frame, i: dis.Instruction) -> None:
-    item, container = f.pop_many(2)
+    item, container = f.pop_many_unread(2)
+    container = settled(f.tx, container)
+    item = (held if isinstance(container, DictValue) else settled)(f.tx, item)
     f.push(Constant(contains(f.tx, container, item) != bool(i.arg)))
 
 

@@ -270,7 +270,7 @@ class SequenceValue(Value):
             return None
         item = self.found[position]
         assert isinstance(item, Unread) and self.source is not None
-        return tx.wrap(item.value, VaryingItemSource(self.source, *place))
+        return _found_at(tx, item, VaryingItemSource(self.source, *place))
 
     def _of_any_length(self, tx: Capture, position: int) -> Value | None:
         """The item at a position of a list from outside, as it has been appended to, whose length varies.
@@ -293,7 +293,7 @@ class SequenceValue(Value):
             return self._settled_at(position)
         item = self.found[len(self.found) - behind]
         assert isinstance(item, Unread)
-        return tx.wrap(item.value, ItemSource(self.source, -behind))
+        return _found_at(tx, item, ItemSource(self.source, -behind))
 
     def store_item(self, tx: Capture, key: Value, value: Value) -> None:
         """Replaces items of a list."""
@@ -412,6 +412,16 @@ def _settled_in(container: Value, item: Deferred, tx: Capture) -> Value:
     if container.source is None or id(container) in tx.mutated:
         tx.touch()
     return item.settle(tx)
+
+
+def _found_at(tx: Capture, item: Unread, source: Source) -> Value:
+    """An item that is found at ``source``, too; a text is not read yet."""
+    return Unread(item.value, source) if item.is_text else tx.wrap(item.value, source)
+
+
+def _now(key: Value) -> Any:
+    """What a key that varies is in this call."""
+    return key.size.hint if isinstance(key, IntegerValue) else key.value  # type: ignore[attr-defined]
 
 
 def _through_iterator(tx: Capture, value: Value) -> Iterator[Value]:
@@ -603,17 +613,29 @@ class DictValue(Value):
 
     def item(self, tx: Capture, key: Value) -> Value:
         """The value under a key; one that varies is looked up in a dict from outside as it was there."""
-        place = tx.key_source(key) if self.source is not None and id(self) not in tx.mutated else None
+        place = self._place_of(tx, key)
         if place is not None:
-            plain = key.size.hint if isinstance(key, IntegerValue) else key.value  # type: ignore[attr-defined]
-            item = self.found.get(plain)
+            item = self.found.get(_now(key))
             if isinstance(item, Unread) and self.source is not None:
                 self._varies = True
-                return tx.wrap(item.value, VaryingItemSource(self.source, *place))
+                return _found_at(tx, item, VaryingItemSource(self.source, *place))
         plain = self._key(settled(tx, key))
         if not self.has(plain):
             raise CannotCapture("operation-raises", f"KeyError: {plain!r}")
         return self.at(plain)
+
+    def contains(self, tx: Capture, key: Value) -> bool:
+        """``key in dict``; of a key that varies this is asked in each call."""
+        place = self._place_of(tx, key)
+        if place is None or self.source is None:
+            return self.has(self._key(settled(tx, key)))
+        self._varies = True
+        code, text = f"{tx.prologue.load(place[0])} in {{}}", f"{place[1]} in {self.source.text}"
+        return tx.decide(self.source, code, text, _now(key) in self.found)
+
+    def _place_of(self, tx: Capture, key: Value) -> tuple[Source, str] | None:
+        """Where a key that varies is found, if the dict is from outside and still as it was there."""
+        return tx.key_source(key) if self.source is not None and id(self) not in tx.mutated else None
 
     @staticmethod
     def _key(key: Value) -> Any:
