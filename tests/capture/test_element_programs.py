@@ -229,7 +229,7 @@ def picture(x):
         if x.dtype.kind == "f":  # whatever the sign of a NaN
             x = np.where(np.isnan(x), x.dtype.type(np.nan), x)
         return x.dtype, x.shape, x.tobytes()
-    return type(x), repr(x)
+    return type(x), hex(x) if type(x) is int else repr(x)  # of many digits Python makes no text
 
 
 def differs(seed: int, backends=("eager", "llvm")) -> tuple[str, int]:

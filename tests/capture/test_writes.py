@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -540,3 +541,32 @@ def test_arrays_are_put_back_where_a_temporary_one_waits_for_them(f, backend):
             return a.copy(), np.arange(20.0).reshape(4, 5), b.copy(), np.array([1, 2, last] * 4)
 
         assert_same_run(Run(compiled, args()), Run(f, args()))
+
+
+def raised_before_an_assignment(a, m, h, s):
+    a[-1] = math.sqrt(h[2])
+    m[:, 1] = np.sqrt(a[:4])
+    a[0] = float(h[1]) / float(h[0])
+    m[2] = a[:5]
+    return a[0] * float(s) ** 2
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_errors_of_pythons_numbers_come_before_what_is_written_after_them(backend):
+    tcompile.reset()
+    compiled = tcompile.compile(raised_before_an_assignment, backend=backend)
+    for first, third in ((1.0, 4.0), (1.0, -4.0), (0.0, 4.0), (2.0, 9.0)):
+        def args():
+            numbers = np.array([first, 5.0, third])
+            return np.arange(8.0), np.arange(20.0).reshape(4, 5), numbers, np.float64(3.0)
+
+        assert_same_run(Run(compiled, args()), Run(raised_before_an_assignment, args()))
+
+
+def test_ints_of_thousands_of_digits_break():
+    def function(x, k):
+        huge = 1 << 40**k
+        x[0] = 1
+        return huge > x[1], x + 1
+
+    assert_same_run(Run(tcompile.compile(function), (np.arange(3), 3)), Run(function, (np.arange(3), 3)))

@@ -390,11 +390,17 @@ def _varies(value: Any) -> bool:
     return isinstance(value, SymInt) or (isinstance(value, tuple | list) and any(map(_varies, value)))
 
 
+# Numbers of Python's own, of which plain Python raises whatever the error state is.
+_ERRORS = frozenset({"gather", "scatter", "python_sqrt", "python_divide", "finite"})
+
+
 def _raising(step: Step) -> list[Node]:
-    """The nodes that may raise: library calls, those that kernels do included, and indices that are out of range."""
+    """The nodes that may raise: library calls, those that kernels do included, indices that are out of range, and
+    functions of Python's numbers.
+    """
     if step.kernel is not None:
         computed = [(v.op, v.node) for v in step.kernel.values if v.node is not None and v.op not in ("load", "number")]
-        return [node for op, node in computed if op in ("gather", "scatter") or node.op == "call"]
+        return [node for op, node in computed if op in _ERRORS or node.op == "call"]
     node = step.node
     if node is None or step.kind != "call" or OPS[node.op].kind not in ("opaque", "control"):
         return []

@@ -31,6 +31,7 @@ from tcompile.frontends.numpy.values import (
     same_order,
     strong,
     takes_dtype,
+    told,
     weak_as,
 )
 from tcompile.graph import Operand, TensorType
@@ -222,7 +223,7 @@ def _scalar_row(name: str | None, ufunc: np.ufunc, inputs: Sequence[DType]) -> s
 def _refuse_out_of_range(operands: Sequence[Traced | Weak], inputs: Sequence[DType]) -> None:
     for o, d in zip(operands, inputs, strict=True):
         if type(o) is int and d.kind in "iu" and not np.iinfo(d).min <= o <= np.iinfo(d).max:
-            raise CannotCapture("unsupported-argument", f"{d} compared with {o}, which does not fit it")
+            raise CannotCapture("unsupported-argument", f"{d} compared with {told(o)}, which does not fit")
 
 
 def _as_call(

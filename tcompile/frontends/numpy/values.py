@@ -133,7 +133,7 @@ def strong(b: Builder, value: Any) -> Traced:
 def _strong_constant(value: Any) -> np.generic:
     dtype = np.asarray(value).dtype
     if not takes_dtype(dtype) or dtype.type is not np.dtype(dtype.name).type:  # a twin: ulonglong is no uint64
-        raise CannotCapture("unsupported-dtype", f"the number {value} has no native dtype")
+        raise CannotCapture("unsupported-dtype", f"the number {told(value)} has no native dtype")
     found: np.generic = dtype.type(value)
     return found
 
@@ -273,7 +273,7 @@ def weak_as(value: Weak, dtype: DType) -> Operand:
     if dtype.kind in "iu" and isinstance(value, int | SymInt):
         info = np.iinfo(dtype)
         if not (isinstance(value, SymInt) and dtype == INT) and not info.min <= value <= info.max:
-            raise CannotCapture("operation-raises", f"the Python int {value} does not fit {dtype}")
+            raise CannotCapture("operation-raises", f"the Python int {told(value)} does not fit {dtype}")
         return value
     if dtype.kind == "f":
         if isinstance(value, SymInt):
@@ -283,12 +283,12 @@ def weak_as(value: Weak, dtype: DType) -> Operand:
                 number = float(value)
             except OverflowError as error:
                 raise CannotCapture(
-                    "operation-raises", f"the Python int {value} does not fit {dtype}"
+                    "operation-raises", f"the Python int {told(value)} does not fit {dtype}"
                 ) from error
             with np.errstate(all="ignore"):
                 overflows = np.isfinite(number) and not np.isfinite(dtype.type(number))
             if overflows:
-                raise CannotCapture("operation-raises", f"{value} overflows {dtype}")
+                raise CannotCapture("operation-raises", f"{told(value)} overflows {dtype}")
             return number
     if dtype.kind == "c" and isinstance(value, SymInt):
         return value
@@ -297,7 +297,7 @@ def weak_as(value: Weak, dtype: DType) -> Operand:
         real, imag = (weak_as(x, part) for x in (value.real, value.imag))
         assert isinstance(real, int | float) and isinstance(imag, int | float)
         return complex(real, imag)
-    raise CannotCapture("unsupported-argument", f"the Python number {value} beside {dtype}")
+    raise CannotCapture("unsupported-argument", f"the Python number {told(value)} beside {dtype}")
 
 
 # -- opaque calls --------------------------------------------------------------------------------------------
@@ -457,3 +457,9 @@ def require_c(name: str, *operands: Traced) -> None:
     for x in operands:
         if x.type.ndim > 1 and not x.type.c_contiguous:
             raise CannotCapture("memory-order", f"{name} of an array that is not in C order")
+
+
+def told(number: Any) -> str:
+    """A number as text. Of an int Python refuses to write thousands of digits."""
+    large = type(number) is int and number.bit_length() > 64
+    return f"an int of {number.bit_length()} bits" if large else str(number)

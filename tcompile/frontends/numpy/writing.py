@@ -17,7 +17,7 @@ from tcompile.frontends.base import Builder, CannotCapture, Check, Selected, Tra
 from tcompile.frontends.numpy import masks
 from tcompile.frontends.numpy.indexing import arrangement, basic, items_of, spread, under_mask
 from tcompile.frontends.numpy.registry import function, method, refuse_unless
-from tcompile.frontends.numpy.values import Weak, broadcast, call, cast, constant, is_weak, nested, strong
+from tcompile.frontends.numpy.values import Weak, broadcast, call, cast, constant, is_weak, nested, strong, told
 from tcompile.graph import Node, TensorType
 from tcompile.graph.ops import broadcast_shapes
 from tcompile.graph.sizes import SymInt
@@ -186,13 +186,13 @@ def _number(b: Builder, value: Weak, dtype: DType) -> Node:
             raise CannotCapture("operation-raises", f"{value} is written to elements of {dtype}")
         value = int(value)
     if type(value) is int and dtype.kind in "iu" and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
-        raise CannotCapture("operation-raises", f"{value} does not fit into {dtype}")
+        raise CannotCapture("operation-raises", f"{told(value)} does not fit into {dtype}")
     if dtype.kind == "b":
         value = bool(value)
     with np.errstate(all="ignore"):
         item = dtype.type(value)
     if dtype.kind in "fc" and not np.isfinite(item) and np.isfinite(value):
-        raise CannotCapture("operation-raises", f"{value} overflows in {dtype}")
+        raise CannotCapture("operation-raises", f"{told(value)} overflows in {dtype}")
     return constant(b, item).node
 
 
