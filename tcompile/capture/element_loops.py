@@ -141,6 +141,8 @@ class _Stretch:
         if items is not None:
             if not isinstance(items, Counted):
                 raise Refused("a loop over something else than a range, a text, or the elements of an array")
+            if self._is_held(items):
+                raise Refused("an iterator that somebody else holds")
             t.in_ufunc = items.scalar
             if not items.scalar:
                 self._check_worth(items.left)
@@ -156,6 +158,13 @@ class _Stretch:
         self._add(exit, results, depth, rounds)
         if isinstance(items, Counted):
             items.decided = True
+
+    def _is_held(self, items: Counted) -> bool:
+        """Whether an iterator is a variable's, too: where the loop ends, it is to have moved on."""
+        held = [value for frame in self.tx.frames for value in (*frame.locals.values(), *frame.stack)]
+        held += [cell.value for frame in self.tx.frames for cell in frame.cells.values() if cell.value is not None]
+        held += [effect.value for effect in self.tx.effects.values() if effect.value is not None]
+        return sum(value is items for value in held) > 1
 
     def _iterator(self, items: Counted, rounds: Any) -> V:
         """An iterator of the frame's, so many of whose rounds are done."""

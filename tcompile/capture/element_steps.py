@@ -334,16 +334,21 @@ def _compare(t: Translator, i: dis.Instruction) -> None:
     t.stack.append(t.truth(found) if i.argrepr.startswith("bool(") else found)
 
 
+def _is_whole(value: V) -> bool:
+    """Whether it is an int or a bool. A float may be a NaN, which is in a tuple that holds that very object."""
+    return is_number(value) and np.dtype(value.kind.removeprefix("np.")).kind in "biu"
+
+
 @_step("CONTAINS_OP")
 def _contains(t: Translator, i: dis.Instruction) -> None:
     """Whether a character is in a text that is known, or a number is an item of a tuple."""
     item, container = t.pop(2)
     if item.kind == LETTER and type(container.known) is str:
         among = [t.object(letter) for letter in dict.fromkeys(container.known)]
-    elif is_number(item) and container.kind[0] == "tuple" and all(map(is_number, t.items(container))):
+    elif _is_whole(item) and container.kind[0] == "tuple" and all(map(is_number, t.items(container))):
         among = t.items(container)
     else:
-        raise Refused("`in` of something else than a tuple of numbers")
+        raise Refused("`in` of something else than an int and a tuple of numbers")
     found, true = t.constant(False), t.constant(True)
     for other in among[:_MOST_ITEMS]:
         equal = t.truth(t.binary("==", item, other))
@@ -424,6 +429,8 @@ def _iterator(t: Translator, value: V) -> V:
 
 def _counted(t: Translator, arguments: list[V]) -> V:
     """``enumerate`` of a range, a text, or an array."""
+    if t.instructions[t.at + 1].opname != "GET_ITER":
+        raise Refused("an iterator that is kept")
     items = _iterator(t, arguments[0])
     start = arguments[1] if len(arguments) == 2 else t.constant(0)
     if len(arguments) > 2 or start.kind != "int" or items.kind[0] in ("items", "counted"):

@@ -619,20 +619,29 @@ class Capture:
         if self.in_round:
             return None
         if isinstance(key, Unread) and type(key.value) is str and key.source not in self._wrapped:
-            return key.source, key.source.text
+            text = key.source.text
+            self.prologue.guard(key.source, "type({}) is str", f"type({text}) is str", "str", "type")
+            return key.source, text
         if isinstance(key, IntegerValue) and not key.size.counters():
             return SizeSource(str(key.size)), self.readable(str(key.size))
         return None
+
+    @staticmethod
+    def is_plain(key: Value) -> bool:
+        """Whether a key is known, and hashes and compares without running anybody's code."""
+        return isinstance(key, Constant) and type(key.value) in (*_QUIET[:5], bytes)
 
     def waits(self, key: Value) -> bool:
         """Whether a key varies and can be made behind the graph. A NaN must be one object wherever it is used."""
         if isinstance(key, SequenceValue):
             items = key.held if key.cls is tuple else []
-            return any(map(self.waits, items)) and all(isinstance(item, Constant) or self.waits(item) for item in items)
+            return any(map(self.waits, items)) and all(self.is_plain(item) or self.waits(item) for item in items)
         if isinstance(key, ArrayValue):
             return key.traced.scalar and key.traced.type.dtype.kind in "biu" and not self.in_round
         if isinstance(key, ScalarValue):
             return key.cls is not float and not self.in_round
+        if isinstance(key, FloatValue) and isinstance(key.source, ComputedSource):
+            return False
         if isinstance(key, FloatValue | TextValue):
             return not self.in_round
         return self.key_source(key) is not None

@@ -643,7 +643,7 @@ class DictValue(Value):
 
     def store_item(self, tx: Capture, key: Value, value: Value) -> None:
         """Sets an item. ``key`` and ``value`` may be deferred."""
-        if self.source is not None and (self._later or tx.waits(key)):
+        if self.source is not None and (tx.waits(key) or (self._later and tx.is_plain(key))):
             tx.mutate(self)
             self._tx = tx
             self._later.append((key, value))
@@ -670,6 +670,7 @@ class DictValue(Value):
         changes = self._changes
         for key in list(self.keys):
             yield Constant(key)
+            self._read()
             if self._changes != changes:
                 raise CannotCapture("operation-raises", "dictionary changed during iteration")
 
