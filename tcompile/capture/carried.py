@@ -385,7 +385,7 @@ class Carried:
         shown = self.shown()
         handed = [*self.handed, *((leaf, shown.get(leaf.ends[-1])) for leaf in self.leaves)]
         handed = [(leaf, source) for leaf, source in handed if leaf.kind == "array" and leaf.ends != leaf.inputs]
-        self.is_mixed = any(source not in (None, leaf) for leaf, source in handed)
+        self.is_mixed |= any(source not in (None, leaf) for leaf, source in handed)
         for _ in range(len(self.leaves) + 1):
             again = False
             for leaf, source in handed:
@@ -497,7 +497,9 @@ class Carried:
         if isinstance(value, ArrayValue):
             if value.memory is None and id(value) in places:
                 return places[id(value)]
-            if value.memory is not None and not (value.memory.choice is not None and id(value.memory) in places):
+            tree, choice = self.trees.get(name), value.memory.choice if value.memory is not None else None
+            told = choice is not None and isinstance(tree, Leaf) and choice.root() is tree.start  # by its mark
+            if value.memory is not None and not (told and id(value.memory) in places):
                 value.memory.ask_identity()
             if value.memory is not None and (id(value.memory) in self.known or value.memory in self.memories):
                 if self._varies(value.path):

@@ -225,7 +225,9 @@ class Exits:
             self._nexts.append({name: carried.at_exit(name, value, places) for name, value in bound.items()})
             return
         held = {name: carried.at_exit(name, value, places) for name, value in values if name in read}
-        shown = [leaf.shows for leaf in leaves_of(held.values()) if leaf.shows is not None]
+        left = leaves_of(held.values())
+        carried.is_mixed |= any(leaf.kind == "array" and leaf.shows not in (None, leaf) for leaf in left)
+        shown = [leaf.shows for leaf in left if leaf.shows is not None]
         self.ways.append(Way(len(self.flags), way, held, list(f.stack), shown, known))
 
     def _check_given(self, plan: Any) -> None:

@@ -502,3 +502,51 @@ def test_the_round_that_a_limit_ends_has_begun(n):
     """What its test has done before it comes to the limit is done."""
     for compiled in each(writes_before_the_limit, lambda: (line(), n)):
         assert compiled.entries
+
+
+def exchanged(a, b, n, limit):
+    for i in range(n):
+        b, a = a, b * 1
+        if b[2] > limit:
+            break
+        b = b + 1
+    return b, a
+
+
+def exchanged_inside(a, b, n, limit):
+    for _ in range(20):
+        for i in range(n):
+            b, a = a, b * 1
+            if b[2] > limit:
+                break
+            b = b + 1
+        if b[0] < limit:
+            break
+    return b, a
+
+
+def another_name(a, b, n, limit):
+    """What is returned in the fourth round is the caller's array where the loop inside has no whole round."""
+    for k in range(n):
+        y = a
+        for _ in range(30):
+            if y[2] > limit:
+                break
+            y = y * 2 + 1
+        if k == 3:
+            return y, b
+    return a, b
+
+
+@pytest.mark.parametrize("backend", ["eager", "llvm"])
+@pytest.mark.parametrize("function", [exchanged, exchanged_inside, another_name])
+def test_a_first_round_is_left_with_the_callers_own_array(function, backend):
+    tcompile.reset()
+    compiled = tcompile.compile(function, backend=backend)
+    for limit in (0.5, 1.5, 2.5, 7.5, 99.0, 0.5):
+        a, b = np.arange(8.0) % 5 - 1, np.arange(8.0)[::-1] * 0.5
+        kept = a.copy(), b.copy()
+        got, want = compiled(a, b, 60, limit), function(a, b, 60, limit)
+        assert [x is a or x is b for x in got] == [x is a or x is b for x in want]
+        for one, two in zip((*got, a, b), (*want, *kept), strict=True):
+            np.testing.assert_array_equal(one, two)
