@@ -117,7 +117,7 @@ class _Stretch:
     """One loop on its way to become a node."""
 
     def __init__(self, f: Frame, found: Analysis, start: int, header: Header) -> None:
-        self.f, self.tx, self.found, self.start = f, f.tx, found, start
+        self.f, self.tx, self.found, self.start, self.header = f, f.tx, found, start, header
         if len(f.decoded.instructions) != found.stream.size:
             raise Refused("its code is not understood")
         self.arrays: list[ArrayValue] = []
@@ -141,8 +141,6 @@ class _Stretch:
         if items is not None:
             if not isinstance(items, Counted):
                 raise Refused("a loop over something else than a range, a text, or the elements of an array")
-            if self._is_held(items):
-                raise Refused("an iterator that somebody else holds")
             t.in_ufunc = items.scalar
             if not items.scalar:
                 self._check_worth(items.left)
@@ -154,17 +152,7 @@ class _Stretch:
             raise Refused("it reads no elements")
         exit = self._exit()
         results = self._finish_blocks(exit)
-        rounds = str(items.left) if isinstance(items, Counted) else "any number of"
-        self._add(exit, results, depth, rounds)
-        if isinstance(items, Counted):
-            items.decided = True
-
-    def _is_held(self, items: Counted) -> bool:
-        """Whether an iterator is a variable's, too: where the loop ends, it is to have moved on."""
-        held = [value for frame in self.tx.frames for value in (*frame.locals.values(), *frame.stack)]
-        held += [cell.value for frame in self.tx.frames for cell in frame.cells.values() if cell.value is not None]
-        held += [effect.value for effect in self.tx.effects.values() if effect.value is not None]
-        return sum(value is items for value in held) > 1
+        self._add(exit, results, depth, items)
 
     def _iterator(self, items: Counted, rounds: Any) -> V:
         """An iterator of the frame's, so many of whose rounds are done."""
@@ -349,13 +337,16 @@ class _Stretch:
 
     # -- the node ------------------------------------------------------------------------------------------------------
     def _add(
-        self, exit: Exit, results: list[tuple[str | None, Any, tuple[int, ...]]], depth: int, rounds: str
+        self, exit: Exit, results: list[tuple[str | None, Any, tuple[int, ...]]], depth: int, items: Counted | None
     ) -> None:
         f, t, tx = self.f, self.t, self.tx
         kinds = [kind for _, whole, _ in results for kind in parts_of(whole)]
         values = append(tx, t, self.arrays, kinds)
-        self._tell(rounds)
+        self._tell(str(items.left) if items is not None else "any number of")
         tx.touch()
+        if items is not None:
+            items.decided = True
+            items.leave(early=f.decoded.flow.is_left_early(self.header))
         del f.stack[depth:]
         if exit.state[0] < 0:
             raise Returned(self._result(exit.state[1][0], values))

@@ -138,6 +138,10 @@ class Flow:
         back = [at for at in self._before.get(header, []) if at > header]
         return Header(header, header, self._inside({header}, back))
 
+    def is_left_early(self, loop: Header) -> bool:
+        """Whether a loop may be left in the middle of a round."""
+        return any(way not in loop.inside for at in loop.inside - {loop.at} for way in self.ways(at))
+
     def _inside(self, starts: set[int], sources: Iterable[int]) -> frozenset[int]:
         """What leads to the jumps back, without going through the start."""
         found, waiting = set(starts), list(sources)

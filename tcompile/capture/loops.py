@@ -366,6 +366,8 @@ class Loop:
             self.collected.put(carried, behind)
         f.stack[:] = stack
         if self.exits.ways:
+            if isinstance(self.items, Counted):
+                self.items.leave(early=True)
             return True, self._leave(made, self._end(before, results, stack))
         if self.exits.flags:
             way = self._end(before, results, stack)

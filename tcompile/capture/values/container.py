@@ -666,13 +666,16 @@ class DictValue(Value):
         return Constant(len(self.keys))
 
     def iterate(self, tx: Capture) -> Iterator[Value]:
-        """The keys."""
-        changes = self._changes
-        for key in list(self.keys):
-            yield Constant(key)
+        """The keys, as long as none has come or gone since now."""
+        return self._walk(list(self.keys), self._changes)
+
+    def _walk(self, keys: list[Any], changes: int) -> Iterator[Value]:
+        for done in range(len(keys) + 1):
             self._read()
             if self._changes != changes:
                 raise CannotCapture("operation-raises", "dictionary changed during iteration")
+            if done < len(keys):
+                yield Constant(keys[done])
 
     def rebuild(self, program: Rebuilder) -> str:
         """A dict display."""
@@ -732,12 +735,13 @@ class DictViewValue(Value):
 
     def iterate(self, tx: Capture) -> Iterator[Value]:
         """Keys, values or pairs, made as they are asked for."""
-        for key in self.owner.iterate(tx):
-            if self.name == "keys":
-                yield key
-                continue
-            value = self.owner.at(constant_of(key, "a dict key"))
-            yield value if self.name == "values" else SequenceValue([key, value], tuple)
+        return map(self._shown, self.owner.iterate(tx))
+
+    def _shown(self, key: Value) -> Value:
+        if self.name == "keys":
+            return key
+        value = self.owner.at(constant_of(key, "a dict key"))
+        return value if self.name == "values" else SequenceValue([key, value], tuple)
 
     def rebuild(self, program: Rebuilder) -> str:
         """The dict, asked for the view."""

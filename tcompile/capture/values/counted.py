@@ -16,6 +16,7 @@ from tcompile.capture.values.callable import IteratorValue
 from tcompile.capture.values.constant import Constant, IntegerValue, integer
 from tcompile.capture.values.container import RangeValue, SequenceValue, constant_of
 from tcompile.frontends.base import CannotCapture
+from tcompile.graph import SymInt
 from tcompile.graph.ops.creation import arange_length
 from tcompile.graph.sizes import Size, same
 
@@ -36,7 +37,7 @@ class Counted(IteratorValue):
         self.plan: Plan | None = None
         self.decided = decided
         self.scalar = False  # whether it has to be scalar code
-        self.lent = False  # whether another goes along it: what its user does with it then is not followed
+        self.unknown = ""  # why nobody knows how far it is, where that is so: it is not asked for another item then
 
     def at(self, position: Size) -> Value:
         """The item with this number, from 0."""
@@ -48,8 +49,8 @@ class Counted(IteratorValue):
     @property
     def left(self) -> Size:
         """How many items are left."""
-        if self.lent:
-            raise CannotCapture("unknown-function", f"`next` of {self.describe()} that something else goes along")
+        if self.unknown:
+            raise CannotCapture("unknown-function", f"`next` of {self.describe()} that {self.unknown}")
         return self.count - self.rounds
 
     def number(self, position: Size) -> Value:
@@ -60,6 +61,12 @@ class Counted(IteratorValue):
         """Leaves out so many items."""
         self.tx.touch()
         self.rounds = self.rounds + count
+
+    def leave(self, early: bool) -> None:
+        """A node of the graph has gone along it: to its end, or perhaps not that far."""
+        self.skip(self.left)
+        if early:
+            self.unknown = "a loop may have left in the middle"
 
     def __next__(self) -> Value:
         self.tx.touch()
@@ -180,8 +187,8 @@ def counted(tx: Capture, value: Value) -> Counted | None:
         return RangeIterator(tx, value)
     if isinstance(value, ArrayValue):
         return RowIterator(tx, value)
-    if isinstance(value, Counted) and not value.taken and not value.lent:
-        value.lent = True
+    if isinstance(value, Counted) and not (value.unknown or isinstance(value.rounds, SymInt) or value.rounds):
+        value.unknown = "something else goes along"
         return value
     return None
 
