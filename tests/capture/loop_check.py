@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import math
+import pickle
 import platform
 import types
 import zlib
@@ -71,7 +72,7 @@ def run(function: Any, n: int, names: dict[str, Any]) -> Any:
     for item in result:
         flat += item if isinstance(item, tuple) else [len(item), *item] if isinstance(item, list) else [item]
     for state in (names["rg"].bit_generator.state, names["rs"].get_state(legacy=False)):
-        flat.append(zlib.crc32(repr(state).encode()))
+        flat.append(zlib.crc32(pickle.dumps(state)))
     arrays = [x for x in flat if isinstance(x, np.ndarray)]
     shared = [[np.shares_memory(x, y) for y in arrays] for x in arrays]
     return [picture(x) for x in flat], shared

@@ -36,6 +36,19 @@ def test_code_of_the_same_name_does_not_collide():
     assert values == [n for n in range(20) if n != 3]
 
 
+def test_code_that_is_begun_is_made_while_the_caller_goes_on():
+    begun = [native.begin(f"define i32 @f() {{ ret i32 {n} }}", ["f"]) for n in range(8)]
+    bad = native.begin("define i32 @f( { ret i32 1 }", ["f"])
+    del begun[3]  # nobody waits for it
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="LLVM does not take this module"):
+            bad()
+    codes = [code() for code in begun]
+    assert [ctypes.CFUNCTYPE(ctypes.c_int)(code["f"])() for code in codes] == [0, 1, 2, 4, 5, 6, 7]
+    assert begun[0]() is codes[0]
+    assert all(code.ms > 0 for code in codes)
+
+
 @pytest.mark.parametrize(
     ("ir", "exports"),
     [
