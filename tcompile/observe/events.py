@@ -13,6 +13,7 @@ the JSON.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import itertools
 import threading
@@ -95,11 +96,12 @@ class Event:
 
     def light(self: E) -> E:
         """The same record, keeping nothing large alive: what its ``get_`` fields read is held weakly, or not at all."""
-        held = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name.startswith("get_")}
-        if not any(held.values()):
+        held = {name: value for name, value in vars(self).items() if value is not None and name.startswith("get_")}
+        if not held:
             return self
-        weak: Any = {name: get.weak() if isinstance(get, Lazy) else None for name, get in held.items()}
-        return dataclasses.replace(self, **weak)
+        made = copy.copy(self)  # by its dict: events are frozen
+        made.__dict__.update({name: get.weak() if isinstance(get, Lazy) else None for name, get in held.items()})
+        return made
 
 
 def _plain(value: Any) -> Any:

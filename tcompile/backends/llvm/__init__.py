@@ -98,7 +98,7 @@ def compile_graph(
     if autotune and example_inputs is not None:
         variant = tuning.best(graph, example_inputs, lambda variant: _make(graph, exact, variant))
     made = _make(graph, exact, variant)
-    kernels = [_report(graph, code, made.code, made.ms, variant) for code, _ in made.host.codes.values()]
+    kernels = [_report(graph, code, made.code, made.ms, variant) for code in made.host.codes.values()]
     kernels += [_report_loop(graph, loop) for loop in made.host.scalar_loops.values()]
     return CompiledGraph(made.program, made.source, kernels, made.schedule, made.host, made.host.recipe())
 
@@ -117,36 +117,37 @@ def _make(graph: Graph, exact: bool, variant: Variant) -> tuning.Made:
     loops, scalar = scalar_loops.write_loops([step.node for step in plan.steps if step.kind == "loop" and step.node])
     passes, names = scalar_loops.needs_passes(loops.values()), [loop.name for loop in loops.values()]
     module = Module()
-    written: list[tuple[Step, nests.Code]] = []
+    codes: dict[Step, nests.Code] = {}
     for step in plan.steps:
         if step.kernel is not None:
             stores = _past_the_cache(plan, step.kernel, variant)
             apart = reads_other_arrays(step, plan.steps)
-            code = nests.write(module, step.kernel, native.has_symbol, stores, variant, bool(loops), apart)
-            written.append((step, code))
+            codes[step] = nests.write(module, step.kernel, native.has_symbol, stores, variant, bool(loops), apart)
     if loops and not passes:
         module.include(scalar)
-    text, loaded = "", None
-    exports = [function.name for _, code in written for function in code.functions if function.text]
-    exports += [] if passes else names
+    functions = [function for code in codes.values() for function in code.functions]
+    text, making, making_loops = "", None, None
+    exports = [function.name for function in functions if function.text] + ([] if passes else names)
     if exports:
         text = f"{native.FLAGS}\n{module.text()}\n!0 = !{{i32 1}}\n"
-        loaded = native.load(text, exports, {**module.symbols, **native.flags()})
-    looped = loaded
+        making = native.begin(text, exports, {**module.symbols, **native.flags()})
     if passes:  # kernels need none
         symbols = {**scalar.symbols, **native.flags()}
-        looped = native.load(f"{native.FLAGS}\n{scalar.text()}", names, symbols, optimise=True)
-    ms = (time.perf_counter() - started) * 1e3 / max(1, len(written) + len(loops))
-    codes: dict[Step, tuple[nests.Code, dict[str, int]]] = {}
-    for step, code in written:
-        codes[step] = code, {f.name: _holder(f, loaded)[f.name] for f in code.functions}
-    for loop in loops.values():
-        assert looped is not None
-        loop.code, loop.address, loop.ms = looped, looped[loop.name], ms
+        making_loops = native.begin(f"{native.FLAGS}\n{scalar.text()}", names, symbols, optimise=True)
+    ms = (time.perf_counter() - started) * 1e3
+    # The program is written while LLVM works: all it lacks are the addresses.
     regions = functools.partial(compile_graph, exact=exact)
     program = host.Program(plan, regions, codes=codes, variant=variant, scalar_loops=loops)
     source, run = program.build()
-    run.__dict__["code"] = loaded, loops  # the program holds bare addresses
+    loaded = making() if making is not None else None
+    looped = making_loops() if making_loops is not None else loaded
+    ms = sum((made.ms for made in {loaded, looped} if made is not None), ms) / max(1, len(codes) + len(loops))
+    for loop in loops.values():
+        assert looped is not None
+        loop.code, loop.ms = looped, ms
+    addresses = {function.name: _holder(function, loaded)[function.name] for function in functions}
+    program.finish(addresses | {name: looped[name] for name in names if looped is not None})
+    run.__dict__["code"] = loaded, looped  # the program holds bare addresses
     return tuning.Made(plan, text, loaded, program, source, run, ms)
 
 

@@ -39,9 +39,9 @@ _SMALL_BYTES = 1 << 14
 
 @dataclass(frozen=True)
 class Launch:
-    """A kernel, by its address, and what ``native.launch`` takes. Numbers are expressions over symbols."""
+    """A kernel, by its function's name, and what ``native.launch`` takes. Numbers are expressions over symbols."""
 
-    kernel: int
+    kernel: str
     spec: str
     items: str
     grain: str
@@ -57,6 +57,7 @@ class Recipe:
 
     ``symbols`` says which input, or which of its sizes, gives each symbol. Before the first kernel
     ``helpers.check_error_state`` is asked, and where arrays of the caller are ``rewritten``, ``check_rewriting``, too.
+    ``addresses`` are those of the functions.
     """
 
     inputs: tuple[Node, ...]
@@ -64,21 +65,35 @@ class Recipe:
     steps: tuple[RecipeStep, ...]
     outputs: tuple[Node, ...]
     rewritten: bool
+    addresses: Mapping[str, int]
 
 
 @dataclass
 class Program(host.Program):
-    """The text under construction, and the kernels: their functions and, by name, the functions' addresses."""
+    """The text under construction, and the kernels. ``addresses`` are those of all functions, once it is finished."""
 
-    codes: dict[Step, tuple[Code, dict[str, int]]] = field(default_factory=dict)
+    codes: dict[Step, Code] = field(default_factory=dict)
     native_loops: dict[Node, rounds.Rounds | None] = field(default_factory=dict)  # None: Python runs them
     variant: Variant = USUAL
     scalar_loops: Mapping[Node, ScalarLoop] = field(default_factory=dict)
+    functions: dict[str, str] = field(default_factory=dict)  # by function, what holds its address in the program
+    addresses: Mapping[str, int] = field(default_factory=dict)
 
     def tools(self) -> dict[str, Any]:
         """Machine code launches, and arrays come from the pool."""
         tools = {"launch": native.launcher(), "empty": native.empty}
         return tools | {"heard": interrupts.heard, "zero": np.zeros} if self.scalar_loops else tools
+
+    def function(self, name: str) -> str:
+        """What the program calls the address of a function, which it gets in the end."""
+        if name not in self.functions:
+            self.functions[name] = self._fresh(name)
+        return self.functions[name]
+
+    def finish(self, addresses: Mapping[str, int]) -> None:
+        """Gives the program that has been built the addresses of its functions."""
+        self.addresses = addresses
+        self.names.update((held, addresses[name]) for name, held in self.functions.items())
 
     def recipe(self) -> Recipe | None:
         """The program that has been built without Python, which keeps its temporary arrays to the end.
@@ -86,8 +101,8 @@ class Program(host.Program):
         None where it does more, or that would need more memory.
         """
         graph = self.schedule.graph
-        steps = [step for step in self.schedule.steps if step.node not in self._shared]
-        if any(step.kind != "kernel" or "copy" in step.onto.values() for step in steps):
+        kept = (step for step in self.schedule.steps if step.node not in self._shared)
+        if any(step.kind != "kernel" or "copy" in step.onto.values() for step in kept):
             return None
         if any(isinstance(step, Onto) and step.base in self.for_kernels for step in self.steps):
             return None
@@ -97,7 +112,8 @@ class Program(host.Program):
             return None
         symbols = dict(graph.symbol_inputs())
         rewritten = bool(self.schedule.rewritten)
-        return Recipe(tuple(graph.inputs), symbols, tuple(self.steps), tuple(graph.outputs), rewritten)
+        steps = tuple(self.steps)
+        return Recipe(tuple(graph.inputs), symbols, steps, tuple(graph.outputs), rewritten, self.addresses)
 
     def _is_large(self, step: Allocate) -> bool:
         """Whether an array is worth giving back as soon as it is not needed any more, or may be of any size."""
@@ -117,7 +133,7 @@ class Program(host.Program):
 
     def launch(self, step: Step) -> None:
         """Writes the launches of a kernel's functions."""
-        code, addresses = self.codes[step]
+        code = self.codes[step]
         assert step.kernel is not None
         partial = ""
         for function in code.functions:
@@ -139,11 +155,10 @@ class Program(host.Program):
                     arguments.append(self.for_kernels.get(argument, self.arrays[argument]))
                 else:
                     arguments.append(partial if isinstance(argument, str) else self._size(argument))
-            kernel = self._constant(function.name, addresses[function.name])
+            kernel = self.function(function.name)
             grain = items if function is code.functions[-1] and partial else self.grain(step, function)
             given = tuple(partial if isinstance(a, str) else a for a in function.parameters.arguments)
-            address = addresses[function.name]
-            self.steps.append(Launch(address, function.parameters.spec, items, str(grain), given))
+            self.steps.append(Launch(function.name, function.parameters.spec, items, str(grain), given))
             spec = repr(function.parameters.spec.encode())
             self.lines.append(f"status |= launch({', '.join([kernel, spec, items, grain, *arguments])})")
         if partial:
@@ -200,7 +215,7 @@ class Program(host.Program):
             results.append(self._fresh(f"{node.name}_result_{number}"))
             dtype = dtype_of(kind)
             self.lines.append(f"{results[-1]} = zero((), {self._constant(dtype.name, dtype)})")
-        given = [self._constant(loop.name, loop.address)]
+        given = [self.function(loop.name)]
         for argument in loop.arguments:
             if isinstance(argument, tuple):
                 given.append((written if argument[0] == "written" else results)[argument[1]])

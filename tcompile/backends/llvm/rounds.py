@@ -166,7 +166,7 @@ class Rounds:
                     if self._writes_the_same_part(node, copy.source):
                         self.copied_once.append(copy)
             self.written[self.number[node]] += 1
-        code, addresses = program.codes[step]
+        code = program.codes[step]
         partial: tuple[int, tuple[Size, ...], int] | None = None
         for function in code.functions:
             items, per_item = function.items, function.per_item
@@ -192,7 +192,7 @@ class Rounds:
             linear(product(items))
             if per_item != 1 and counters_in(items):
                 raise NotNative("the number of its elements depends on the round")
-            self.steps.append(Launch(addresses[function.name], tuple(arguments), items, per_item, grain))
+            self.steps.append(Launch(program.addresses[function.name], tuple(arguments), items, per_item, grain))
 
     def _writes_the_same_part(self, node: Node, base: int) -> bool:
         """Whether a step changes one part of a carried array, the same one in all rounds.
@@ -237,7 +237,7 @@ class Rounds:
         for get in self.graph.nodes:
             if get.op == "get" and get.inputs[0] is node:
                 self.number[get] = made[get.attrs["index"]]
-        arguments: list[tuple[str, Any]] = [("i", loop.address)]
+        arguments: list[tuple[str, Any]] = [("i", program.addresses[loop.name])]
         for char, argument in zip(loop.spec, loop.arguments, strict=True):
             if isinstance(argument, tuple):
                 arguments.append((char, (written if argument[0] == "written" else results)[argument[1]]))

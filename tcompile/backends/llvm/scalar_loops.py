@@ -57,7 +57,7 @@ _BUDGET = 1 << 22  # units of work between two looks at the clock
 class ScalarLoop:
     """One node's function.
 
-    ``spec`` and ``arguments`` are those of a launch of ``entries.entry(arrays)``, behind the function's ``address``;
+    ``spec`` and ``arguments`` are those of a launch of ``entries.entry(arrays)``, behind the function's address;
     arguments are ``("written", n)``, the operand that is written, ``("result", n)``, or arrays, numbers and sizes.
     """
 
@@ -67,7 +67,6 @@ class ScalarLoop:
     text: str = ""
     spec: str = ""
     arguments: list[Any] = field(default_factory=list)
-    address: int = 0
     code: native.Code | None = None
     depth: int = 0  # how many loops there are in one another
     improves: int = 0  # how deep the deepest is in which LLVM's passes find something to do

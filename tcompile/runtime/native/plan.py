@@ -188,7 +188,7 @@ class _Writer(Guards):
                     case Constant():
                         arrays[step.key] = self.literal_array(step)
                     case Launch():
-                        self.launch(step, arrays)
+                        self.launch(step, arrays, recipe.addresses[step.kernel])
                     case Report():
                         self.report(step, arrays)
         finally:
@@ -245,7 +245,7 @@ class _Writer(Guards):
         self.of(made).type = np.ndarray
         return made
 
-    def launch(self, step: Launch, arrays: Mapping[Node | str, int]) -> None:
+    def launch(self, step: Launch, arrays: Mapping[Node | str, int], address: int) -> None:
         words = 0
         items, grain = self.size(step.items), self.size(step.grain)
         for letter, argument in zip(step.spec, step.arguments, strict=True):
@@ -268,7 +268,7 @@ class _Writer(Guards):
                 self.emit("give_data", where, strides)
                 words += 1 + strides
         self.most_words = max(self.most_words, words)
-        self.emit("launch", step.kernel, self.at(items), self.at(grain))
+        self.emit("launch", address, self.at(items), self.at(grain))
 
 
 __all__ = ["plan_of"]

@@ -110,31 +110,45 @@ def _shared_library(name: str) -> ctypes.CDLL | None:
         return None
 
 
-def _uninterrupted(run: Callable[[], T]) -> T:
-    """What ``run`` returns or raises. Where the wait for it is interrupted, it ends all the same."""
-    if threading.current_thread() is not threading.main_thread():
-        return run()
-    done = allocate_lock()
+def _begun(run: Callable[[Callable[[], object]], T]) -> Callable[[], T]:
+    """Begins to ``run`` in a thread of its own. The result waits, and returns or raises what that does.
+
+    Where the wait is interrupted, or nobody waits, it ends all the same. ``run`` is given what it calls, once, where
+    long work begins that needs no Python: until then the caller waits, which would keep it from coming that far.
+    """
+    done, busy = allocate_lock(), allocate_lock()
     values: list[T] = []
     errors: list[BaseException] = []
 
     def work() -> None:
         try:
-            values.append(run())
+            values.append(run(busy.release))
         except BaseException as error:
             errors.append(error)
         finally:
             done.release()
+            if busy.locked():
+                busy.release()
+
+    def end() -> T:
+        with done:
+            for error in errors:
+                raise error
+            return values[0]
 
     done.acquire()
+    busy.acquire()
     try:
         start_new_thread(work, ())
     except RuntimeError:  # no thread to be had, as when the interpreter ends
-        return run()
-    done.acquire()
-    for error in errors:
-        raise error
-    return values[0]
+        work()
+    busy.acquire()
+    return end
+
+
+def _uninterrupted(run: Callable[[], T]) -> T:
+    """What ``run`` returns or raises. Where the wait for it is interrupted, it ends all the same."""
+    return run() if threading.current_thread() is not threading.main_thread() else _begun(lambda _: run())()
 
 
 def immortal(value: Any) -> Any:
@@ -209,14 +223,17 @@ def source(name: str, values: Mapping[str, object] | None = None, package: str |
 class Code:
     """Loaded machine code: ``code[name]`` is the address of an exported function.
 
-    The addresses hold as long as this object lives; whoever calls one keeps the object.
+    The addresses hold as long as this object lives; whoever calls one keeps the object. ``ms`` is what it took to make.
     """
 
-    __slots__ = ("__weakref__", "_number", "addresses", "ir", "optimise")
+    __slots__ = ("__weakref__", "_number", "addresses", "ir", "ms", "optimise")
 
-    def __init__(self, ir: str, addresses: Mapping[str, int], tracker: Any, optimise: bool = False) -> None:
+    def __init__(
+        self, ir: str, addresses: Mapping[str, int], tracker: Any, optimise: bool = False, ms: float = 0.0
+    ) -> None:
         self.ir = ir
         self.optimise = optimise
+        self.ms = ms
         self.addresses = dict(addresses)
         self._number = next(_serial)
         _trackers[self._number] = tracker
@@ -232,7 +249,8 @@ class Code:
         tools = _tools()
 
         def made() -> str:
-            with _parsed(tools, self.ir, self.optimise) as module:
+            with _parsed(tools, self.ir) as module:
+                _run_passes(tools, module, self.ir, self.optimise)
                 text: str = tools.machine_for(EFFORT).emit_assembly(module)
             return text
 
@@ -243,17 +261,16 @@ class Code:
 
 
 @contextmanager
-def _parsed(tools: _Tools, ir: str, optimise: bool = False) -> Iterator[Any]:
+def _parsed(tools: _Tools, ir: str) -> Iterator[Any]:
     """The module, which goes before its context does: left to the garbage collector after an error, it may not."""
     context = tools.llvm.create_context()
     with closing(tools.llvm.parse_assembly(ir, context=context)) as module:
         module.verify()
-        _prepare(tools, module, ir, optimise)
+        module.triple, module.data_layout = tools.machine.triple, tools.layout
         yield module
 
 
-def _prepare(tools: _Tools, module: Any, ir: str, optimise: bool) -> None:
-    module.triple, module.data_layout = tools.machine.triple, tools.layout
+def _run_passes(tools: _Tools, module: Any, ir: str, optimise: bool) -> None:
     if not optimise and "alwaysinline" not in ir:
         return
     target = tools.machine_for(EFFORT)
@@ -286,14 +303,32 @@ def load(
     >>> ctypes.CFUNCTYPE(ctypes.c_int)(code["answer"])()
     42
     """
-    code, told = _uninterrupted(lambda: _load(_tools(), ir, exports, symbols or {}, opt, optimise))
-    if bus.active():
-        bus.emit(told())
+    return begin(ir, exports, symbols, opt, optimise)()
+
+
+def begin(
+    ir: str, exports: Sequence[str], symbols: Mapping[str, int] | None = None, opt: int = EFFORT, optimise: bool = False
+) -> Callable[[], Code]:
+    """The same while the caller goes on: what is returned waits for the code, or raises what ``load`` would.
+
+    >>> code = begin("define i32 @answer() { ret i32 42 }", ["answer"])
+    >>> list(code().addresses)
+    ['answer']
+    """
+    made = _begun(lambda works: _load(_tools(), ir, exports, symbols or {}, opt, optimise, works))
+
+    def code() -> Code:
+        found, told = made()
+        if bus.active():
+            bus.emit(told())
+        return found
+
     return code
 
 
 def _load(
-    tools: _Tools, ir: str, exports: Sequence[str], symbols: Mapping[str, int], opt: int, optimise: bool
+    tools: _Tools, ir: str, exports: Sequence[str], symbols: Mapping[str, int], opt: int, optimise: bool,
+    works: Callable[[], object],
 ) -> tuple[Code, Callable[[], Event]]:
     """The code, and what there is to tell of how it was had."""
     _close_dropped()
@@ -312,7 +347,9 @@ def _load(
 
     try:
         if image is None:
-            with _parsed(tools, ir, optimise) as module:
+            with _parsed(tools, ir) as module:
+                works()
+                _run_passes(tools, module, ir, optimise)
                 image = tools.machine_for(opt).emit_object(module)
         tracker = link(image)
     except RuntimeError as error:
@@ -322,7 +359,7 @@ def _load(
     if not kept:
         cache.keep(key, image)
         told = partial(CacheMiss, key=key, reason="not there")
-    return Code(ir, {name: tracker[name] for name in exports}, tracker, optimise), told
+    return Code(ir, {name: tracker[name] for name in exports}, tracker, optimise, ms), told
 
 
 def _close_dropped() -> None:
