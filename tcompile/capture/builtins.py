@@ -32,20 +32,15 @@ from tcompile.capture.values.classes import (
     plain_named_tuple,
 )  # fmt: skip
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
-from tcompile.capture.values.container import (
-    BuiltinMethod,
-    DictValue,
-    RangeValue,
-    SequenceValue,
-    SliceValue,
-    constant_of,
-)
+from tcompile.capture.values.container import BuiltinMethod, SequenceValue, constant_of
 from tcompile.capture.values.counted import Enumerated, RowIterator, counted, zipped
+from tcompile.capture.values.dicts import DictValue
 from tcompile.capture.values.object import ObjectValue
 from tcompile.capture.values.random_generator import is_drawing, method_of_known
 from tcompile.capture.values.scalar import ScalarValue, negative, of_number, read, selected
 from tcompile.capture.values.selected import SelectedValue
 from tcompile.capture.values.sets import SetValue, collection
+from tcompile.capture.values.slices import RangeValue, SliceValue
 from tcompile.capture.values.text import text
 from tcompile.frontends.base import CannotCapture, device_of
 

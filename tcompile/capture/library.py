@@ -18,7 +18,9 @@ from tcompile.capture.protocols import attribute
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.callable import IteratorValue
 from tcompile.capture.values.constant import Constant
-from tcompile.capture.values.container import SequenceValue, constant_of, hashable, index_of
+from tcompile.capture.values.container import SequenceValue, constant_of
+from tcompile.capture.values.dicts import hashable
+from tcompile.capture.values.slices import index_of
 from tcompile.frontends.base import CannotCapture
 
 if TYPE_CHECKING:

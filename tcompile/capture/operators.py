@@ -21,20 +21,13 @@ from tcompile.capture.values.base import Value
 from tcompile.capture.values.callable import FunctionValue, IteratorValue
 from tcompile.capture.values.classes import lookup
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
-from tcompile.capture.values.container import (
-    MAX_ITEMS,
-    DictValue,
-    DictViewValue,
-    RangeValue,
-    SequenceValue,
-    SliceValue,
-    constant_of,
-    index_of,
-)
+from tcompile.capture.values.container import MAX_ITEMS, SequenceValue, constant_of
+from tcompile.capture.values.dicts import DictValue, DictViewValue
 from tcompile.capture.values.object import ObjectValue, OpaqueValue
 from tcompile.capture.values.scalar import ScalarValue
 from tcompile.capture.values.selected import SelectedValue
 from tcompile.capture.values.sets import SetValue, combine
+from tcompile.capture.values.slices import RangeValue, SliceValue, index_of
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import SymInt
 

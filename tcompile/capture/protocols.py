@@ -16,16 +16,12 @@ from tcompile.capture.values.base import Value
 from tcompile.capture.values.callable import FunctionValue, IteratorValue, MethodValue
 from tcompile.capture.values.classes import class_answers_in_python, hasattr_asks
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
-from tcompile.capture.values.container import (
-    BuiltinMethod,
-    DictValue,
-    RangeValue,
-    SequenceValue,
-    SliceValue,
-)
+from tcompile.capture.values.container import BuiltinMethod, SequenceValue
 from tcompile.capture.values.counted import counted
+from tcompile.capture.values.dicts import DictValue
 from tcompile.capture.values.object import ObjectValue, OpaqueValue
 from tcompile.capture.values.sets import SetValue
+from tcompile.capture.values.slices import RangeValue, SliceValue
 from tcompile.frontends.base import CannotCapture
 
 if TYPE_CHECKING:

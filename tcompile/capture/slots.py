@@ -20,7 +20,8 @@ from tcompile.capture.special.regions import NOT_STATE
 from tcompile.capture.state import Effect
 from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.callable import Cell
-from tcompile.capture.values.container import DictValue, SequenceValue, same_object
+from tcompile.capture.values.container import SequenceValue, same_object
+from tcompile.capture.values.dicts import DictValue
 from tcompile.capture.values.object import ObjectValue
 from tcompile.capture.values.sets import SetValue
 from tcompile.frontends.base import CannotCapture

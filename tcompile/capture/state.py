@@ -36,7 +36,8 @@ from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Unread, Value
 from tcompile.capture.values.callable import Cell, FunctionValue, GeneratorValue
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
-from tcompile.capture.values.container import DictValue, SequenceValue, constant_of
+from tcompile.capture.values.container import SequenceValue, constant_of
+from tcompile.capture.values.dicts import DictValue
 from tcompile.capture.values.memory import Memory, is_fresh, origin
 from tcompile.capture.values.object import ObjectValue
 from tcompile.capture.values.scalar import ScalarValue

@@ -14,8 +14,10 @@ from tcompile.capture.instructions.registry import handler
 from tcompile.capture.protocols import advance, iterator
 from tcompile.capture.values.base import settled
 from tcompile.capture.values.constant import Constant
-from tcompile.capture.values.container import DictValue, SequenceValue, SliceValue, constant_of, hashable
+from tcompile.capture.values.container import SequenceValue, constant_of
+from tcompile.capture.values.dicts import DictValue, hashable
 from tcompile.capture.values.sets import SetValue
+from tcompile.capture.values.slices import SliceValue
 from tcompile.capture.values.text import held, joined, text
 from tcompile.frontends.base import CannotCapture
 

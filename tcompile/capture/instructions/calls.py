@@ -16,7 +16,8 @@ from tcompile.capture.instructions.names import push_callable
 from tcompile.capture.instructions.registry import handler
 from tcompile.capture.values.base import Null, Value, settled
 from tcompile.capture.values.callable import Cell, FunctionValue, MethodValue
-from tcompile.capture.values.container import DictValue, SequenceValue, constant_of
+from tcompile.capture.values.container import SequenceValue, constant_of
+from tcompile.capture.values.dicts import DictValue
 from tcompile.capture.values.text import held
 from tcompile.frontends.base import CannotCapture
 

@@ -13,7 +13,8 @@ from tcompile.capture.instructions.registry import handler
 from tcompile.capture.protocols import attribute
 from tcompile.capture.values.base import settled
 from tcompile.capture.values.constant import Constant
-from tcompile.capture.values.container import DictValue, SliceValue
+from tcompile.capture.values.dicts import DictValue
+from tcompile.capture.values.slices import SliceValue
 from tcompile.capture.values.text import held
 
 if TYPE_CHECKING:

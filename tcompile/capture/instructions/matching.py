@@ -14,7 +14,8 @@ from tcompile.capture.protocols import attribute, has_attribute
 from tcompile.capture.sources import ConstantSource
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.constant import Constant
-from tcompile.capture.values.container import DictValue, SequenceValue, constant_of, hashable
+from tcompile.capture.values.container import SequenceValue, constant_of
+from tcompile.capture.values.dicts import DictValue, hashable
 from tcompile.capture.values.object import ObjectValue
 from tcompile.frontends.base import CannotCapture
 

@@ -14,7 +14,8 @@ from tcompile.capture.operators import COMPARE, binary, contains, identical, inp
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.constant import Constant
-from tcompile.capture.values.container import DictValue, SequenceValue
+from tcompile.capture.values.container import SequenceValue
+from tcompile.capture.values.dicts import DictValue
 from tcompile.capture.values.object import ObjectValue
 from tcompile.capture.values.scalar import truth_node, truth_of
 from tcompile.capture.values.selected import SelectedValue

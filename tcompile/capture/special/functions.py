@@ -15,7 +15,7 @@ from tcompile.capture.special.regions import state_of
 from tcompile.capture.special.registry import bind, special
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.constant import Constant
-from tcompile.capture.values.container import RangeValue
+from tcompile.capture.values.slices import RangeValue
 from tcompile.frontends.base import CannotCapture, scalar_rounds, without_effects
 from tcompile.stance import refusal, set_stance
 

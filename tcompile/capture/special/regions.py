@@ -19,7 +19,8 @@ from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.callable import Cell
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
-from tcompile.capture.values.container import DictValue, SequenceValue
+from tcompile.capture.values.container import SequenceValue
+from tcompile.capture.values.dicts import DictValue
 from tcompile.capture.values.memory import Memory
 from tcompile.capture.values.scalar import ScalarValue, int_node
 from tcompile.frontends.base import CannotCapture, Traced

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
-from tcompile.capture.values.container import DictValue, SequenceValue
+from tcompile.capture.values.container import SequenceValue
+from tcompile.capture.values.dicts import DictValue
 from tcompile.capture.values.scalar import ScalarValue
 from tcompile.capture.values.text import TextValue
 from tcompile.config import config

@@ -22,7 +22,8 @@ from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.callable import FunctionValue
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
-from tcompile.capture.values.container import DictValue, SequenceValue, constant_of
+from tcompile.capture.values.container import SequenceValue, constant_of
+from tcompile.capture.values.dicts import DictValue
 from tcompile.capture.values.object import ObjectValue
 from tcompile.frontends.base import CannotCapture, Traced, TracedNumber
 from tcompile.graph import Node, SymInt, TensorType

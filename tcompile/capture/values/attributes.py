@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.constant import Constant
-from tcompile.capture.values.container import BuiltinMethod, DictValue, SequenceValue, constant_of
+from tcompile.capture.values.container import BuiltinMethod, SequenceValue, constant_of
+from tcompile.capture.values.dicts import DictValue
 from tcompile.frontends.base import CannotCapture
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from tcompile.frontends.base import CannotCapture
 if TYPE_CHECKING:
     from tcompile.capture.program import Rebuilder
     from tcompile.capture.state import Capture
-    from tcompile.capture.values.container import DictValue
+    from tcompile.capture.values.dicts import DictValue
 
 # A default value. Those of a function from outside are wrapped, and so guarded, only where a call uses them.
 Default: TypeAlias = "Value | Callable[[], Value]"
@@ -382,7 +382,8 @@ def bind_arguments(
     tx: Capture, function: FunctionValue, args: Sequence[Value], kwargs: Mapping[str, Value]
 ) -> dict[str, Value]:
     """Parameter names to values, as a call would bind them. Raises CannotCapture where the call would raise."""
-    from tcompile.capture.values.container import DictValue, SequenceValue
+    from tcompile.capture.values.container import SequenceValue
+    from tcompile.capture.values.dicts import DictValue
 
     code = function.code
     names = code.co_varnames

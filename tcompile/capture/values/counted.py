@@ -14,7 +14,8 @@ from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Unread, Value, settled
 from tcompile.capture.values.callable import IteratorValue
 from tcompile.capture.values.constant import Constant, IntegerValue, integer
-from tcompile.capture.values.container import RangeValue, SequenceValue, constant_of
+from tcompile.capture.values.container import SequenceValue, constant_of
+from tcompile.capture.values.slices import RangeValue
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import SymInt
 from tcompile.graph.ops.creation import arange_length

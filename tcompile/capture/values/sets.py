@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from tcompile.capture.sources import Source
 from tcompile.capture.values.base import Unrebuildable, Value, named
 from tcompile.capture.values.constant import Constant
-from tcompile.capture.values.container import BuiltinMethod, DictViewValue, finite, hashable
+from tcompile.capture.values.container import BuiltinMethod, finite
+from tcompile.capture.values.dicts import DictViewValue, hashable
 from tcompile.frontends.base import CannotCapture
 
 if TYPE_CHECKING:

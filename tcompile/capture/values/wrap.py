@@ -25,10 +25,12 @@ from tcompile.capture.values.base import Unread, Value
 from tcompile.capture.values.callable import FunctionValue, MethodValue, PartialValue
 from tcompile.capture.values.classes import class_answers_in_python, plain_named_tuple
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
-from tcompile.capture.values.container import DictValue, RangeValue, SequenceValue, SliceValue
+from tcompile.capture.values.container import SequenceValue
+from tcompile.capture.values.dicts import DictValue
 from tcompile.capture.values.object import ObjectValue, OpaqueValue
 from tcompile.capture.values.random_generator import DrawingMethod, RandomGeneratorValue
 from tcompile.capture.values.sets import SetValue
+from tcompile.capture.values.slices import RangeValue, SliceValue
 from tcompile.frontends.base import CannotCapture, Frontend
 from tcompile.graph import TensorType
 from tcompile.graph.ops.draws import is_generator
