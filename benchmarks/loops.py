@@ -34,7 +34,7 @@ from benchmarks.peers import fresh
 
 FEW_ROUNDS = 10  # with which compiles are measured
 SLOW_MS = 500.0  # NumPy's time, from which on it is timed once
-COLD, COLD_NUMBA = 7, 3  # compiles of each function
+COLD, COLD_NUMBA = 15, 3  # compiles of each function
 
 
 def jacobi(u, steps):

@@ -7,7 +7,7 @@
 %region = type { ptr, ptr, i64, i64, i64, i64, %mode }
 
 ; Each group of variables that different threads write has its own two cache lines.
-@ticket   = internal global i64 0, align 128          ; generation << 48 | n << 24 | next
+@ticket   = internal global i64 0, align 128          ; generation << 48 | end << 24 | next
 @pending  = internal global i32 0, align 128          ; chunks of the region that are not done; futex of the caller
 @waiting  = internal global i32 0, align 4            ; 1 while the caller sleeps on @pending
 @status   = internal global i32 0, align 4            ; OR of the statuses of the region's chunks
@@ -34,8 +34,8 @@ define internal void @futex_wake(ptr %word, i32 %count) nounwind {
   ret void
 }
 
-; Claims and runs chunks until none is left. Returns how many it ran.
-define internal i32 @drain() nounwind {
+; Claims and runs chunks until none is left, from the end of the region or from its start. Returns how many it ran.
+define internal i32 @drain(i1 %from.end) nounwind {
 entry:
   br label %look
 look:
@@ -44,13 +44,16 @@ look:
   br label %try
 try:
   %t = phi i64 [ %fresh, %look ], [ %now, %claim ]
-  %chunk = and i64 %t, 16777215
-  %t.n = lshr i64 %t, 24
-  %n = and i64 %t.n, 16777215
-  %left = icmp ult i64 %chunk, %n
+  %next = and i64 %t, 16777215
+  %t.end = lshr i64 %t, 24
+  %end = and i64 %t.end, 16777215
+  %left = icmp ult i64 %next, %end
   br i1 %left, label %claim, label %empty
 claim:
-  %t.next = add i64 %t, 1
+  %last.one = sub i64 %end, 1
+  %chunk = select i1 %from.end, i64 %last.one, i64 %next
+  %change = select i1 %from.end, i64 -16777216, i64 1
+  %t.next = add i64 %t, %change
   %swap = cmpxchg ptr @ticket, i64 %t, i64 %t.next seq_cst acquire, align 8
   %now = extractvalue { i64, i1 } %swap, 0
   %won = extractvalue { i64, i1 } %swap, 1
@@ -98,6 +101,8 @@ define internal ptr @worker(ptr %argument) nounwind {
 entry:
   %self.wide = ptrtoint ptr %argument to i64
   %self = trunc i64 %self.wide to i32
+  %even = and i32 %self, 1
+  %from.end = icmp eq i32 %even, 0
   br label %look
 look:
   %seen = load atomic i32, ptr @epoch seq_cst, align 4
@@ -105,7 +110,7 @@ look:
   %active = icmp slt i32 %self, %limit
   br i1 %active, label %work, label %sleep
 work:
-  %ran = call i32 @drain()
+  %ran = call i32 @drain(i1 %from.end)
   br label %spin
 spin:
   %turn = phi i32 [ 0, %work ], [ %turn.next, %again ]
@@ -217,7 +222,7 @@ rouse:
   call void @futex_wake(ptr @epoch, i32 %count)
   br label %work
 work:
-  %ran = call i32 @drain()
+  %ran = call i32 @drain(i1 false)
   br label %spin
 spin:
   %turn = phi i32 [ 0, %work ], [ %turn.next, %again ]

@@ -4,9 +4,11 @@ Enters: a kernel's address, its words, and how many items to cover in steps of h
 the statuses of all chunks. Exists because a region has to start and end within a microsecond, on threads
 that Python never sees.
 
-How it works. A launch is one *region* of ``n`` chunks. Everything a thread needs to find work is one 64-bit
-ticket (generation, n, next); whoever advances ``next`` by compare-and-swap owns that chunk, the calling
-thread included. The region is over when its chunks are done, not when all workers have come by: a worker
+How it works. A launch is one *region* of chunks. Everything a thread needs to find work is one 64-bit
+ticket (generation, end, next): whoever takes the chunk at ``next`` or the one before ``end`` by compare-and-swap
+owns it, the calling thread included. The caller and every other worker begin at the start, the rest at the end, so
+that in launch after launch over the same arrays a thread comes upon what is in its own caches: three stencils took
+0.75 to 0.9 of the time. The region is over when its chunks are done, not when all workers have come by: a worker
 that wakes up late finds no chunk and goes back to sleep. The description of the region is read only after a
 chunk was claimed, and a region cannot end while a claimed chunk is unfinished, so what is read is always the
 region that the chunk belongs to, even if the ticket's generation has wrapped around.
