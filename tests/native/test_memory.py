@@ -269,3 +269,23 @@ def test_any_sequence_of_allocations(steps):
     array = None
     stats = native.stats()
     assert stats["cached"] <= stats["limit"]
+
+
+def test_copies_lie_as_numpys_do_and_large_ones_come_from_the_pool():
+    base = np.arange(400 * 300, dtype=np.float64).reshape(400, 300)
+    for array in (base, base.T, base[::2, ::-1], np.broadcast_to(base[0], (400, 300)), base[:2], np.float64(3.0),
+                  base.astype(object), base.view(np.recarray)):  # fmt: skip
+        made, want = native.copy(array), np.copy(array, order="K")
+        assert type(made) is np.ndarray
+        assert made.strides == want.strides
+        assert made.dtype == want.dtype
+        assert np.array_equal(made, want)
+        assert made.flags.owndata
+    assert native.copy(base).__array_interface__["data"][0] % 64 == 0
+
+
+def test_large_arrays_begin_apart_from_one_another_and_from_numpys():
+    kept = [native.empty((1 << 17,), np.dtype("f8")) for _ in range(24)]
+    places = [array.__array_interface__["data"][0] % 4096 for array in kept]
+    assert all(512 <= place <= 3584 for place in places)
+    assert len(set(places)) > 6

@@ -80,8 +80,8 @@ class Program(host.Program):
     addresses: Mapping[str, int] = field(default_factory=dict)
 
     def tools(self) -> dict[str, Any]:
-        """Machine code launches, and arrays come from the pool."""
-        tools = {"launch": native.launcher(), "empty": native.empty}
+        """Machine code launches, and arrays and copies come from the pool."""
+        tools = {"launch": native.launcher(), "empty": native.empty, "copy": native.copy}
         return tools | {"heard": interrupts.heard, "zero": np.zeros} if self.scalar_loops else tools
 
     def function(self, name: str) -> str:

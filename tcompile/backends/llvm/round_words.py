@@ -109,7 +109,7 @@ class Level:
                 if array.__class__ is not np.ndarray:  # a scalar object
                     array = np.asarray(array)
                 if written:
-                    array = array.copy("K")
+                    array = native.copy(array)
             arrays[number] = array
             pairs += number, array
         count, length = len(self.taken), len(self.words)
@@ -149,7 +149,7 @@ class Level:
         position = self._position(number)
         if position is not None:
             array = np.asarray(self.given[position])
-            return np.copy(array, order="K") if number in self.rounds.written else array
+            return native.copy(array) if number in self.rounds.written else array
         fixed = self.rounds.fixed.get(number)
         return fixed if fixed is not None else native.empty(*self.forms[number])
 

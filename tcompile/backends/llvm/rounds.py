@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcompile.backends import helpers
+from tcompile.backends.llvm import native
 from tcompile.backends.llvm.native import entries, interrupts
 from tcompile.backends.llvm.round_steps import (
     Array,
@@ -417,7 +418,7 @@ class Loop:
         if self.updated and stop > start:
             own = list(carried)
             for number in self.updated:
-                own[number] = np.copy(own[number], order="K")
+                own[number] = native.copy(own[number])
             carried = tuple(own)
         for i in range(start, stop):
             carried = self.body(i, *carried, *sizes)

@@ -9,7 +9,7 @@ from tcompile.backends.llvm.native.abi import symbols
 from tcompile.backends.llvm.native.inner_loops import address as inner_loop
 from tcompile.backends.llvm.native.inner_loops import available as has_inner_loops
 from tcompile.backends.llvm.native.launch import FILLS, FLAGS, available, flags, launcher, shared, unavailable
-from tcompile.backends.llvm.native.memory import empty, maker, scratch, set_limit, stats, trim
+from tcompile.backends.llvm.native.memory import copy, empty, maker, scratch, set_limit, stats, trim
 from tcompile.backends.llvm.native.target import Code, Machine, begin, has_half, has_symbol, identity, load, machine
 from tcompile.backends.llvm.native.threads import num_threads, set_num_threads
 from tcompile.backends.status import DIVIDE, INTEGER_OVERFLOW, INVALID, OVERFLOW, UNDERFLOW
@@ -26,6 +26,7 @@ __all__ = [
     "Machine",
     "available",
     "begin",
+    "copy",
     "empty",
     "flags",
     "has_half",
