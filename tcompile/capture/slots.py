@@ -51,12 +51,16 @@ class Slot:
 
 @dataclass
 class _Seen:
-    """An object that can be changed, what its slots held, how it is called, and the way to it where there is one."""
+    """An object that can be changed, what its slots held, how it is called, and the way to it where there is one.
+
+    ``waiting`` is how much was stored under keys that nobody had looked at.
+    """
 
     holder: Any
     held: dict[Any, Value]
     way: _Way = None
     text: str = ""
+    waiting: int = 0
 
 
 class Slots:
@@ -161,6 +165,8 @@ class Slots:
 
     def _differences(self, holder: Any) -> Iterator[tuple[str, Slot, Value | None, Value]]:
         seen = self._before.get(_identity(holder)) or _Seen(holder, _pristine(holder))
+        if isinstance(holder, DictValue) and holder.waiting > seen.waiting:
+            holder.read()  # the round has stored more
         tx, part, held = self.tx, _part(holder), _held(holder)
         other = CannotCapture("loop-mismatch", f"a round changes {_text(seen)} in more than what it holds")
         is_list = isinstance(holder, SequenceValue)
@@ -298,7 +304,7 @@ def _reachable(tx: Capture) -> Iterator[_Seen]:
             continue
         known.add(id(value))
         if isinstance(value, _HOLDERS) and not (isinstance(value, SequenceValue) and value.cls is not list):
-            yield _Seen(value, _held(value), way, text)
+            yield _Seen(value, _held(value), way, text, value.waiting if isinstance(value, DictValue) else 0)
         for part, inner in vars(value).items():
             if part in NOT_STATE:
                 continue

@@ -41,6 +41,25 @@ def of_elements(x):
     return next(elements)
 
 
+def gone_through(x):
+    n = 0
+    for j in range(N):
+        pairs = enumerate(x)
+        for _ in pairs:
+            n += 1
+        for _ in pairs:
+            n += 1000
+        x[j] = n
+    return n
+
+
+def nothing_left(x):
+    pairs = enumerate(x)
+    for i, _ in pairs:
+        x[i] += 1
+    return list(pairs)
+
+
 def of_a_text(x, text="a" * 30 + "bcd"):
     letters, i = iter(text), 0
     for c in letters:
@@ -158,8 +177,9 @@ def in_every_round(x):
 
 
 PROGRAMS = [
-    after_a_break, of_numbers, of_elements, of_a_text, the_rest, twice_along_it, of_the_caller, in_a_list,
-    in_a_dict_to_its_end, in_a_closure, begun_before, one_an_element, one_in_a_branch, in_every_round,
+    after_a_break, of_numbers, of_elements, gone_through, nothing_left, of_a_text, the_rest, twice_along_it,
+    of_the_caller, in_a_list, in_a_dict_to_its_end, in_a_closure, begun_before, one_an_element, one_in_a_branch,
+    in_every_round,
 ]  # fmt: skip
 
 

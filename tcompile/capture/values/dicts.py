@@ -68,7 +68,7 @@ class DictValue(Value):
     @property
     def items(self) -> dict[Any, Value]:
         """All keys and values."""
-        self._read()
+        self.read()
         self._loosen = None
         if self._tx is not None:
             for key in self._items:
@@ -79,11 +79,16 @@ class DictValue(Value):
     @property
     def keys(self) -> Mapping[Any, Any]:
         """The keys, in order."""
-        self._read()
+        self.read()
         self._loosen = None
         return self._items
 
-    def _read(self) -> None:
+    @property
+    def waiting(self) -> int:
+        """How much was stored under keys that nobody has looked at."""
+        return len(self._later)
+
+    def read(self) -> None:
         """Something depends on keys: those under which something was stored become known."""
         later, self._later = self._later, []
         for key, value in later:
@@ -93,13 +98,13 @@ class DictValue(Value):
 
     def has(self, key: Any) -> bool:
         """Whether there is a key."""
-        self._read()
+        self.read()
         self._asked.setdefault(key, key in self.found)
         return key in self._items
 
     def at(self, key: Any) -> Value:
         """The value under a key that is there."""
-        self._read()
+        self.read()
         self._asked.setdefault(key, key in self.found)
         return self._settled_at(key)
 
@@ -257,7 +262,7 @@ class DictValue(Value):
 
     def _walk(self, keys: list[Any], changes: int) -> Iterator[Value]:
         for done in range(len(keys) + 1):
-            self._read()
+            self.read()
             if self._changes != changes:
                 raise CannotCapture("operation-raises", "dictionary changed during iteration")
             if done < len(keys):
