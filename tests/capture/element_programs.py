@@ -7,26 +7,19 @@ from __future__ import annotations
 
 from random import Random
 
+from .lines import Lines
+
 ARRAYS = {"a": 1, "b": 1, "m": 2, "q": 1, "h": 1, "v": 1}
 INTS, FLOATS = ("k", "n", "c"), ("s", "t")
 
 
-class Writer:
+class Writer(Lines):
     """Writes one program."""
 
     def __init__(self, random: Random) -> None:
-        self.random = random
-        self.lines: list[str] = []
-        self.counters: list[str] = []
-        self.depth = 1
+        super().__init__(random)
         self.whiles = 0
         self.letters: list[str] = []
-
-    def add(self, text: str) -> None:
-        self.lines.append("    " * self.depth + text)
-
-    def pick(self, *options):
-        return self.random.choice(options)
 
     def index(self, size: int) -> str:
         forms = ["0", "-1", "2", *self.counters * 3]

@@ -10,25 +10,18 @@ from __future__ import annotations
 import re
 from random import Random
 
+from .lines import Lines
+
 ARRAYS, SCALARS, INTS = ("a", "b", "c"), ("s", "t"), ("k", "m")
 
 
-class Writer:
-    """Writes one program from a seed."""
+class Writer(Lines):
+    """Writes one program."""
 
     def __init__(self, random: Random) -> None:
-        self.random = random
-        self.lines: list[str] = []
-        self.counters: list[str] = []
-        self.depth = 1
+        super().__init__(random)
         self.lists = False  # whether it appends to lists
         self.draws = False  # whether it draws random numbers
-
-    def add(self, text: str) -> None:
-        self.lines.append("    " * self.depth + text)
-
-    def pick(self, *options):
-        return self.random.choice(options)
 
     def array(self, size: str) -> str:
         """An expression for an array of so many elements ("n": all, "m": the inner ones)."""
