@@ -97,6 +97,7 @@ def draw(data: Data, path: Path) -> None:
                     axis.barh(place + shift, value, height=0.36, color=COLOURS[who], zorder=2)
                     axis.annotate(figure(value, 2), (value, place + shift), textcoords="offset points", va="center",
                                   xytext=(3, 0), fontsize=7)  # fmt: skip
+        axes[0].set_ylim(-0.6, len(rows) - 0.4)
         axes[0].set_yticks(range(len(rows)), [row["name"] for row in rows])
         axes[0].set_xlabel("times faster than NumPy, log scale: tcompile (above), the best of Numba's", fontsize=8.5)
         axes[1].set_xlabel("cold compile, ms, log scale", fontsize=8.5)

@@ -142,11 +142,11 @@ def _make(graph: Graph, exact: bool, variant: Variant) -> tuning.Made:
     loaded = making() if making is not None else None
     looped = making_loops() if making_loops is not None else loaded
     ms = sum((made.ms for made in {loaded, looped} if made is not None), ms) / max(1, len(codes) + len(loops))
+    addresses = {function.name: _holder(function, loaded)[function.name] for function in functions}
     for loop in loops.values():
         assert looped is not None
-        loop.code, loop.ms = looped, ms
-    addresses = {function.name: _holder(function, loaded)[function.name] for function in functions}
-    program.finish(addresses | {name: looped[name] for name in names if looped is not None})
+        loop.code, loop.ms, addresses[loop.name] = looped, ms, looped[loop.name]
+    program.finish(addresses)
     run.__dict__["code"] = loaded, looped  # the program holds bare addresses
     return tuning.Made(plan, text, loaded, program, source, run, ms)
 

@@ -101,8 +101,8 @@ class Program(host.Program):
         None where it does more, or that would need more memory.
         """
         graph = self.schedule.graph
-        kept = (step for step in self.schedule.steps if step.node not in self._shared)
-        if any(step.kind != "kernel" or "copy" in step.onto.values() for step in kept):
+        steps = [step for step in self.schedule.steps if step.node not in self._shared]
+        if any(step.kind != "kernel" or "copy" in step.onto.values() for step in steps):
             return None
         if any(isinstance(step, Onto) and step.base in self.for_kernels for step in self.steps):
             return None
@@ -112,8 +112,8 @@ class Program(host.Program):
             return None
         symbols = dict(graph.symbol_inputs())
         rewritten = bool(self.schedule.rewritten)
-        steps = tuple(self.steps)
-        return Recipe(tuple(graph.inputs), symbols, steps, tuple(graph.outputs), rewritten, self.addresses)
+        inputs, outputs = tuple(graph.inputs), tuple(graph.outputs)
+        return Recipe(inputs, symbols, tuple(self.steps), outputs, rewritten, self.addresses)
 
     def _is_large(self, step: Allocate) -> bool:
         """Whether an array is worth giving back as soon as it is not needed any more, or may be of any size."""

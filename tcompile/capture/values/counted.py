@@ -17,7 +17,6 @@ from tcompile.capture.values.constant import Constant, IntegerValue, integer
 from tcompile.capture.values.container import SequenceValue, constant_of
 from tcompile.capture.values.slices import RangeValue
 from tcompile.frontends.base import CannotCapture
-from tcompile.graph import SymInt
 from tcompile.graph.ops.creation import arange_length
 from tcompile.graph.sizes import Size, same
 
@@ -188,7 +187,7 @@ def counted(tx: Capture, value: Value) -> Counted | None:
         return RangeIterator(tx, value)
     if isinstance(value, ArrayValue):
         return RowIterator(tx, value)
-    if isinstance(value, Counted) and not (value.unknown or isinstance(value.rounds, SymInt) or value.rounds):
+    if isinstance(value, Counted) and not value.unknown and same(value.rounds, 0):
         value.unknown = "something else goes along"
         return value
     return None
