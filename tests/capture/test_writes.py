@@ -570,3 +570,18 @@ def test_ints_of_thousands_of_digits_break():
         return huge <= abs(x[1]), x + 1
 
     assert_same_run(Run(tcompile.compile(function), (np.arange(3), 3)), Run(function, (np.arange(3), 3)))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64", "complex128"])
+def test_ints_beyond_all_floats_are_numpys_to_refuse(dtype):
+    def function(x, y):
+        x[0] = 1
+        y[1] = 1 << 1600
+        return x + 1
+
+    def args():
+        return np.zeros(3), np.zeros(3, dtype)
+
+    tcompile.reset()
+    with tcompile.config.patch(verify=True):
+        assert_same_run(Run(tcompile.compile(function), args()), Run(function, args()))

@@ -189,9 +189,13 @@ def _number(b: Builder, value: Weak, dtype: DType) -> Node:
         raise CannotCapture("operation-raises", f"{told(value)} does not fit into {dtype}")
     if dtype.kind == "b":
         value = bool(value)
-    with np.errstate(all="ignore"):
-        item = dtype.type(value)
-    if dtype.kind in "fc" and not np.isfinite(item) and np.isfinite(value):
+    try:
+        with np.errstate(all="ignore"):
+            item = dtype.type(value)
+        overflows = dtype.kind in "fc" and not np.isfinite(item) and np.isfinite(value)
+    except OverflowError:  # an int beyond all floats
+        overflows = True
+    if overflows:
         raise CannotCapture("operation-raises", f"{told(value)} overflows in {dtype}")
     return constant(b, item).node
 
