@@ -16,6 +16,7 @@ from tcompile.records import dataclass
 
 if TYPE_CHECKING:
     from tcompile.backends.llvm.rounds import Rounds
+    from tcompile.backends.schedule import Access
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -34,6 +35,17 @@ class LoopArray:
 
 
 @dataclass(frozen=True)
+class Slabs:
+    """What a kernel over these axes reads and writes: the arrays' numbers, whether it writes, and the places. Items at
+    its ends aside, it may only be called for a multiple of ``unit`` items.
+    """
+
+    axes: tuple[Size, ...]
+    places: tuple[tuple[int, bool, Access], ...]
+    unit: int
+
+
+@dataclass(frozen=True)
 class Launch:
     """A kernel. Its arguments have the character of the spec, and an array's number, a size or a carried value's."""
 
@@ -42,6 +54,7 @@ class Launch:
     items: tuple[Size, ...]
     per_item: int
     grain: int | None  # None: all items at once
+    slabs: Slabs | None = None  # where all its places are affine
 
 
 @dataclass(frozen=True)
@@ -89,4 +102,4 @@ def linear(size: Size) -> Size:
     return size
 
 
-__all__ = ["Array", "Copy", "Inner", "Launch", "LoopArray", "NotNative", "Test", "linear"]
+__all__ = ["Array", "Copy", "Inner", "Launch", "LoopArray", "NotNative", "Slabs", "Test", "linear"]

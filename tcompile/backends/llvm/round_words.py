@@ -7,14 +7,16 @@ which is kept for later calls of the same kind.
 from __future__ import annotations
 
 import itertools
+import operator
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from tcompile.backends.llvm import native
+from tcompile.backends.llvm import native, skewing
 from tcompile.backends.llvm.native import interrupts, target, threads
 from tcompile.backends.llvm.round_steps import Array, Copy, Inner, Launch, LoopArray, Test
 from tcompile.backends.replay import Replay
@@ -25,19 +27,24 @@ from tcompile.graph.sizes import counters_in, evaluate, product
 if TYPE_CHECKING:
     from tcompile.backends.llvm.rounds import Rounds
 
-_KERNEL, _COPY, _BIND, _MOVE, _INNER, _LEAVE, _UNLESS, _NEXT, _PICK, _TELL, _LEAST = range(11)
-_HEADER = 11
+# A step's words, and the size that the third of them is.
+_Row: TypeAlias = tuple[list[int], Size | None]
+
+_KERNEL, _COPY, _BIND, _MOVE, _INNER, _LEAVE, _UNLESS, _NEXT, _PICK, _TELL, _LEAST, _TOGETHER = range(12)
+_HEADER = 13
 DONE, WAY = 8, 9  # words that tell how many rounds were done, and how the loop was left
 _CLOCK = 10  # the word that tells where the clock is
+_SEVERAL = 11  # the words that tell how many rounds may be done at once, and where the table for it is
 _NEVER = (1 << 63) - 1  # rounds
+_COPIED_BYTES = 1 << 19  # that one thread copies
 
 
 @cache
 def _code() -> target.Code:
     stops = {"LAST": ONLY_NUMPY | INTERRUPTED, "ONLY_NUMPY": ONLY_NUMPY, "INTERRUPTED": INTERRUPTED}
-    text = target.source("rounds.ll", stops)
+    text = target.source("rounds.ll", stops) + target.source("skewed.ll")
     symbols = {"tc_parallel": threads.code()["tc_parallel"], **interrupts.functions(), **native.symbols(text)}
-    return target.keep_forever(target.load(text, ["tc_begin", "tc_loop"], symbols))
+    return target.keep_forever(target.load(text, ["tc_begin", "tc_copy", "tc_loop"], symbols))
 
 
 class At:
@@ -171,11 +178,11 @@ class Level:
         rounds, words = self.rounds, self.words
         words += [0] * _HEADER
         words[_CLOCK] = _address(self.clock)
-        changing = {number for pair in rounds.swaps for number in pair}
         # What the loop around gives may have changed places; each call has other fresh arrays.
-        changing |= rounds.inputs.keys() if self.inside else set(rounds.fresh)
-        addresses: list[int] = []
-        rows: list[tuple[list[int], Size | None]] = []
+        self.changing = rounds.moves.keys() | (rounds.inputs.keys() if self.inside else set(rounds.fresh))
+        self.addresses = list[int]()  # pairs of a word and an array
+        rows: list[_Row] = []
+        kernels: dict[int, Launch | Copy] = {}
         for step in rounds.steps:
             if isinstance(step, Test):
                 slot = self.table + 8 * step.flag
@@ -183,12 +190,12 @@ class Level:
                 rows.append(([kind, slot, step.way or step.copies + 1, 0, 0], None))
             elif isinstance(step, Copy) and any(step is copy for copy in rounds.copied_once):
                 continue
-            elif isinstance(step, Copy):
-                rows.append((self._copy(self.table, step.to, self.table, step.source, self.arrays[step.to]), None))
             elif isinstance(step, Inner):
                 rows += self._inner(step)
             else:
-                rows.append(self._launch(step, changing, addresses))
+                kernels[len(rows)] = step
+                rows.append(self._kernel(step))
+        rows = self._together(rows, kernels)
         words[0:2] = [len(rows), len(words)]
         for row, size in rows:
             words += row
@@ -198,14 +205,108 @@ class Level:
         for place, size in self.numbers:
             by = self.at.growth(size, rounds.counter)
             growing += [place, by] if by else []
-        for header, table in ((2, addresses), (4, growing), (6, [n for pair in rounds.swaps for n in pair])):
+        for header, table in ((2, self.addresses), (4, growing), (6, [n for pair in rounds.swaps for n in pair])):
             words[header : header + 2] = [len(table) // 2, len(words)]
             words += table
 
-    def _launch(
-        self, step: Launch, changing: set[int], addresses: list[int]
-    ) -> tuple[list[int], Size | None]:
-        words, items = self.words, product(step.items)
+    def _together(self, rows: list[_Row], kernels: Mapping[int, Launch | Copy]) -> list[_Row]:
+        """The rows, those in one of which kernels go through the same arrays together; and rounds that do."""
+        if sum(array.nbytes for array in self.arrays) < skewing.LEAST_BYTES:
+            return rows
+        threads = native.num_threads()
+        same = {number: number for number in range(len(self.arrays))}
+        bands = {at: band for at, kernel in kernels.items() if (band := self._band(kernel, same)) is not None}
+        if len(bands) == len(rows) and not self.rounds.tests and self._several(rows, kernels.values(), bands.values()):
+            return rows
+        found: list[_Row] = []
+        place = 0
+        while place < len(rows):
+            end = place
+            while end in bands:
+                end += 1
+            run = [bands[at] for at in range(place, end)]
+            how = skewing.skew(run, threads) if len(run) > 1 else None
+            if how is None:
+                end = place + 1
+                found.append(rows[place])
+            else:
+                found.append(([_TOGETHER, len(self.words), 0, 0, 0], None))
+                self._skewed(how, run, rows[place:end])
+            place = end
+        return found
+
+    def _several(
+        self, rows: Sequence[_Row], kernels: Collection[Launch | Copy], bands: Iterable[skewing.Band]
+    ) -> bool:
+        """Writes how several rounds are done at once, if they can be."""
+        rounds, threads = self.rounds, native.num_threads()
+        if any(self.arrays[here].strides != self.arrays[there].strides for here, there in rounds.moves.items()):
+            return False
+        there = [{number: number for number in range(len(self.arrays))}]  # after each round, where arrays are
+        for _ in range(1, rounds.period):
+            there.append({number: rounds.moves.get(at, at) for number, at in there[-1].items()})
+        each = [[*bands]]
+        for at in there[1:]:
+            each.append([band for kernel in kernels if (band := self._band(kernel, at)) is not None])
+        for count in skewing.ROUNDS:
+            all = [band for n in range(count) for band in each[n % rounds.period]]
+            how = skewing.skew(all, threads) if count % rounds.period == 0 else None
+            if how is not None:
+                break
+        else:
+            return False
+        written = list(rows)
+        for n in range(1, count):
+            written += [self._kernel(kernel, there[n % rounds.period], ahead=n) for kernel in kernels]
+        self.words[_SEVERAL : _SEVERAL + 2] = [count, len(self.words)]
+        self._skewed(how, all, written)
+        return True
+
+    def _skewed(self, how: skewing.Skew, bands: Sequence[skewing.Band], rows: Sequence[_Row]) -> None:
+        """Writes the table that ``native/skewed.ll`` reads."""
+        place = len(self.words)
+        self.words += [len(rows), how.block, how.zones, max(how.end), max(map(operator.add, how.end, how.before))]
+        each = zip(how.widths, how.first, how.end, how.before, how.behind, strict=True)
+        for band, (row, _), (width, *others) in zip(bands, rows, each, strict=True):
+            _, code, words, items, _ = row
+            self.words += [code, words - place, items, items // max(band.slabs, 1) * width, *others]
+
+    def _band(self, kernel: Launch | Copy, there: Mapping[int, int]) -> skewing.Band | None:
+        """What a kernel does where arrays have changed places, if that can be told."""
+        if isinstance(kernel, Copy):
+            size, step = self.arrays[kernel.to].size, self.arrays[kernel.to].itemsize
+            both = (there[kernel.source], False), (there[kernel.to], True)
+            return skewing.Band(size, tuple(skewing.Part(*row, 0, step, step) for row in both))
+        if kernel.slabs is None:
+            return None
+        parts = []
+        slabs, *inner = map(self.at.first, kernel.slabs.axes) if kernel.slabs.axes else [1]
+        for number, written, access in kernel.slabs.places:
+            array = self.arrays[number]
+            units: dict[int | None, int] = {None: array.itemsize, **dict(enumerate(array.strides))}
+            offset, *steps = (
+                sum(self.at.first(multiple) * units[axis] for multiple, axis in distance)
+                for distance in (access.offset, *access.steps)
+            )
+            far = [step * max(n - 1, 0) for step, n in zip(steps[1:], inner, strict=True)]
+            start = offset + sum(min(f, 0) for f in far)
+            stop = offset + sum(max(f, 0) for f in far) + array.itemsize
+            parts.append(skewing.Part(there[number], written, start, stop, steps[0] if steps else 0))
+        return skewing.Band(slabs, tuple(parts), kernel.slabs.unit)
+
+    def _kernel(
+        self, step: Launch | Copy, there: Mapping[int, int] = MappingProxyType({}), ahead: int = 0
+    ) -> _Row:
+        """A kernel, so many rounds ahead; ``there`` tells where arrays are then that have changed places."""
+        words = self.words
+        if isinstance(step, Copy):
+            array = self.arrays[step.to]
+            row = [_KERNEL, _code()["tc_copy"], len(words), array.size, max(1, _COPIED_BYTES // array.itemsize)]
+            self._at(there.get(step.to, step.to))
+            self._at(there.get(step.source, step.source))
+            words.append(array.itemsize)
+            return row, None
+        items = product(step.items)
         count = self.at.first(items)
         if step.per_item != 1:
             *outer, inner = (self.at.first(n) for n in step.items)
@@ -213,21 +314,25 @@ class Level:
         row = [_KERNEL, step.kernel, len(words), count, max(1, count) if step.grain is None else step.grain]
         for char, argument in step.arguments:
             if char == "i":
-                self._number(argument)
+                self._number(argument + ahead * self.at.growth(argument, self.rounds.counter))
             elif char == "f":
                 words.append(struct.unpack("<q", struct.pack("<d", self.given[argument]))[0])
             else:
-                if argument in changing:
-                    addresses += [len(words), argument]
-                words.append(_address(self.arrays[argument]))
+                self._at(there.get(argument, argument))
                 words += self.arrays[argument].strides if char == "s" else ()
         return row, items if step.per_item == 1 else None
+
+    def _at(self, number: int) -> None:
+        """A word with the address of an array."""
+        if number in self.changing:
+            self.addresses += [len(self.words), number]
+        self.words.append(_address(self.arrays[number]))
 
     @staticmethod
     def _copy(table: int, to: int, source_table: int, source: int, array: Array) -> list[int]:
         return [_COPY, table + 8 * to, source_table + 8 * source, array.nbytes, 0]
 
-    def _inner(self, step: Inner) -> list[tuple[list[int], Size | None]]:
+    def _inner(self, step: Inner) -> list[_Row]:
         """A loop inside: what it is given, the numbers it starts with, itself, and what becomes of its results."""
         rounds = step.rounds
         types = [node.type for node in rounds.graph.inputs[1 : rounds.carried + 1]]
@@ -238,7 +343,7 @@ class Level:
         at = At(self.at.symbols, {**self.at.last, rounds.counter: self.at.most(step.count) - 1})
         level = Level(rounds, given, at, inside=True)
         self.held.append(level)
-        rows: list[tuple[list[int], Size | None]] = []
+        rows: list[_Row] = []
         for number, position in rounds.inputs.items():
             source = step.given[position]
             if number in rounds.written and number not in step.bound:

@@ -13,6 +13,7 @@ whether an interrupt has arrived, of which the loop then leaves no effect.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ import numpy as np
 from tcompile.backends import helpers
 from tcompile.backends.llvm import native
 from tcompile.backends.llvm.native import entries, interrupts
+from tcompile.backends.llvm.nest import lanes_of
 from tcompile.backends.llvm.round_steps import (
     Array,
     Copy,
@@ -29,6 +31,7 @@ from tcompile.backends.llvm.round_steps import (
     Launch,
     LoopArray,
     NotNative,
+    Slabs,
     Test,
     linear,
 )
@@ -40,8 +43,10 @@ from tcompile.records import dataclass
 
 if TYPE_CHECKING:
     from tcompile.backends.llvm.host import Program
+    from tcompile.backends.schedule import Access, Kernel
     from tcompile.backends.schedule.plan import Step
 
+_ELSEWHERE = ("gather", "scatter")  # values whose places are computed
 FEWEST = 8  # rounds for which writing the program pays
 _SPARE_BYTES, _SPARE = 1 << 22, 256  # how much programs of earlier calls may hold that are kept, and how many are
 
@@ -82,8 +87,10 @@ class Rounds:
                 flag = self.number[self.graph.outputs[-1]]
                 ends.append((len(self.steps), flag, leaves[number]))
         alone = [copy for copy in self.copied_once if (self.written[copy.source], self.written[copy.to]) == (0, 1)]
-        self._exchange()
-        self.copied_once = [copy for copy in alone if (copy.source, copy.to) in self.swaps]
+        self._exchange(rotates=all(leaves))
+        self.copied_once = [
+            copy for copy in alone if (self.moves.get(copy.source), self.moves.get(copy.to)) == (copy.to, copy.source)
+        ]
         self.twins = {copy.to: self.inputs[copy.source] for copy in self.copied_once}
         for number, (place, flag, leave) in reversed(list(enumerate(ends))):
             copies = [] if leave else self._into_place(self.at[number])
@@ -91,7 +98,7 @@ class Rounds:
             self.steps[place:place] = [test, *copies, *([] if leave else [Test(flag, -1)])]
         self.graph = programs[0].schedule.graph
         moved = {held for row in self.at for held in row if held is not None} if self.tests else set()
-        self.fresh = sorted(self.inputs.keys() | moved | {number for pair in self.swaps for number in pair})
+        self.fresh = sorted(self.inputs.keys() | moved | self.moves.keys())
         self.sized = sorted({place - 1 for place, axis in self.graph.symbol_inputs().values() if axis is not None})
         held = [self.number.get(node) for node in self.graph.inputs[1 : carried + 1]]
         self.ways = [held, *self.at]  # where the carried values are behind the loop, by the way in which it is left
@@ -142,7 +149,7 @@ class Rounds:
 
     def _into_place(self, row: list[int | None]) -> list[Copy]:
         """The copies that put carried values where the next round looks for them, before arrays change places."""
-        final = {here: here for here in self.inputs} | dict(self.swaps)
+        final = {here: self.moves.get(here, here) for here in self.inputs}
         wanted = {self.inputs[here]: there for here, there in final.items()}
         copies = [Copy(wanted[p], held) for p, held in enumerate(row) if held is not None and wanted[p] != held]
         if {copy.to for copy in copies} & {held for held in row if held is not None}:
@@ -193,7 +200,23 @@ class Rounds:
             linear(product(items))
             if per_item != 1 and counters_in(items):
                 raise NotNative("the number of its elements depends on the round")
-            self.steps.append(Launch(program.addresses[function.name], tuple(arguments), items, per_item, grain))
+            slabs = None if grain is None else self._slabs(code.kernel, items)
+            address = program.addresses[function.name]
+            self.steps.append(Launch(address, tuple(arguments), items, per_item, grain, slabs))
+
+    def _slabs(self, kernel: Kernel, items: tuple[Size, ...]) -> Slabs | None:
+        """What a kernel reads and writes at one index of its outermost axis, where that is an affine place."""
+        axes = tuple(axis.size for axis in kernel.axes)
+        if kernel.form != "flat" or items != (axes[:-1] or axes) or any(v.op in _ELSEWHERE for v in kernel.values):
+            return None
+        rows = [(False, v.access) for v in kernel.values if v.access is not None]
+        rows += [(True, store.access) for store in kernel.stores]
+        places = tuple((self.number[access.buffer.node], written, access) for written, access in rows)
+        if any(counters_in(size) for size in (*axes, *(size for _, _, access in places for size in _sizes(access)))):
+            return None
+        lanes, points = lanes_of(kernel), axes[0] if len(axes) == 1 else None
+        whole = isinstance(points, int) and points % lanes == 0  # then no vector sticks out (``Nest.whole``)
+        return Slabs(axes, places, lanes if whole else 1)
 
     def _writes_the_same_part(self, node: Node, base: int) -> bool:
         """Whether a step changes one part of a carried array, the same one in all rounds.
@@ -303,7 +326,7 @@ class Rounds:
             else:
                 self._array(get)
             self.written[self.number[get]] += 1
-            if stays and free and not any(inside in pair for pair in rounds.swaps):
+            if stays and free and inside not in rounds.moves:
                 bound.add(inside)
             else:
                 results.append((self.number[get], ways))
@@ -311,21 +334,38 @@ class Rounds:
         more: dict[str, Any] = {"told": tuple(told), "least": node.attrs["least"]} if rounds.tests else {}
         self.steps.append(Inner(rounds, linear(count), tuple(given), tuple(results), frozenset(bound), **more))
 
-    def _exchange(self) -> None:
-        """Where each carried value of the next round is, and which arrays change places for it."""
-        self.swaps: list[tuple[int, int]] = []
-        taken: set[int] = set()
-        for here, position in self.inputs.items():
-            result = self.graph.outputs[position]
-            there = self.number[result]
+    def _exchange(self, rotates: bool) -> None:
+        """Where each carried value of the next round is, and which arrays change places for it: where it ``rotates``,
+        what a round hands on as another value stays in its array, too.
+        """
+        self.moves: dict[int, int] = {}
+        results = {here: self.number[self.graph.outputs[position]] for here, position in self.inputs.items()}
+        taken = {here for here, there in results.items() if here == there}
+        for here, there in results.items():
             if here == there:
                 continue
-            if there in self.inputs or there in taken:  # somebody else keeps that one
-                source, there = there, self._like(result)
+            if there in taken or (there in self.inputs and not rotates):  # somebody else keeps that one
+                source, there = there, self._like(self.graph.outputs[self.inputs[here]])
                 self.steps.append(Copy(there, source))
             taken.add(there)
-            self.swaps.append((here, there))
-            self.written.update((here, there))
+            self.moves[here] = there
+        for first in [here for here in self.moves if here not in taken]:
+            last = first
+            while last in self.moves:
+                last = self.moves[last]
+            self.moves[last] = first  # an array that nobody needs any more
+        self.written.update(self.moves)
+        self.swaps: list[tuple[int, int]] = []
+        self.period, seen = 1, set[int]()
+        for here in self.moves:
+            at, length = here, 0
+            while at not in seen:
+                seen.add(at)
+                length += 1
+                if (after := self.moves[at]) != here:
+                    self.swaps.append((at, after))
+                at = after
+            self.period = math.lcm(self.period, max(length, 1))
 
     # -- each call -----------------------------------------------------------------------------------------------------
     def run(self, stop: int, given: Sequence[Any], sizes: Mapping[str, int]) -> tuple[tuple[Any, ...], int, int]:
@@ -356,9 +396,8 @@ class Rounds:
                 break
             status |= level.run(left)
         arrays, done = level.arrays, stop - left
-        if done % 2:
-            for a, b in self.swaps:
-                arrays[a], arrays[b] = arrays[b], arrays[a]
+        for a, b in self.swaps * (done % self.period):
+            arrays[a], arrays[b] = arrays[b], arrays[a]
         results = [given[at] if at is not None else arrays[number] for at, number in self.results[way]]
         level.let_go()
         if level.size < _SPARE_BYTES // 4 and key not in self.spare:  # another thread may have brought one
@@ -378,6 +417,10 @@ class Rounds:
     def _symbols(self, given: Sequence[Any], sizes: Mapping[str, int]) -> dict[str, int]:
         rows = [(n, position, axis) for n, (position, axis) in self.graph.symbol_inputs().items() if axis is not None]
         return {**sizes, **{name: given[position - 1].shape[axis] for name, position, axis in rows}}
+
+
+def _sizes(access: Access) -> list[Size]:
+    return [multiple for distance in (access.offset, *access.steps) for multiple, _ in distance]
 
 
 def _is_the_same(node: Node) -> bool:

@@ -34,10 +34,10 @@ from tcompile.frontends.numpy.values import (
     told,
     weak_as,
 )
-from tcompile.graph import Operand, TensorType
+from tcompile.graph import Node, Operand, Size, TensorType
 from tcompile.graph.ops import OPS, k_order
 from tcompile.graph.ops.opaque import Slot
-from tcompile.graph.sizes import SymInt
+from tcompile.graph.sizes import SymInt, is_one
 from tcompile.graph.types import DType
 
 # The rows whose NumPy meaning is one ufunc, by that ufunc.
@@ -184,13 +184,43 @@ def emit(
     ]
     if not any(isinstance(o, Traced) for o in operands):
         nodes[0] = constant(b, inputs[0].type(nodes[0])).node
-    node = b.op(name, *nodes)
+    node = _power(b, *nodes) if name == "pow" else b.op(name, *nodes)
     types = [o.type for o in operands if isinstance(o, Traced)]
     if not same_order(node.tensor, k_order(types, node.tensor.shape)):
         # A cast of a broadcast operand lies in another order than the operand that NumPy looks at.
         del b.graph.nodes[mark:]
         return _as_call(b, ufunc, operands, output, dtype)
     return Traced(node, scalar=not node.tensor.ndim)
+
+
+def _power(b: Builder, base: Operand, exponent: Operand) -> Node:
+    """``power`` of floats, which NumPy's loop computes as a square root where one exponent, 0.5, is all elements'.
+
+    That shows in the sign of a zero, and where the base is minus infinity.
+    """
+    power = b.op("pow", base, exponent)
+    dtype = power.tensor.dtype
+    if not isinstance(base, Node):
+        base = constant(b, dtype.type(base)).node
+    shapes = [node.tensor.shape if isinstance(node, Node) else () for node in (base, exponent)]
+    if not _are_ones(shapes[1]) or not _takes_roots(dtype, *(shapes if _are_ones(power.tensor.shape) else ())):
+        return power
+    known = exponent.attrs.get("value") if isinstance(exponent, Node) and exponent.op == "constant" else exponent
+    if known is not None and not isinstance(known, Node):
+        return b.op("sqrt", base) if known == 0.5 else power
+    half = b.op("equal", exponent, 0.5)
+    root = b.op("sqrt", b.op("where", half, base, 1.0))  # of no other bases, for it may warn
+    return b.op("where", half, root, power)
+
+
+def _are_ones(shape: Sequence[Size]) -> bool:
+    return all(map(is_one, shape))
+
+
+@lru_cache(maxsize=64)
+def _takes_roots(dtype: DType, base: tuple[int, ...] = (), exponent: tuple[int, ...] = ()) -> bool:
+    """Whether this NumPy has that loop, and takes it for these shapes: some versions do, for some dtypes."""
+    return dtype.kind == "f" and bool(np.signbit(np.power(np.full(base, -0.0, dtype), np.full(exponent, 0.5, dtype))))
 
 
 def _row(ufunc: np.ufunc, inputs: Sequence[DType], output: DType) -> str | None:

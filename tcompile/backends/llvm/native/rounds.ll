@@ -13,6 +13,22 @@ define internal i64 @at(ptr %p, i64 %place) alwaysinline nounwind {
   ret i64 %word
 }
 
+; A kernel that copies elements: words are where to and from where, and the bytes of one.
+define i32 @tc_copy(ptr %words, i64 %begin, i64 %end) nounwind {
+  %to.word = call i64 @at(ptr %words, i64 0)
+  %from.word = call i64 @at(ptr %words, i64 1)
+  %size = call i64 @at(ptr %words, i64 2)
+  %to = inttoptr i64 %to.word to ptr
+  %from = inttoptr i64 %from.word to ptr
+  %first = mul i64 %begin, %size
+  %beyond = mul i64 %end, %size
+  %bytes = sub i64 %beyond, %first
+  %to.first = getelementptr i8, ptr %to, i64 %first
+  %from.first = getelementptr i8, ptr %from, i64 %first
+  call void @llvm.memcpy.p0.p0.i64(ptr %to.first, ptr %from.first, i64 %bytes, i1 false)
+  ret i32 0
+}
+
 ; A kernel that begins a loop anew: words are its program, its slots, how many rounds there are, the program as it was
 ; written, how many words that has, and how many slots get an address; then pairs of a slot and an address.
 define i32 @tc_begin(ptr %words, i64 %begin, i64 %end) nounwind {
@@ -81,10 +97,12 @@ entry:
   %o.swaps = call i64 @at(ptr %p, i64 7)
   %clock.word = call i64 @at(ptr %p, i64 10)
   %clock = inttoptr i64 %clock.word to ptr
+  %n.several = call i64 @at(ptr %p, i64 11)
+  %o.several = call i64 @at(ptr %p, i64 12)
   br label %round
 round:
   %r = phi i64 [ 0, %entry ], [ %r.next, %round.end ], [ %r.next, %look ]
-  %status = phi i32 [ 0, %entry ], [ %status.steps, %round.end ], [ %status.steps, %look ]
+  %status = phi i32 [ 0, %entry ], [ %status.end, %round.end ], [ %status.end, %look ]
   %more = icmp slt i64 %r, %rounds
   br i1 %more, label %addresses, label %done
 
@@ -92,7 +110,7 @@ round:
 addresses:
   %a = phi i64 [ 0, %round ], [ %a.next, %address ]
   %a.more = icmp slt i64 %a, %n.addresses
-  br i1 %a.more, label %address, label %steps
+  br i1 %a.more, label %address, label %ask
 address:
   %a.two = shl i64 %a, 1
   %a.at = add i64 %o.addresses, %a.two
@@ -105,10 +123,25 @@ address:
   %a.next = add i64 %a, 1
   br label %addresses
 
+; some rounds at once, where so many are left: an even number, behind which no arrays have changed places
+ask:
+  %some = icmp sgt i64 %o.several, 0
+  %some.left = sub i64 %rounds, %r
+  %enough = icmp sge i64 %some.left, %n.several
+  %at.once = and i1 %some, %enough
+  br i1 %at.once, label %several, label %steps
+several:
+  %several.t = getelementptr i64, ptr %p, i64 %o.several
+  %status.of.them = call i32 @skewed(ptr %several.t)
+  %status.several = or i32 %status, %status.of.them
+  %several.last = and i32 %status.several, $LAST
+  %several.stop = icmp ne i32 %several.last, 0
+  br i1 %several.stop, label %stopped, label %growing
+
 ; kernels and copies
 steps:
-  %s = phi i64 [ 0, %addresses ], [ %s.next, %step.end ]
-  %status.steps = phi i32 [ %status, %addresses ], [ %status.next, %step.end ]
+  %s = phi i64 [ 0, %ask ], [ %s.next, %step.end ]
+  %status.steps = phi i32 [ %status, %ask ], [ %status.next, %step.end ]
   %s.more = icmp slt i64 %s, %n.steps
   br i1 %s.more, label %step, label %growing
 step:
@@ -134,6 +167,7 @@ step:
     i64 8, label %pick
     i64 9, label %tell
     i64 10, label %least
+    i64 11, label %together
   ]
 kernel:
   %k.code = inttoptr i64 %s.a to ptr
@@ -142,6 +176,10 @@ kernel:
   br i1 %k.one, label %one, label %many
 one:
   %status.one = call i32 %k.code(ptr %k.words, i64 0, i64 %s.c)
+  br label %step.end
+together:
+  %together.t = getelementptr i64, ptr %p, i64 %s.a
+  %status.together = call i32 @skewed(ptr %together.t)
   br label %step.end
 many:
   %status.many = call i32 @tc_parallel(ptr %k.code, ptr %k.words, i64 %s.c, i64 %s.d)
@@ -214,10 +252,10 @@ unless:
   br label %step.end
 step.end:
   %skip = phi i64 [ 0, %one ], [ 0, %many ], [ 0, %copy ], [ 0, %bind ], [ 0, %move ], [ 0, %inner ], [ 0, %leave ],
-                  [ %u.skip, %unless ], [ 0, %pick ], [ 0, %tell ], [ 0, %least ]
+                  [ %u.skip, %unless ], [ 0, %pick ], [ 0, %tell ], [ 0, %least ], [ 0, %together ]
   %status.step = phi i32 [ %status.one, %one ], [ %status.many, %many ], [ 0, %copy ], [ 0, %bind ], [ 0, %move ],
                          [ %status.inner, %inner ], [ 0, %leave ], [ 0, %unless ], [ 0, %pick ], [ 0, %tell ],
-                         [ %status.least, %least ]
+                         [ %status.least, %least ], [ %status.together, %together ]
   %status.next = or i32 %status.steps, %status.step
   %s.over = add i64 %s, %skip
   %s.next = add i64 %s.over, 1
@@ -227,9 +265,11 @@ step.end:
 
 ; numbers that grow from round to round
 growing:
-  %g = phi i64 [ 0, %steps ], [ 0, %step ], [ %g.next, %grow ]
+  %g = phi i64 [ 0, %steps ], [ 0, %step ], [ 0, %several ], [ %g.next, %grow ]
+  %finished = phi i64 [ 1, %steps ], [ 1, %step ], [ %n.several, %several ], [ %finished, %grow ]
+  %status.end = phi i32 [ %status.steps, %steps ], [ %status.steps, %step ], [ %status.several, %several ], [ %status.end, %grow ]
   %g.more = icmp slt i64 %g, %n.growing
-  br i1 %g.more, label %grow, label %swaps
+  br i1 %g.more, label %grow, label %grown
 grow:
   %g.two = shl i64 %g, 1
   %g.at = add i64 %o.growing, %g.two
@@ -238,14 +278,18 @@ grow:
   %g.by = call i64 @at(ptr %p, i64 %g.at1)
   %g.where = getelementptr i64, ptr %p, i64 %g.place
   %g.old = load i64, ptr %g.where
-  %g.new = add i64 %g.old, %g.by
+  %g.all = mul i64 %g.by, %finished
+  %g.new = add i64 %g.old, %g.all
   store i64 %g.new, ptr %g.where
   %g.next = add i64 %g, 1
   br label %growing
 
-; arrays change places
+; arrays change places, an even number of times or once
+grown:
+  %x.again = icmp sgt i64 %finished, 1
+  br i1 %x.again, label %round.end, label %swaps
 swaps:
-  %x = phi i64 [ 0, %growing ], [ %x.next, %swap ]
+  %x = phi i64 [ 0, %grown ], [ %x.next, %swap ]
   %x.more = icmp slt i64 %x, %n.swaps
   br i1 %x.more, label %swap, label %round.end
 swap:
@@ -263,7 +307,7 @@ swap:
   %x.next = add i64 %x, 1
   br label %swaps
 round.end:
-  %r.next = add i64 %r, 1
+  %r.next = add i64 %r, %finished
   %q.left = load i64, ptr %clock
   %q.less = add i64 %q.left, -1
   store i64 %q.less, ptr %clock
@@ -275,7 +319,7 @@ due:
   %q.quiet = icmp eq i32 %q.raised, 0
   br i1 %q.quiet, label %look, label %interrupted
 look:
-  %q.bits = and i32 %status.steps, %until
+  %q.bits = and i32 %status.end, %until
   %q.none = icmp eq i32 %q.bits, 0
   br i1 %q.none, label %round, label %pause
 
@@ -286,7 +330,7 @@ pause:
   %q.way = getelementptr i64, ptr %p, i64 9
   store i64 %r.next, ptr %q.done
   store i64 0, ptr %q.way
-  ret i32 %status.steps
+  ret i32 %status.end
 done:
   %d.done = getelementptr i64, ptr %p, i64 8
   %d.way = getelementptr i64, ptr %p, i64 9
@@ -294,11 +338,12 @@ done:
   store i64 0, ptr %d.way
   ret i32 %status
 stopped:
+  %status.stopped = phi i32 [ %status.next, %step.end ], [ %status.several, %several ]
   %e.done = getelementptr i64, ptr %p, i64 8
   %e.way = getelementptr i64, ptr %p, i64 9
   store i64 %r, ptr %e.done
   store i64 0, ptr %e.way
-  ret i32 %status.next
+  ret i32 %status.stopped
 left:
   %l.done = getelementptr i64, ptr %p, i64 8
   %l.way = getelementptr i64, ptr %p, i64 9

@@ -1,0 +1,185 @@
+"""Kernels that go through the same arrays together: a few slabs each in turn, instead of all of one and then all of
+the next.
+
+Enters: kernels that a loop runs one after the other, those of several rounds too, and which bytes of which arrays each
+slab of them reads and writes. Leaves: by how many slabs each has to stay behind, and how the slabs are divided among
+threads; ``native/skewed.ll`` runs them so. Exists because stencils compute little with what they read: kernel after
+kernel over arrays that are larger than the caches waits for memory, while a few slabs, once they are near, are near for
+all kernels that come to them.
+
+A *slab* is what a kernel does at one index of its outermost axis, or at several, so that one slab is as far from the
+next in each array for all kernels. Slab ``i`` of one kernel and slab ``j`` of a later one conflict where one writes to
+bytes that the other reads or writes; this depends on ``j - i`` alone, which lies between two bounds. A kernel that does
+slab ``j`` at the time ``j + before``, with ``before`` large enough, comes behind all that it conflicts with (time
+skewing: McCalpin and Wonnacott, 1999). Threads get a zone each, of slabs one after another. At its borders a zone
+leaves to later what needs slabs of the neighbour, or would be needed there: ``before`` the border and ``behind`` it, a
+little more with each kernel; when both zones are done, the seam between them is (split tiling: Krishnamoorthy and
+others, 2007). What an element's value is depends on none of this.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+from tcompile.records import dataclass
+
+LEAST_BYTES, FAR_BYTES = 3 << 20, 1 << 24  # what arrays take together: less stays near; more is far away each time
+NEAR_BYTES = 1 << 18  # a block of all arrays: it stays in a core's own cache
+ROUNDS = (8, 6, 4, 3, 2)  # that are done at once
+LEAST_SLABS, MOST_SLABS, SLAB_BYTES = 4, 16, 1 << 11  # in a block, and of an array between a slab and the next
+_NEVER = 1 << 62
+SEAMS, SEAMS_FAR = 32, 8  # which part of the time seams may take, where arrays are near or far
+
+
+@dataclass(frozen=True)
+class Part:
+    """The bytes of an array that a slab reads or writes: from ``start`` to ``stop``, and ``step`` further each slab."""
+
+    array: int
+    written: bool
+    start: int
+    stop: int
+    step: int
+
+
+@dataclass(frozen=True)
+class Band:
+    """A kernel: how many slabs it has, the number of its first one, and what the slab with the number 0 reads and
+    writes, or would. Several slabs may only be done at once in multiples of ``unit``.
+    """
+
+    slabs: int
+    parts: tuple[Part, ...]
+    unit: int = 1
+    first: int = 0
+
+    def wide(self, width: int, steps: dict[int, int]) -> Band:
+        """The same, ``width`` slabs at a time, which are so far from one another in each array; all kernels' slabs are
+        numbered by where they write.
+        """
+        slabs = -(-self.slabs // width)
+        parts = []
+        for p in self.parts:
+            far = p.step * (width - 1)
+            step = steps[p.array] if slabs == 1 else p.step * width  # a single one has no next
+            parts.append(Part(p.array, p.written, p.start + min(far, 0), p.stop + max(far, 0), step))
+        first = min((p.start // p.step for p in parts if p.written and p.step > 0), default=0)
+        moved = [Part(p.array, p.written, p.start - first * p.step, p.stop - first * p.step, p.step) for p in parts]
+        return Band(slabs, tuple(moved), 1, first)
+
+
+@dataclass(frozen=True)
+class Skew:
+    """How kernels run together: ``block`` slabs of each in turn, in so many ``zones``. For each kernel, ``widths`` says
+    how many of its slabs count as one, ``first`` and ``end`` which of all slabs it does, and ``before`` and ``behind``
+    how many on either side of the border between two zones are left to the seam.
+    """
+
+    block: int
+    zones: int
+    widths: tuple[int, ...]
+    first: tuple[int, ...]
+    end: tuple[int, ...]
+    before: tuple[int, ...]
+    behind: tuple[int, ...]
+
+
+def skew(bands: Sequence[Band], threads: int) -> Skew | None:
+    """How the kernels run together; None where they cannot, or where it would not pay."""
+    found = _alike(bands)
+    if found is None:
+        return None
+    widths, bands = found
+    before, behind = list[int](), list[int]()
+    known: dict[tuple[int, int], tuple[int, int] | None] = {}  # several rounds have the same bands
+    for k, later in enumerate(bands):
+        lag = lead = 0
+        for j, earlier in enumerate(bands[:k]):
+            pair = id(earlier), id(later)
+            if pair not in known:
+                known[pair] = conflict(earlier, later)
+            distances = known[pair]
+            if distances is None:
+                return None
+            lag, lead = max(lag, before[j] - distances[0]), max(lead, behind[j] + distances[1])
+        before.append(lag)
+        behind.append(lead)
+    first, end = tuple(band.first for band in bands), tuple(band.first + band.slabs for band in bands)
+    most, reach, work = max(end), max(before) + max(behind), sum(band.slabs for band in bands)
+    slab = sum({part.array: abs(part.step) for band in bands for part in band.parts}.values())
+    share = SEAMS if most * slab < FAR_BYTES else SEAMS_FAR
+    narrow = most // threads < 2 * reach + 1
+    wasted = threads > 1 and (sum(before) + sum(behind)) * threads * share > work
+    if most * slab < LEAST_BYTES or narrow or wasted:
+        return None
+    block = max(LEAST_SLABS, min(NEAR_BYTES // slab, MOST_SLABS))
+    return Skew(block, threads, widths, first, end, tuple(before), tuple(behind))
+
+
+def _alike(bands: Sequence[Band]) -> tuple[tuple[int, ...], list[Band]] | None:
+    """How many slabs of each kernel count as one, so that one is as far from the next in each array for all kernels;
+    and the kernels with such slabs. None where there are no such numbers.
+    """
+    steps: dict[int, int] = {}
+    for part in (part for band in bands for part in band.parts):
+        steps[part.array] = max(steps.get(part.array, 0), abs(part.step))
+    if not (most := max(steps.values(), default=0)):
+        return None
+    ratios = []
+    for band in bands:
+        moving = [part for part in band.parts if part.step]
+        found = {divmod(steps[part.array], abs(part.step)) for part in moving}
+        if not moving or band.slabs == 1:
+            found = {(1, 0)}
+        if len(found) != 1 or (row := found.pop())[1]:
+            return None
+        ratios.append(row[0])
+    several = [(band.unit, ratio) for band, ratio in zip(bands, ratios, strict=True) if band.slabs > ratio]
+    scale = math.lcm(*(unit // math.gcd(unit, ratio) for unit, ratio in several))
+    scale *= -(-SLAB_BYTES // (most * scale))
+    steps = {array: step * scale for array, step in steps.items()}
+    widths = tuple(ratio * scale for ratio in ratios)
+    wide = {id(band): band.wide(width, steps) for band, width in zip(bands, widths, strict=True)}
+    return widths, [wide[id(band)] for band in bands]
+
+
+def conflict(first: Band, second: Band) -> tuple[int, int] | None:
+    """The least and the largest ``j - i`` by which slabs of two kernels conflict; None where they may at any distance.
+
+    Kernels that do not conflict may have any order: the least is larger than the largest.
+
+    >>> write = Band(9, (Part(0, True, 80, 160, 80),))
+    >>> conflict(write, Band(9, (Part(0, False, 0, 240, 80),)))
+    (-1, 1)
+    """
+    least, largest = _NEVER, -_NEVER
+    for a, b in itertools.product(first.parts, second.parts):
+        if a.array != b.array or not (a.written or b.written):
+            continue
+        if a.step != b.step or not a.step:
+            if _meet(a, first, b, second):
+                return None
+            continue
+        low, high, step = a.start - b.stop, a.stop - b.start, a.step  # (j - i) * step lies between, neither included
+        if step < 0:
+            low, high, step = -high, -low, -step
+        near, far = low // step + 1, -(-high // step) - 1
+        if near <= far:
+            least, largest = min(least, near), max(largest, far)
+    return least, largest
+
+
+def _meet(a: Part, first: Band, b: Part, second: Band) -> bool:
+    """Whether anything that one part ever is overlaps what the other ever is."""
+    (low_a, high_a), (low_b, high_b) = _extent(a, first), _extent(b, second)
+    return low_a < high_b and low_b < high_a
+
+
+def _extent(part: Part, band: Band) -> tuple[int, int]:
+    ends = [part.step * n for n in (band.first, band.first + max(band.slabs - 1, 0))]
+    return part.start + min(ends), part.stop + max(ends)
+
+
+__all__ = ["ROUNDS", "Band", "Part", "Skew", "conflict", "skew"]
