@@ -6,6 +6,10 @@
 ; kernel, words, items, grain, grains, batch, floating-point mode of the caller
 %region = type { ptr, ptr, i64, i64, i64, i64, %mode }
 
+; Who waits looks 8000 times, a tenth of a millisecond or two, before it sleeps. In a virtual machine a processor that
+; nobody uses for longer may look taken to Linux: whoever wakes up then is put beside who woke him, and the two share one
+; processor for 20 ms and more.
+
 ; Each group of variables that different threads write has its own two cache lines.
 @ticket   = internal global i64 0, align 128          ; generation << 48 | end << 24 | next
 @pending  = internal global i32 0, align 128          ; chunks of the region that are not done; futex of the caller
@@ -120,7 +124,7 @@ spin:
   br i1 %changed, label %look, label %again
 again:
   %turn.next = add i32 %turn, 1
-  %tired = icmp sge i32 %turn.next, 500
+  %tired = icmp sge i32 %turn.next, 8000
   br i1 %tired, label %sleep, label %spin
 sleep:
   ; The dispatcher advances @epoch first and reads @sleepers then. So either it sees this worker and wakes it, or
@@ -232,7 +236,7 @@ spin:
 again:
   call void @pause()
   %turn.next = add i32 %turn, 1
-  %tired = icmp sge i32 %turn.next, 500
+  %tired = icmp sge i32 %turn.next, 8000
   br i1 %tired, label %sleep, label %spin
 sleep:
   store atomic i32 1, ptr @waiting seq_cst, align 4

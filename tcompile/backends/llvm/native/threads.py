@@ -17,8 +17,8 @@ A second thread that launches while a region runs does all its chunks itself, as
 where the pool has no worker threads. Results never depend on who runs what: chunk boundaries are multiples
 of the grain, and workers take over the caller's rounding mode.
 
-Workers are started by the first region that wants them. They spin for some microseconds after their last
-chunk, then wait in the kernel. They are never joined: the end of the process ends them, and their code is
+Workers are started by the first region that wants them. They spin for a tenth of a millisecond or two after
+their last chunk, then wait in the kernel. They are never joined: the end of the process ends them, and their code is
 never unloaded.
 """
 
