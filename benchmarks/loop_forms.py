@@ -52,6 +52,19 @@ def fdtd(h, steps):
     return h
 
 
+def wave(u, steps):
+    n, m = u.shape
+    p, q = u.copy(), u.copy()
+    for _ in range(steps):
+        for i in prange(n):
+            for j in range(m):
+                q[i, j] = 2 * u[i, j] - p[i, j]
+                if 0 < i < n - 1 and 0 < j < m - 1:
+                    q[i, j] += 0.1 * (u[i + 1, j] + u[i - 1, j] + u[i, j + 1] + u[i, j - 1] - 4 * u[i, j])
+        p, u, q = u, q, p
+    return u
+
+
 def cavity(a, steps):
     u, v, p = a[0] * 0, a[1] * 0, a[2] * 0
     x, y, q, b = u.copy(), v.copy(), p.copy(), p.copy()

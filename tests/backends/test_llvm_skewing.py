@@ -29,6 +29,7 @@ def small(monkeypatch):
     for name in ("LEAST_BYTES", "SEAMS", "SEAMS_FAR"):
         monkeypatch.setattr(skewing, name, 0)
     monkeypatch.setattr(skewing, "SLAB_BYTES", 1)
+    monkeypatch.setattr(skewing, "NEAR_USES", 99)
     tcompile.reset()
     yield found
     tcompile.reset()

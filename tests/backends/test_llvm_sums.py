@@ -1,6 +1,7 @@
 """Sums, means and variances of hard inputs: never further from the exact result than NumPy's pairwise summation."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -84,3 +85,20 @@ def test_special_values_in_sums_and_means(dtype):
             if np.dtype(dtype).kind == "f":
                 number = ~np.isnan(want)
                 np.testing.assert_array_equal(np.signbit(got)[number], np.signbit(want)[number])
+
+
+def test_products_of_infinities_and_nans():
+    """Whether an infinity meets a zero, or a NaN before it, depends on the order, and with it the warning."""
+    compiled = tcompile.compile(lambda x: (x.prod(), x.prod(axis=0), x.prod(axis=1)), dynamic=False)
+    random = np.random.default_rng(0)
+    for _ in range(30):
+        x = random.choice([0.0, 1.0, -2.0, np.inf, np.nan], (8, 9), p=[0.05, 0.6, 0.25, 0.05, 0.05])
+        told = []
+        for function in (compiled, compiled.function):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                told.append((function(x), {str(w.message) for w in caught}))
+        (got, ours), (want, numpys) = told
+        assert ours == numpys
+        for a, b in zip(got, want, strict=True):
+            np.testing.assert_array_equal(a, b)

@@ -192,3 +192,16 @@ def test_special_values(dtype):
     more = ["np.where(x, x, 2)", "np.nansum(x)", "np.nan_to_num(x)", "np.round(x)", "x.round(1)", "np.where(x, 1, 0)"]
     for text in more:
         assert check(text, x) is not None
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_powers_that_are_roots(dtype):
+    """One exponent 0.5 for all elements is a square root in some versions of NumPy: of -0.0 and -inf, too."""
+    x = np.array([-0.0, -np.inf, -2.0, 0.0, 4.0, np.nan, np.inf, 1e-3], dtype)
+    for exponent in (0.5, 0.25):
+        for shape in ((), (1,), (1, 1), (8,), (8, 1)):
+            for base in ("x", "x[:1]", "x[:, None]", "x[0]"):
+                assert check(f"np.power({base}, y)", x, np.full(shape, exponent, dtype)) is not None
+            check("x ** y", x, np.full(shape, exponent, dtype))
+        for text in (f"np.power(x, {exponent})", f"np.power(x, np.float32({exponent}))", f"x ** {exponent}"):
+            check(text, x)

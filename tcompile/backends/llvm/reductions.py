@@ -9,6 +9,7 @@ once. So both are at least as exact as NumPy's pairwise summation.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from tcompile.backends.llvm.pointwise import maximum, minimum
 from tcompile.backends.llvm.text import scalar_type
 from tcompile.backends.llvm.vectors import FLOAT32, FLOAT64, Vectors
+from tcompile.backends.status import ONLY_NUMPY
 from tcompile.graph.types import DType
 from tcompile.records import dataclass
 
@@ -190,6 +192,9 @@ class Reduction:
         if self._is_extremum:
             best, lost = accumulators
             return v.pick(v.is_nan(self.dtype, lost), self.dtype, lost, best)
+        if self._is_product:  # whether an infinity meets a zero, or a NaN before it, is for NumPy's order to say
+            infinite = v.quiet("oeq", self.dtype, accumulators[1], v.constant(self.dtype, math.inf))
+            v.report(v.mask("and", v.is_nan(self.dtype, accumulators[0]), infinite), ONLY_NUMPY)
         return accumulators[0]
 
     def joined(self, v: Vectors, a: list[str], b: list[str], low: list[int], high: list[int]) -> list[str]:

@@ -30,6 +30,7 @@ NEAR_BYTES = 1 << 18  # a block of all arrays: it stays in a core's own cache
 ROUNDS = (8, 6, 4, 3, 2)  # that are done at once
 LEAST_SLABS, MOST_SLABS, SLAB_BYTES = 4, 16, 1 << 11  # in a block, and of an array between a slab and the next
 _NEVER = 1 << 62
+NEAR_USES = 2  # kernels that use an element more often, once it is there, do not wait for caches that are shared
 SEAMS, SEAMS_FAR = 32, 8  # which part of the time seams may take, where arrays are near or far
 
 
@@ -109,10 +110,11 @@ def skew(bands: Sequence[Band], threads: int) -> Skew | None:
     first, end = tuple(band.first for band in bands), tuple(band.first + band.slabs for band in bands)
     most, reach, work = max(end), max(before) + max(behind), sum(band.slabs for band in bands)
     slab = sum({part.array: abs(part.step) for band in bands for part in band.parts}.values())
-    share = SEAMS if most * slab < FAR_BYTES else SEAMS_FAR
+    far = most * slab >= FAR_BYTES
     narrow = most // threads < 2 * reach + 1
-    wasted = threads > 1 and (sum(before) + sum(behind)) * threads * share > work
-    if most * slab < LEAST_BYTES or narrow or wasted:
+    wasted = threads > 1 and (sum(before) + sum(behind)) * threads * (SEAMS_FAR if far else SEAMS) > work
+    uses = sum(len(band.parts) for band in bands) / sum(len({part.array for part in band.parts}) for band in bands)
+    if most * slab < LEAST_BYTES or narrow or wasted or (uses > NEAR_USES and not far):
         return None
     block = max(LEAST_SLABS, min(NEAR_BYTES // slab, MOST_SLABS))
     return Skew(block, threads, widths, first, end, tuple(before), tuple(behind))
