@@ -443,7 +443,7 @@ class Case:
 
 CASES = [
     Case(jacobi, (500, 500), 1000, (6, 7)), Case(heat, (60, 60, 60), 1000, (5, 6, 5)),
-    Case(fdtd, (400, 400), 1000, (6, 7)), Case(wave, (1000, 1000), 100, (6, 7)),
+    Case(fdtd, (400, 400), 1000, (6, 7)), Case(wave, (2000, 2000), 40, (6, 7)),
     Case(two_buffers, (10_000,), 1000, (9,)),
     Case(power_iteration, (64, 64), 1000, (6, 6)), Case(shortest_paths, (200, 200), 200, (7, 7)),
     Case(gauss_seidel, (200, 200), 100, (6, 7)), Case(thomas, (4, 100_000), 1, (4, 40)),

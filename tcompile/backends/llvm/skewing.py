@@ -26,6 +26,7 @@ from collections.abc import Sequence
 from tcompile.records import dataclass
 
 LEAST_BYTES, FAR_BYTES = 3 << 20, 1 << 24  # what arrays take together: less stays near; more is far away each time
+MOST_BYTES = 1 << 31  # for all kernels to read and write, in some hundredths of a second: interrupts wait for it
 NEAR_BYTES = 1 << 18  # a block of all arrays: it stays in a core's own cache
 ROUNDS = (8, 6, 4, 3, 2)  # that are done at once
 LEAST_SLABS, MOST_SLABS, SLAB_BYTES = 4, 16, 1 << 11  # in a block, and of an array between a slab and the next
@@ -113,8 +114,12 @@ def skew(bands: Sequence[Band], threads: int) -> Skew | None:
     far = most * slab >= FAR_BYTES
     narrow = most // threads < 2 * reach + 1
     wasted = threads > 1 and (sum(before) + sum(behind)) * threads * (SEAMS_FAR if far else SEAMS) > work
-    uses = sum(len(band.parts) for band in bands) / sum(len({part.array for part in band.parts}) for band in bands)
-    if most * slab < LEAST_BYTES or narrow or wasted or (uses > NEAR_USES and not far):
+    if most * slab < LEAST_BYTES or narrow or wasted:
+        return None
+    touched = [{part.array: abs(part.step) for part in band.parts} for band in bands]
+    if sum(band.slabs * sum(steps.values()) for band, steps in zip(bands, touched, strict=True)) > MOST_BYTES:
+        return None
+    if not far and sum(len(band.parts) for band in bands) > NEAR_USES * sum(map(len, touched)):
         return None
     block = max(LEAST_SLABS, min(NEAR_BYTES // slab, MOST_SLABS))
     return Skew(block, threads, widths, first, end, tuple(before), tuple(behind))
