@@ -607,10 +607,15 @@ _SQUARES = ("outer", "diag", "kron", "vander", "meshgrid", "tri", "einsum", "cov
 
 
 def _explodes(text: str, scope: dict[str, object]) -> bool:
-    """Whether a statement could make an array of so many elements that running it, only to refuse it, takes seconds."""
+    """Whether a statement could make an array of so many elements that running it, only to refuse it, takes seconds.
+
+    Or ends the process, as NumPy's ``ufunc.at`` does with index arrays of more than 32 axes together with the array's.
+    """
     names = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
     shapes = [value.shape for name in names if isinstance(value := scope.get(name), np.ndarray)]
     sizes = sorted(map(math.prod, shapes))
+    if ".at(" in text and sum(map(len, shapes)) > 32:
+        return True
     if text.startswith(("for row in", "for j, row in")) and any(shape[:1] > (LONGEST,) for shape in shapes):
         return True
     if "apply_along_axis" in text and sizes[-1:] > [LONGEST * 10]:
