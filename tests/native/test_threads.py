@@ -113,6 +113,36 @@ def test_workers_are_started_when_first_needed_and_block_signals(run_program):
     assert printed.split() == ["0", "3"]
 
 
+@linux
+def test_workers_may_run_where_they_might_before(run_program):
+    """They are sent away from the caller's processor only until they are awake; what others set for them holds."""
+    printed = run_program("""
+        import time
+        check()
+        def workers():
+            others = [int(task) for task in os.listdir("/proc/self/task")]
+            return [os.sched_getaffinity(task) for task in others if task != os.getpid()]
+        def woken(may):
+            for _ in range(20):
+                check()
+                time.sleep(0.01)
+            end = time.monotonic() + 30
+            while any(at != may for at in workers()) and time.monotonic() < end:  # some may not be awake yet
+                time.sleep(0.01)
+            return workers()
+        all = os.sched_getaffinity(0)
+        found = woken(all)
+        assert len(found) >= 3 and found == [all] * len(found), found
+        one = {min(all)}
+        for task in os.listdir("/proc/self/task"):
+            os.sched_setaffinity(int(task), one)
+        found = woken(one)
+        assert found == [one] * len(found), found
+        print("well")
+    """)
+    assert printed.strip() == "well"
+
+
 def test_interpreter_ends_well_with_parked_workers(run_program):
     run_program("""
         check()

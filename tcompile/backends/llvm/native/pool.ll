@@ -1,4 +1,4 @@
-; Thread pool: see threads.py. $FUTEX is the number of the system call; SIG_SETMASK is 2.
+; Thread pool: see threads.py. $FUTEX and $GETTID are numbers of system calls; SIG_SETMASK is 2.
 ;
 ; Rounding and the handling of denormal numbers are a thread's own. A chunk must not depend on who runs it, so all
 ; threads take that mode from the caller, and start with the exception flags clear.
@@ -6,9 +6,8 @@
 ; kernel, words, items, grain, grains, batch, floating-point mode of the caller
 %region = type { ptr, ptr, i64, i64, i64, i64, %mode }
 
-; Who waits looks 8000 times, a tenth of a millisecond or two, before it sleeps. In a virtual machine a processor that
-; nobody uses for longer may look taken to Linux: whoever wakes up then is put beside who woke him, and the two share one
-; processor for 20 ms and more.
+; Who waits looks 8000 times, a tenth of a millisecond or two, before it sleeps: whoever is woken may be put beside who
+; woke him (see @send_away), and the two then share one processor for 20 ms and more.
 
 ; Each group of variables that different threads write has its own two cache lines.
 @ticket   = internal global i64 0, align 128          ; generation << 48 | end << 24 | next
@@ -21,12 +20,19 @@
 @wanted   = internal global i32 0, align 4            ; workers that may take chunks
 @started  = internal global i32 0, align 4            ; workers that exist
 @region   = internal global %region zeroinitializer, align 128
+@threads  = internal global [$FEW x i32] zeroinitializer, align 4             ; the first workers' numbers, for Linux
+@may      = internal global [$FEW x [128 x i8]] zeroinitializer, align 128   ; the processors that they may run on
+@sent     = internal global [$FEW x i32] zeroinitializer, align 4             ; 1 while a worker may not run on all of them
 
 declare i64 @syscall(i64, ...) nounwind
 declare i32 @pthread_create(ptr, ptr, ptr, ptr) nounwind
 declare i32 @pthread_detach(i64) nounwind
 declare i32 @pthread_sigmask(i32, ptr, ptr) nounwind
 declare i32 @sigfillset(ptr) nounwind
+declare i32 @sched_getcpu() nounwind
+declare i32 @sched_getaffinity(i32, i64, ptr) nounwind
+declare i32 @sched_setaffinity(i32, i64, ptr) nounwind
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
 ; FUTEX_WAIT_PRIVATE is 128, FUTEX_WAKE_PRIVATE 129. Both may return early; callers look again.
 define internal void @futex_wait(ptr %word, i32 %seen) nounwind {
@@ -100,6 +106,78 @@ empty:
   ret i32 %ran
 }
 
+; Before workers are woken: sends the first $FEW away from the processor that the caller runs on. A virtual processor that
+; nobody has used for a while looks taken to Linux, which would wake a worker beside the caller then, where it waits for
+; up to a time slice, and the caller meanwhile does all the work alone.
+define internal void @send_away() nounwind noinline {
+entry:
+  %others = alloca [128 x i8], align 16
+  %here = call i32 @sched_getcpu()
+  %known = icmp ult i32 %here, 1024
+  br i1 %known, label %look, label %out
+look:
+  %k = phi i32 [ 0, %entry ], [ %k.next, %next ]
+  %started = load i32, ptr @started, align 4
+  %there = icmp slt i32 %k, %started
+  %few = icmp slt i32 %k, $FEW
+  %more = and i1 %there, %few
+  br i1 %more, label %worker, label %out
+worker:
+  %thread.at = getelementptr i32, ptr @threads, i32 %k
+  %thread = load atomic i32, ptr %thread.at monotonic, align 4
+  %may.at = getelementptr [128 x i8], ptr @may, i32 %k
+  %sent.at = getelementptr i32, ptr @sent, i32 %k
+  %begun = icmp ne i32 %thread, 0
+  br i1 %begun, label %ask, label %next
+ask:
+  ; Where it was sent away and has not come to notice, what it may is known already.
+  %sent = load atomic i32, ptr %sent.at acquire, align 4
+  %anew = icmp eq i32 %sent, 0
+  br i1 %anew, label %get, label %send
+get:
+  %got = call i32 @sched_getaffinity(i32 %thread, i64 128, ptr %may.at)
+  %failed = icmp slt i32 %got, 0
+  br i1 %failed, label %next, label %send
+send:
+  call void @llvm.memcpy.p0.p0.i64(ptr %others, ptr %may.at, i64 128, i1 false)
+  %byte = lshr i32 %here, 3
+  %at = getelementptr i8, ptr %others, i32 %byte
+  %bit = trunc i32 %here to i8
+  %low = and i8 %bit, 7
+  %one = shl i8 1, %low
+  %rest = xor i8 %one, -1
+  %old = load i8, ptr %at
+  %new = and i8 %old, %rest
+  store i8 %new, ptr %at
+  store atomic i32 1, ptr %sent.at release, align 4
+  ; Where there is no other processor, this fails and changes nothing.
+  %done = call i32 @sched_setaffinity(i32 %thread, i64 128, ptr %others)
+  br label %next
+next:
+  %k.next = add i32 %k, 1
+  br label %look
+out:
+  ret void
+}
+
+; A worker that is awake may run on all its processors again.
+define internal void @come_back(i32 %self) nounwind noinline {
+entry:
+  %few = icmp slt i32 %self, $FEW
+  br i1 %few, label %look, label %out
+look:
+  %sent.at = getelementptr i32, ptr @sent, i32 %self
+  %sent = atomicrmw xchg ptr %sent.at, i32 0 acq_rel, align 4
+  %away = icmp ne i32 %sent, 0
+  br i1 %away, label %back, label %out
+back:
+  %may.at = getelementptr [128 x i8], ptr @may, i32 %self
+  %done = call i32 @sched_setaffinity(i32 0, i64 128, ptr %may.at)
+  br label %out
+out:
+  ret void
+}
+
 ; A worker thread, number `self` from 0.
 define internal ptr @worker(ptr %argument) nounwind {
 entry:
@@ -107,6 +185,13 @@ entry:
   %self = trunc i64 %self.wide to i32
   %even = and i32 %self, 1
   %from.end = icmp eq i32 %even, 0
+  %few = icmp slt i32 %self, $FEW
+  br i1 %few, label %tell, label %look
+tell:
+  %thread.long = call i64 (i64, ...) @syscall(i64 $GETTID)
+  %thread = trunc i64 %thread.long to i32
+  %thread.at = getelementptr i32, ptr @threads, i32 %self
+  store atomic i32 %thread, ptr %thread.at monotonic, align 4
   br label %look
 look:
   %seen = load atomic i32, ptr @epoch seq_cst, align 4
@@ -132,6 +217,7 @@ sleep:
   %s.more = atomicrmw add ptr @sleepers, i32 1 seq_cst, align 4
   call void @futex_wait(ptr @epoch, i32 %seen)
   %s.less = atomicrmw sub ptr @sleepers, i32 1 seq_cst, align 4
+  call void @come_back(i32 %self)
   br label %look
 }
 
@@ -223,6 +309,7 @@ rouse:
   %others = sub i32 %n.small, 1
   %surplus = icmp sgt i32 %have, %limit
   %count = select i1 %surplus, i32 2147483647, i32 %others
+  call void @send_away()
   call void @futex_wake(ptr @epoch, i32 %count)
   br label %work
 work:
@@ -268,6 +355,8 @@ define void @tc_reset_threads() nounwind {
   store atomic i32 0, ptr @waiting seq_cst, align 4
   store atomic i32 0, ptr @sleepers seq_cst, align 4
   store i32 0, ptr @started, align 4
+  store [$FEW x i32] zeroinitializer, ptr @threads, align 4
+  store [$FEW x i32] zeroinitializer, ptr @sent, align 4
   store atomic i32 0, ptr @busy seq_cst, align 4
   ret void
 }

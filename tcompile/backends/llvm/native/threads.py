@@ -17,6 +17,9 @@ A second thread that launches while a region runs does all its chunks itself, as
 where the pool has no worker threads. Results never depend on who runs what: chunk boundaries are multiples
 of the grain, and workers take over the caller's rounding mode.
 
+Who wakes workers sends them to other processors than its own first: Linux may put them beside it, on virtual
+processors that have been idle, and there they would wait while the caller does all the work.
+
 Workers are started by the first region that wants them. They spin for a tenth of a millisecond or two after
 their last chunk, then wait in the kernel. They are never joined: the end of the process ends them, and their code is
 never unloaded.
@@ -37,13 +40,14 @@ from tcompile.backends.llvm.native import target
 
 
 def _ir() -> str:
-    # The processors that have a pool: the file of their part, and the number of the system call futex.
-    pools = {"x86_64": ("pool_x86.ll", 202), "aarch64": ("pool_arm.ll", 98)}
+    # The processors that have a pool: the file of their part, and the numbers of the system calls futex and gettid.
+    pools = {"x86_64": ("pool_x86.ll", 202, 186), "aarch64": ("pool_arm.ll", 98, 178)}
     processor = platform.machine()
     if sys.platform != "linux" or processor not in pools:
         return target.source("grains.ll") + target.source("serial.ll")
-    part, futex = pools[processor]
-    return target.source("grains.ll") + target.source(part) + target.source("pool.ll", {"FUTEX": futex})
+    part, futex, gettid = pools[processor]
+    values = {"FUTEX": futex, "GETTID": gettid, "FEW": _FEW}
+    return target.source("grains.ll") + target.source(part) + target.source("pool.ll", values)
 
 
 def _default_threads() -> int:
@@ -61,6 +65,7 @@ def _default_threads() -> int:
 
 
 _MOST = 1024
+_FEW = 7  # workers whose place is worth two system calls each when they are woken
 _chosen: int | None = None
 
 
