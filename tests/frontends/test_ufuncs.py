@@ -7,6 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
+import tcompile
+
 from .harness import check
 
 DTYPES = ["?", "i1", "u1", "i2", "u4", "i4", "i8", "u8", "f2", "f4", "f8", "c8", "c16"]
@@ -205,3 +207,15 @@ def test_powers_that_are_roots(dtype):
             check("x ** y", x, np.full(shape, exponent, dtype))
         for text in (f"np.power(x, {exponent})", f"np.power(x, np.float32({exponent}))", f"x ** {exponent}"):
             check(text, x)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_powers_of_numbers_known_at_run_time(dtype):
+    compiled = tcompile.compile(lambda p, e: (np.power(p, e), np.power(e * 2, p)), backend="llvm")
+    for base in (2.0, 3.5, -0.0, -np.inf, 4.0, 0.25):
+        for exponent in (0.5, 0.25, 2.0):
+            given = base, np.array(exponent, dtype)
+            for got, want in zip(compiled(*given), compiled.function(*given), strict=True):
+                assert (got.dtype, np.signbit(got)) == (want.dtype, np.signbit(want))
+                np.testing.assert_allclose(got, want, rtol=1e-6)
+    assert not compiled.breaks

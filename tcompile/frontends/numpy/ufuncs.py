@@ -202,7 +202,10 @@ def _power(b: Builder, base: Operand, exponent: Operand) -> Node:
     dtype = power.tensor.dtype
     if not isinstance(base, Node):
         base = constant(b, dtype.type(base)).node
-    shapes = [node.tensor.shape if isinstance(node, Node) else () for node in (base, exponent)]
+    elif not isinstance(base.type, TensorType):  # a Python float; adding -0.0 changes nothing but its dtype
+        base = b.op("add", base, constant(b, dtype.type(-0.0)).node)
+    of_exponent = exponent.type if isinstance(exponent, Node) else None
+    shapes = [base.tensor.shape, of_exponent.shape if isinstance(of_exponent, TensorType) else ()]
     if not _are_ones(shapes[1]) or not _takes_roots(dtype, *(shapes if _are_ones(power.tensor.shape) else ())):
         return power
     known = exponent.attrs.get("value") if isinstance(exponent, Node) and exponent.op == "constant" else exponent
