@@ -215,7 +215,9 @@ def test_powers_of_numbers_known_at_run_time(dtype):
     for base in (2.0, 3.5, -0.0, -np.inf, 4.0, 0.25):
         for exponent in (0.5, 0.25, 2.0):
             given = base, np.array(exponent, dtype)
-            for got, want in zip(compiled(*given), compiled.function(*given), strict=True):
+            with np.errstate(all="ignore"):
+                pairs = list(zip(compiled(*given), compiled.function(*given), strict=True))
+            for got, want in pairs:
                 assert (got.dtype, np.signbit(got)) == (want.dtype, np.signbit(want))
                 np.testing.assert_allclose(got, want, rtol=1e-6)
     assert not compiled.breaks
