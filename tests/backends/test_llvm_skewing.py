@@ -106,7 +106,22 @@ def until(u, n):
     return u
 
 
-PROGRAMS = [jacobi, fields, wave, borders, inside_a_loop, backwards, until]
+def ends_early(x, n):
+    """A test passes over some of a round's steps, and over the copies that put things in place there."""
+    y, z, total = x * 2, x * 3, np.zeros_like(x)
+    for i in range(n):
+        x = 0.9 * x + 0.01 * i
+        y = 0.5 * y + x
+        z = z + 0.1 * y
+        if i % 3 == 1 or x[3, 3] > 1.5:
+            continue
+        total = total + x
+        y = y * 0.9
+        z = z - total
+    return x, y, z, total
+
+
+PROGRAMS = [jacobi, fields, wave, borders, inside_a_loop, backwards, until, ends_early]
 
 
 @pytest.mark.parametrize("shape", [(61, 40), (64, 64), (97, 31)])
@@ -205,6 +220,9 @@ class Writer:
             return f"{'abc'[k]}{edge} = {self.random.choice(['0', f'0.5 * b{edge}', '0.01 * t'])}"
         if kind < 0.3:
             return f"{self.random.choice('abc')}[5, 4] += 0.01 * t"
+        if kind < 0.37:
+            test = self.random.choice(["t % 3 == 1", "a[2, 3] > 0.5", "b[1, 1] < 0.25"])
+            return f"if {test}: {self.random.choice(['continue', 'continue', 'break'])}"
         terms = " + ".join(f"0.2 * {self.part(rows, columns)}" for _ in range(self.random.randint(1, 4)))
         return f"{self.part(rows, columns)} {self.random.choice(['=', '=', '+='])} {terms}"
 

@@ -183,8 +183,10 @@ class Level:
         self.addresses = list[int]()  # pairs of a word and an array
         rows: list[_Row] = []
         kernels: dict[int, Launch | Copy] = {}
+        passed_over = 0  # so many of the next rows belong to a test, which may pass over them
         for step in rounds.steps:
             if isinstance(step, Test):
+                passed_over = step.copies
                 slot = self.table + 8 * step.flag
                 kind = _LEAVE if step.way > 0 else _UNLESS if step.way == 0 else _NEXT
                 rows.append(([kind, slot, step.way or step.copies + 1, 0, 0], None))
@@ -193,7 +195,10 @@ class Level:
             elif isinstance(step, Inner):
                 rows += self._inner(step)
             else:
-                kernels[len(rows)] = step
+                if passed_over:
+                    passed_over -= 1
+                else:
+                    kernels[len(rows)] = step
                 rows.append(self._kernel(step))
         rows = self._together(rows, kernels)
         words[0:2] = [len(rows), len(words)]
