@@ -17,6 +17,7 @@ import argparse
 import datetime
 import importlib
 import json
+import random
 import shlex
 import statistics
 import sys
@@ -544,11 +545,10 @@ def measure(case: Case, shape: tuple[int, ...], steps: int, seconds: float) -> d
         times["numpy"].append(first)
         del contestants["numpy"]
     end = time.perf_counter() + seconds
-    turn = 0
+    turn, order = 0, random.Random(0)
     while time.perf_counter() < end or turn < FEWEST:
         turn += 1
-        in_turn = list(contestants)[turn % len(contestants) :] + list(contestants)[: turn % len(contestants)]
-        for who in in_turn:  # each turn another one is the first: what ran before leaves its traces
+        for who in order.sample(list(contestants), len(contestants)):  # what ran before leaves its traces
             if who == "numpy" and turn > 3 and first > SLOW_MS / 10:
                 continue
             function, given = contestants[who], case.given(shape, steps)

@@ -188,8 +188,11 @@ class Program(host.Program):
         items = max(1, -(-items // function.per_item))
         per_item = per_point * max(1, hint(points)) / items
         whole = per_item * items
-        part = min(max(LEAST_NS, whole / (CHUNKS_A_THREAD * native.num_threads())), MOST_NS)
+        threads = native.num_threads()
+        part = min(max(LEAST_NS, whole / (CHUNKS_A_THREAD * threads)), MOST_NS)
         grain = max(1, int((part if whole > SHARED_NS else SHARED_NS) * self.variant.chunk / per_item))
+        if items > grain:  # as many chunks for each thread
+            grain = -(-items // (-(-items // (grain * threads)) * threads))
         if kernel.form in ("flat", "thin") and len(kernel.kept) == 1:
             grain = -(-grain // 1024) * 1024
         return str(grain)
