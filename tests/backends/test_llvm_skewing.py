@@ -121,7 +121,14 @@ def ends_early(x, n):
     return x, y, z, total
 
 
-PROGRAMS = [jacobi, fields, wave, borders, inside_a_loop, backwards, until, ends_early]
+def mirrored(p, n):
+    for _ in range(n):
+        p[1:-1] = 0.5 * p[1:-1] + 0.25 * (p[2:] + p[:-2])
+        p[0, -2:0:-1] = p[1, 1:-1] * 0.5
+    return p
+
+
+PROGRAMS = [jacobi, fields, wave, borders, inside_a_loop, backwards, until, ends_early, mirrored]
 
 
 @pytest.mark.parametrize("shape", [(61, 40), (64, 64), (97, 31)])

@@ -64,7 +64,7 @@ class Band:
         slabs = -(-self.slabs // width)
         parts = []
         for p in self.parts:
-            far = p.step * (width - 1)
+            far = p.step * (max(1, min(width, self.slabs)) - 1)
             step = steps[p.array] if slabs == 1 else p.step * width  # a single one has no next
             parts.append(Part(p.array, p.written, p.start + min(far, 0), p.stop + max(far, 0), step))
         first = min((p.start // p.step for p in parts if p.written and p.step > 0), default=0)

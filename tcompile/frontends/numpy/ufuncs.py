@@ -200,19 +200,23 @@ def _power(b: Builder, base: Operand, exponent: Operand) -> Node:
     """
     power = b.op("pow", base, exponent)
     dtype = power.tensor.dtype
-    if not isinstance(base, Node):
-        base = constant(b, dtype.type(base)).node
-    elif not isinstance(base.type, TensorType):  # a Python float; adding -0.0 changes nothing but its dtype
-        base = b.op("add", base, constant(b, dtype.type(-0.0)).node)
-    of_exponent = exponent.type if isinstance(exponent, Node) else None
-    shapes = [base.tensor.shape, of_exponent.shape if isinstance(of_exponent, TensorType) else ()]
-    if not _are_ones(shapes[1]) or not _takes_roots(dtype, *(shapes if _are_ones(power.tensor.shape) else ())):
+
+    def array(operand: Operand) -> Node:
+        if isinstance(operand, Node) and isinstance(operand.type, TensorType):
+            return operand
+        zero = constant(b, dtype.type(-0.0)).node
+        return b.op("add", operand, zero)  # a Python float; adding -0.0 changes nothing but its dtype
+
+    shape = exponent.type.shape if isinstance(exponent, Node) and isinstance(exponent.type, TensorType) else ()
+    of_base = base.type.shape if isinstance(base, Node) and isinstance(base.type, TensorType) else ()
+    shapes = (of_base, shape) if _are_ones(power.tensor.shape) else ()
+    if not _are_ones(shape) or not _takes_roots(dtype, *shapes):
         return power
     known = exponent.attrs.get("value") if isinstance(exponent, Node) and exponent.op == "constant" else exponent
     if known is not None and not isinstance(known, Node):
-        return b.op("sqrt", base) if known == 0.5 else power
-    half = b.op("equal", exponent, 0.5)
-    root = b.op("sqrt", b.op("where", half, base, 1.0))  # of no other bases, for it may warn
+        return b.op("sqrt", array(base)) if known == 0.5 else power
+    half = b.op("equal", array(exponent), 0.5)
+    root = b.op("sqrt", b.op("where", half, array(base), 1.0))  # of no other bases, for it may warn
     return b.op("where", half, root, power)
 
 
