@@ -123,8 +123,8 @@ def ends_early(x, n):
 
 def mirrored(p, n):
     for _ in range(n):
-        p[1:-1] = 0.5 * p[1:-1] + 0.25 * (p[2:] + p[:-2])
         p[0, -2:0:-1] = p[1, 1:-1] * 0.5
+        p[1:-1] = 0.5 * p[1:-1] + 0.25 * (p[2:] + p[:-2])
     return p
 
 
