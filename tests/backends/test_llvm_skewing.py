@@ -168,6 +168,25 @@ def test_errors_are_told(threads, small):
     assert any(small)
 
 
+def test_slabs_of_more_rows_than_a_border_has(threads, small, monkeypatch):
+    """A part of less than a slab that is written backwards, first of all in a round."""
+    monkeypatch.setattr(skewing, "SLAB_BYTES", 1 << 11)
+
+    def backwards_first(u, n):
+        v = u.copy()
+        for t in range(n):
+            v[0, ::-1] = u[3, :] * 0.3 + 0.1 * t
+            u[1:] = u[1:] * 0.5 + 0.1 * v[:-1]
+        return u, v
+
+    array = np.random.default_rng(0).random((800, 100))
+    for count in (8, 27):
+        want = backwards_first(array.copy(), count)
+        for a, b in zip(tcompile.compile(backwards_first)(array.copy(), count), want, strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert any(small)
+
+
 def test_small_arrays_stay_apart():
     """What fits in a core's own cache gains nothing."""
     rows = Band(100, (Part(0, False, 0, 800, 800), Part(1, True, 0, 800, 800)))

@@ -123,9 +123,9 @@ def test_workers_may_run_where_they_might_before(run_program):
             others = [int(task) for task in os.listdir("/proc/self/task")]
             return [os.sched_getaffinity(task) for task in others if task != os.getpid()]
         def woken(may):
-            for _ in range(20):
-                check()
-                time.sleep(0.01)
+            for pause in [0.01] * 20 + [0.0002, 0.0003, 0.0004] * 300:
+                check(20_000, 1000)
+                time.sleep(pause)
             end = time.monotonic() + 30
             while any(at != may for at in workers()) and time.monotonic() < end:  # some may not be awake yet
                 time.sleep(0.01)

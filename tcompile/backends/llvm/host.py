@@ -16,11 +16,10 @@ from tcompile.backends import host
 from tcompile.backends.host import Allocate, Constant, Number, Onto, Report
 from tcompile.backends.llvm import native, rounds
 from tcompile.backends.llvm.native import entries, interrupts
-from tcompile.backends.llvm.nest import Function
+from tcompile.backends.llvm.nest import Function, element_ns
 from tcompile.backends.llvm.nests import Code
 from tcompile.backends.llvm.scalar_loops import ScalarLoop
 from tcompile.backends.llvm.variants import USUAL, Variant
-from tcompile.backends.schedule import Store, Value
 from tcompile.backends.schedule.plan import Step
 from tcompile.backends.timed import TimedLoop, line_of
 from tcompile.graph import Node, SymInt
@@ -272,9 +271,3 @@ class Program(host.Program):
         return found
 
 
-def element_ns(values: Sequence[Value], stores: Sequence[Store]) -> float:
-    """A rough estimate of the time for one element, in nanoseconds: memory traffic and arithmetic."""
-    traffic = sum(v.dtype.itemsize for v in values if v.op == "load" and v.axes)
-    traffic += sum(s.value.dtype.itemsize for s in stores if s.access.axes)
-    arithmetic: float = sum(v.attrs.get("own_cost", 0.0) for v in values)
-    return 0.05 + 0.04 * traffic + 0.03 * arithmetic

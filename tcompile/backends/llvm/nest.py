@@ -84,6 +84,14 @@ def _from_column_to_column(kernel: Kernel) -> bool:
     return bool(steps) and all(step is not None and abs(step) > LONGEST for step in steps)
 
 
+def element_ns(values: Sequence[Value], stores: Sequence[Store]) -> float:
+    """A rough estimate of the time for one element, in nanoseconds: memory traffic and arithmetic."""
+    traffic = sum(v.dtype.itemsize for v in values if v.op == "load" and v.axes)
+    traffic += sum(s.value.dtype.itemsize for s in stores if s.access.axes)
+    arithmetic: float = sum(v.attrs.get("own_cost", 0.0) for v in values)
+    return 0.05 + 0.04 * traffic + 0.03 * arithmetic
+
+
 def _reach(offset: Distance) -> list[int]:
     """How far an offset leads: outer axes first, where strides are known only when the kernel runs."""
     return [hint(multiple) for multiple, axis in sorted(offset, key=lambda term: -1 if term[1] is None else term[1])]

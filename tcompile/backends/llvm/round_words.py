@@ -7,6 +7,7 @@ which is kept for later calls of the same kind.
 from __future__ import annotations
 
 import itertools
+import math
 import operator
 import struct
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -36,7 +37,7 @@ DONE, WAY = 8, 9  # words that tell how many rounds were done, and how the loop 
 _CLOCK = 10  # the word that tells where the clock is
 _SEVERAL = 11  # the words that tell how many rounds may be done at once, and where the table for it is
 _NEVER = (1 << 63) - 1  # rounds
-_COPIED_BYTES = 1 << 19  # that one thread copies
+_COPIED_BYTES, _COPIED_NS = 1 << 19, 0.1  # that one thread copies, and what a byte takes
 
 
 @cache
@@ -281,10 +282,11 @@ class Level:
         if isinstance(kernel, Copy):
             size, step = self.arrays[kernel.to].size, self.arrays[kernel.to].itemsize
             both = (there[kernel.source], False), (there[kernel.to], True)
-            return skewing.Band(size, tuple(skewing.Part(*row, 0, step, step) for row in both))
+            parts = [skewing.Part(*row, 0, step, step) for row in both]
+            return skewing.Band(size, tuple(parts), ns=_COPIED_NS * size * step)
         if kernel.slabs is None:
             return None
-        parts = []
+        parts = list[skewing.Part]()
         slabs, *inner = map(self.at.first, kernel.slabs.axes) if kernel.slabs.axes else [1]
         for number, written, access in kernel.slabs.places:
             array = self.arrays[number]
@@ -297,7 +299,8 @@ class Level:
             start = offset + sum(min(f, 0) for f in far)
             stop = offset + sum(max(f, 0) for f in far) + array.itemsize
             parts.append(skewing.Part(there[number], written, start, stop, steps[0] if steps else 0))
-        return skewing.Band(slabs, tuple(parts), kernel.slabs.unit)
+        points = slabs * math.prod(inner)
+        return skewing.Band(slabs, tuple(parts), kernel.slabs.unit, ns=kernel.slabs.ns * points)
 
     def _kernel(
         self, step: Launch | Copy, there: Mapping[int, int] = MappingProxyType({}), ahead: int = 0

@@ -23,7 +23,7 @@ import numpy as np
 from tcompile.backends import helpers
 from tcompile.backends.llvm import native
 from tcompile.backends.llvm.native import entries, interrupts
-from tcompile.backends.llvm.nest import lanes_of
+from tcompile.backends.llvm.nest import element_ns, lanes_of
 from tcompile.backends.llvm.round_steps import (
     Array,
     Copy,
@@ -216,7 +216,7 @@ class Rounds:
             return None
         lanes, points = lanes_of(kernel), axes[0] if len(axes) == 1 else None
         whole = isinstance(points, int) and points % lanes == 0  # then no vector sticks out (``Nest.whole``)
-        return Slabs(axes, places, lanes if whole else 1)
+        return Slabs(axes, places, lanes if whole else 1, element_ns(kernel.values, kernel.stores))
 
     def _writes_the_same_part(self, node: Node, base: int) -> bool:
         """Whether a step changes one part of a carried array, the same one in all rounds.

@@ -26,7 +26,8 @@ from collections.abc import Sequence
 from tcompile.records import dataclass
 
 LEAST_BYTES, FAR_BYTES = 3 << 20, 1 << 24  # what arrays take together: less stays near; more is far away each time
-MOST_BYTES = 1 << 31  # for all kernels to read and write, in some hundredths of a second: interrupts wait for it
+MOST_NS = 2e8  # all kernels together on one processor: interrupts wait for it
+MOST_KERNELS = 64
 NEAR_BYTES = 1 << 18  # a block of all arrays: it stays in a core's own cache
 ROUNDS = (8, 6, 4, 3, 2)  # that are done at once
 LEAST_SLABS, MOST_SLABS, SLAB_BYTES = 4, 16, 1 << 11  # in a block, and of an array between a slab and the next
@@ -49,13 +50,15 @@ class Part:
 @dataclass(frozen=True)
 class Band:
     """A kernel: how many slabs it has, the number of its first one, and what the slab with the number 0 reads and
-    writes, or would. Several slabs may only be done at once in multiples of ``unit``.
+    writes, or would. Several slabs may only be done at once in multiples of ``unit``. ``ns`` is what all take, by
+    estimate.
     """
 
     slabs: int
     parts: tuple[Part, ...]
     unit: int = 1
     first: int = 0
+    ns: float = 0.0
 
     def wide(self, width: int, steps: dict[int, int]) -> Band:
         """The same, ``width`` slabs at a time, which are so far from one another in each array; all kernels' slabs are
@@ -69,7 +72,7 @@ class Band:
             parts.append(Part(p.array, p.written, p.start + min(far, 0), p.stop + max(far, 0), step))
         first = min((p.start // p.step for p in parts if p.written and p.step > 0), default=0)
         moved = [Part(p.array, p.written, p.start - first * p.step, p.stop - first * p.step, p.step) for p in parts]
-        return Band(slabs, tuple(moved), 1, first)
+        return Band(slabs, tuple(moved), 1, first, self.ns)
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,8 @@ class Skew:
 
 def skew(bands: Sequence[Band], threads: int) -> Skew | None:
     """How the kernels run together; None where they cannot, or where it would not pay."""
+    if len(bands) > MOST_KERNELS or sum(band.ns for band in bands) > MOST_NS:
+        return None
     found = _alike(bands)
     if found is None:
         return None
@@ -116,10 +121,8 @@ def skew(bands: Sequence[Band], threads: int) -> Skew | None:
     wasted = threads > 1 and (sum(before) + sum(behind)) * threads * (SEAMS_FAR if far else SEAMS) > work
     if most * slab < LEAST_BYTES or narrow or wasted:
         return None
-    touched = [{part.array: abs(part.step) for part in band.parts} for band in bands]
-    if sum(band.slabs * sum(steps.values()) for band, steps in zip(bands, touched, strict=True)) > MOST_BYTES:
-        return None
-    if not far and sum(len(band.parts) for band in bands) > NEAR_USES * sum(map(len, touched)):
+    arrays = sum(len({part.array for part in band.parts}) for band in bands)
+    if not far and sum(len(band.parts) for band in bands) > NEAR_USES * arrays:
         return None
     block = max(LEAST_SLABS, min(NEAR_BYTES // slab, MOST_SLABS))
     return Skew(block, threads, widths, first, end, tuple(before), tuple(behind))

@@ -22,7 +22,7 @@
 @region   = internal global %region zeroinitializer, align 128
 @threads  = internal global [$FEW x i32] zeroinitializer, align 4             ; the first workers' numbers, for Linux
 @may      = internal global [$FEW x [128 x i8]] zeroinitializer, align 128   ; the processors that they may run on
-@sent     = internal global [$FEW x i32] zeroinitializer, align 4             ; 1 while a worker may not run on all of them
+@state    = internal global [$FEW x i32] zeroinitializer, align 4             ; 1 while they sleep, 2 where they were sent away
 
 declare i64 @syscall(i64, ...) nounwind
 declare i32 @pthread_create(ptr, ptr, ptr, ptr) nounwind
@@ -126,15 +126,15 @@ worker:
   %thread.at = getelementptr i32, ptr @threads, i32 %k
   %thread = load atomic i32, ptr %thread.at monotonic, align 4
   %may.at = getelementptr [128 x i8], ptr @may, i32 %k
-  %sent.at = getelementptr i32, ptr @sent, i32 %k
-  %begun = icmp ne i32 %thread, 0
-  br i1 %begun, label %ask, label %next
+  %state.at = getelementptr i32, ptr @state, i32 %k
+  %state = load atomic i32, ptr %state.at seq_cst, align 4
+  %awake = icmp eq i32 %state, 0
+  br i1 %awake, label %next, label %asleep
+asleep:
+  ; Where it was sent away before, what it may is known already.
+  %first = icmp eq i32 %state, 1
+  br i1 %first, label %ask, label %send
 ask:
-  ; Where it was sent away and has not come to notice, what it may is known already.
-  %sent = load atomic i32, ptr %sent.at acquire, align 4
-  %anew = icmp eq i32 %sent, 0
-  br i1 %anew, label %get, label %send
-get:
   %got = call i32 @sched_getaffinity(i32 %thread, i64 128, ptr %may.at)
   %failed = icmp slt i32 %got, 0
   br i1 %failed, label %next, label %send
@@ -149,13 +149,31 @@ send:
   %old = load i8, ptr %at
   %new = and i8 %old, %rest
   store i8 %new, ptr %at
-  store atomic i32 1, ptr %sent.at release, align 4
   ; Where there is no other processor, this fails and changes nothing.
   %done = call i32 @sched_setaffinity(i32 %thread, i64 128, ptr %others)
+  %swap = cmpxchg ptr %state.at, i32 %state, i32 2 seq_cst seq_cst, align 4
+  %still = extractvalue { i32, i1 } %swap, 1
+  br i1 %still, label %next, label %woke
+woke:
+  ; It woke up meanwhile, and did not see that it was sent.
+  %undone = call i32 @sched_setaffinity(i32 %thread, i64 128, ptr %may.at)
   br label %next
 next:
   %k.next = add i32 %k, 1
   br label %look
+out:
+  ret void
+}
+
+; A worker falls asleep.
+define internal void @leave(i32 %self) nounwind noinline {
+entry:
+  %few = icmp slt i32 %self, $FEW
+  br i1 %few, label %tell, label %out
+tell:
+  %state.at = getelementptr i32, ptr @state, i32 %self
+  store atomic i32 1, ptr %state.at seq_cst, align 4
+  br label %out
 out:
   ret void
 }
@@ -166,9 +184,9 @@ entry:
   %few = icmp slt i32 %self, $FEW
   br i1 %few, label %look, label %out
 look:
-  %sent.at = getelementptr i32, ptr @sent, i32 %self
-  %sent = atomicrmw xchg ptr %sent.at, i32 0 acq_rel, align 4
-  %away = icmp ne i32 %sent, 0
+  %state.at = getelementptr i32, ptr @state, i32 %self
+  %state = atomicrmw xchg ptr %state.at, i32 0 seq_cst, align 4
+  %away = icmp eq i32 %state, 2
   br i1 %away, label %back, label %out
 back:
   %may.at = getelementptr [128 x i8], ptr @may, i32 %self
@@ -214,6 +232,7 @@ again:
 sleep:
   ; The dispatcher advances @epoch first and reads @sleepers then. So either it sees this worker and wakes it, or
   ; the futex sees that the epoch is no longer the one of `seen` and does not sleep.
+  call void @leave(i32 %self)
   %s.more = atomicrmw add ptr @sleepers, i32 1 seq_cst, align 4
   call void @futex_wait(ptr @epoch, i32 %seen)
   %s.less = atomicrmw sub ptr @sleepers, i32 1 seq_cst, align 4
@@ -356,7 +375,7 @@ define void @tc_reset_threads() nounwind {
   store atomic i32 0, ptr @sleepers seq_cst, align 4
   store i32 0, ptr @started, align 4
   store [$FEW x i32] zeroinitializer, ptr @threads, align 4
-  store [$FEW x i32] zeroinitializer, ptr @sent, align 4
+  store [$FEW x i32] zeroinitializer, ptr @state, align 4
   store atomic i32 0, ptr @busy seq_cst, align 4
   ret void
 }
