@@ -10,7 +10,7 @@ import itertools
 import math
 import operator
 import struct
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -24,6 +24,7 @@ from tcompile.backends.replay import Replay
 from tcompile.backends.status import INTERRUPTED, ONLY_NUMPY
 from tcompile.graph import Size, SymInt, TensorType
 from tcompile.graph.sizes import counters_in, evaluate, product
+from tcompile.records import dataclass
 
 if TYPE_CHECKING:
     from tcompile.backends.llvm.rounds import Rounds
@@ -37,7 +38,17 @@ DONE, WAY = 8, 9  # words that tell how many rounds were done, and how the loop 
 _CLOCK = 10  # the word that tells where the clock is
 _SEVERAL = 11  # the words that tell how many rounds may be done at once, and where the table for it is
 _NEVER = (1 << 63) - 1  # rounds
+_PLANS = 64  # that a loop remembers
 _COPIED_BYTES, _COPIED_NS = 1 << 19, 0.1  # that one thread copies, and what a byte takes
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which kernels of a loop go through arrays together: those of so many rounds, or of some runs of rows."""
+
+    rounds: int = 1
+    several: skewing.Skew | None = None
+    runs: tuple[tuple[int, int, skewing.Skew], ...] = ()
 
 
 @cache
@@ -219,70 +230,83 @@ class Level:
         """The rows, those in one of which kernels go through the same arrays together; and rounds that do."""
         if sum(array.nbytes for array in self.arrays) < skewing.LEAST_BYTES:
             return rows
-        threads = native.num_threads()
-        same = {number: number for number in range(len(self.arrays))}
-        bands = {at: band for at, kernel in kernels.items() if (band := self._band(kernel, same)) is not None}
-        if len(bands) == len(rows) and not self.rounds.tests and self._several(rows, kernels.values(), bands.values()):
+        rounds = min(self.at.last[self.rounds.counter] + 1, max(skewing.ROUNDS))
+        key = (
+            native.num_threads(), rounds, len(rows), *kernels, *self.at.symbols.values(),
+            *[(array.shape, array.strides) for array in self.arrays],
+        )  # fmt: skip
+        plans = self.rounds.plans
+        plan = plans.get(key)
+        if plan is None:
+            if len(plans) >= _PLANS:
+                plans.clear()
+            plan = plans[key] = self._plan(len(rows), kernels, rounds)
+        if plan.several is not None:
+            self._several(plan.rounds, plan.several, rows, kernels.values())
             return rows
-        found: list[_Row] = []
+        found = list(rows)
+        for place, end, how in reversed(plan.runs):
+            found[place:end] = [([_TOGETHER, len(self.words), 0, 0, 0], None)]
+            self._skewed(how, rows[place:end])
+        return found
+
+    def _plan(self, length: int, kernels: Mapping[int, Launch | Copy], most: int) -> Plan:
+        """Which of so many rows, and which rounds of at ``most`` so many, are done together."""
+        threads, rounds = native.num_threads(), self.rounds
+        bands = {at: band for at, kernel in kernels.items() if (band := self._band(kernel, {})) is not None}
+        alike = all(self.arrays[here].strides == self.arrays[there].strides for here, there in rounds.moves.items())
+        if len(bands) == length and not rounds.tests and alike:
+            each = [[*bands.values()]]
+            for there in self._places(rounds.period)[1:]:
+                each.append([band for kernel in kernels.values() if (band := self._band(kernel, there)) is not None])
+            for count in skewing.ROUNDS:
+                if count <= most and count % rounds.period == 0:
+                    how = skewing.skew([band for n in range(count) for band in each[n % rounds.period]], threads)
+                    if how is not None:
+                        return Plan(count, how)
+        runs: list[tuple[int, int, skewing.Skew]] = []
         place = 0
-        while place < len(rows):
+        while place < length:
             end = place
             while end in bands:
                 end += 1
-            run = [bands[at] for at in range(place, end)]
-            how = skewing.skew(run, threads) if len(run) > 1 else None
-            if how is None:
-                end = place + 1
-                found.append(rows[place])
-            else:
-                found.append(([_TOGETHER, len(self.words), 0, 0, 0], None))
-                self._skewed(how, run, rows[place:end])
-            place = end
+            how = skewing.skew([bands[at] for at in range(place, end)], threads) if end - place > 1 else None
+            if how is not None:
+                runs.append((place, end, how))
+            place = end if how is not None else place + 1
+        return Plan(runs=tuple(runs))
+
+    def _places(self, rounds: int) -> list[dict[int, int]]:
+        """After each of so many rounds, where the arrays are that change places."""
+        found = [{number: number for number in self.rounds.moves}]
+        while len(found) < rounds:
+            found.append({number: self.rounds.moves[at] for number, at in found[-1].items()})
         return found
 
-    def _several(
-        self, rows: Sequence[_Row], kernels: Collection[Launch | Copy], bands: Iterable[skewing.Band]
-    ) -> bool:
-        """Writes how several rounds are done at once, if they can be."""
-        rounds, threads = self.rounds, native.num_threads()
-        if any(self.arrays[here].strides != self.arrays[there].strides for here, there in rounds.moves.items()):
-            return False
-        there = [{number: number for number in range(len(self.arrays))}]  # after each round, where arrays are
-        for _ in range(1, rounds.period):
-            there.append({number: rounds.moves.get(at, at) for number, at in there[-1].items()})
-        each = [[*bands]]
-        for at in there[1:]:
-            each.append([band for kernel in kernels if (band := self._band(kernel, at)) is not None])
-        for count in skewing.ROUNDS:
-            all = [band for n in range(count) for band in each[n % rounds.period]]
-            how = skewing.skew(all, threads) if count % rounds.period == 0 else None
-            if how is not None:
-                break
-        else:
-            return False
-        written = list(rows)
-        for n in range(1, count):
-            written += [self._kernel(kernel, there[n % rounds.period], ahead=n) for kernel in kernels]
+    def _several(self, count: int, how: skewing.Skew, rows: Sequence[_Row], kernels: Collection[Launch | Copy]) -> None:
+        """Writes how so many rounds are done at once."""
+        grows = any(self.at.growth(size, self.rounds.counter) for _, size in self.numbers)
+        each = [list(rows)]
+        for n, there in enumerate(self._places(count if grows else self.rounds.period)[1:], start=1):
+            each.append([self._kernel(kernel, there, ahead=n) for kernel in kernels])
         self.words[_SEVERAL : _SEVERAL + 2] = [count, len(self.words)]
-        self._skewed(how, all, written)
-        return True
+        self._skewed(how, [row for n in range(count) for row in each[n % len(each)]])
 
-    def _skewed(self, how: skewing.Skew, bands: Sequence[skewing.Band], rows: Sequence[_Row]) -> None:
+    def _skewed(self, how: skewing.Skew, rows: Sequence[_Row]) -> None:
         """Writes the table that ``native/skewed.ll`` reads."""
         place = len(self.words)
         self.words += [len(rows), how.block, how.zones, max(how.end), max(map(operator.add, how.end, how.before))]
-        each = zip(how.widths, how.first, how.end, how.before, how.behind, strict=True)
-        for band, (row, _), (width, *others) in zip(bands, rows, each, strict=True):
+        each = zip(how.parts, how.widths, how.first, how.end, how.before, how.behind, strict=True)
+        for (row, _), (parts, width, *others) in zip(rows, each, strict=True):
             _, code, words, items, _ = row
-            self.words += [code, words - place, items, items // max(band.slabs, 1) * width, *others]
+            self.words += [code, words - place, items, items // max(parts, 1) * width, *others]
 
     def _band(self, kernel: Launch | Copy, there: Mapping[int, int]) -> skewing.Band | None:
         """What a kernel does where arrays have changed places, if that can be told."""
         if isinstance(kernel, Copy):
             size, step = self.arrays[kernel.to].size, self.arrays[kernel.to].itemsize
-            both = (there[kernel.source], False), (there[kernel.to], True)
-            parts = [skewing.Part(*row, 0, step, step) for row in both]
+            both = (kernel.source, False), (kernel.to, True)
+            parts = [skewing.Part(there.get(number, number), written, 0, step, step) for number, written in both]
             return skewing.Band(size, tuple(parts), ns=_COPIED_NS * size * step)
         if kernel.slabs is None:
             return None
@@ -298,7 +322,7 @@ class Level:
             far = [step * max(n - 1, 0) for step, n in zip(steps[1:], inner, strict=True)]
             start = offset + sum(min(f, 0) for f in far)
             stop = offset + sum(max(f, 0) for f in far) + array.itemsize
-            parts.append(skewing.Part(there[number], written, start, stop, steps[0] if steps else 0))
+            parts.append(skewing.Part(there.get(number, number), written, start, stop, steps[0] if steps else 0))
         points = slabs * math.prod(inner)
         return skewing.Band(slabs, tuple(parts), kernel.slabs.unit, ns=kernel.slabs.ns * points)
 
@@ -393,4 +417,4 @@ def _address(array: Array) -> int:
     return address
 
 
-__all__ = ["DONE", "WAY", "At", "Level"]
+__all__ = ["DONE", "WAY", "At", "Level", "Plan"]

@@ -35,7 +35,7 @@ from tcompile.backends.llvm.round_steps import (
     Test,
     linear,
 )
-from tcompile.backends.llvm.round_words import DONE, WAY, At, Level
+from tcompile.backends.llvm.round_words import DONE, WAY, At, Level, Plan
 from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType
 from tcompile.graph.ops.element_loop import dtype_of, written_roots
 from tcompile.graph.sizes import counters_in, product
@@ -110,6 +110,7 @@ class Rounds:
         ]
         self.spare: dict[Any, Level] = {}  # programs and temporaries of earlier calls, by what the calls were given,
         self.spare_bytes = 0  # and what they hold
+        self.plans: dict[Any, Plan] = {}  # which kernels go through arrays together, by all that this depends on
         if self.tests and any(counters_in(array.shape) for array in self.arrays):
             raise NotNative("the sizes of its arrays depend on the round")
 

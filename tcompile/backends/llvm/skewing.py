@@ -77,13 +77,15 @@ class Band:
 
 @dataclass(frozen=True)
 class Skew:
-    """How kernels run together: ``block`` slabs of each in turn, in so many ``zones``. For each kernel, ``widths`` says
-    how many of its slabs count as one, ``first`` and ``end`` which of all slabs it does, and ``before`` and ``behind``
-    how many on either side of the border between two zones are left to the seam.
+    """How kernels run together: ``block`` slabs of each in turn, in so many ``zones``. For each kernel, ``parts`` says
+    how many slabs it has by itself and ``widths`` how many of these count as one, ``first`` and ``end`` which of all
+    slabs it does, and ``before`` and ``behind`` how many on either side of the border between two zones are left to the
+    seam.
     """
 
     block: int
     zones: int
+    parts: tuple[int, ...]
     widths: tuple[int, ...]
     first: tuple[int, ...]
     end: tuple[int, ...]
@@ -93,17 +95,25 @@ class Skew:
 
 def skew(bands: Sequence[Band], threads: int) -> Skew | None:
     """How the kernels run together; None where they cannot, or where it would not pay."""
+    arrays = sum(len({part.array for part in band.parts}) for band in bands)
+    often = sum(len(band.parts) for band in bands) > NEAR_USES * arrays
     if len(bands) > MOST_KERNELS or sum(band.ns for band in bands) > MOST_NS:
         return None
     found = _alike(bands)
     if found is None:
         return None
-    widths, bands = found
+    widths, wide = found
+    first, end = tuple(band.first for band in wide), tuple(band.first + band.slabs for band in wide)
+    most, work = max(end), sum(band.slabs for band in wide)
+    slab = sum({part.array: abs(part.step) for band in wide for part in band.parts}.values())
+    far = most * slab >= FAR_BYTES
+    if most * slab < LEAST_BYTES or (often and not far):
+        return None
     before, behind = list[int](), list[int]()
     known: dict[tuple[int, int], tuple[int, int] | None] = {}  # several rounds have the same bands
-    for k, later in enumerate(bands):
+    for k, later in enumerate(wide):
         lag = lead = 0
-        for j, earlier in enumerate(bands[:k]):
+        for j, earlier in enumerate(wide[:k]):
             pair = id(earlier), id(later)
             if pair not in known:
                 known[pair] = conflict(earlier, later)
@@ -113,19 +123,13 @@ def skew(bands: Sequence[Band], threads: int) -> Skew | None:
             lag, lead = max(lag, before[j] - distances[0]), max(lead, behind[j] + distances[1])
         before.append(lag)
         behind.append(lead)
-    first, end = tuple(band.first for band in bands), tuple(band.first + band.slabs for band in bands)
-    most, reach, work = max(end), max(before) + max(behind), sum(band.slabs for band in bands)
-    slab = sum({part.array: abs(part.step) for band in bands for part in band.parts}.values())
-    far = most * slab >= FAR_BYTES
-    narrow = most // threads < 2 * reach + 1
+    narrow = most // threads < 2 * (max(before) + max(behind)) + 1
     wasted = threads > 1 and (sum(before) + sum(behind)) * threads * (SEAMS_FAR if far else SEAMS) > work
-    if most * slab < LEAST_BYTES or narrow or wasted:
-        return None
-    arrays = sum(len({part.array for part in band.parts}) for band in bands)
-    if not far and sum(len(band.parts) for band in bands) > NEAR_USES * arrays:
+    if narrow or wasted:
         return None
     block = max(LEAST_SLABS, min(NEAR_BYTES // slab, MOST_SLABS))
-    return Skew(block, threads, widths, first, end, tuple(before), tuple(behind))
+    parts = tuple(band.slabs for band in bands)
+    return Skew(block, threads, parts, widths, first, end, tuple(before), tuple(behind))
 
 
 def _alike(bands: Sequence[Band]) -> tuple[tuple[int, ...], list[Band]] | None:
