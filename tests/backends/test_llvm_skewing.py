@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import _thread
 import random
+import signal
+import threading
 import warnings
 
 import numpy as np
@@ -185,6 +188,36 @@ def test_slabs_of_more_rows_than_a_border_has(threads, small, monkeypatch):
         for a, b in zip(tcompile.compile(backwards_first)(array.copy(), count), want, strict=True):
             np.testing.assert_array_equal(a, b)
     assert any(small)
+
+
+def test_interrupts_leave_nothing_of_the_loop(threads, small):
+    """Also where several rounds are done at once."""
+    array = np.random.default_rng(0).random((400, 64))
+    compiled, before = tcompile.compile(backwards), array.copy()
+    compiled(array.copy(), 30)
+    assert any(small)
+    timer = threading.Timer(0.3, _thread.interrupt_main)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    try:
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            compiled(array, 10**12)
+    finally:
+        timer.cancel()
+        signal.signal(signal.SIGINT, handler)
+    np.testing.assert_array_equal(array, before)
+    np.testing.assert_array_equal(compiled(array, 30), backwards(before, 30))
+
+
+def test_plans_are_made_once(small):
+    """Calls with arrays of the same form ask no more how kernels go together; other forms do."""
+    compiled = tcompile.compile(fields)
+    asked = []
+    for rows in (60, 61, 62, 61, 62):
+        compiled(np.ones((rows, 40)), 20)
+        asked.append(len(small))
+    assert asked[2] > asked[1] > 0
+    assert asked[2] == asked[3] == asked[4]
 
 
 def test_small_arrays_stay_apart():
