@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from tcompile.backends.schedule.apart import apart
-from tcompile.backends.schedule.kernel import Access, Axis
+from tcompile.backends.schedule.boxes import box_of, common, extents_of, meet, without
+from tcompile.backends.schedule.kernel import Access, Axis, Buffer
+from tcompile.graph import Graph, TensorType
 from tcompile.graph.sizes import ShapeEnv
 from tests.backends.test_llvm_nested_loops import decided
 from tests.differential import check
@@ -28,11 +30,17 @@ def reached(access, axes, sizes, lengths):
     return found
 
 
+def buffer(shape):
+    """An array of float64."""
+    return Buffer(Graph("g").input("x", TensorType(np.dtype("float64"), shape)), "x")
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_apart_is_never_wrong(seed):
     draw, proven, meeting = random.Random(seed), 0, 0
     env = ShapeEnv()
     n = env.symbol(7, minimum=2)
+    buffers = [buffer(shape) for shape in ((9, 7), (4, 2, 7), (n, 7))]
     for _ in range(400):
         axes = [Axis(draw.choice((1, 2, 3, 5, n - 1, n))) for _ in range(draw.choice((1, 2)))]
         strided = draw.random() < 0.3
@@ -41,7 +49,9 @@ def test_apart_is_never_wrong(seed):
             steps = [((draw.choice((-2, -1, 1, 2, 7, n, n)), at if strided else None),) for at in range(len(axes))]
             steps = [step if draw.random() < 0.8 else () for step in steps]
             offset = tuple((draw.choice((0, 1, 2, 6, 9, n, n - 1)), at) for at in (range(2) if strided else (None,)))
-            accesses.append(Access(None, tuple(steps), offset))
+            accesses.append((tuple(steps), offset))
+        held = draw.choice(buffers)
+        accesses = [Access(held, *access) for access in accesses]
         answer = apart(*accesses, axes)
         meets = any(
             reached(accesses[0], axes, {str(n): size}, 2) & reached(accesses[1], axes, {str(n): size}, 2)
@@ -51,6 +61,32 @@ def test_apart_is_never_wrong(seed):
         proven, meeting = proven + answer, meeting + meets
     assert proven > 30
     assert meeting > 30
+
+
+def test_boxes():
+    """A box has exactly the elements that an access reaches; and what is done with boxes is right for each place."""
+    draw, found, whole = random.Random(0), [], (4, 3, 6)
+    places = set(itertools.product(*map(range, whole)))
+    within = lambda box: {place for place in places if all(a <= at < b for at, (a, b) in zip(place, box, strict=True))}
+    array = buffer(whole)
+    extents = extents_of(array.type)
+    for _ in range(1000):
+        axes = [Axis(draw.choice((1, 2, 3, 4, 6, 9, 12, 18))) for _ in range(draw.choice((1, 2)))]
+        steps = tuple(((draw.choice((-18, -6, -1, 1, 2, 6, 18)), None),) for _ in axes)
+        access = Access(array, steps, ((draw.randrange(72), None),))
+        elements = {at for at, *_ in reached(access, axes, {}, 2)}
+        box = box_of(access, [axis.size for axis in axes], extents)
+        if box is not None and elements <= set(range(72)):
+            assert within(box) == {tuple(map(int, np.unravel_index(at, whole))) for at in elements}
+            found.append(box)
+    assert len(found) > 50
+    for one, two in itertools.pairwise(found):
+        assert meet(one, two) == bool(within(one) & within(two))
+        if meet(one, two):
+            assert within(common(one, two)) == within(one) & within(two)
+        rest = [within(box) for box in without([one], two)]
+        assert set().union(*rest) == within(one) - within(two)
+        assert sum(map(len, rest)) == len(set().union(*rest))
 
 
 def edges(p, n):

@@ -37,13 +37,15 @@ class LoopArray:
 @dataclass(frozen=True)
 class Slabs:
     """What a kernel over these axes reads and writes: the arrays' numbers, whether it writes, and the places. Items at
-    its ends aside, it may only be called for a multiple of ``unit`` items. A point takes ``ns``, by estimate.
+    its ends aside, it may only be called for a multiple of ``unit`` items. A point takes ``ns``, by estimate. Elements
+    that it ``moves`` are stored as they were loaded.
     """
 
     axes: tuple[Size, ...]
     places: tuple[tuple[int, bool, Access], ...]
     unit: int
     ns: float
+    moves: bool
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ from tcompile.backends.llvm.round_steps import (
     linear,
 )
 from tcompile.backends.llvm.round_words import DONE, WAY, At, Level, Plan
+from tcompile.backends.llvm.stale import stays_unseen
 from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType
 from tcompile.graph.ops.element_loop import dtype_of, written_roots
 from tcompile.graph.sizes import counters_in, product
@@ -72,7 +73,7 @@ class Rounds:
             if isinstance(node.type, TensorType):
                 self.inputs[self._array(node)] = position
         self.written: Counter[int] = Counter()  # how many steps of a round store to each array
-        self.copied_once: list[Copy] = []  # steps that only the first round needs
+        self.copies: list[tuple[Copy, bool]] = []  # of arrays of which a part is written: the same one in all rounds?
         self.at: list[list[int | None]] = []
         ends: list[tuple[int, int, bool]] = []  # for each test: its place among the steps, its flag, what it does
         for number, program in enumerate(programs):
@@ -86,9 +87,9 @@ class Rounds:
                 self._move_on()
                 flag = self.number[self.graph.outputs[-1]]
                 ends.append((len(self.steps), flag, leaves[number]))
-        alone = [copy for copy in self.copied_once if (self.written[copy.source], self.written[copy.to]) == (0, 1)]
+        alone = [copy for copy, same in self.copies if self._is_copied_once(copy, same, ends)]
         self._exchange(rotates=all(leaves))
-        self.copied_once = [
+        self.copied_once = [  # steps that only the first round needs
             copy for copy in alone if (self.moves.get(copy.source), self.moves.get(copy.to)) == (copy.to, copy.source)
         ]
         self.twins = {copy.to: self.inputs[copy.source] for copy in self.copied_once}
@@ -172,8 +173,7 @@ class Rounds:
                 if onto == "copy":
                     copy = Copy(made, self.number[node.inputs[0]])
                     self.steps.append(copy)
-                    if self._writes_the_same_part(node, copy.source):
-                        self.copied_once.append(copy)
+                    self.copies.append((copy, self._writes_the_same_part(node, copy.source)))
             self.written[self.number[node]] += 1
         code = program.codes[step]
         partial: tuple[int, tuple[Size, ...], int] | None = None
@@ -217,7 +217,8 @@ class Rounds:
             return None
         lanes, points = lanes_of(kernel), axes[0] if len(axes) == 1 else None
         whole = isinstance(points, int) and points % lanes == 0  # then no vector sticks out (``Nest.whole``)
-        return Slabs(axes, places, lanes if whole else 1, element_ns(kernel.values, kernel.stores))
+        moves = all(value.op in ("load", "ordered") for value in kernel.values)
+        return Slabs(axes, places, lanes if whole else 1, element_ns(kernel.values, kernel.stores), moves)
 
     def _writes_the_same_part(self, node: Node, base: int) -> bool:
         """Whether a step changes one part of a carried array, the same one in all rounds.
@@ -231,6 +232,15 @@ class Rounds:
         if self.graph.outputs[position] is not node:
             return False
         return self.graph.outputs.count(node) == 1 and not counters_in(node.attrs["path"])
+
+    def _is_copied_once(self, copy: Copy, same: bool, ends: Sequence[tuple[int, int, bool]]) -> bool:
+        """Whether the copy is for the first round only, if both arrays change places behind each round."""
+        if self.written[copy.source]:
+            return False
+        if same and self.written[copy.to] == 1:
+            return True
+        seen = {place for (place, flag, _), row in zip(ends, self.at, strict=True) if copy.to in (flag, *row)}
+        return stays_unseen(self.steps, copy.to, self.arrays[copy.to], seen)
 
     def _reshaped(self, node: Node) -> None:
         """The same elements in the same order: the same memory, but what a round hands on has a shape of its own."""

@@ -7,7 +7,7 @@ grid are written where they are, and that elements may be computed twice where t
 Along each axis of the array, or along its memory as a whole, an access reaches its offset plus multiples of its steps.
 Two of them are apart where one ends before the other begins, or where all steps are multiples of one number and the
 distance of the offsets is not. (These are the bounds test and the test of the greatest common divisor in U. Banerjee,
-Dependence Analysis for Supercomputing, 1988.)
+Dependence Analysis for Supercomputing, 1988.) So are two that fill boxes which do not meet.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import math
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from tcompile.backends.schedule.boxes import box_of, extents_of, meet
 from tcompile.backends.schedule.kernel import Access, Axis, Distance
 from tcompile.backends.schedule.plan import Step
 from tcompile.graph import Node, Size, SymInt
@@ -26,7 +27,14 @@ _Reach: TypeAlias = "tuple[Size, list[Size]]"  # where an access begins along an
 
 def apart(one: Access, two: Access, axes: Sequence[Axis]) -> bool:
     """Whether two accesses of one buffer share no element."""
-    return any(_apart(_along(one, axis), _along(two, axis), axes) for axis in _axes(one) | _axes(two))
+    if any(_apart(_along(one, axis), _along(two, axis), axes) for axis in _axes(one) | _axes(two)):
+        return True
+    extents = extents_of(one.buffer.type)
+    if extents is None:
+        return False
+    sizes = [axis.size for axis in axes]
+    first, second = box_of(one, sizes, extents), box_of(two, sizes, extents)
+    return first is not None and second is not None and not meet(first, second)
 
 
 def reads_other_arrays(step: Step, steps: Sequence[Step]) -> bool:
