@@ -27,7 +27,7 @@ from tcompile.backends.llvm import native
 from tcompile.backends.llvm.native import entries, interrupts
 from tcompile.backends.llvm.scalar_draws import Generator
 from tcompile.backends.llvm.scalar_places import ENTRY, Placed, Places, Term
-from tcompile.backends.llvm.scalar_ranges import Bounds
+from tcompile.backends.llvm.scalar_ranges import WHOLE, Bounds
 from tcompile.backends.llvm.scalar_shape import Shape
 from tcompile.backends.llvm.scalar_values import (
     Values,
@@ -400,6 +400,7 @@ class _Function:
         w.place(ask)
         self.places.enter(number)
         lines, known = self.blocks[found.body][1], self.shape.ranges.before[found.body]
+        meetings = self.shape.meetings.get(number, ())
 
         def element(line: tuple[Any, ...]) -> str:
             places = line[4:] if line[0] == "store" else line[3:]
@@ -407,13 +408,19 @@ class _Function:
                 self._show(register, known[lines.index(line)])
             return self._element(line[2], places)
 
+        def apart(one: tuple[Any, ...], two: tuple[Any, ...]) -> bool:
+            if any(known[lines.index(line)].get(line[-1], WHOLE)[0] < 0 for line in (one, two)):
+                return False  # a negative index is another one's place
+            (at, more), (other, its) = (affine(self.made, self.kinds, line[-1]) for line in (one, two))
+            return (at, more) == (other, its) or (other, its - more) in meetings
+
         lanes = Lanes(w, self.shape, number, self.kinds, self.seen, found.count)
 
         def same(one: int, two: int) -> bool:
             return bool(_argument(self.seen[one]) == _argument(self.seen[two]))
 
         counter, self.registers[found.counter] = self.registers[found.counter], start
-        several = Several(lanes, found, lines, self.registers, element, same)
+        several = Several(lanes, found, lines, self.registers, element, same, apart)
         self.registers[found.counter] = counter
         rounds = w.get(f"sub i64 {self.strip_limits[number]}, {start}")
         w.branch(several.may_run(rounds), run, f"b{number}")

@@ -223,16 +223,18 @@ class Several:
     """Writes the code in front of a strip that does most of it in lanes.
 
     ``element`` gives the address of an element, of the array with that number, in the round with the counter that
-    ``registers`` say; ``same_memory`` tells whether two arrays are in one.
+    ``registers`` say; ``same_memory`` tells whether two arrays are in one, ``apart`` whether a store and what else is
+    read or written of one array have last indices that are never the same in different rounds of a strip.
     """
 
     def __init__(
         self, lanes: Lanes, plan: Straight, lines: Sequence[tuple[Any, ...]], registers: Mapping[int, str],
         element: Callable[[tuple[Any, ...]], str], same_memory: Callable[[int, int], bool],
+        apart: Callable[[tuple[Any, ...], tuple[Any, ...]], bool],
     ) -> None:  # fmt: skip
         self.lanes, self.plan, self.lines, self.registers = lanes, plan, lines, registers
         self.w = lanes.w
-        self.same_memory = same_memory
+        self.same_memory, self.apart = same_memory, apart
         touches = [line for line in lines if line[0] in ("load", "store")]
         self.places = {line: element(line) for line in touches}
 
@@ -249,10 +251,17 @@ class Several:
             for other in self.places:
                 pair = frozenset((self.places[store], self.places[other]))
                 together = self.same_memory(store[2], other[2])
-                if store[0] == "store" and together and len(pair) == 2 and pair not in asked:
+                if store[0] != "store" or not together or len(pair) < 2 or self._never_meet(store, other):
+                    continue
+                if pair not in asked:
                     asked.add(pair)
                     may = w.get(f"and i1 {may}, {self._apart(store, other, rounds)}")
         return may
+
+    def _never_meet(self, store: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+        """Whether these are never in one place in different rounds, whatever the other indices are."""
+        known = self.lanes.arrays[store[2]].base.tensor.layout.dense  # so that each element has a place of its own
+        return known and store[2] == other[2] and self.apart(store, other)
 
     def _apart(self, store: tuple[Any, ...], other: tuple[Any, ...], rounds: str) -> str:
         """Whether a store and what else is read or written are never in one place in different rounds."""
