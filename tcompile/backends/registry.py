@@ -61,9 +61,9 @@ def _llvm(options: Mapping[str, Any]) -> Compile:
     exact, autotune = bool(options.get("exact")), bool(options.get("max_autotune"))
 
     def compile(graph: Graph, example_inputs: Sequence[Any]) -> Compiled:
-        from tcompile.backends.llvm import compile_graph  # llvmlite is loaded when first needed
+        from tcompile.backends.llvm import begin_graph  # llvmlite is loaded when first needed
 
-        return compile_graph(graph, example_inputs, exact=exact, autotune=autotune)
+        return begin_graph(graph, example_inputs, exact=exact, autotune=autotune)
 
     return compile
 

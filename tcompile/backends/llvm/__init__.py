@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tcompile.backends import compiled
@@ -63,15 +63,33 @@ class CompiledKernel(compiled.CompiledKernel):
 
 
 class CompiledGraph(compiled.CompiledGraph[CompiledKernel]):
-    """A compiled graph; ``recipe`` is its program without Python, where kernels are all there is."""
+    """A compiled graph, whose machine code is made while others go on: who needs it has it settle."""
 
-    def __init__(
-        self, program: Callable[..., tuple[Any, ...]], source: str, kernels: list[CompiledKernel], plan: Schedule,
-        host: host.Program, recipe: host.Recipe | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(program, source, kernels, plan, host.regions)
-        self.host = host
-        self.recipe = recipe
+    def __init__(self, graph: Graph, made: tuning.Made, variant: Variant) -> None:
+        super().__init__(self._first_call, made.source, [], made.schedule, made.host.regions)
+        self.host = made.host
+        self._waiting: tuple[Graph, tuning.Made, Variant] | None = (graph, made, variant)
+        self._recipe: host.Recipe | None = None
+
+    def settle(self) -> None:
+        """Waits for the machine code, gives the program its addresses, and tells of the kernels."""
+        if self._waiting is None:
+            return
+        graph, made, variant = self._waiting
+        ms = made.finish()
+        reports = [_report(graph, code, made.code, ms, variant) for code in made.host.codes.values()]
+        self._take(reports + [_report_loop(graph, loop) for loop in made.host.scalar_loops.values()])
+        self.program, self._recipe, self._waiting = made.program, made.host.recipe(), None
+
+    def _first_call(self, *inputs: Any) -> tuple[Any, ...]:
+        self.settle()
+        return self.program(*inputs)
+
+    @property
+    def recipe(self) -> host.Recipe | None:
+        """Its program without Python, None where it does more than to start kernels."""
+        self.settle()
+        return self._recipe
 
 
 def compile_graph(
@@ -94,13 +112,25 @@ def compile_graph(
     >>> compile_graph(g)(np.arange(3, dtype="float32"))
     (array([2., 4., 6.], dtype=float32),)
     """
+    compiled = begin_graph(graph, example_inputs, exact=exact, autotune=autotune)
+    compiled.settle()
+    return compiled
+
+
+def begin_graph(
+    graph: Graph, example_inputs: Sequence[Any] | None = None, *, exact: bool = False, autotune: bool = False
+) -> CompiledGraph:
+    """The same while LLVM still works: the result settles when it is first called, or asked to."""
     variant = USUAL
     if autotune and example_inputs is not None:
-        variant = tuning.best(graph, example_inputs, lambda variant: _make(graph, exact, variant))
-    made = _make(graph, exact, variant)
-    kernels = [_report(graph, code, made.code, made.ms, variant) for code in made.host.codes.values()]
-    kernels += [_report_loop(graph, loop) for loop in made.host.scalar_loops.values()]
-    return CompiledGraph(made.program, made.source, kernels, made.schedule, made.host, made.host.recipe())
+
+        def finished(variant: Variant) -> tuning.Made:
+            made = _make(graph, exact, variant)
+            made.finish()
+            return made
+
+        variant = tuning.best(graph, example_inputs, finished)
+    return CompiledGraph(graph, _make(graph, exact, variant), variant)
 
 
 def _make(graph: Graph, exact: bool, variant: Variant) -> tuning.Made:
@@ -139,16 +169,21 @@ def _make(graph: Graph, exact: bool, variant: Variant) -> tuning.Made:
     regions = functools.partial(compile_graph, exact=exact)
     program = host.Program(plan, regions, codes=codes, variant=variant, scalar_loops=loops)
     source, run = program.build()
-    loaded = making() if making is not None else None
-    looped = making_loops() if making_loops is not None else loaded
-    ms = sum((made.ms for made in {loaded, looped} if made is not None), ms) / max(1, len(codes) + len(loops))
-    addresses = {function.name: _holder(function, loaded)[function.name] for function in functions}
-    for loop in loops.values():
-        assert looped is not None
-        loop.code, loop.ms, addresses[loop.name] = looped, ms, looped[loop.name]
-    program.finish(addresses)
-    run.__dict__["code"] = loaded, looped  # the program holds bare addresses
-    return tuning.Made(plan, text, loaded, program, source, run, ms)
+
+    def finish() -> float:
+        made.code = loaded = making() if making is not None else None
+        looped = making_loops() if making_loops is not None else loaded
+        each = sum((code.ms for code in {loaded, looped} if code is not None), ms) / max(1, len(codes) + len(loops))
+        addresses = {function.name: _holder(function, loaded)[function.name] for function in functions}
+        for loop in loops.values():
+            assert looped is not None
+            loop.code, loop.ms, addresses[loop.name] = looped, each, looped[loop.name]
+        program.finish(addresses)
+        run.__dict__["code"] = loaded, looped  # the program holds bare addresses
+        return each
+
+    made = tuning.Made(plan, text, program, source, run, finish)
+    return made
 
 
 def supports(node: Node) -> bool:

@@ -28,15 +28,18 @@ _TRIED: dict[str, tuple[Any, ...]] = {
 
 @dataclass
 class Made:
-    """A graph's kernels and program in one variant. ``text`` is the kernels' IR, ``ms`` what one took to make."""
+    """A graph's kernels and program in one variant. ``text`` is the kernels' IR, of which LLVM makes ``code``.
+
+    ``finish`` waits for that, gives it to the program, and returns how many milliseconds one kernel took to make.
+    """
 
     schedule: Schedule
     text: str
-    code: native.Code | None
     host: host.Program
     source: str
     program: Callable[..., tuple[Any, ...]]
-    ms: float
+    finish: Callable[[], float]
+    code: native.Code | None = None
 
 
 def best(graph: Graph, inputs: Sequence[Any], make: Callable[[Variant], Made]) -> Variant:
