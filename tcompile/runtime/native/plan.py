@@ -49,8 +49,10 @@ class _Writer(Guards):
     def write(self, rest: Rest, returned: Sequence[bool] | None) -> Plan:
         captured = self.captured
         needed = None if captured.graph is not None else captured.loads_for_guards()
-        for step in captured.prologue.steps:
-            node = ast.parse(step.code, mode="eval").body
+        steps = captured.prologue.steps
+        for step, line in zip(steps, ast.parse("\n".join(step.code for step in steps)).body, strict=True):
+            assert isinstance(line, ast.Expr)
+            node = line.value
             if not isinstance(step, LoadStep):
                 self.guard(node)
             elif needed is None or step.variable in needed:

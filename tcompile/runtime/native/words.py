@@ -220,7 +220,8 @@ class Words:
     def python(self, node: ast.expr) -> int:
         """What Python makes of an expression over variables."""
         names = sorted({n.id for n in ast.walk(node) if isinstance(n, ast.Name)} & self.variables())
-        text = f"lambda {', '.join(names)}: {ast.unparse(node)}"
+        arguments = ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
+        text = ast.fix_missing_locations(ast.Expression(ast.Lambda(arguments, node)))
         function = eval(compile(text, "<tcompile guard>", "eval"), dict(self.captured.prologue.constants))
         given = [self.object(ast.Name(name)) for name in names]
         made = self.own()
