@@ -33,7 +33,7 @@ SIDE_BY_SIDE = 4  # vectors that a reduction adds up at once, where its elements
 FEW_VALUES, CHEAP, FEW_TURNS = 8, 6.0, 8
 CACHE_LINE = 64  # bytes
 AHEAD = 4096  # bytes: processors foresee what is read one after another, but not beyond the end of a page
-NEAR = 1 << 15  # bytes of an array that are near enough without having been called for
+NEAR = 1 << 23  # bytes of an array that stay in caches, where calling for them only keeps the processor from other work
 
 
 @dataclass
@@ -192,10 +192,12 @@ class Nest:
             return outer
         return lambda access: self.address(outer(access), access, counters)
 
-    def call_ahead(self, axis: int, distance: Callable[[Access], str] = lambda access: str(AHEAD)) -> None:
+    def call_ahead(
+        self, axis: int, distance: Callable[[Access], str] = lambda access: str(AHEAD), near: int = NEAR
+    ) -> None:
         """Has arrays that are read in vectors along ``axis`` be called for some way ahead, each where it is furthest.
 
-        What other places of an array are read, as in a stencil, has been near before; what is certainly small is near.
+        What other places of an array are read, as in a stencil, has been near before; so are arrays of ``near`` bytes.
         """
         furthest: dict[tuple[object, ...], Value] = {}
         for value in self.kernel.values:
@@ -204,7 +206,8 @@ class Nest:
                 continue
             if value.dtype.itemsize * self.lanes < CACHE_LINE:
                 continue  # several calls for each line would cost more than they bring
-            if self._is_near(access, value.dtype.itemsize):
+            size = math.prod(hint(self.kernel.axes[axis].size) for axis in access.axes)
+            if size * value.dtype.itemsize <= near:
                 continue
             other = furthest.setdefault((access.buffer, *access.steps), value)
             assert other.access is not None
@@ -213,10 +216,6 @@ class Nest:
         for value in furthest.values():
             assert value.access is not None
             self.elements.ahead[value] = distance(value.access)
-
-    def _is_near(self, access: Access, itemsize: int) -> bool:
-        sizes = [self.kernel.axes[axis].size for axis in access.axes]
-        return all(isinstance(size, int) for size in sizes) and math.prod(sizes) * itemsize <= NEAR
 
     def rows_ahead(self, axis: int, count: int) -> Callable[[Access], str]:
         """How many bytes further an array is read ``count`` steps along ``axis`` later."""

@@ -18,6 +18,7 @@ from tcompile.backends.schedule.lower import lies_across
 from tcompile.backends.schedule.stages import Stages
 
 AHEAD = 256  # bytes along each of a strip's rows, which are more than a processor keeps track of
+NEAR = 1 << 15  # bytes of an array that are near enough without having been called for
 
 
 class TiledNest(Nest):
@@ -32,7 +33,7 @@ class TiledNest(Nest):
         self.wanted = self.stages.needed(0, {})
         height = max(self.lanes, self.variant.strip_bytes // min(x.dtype.itemsize for x in self.loads))
         self.begin()
-        self.call_ahead(self.last, lambda access: str(AHEAD))
+        self.call_ahead(self.last, lambda access: str(AHEAD), NEAR)
         self.buffers = [w.slot(self._type(x), str(self.lanes)) for x in self.loads]
         rows = self.size(self.across)
         strips = w.at_entry(f"sdiv i64 {w.at_entry(f'add i64 {rows}, {height - 1}')}, {height}")
