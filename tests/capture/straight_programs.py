@@ -19,7 +19,7 @@ def program(random: Random) -> str:
 
     def element(written: bool) -> str:
         array = random.choice("aabbccv" if not written else "abcv")
-        row = random.choice(["i", "i", "k", "0"] if written else ["i", "i", "k", "i - 1", "0", "2"])
+        row = random.choice(["i", "i", "i", "i + 1", "k", "0"] if written else ["i", "i", "k", "i - 1", "0", "2"])
         near = ["j"] * 8 + ["j + 1", "j - 1"]
         places = near if written else [*near, "j", "j", "j + 3", "j - 2", "k", "k", "0", "3", "-1", "7"]
         return f"{array}[{row}, {random.choice(places)}]"
@@ -38,11 +38,12 @@ def program(random: Random) -> str:
         return f"({a} if {value(2)} {random.choice(['<', '>', '<=', '==', '!='])} {value(2)} else {b})"
 
     view = random.choice(["b", "b", "a", "a[:, 1:]", "b[:, :-1]", "a[1:]", "c[::-1]", "b[:, 2:]"])
-    rows, start = random.choice(["n", "n - 1", "2"]), random.choice([0, 0, 1, 3])
+    rows, start = random.choice(["n", "n - 1", "2", "k + 2"]), random.choice([0, 0, 1, 3])
+    end = random.choice(["m", "m", "m - 1", "m - 3", "9 * k + 8"])  # some are known when the loop begins, some are not
     lines = [f"{element(True)} = {value()}" for _ in range(random.choice([1, 1, 1, 2, 2, 3]))]
     return "\n".join([
         "def f(a, b, c, s, k):", "    n, m = a.shape", "    j = 5", f"    v = {view}", f"    for i in range({rows}):",
-        f"        for j in range({start}, m{random.choice(['', '', ' - 1', ' - 3'])}):",
+        f"        for j in range({start}, {end}):",
         *(f"            {line}" for line in lines), "    return a, b, c, j", "",
     ])  # fmt: skip
 

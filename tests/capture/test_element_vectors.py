@@ -189,12 +189,62 @@ def test_a_warning_is_given_in_its_round():
     captured(f, lambda: (np.where(np.arange(32) == 31, np.inf, 1.0), np.zeros(32)))
 
 
-@pytest.mark.parametrize("f", [scaled, one_round_waits, shifted_reads, paths])
+def steps_of_time(u, n):  # rows that may not be there
+    for t in range(n):
+        for i in range(1, u.shape[1] - 1):
+            u[t + 1, i] = u[t, i] + 0.1 * (u[t, i - 1] - 2 * u[t, i] + u[t, i + 1])
+    return u
+
+
+def from_behind(u, n):  # rows by negative numbers: the last one is the one before the first
+    for t in range(-n, n):
+        for i in range(1, u.shape[1] - 1):
+            u[t + 1, i] = u[t, i] * 0.5 + u[t, i + 1]
+    return u
+
+
+def some_paths(d, n):
+    for k in range(n):
+        for i in range(d.shape[0]):
+            for j in range(d.shape[1]):
+                d[i, j] = min(d[i, j], d[i, k] + d[k, j])
+    return d
+
+
+def columns_that_may_be_missing(u, n):
+    for i in range(u.shape[0]):
+        for j in range(n):
+            u[i, j] = u[i, j] * 0.5 + 1.0
+    return u
+
+
+def columns_from_behind(u, n):
+    for i in range(u.shape[0]):
+        for j in range(n):
+            u[i, j - 20] = u[i, j - 20] * 0.5 + 1.0
+    return u
+
+
+ASKED = (steps_of_time, from_behind, some_paths, columns_that_may_be_missing, columns_from_behind)
+
+
+@pytest.mark.parametrize("f", ASKED)
+@pytest.mark.parametrize("shape", [(1, 40), (2, 9), (12, 40)])
+def test_indices_are_asked_when_a_strip_begins(f, shape):
+    for n in (1, 2, 8, shape[0] - 1, shape[0], 25, shape[1], shape[1] + 1):
+        captured(f, lambda n=n: (np.abs(random(*shape)), n))
+        check(f, lambda n=n: (np.abs(random(*shape)), n), dynamic=True, backends=BACKENDS, ulp=0)
+
+
+@pytest.mark.parametrize("f", [scaled, one_round_waits, shifted_reads, paths, *ASKED])
 def test_lanes_are_written(f, monkeypatch):
     texts = []
     written = scalar_loops.write
     monkeypatch.setattr(scalar_loops, "write", lambda *given: texts.append(written(*given)) or texts[-1])
     given = [random(40, 40)] if f is paths else [random(40), random(40)]
+    if f in ASKED:
+        given = [random(40, 40), 20]
+        captured(f, lambda: (random(40, 40), 19))
     captured(f, lambda: tuple(given))
     assert "<8 x double>" in texts[-1].text
     assert not scalar_loops.needs_passes(texts)
@@ -248,9 +298,41 @@ def carried_for_nothing(x, y):
     return y
 
 
-@pytest.mark.parametrize(
-    "f", [unread, unread_before_a_test, asked_for_nothing, the_same_either_way, carried_for_nothing]
-)
+def never_below(x, y):  # what a root or a square is compared with decides it
+    for i in range(x.shape[0]):
+        y[i] = min(-2, np.sqrt(x[i]))
+        if x[i] * x[i] < -1:
+            y[i] = 3.0
+    return y
+
+
+def never_above(x, y):
+    for i in range(x.shape[0]):
+        y[i] = max(np.inf, np.sqrt(x[i]) * 1e300)
+    return y
+
+
+def clipped_for_nothing(x, y):
+    for i in range(x.shape[0]):
+        y[i] = min(-1.0, max(0.0, np.sqrt(x[i]) * 1e300))
+    return y
+
+
+def compared_with_itself(x, y):
+    for i in range(x.shape[0]):
+        y[i] = 2.0 if np.sqrt(x[i]) * 1e300 > np.sqrt(x[i]) * 1e300 else 1.0
+        if x[i] * x[i] < x[i] * x[i]:
+            y[i] = 3.0
+    return y
+
+
+UNREAD = (
+    unread, unread_before_a_test, asked_for_nothing, the_same_either_way, carried_for_nothing, never_below, never_above,
+    clipped_for_nothing, compared_with_itself,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("f", UNREAD)
 def test_what_nobody_reads_warns(f):
     for number in (-1.0, 1e200):
         captured(f, lambda n=number: (np.where(np.arange(32) == 3, n, 1.0), np.zeros(32)))

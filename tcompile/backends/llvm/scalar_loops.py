@@ -149,6 +149,9 @@ class _Function:
         # What comes to a block from where: names, for each of its parameters.
         self.edges: dict[int, list[tuple[str, list[str]]]] = {n: [] for n in range(len(self.blocks))}
         self.checked: set[int] = set()  # blocks in which something is checked
+        self.stuck: set[int] = set()  # those in which something is that cannot be asked when a strip begins
+        self.askable = 0  # checks that can
+        self.asked: _Asked | None = None  # what is asked in front of a strip that is being written
         self.open: set[int] = set()  # those in which an index is, whose array may have any size
         self.places = Places(self.w, self.shape, dict.fromkeys(self.numbers, ENTRY))
         self.strip_entries: dict[int, list[tuple[str, list[str]]]] = {n: [] for n in self.strips}
@@ -263,7 +266,7 @@ class _Function:
         w.place(f"b{number}")
         w.do(f"; phis of {number}")
         self.places.enter(number)
-        checks = self.v.checks
+        checks, askable = self.v.checks, self.askable
         for at, (line, bounds) in enumerate(zip(instructions, self.shape.ranges.before[number], strict=True)):
             for register in operands(line):
                 self._show(register, bounds)
@@ -274,6 +277,8 @@ class _Function:
                 self._keep_flags(line)
         if self.v.checks > checks:
             self.checked.add(number)
+        if self.v.checks - checks > self.askable - askable:
+            self.stuck.add(number)
         self.places.leave()
         if end[0] == "replay":
             w.jump("replay")
@@ -387,7 +392,7 @@ class _Function:
     def _in_lanes(self, number: int) -> bool:
         """Puts code in front of a strip that does most of its rounds several at once, where that can be done."""
         w, found = self.w, None
-        if number in self.strips and not self.checked & self.shape.bodies[number]:
+        if number in self.strips and not self.stuck & self.shape.bodies[number]:
             found = straight(self.shape, number, self.kinds, self.seen)
         if found is None:
             return False
@@ -414,16 +419,18 @@ class _Function:
             (at, more), (other, its) = (affine(self.made, self.kinds, line[-1]) for line in (one, two))
             return (at, more) == (other, its) or (other, its - more) in meetings
 
-        lanes = Lanes(w, self.shape, number, self.kinds, self.seen, found.count)
+        lanes = Lanes(w, self.shape, number, self.kinds, self.seen, found.count, self.v.hidden)
 
         def same(one: int, two: int) -> bool:
             return bool(_argument(self.seen[one]) == _argument(self.seen[two]))
 
-        counter, self.registers[found.counter] = self.registers[found.counter], start
-        several = Several(lanes, found, lines, self.registers, element, same, apart)
-        self.registers[found.counter] = counter
         rounds = w.get(f"sub i64 {self.strip_limits[number]}, {start}")
-        w.branch(several.may_run(rounds), run, f"b{number}")
+        counter, self.registers[found.counter] = self.registers[found.counter], start
+        self.asked = _Asked(number, found.counter, rounds)
+        several = Several(lanes, found, lines, self.registers, element, same, apart)
+        may = several.may_run(rounds, self.asked.conditions)
+        self.registers[found.counter], self.asked = counter, None
+        w.branch(may, run, f"b{number}")
         self.edges[number].append((ask, names))
         w.place(run)
         behind = w.get(f"add i64 {start}, {several.run(rounds)}")
@@ -527,7 +534,9 @@ class _Function:
 
     def _wrapped(self, place: int, size: str, step: str, low: int) -> Term:
         """An index that may be negative, and that plain Python is left to where it is out of range."""
-        index, pure = self._index(place), self.places.pure
+        if self.asked is not None:
+            return self._asked_for(self.asked, place, size, step, low)
+        index, pure, checks = self._index(place), self.places.pure, self.v.checks
         if low < 0:
             less = pure(f"icmp slt i64 {index.name}, 0", index.block)
             more = pure(f"add i64 {index.name}, {size}", index.block)
@@ -537,7 +546,33 @@ class _Function:
             if not size.isdigit():
                 self.open.add(self.places.now)
             self.v.need(pure(f"icmp ult i64 {index.name}, {size}", index.block).name)
+            if self._is_askable(place):
+                self.askable += self.v.checks - checks
         return Term(index, step, checked=False)
+
+    def _is_askable(self, place: int) -> bool:
+        """Whether an index is known when a strip of the innermost loop begins, or goes along with its counter."""
+        header = self.shape.within[self.places.now]
+        if header not in self.strips:
+            return False
+        base, _ = affine(self.made, self.kinds, place)
+        return base == self.strips[header][0] or self.places.blocks[base] not in self.shape.bodies[header]
+
+    def _asked_for(self, asked: _Asked, place: int, size: str, step: str, low: int) -> Term:
+        """An index in the first round of a strip. Where it is not in range in all rounds, these are done one by one."""
+        w = self.w
+        base, more = affine(self.made, self.kinds, place)
+        name = self._index(base).name
+        if more:
+            name = w.get(f"add i64 {name}, {more}")
+        if base == asked.counter:
+            last = w.get(f"add i64 {name}, {w.get(f'sub i64 {asked.rounds}, 1')}")
+            asked.conditions.append(w.get(f"icmp ult i64 {last}, {size}"))
+        elif low < 0:
+            less = w.get(f"icmp slt i64 {name}, 0")
+            name = w.get(f"select i1 {less}, i64 {w.get(f'add i64 {name}, {size}')}, i64 {name}")
+        asked.conditions.append(w.get(f"icmp ult i64 {name}, {size}"))
+        return Term(Placed(name, asked.header), step, checked=False)
 
     def _index(self, place: int) -> Placed:
         """A register as an index."""
@@ -565,6 +600,16 @@ class _Function:
             register, source = self.v.to_int(register, source), np.dtype("int64")
         made = self.v.convert(register, source, dtype)
         stored(self.w, dtype, made, self._element(number, places), for_flags=again and dtype.kind == "f")
+
+
+@dataclass
+class _Asked:
+    """What is asked in front of a strip of so many ``rounds``, before several of them are done at once."""
+
+    header: int
+    counter: int
+    rounds: str
+    conditions: list[str] = field(default_factory=list)
 
 
 def _argument(array: Seen) -> Any:

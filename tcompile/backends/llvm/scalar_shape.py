@@ -33,11 +33,15 @@ _FEW = 8  # rounds that no vector is worth
 
 @dataclass(frozen=True)
 class _Along:
-    """The last index of an element: the counter of a loop, or what ``moves`` not, and a number that is added."""
+    """The last index of an element: the counter of a loop, or what ``moves`` not, and a number that is added.
+
+    ``outer`` are the other indices, likewise.
+    """
 
     moves: bool
     register: int
     more: int
+    outer: tuple[tuple[int, int], ...]
 
 
 class Shape:
@@ -119,7 +123,7 @@ class Shape:
     def _read(self) -> set[int]:
         """The registers that anything depends on: what is stored or handed on, where, and which way is taken.
 
-        A test whose two ways are one decides nothing.
+        A test whose two ways are one decides nothing; nor does a number that is less than itself.
         """
         of: dict[int, list[int]] = {}  # what floats, bools and parameters are made of
         waiting: list[int] = []
@@ -128,7 +132,8 @@ class Shape:
             for line in lines:
                 does = line[0] in ("load", "store", "draw", "require")
                 made = not does and dtype_of(self.ranges.kinds[line[1]]).kind in "bf"
-                (of.setdefault(line[1], []) if made else waiting).extend(operands(line))
+                if line[0] not in ("<", ">") or not self._are_same(*line[2:]):
+                    (of.setdefault(line[1], []) if made else waiting).extend(operands(line))
             for _, _, given in self.ranges.arms[at]:
                 for parameter, register in zip(parameters, given, strict=True):
                     of.setdefault(parameter, []).append(register)
@@ -143,6 +148,18 @@ class Shape:
                 found.add(register)
                 waiting += of.get(register, ())
         return found
+
+    def _are_same(self, one: int, two: int, depth: int = 8) -> bool:
+        """Whether two registers are one, or are made alike."""
+        if one == two:
+            return True
+        lines = self.ranges.made.get(one), self.ranges.made.get(two)
+        if lines[0] is None or lines[1] is None or lines[0][0] != lines[1][0] or not depth:
+            return False
+        first, second = operands(lines[0]), operands(lines[1])
+        if lines[0][2 : len(lines[0]) - len(first)] != lines[1][2 : len(lines[1]) - len(second)]:
+            return False
+        return all(self._are_same(a, b, depth - 1) for a, b in zip(first, second, strict=True))
 
     def _goal(self, way: int, given: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
         """Where a way leads to, past blocks that do nothing."""
@@ -177,7 +194,7 @@ class Shape:
                     return None
                 for other in stores.get(line[2], ()):
                     assert other is not None
-                    if along.moves and along.more != other.more:
+                    if along.moves and along.more != other.more and along.outer == other.outer:
                         return None  # a round reads what another one has written
                     if not along.moves and dtype_of(self.ranges.kinds[along.register]).name == "int64":
                         meetings[along.register, along.more - other.more] = None
@@ -189,7 +206,7 @@ class Shape:
         moves = register == counter
         if any(place in inside for place, _ in outer) or (register in inside and not moves):
             return None
-        return _Along(moves, register, more)
+        return _Along(moves, register, more, tuple(outer))
 
     def _counts(self, header: int) -> bool:
         """Whether each jump back gives the range that begins there its next number."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from tcompile.backends.llvm.scalar_ranges import kind_bounds
 from tcompile.backends.llvm.scalar_shape import Shape
-from tcompile.backends.llvm.scalar_values import is_extreme, is_stored_again, loaded
+from tcompile.backends.llvm.scalar_values import decides, is_extreme, is_stored_again, loaded
 from tcompile.backends.llvm.text import Module, Writer, literal, memory_type, scalar_type, splat, suffix
 from tcompile.backends.schedule.elements import Seen
 from tcompile.backends.schedule.kernel import static_elements
@@ -93,12 +93,13 @@ def straight(shape: Shape, header: int, kinds: Sequence[str], arrays: Sequence[S
 
 
 class Lanes:
-    """Writes the instructions of a round, for all lanes of a vector."""
+    """Writes the instructions of a round, for all lanes of a vector. ``hide`` is ``Values.hidden``."""
 
     def __init__(
-        self, w: Writer, shape: Shape, header: int, kinds: Sequence[str], arrays: Sequence[Seen], count: int
-    ) -> None:
-        self.w, self.kinds, self.arrays, self.count = w, kinds, arrays, count
+        self, w: Writer, shape: Shape, header: int, kinds: Sequence[str], arrays: Sequence[Seen], count: int,
+        hide: Callable[[str, str], str] = lambda text, type: text,
+    ) -> None:  # fmt: skip
+        self.w, self.kinds, self.arrays, self.count, self.hide = w, kinds, arrays, count, hide
         self.made = shape.ranges.made
         self.inside = {line[1] for at in shape.bodies[header] for line in shape.blocks[at][1]}
         self.inside |= {register for at in shape.bodies[header] for register in shape.blocks[at][0]}
@@ -216,7 +217,17 @@ class Lanes:
             how = f"icmp {'s' if dtype.kind == 'i' else 'u'}{_INT_ORDER[sign]}"
         else:
             how = f"icmp {'eq' if sign == '==' else 'ne'}"
-        return self.w.get(f"{how} {self.type(dtype)} {self.given(a, dtype)}, {self.given(b, dtype)}")
+        first, second = (self._open(register, dtype) for register in (a, b))
+        return self.w.get(f"{how} {self.type(dtype)} {first}, {second}")
+
+    def _open(self, register: int, dtype: DType) -> str:
+        """What is compared: a literal that might decide it is hidden from LLVM (``Values.hidden``)."""
+        line, known = self.made.get(register, ("",)), self.given(register, dtype)
+        if dtype.kind != "f" or line[0] != "const" or not decides(line[2]):
+            return known
+        w, type, one = self.w, self.type(dtype), scalar_type(dtype)
+        first = w.at_entry(f"insertelement {type} poison, {one} {self.hide(literal(dtype, line[2]), one)}, i64 0")
+        return w.at_entry(f"shufflevector {type} {first}, {type} poison, <{self.count} x i32> zeroinitializer")
 
 
 class Several:
@@ -242,10 +253,15 @@ class Several:
         """Whether a load or store goes along with the counter."""
         return affine(self.lanes.made, self.lanes.kinds, line[-1])[0] == self.plan.counter
 
-    def may_run(self, rounds: str) -> str:
-        """Whether lanes do the strip, of so many rounds: no lane reads or writes what another one writes."""
+    def may_run(self, rounds: str, conditions: Sequence[str]) -> str:
+        """Whether lanes do the strip, of so many rounds: no lane reads or writes what another one writes.
+
+        ``conditions`` have to hold as well.
+        """
         w = self.w
         may = w.get(f"icmp sge i64 {rounds}, {self.plan.count}")
+        for condition in conditions:
+            may = w.get(f"and i1 {may}, {condition}")
         asked: set[frozenset[str]] = set()
         for store in self.places:
             for other in self.places:
