@@ -126,6 +126,99 @@ def test_narrow_ints():
     captured(narrow, lambda: (np.full(9, 100, np.int8), 9))
 
 
+# -- one element in all rounds -----------------------------------------------------------------------------------------
+def products(a, b, c, n):
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            for k in range(n):
+                c[i, j] += a[i, k] * b[k, j]
+    return c
+
+
+def is_read_elsewhere(a, b, c, n):  # also at the place that is written
+    for i in range(3):
+        for k in range(n):
+            c[i, 2] += a[i, k] * c[i, k] + c[1, 2]
+    return c
+
+
+def written_first(a, b, c, n):
+    for i in range(3):
+        for k in range(n):
+            c[i, 1] = a[i, k]
+            b[i, k] = c[i, 1] * 2
+    return b, c
+
+
+def read_twice(a, b, c, n):
+    for i in range(3):
+        for k in range(n):
+            before = c[i, 1]
+            c[i, 1] = before * 0.5 + a[i, k]
+            b[i, k] = c[i, 1] - before
+    return b, c
+
+
+def two_places(a, b, c, n):
+    for i in range(3):
+        for k in range(n):
+            c[i, 1] += a[i, k]
+            c[i, 2] += c[i, 1]
+    return c
+
+
+def now_and_then(a, b, c, n):
+    for i in range(3):
+        for k in range(n):
+            if a[i, k] > 0.5:
+                c[i, 1] += a[i, k]
+    return c
+
+
+def through_a_view(a, b, c, n):
+    row = c[1]
+    for k in range(n):
+        c[1, 2] += a[1, k]
+        row[2] = row[2] * 0.5 if a[0, k] > 0.3 else c[1, 2]
+    return c
+
+
+def is_left(a, b, c, n):
+    for i in range(3):
+        for k in range(n):
+            c[i, 0] += a[i, k]
+            if c[i, 0] > 2:
+                break
+    return c
+
+
+def a_step_is_missing(a, b, c, n):  # there is no such element, and nobody asks where there is no round
+    for k in range(n):
+        c[n + 2, 0] += a[0, k]
+    return c
+
+
+SUMS = [
+    products, is_read_elsewhere, written_first, read_twice, two_places, now_and_then, through_a_view, is_left,
+    a_step_is_missing,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", SUMS)
+@pytest.mark.parametrize("n", [0, 1, 2, 4, 5])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int8", "int64"])
+def test_sums_in_elements(f, n, dtype):
+    def given():
+        made = np.random.default_rng(3).random((3, 4, 4)) * (1 if dtype[0] == "f" else 50)
+        return (*made.astype(dtype), n)
+
+    list(check(f, given, backends=BACKENDS, calls=2, ulp=0))
+
+
+def test_sums_in_elements_are_captured():
+    captured(products, lambda: (*np.random.default_rng(3).random((3, 4, 4)), 4))
+
+
 def shifts(a, n):
     total = 0
     for i in range(n):

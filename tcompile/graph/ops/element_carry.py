@@ -3,9 +3,10 @@
 Enters: a program. Leaves: one that means the same. Exists because recurrences (``d[i] = d[i] - w * d[i - 1]``) wait for
 memory in every round else: what was stored takes as long to be loaded again as several additions.
 
-An innermost range reads ``X[…, c + a]`` and writes ``X[…, c + a + step]`` in each round, ``c`` being its counter, and
-nothing else there writes to that memory. Then the element is read once, in front of the loop, if there is any round,
-and each round hands what it has written on to the next.
+An innermost range reads ``X[…, c + a]`` and writes ``X[…, c + a + step]`` in each round, ``c`` being its counter, or it
+reads and then writes the same element in all of them (``c[i, j] += a[i, k] * b[k, j]``), and nothing else there writes
+to that memory. Then the element is read once, in front of the loop, if there is any round, and each round hands what it
+has written on to the next.
 """
 
 from __future__ import annotations
@@ -87,30 +88,41 @@ class _Carrying:
                 alike = [store for store in stores if self.root(store[2]) == self.root(line[2])]
                 if len(alike) == 1 and alike[0][2] == line[2] and self.kinds[alike[0][3]] == self.kinds[line[1]]:
                     where = next(other for other in body if alike[0] in self.blocks[other][1])
-                    axis = self._follows(line, alike[0], counter, amount[2], body)
-                    if axis is not None and all(dominates(self.nearest, where, other) for other in back):
-                        moves.append((line, alike[0][3], axis))
+                    axes = self._follows(line, alike[0], counter, amount[2], body)
+                    if axes is None or not all(dominates(self.nearest, where, other) for other in back):
+                        continue
+                    if axes or self._comes_first(line, at, alike[0], where):
+                        moves.append((line, alike[0][3], axes))
         if moves:
             self._move(header, outside[0], moves)
 
     def _follows(
         self, load: tuple[Any, ...], store: tuple[Any, ...], counter: int, step: int, body: set[int]
-    ) -> int | None:
-        """The axis along which the load reads what the store has written a round before."""
-        axis = None
+    ) -> tuple[int, ...] | None:
+        """The axis along which the load reads what the store has written a round before, if it is not in one place."""
+        axes: tuple[int, ...] = ()
         for place, (one, two) in enumerate(zip(load[3:], store[4:], strict=True)):
             (a, more), (b, further) = (affine(self.made, self.kinds, register) for register in (one, two))
-            if a == b == counter and further == more + step and axis is None:
-                axis = place
+            if a == b == counter and further == more + step and not axes:
+                axes = (place,)
             elif a != b or more != further or self.home.get(a, 0) in body or self.home.get(one, 0) in body:
                 return None
-        return axis
+        return axes
+
+    def _comes_first(self, load: tuple[Any, ...], at: int, store: tuple[Any, ...], where: int) -> bool:
+        """Whether a load is done before a store in each round."""
+        if at != where:
+            return dominates(self.nearest, at, where)
+        lines = self.blocks[at][1]
+        return lines.index(load) < lines.index(store)
 
     def _register(self, kind: str) -> int:
         self.kinds.append(kind)
         return len(self.kinds) - 1
 
-    def _move(self, header: int, outside: int, moves: Sequence[tuple[tuple[Any, ...], int, int]]) -> None:
+    def _move(
+        self, header: int, outside: int, moves: Sequence[tuple[tuple[Any, ...], int, tuple[int, ...]]]
+    ) -> None:
         """Loads go in front of the loop, and what is stored is handed on."""
         parameters, lines, end = self.blocks[header]
         _, _, counter, stop, step = lines[-1]
@@ -130,16 +142,17 @@ class _Carrying:
         first: list[tuple[Any, ...]] = []
         test: list[tuple[Any, ...]] = []
         firsts, nothings = [], []
-        for load, _, axis in moves:
-            kind = self.kinds[load[1]]
-            _, more = affine(self.made, self.kinds, load[3 + axis])
-            place = start
-            if more:
-                distance, place = self._register("int"), self._register("int")
-                first += [("const", distance, more), ("+", place, start, distance)]
+        for load, _, axes in moves:
+            kind, places = self.kinds[load[1]], list(load[3:])
+            for axis in axes:
+                _, more = affine(self.made, self.kinds, places[axis])
+                places[axis] = start
+                if more:
+                    distance, places[axis] = self._register("int"), self._register("int")
+                    first += [("const", distance, more), ("+", places[axis], start, distance)]
             firsts.append(self._register(kind))
             nothings.append(self._register(kind))
-            first.append(("load", firsts[-1], load[2], *load[3 : 3 + axis], place, *load[4 + axis :]))
+            first.append(("load", firsts[-1], load[2], *places))
             test.append(("const", nothings[-1], dtype_of(kind).type(0).item()))
         some = self._register("bool")
         test.append(("more", some, start, stop, step))
