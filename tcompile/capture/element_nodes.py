@@ -19,6 +19,7 @@ from tcompile.frontends.base import Traced
 from tcompile.graph import Node, TensorType
 from tcompile.graph.ops.element_blocks import tidy
 from tcompile.graph.ops.element_carry import carry
+from tcompile.graph.ops.element_choices import choose
 from tcompile.graph.ops.element_loop import ELEMENTS, dtype_of, is_numpy, written_arrays
 from tcompile.graph.ops.element_versions import merge_versions
 from tcompile.graph.ops.table import like_order
@@ -60,6 +61,7 @@ def append(tx: Capture, t: Instructions, arrays: Sequence[ArrayValue], kinds: Se
     blocks = tuple((tuple(b.parameters), tuple(b.lines), b.end) for b in t.blocks)
     given = tuple(register for register, _ in t.numbers)
     program = tidy(merge_versions((tuple(t.kinds), given, blocks, tuple(kinds))))
+    program = choose(program, lambda number: id(arrays[number].memory))
     program = carry(program, lambda number: id(arrays[number].memory))
     written = {id(arrays[number].memory) for number in written_arrays(program)}
     roots: list[Node] = []
