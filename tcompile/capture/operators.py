@@ -210,6 +210,9 @@ def _fold_operator(tx: Capture, sign: str, left: Value, right: Value) -> Value:
     return tx.fold(BINARY.get(sign) or COMPARE[sign], [left, right], {})
 
 
+_HUGE = 4096  # bits of ints that are in no text: Python writes few of so many digits
+
+
 def _numbers(tx: Capture, sign: str, left: Value, right: Value) -> Value:
     """Arithmetic of Python numbers of which at least one is known at run time only."""
     if any(isinstance(side, Constant) and isinstance(side.value, enum.Enum) for side in (left, right)):
@@ -221,10 +224,11 @@ def _numbers(tx: Capture, sign: str, left: Value, right: Value) -> Value:
             raise CannotCapture("unsupported-operands", f"{left.describe()} {sign} {right.describe()}")
     a, b = _size_of(left), _size_of(right)
     counted = any(isinstance(side, SymInt) and side.counters() for side in (a, b))
-    if counted and (a is None or b is None or sign == "/"):
+    huge = any(isinstance(side, int) and side.bit_length() > _HUGE for side in (a, b))
+    if counted and (a is None or b is None or sign == "/" or huge):
         return scalar.combine(tx, sign, left, right)
     if a is not None and b is not None:
-        if sign in _SYMBOLIC or sign in COMPARE:
+        if (sign in _SYMBOLIC or sign in COMPARE) and not huge:
             try:
                 result = (BINARY.get(sign) or COMPARE[sign])(a, b)
             except ZeroDivisionError as error:
@@ -239,7 +243,7 @@ def _numbers(tx: Capture, sign: str, left: Value, right: Value) -> Value:
             return scalar.combine(tx, sign, left, right)
         if sign != "/":
             fixed = [x if isinstance(x, int) else x.specialise() for x in (a, b)]
-            return tx.fold(BINARY[sign], [Constant(x) for x in fixed], {})
+            return tx.fold(BINARY.get(sign) or COMPARE[sign], [Constant(x) for x in fixed], {})
     return tx.compute(f"{{}} {sign} {{}}", [left, right], BINARY.get(sign) or COMPARE[sign])
 
 

@@ -435,3 +435,16 @@ def test_floats_that_are_needed_are_fixed_until_the_last_entry(fullgraph):
     for p in (100.5, 101.5, 102.5):
         assert_same_run(Run(compiled, (np.ones(3), p)), Run(powers_of_floats, (np.ones(3), p)))
     assert not compiled.cache.first.limit_warned
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_ints_that_python_does_not_print(dynamic):
+    def f(x, k):
+        y = x + 1 if k == 1 << 64000 else x * 2
+        for i in range(len(x)):
+            if i * k > 1 << 64000:
+                y[i] = 0.0
+        return y, k % (1 << 64000)
+
+    for k in (3, 4, 5, 1 << 64000):
+        check(f, lambda k=k: (np.arange(4.0), k), dynamic=dynamic)
