@@ -331,6 +331,8 @@ def _compile_graph(
         compile = backend.compiler(dict(settings.options))
         try:
             compiled = _timed(phases, "backend", lambda: compile(final, examples))
+            if not backend.builtin and isinstance(compiled, CompiledGraph):
+                compiled.settle()  # of what another backend returns nobody knows that it is ours
         except Exception as error:
             if backend.builtin:
                 raise

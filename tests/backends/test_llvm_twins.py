@@ -246,6 +246,22 @@ def copies(monkeypatch):
     return found
 
 
+def another_one_is_handed_on(p, n):
+    q = p * 0.5
+    for i in range(n):
+        if i % 3 * q[2, 2] > 0.3:
+            p = q
+            continue
+        p[1:-1] = 0.5 * (p[2:] + p[:-2]) + 0.1
+        p[0] = p[1]
+    return p, q
+
+
+def test_another_array_is_handed_on():
+    for n in (9, 40):
+        check(another_one_is_handed_on, lambda n=n: (np.random.default_rng(0).random((9, 7)), n), backends=("llvm",))
+
+
 PARTS = {
     inside_and_edges: True, inside_and_edges_in_three_dimensions: True, edges_without_a_column: True,
     a_corner_is_seen: False, an_edge_is_computed: False, may_end_between: False, may_end_before: True, backwards: True,

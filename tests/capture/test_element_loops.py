@@ -677,3 +677,40 @@ def test_more_arrays_than_are_handed_over(strided):
     captured(f, arrays)
     check(f, arrays, backends=BACKENDS)
     check(f, arrays, backends=["llvm"], dynamic=True)
+
+
+# -- parts of complex numbers ------------------------------------------------------------------------------------------
+def reads_a_part(z):
+    a, s = z.real, 0.0
+    for i in range(a.shape[0]):
+        s += a[i]
+    return s
+
+
+def writes_a_part(z):
+    a = z.imag
+    for i in range(a.shape[0]):
+        a[i] = 5.0
+    return z
+
+
+def parts_of_parts(z):
+    y = z[::2].imag
+    for i in range(len(y)):
+        y[i] = z.real[i] + y[i]
+    return z
+
+
+def both_parts(z):
+    a, b = z.real, z.imag
+    for _ in range(9):
+        for i in range(1, len(a)):
+            a[i] = a[i - 1] * 0.5 + b[i]
+    return z
+
+
+@pytest.mark.parametrize("f", [reads_a_part, writes_a_part, parts_of_parts, both_parts])
+@pytest.mark.parametrize("dtype", ["complex128", "complex64"])
+def test_parts_of_complex_numbers(f, dtype):
+    for size in (20, 33):
+        check(f, lambda size=size: ((np.arange(size) + 1j * np.arange(size)[::-1]).astype(dtype),), backends=BACKENDS)

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import tcompile
-from tcompile.backends import preload
+from tcompile.backends import find_backend, preload
 from tcompile.backends.llvm import native
 from tcompile.backends.llvm.native import target
+from tcompile.errors import BackendError
 
 
 def test_exports_are_callable_and_text_is_kept():
@@ -171,3 +172,11 @@ def test_a_function_whose_code_is_refused_runs_plainly(monkeypatch):
     compiled = tcompile.compile(lambda x: x * 2 + 1, backend="llvm")
     with tcompile.config.patch(verify=False), pytest.warns(UserWarning, match="bug of tcompile's.*LLVM does not take"):
         assert compiled(np.ones(3)).tolist() == [3, 3, 3]
+
+
+def test_another_backend_that_returns_our_code_fails_where_it_is_refused(monkeypatch):
+    monkeypatch.setattr(native, "FLAGS", "no declarations")
+    ours = find_backend("llvm")
+    compiled = tcompile.compile(lambda x: x * 2 + 1, backend=lambda graph, inputs: ours.compile(graph, inputs))
+    with pytest.raises(BackendError, match="LLVM does not take"):
+        compiled(np.ones(3))

@@ -89,12 +89,16 @@ class Rounds:
                 ends.append((len(self.steps), flag, leaves[number]))
         alone = [copy for copy, same in self.copies if self._is_copied_once(copy, same, ends)]
         self._exchange(rotates=all(leaves))
+        endings = {n: self._into_place(self.at[n]) for n, (_, _, leave) in enumerate(ends) if not leave}
+        others = {copy.to for row in endings.values() for copy in row if self.moves.get(copy.to) != copy.source}
         self.copied_once = [  # steps that only the first round needs
-            copy for copy in alone if (self.moves.get(copy.source), self.moves.get(copy.to)) == (copy.to, copy.source)
-        ]
+            copy for copy in alone
+            if (self.moves.get(copy.source), self.moves.get(copy.to)) == (copy.to, copy.source)
+            and not {copy.source, copy.to} & others
+        ]  # fmt: skip
         self.twins = {copy.to: self.inputs[copy.source] for copy in self.copied_once}
         for number, (place, flag, leave) in reversed(list(enumerate(ends))):
-            copies = [] if leave else self._into_place(self.at[number])
+            copies = endings.get(number, [])
             test = Test(flag, number + 1 if leave else 0, len(copies))
             self.steps[place:place] = [test, *copies, *([] if leave else [Test(flag, -1)])]
         self.graph = programs[0].schedule.graph

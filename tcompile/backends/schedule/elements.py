@@ -107,6 +107,8 @@ def _place(base: Node, moves: Sequence[Move], ndim: int) -> tuple[tuple[Distance
     offset: Distance = ()
     map: Map = identity(ndim)
     for op, attrs, source, target in reversed(moves):
+        if op in ("real", "imag"):  # whose elements are parts of those of their base
+            return None
         inner = move(op, attrs, source, target, map)
         if inner is None:  # axes of elements that lie one after the other are merged
             strides = target.strides()
