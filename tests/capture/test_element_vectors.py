@@ -351,3 +351,34 @@ def function_of(source, name):
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
     exec(compile(source, name, "exec"), space)
     return space["f"]
+
+
+def used_on_one_way(x, y):  # and computed, with its warning, on all
+    for i in range(len(x)):
+        t = np.sqrt(x[i]) * 1e300
+        if i > len(x):
+            y[i] = t
+    return y
+
+
+def asked_second(x, y):
+    for i in range(len(x)):
+        t = np.sqrt(x[i]) * 1e300
+        if y[i] > 0 and t > 1:
+            y[i] = 1.0
+    return y
+
+
+def used_in_the_end(x, y):
+    t = 0.0
+    for i in range(len(x)):
+        t = np.sqrt(x[i]) * 1e300
+        y[i] = 1.0
+    return t, y
+
+
+@pytest.mark.parametrize("f", [used_on_one_way, asked_second, used_in_the_end])
+def test_what_is_used_elsewhere_warns_where_it_is_computed(f):
+    for number in (-1.0, 1e200):
+        for size in (32, 20):
+            captured(f, lambda n=number, s=size: (np.where(np.arange(s) == 3, n, 1.0), np.zeros(s)))

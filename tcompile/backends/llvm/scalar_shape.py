@@ -70,7 +70,7 @@ class Shape:
             at: next((header for header in smallest if at in self.bodies[header]), None) for at in self.order
         }
         self.depth = {at: sum(at in body for body in self.bodies.values()) for at in self.order}
-        self.read = self._read()
+        self.read = self._read() & self._bound()
         self.pays: dict[int, int] = {}
         self.strips: dict[int, tuple[int, int, int]] = {}
         innermost = [h for h, body in self.bodies.items() if not any(o in body for o in self.bodies if o != h)]
@@ -147,6 +147,20 @@ class Shape:
             if register not in found:
                 found.add(register)
                 waiting += of.get(register, ())
+        return found
+
+    def _bound(self) -> set[int]:
+        """The registers that something depends on which is done in their own block. LLVM moves others to where they are
+        used, past a test, and there they raise flags in some rounds only.
+        """
+        found: set[int] = set()
+        for at in self.order:
+            _, lines, end = self.blocks[at]
+            here = {end[1]} if end[0] == "branch" else set(end[1] if end[0] == "exit" else end[2] if end[2:] else ())
+            for line in reversed(lines):
+                if line[0] in ("store", "draw", "require") or line[1] in here:
+                    here.update(operands(line))
+            found.update(line[1] for line in lines if line[1] in here)
         return found
 
     def _are_same(self, one: int, two: int, depth: int = 8) -> bool:
