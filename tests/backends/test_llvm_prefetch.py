@@ -8,7 +8,7 @@ import pytest
 from differential import assert_same
 
 import tcompile
-from tcompile.backends.llvm.nest import Nest
+from tcompile.backends.llvm.nest import NEAR, Nest
 
 
 def stencil(x):
@@ -30,8 +30,9 @@ CASES = {
 SHAPES = {"columns": (250, 40), "some columns": (80, 200)}
 
 
-def called_for(f, args, dynamic, monkeypatch):
-    """The offsets of what each kernel calls for."""
+def called_for(f, args, dynamic, monkeypatch, near=1 << 15):
+    """The offsets of what each kernel calls for, where so many bytes are near."""
+    monkeypatch.setattr(Nest.call_ahead, "__defaults__", (Nest.call_ahead.__defaults__[0], near))
     nests, begin = [], Nest.begin
     monkeypatch.setattr(Nest, "begin", lambda nest: (nests.append(nest), begin(nest))[1])
     monkeypatch.setenv("TCOMPILE_CACHE_DIR", "")
@@ -53,7 +54,10 @@ def test_each_array_is_called_for_once(case, dynamic, monkeypatch):
     assert list(map(len, found)) == list(map(len, expected))
 
 
-def test_what_is_certainly_small_is_not_called_for(monkeypatch):
-    x = np.arange(1600, dtype="f4").reshape(40, 40)
-    assert called_for(stencil, [x], False, monkeypatch) == [[]]
-    assert len(called_for(stencil, [x], True, monkeypatch)[0]) == 1
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_what_caches_hold_is_not_called_for(dynamic, monkeypatch):
+    assert 1 << 20 <= NEAR <= 1 << 25
+    for size, count in ((40, 0), (500, 0), (1500, 1)):
+        x = np.zeros((size, size), "f4")
+        (found,) = called_for(stencil, [x], dynamic, monkeypatch, NEAR)
+        assert len(found) == count
