@@ -15,6 +15,7 @@ from tcompile.capture.values.base import Value
 from tcompile.capture.values.constant import FloatValue, IntegerValue
 from tcompile.capture.values.memory import Memory
 from tcompile.capture.values.scalar import ScalarValue
+from tcompile.errors import GraphError
 from tcompile.frontends.base import Traced
 from tcompile.graph import Node, TensorType
 from tcompile.graph.ops.element_blocks import tidy
@@ -79,7 +80,10 @@ def append(tx: Capture, t: Instructions, arrays: Sequence[ArrayValue], kinds: Se
             raise Refused("an array with gaps is written")
         node, path = (memory.node, array.path) if changes else (array.traced.node, ())
         if changes:
-            path_types(node.tensor, path)
+            try:
+                path_types(node.tensor, path)
+            except GraphError as error:  # the first write says what is wrong
+                raise Refused("a view that cannot be written to is written") from error
         if node not in roots:
             roots.append(node)
             memories.append(memory if changes else None)

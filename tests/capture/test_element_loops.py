@@ -714,3 +714,16 @@ def both_parts(z):
 def test_parts_of_complex_numbers(f, dtype):
     for size in (20, 33):
         check(f, lambda size=size: ((np.arange(size) + 1j * np.arange(size)[::-1]).astype(dtype),), backends=BACKENDS)
+
+
+def test_what_cannot_be_written_is_refused_as_plainly():
+    def f(b):
+        a = np.broadcast_to(b, (3, 6))
+        for i in range(3):
+            for j in range(6):
+                a[i, j] = a[0, j] * 0.5 + 1
+        return a
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a bug of tcompile's would be one
+        check(f, lambda: (np.ones(6),), backends=BACKENDS)

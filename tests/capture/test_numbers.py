@@ -448,3 +448,17 @@ def test_ints_that_python_does_not_print(dynamic):
 
     for k in (3, 4, 5, 1 << 64000):
         check(f, lambda k=k: (np.arange(4.0), k), dynamic=dynamic)
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_indices_that_python_does_not_print(dynamic):
+    def bounds(x, k):
+        y = x[: 1 << 64000] * k + x[-(1 << 64000) :]
+        x[k - k : 1 << 64000] = k
+        return y, x[:: 1 << 64000], x[:: -(1 << 64000)]
+
+    def index(x, k):
+        return x[1 << 64000] * k
+
+    for f in (bounds, index):
+        check(f, lambda: (np.arange(4.0), 3), dynamic=dynamic)

@@ -8,6 +8,7 @@ new axes ``permute_dims`` puts where NumPy puts them; for a mask, the elements u
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -167,7 +168,11 @@ def spread(b: Builder, x: Traced, items: tuple[Any, ...]) -> tuple[Node, tuple[i
 
 def _item(b: Builder, item: Any) -> Any:
     """An item of a key: an int, a slice, None, Ellipsis, or a traced array of integers or booleans."""
-    if item is None or item is Ellipsis or isinstance(item, SymInt) or type(item) is int:
+    if item is None or item is Ellipsis or isinstance(item, SymInt):
+        return item
+    if type(item) is int:
+        if abs(item) > sys.maxsize:
+            raise CannotCapture("operation-raises", "an index of more than 64 bits")
         return item
     if isinstance(item, slice):
         return slice(_bound(item.start), _bound(item.stop), _bound(item.step))
@@ -205,7 +210,7 @@ def _bound(value: Any) -> Any:
     if isinstance(value, Traced | TracedNumber):
         raise CannotCapture("data-dependent-value", "a slice bound computed by the captured code")
     try:
-        return operator.index(value)
+        return max(-sys.maxsize, min(operator.index(value), sys.maxsize))  # as Python itself takes larger ones
     except TypeError as error:
         raise CannotCapture("operation-raises", f"a slice bound of type {type(value).__name__}") from error
 
