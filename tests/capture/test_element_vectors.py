@@ -382,3 +382,31 @@ def test_what_is_used_elsewhere_warns_where_it_is_computed(f):
     for number in (-1.0, 1e200):
         for size in (32, 20):
             captured(f, lambda n=number, s=size: (np.where(np.arange(s) == 3, n, 1.0), np.zeros(s)))
+
+
+DECIDED = [
+    "t < -z", "t < -float(1)", "t < abs(0.0)", "t < np.sqrt(0.0)", "t < z * -1.0", "t < i - i", "t < w", "t < last",
+    "abs(t) < -abs(t)", "t < t * 1.0", "-t > t * -1.0", "t > x[i] * x[i] + 0.0", "min(t, 0.5) > 1.0",
+    "max(t, 2.0) < 1.0", "t > np.inf", "t < np.nan", "i > len(x)", "x[i] > 0 and t > 1", "float(i) < 0",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("test", DECIDED)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_what_a_compiler_decides_warns_all_the_same(test, dtype):
+    source = f"""
+def f(x, y):
+    z, last = 1.0, 0.0
+    for i in range(len(x)):
+        w = -1.0 if i > 3 else -2.0
+        t = x[i] * x[i]
+        if {test}:
+            y[i] = 1.0
+        last = -1.0
+    return y
+"""
+    f = function_of(source, f"<decided {test} {dtype}>")
+    for size in (32, 20):
+        for sign in (1, -1):
+            large = sign * (1e200 if dtype == "float64" else 1e30)
+            captured(f, lambda s=size, n=large: (np.where(np.arange(s) == 3, n, 1).astype(dtype), np.zeros(s, dtype)))

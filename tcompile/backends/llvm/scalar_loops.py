@@ -49,7 +49,6 @@ from tcompile.graph.ops.element_loop import ARITHMETIC, COMPARISONS, Program, dt
 from tcompile.records import dataclass
 
 _STRIP = 1 << 16  # rounds of an innermost loop that are paid for at once
-_RAISING = (*ARITHMETIC, "np.sqrt", "math.sqrt", "float", "np.float64")  # which may raise floating-point flags
 _BUDGET = 1 << 22  # units of work between two looks at the clock
 
 
@@ -419,7 +418,7 @@ class _Function:
             (at, more), (other, its) = (affine(self.made, self.kinds, line[-1]) for line in (one, two))
             return (at, more) == (other, its) or (other, its - more) in meetings
 
-        lanes = Lanes(w, self.shape, number, self.kinds, self.seen, found.count, self.v.hidden)
+        lanes = Lanes(w, self.shape, number, self.kinds, self.seen, found.count)
 
         def same(one: int, two: int) -> bool:
             return bool(_argument(self.seen[one]) == _argument(self.seen[two]))
@@ -586,7 +585,7 @@ class _Function:
     def _keep_flags(self, line: tuple[Any, ...]) -> None:
         """Has LLVM compute what nobody reads: a float whose flags Python would have warned of."""
         register = line[1]
-        if line[0] in _RAISING and register not in self.shape.read and dtype_of(self.kinds[register]).kind == "f":
+        if register in self.shape.kept:
             dtype = dtype_of(self.kinds[register])
             stored(self.w, dtype, self.registers[register], self.w.slot(scalar_type(dtype), align=8), for_flags=True)
 

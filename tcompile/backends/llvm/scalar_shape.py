@@ -21,12 +21,14 @@ from typing import Any
 
 from tcompile.backends.llvm.scalar_ranges import Ranges
 from tcompile.graph.ops.element_blocks import affine, dominates, operands, reachable
-from tcompile.graph.ops.element_loop import Block, dtype_of, is_called, ways
+from tcompile.graph.ops.element_loop import ARITHMETIC, COMPARISONS, Block, dtype_of, is_called, ways
 from tcompile.records import dataclass
 
 _FREE_INSIDE = 1 << 16  # units that a loop inside another one may take without asking
 _FREE_OUTSIDE = 1 << 22  # and one that is run once
 _SLOW = ("**", "%", "//")
+RAISING = (*ARITHMETIC, "np.sqrt", "math.sqrt", "float", "np.float64")  # which may raise floating-point flags
+_SAME = ("negative", "positive", "float", "np.float64", "np.float32")  # the same number, as far as LLVM knows it
 _SMALL_STEP = 1 << 30
 _FEW = 8  # rounds that no vector is worth
 
@@ -50,8 +52,8 @@ class Shape:
     ``bodies`` are their blocks, ``back`` the edges that go back, ``depth`` how many loops a block is in, ``within`` the
     innermost of them. ``pays`` is what a jump back pays, or a round of a strip: ``strips`` has the counter, the bound
     and the step of the ranges that run in strips. ``meetings`` are the innermost ranges whose rounds vectors may do
-    several of at once, with the rounds that have to be alone, as registers and what is added to them. ``read`` are the
-    registers that anything depends on.
+    several of at once, with the rounds that have to be alone, as registers and what is added to them. ``kept`` are the
+    floats that are computed for their flags alone, as far as LLVM sees.
     """
 
     def __init__(
@@ -70,7 +72,8 @@ class Shape:
             at: next((header for header in smallest if at in self.bodies[header]), None) for at in self.order
         }
         self.depth = {at: sum(at in body for body in self.bodies.values()) for at in self.order}
-        self.read = self._read() & self._bound()
+        self.unknown = self._unknown()
+        self.kept = self._kept(self._read())
         self.pays: dict[int, int] = {}
         self.strips: dict[int, tuple[int, int, int]] = {}
         innermost = [h for h, body in self.bodies.items() if not any(o in body for o in self.bodies if o != h)]
@@ -120,20 +123,47 @@ class Shape:
             if strip is not None and (self.pays[header] or header in self.meetings):
                 self.strips[header] = strip
 
+    # -- what raises flags that nobody reads ---------------------------------------------------------------------------
+    def _unknown(self) -> set[int]:
+        """The numbers of which LLVM knows neither sign nor bound: elements, what a loop is given, and these negated."""
+        lines = [line for at in self.order for line in self.blocks[at][1]]
+        found = {register for line in lines for register in operands(line)} - self.ranges.made.keys()
+        found -= {parameter for at in self.order for parameter in self.blocks[at][0]}
+        found |= {line[1] for line in lines if line[0] in ("load", "draw")}
+        before = -1
+        while before != len(found):
+            before = len(found)
+            for at in self.order:
+                for _, _, values in self.ranges.arms[at]:
+                    pairs = zip(self.blocks[at][0], values, strict=True)
+                    found.update(parameter for parameter, register in pairs if register in found)
+                found.update(line[1] for line in self.blocks[at][1] if line[0] in _SAME and line[2] in found)
+        return found
+
+    def _may_be_decided(self, condition: int) -> bool:
+        """Whether LLVM may find out the answer of a comparison, so that what is compared is not even computed."""
+        line = self.ranges.made.get(condition, ("",))
+        while line[0] == "bool":
+            line = self.ranges.made.get(line[2], ("",))
+        return line[0] in COMPARISONS and self.unknown.isdisjoint(line[2:])
+
+    def _depends(self, line: tuple[Any, ...]) -> Sequence[int]:
+        """The registers that are computed wherever a result is."""
+        if line[0] in COMPARISONS and self._may_be_decided(line[1]):
+            return ()
+        return () if line[0] == "select" and self._may_be_decided(line[2]) else operands(line)
+
     def _read(self) -> set[int]:
         """The registers that anything depends on: what is stored or handed on, where, and which way is taken.
 
-        A test whose two ways are one decides nothing; nor does a number that is less than itself.
+        A test whose two ways are one decides nothing.
         """
         of: dict[int, list[int]] = {}  # what floats, bools and parameters are made of
         waiting: list[int] = []
         for at in self.order:
             parameters, lines, end = self.blocks[at]
             for line in lines:
-                does = line[0] in ("load", "store", "draw", "require")
-                made = not does and dtype_of(self.ranges.kinds[line[1]]).kind in "bf"
-                if line[0] not in ("<", ">") or not self._are_same(*line[2:]):
-                    (of.setdefault(line[1], []) if made else waiting).extend(operands(line))
+                (of.setdefault(line[1], []) if self._is_pure(line) else waiting).extend(self._depends(line))
             for _, _, given in self.ranges.arms[at]:
                 for parameter, register in zip(parameters, given, strict=True):
                     of.setdefault(parameter, []).append(register)
@@ -149,31 +179,31 @@ class Shape:
                 waiting += of.get(register, ())
         return found
 
-    def _bound(self) -> set[int]:
-        """The registers that something depends on which is done in their own block. LLVM moves others to where they are
-        used, past a test, and there they raise flags in some rounds only.
+    def _is_pure(self, line: tuple[Any, ...]) -> bool:
+        """Whether an instruction only gives a float or a bool."""
+        does = line[0] in ("load", "store", "draw", "require")
+        return not does and dtype_of(self.ranges.kinds[line[1]]).kind in "bf"
+
+    def _kept(self, read: set[int]) -> set[int]:
+        """The floats that have to be kept for their flags: nothing in their own block depends on them.
+
+        LLVM leaves out what nobody needs, and moves what is used behind a test only to where it is used: there it would
+        raise flags in some rounds.
         """
-        found: set[int] = set()
+        kept: set[int] = set()
         for at in self.order:
             _, lines, end = self.blocks[at]
             here = {end[1]} if end[0] == "branch" else set(end[1] if end[0] == "exit" else end[2] if end[2:] else ())
+            here &= read
             for line in reversed(lines):
-                if line[0] in ("store", "draw", "require") or line[1] in here:
+                if self._is_pure(line) and line[1] not in here:
+                    if line[0] not in RAISING or dtype_of(self.ranges.kinds[line[1]]).kind != "f":
+                        continue
+                    kept.add(line[1])
                     here.update(operands(line))
-            found.update(line[1] for line in lines if line[1] in here)
-        return found
-
-    def _are_same(self, one: int, two: int, depth: int = 8) -> bool:
-        """Whether two registers are one, or are made alike."""
-        if one == two:
-            return True
-        lines = self.ranges.made.get(one), self.ranges.made.get(two)
-        if lines[0] is None or lines[1] is None or lines[0][0] != lines[1][0] or not depth:
-            return False
-        first, second = operands(lines[0]), operands(lines[1])
-        if lines[0][2 : len(lines[0]) - len(first)] != lines[1][2 : len(lines[1]) - len(second)]:
-            return False
-        return all(self._are_same(a, b, depth - 1) for a, b in zip(first, second, strict=True))
+                else:
+                    here.update(self._depends(line))
+        return kept
 
     def _goal(self, way: int, given: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
         """Where a way leads to, past blocks that do nothing."""

@@ -9,7 +9,6 @@ Remainders and quotients of floats follow CPython's ``float_divmod``, which NumP
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -45,7 +44,6 @@ class Values:
         self.bounds: dict[str, Bounds] = {}
         self.checks = 0
         self._never_zero: set[str] = set()
-        self._hidden: dict[tuple[str, str], str] = {}  # by text and type, literals that LLVM does not know
         self._frames: dict[str, tuple[list[str], str]] = {}  # by function, where operands go, and what it is given
 
     def range(self, value: str, dtype: DType) -> Bounds:
@@ -82,15 +80,10 @@ class Values:
 
     def unfolded(self, kind: str, value: Any) -> str:
         """A literal that LLVM takes for any number: where it computes the result itself, no flag is raised."""
-        return self.hidden(constant(kind, value), scalar_type(dtype_of(kind)))
-
-    def hidden(self, text: str, type: str) -> str:
-        """The same of a literal's text."""
-        if (text, type) not in self._hidden:
-            slot = self.w.slot(type, align=8)
-            self.w.entry.append(f"  store {type} {text}, ptr {slot}")
-            self._hidden[text, type] = self.w.at_entry(f"load volatile {type}, ptr {slot}")
-        return self._hidden[text, type]
+        type = scalar_type(dtype_of(kind))
+        slot = self.w.slot(type, align=8)
+        self.w.entry.append(f"  store {type} {constant(kind, value)}, ptr {slot}")
+        return self.w.at_entry(f"load volatile {type}, ptr {slot}")
 
     def intrinsic(self, name: str, types: str, result: str) -> str:
         """The name of an intrinsic, declared."""
@@ -218,19 +211,8 @@ class Values:
             return known or self.w.get(f"icmp {_SIGNED[sign]} i64 {one}, {two}")
         weak = not is_numpy(ka) and not is_numpy(kb)
         dtype = _FLOAT if weak else common(ka, kb)
-        one, two = (self._compared(v, d, dtype, weak) for v, d in ((a, da), (b, db)))
+        one, two = (self.convert(v, d, dtype, exactly=weak) for v, d in ((a, da), (b, db)))
         return self.w.get(f"fcmp {_ORDERED[sign]} {scalar_type(dtype)} {one}, {two}")
-
-    def _compared(self, value: str, own: DType, dtype: DType, weak: bool) -> str:
-        """What is compared as a float. LLVM shall not decide what it can, and leave out what raises a flag."""
-        if own.kind == "f":
-            return self.convert(self._open(value, own), own, dtype, exactly=weak)
-        return self._open(self.convert(value, own, dtype, exactly=weak), dtype)
-
-    def _open(self, value: str, dtype: DType) -> str:
-        """A float; a literal that may decide a comparison is hidden."""
-        known = value.startswith("0x") and decides(struct.unpack(">d", bytes.fromhex(value[2:]))[0])
-        return self.hidden(value, scalar_type(dtype)) if known else value
 
     def _quotient(self, a: str, b: str, da: DType, db: DType, exactly: bool) -> str:
         self._not_zero(self.extend(b, db), _INT)
@@ -424,14 +406,9 @@ def is_extreme(value: Any) -> bool:
     return type(value) is float and bool(value) and not _LEAST < abs(value) < 1 / _LEAST and value - value == 0
 
 
-def decides(number: Any) -> bool:
-    """Whether a comparison with a literal may be decided by what squares, roots, or all numbers never are."""
-    return not 0 < number < float("inf")
-
-
 def constant(kind: str, value: Any) -> str:
     """A literal of a kind."""
     return literal(dtype_of(kind), value)
 
 
-__all__ = ["Values", "constant", "decides", "is_extreme", "is_stored_again", "loaded", "stored"]
+__all__ = ["Values", "constant", "is_extreme", "is_stored_again", "loaded", "stored"]

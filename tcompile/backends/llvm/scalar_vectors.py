@@ -18,7 +18,7 @@ import numpy as np
 
 from tcompile.backends.llvm.scalar_ranges import kind_bounds
 from tcompile.backends.llvm.scalar_shape import Shape
-from tcompile.backends.llvm.scalar_values import decides, is_extreme, is_stored_again, loaded
+from tcompile.backends.llvm.scalar_values import is_extreme, is_stored_again, loaded
 from tcompile.backends.llvm.text import Module, Writer, literal, memory_type, scalar_type, splat, suffix
 from tcompile.backends.schedule.elements import Seen
 from tcompile.backends.schedule.kernel import static_elements
@@ -75,8 +75,6 @@ def straight(shape: Shape, header: int, kinds: Sequence[str], arrays: Sequence[S
         if base != counter:
             return None
         more.append(far)
-    if any(dtype_of(kinds[line[1]]).kind == "f" and line[1] not in shape.read for line in lines if line[0] != "store"):
-        return None  # computed for its flags alone
     used = [line[2] for line in lines if line[0] in ("load", "store")]
     if any(static_elements(arrays[number].steps[-1]) != 1 for number in used):
         return None
@@ -93,13 +91,12 @@ def straight(shape: Shape, header: int, kinds: Sequence[str], arrays: Sequence[S
 
 
 class Lanes:
-    """Writes the instructions of a round, for all lanes of a vector. ``hide`` is ``Values.hidden``."""
+    """Writes the instructions of a round, for all lanes of a vector."""
 
     def __init__(
-        self, w: Writer, shape: Shape, header: int, kinds: Sequence[str], arrays: Sequence[Seen], count: int,
-        hide: Callable[[str, str], str] = lambda text, type: text,
-    ) -> None:  # fmt: skip
-        self.w, self.kinds, self.arrays, self.count, self.hide = w, kinds, arrays, count, hide
+        self, w: Writer, shape: Shape, header: int, kinds: Sequence[str], arrays: Sequence[Seen], count: int
+    ) -> None:
+        self.w, self.kinds, self.arrays, self.count, self.kept = w, kinds, arrays, count, shape.kept
         self.made = shape.ranges.made
         self.inside = {line[1] for at in shape.bodies[header] for line in shape.blocks[at][1]}
         self.inside |= {register for at in shape.bodies[header] for register in shape.blocks[at][0]}
@@ -131,7 +128,11 @@ class Lanes:
                 again = is_stored_again(line, lines[number + 1 :])
                 self._store(dtype, self.given(rest[1], dtype), place(line), again)
             elif name not in _PLAIN and not self._is_index(result):
-                self.found[result] = self._computed(name, dtype_of(self.kinds[result]), rest)
+                dtype = dtype_of(self.kinds[result])
+                self.found[result] = self._computed(name, dtype, rest)
+                if result in self.kept:
+                    slot = self.w.slot(self.type(dtype))
+                    self.w.do(f"store volatile {self.type(dtype)} {self.found[result]}, ptr {slot}, align 64")
 
     def _is_index(self, register: int) -> bool:
         """Whether it is an int that is only part of an address: what else asks for it is told that there is none."""
@@ -217,17 +218,7 @@ class Lanes:
             how = f"icmp {'s' if dtype.kind == 'i' else 'u'}{_INT_ORDER[sign]}"
         else:
             how = f"icmp {'eq' if sign == '==' else 'ne'}"
-        first, second = (self._open(register, dtype) for register in (a, b))
-        return self.w.get(f"{how} {self.type(dtype)} {first}, {second}")
-
-    def _open(self, register: int, dtype: DType) -> str:
-        """What is compared: a literal that might decide it is hidden from LLVM (``Values.hidden``)."""
-        line, known = self.made.get(register, ("",)), self.given(register, dtype)
-        if dtype.kind != "f" or line[0] != "const" or not decides(line[2]):
-            return known
-        w, type, one = self.w, self.type(dtype), scalar_type(dtype)
-        first = w.at_entry(f"insertelement {type} poison, {one} {self.hide(literal(dtype, line[2]), one)}, i64 0")
-        return w.at_entry(f"shufflevector {type} {first}, {type} poison, <{self.count} x i32> zeroinitializer")
+        return self.w.get(f"{how} {self.type(dtype)} {self.given(a, dtype)}, {self.given(b, dtype)}")
 
 
 class Several:
