@@ -11,10 +11,10 @@ the side is not taken, everything is what it was.
 
 from __future__ import annotations
 
-import dis
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.exits import Left, Way
 from tcompile.capture.headers import Header
 from tcompile.capture.instructions.registry import Returned
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _PUSHED = tuple(f"value {number}" for number in range(4))
 
 
-def enter(f: Frame, i: dis.Instruction, value: Value) -> bool:
+def enter(f: Frame, i: Instruction, value: Value) -> bool:
     """The same at a jump in a round that is done before the loop becomes a node, or in a function that a round calls;
     False where this is none.
     """

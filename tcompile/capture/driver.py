@@ -159,8 +159,8 @@ class _Attempts:
         if host is None:
             return -1, broke
         if frame.offset not in host.targets:
-            starts, steps = frame.decoded.starts, range(frame.step - 1, 0, -1)
-            return next((step for step in steps if starts[frame.trail[step]] in host.targets), -1), broke
+            listed, steps = frame.decoded.instructions, range(frame.step - 1, 0, -1)
+            return next((step for step in steps if listed[frame.trail[step]].start in host.targets), -1), broke
         try:
             return Outcome(finish_at(tx, frame, host.analysis.points[frame.offset], self.start.arity), broke), broke
         except Unrebuildable as lost:

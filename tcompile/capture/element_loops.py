@@ -13,7 +13,6 @@ in it is no scalar code, or an array is read in parts, the loop is followed as a
 from __future__ import annotations
 
 import dataclasses
-import dis
 import functools
 from bisect import bisect
 from itertools import pairwise
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcompile.bytecode.analysis import Analysis
+from tcompile.bytecode.instructions import Instruction
 from tcompile.capture import element_steps  # noqa: F401  # fills the translator's tables
 from tcompile.capture.element_nodes import append, number_of, operand_of
 from tcompile.capture.element_translator import Exit, Refused, Translator, V, is_number, parts_of
@@ -198,7 +198,7 @@ class _Stretch:
         value = self.f.locals.get(name)
         return None if value is None else self._read(self.t, value)
 
-    def _global(self, f: Frame, t: Translator, i: dis.Instruction) -> V:
+    def _global(self, f: Frame, t: Translator, i: Instruction) -> V:
         if i.opname == "LOAD_GLOBAL":
             value: Value | None = f.load_global(i.argval)
         else:
@@ -400,7 +400,7 @@ def code_points(text: str) -> np.ndarray[Any, Any]:
     return np.frombuffer(coded, np.int32) if coded else np.empty(0, np.int32)
 
 
-def _stored(i: dis.Instruction) -> tuple[str, ...]:
+def _stored(i: Instruction) -> tuple[str, ...]:
     """The local variables that an instruction binds."""
     if i.opname in ("STORE_FAST", "DELETE_FAST"):
         return (i.argval,)

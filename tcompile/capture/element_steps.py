@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.element_draws import Drawing, as_float, draw, in_order
 from tcompile.capture.element_instructions import LETTER, NUMBERS, Refused, V, is_number
 from tcompile.capture.element_translator import CALLS, METHODS, NULL, STEPS, Translator
@@ -180,7 +181,7 @@ CALLS |= {
 
 # -- instructions ------------------------------------------------------------------------------------------------------
 
-Step: TypeAlias = Callable[[Translator, dis.Instruction], None]
+Step: TypeAlias = Callable[[Translator, Instruction], None]
 
 
 def _step(*names: str) -> Callable[[Step], Step]:
@@ -192,45 +193,45 @@ def _step(*names: str) -> Callable[[Step], Step]:
 
 
 @_step("NOP", "RESUME", "PRECALL", "EXTENDED_ARG", "CACHE", "COPY_FREE_VARS")
-def _nothing(t: Translator, i: dis.Instruction) -> None:
+def _nothing(t: Translator, i: Instruction) -> None:
     pass
 
 
 @_step("LOAD_FAST", "LOAD_FAST_CHECK")
-def _load(t: Translator, i: dis.Instruction) -> None:
+def _load(t: Translator, i: Instruction) -> None:
     t.load(i.argval)
 
 
 @_step("LOAD_FAST_LOAD_FAST")
-def _load_two(t: Translator, i: dis.Instruction) -> None:
+def _load_two(t: Translator, i: Instruction) -> None:
     for name in i.argval:
         t.load(name)
 
 
 @_step("STORE_FAST")
-def _store(t: Translator, i: dis.Instruction) -> None:
+def _store(t: Translator, i: Instruction) -> None:
     (t.env[i.argval],) = t.pop(1)
 
 
 @_step("STORE_FAST_STORE_FAST")
-def _store_two(t: Translator, i: dis.Instruction) -> None:
+def _store_two(t: Translator, i: Instruction) -> None:
     for name in i.argval:
         (t.env[name],) = t.pop(1)
 
 
 @_step("STORE_FAST_LOAD_FAST")
-def _store_load(t: Translator, i: dis.Instruction) -> None:
+def _store_load(t: Translator, i: Instruction) -> None:
     (t.env[i.argval[0]],) = t.pop(1)
     t.load(i.argval[1])
 
 
 @_step("LOAD_CONST")
-def _const(t: Translator, i: dis.Instruction) -> None:
+def _const(t: Translator, i: Instruction) -> None:
     t.stack.append(t.constant(i.argval))
 
 
 @_step("LOAD_GLOBAL", "LOAD_DEREF")
-def _global(t: Translator, i: dis.Instruction) -> None:
+def _global(t: Translator, i: Instruction) -> None:
     value = t.load_global(t, i)
     null = i.opname == "LOAD_GLOBAL" and (i.arg or 0) & 1
     t.stack += ([value, NULL] if _NULL_LAST else [NULL, value]) if null else [value]
@@ -240,12 +241,12 @@ _NULL_LAST = "CALL_KW" in dis.opmap  # 3.13 and later
 
 
 @_step("PUSH_NULL")
-def _push_null(t: Translator, i: dis.Instruction) -> None:
+def _push_null(t: Translator, i: Instruction) -> None:
     t.stack.append(NULL)
 
 
 @_step("LOAD_ATTR", "LOAD_METHOD")
-def _attribute(t: Translator, i: dis.Instruction) -> None:
+def _attribute(t: Translator, i: Instruction) -> None:
     (owner,) = t.pop(1)
     method = i.opname == "LOAD_METHOD" or (sys.version_info >= (3, 12) and (i.arg or 0) & 1)
     value = _attribute_of(t, owner, i.argval)
@@ -273,30 +274,30 @@ def _attribute_of(t: Translator, owner: V, name: str) -> V:
 
 
 @_step("POP_TOP", "END_FOR")
-def _pop_top(t: Translator, i: dis.Instruction) -> None:
+def _pop_top(t: Translator, i: Instruction) -> None:
     t.pop(1)
 
 
 @_step("COPY")
-def _copy(t: Translator, i: dis.Instruction) -> None:
+def _copy(t: Translator, i: Instruction) -> None:
     t.hold(i.arg or 0)
     t.stack.append(t.stack[-(i.arg or 0)])
 
 
 @_step("SWAP")
-def _swap(t: Translator, i: dis.Instruction) -> None:
+def _swap(t: Translator, i: Instruction) -> None:
     t.hold(i.arg or 0)
     other = -(i.arg or 0)
     t.stack[-1], t.stack[other] = t.stack[other], t.stack[-1]
 
 
 @_step("BUILD_TUPLE")
-def _build_tuple(t: Translator, i: dis.Instruction) -> None:
+def _build_tuple(t: Translator, i: Instruction) -> None:
     t.stack.append(t.pack(t.pop(i.arg or 0)))
 
 
 @_step("BUILD_LIST")
-def _build_list(t: Translator, i: dis.Instruction) -> None:
+def _build_list(t: Translator, i: Instruction) -> None:
     """A list that is stored in a row at once, of which nobody can tell that it is no tuple."""
     following = (j.opname for j in t.instructions[t.at + 1 :] if not j.opname.startswith("LOAD_"))
     if next(following, "") != "STORE_SUBSCR":
@@ -305,7 +306,7 @@ def _build_list(t: Translator, i: dis.Instruction) -> None:
 
 
 @_step("UNPACK_SEQUENCE")
-def _unpack(t: Translator, i: dis.Instruction) -> None:
+def _unpack(t: Translator, i: Instruction) -> None:
     (value,) = t.pop(1)
     if value.kind[0] in ("array", "row") and t.array_type(value.kind[1]).shape[len(value.registers) :] == (i.arg,):
         t.stack += reversed([t.subscript(value, t.constant(place)) for place in range(i.arg or 0)])
@@ -316,7 +317,7 @@ def _unpack(t: Translator, i: dis.Instruction) -> None:
 
 
 @_step("BINARY_OP")
-def _binary(t: Translator, i: dis.Instruction) -> None:
+def _binary(t: Translator, i: Instruction) -> None:
     left, right = t.pop(2)
     sign = i.argrepr.removesuffix("=")
     if sign not in ARITHMETIC:
@@ -325,7 +326,7 @@ def _binary(t: Translator, i: dis.Instruction) -> None:
 
 
 @_step("COMPARE_OP")
-def _compare(t: Translator, i: dis.Instruction) -> None:
+def _compare(t: Translator, i: Instruction) -> None:
     left, right = t.pop(2)
     sign = i.argval.removeprefix("bool(").removesuffix(")")
     if sign not in COMPARISONS:
@@ -340,7 +341,7 @@ def _is_whole(value: V) -> bool:
 
 
 @_step("CONTAINS_OP")
-def _contains(t: Translator, i: dis.Instruction) -> None:
+def _contains(t: Translator, i: Instruction) -> None:
     """Whether a character is in a text that is known, or a number is an item of a tuple."""
     item, container = t.pop(2)
     if item.kind == LETTER and type(container.known) is str:
@@ -359,7 +360,7 @@ def _contains(t: Translator, i: dis.Instruction) -> None:
 
 
 @_step("UNARY_NEGATIVE", "UNARY_INVERT", "UNARY_POSITIVE")
-def _unary(t: Translator, i: dis.Instruction) -> None:
+def _unary(t: Translator, i: Instruction) -> None:
     (value,) = t.pop(1)
     if not is_number(value) or value.kind in ("np.bool", "bool"):
         raise Refused("a sign before something else than a number")
@@ -375,25 +376,25 @@ def _unary(t: Translator, i: dis.Instruction) -> None:
 
 
 @_step("UNARY_NOT")
-def _not(t: Translator, i: dis.Instruction) -> None:
+def _not(t: Translator, i: Instruction) -> None:
     (value,) = t.pop(1)
     t.stack.append(t.add("not", "bool", t.truth(value).register))
 
 
 @_step("TO_BOOL")
-def _to_bool(t: Translator, i: dis.Instruction) -> None:
+def _to_bool(t: Translator, i: Instruction) -> None:
     (value,) = t.pop(1)
     t.stack.append(t.truth(value))
 
 
 @_step("BINARY_SUBSCR")
-def _subscript(t: Translator, i: dis.Instruction) -> None:
+def _subscript(t: Translator, i: Instruction) -> None:
     value, key = t.pop(2)
     t.stack.append(t.subscript(value, key))
 
 
 @_step("STORE_SUBSCR")
-def _store_subscript(t: Translator, i: dis.Instruction) -> None:
+def _store_subscript(t: Translator, i: Instruction) -> None:
     value, target, key = t.pop(3)
     if target.kind[0] not in ("array", "row"):
         raise Refused("an item of something else than an array is stored")
@@ -442,13 +443,13 @@ CALLS[id(enumerate)] = _counted
 
 
 @_step("GET_ITER")
-def _get_iter(t: Translator, i: dis.Instruction) -> None:
+def _get_iter(t: Translator, i: Instruction) -> None:
     t.hold(1)
     t.stack[-1] = _iterator(t, t.stack[-1])
 
 
 @_step("FOR_ITER")
-def _for_iter(t: Translator, i: dis.Instruction) -> None:
+def _for_iter(t: Translator, i: Instruction) -> None:
     t.hold(1)
     items = t.stack[-1]
     if items.kind[0] == "items":  # what comes next is part of its kind, so that each round is a block of its own
@@ -486,7 +487,7 @@ def _for_iter(t: Translator, i: dis.Instruction) -> None:
 
 
 @_step("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
-def _jump(t: Translator, i: dis.Instruction) -> None:
+def _jump(t: Translator, i: Instruction) -> None:
     t.jump(t.found.goes[t.at], "jump" if i.opname == "JUMP_FORWARD" else "back")
 
 
@@ -494,7 +495,7 @@ def _jump(t: Translator, i: dis.Instruction) -> None:
     "POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "POP_JUMP_FORWARD_IF_TRUE", "POP_JUMP_FORWARD_IF_FALSE",
     "POP_JUMP_BACKWARD_IF_TRUE", "POP_JUMP_BACKWARD_IF_FALSE",
 )  # fmt: skip
-def _pop_jump(t: Translator, i: dis.Instruction) -> None:
+def _pop_jump(t: Translator, i: Instruction) -> None:
     (value,) = t.pop(1)
     ways = t.found.goes[t.at], t.at + 1
     if type(value.known) in NUMBERS and is_number(value):
@@ -504,7 +505,7 @@ def _pop_jump(t: Translator, i: dis.Instruction) -> None:
 
 
 @_step("JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP")
-def _jump_or_pop(t: Translator, i: dis.Instruction) -> None:
+def _jump_or_pop(t: Translator, i: Instruction) -> None:
     t.hold(1)
     value = t.stack[-1]
     condition = t.truth(value)
@@ -516,25 +517,25 @@ def _jump_or_pop(t: Translator, i: dis.Instruction) -> None:
 
 
 @_step("RETURN_VALUE", "RETURN_CONST")
-def _return(t: Translator, i: dis.Instruction) -> None:
+def _return(t: Translator, i: Instruction) -> None:
     (value,) = t.pop(1) if i.opname == "RETURN_VALUE" else [t.constant(i.argval)]
     t.leave(value)
 
 
 @_step("KW_NAMES")
-def _keywords(t: Translator, i: dis.Instruction) -> None:
+def _keywords(t: Translator, i: Instruction) -> None:
     t.keywords = t.found.code.co_consts[i.arg or 0]
 
 
 @_step("CALL_KW")
-def _call_with_keywords(t: Translator, i: dis.Instruction) -> None:
+def _call_with_keywords(t: Translator, i: Instruction) -> None:
     (names,) = t.pop(1)
     t.keywords = tuple(name.known for name in t.items(names))
     _call(t, i)
 
 
 @_step("CALL")
-def _call(t: Translator, i: dis.Instruction) -> None:
+def _call(t: Translator, i: Instruction) -> None:
     arguments = t.pop(i.arg or 0)
     names, t.keywords = t.keywords, ()
     one, two = t.pop(2)
@@ -553,7 +554,7 @@ def _call(t: Translator, i: dis.Instruction) -> None:
 
 
 @_step("CALL_INTRINSIC_1")
-def _intrinsic(t: Translator, i: dis.Instruction) -> None:
+def _intrinsic(t: Translator, i: Instruction) -> None:
     t.hold(1)
     if i.argrepr != "INTRINSIC_UNARY_POSITIVE" or not is_number(t.stack[-1]) or t.stack[-1].kind in ("bool", "np.bool"):
         raise Refused(i.argrepr)

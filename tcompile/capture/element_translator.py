@@ -11,13 +11,13 @@ What raises in Python ends a program with ``replay``: plain Python then does the
 
 from __future__ import annotations
 
-import dis
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from tcompile.bytecode.analysis import Analysis
+from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.element_instructions import (
     LETTER,
     NUMBERS,
@@ -48,7 +48,7 @@ class Exit:
 
 
 # By the name of an instruction, and by the identity of a function, what follows it: ``element_steps`` fills these in.
-STEPS: dict[str, Callable[[Translator, dis.Instruction], None]] = {}
+STEPS: dict[str, Callable[[Translator, Instruction], None]] = {}
 CALLS: dict[int, Callable[[Translator, list[V]], V]] = {}
 METHODS: dict[str, Callable[[Translator, V, list[V]], V]] = {}  # the same by the kind of what is called
 
@@ -66,8 +66,8 @@ class Translator(Instructions):
     """
 
     def __init__(
-        self, found: Analysis, instructions: Sequence[dis.Instruction], inside: set[int], bound: set[str],
-        load_outside: Callable[[str], V | None], load_global: Callable[[Translator, dis.Instruction], V],
+        self, found: Analysis, instructions: Sequence[Instruction], inside: set[int], bound: set[str],
+        load_outside: Callable[[str], V | None], load_global: Callable[[Translator, Instruction], V],
         array_type: Callable[[int], Any], callee: Callable[[Translator, Any, list[V]], Translator | None],
         load_generator: Callable[[Translator, Any], V], load_spare: Callable[[Any], tuple[int, ...]],
         load_text: Callable[[str], V], caller: Translator | None = None,

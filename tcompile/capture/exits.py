@@ -10,10 +10,10 @@ and what the variables hold there is selected by the way that was taken. A way t
 
 from __future__ import annotations
 
-import dis
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.behind import Behind, Select
 from tcompile.capture.carried import Carried
 from tcompile.capture.headers import Header
@@ -78,7 +78,7 @@ class Exits:
         self._pending: tuple[Node, int, int] | None = None
 
     # -- tests ---------------------------------------------------------------------------------------------------------
-    def take(self, at: int, i: dis.Instruction, looking: bool) -> bool:
+    def take(self, at: int, i: Instruction, looking: bool) -> bool:
         """Follows an instruction where it is part of a test of a value of the graph; False where it is none."""
         f, tx, name = self.f, self.tx, i.opname
         if name in ("TO_BOOL", "UNARY_NOT"):
@@ -116,7 +116,7 @@ class Exits:
                 return self.tx.builder.op("not_equal", int_node(self.tx, value.size), 0)
         return None
 
-    def _compare(self, at: int, i: dis.Instruction) -> bool:
+    def _compare(self, at: int, i: Instruction) -> bool:
         """A comparison: of ints that differ from round to round, or one whose result is asked for its truth."""
         f, tx = self.f, self.tx
         left, right = settled(tx, f.stack[-2]), settled(tx, f.stack[-1])
@@ -160,7 +160,7 @@ class Exits:
     def _through(self, at: int) -> int:
         return self.flow.through(at, self.starts)
 
-    def _branch(self, at: int, i: dis.Instruction, flag: Node, looking: bool) -> None:
+    def _branch(self, at: int, i: Instruction, flag: Node, looking: bool) -> None:
         """Goes the way that stays in the round; the other one ends a part of it."""
         op, f = self.tx.builder.op, self.f
         target, on = self.flow.target(at), at + 1

@@ -13,6 +13,7 @@ import types
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tcompile.bytecode.instructions import Instruction, read
 from tcompile.capture.limits import is_int
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import settled
@@ -34,7 +35,7 @@ _MAKES = ("CALL", "CALL_KW", "BINARY_OP", "UNARY_NEGATIVE")
 def foresee(f: Frame, inside: Iterable[int], needed: set[str]) -> tuple[set[str], set[str]] | None:
     """The variables that each round of a ``for`` loop binds anew for the next one, and those whose arrays it writes."""
     instructions = f.decoded.instructions
-    made: dict[str, list[dis.Instruction]] = {}  # what comes before each binding
+    made: dict[str, list[Instruction]] = {}  # what comes before each binding
     for at in sorted(inside):
         i = instructions[at]
         if i.opname.startswith(_OPEN):
@@ -61,7 +62,7 @@ def foresee(f: Frame, inside: Iterable[int], needed: set[str]) -> tuple[set[str]
     return carried, written
 
 
-def targets(instructions: Sequence[dis.Instruction]) -> frozenset[str]:
+def targets(instructions: Sequence[Instruction]) -> frozenset[str]:
     """The variables that `for` loops bind in each round, whatever code they are in."""
     found: set[str] = set()
     for at, loop in enumerate(instructions):
@@ -81,7 +82,7 @@ def targets(instructions: Sequence[dis.Instruction]) -> frozenset[str]:
 
 
 def _written(
-    instructions: Sequence[dis.Instruction], inside: Iterable[int], names: Mapping[str, Any], deep: int
+    instructions: Sequence[Instruction], inside: Iterable[int], names: Mapping[str, Any], deep: int
 ) -> set[str] | None:
     """The variables whose arrays some instructions write, or functions do that are called with them; None: unknown."""
     found: set[str] = set()
@@ -100,7 +101,7 @@ def _written(
             if not isinstance(called, types.FunctionType) or called.__code__.co_argcount < i.arg:
                 continue
             code = called.__code__
-            body = [i for i in dis.get_instructions(code) if i.opname not in ("EXTENDED_ARG", "CACHE")]
+            body = read(code)
             parameters = _written(body, range(len(body)), called.__globals__, deep - 1) or set()
             for number in range(i.arg):
                 if code.co_varnames[number] in parameters:
@@ -109,13 +110,13 @@ def _written(
     return found
 
 
-def _variable(instructions: Sequence[dis.Instruction], at: int, beneath: int) -> str | None:
+def _variable(instructions: Sequence[Instruction], at: int, beneath: int) -> str | None:
     """The local variable that lies beneath so many values before an instruction; None where that is no variable."""
     i, number = _pushed_by(instructions, at, beneath)
     return _names(i)[number] if i is not None and i.opname.startswith("LOAD_FAST") else None
 
 
-def _pushed_by(instructions: Sequence[dis.Instruction], at: int, beneath: int) -> tuple[dis.Instruction | None, int]:
+def _pushed_by(instructions: Sequence[Instruction], at: int, beneath: int) -> tuple[Instruction | None, int]:
     """The instruction that pushed what lies beneath so many values, and which of its values that is: 0, or -1.
 
     None where control may come from elsewhere.
@@ -130,7 +131,7 @@ def _pushed_by(instructions: Sequence[dis.Instruction], at: int, beneath: int) -
     return i, missing
 
 
-def _names(i: dis.Instruction) -> tuple[str, ...]:
+def _names(i: Instruction) -> tuple[str, ...]:
     return i.argval if isinstance(i.argval, tuple) else (i.argval,)
 
 

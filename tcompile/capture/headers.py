@@ -15,6 +15,7 @@ import dis
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 
+from tcompile.bytecode.instructions import Instruction
 from tcompile.records import dataclass
 
 _RETURNS = ("RETURN_VALUE", "RETURN_CONST")
@@ -38,7 +39,7 @@ class Header:
 class Flow:
     """The instructions of one code object, and where each leads."""
 
-    instructions: Sequence[dis.Instruction]
+    instructions: Sequence[Instruction]
     positions: Mapping[int, int]
 
     def target(self, at: int) -> int:
@@ -57,7 +58,7 @@ class Flow:
     def _leads(self) -> list[tuple[int, ...]]:
         return [self._ways(at, i) for at, i in enumerate(self.instructions)]
 
-    def _ways(self, at: int, i: dis.Instruction) -> tuple[int, ...]:
+    def _ways(self, at: int, i: Instruction) -> tuple[int, ...]:
         if i.opname in _ENDS:
             return ()
         if not _jumps(i):
@@ -129,7 +130,7 @@ class Flow:
 
     def _alike(self, one: int, two: int) -> bool:
         a, b = self.instructions[one], self.instructions[two]
-        if a.positions is None or a.positions.lineno is None or a.positions != b.positions:
+        if a.positions[0] is None or a.positions != b.positions:
             return False
         return _jumps(a) == _jumps(b) if _jumps(a) or _jumps(b) else (a.opname, a.argval) == (b.opname, b.argval)
 
@@ -235,7 +236,7 @@ class Flow:
         return None
 
 
-def _jumps(i: dis.Instruction) -> bool:
+def _jumps(i: Instruction) -> bool:
     return i.opcode in _JUMPS
 
 

@@ -10,7 +10,6 @@ frame in which it happens is known from ``Capture.frames``.
 
 from __future__ import annotations
 
-import dis
 import types
 import weakref
 from dataclasses import field
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from tcompile.bytecode import NotResumable
 from tcompile.bytecode.analysis import Analysis, analyse
+from tcompile.bytecode.instructions import Instruction, read
 from tcompile.capture.headers import Flow, Header
 from tcompile.capture.instructions import HANDLERS, Handler, Returned, Yielded, at_header
 from tcompile.capture.sources import ConstantSource, GlobalSource
@@ -41,10 +41,9 @@ if TYPE_CHECKING:
 class Decoded:
     """A code object made ready for the interpreter: one list entry an instruction."""
 
-    instructions: list[dis.Instruction]
+    instructions: list[Instruction]
     handlers: list[Handler | None]
     positions: dict[int, int]  # instruction number by offset
-    starts: list[int]  # where each instruction begins, with its EXTENDED_ARGs
     locations: list[Location | None]  # filled in as they are asked for
     has_blocks: bool  # whether it has ``try`` or ``with``
     flow: Flow
@@ -54,7 +53,6 @@ class Decoded:
 
 
 _DECODED: dict[int, tuple[weakref.ref[types.CodeType], Decoded]] = {}
-_EXTENDED_ARG = dis.opmap["EXTENDED_ARG"]
 
 
 def decode(code: types.CodeType) -> Decoded:
@@ -63,21 +61,14 @@ def decode(code: types.CodeType) -> Decoded:
     if found is not None and found[0]() is code:
         return found[1]
     try:
-        instructions = [i for i in dis.get_instructions(code) if i.opname not in ("EXTENDED_ARG", "CACHE")]
+        listed = read(code)
     except Exception as error:  # made by hand, and not well
         raise CannotCapture("unsupported-instruction", f"bytecode that cannot be read ({error})") from error
-    positions = {i.offset: n for n, i in enumerate(instructions)}
-    raw, starts = code.co_code, []
-    for n, i in enumerate(instructions):  # a jump may name the EXTENDED_ARG before its instruction
-        start = i.offset
-        while start and raw[start - 2] == _EXTENDED_ARG:
-            start -= 2
-            positions[start] = n
-        starts.append(start)
+    positions = {i.offset: n for n, i in enumerate(listed)}
+    positions.update({i.start: n for n, i in enumerate(listed)})  # a jump names the first EXTENDED_ARG
     decoded = Decoded(
-        instructions, [HANDLERS.get(i.opname) for i in instructions], positions, starts,
-        [None] * len(instructions), any(i.opname == "PUSH_EXC_INFO" for i in instructions),
-        Flow(instructions, positions),
+        listed, [HANDLERS.get(i.opname) for i in listed], positions, [None] * len(listed),
+        any(i.opname == "PUSH_EXC_INFO" for i in listed), Flow(listed, positions),
     )  # fmt: skip
     for header in decoded.flow.whiles():
         for at in {header.at, header.entry}:
@@ -204,7 +195,7 @@ class Frame:
         """Whether a jump on a value of the graph may go both ways: in a round of a loop that becomes a node."""
         return bool(self.apart or self.tx.open_loops)
 
-    def jump(self, instruction: dis.Instruction) -> None:
+    def jump(self, instruction: Instruction) -> None:
         """Goes to the instruction's target."""
         self.at = self.decoded.positions[instruction.argval]
 
@@ -215,13 +206,11 @@ class Frame:
             return self.place
         known = self.decoded.locations[at]
         if known is None:
-            place = self.decoded.instructions[at].positions
-            line = (place.lineno if place else None) or self.code.co_firstlineno
+            first, last, column, end_column = self.decoded.instructions[at].positions
+            line = first or self.code.co_firstlineno
             known = self.decoded.locations[at] = Location(
-                self.code.co_filename, line, place.col_offset if place else None,
-                place.end_col_offset if place else None, self.code.co_name,
-                file_line(self.code.co_filename, line).strip(),
-                place.end_lineno if place and place.end_lineno and place.end_lineno > line else 0,
+                self.code.co_filename, line, column, end_column, self.code.co_name,
+                file_line(self.code.co_filename, line).strip(), last if last and last > line else 0,
             )  # fmt: skip
         return known
 
@@ -261,7 +250,7 @@ class Frame:
             raise CannotCapture("side-effect", f"Assigning the global `{name}`")
         self.tx.store_global(self.function.globals, name, value)
 
-    def refuse_step(self, instruction: dis.Instruction) -> None:
+    def refuse_step(self, instruction: Instruction) -> None:
         """Called before each instruction; raises CannotCapture where only the running frame can do it."""
 
     def rely_on_binding(self, name: str) -> None:

@@ -6,9 +6,9 @@ that ``while i < n`` is a loop over a range: everything that depends on ``i`` is
 
 from __future__ import annotations
 
-import dis
 from typing import Any
 
+from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.headers import Flow, Header
 from tcompile.capture.leaves import Unsettled
 from tcompile.capture.values.base import Value
@@ -27,7 +27,7 @@ def ways_of_test(flow: Flow, header: Header, at: int) -> tuple[int, int]:
     return stays, leaves
 
 
-def stays_while(flow: Flow, header: Header, at: int, i: dis.Instruction) -> str | None:
+def stays_while(flow: Flow, header: Header, at: int, i: Instruction) -> str | None:
     """The sign for which the loop goes on; None where it is not left right behind the comparison."""
     test = at + 1
     while flow.instructions[test].opname == "TO_BOOL":

@@ -22,11 +22,11 @@ captured, or that does not settle, is noted in the same way, and the loop is the
 from __future__ import annotations
 
 import dataclasses
-import dis
 import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.behind import Behind
 from tcompile.capture.breaks import CATALOGUE
 from tcompile.capture.carried import Carried
@@ -222,7 +222,7 @@ class Loop:
     def live(self, at: int) -> set[str]:
         """The variables that are read from an instruction on, and those that hold what slots, marks and lists do."""
         found = self.analysis
-        bits = found.live[found.stream.index[self.f.decoded.starts[at]]]
+        bits = found.live[found.stream.index[self.f.decoded.instructions[at].start]]
         names = {name for name, bit in found.fast_bit.items() if bits >> bit & 1}
         return names | self.slots.known.keys() | self.marks.all | self.collected.all
 
@@ -494,7 +494,7 @@ class Loop:
             raise CannotCapture("unsupported-instruction", i.opname)
         run(f, i)
 
-    def _look_for_limit(self, at: int, i: dis.Instruction) -> None:
+    def _look_for_limit(self, at: int, i: Instruction) -> None:
         """Whether a comparison of ints, with nothing done before it in this round, says how many rounds there are."""
         left, right = settled(self.tx, self.f.stack[-2]), settled(self.tx, self.f.stack[-1])
         if not (is_int(left) and is_int(right)):

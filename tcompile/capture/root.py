@@ -8,13 +8,13 @@ and left at any instruction.
 
 from __future__ import annotations
 
-import dis
 import types
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from tcompile.bytecode import UNBOUND
+from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.entries import Start, start_of
 from tcompile.capture.foresight import targets
 from tcompile.capture.instructions import Returned
@@ -118,7 +118,7 @@ class RootFrame(Frame):
             tx.builder.location = self.location(at)
             run(self, instructions[at])
 
-    def refuse_step(self, instruction: dis.Instruction) -> None:
+    def refuse_step(self, instruction: Instruction) -> None:
         """Suspending and handling exceptions is left to the running frame."""
         if instruction.opname in _OF_THE_FRAME:
             raise CannotCapture("frame-step", self.tx.current_text())
@@ -148,7 +148,7 @@ class RootFrame(Frame):
     @property
     def offset(self) -> int:
         """The offset of the instruction that was not done."""
-        return self.decoded.starts[self.at]
+        return self.decoded.instructions[self.at].start
 
     def goes_on(self) -> bool:
         """Whether the instruction only goes on with what the running frame holds.

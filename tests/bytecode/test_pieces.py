@@ -1,15 +1,23 @@
 """Decoding, tables and single pieces, each by itself."""
 
+import argparse
+import ast
+import asyncio.tasks
+import contextlib
+import dataclasses
 import dis
 import functools
 import gc
+import inspect
 import itertools
+import types
+import typing
 import weakref
 
 import pytest
 
 from bytecode.programs import PROGRAMS
-from tcompile.bytecode import analyse, assemble, build, decode, exceptions, positions
+from tcompile.bytecode import analyse, assemble, build, decode, exceptions, instructions, positions
 
 
 @pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)
@@ -24,6 +32,44 @@ def test_decode_is_what_dis_says(function):
     for i, where in jumps.items():
         target = stream.target[i]
         assert stream.begin[target] * 2 <= where <= said[target].offset
+
+
+def all_code(code):
+    yield code
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            yield from all_code(inner)
+
+
+def test_instructions_are_what_dis_says():
+    """Of a thousand functions of Python's library, and of ours."""
+    modules = [dis, argparse, ast, asyncio.tasks, contextlib, dataclasses, functools, inspect, typing, decode]
+    sources = [compile(inspect.getsource(module), module.__name__, "exec") for module in modules]
+    many = "def f():\n" + "".join(f"    v{n} = v{n - 1} + {n}.5 if v{n} else g{n}.a{n}\n" for n in range(1, 300))
+    count = 0
+    for code in itertools.chain(*map(all_code, [*sources, compile(many, "many", "exec")])):
+        count += 1
+        raw = code.co_code
+        found = instructions.read(code)
+        said = [i for i in dis.get_instructions(code) if i.opname not in ("EXTENDED_ARG", "CACHE")]
+        targets, end = set(dis.findlabels(raw)), 0
+        for one, other in zip(found, said, strict=True):
+            assert (one.opname, one.opcode, one.arg, one.offset, one.positions) == (
+                other.opname, other.opcode, other.arg, other.offset, other.positions,
+            )  # fmt: skip
+            assert set(raw[one.start : one.offset : 2]) <= {decode.EXTENDED_ARG}
+            assert one.start == end
+            assert one.is_jump_target == any(at in targets for at in range(one.start, one.offset + 2, 2))
+            end = one.offset + 2 + 2 * decode.CACHES[one.opcode]
+            if one.opname not in OF_PEOPLE:
+                assert (one.argval, type(one.argval)) == (other.argval, type(other.argval))
+            if one.opname in ("BINARY_OP", "COMPARE_OP", "CALL_INTRINSIC_1"):
+                assert one.argrepr == other.argrepr
+    assert count > 1000
+
+
+# Whose values `dis` has as texts for people: nothing looks at them but at the argument.
+OF_PEOPLE = ("FORMAT_VALUE", "CONVERT_VALUE", "KW_NAMES")
 
 
 @pytest.mark.parametrize("size", range(1, 6))

@@ -127,9 +127,47 @@ def overflows(x, y):
     return n
 
 
+def shifted_register(x, y):
+    for i in range(len(x)):
+        c = int(x[i])
+        for _ in range(8):
+            c = 0xEDB88320 ^ (c >> 1) if c & 1 else c >> 1
+        y[i] = c & 127
+    return y
+
+
+def bits_beside_a_sum(x, y):
+    n = 0
+    for i in range(len(x)):
+        c = int(x[i])
+        if c > 2:
+            n += c & 6
+        else:
+            n += c | 9
+    return n
+
+
+def shifted_too_far(x, y):  # never where it is, but where it was asked for it fails
+    c = 5
+    for i in range(len(x)):
+        k = int(y[i])
+        if x[i] > 0:
+            c = c >> k
+    return c
+
+
+def bits_of_an_element(x, y):  # which is read on one way only
+    c = 1
+    for i in range(len(x)):
+        if i > 3:
+            c = c ^ int(x[i - 3]) & 7
+    return c
+
+
 FUNCTIONS = [
     largest, largest_and_where, counted, counted_down, summed, taken_away, minus_zero, summed_where_it_overflows,
     clipped, stored_either_way, stored_elsewhere, stored_and_loaded, overflows,
+    shifted_register, bits_beside_a_sum, shifted_too_far, bits_of_an_element,
 ]  # fmt: skip
 
 
@@ -158,6 +196,14 @@ def test_several_at_once(f, monkeypatch):
     assert "<8 x double>" in texts[-1].text
 
 
+def test_operations_on_bits_are_done_ahead(monkeypatch):
+    texts = []
+    written = scalar_loops.write
+    monkeypatch.setattr(scalar_loops, "write", lambda *given: texts.append(written(*given)) or texts[-1])
+    captured(shifted_register, lambda: (np.arange(40), np.zeros(40, int)))
+    assert texts[-1].text.count("select i1") == 1 and texts[-1].text.count("ashr") == 1
+
+
 def test_programs_without_choices_stay_what_they_are():
     blocks = ((), (("const", 0, 1),), ("jump", 1, (0,))), ((1,), (), ("exit", (1,)))
     program = (("int", "int"), (), blocks, ("int",))
@@ -177,7 +223,7 @@ def generated(random):
         if kind < 0.5:
             return [f"s {random.choice('+-')}= {value()}"]
         if kind < 0.6:
-            return [random.choice(["n += 1", "n = n - 3", "n = 2 + n"])]
+            return [random.choice(["n += 1", "n = n - 3", "n = 2 + n", "n = n >> 1 ^ 5", "n &= n >> 2", "n = n | i"])]
         if kind < 0.8:
             return [f"y[{random.choice(['i', 'i', 'i', '0', 'i - 1'])}] = {value()}"]
         if kind < 0.85:

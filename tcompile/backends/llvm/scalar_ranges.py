@@ -20,6 +20,8 @@ from tcompile.graph.ops.element_loop import Block, dtype_of, ways
 
 Bounds: TypeAlias = tuple[int, int]
 _Env: TypeAlias = dict[int, Bounds]
+_Steps: TypeAlias = Mapping[int, Sequence[Callable[[_Env], None] | None]]  # what each instruction does, by block
+_Size: TypeAlias = Callable[[int, int], int | None]
 
 WHOLE: Bounds = (-(1 << 63), (1 << 63) - 1)
 _BY_KIND = {"int": WHOLE, "bool": (0, 1), "np.bool": (0, 1), "float": None}
@@ -49,9 +51,9 @@ class Ranges:
 
     def __init__(
         self, kinds: Sequence[str], blocks: Sequence[Block], order: Sequence[int],
-        size: Callable[[int, int], int | None],
+        size: _Size,
     ) -> None:  # fmt: skip
-        self.kinds, self.blocks, self.order, self.size = kinds, blocks, order, size
+        self.kinds, self.blocks, self.order = kinds, blocks, order
         self.full = [kind_bounds(kind) for kind in kinds]
         self.nearest = dominators(blocks, order)
         self.made: dict[int, tuple[Any, ...]] = {
@@ -62,7 +64,6 @@ class Ranges:
             end = blocks[at][2]
             for number, way in enumerate(ways(end)):
                 self.arms[way].append((at, number, end[3 + 2 * number] if end[0] == "branch" else end[2]))
-        self.steps = {at: [self._step(line) for line in blocks[at][1]] for at in order}
         self.place = {at: number for number, at in enumerate(order)}
         self.after: dict[int, _Env] = {}
         self.before: dict[int, list[_Env]] = {}
@@ -70,19 +71,20 @@ class Ranges:
         self._changes = 0
         self._changed: dict[int, int] = {}  # when what holds behind a block changed last,
         self._followed: dict[int, int] = {}  # and when the block was followed last
-        self._solve()
+        # Nothing of this object keeps the steps, which keep it: a cycle would be left to the collector.
+        self._solve({at: [self._step(line, size) for line in blocks[at][1]] for at in order})
 
-    def _solve(self) -> None:
+    def _solve(self, steps: _Steps) -> None:
         for turn in range(_MOST_PASSES):
-            if not self._pass(turn):
+            if not self._pass(steps, turn):
                 break
         else:  # not stable: nothing is known of what goes round
             self.phis = {r: self.full[r] or WHOLE for at in self.order for r in self.blocks[at][0] if self.full[r]}
-            self._pass(_HOLDS)
-        self._pass(_NARROWS)
-        self._pass(_NARROWS, due=True)
+            self._pass(steps, _HOLDS)
+        self._pass(steps, _NARROWS)
+        self._pass(steps, _NARROWS, due=True)
 
-    def _pass(self, turn: int, due: bool = False) -> bool:
+    def _pass(self, steps: _Steps, turn: int, due: bool = False) -> bool:
         """Follows all blocks once, or those whose sources have changed; says whether bounds have grown."""
         changed = False
         phis, after = self.phis, self.after
@@ -118,7 +120,7 @@ class Ranges:
                     changed = True
                 env[parameter] = new
             seen: list[_Env] = []
-            for line, step in zip(self.blocks[at][1], self.steps[at], strict=True):
+            for line, step in zip(self.blocks[at][1], steps[at], strict=True):
                 if turn == _NARROWS:
                     seen.append({r: env[r] for r in operands(line) if r in env})
                 if step is not None:
@@ -206,13 +208,16 @@ class Ranges:
         return env.get(register) or self.full[register] or WHOLE
 
     # -- instructions --------------------------------------------------------------------------------------------------
-    def _step(self, line: tuple[Any, ...]) -> Callable[[_Env], None] | None:
+    def _step(self, line: tuple[Any, ...], size: _Size) -> Callable[[_Env], None] | None:
         """What an instruction does to what is known; None where it does nothing, as one on floats."""
         name, result = line[:2]
         if name in ("load", "store"):
-            sizes = [(at, self.size(line[2], axis)) for axis, at in enumerate(line[3:] if name == "load" else line[4:])]
-            known = [(at, size) for at, size in sizes if size is not None]
+            sizes = [(at, size(line[2], axis)) for axis, at in enumerate(line[3:] if name == "load" else line[4:])]
+            known = [(at, found) for at, found in sizes if found is not None]
             return partial(self._access, known) if known else None
+        if name == "size":
+            found = size(*line[2:])
+            return partial(self._is, result, (0, 1 << 62) if found is None else (found, found))
         if name == "require":
             return partial(self._require, line[2])
         return None if self.full[result] is None else partial(self._compute, name, result, line)
@@ -222,6 +227,9 @@ class Ranges:
         for place, size in places:
             low, high = self.get(env, place)
             self._narrow(env, place, (max(low, -size), min(high, size - 1)))
+
+    def _is(self, result: int, bounds: Bounds, env: _Env) -> None:
+        env[result] = bounds
 
     def _require(self, condition: int, env: _Env) -> None:
         self._learn(env, condition, True)
@@ -239,9 +247,6 @@ class Ranges:
     def _result(self, env: _Env, name: str, line: tuple[Any, ...]) -> Bounds | None:
         if name == "const":
             return (int(line[2]), int(line[2]))
-        if name == "size":
-            size = self.size(line[2], line[3])
-            return (0, 1 << 62) if size is None else (size, size)
         if name == "select":
             return self._selected(env, *line[2:])
         if name == "draw":

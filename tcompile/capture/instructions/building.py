@@ -5,10 +5,10 @@ Enters: a frame with the parts on its stack. Leaves: the container, or the parts
 
 from __future__ import annotations
 
-import dis
 import itertools
 from typing import TYPE_CHECKING, Any
 
+from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.instructions.operators import positive
 from tcompile.capture.instructions.registry import handler
 from tcompile.capture.protocols import advance, iterator
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 @handler("BUILD_TUPLE", "BUILD_LIST")
-def _build_sequence(f: Frame, i: dis.Instruction) -> None:
+def _build_sequence(f: Frame, i: Instruction) -> None:
     items = [held(f.tx, item) for item in f.pop_many_unread(i.arg or 0)]
     f.push(SequenceValue.holding(f.tx, items, tuple if i.opname == "BUILD_TUPLE" else list))
 
 
 @handler("BUILD_MAP")
-def _build_map(f: Frame, i: dis.Instruction) -> None:
+def _build_map(f: Frame, i: Instruction) -> None:
     flat = f.pop_many_unread(2 * (i.arg or 0))
     keys = [hashable(settled(f.tx, key), "a dict key") for key in flat[::2]]
     values = [held(f.tx, value) for value in flat[1::2]]
@@ -40,37 +40,37 @@ def _build_map(f: Frame, i: dis.Instruction) -> None:
 
 
 @handler("BUILD_SET")
-def _build_set(f: Frame, i: dis.Instruction) -> None:
+def _build_set(f: Frame, i: Instruction) -> None:
     f.push(SetValue(f.tx, {hashable(item, "an item of a set") for item in f.pop_many(i.arg or 0)}))
 
 
 @handler("SET_ADD")
-def _set_add(f: Frame, i: dis.Instruction) -> None:
+def _set_add(f: Frame, i: Instruction) -> None:
     value = f.pop()
     f.peek(i.arg or 0).method(f.tx, "add", [value], {})
 
 
 @handler("SET_UPDATE")
-def _set_update(f: Frame, i: dis.Instruction) -> None:
+def _set_update(f: Frame, i: Instruction) -> None:
     value = f.pop()
     f.peek(i.arg or 0).method(f.tx, "update", [value], {})
 
 
 @handler("BUILD_CONST_KEY_MAP")
-def _build_const_key_map(f: Frame, i: dis.Instruction) -> None:
+def _build_const_key_map(f: Frame, i: Instruction) -> None:
     keys = constant_of(f.pop(), "dict keys")
     values = [held(f.tx, value) for value in f.pop_many_unread(i.arg or 0)]
     f.push(DictValue.holding(f.tx, dict(zip(keys, values, strict=True))))
 
 
 @handler("BUILD_SLICE")
-def _build_slice(f: Frame, i: dis.Instruction) -> None:
+def _build_slice(f: Frame, i: Instruction) -> None:
     parts = f.pop_many(i.arg or 0)
     f.push(SliceValue(parts[0], parts[1], parts[2] if len(parts) == 3 else Constant(None)))
 
 
 @handler("BUILD_STRING")
-def _build_string(f: Frame, i: dis.Instruction) -> None:
+def _build_string(f: Frame, i: Instruction) -> None:
     f.push(text(f.tx, joined, f.pop_many_unread(i.arg or 0)))
 
 
@@ -78,7 +78,7 @@ _CONVERSIONS: dict[int, Any] = {1: str, 2: repr, 3: ascii}
 
 
 @handler("FORMAT_VALUE")
-def _format_value(f: Frame, i: dis.Instruction) -> None:
+def _format_value(f: Frame, i: Instruction) -> None:
     flags = i.arg or 0
     spec = f.pop_unread() if flags & 4 else Constant("")
     value = f.pop_unread()
@@ -88,35 +88,35 @@ def _format_value(f: Frame, i: dis.Instruction) -> None:
 
 
 @handler("CONVERT_VALUE")
-def _convert_value(f: Frame, i: dis.Instruction) -> None:
+def _convert_value(f: Frame, i: Instruction) -> None:
     f.push(text(f.tx, _CONVERSIONS[i.arg or 1], [f.pop_unread()]))
 
 
 @handler("FORMAT_SIMPLE", "FORMAT_WITH_SPEC")
-def _format(f: Frame, i: dis.Instruction) -> None:
+def _format(f: Frame, i: Instruction) -> None:
     f.push(text(f.tx, format, f.pop_many_unread(1 if i.opname == "FORMAT_SIMPLE" else 2)))
 
 
 @handler("LIST_EXTEND")
-def _list_extend(f: Frame, i: dis.Instruction) -> None:
+def _list_extend(f: Frame, i: Instruction) -> None:
     values = f.pop()
     f.peek(i.arg or 0).method(f.tx, "extend", [values], {})
 
 
 @handler("LIST_APPEND")
-def _list_append(f: Frame, i: dis.Instruction) -> None:
+def _list_append(f: Frame, i: Instruction) -> None:
     value = held(f.tx, f.pop_unread())
     f.peek(i.arg or 0).method(f.tx, "append", [value], {})
 
 
 @handler("MAP_ADD")
-def _map_add(f: Frame, i: dis.Instruction) -> None:
+def _map_add(f: Frame, i: Instruction) -> None:
     key, value = f.pop_many(2)
     f.peek(i.arg or 0).store_item(f.tx, key, value)
 
 
 @handler("DICT_UPDATE", "DICT_MERGE")
-def _dict_update(f: Frame, i: dis.Instruction) -> None:
+def _dict_update(f: Frame, i: Instruction) -> None:
     other = f.pop()
     target = f.peek(i.arg or 0)
     if not isinstance(other, DictValue) or not isinstance(target, DictValue):
@@ -127,7 +127,7 @@ def _dict_update(f: Frame, i: dis.Instruction) -> None:
 
 
 @handler("LIST_TO_TUPLE")
-def list_to_tuple(f: Frame, i: dis.Instruction) -> None:
+def list_to_tuple(f: Frame, i: Instruction) -> None:
     """Makes the list on the stack a tuple (3.12 and later spell it as an intrinsic)."""
     value = f.pop()
     assert isinstance(value, SequenceValue)
@@ -135,7 +135,7 @@ def list_to_tuple(f: Frame, i: dis.Instruction) -> None:
 
 
 @handler("CALL_INTRINSIC_1")
-def _call_intrinsic(f: Frame, i: dis.Instruction) -> None:
+def _call_intrinsic(f: Frame, i: Instruction) -> None:
     if i.argrepr == "INTRINSIC_UNARY_POSITIVE":
         positive(f, i)
     elif i.argrepr == "INTRINSIC_LIST_TO_TUPLE":
@@ -145,7 +145,7 @@ def _call_intrinsic(f: Frame, i: dis.Instruction) -> None:
 
 
 @handler("UNPACK_SEQUENCE")
-def _unpack_sequence(f: Frame, i: dis.Instruction) -> None:
+def _unpack_sequence(f: Frame, i: Instruction) -> None:
     count = i.arg or 0
     whole = f.pop()
     items = whole.unpacked() if isinstance(whole, SequenceValue) else whole.iterate(f.tx)
@@ -156,7 +156,7 @@ def _unpack_sequence(f: Frame, i: dis.Instruction) -> None:
 
 
 @handler("UNPACK_EX")
-def _unpack_ex(f: Frame, i: dis.Instruction) -> None:
+def _unpack_ex(f: Frame, i: Instruction) -> None:
     before, after = (i.arg or 0) & 0xFF, (i.arg or 0) >> 8
     items = iterator(f.tx, f.pop())
     values = [value for _ in range(before) if (value := advance(f.tx, items)) is not None]

@@ -11,6 +11,7 @@ import dis
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.builtins import takes_texts
 from tcompile.capture.instructions.names import push_callable
 from tcompile.capture.instructions.registry import handler
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @handler("MAKE_FUNCTION")
-def _make_function(f: Frame, i: dis.Instruction) -> None:
+def _make_function(f: Frame, i: Instruction) -> None:
     code = constant_of(f.pop(), "code")
     flags = (i.arg or 0) if _MAKE_FUNCTION_FLAGS else 0
     closure = _closure(f.pop()) if flags & 8 else []
@@ -57,7 +58,7 @@ def _closure(cells: Value) -> list[Cell]:
 
 
 @handler("SET_FUNCTION_ATTRIBUTE")
-def _set_function_attribute(f: Frame, i: dis.Instruction) -> None:
+def _set_function_attribute(f: Frame, i: Instruction) -> None:
     function = f.pop()
     value = f.pop()
     if not isinstance(function, FunctionValue) or function.function is not None:
@@ -77,18 +78,18 @@ def _set_function_attribute(f: Frame, i: dis.Instruction) -> None:
 
 
 @handler("KW_NAMES")
-def _kw_names(f: Frame, i: dis.Instruction) -> None:
+def _kw_names(f: Frame, i: Instruction) -> None:
     f.keyword_names = f.code.co_consts[i.arg or 0]
 
 
 @handler("CALL")
-def _call(f: Frame, i: dis.Instruction) -> None:
+def _call(f: Frame, i: Instruction) -> None:
     names, f.keyword_names = f.keyword_names, ()
     _finish_call(f, i.arg or 0, names)
 
 
 @handler("CALL_KW")
-def _call_kw(f: Frame, i: dis.Instruction) -> None:
+def _call_kw(f: Frame, i: Instruction) -> None:
     names = constant_of(f.pop(), "keyword names")
     _finish_call(f, i.arg or 0, names)
 
@@ -118,7 +119,7 @@ def _finish_call(f: Frame, count: int, names: tuple[str, ...]) -> None:
 
 
 @handler("CALL_FUNCTION_EX")
-def _call_function_ex(f: Frame, i: dis.Instruction) -> None:
+def _call_function_ex(f: Frame, i: Instruction) -> None:
     keywords = f.pop() if (i.arg or 0) & 1 else DictValue({})
     args = list(f.pop().collect(f.tx))
     first, second = f.pop_many(2)
@@ -131,7 +132,7 @@ def _call_function_ex(f: Frame, i: dis.Instruction) -> None:
 
 
 @handler("LOAD_SUPER_ATTR")
-def _load_super_attr(f: Frame, i: dis.Instruction) -> None:
+def _load_super_attr(f: Frame, i: Instruction) -> None:
     function, cls, owner = f.pop_many(3)
     args = [cls, owner] if (i.arg or 0) & 2 else []
     value = function.call(f.tx, args, {}).attribute(f.tx, i.argval)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dis
 from typing import TYPE_CHECKING
 
+from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.instructions.registry import HANDLERS, handler
 from tcompile.capture.operators import identical
 from tcompile.capture.protocols import Exhausted, advance, iterator
@@ -24,14 +25,14 @@ if TYPE_CHECKING:
 
 
 @handler("GET_ITER")
-def _get_iter(f: Frame, i: dis.Instruction) -> None:
+def _get_iter(f: Frame, i: Instruction) -> None:
     value = f.pop_unread()
     is_text = isinstance(value, Unread) and type(value.value) is str
     f.push(iterator(f.tx, value if is_text else settled(f.tx, value)))
 
 
 @handler("FOR_ITER")
-def _for_iter(f: Frame, i: dis.Instruction) -> None:
+def _for_iter(f: Frame, i: Instruction) -> None:
     items = f.peek(1)
     if isinstance(items, OpaqueValue):  # the running frame's own, which only it can move on
         raise CannotCapture("frame-step", f.tx.current_text())
@@ -61,12 +62,12 @@ _END_FOR_POPS = "CALL_KW" in dis.opmap  # 3.13 and later
 
 
 @handler("JUMP_FORWARD")
-def _jump(f: Frame, i: dis.Instruction) -> None:
+def _jump(f: Frame, i: Instruction) -> None:
     f.jump(i)
 
 
 @handler("JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
-def _jump_back(f: Frame, i: dis.Instruction) -> None:
+def _jump_back(f: Frame, i: Instruction) -> None:
     now, most = len(f.tx.builder.graph.nodes), f.tx.options.max_unrolled
     if most is not None and now - f.first_round.setdefault(i.offset, now) > most:
         raise CannotCapture("too-long", f"A loop was unrolled into more than {most} operations.")
@@ -74,7 +75,7 @@ def _jump_back(f: Frame, i: dis.Instruction) -> None:
     f.came_back = f.at
 
 
-def at_header(f: Frame, i: dis.Instruction) -> None:
+def at_header(f: Frame, i: Instruction) -> None:
     """Where a round of a ``while`` loop begins, or the loop is entered; then the instruction itself."""
     from tcompile.capture import element_loops
     from tcompile.capture.loops import WhileRounds, enter_while
@@ -97,7 +98,7 @@ def at_header(f: Frame, i: dis.Instruction) -> None:
     "POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "POP_JUMP_FORWARD_IF_TRUE", "POP_JUMP_FORWARD_IF_FALSE",
     "POP_JUMP_BACKWARD_IF_TRUE", "POP_JUMP_BACKWARD_IF_FALSE",
 )  # fmt: skip
-def _pop_jump(f: Frame, i: dis.Instruction) -> None:
+def _pop_jump(f: Frame, i: Instruction) -> None:
     value = f.pop()
     if f.may_branch():
         from tcompile.capture import branches
@@ -113,13 +114,13 @@ def _pop_jump(f: Frame, i: dis.Instruction) -> None:
     "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE", "POP_JUMP_FORWARD_IF_NONE", "POP_JUMP_FORWARD_IF_NOT_NONE",
     "POP_JUMP_BACKWARD_IF_NONE", "POP_JUMP_BACKWARD_IF_NOT_NONE",
 )  # fmt: skip
-def _pop_jump_none(f: Frame, i: dis.Instruction) -> None:
+def _pop_jump_none(f: Frame, i: Instruction) -> None:
     if identical(f.tx, f.pop(), Constant(None)) != i.opname.endswith("NOT_NONE"):
         f.jump(i)
 
 
 @handler("JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP")
-def _jump_or_pop(f: Frame, i: dis.Instruction) -> None:
+def _jump_or_pop(f: Frame, i: Instruction) -> None:
     value = f.pop()
     if value.truth(f.tx) == (i.opname == "JUMP_IF_TRUE_OR_POP"):
         f.push(value)
@@ -127,7 +128,7 @@ def _jump_or_pop(f: Frame, i: dis.Instruction) -> None:
 
 
 @handler("RAISE_VARARGS", "RERAISE", "PUSH_EXC_INFO", "LOAD_ASSERTION_ERROR")
-def _raise(f: Frame, i: dis.Instruction) -> None:
+def _raise(f: Frame, i: Instruction) -> None:
     stops = i.opname == "RAISE_VARARGS" and i.arg == 1 and not f.code.co_exceptiontable
     if stops and isinstance(f.stack[-1], Constant) and f.stack[-1].value is StopIteration:
         raise Exhausted("raises", f"`{f.tx.current_text()}`")
@@ -135,7 +136,7 @@ def _raise(f: Frame, i: dis.Instruction) -> None:
 
 
 @handler("BEFORE_WITH")
-def _with(f: Frame, i: dis.Instruction) -> None:
+def _with(f: Frame, i: Instruction) -> None:
     shown, manager = f.stack[-1].describe(), f.pop()
     if isinstance(manager, PolicyValue):
         for value in manager.enter(f.tx):
@@ -149,17 +150,17 @@ def _with(f: Frame, i: dis.Instruction) -> None:
 
 
 @handler("BEFORE_ASYNC_WITH")
-def _async_with(f: Frame, i: dis.Instruction) -> None:
+def _async_with(f: Frame, i: Instruction) -> None:
     raise CannotCapture("with-statement", f.stack[-1].describe())
 
 
 @handler("GET_YIELD_FROM_ITER")
-def _get_yield_from_iter(f: Frame, i: dis.Instruction) -> None:
+def _get_yield_from_iter(f: Frame, i: Instruction) -> None:
     f.push(iterator(f.tx, f.pop()))
 
 
 @handler("SEND")
-def _send(f: Frame, i: dis.Instruction) -> None:
+def _send(f: Frame, i: Instruction) -> None:
     sent, receiver = f.pop(), f.peek(1)
     if isinstance(receiver, GeneratorValue):
         value = receiver.send(sent)
@@ -181,5 +182,5 @@ _END_SEND = "END_SEND" in dis.opmap  # 3.12 and later: it takes the receiver awa
 
 
 @handler("END_SEND")
-def _end_send(f: Frame, i: dis.Instruction) -> None:
+def _end_send(f: Frame, i: Instruction) -> None:
     del f.stack[-2]

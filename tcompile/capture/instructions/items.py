@@ -8,6 +8,7 @@ from __future__ import annotations
 import dis
 from typing import TYPE_CHECKING
 
+from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.instructions.names import push_callable
 from tcompile.capture.instructions.registry import handler
 from tcompile.capture.protocols import attribute
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @handler("LOAD_ATTR")
-def _load_attr(f: Frame, i: dis.Instruction) -> None:
+def _load_attr(f: Frame, i: Instruction) -> None:
     value = attribute(f.tx, f.pop(), i.argval)
     if _ATTR_CALLS and (i.arg or 0) & 1:
         push_callable(f, value)
@@ -34,36 +35,36 @@ _ATTR_CALLS = "LOAD_METHOD" not in dis.opmap or dis.opmap["LOAD_METHOD"] > 255  
 
 
 @handler("LOAD_METHOD")
-def _load_method(f: Frame, i: dis.Instruction) -> None:
+def _load_method(f: Frame, i: Instruction) -> None:
     push_callable(f, attribute(f.tx, f.pop(), i.argval))
 
 
 @handler("STORE_ATTR")
-def _store_attr(f: Frame, i: dis.Instruction) -> None:
+def _store_attr(f: Frame, i: Instruction) -> None:
     owner = f.pop()
     owner.store_attribute(f.tx, i.argval, held(f.tx, f.pop_unread()))
 
 
 @handler("DELETE_ATTR")
-def _delete_attr(f: Frame, i: dis.Instruction) -> None:
+def _delete_attr(f: Frame, i: Instruction) -> None:
     f.pop().store_attribute(f.tx, i.argval, None)
 
 
 @handler("BINARY_SUBSCR")
-def _binary_subscr(f: Frame, i: dis.Instruction) -> None:
+def _binary_subscr(f: Frame, i: Instruction) -> None:
     key = f.pop_unread()
     owner = f.pop()
     f.push(owner.item(f.tx, (held if isinstance(owner, DictValue) else settled)(f.tx, key)))
 
 
 @handler("BINARY_SLICE")
-def _binary_slice(f: Frame, i: dis.Instruction) -> None:
+def _binary_slice(f: Frame, i: Instruction) -> None:
     owner, start, stop = f.pop_many(3)
     f.push(owner.item(f.tx, SliceValue(start, stop, Constant(None))))
 
 
 @handler("STORE_SUBSCR")
-def _store_subscr(f: Frame, i: dis.Instruction) -> None:
+def _store_subscr(f: Frame, i: Instruction) -> None:
     value, owner, key = f.pop_many_unread(3)
     owner = settled(f.tx, owner)
     if isinstance(owner, DictValue):
@@ -73,12 +74,12 @@ def _store_subscr(f: Frame, i: dis.Instruction) -> None:
 
 
 @handler("STORE_SLICE")
-def _store_slice(f: Frame, i: dis.Instruction) -> None:
+def _store_slice(f: Frame, i: Instruction) -> None:
     value, owner, start, stop = f.pop_many(4)
     owner.store_item(f.tx, SliceValue(start, stop, Constant(None)), value)
 
 
 @handler("DELETE_SUBSCR")
-def _delete_subscr(f: Frame, i: dis.Instruction) -> None:
+def _delete_subscr(f: Frame, i: Instruction) -> None:
     owner, key = f.pop_many(2)
     owner.delete_item(f.tx, key)

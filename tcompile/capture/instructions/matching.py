@@ -5,9 +5,9 @@ Enters: a frame with the subject on its stack. Leaves: what the pattern binds, o
 
 from __future__ import annotations
 
-import dis
 from typing import TYPE_CHECKING, Any
 
+from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.builtins import is_instance
 from tcompile.capture.instructions.registry import handler
 from tcompile.capture.protocols import attribute, has_attribute
@@ -26,7 +26,7 @@ _SEQUENCE, _MAPPING, _MATCH_SELF = 1 << 5, 1 << 6, 1 << 22  # flags of a type
 
 
 @handler("MATCH_SEQUENCE", "MATCH_MAPPING")
-def _match_kind(f: Frame, i: dis.Instruction) -> None:
+def _match_kind(f: Frame, i: Instruction) -> None:
     flag = _SEQUENCE if i.opname == "MATCH_SEQUENCE" else _MAPPING
     subject = f.peek(1)
     cls = subject.python_type
@@ -38,7 +38,7 @@ def _match_kind(f: Frame, i: dis.Instruction) -> None:
 
 
 @handler("MATCH_KEYS")
-def _match_keys(f: Frame, i: dis.Instruction) -> None:
+def _match_keys(f: Frame, i: Instruction) -> None:
     subject, keys = f.peek(2), f.peek(1)
     if not isinstance(subject, DictValue):
         raise CannotCapture("unsupported-object", f"{subject.describe()} is matched with a mapping.")
@@ -50,7 +50,7 @@ def _match_keys(f: Frame, i: dis.Instruction) -> None:
 
 
 @handler("MATCH_CLASS")
-def _match_class(f: Frame, i: dis.Instruction) -> None:
+def _match_class(f: Frame, i: Instruction) -> None:
     subject, cls, names = f.pop_many(3)
     f.push(_class_pattern(f, subject, cls, i.arg or 0, constant_of(names, "names")))
 

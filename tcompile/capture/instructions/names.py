@@ -11,6 +11,7 @@ import sys
 import types
 from typing import TYPE_CHECKING, Any
 
+from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.instructions.registry import Returned, Yielded, handler
 from tcompile.capture.protocols import attribute, has_attribute
 from tcompile.capture.sources import AttributeSource, ConstantSource, ItemSource
@@ -25,27 +26,27 @@ if TYPE_CHECKING:
 
 
 @handler("NOP", "RESUME", "PRECALL", "COPY_FREE_VARS", "END_FOR")
-def _nothing(f: Frame, i: dis.Instruction) -> None:
+def _nothing(f: Frame, i: Instruction) -> None:
     return
 
 
 @handler("RETURN_GENERATOR")
-def _return_generator(f: Frame, i: dis.Instruction) -> None:
+def _return_generator(f: Frame, i: Instruction) -> None:
     f.push(NULL)  # the generator object that the following POP_TOP discards
 
 
 @handler("MAKE_CELL")
-def _make_cell(f: Frame, i: dis.Instruction) -> None:
+def _make_cell(f: Frame, i: Instruction) -> None:
     f.cells[i.argval] = Cell(f.tx, f.locals.pop(i.argval, None))  # from now on the variable lives in its cell
 
 
 @handler("PUSH_NULL")
-def _push_null(f: Frame, i: dis.Instruction) -> None:
+def _push_null(f: Frame, i: Instruction) -> None:
     f.push(NULL)
 
 
 @handler("POP_TOP")
-def _pop_top(f: Frame, i: dis.Instruction) -> None:
+def _pop_top(f: Frame, i: Instruction) -> None:
     value = f.stack[-1]
     if type(value) is Unread and _ends_in_python(value.value):
         raise CannotCapture("frame-step", f.tx.current_text())  # what it does as it ends has its place in the program
@@ -62,18 +63,18 @@ _SUSPENDED = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType
 
 
 @handler("COPY")
-def _copy(f: Frame, i: dis.Instruction) -> None:
+def _copy(f: Frame, i: Instruction) -> None:
     f.push(f.stack[-(i.arg or 0)])
 
 
 @handler("SWAP")
-def _swap(f: Frame, i: dis.Instruction) -> None:
+def _swap(f: Frame, i: Instruction) -> None:
     depth = i.arg or 0
     f.stack[-1], f.stack[-depth] = f.stack[-depth], f.stack[-1]
 
 
 @handler("LOAD_CONST")
-def _load_const(f: Frame, i: dis.Instruction) -> None:
+def _load_const(f: Frame, i: Instruction) -> None:
     f.push(constant(i.argval))
 
 
@@ -85,27 +86,27 @@ def constant(value: Any) -> Value:
 
 
 @handler("RETURN_CONST")
-def _return_const(f: Frame, i: dis.Instruction) -> None:
+def _return_const(f: Frame, i: Instruction) -> None:
     raise Returned(constant(i.argval))
 
 
 @handler("RETURN_VALUE")
-def _return_value(f: Frame, i: dis.Instruction) -> None:
+def _return_value(f: Frame, i: Instruction) -> None:
     raise Returned(f.pop_unread())
 
 
 @handler("YIELD_VALUE")
-def _yield_value(f: Frame, i: dis.Instruction) -> None:
+def _yield_value(f: Frame, i: Instruction) -> None:
     raise Yielded(f.pop())
 
 
 @handler("LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW")
-def _load_fast(f: Frame, i: dis.Instruction) -> None:
+def _load_fast(f: Frame, i: Instruction) -> None:
     f.push(f.load_local(i.argval))
 
 
 @handler("LOAD_FAST_AND_CLEAR")
-def _load_fast_and_clear(f: Frame, i: dis.Instruction) -> None:
+def _load_fast_and_clear(f: Frame, i: Instruction) -> None:
     f.assigned.add(i.argval)
     f.rely_on_binding(i.argval)
     found = f.locals.pop(i.argval, None)
@@ -115,7 +116,7 @@ def _load_fast_and_clear(f: Frame, i: dis.Instruction) -> None:
 
 
 @handler("LOAD_FAST_LOAD_FAST")
-def _load_fast_twice(f: Frame, i: dis.Instruction) -> None:
+def _load_fast_twice(f: Frame, i: Instruction) -> None:
     for name in i.argval:
         f.push(f.load_local(name))
 
@@ -133,12 +134,12 @@ def store_local(f: Frame, name: str, value: Value) -> None:
 
 
 @handler("STORE_FAST")
-def _store_fast(f: Frame, i: dis.Instruction) -> None:
+def _store_fast(f: Frame, i: Instruction) -> None:
     store_local(f, i.argval, f.pop_unread())
 
 
 @handler("STORE_FAST_LOAD_FAST")
-def _store_load(f: Frame, i: dis.Instruction) -> None:
+def _store_load(f: Frame, i: Instruction) -> None:
     store, load = i.argval
     value = f.pop_unread()
     loaded = value if load == store else f.load_local(load)  # first, as it may not be set
@@ -147,35 +148,35 @@ def _store_load(f: Frame, i: dis.Instruction) -> None:
 
 
 @handler("STORE_FAST_STORE_FAST")
-def _store_store(f: Frame, i: dis.Instruction) -> None:
+def _store_store(f: Frame, i: Instruction) -> None:
     for name in i.argval:
         store_local(f, name, f.pop_unread())
 
 
 @handler("DELETE_FAST")
-def _delete_fast(f: Frame, i: dis.Instruction) -> None:
+def _delete_fast(f: Frame, i: Instruction) -> None:
     f.load_local(i.argval)
     f.assigned.add(i.argval)
     del f.locals[i.argval]
 
 
 @handler("LOAD_CLOSURE")
-def _load_closure(f: Frame, i: dis.Instruction) -> None:
+def _load_closure(f: Frame, i: Instruction) -> None:
     f.push(f.cells[i.argval])
 
 
 @handler("LOAD_DEREF", "LOAD_CLASSDEREF")
-def _load_deref(f: Frame, i: dis.Instruction) -> None:
+def _load_deref(f: Frame, i: Instruction) -> None:
     f.push(f.cells[i.argval].get(i.argval))
 
 
 @handler("STORE_DEREF")
-def _store_deref(f: Frame, i: dis.Instruction) -> None:
+def _store_deref(f: Frame, i: Instruction) -> None:
     f.cells[i.argval].set(f.pop_unread())
 
 
 @handler("DELETE_DEREF")
-def _delete_deref(f: Frame, i: dis.Instruction) -> None:
+def _delete_deref(f: Frame, i: Instruction) -> None:
     f.cells[i.argval].delete(i.argval)
 
 
@@ -189,7 +190,7 @@ _SLOT_ABOVE = "CALL_KW" in dis.opmap
 
 
 @handler("LOAD_GLOBAL")
-def _load_global(f: Frame, i: dis.Instruction) -> None:
+def _load_global(f: Frame, i: Instruction) -> None:
     value = f.load_global(i.argval)
     if (i.arg or 0) & 1:
         push_callable(f, value)
@@ -198,27 +199,27 @@ def _load_global(f: Frame, i: dis.Instruction) -> None:
 
 
 @handler("LOAD_NAME")
-def _load_name(f: Frame, i: dis.Instruction) -> None:
+def _load_name(f: Frame, i: Instruction) -> None:
     f.push(f.load_global(i.argval))
 
 
 @handler("STORE_GLOBAL", "STORE_NAME")
-def _store_global(f: Frame, i: dis.Instruction) -> None:
+def _store_global(f: Frame, i: Instruction) -> None:
     f.store_global(i.argval, f.pop_unread())
 
 
 @handler("DELETE_GLOBAL", "DELETE_NAME")
-def _delete_global(f: Frame, i: dis.Instruction) -> None:
+def _delete_global(f: Frame, i: Instruction) -> None:
     f.store_global(i.argval, None)
 
 
 @handler("LOAD_BUILD_CLASS", "SETUP_ANNOTATIONS")
-def _class_statement(f: Frame, i: dis.Instruction) -> None:
+def _class_statement(f: Frame, i: Instruction) -> None:
     raise CannotCapture("unsupported-instruction", "a class statement or an annotation")
 
 
 @handler("IMPORT_NAME")
-def _import(f: Frame, i: dis.Instruction) -> None:
+def _import(f: Frame, i: Instruction) -> None:
     level, names = f.pop_many(2)
     parts = i.argval.split(".")
     paths = [".".join(parts[: n + 1]) for n in range(len(parts))]
@@ -248,5 +249,5 @@ def _is_imported(path: str) -> bool:
 
 
 @handler("IMPORT_FROM")
-def _import_from(f: Frame, i: dis.Instruction) -> None:
+def _import_from(f: Frame, i: Instruction) -> None:
     f.push(attribute(f.tx, f.peek(1), i.argval))

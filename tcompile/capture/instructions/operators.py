@@ -6,9 +6,9 @@ operator means.
 
 from __future__ import annotations
 
-import dis
 from typing import TYPE_CHECKING
 
+from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.instructions.registry import handler
 from tcompile.capture.operators import COMPARE, binary, contains, identical, inplace_object, unary
 from tcompile.capture.values.array import ArrayValue
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @handler("BINARY_OP")
-def _binary_op(f: Frame, i: dis.Instruction) -> None:
+def _binary_op(f: Frame, i: Instruction) -> None:
     left, right = f.pop_many_unread(2)
     left, sign = settled(f.tx, left), i.argrepr
     made = remainder(f.tx, left, right) if sign in ("%", "%=") else None
@@ -70,7 +70,7 @@ _SET_CHANGES = {
 
 
 @handler("COMPARE_OP")
-def _compare_op(f: Frame, i: dis.Instruction) -> None:
+def _compare_op(f: Frame, i: Instruction) -> None:
     left, right = f.pop_many(2)
     sign = i.argval.removeprefix("bool(").removesuffix(")")
     result = binary(f.tx, sign, left, right)
@@ -78,13 +78,13 @@ def _compare_op(f: Frame, i: dis.Instruction) -> None:
 
 
 @handler("IS_OP")
-def _is_op(f: Frame, i: dis.Instruction) -> None:
+def _is_op(f: Frame, i: Instruction) -> None:
     left, right = f.pop_many(2)
     f.push(Constant(identical(f.tx, left, right) != bool(i.arg)))
 
 
 @handler("CONTAINS_OP")
-def _contains_op(f: Frame, i: dis.Instruction) -> None:
+def _contains_op(f: Frame, i: Instruction) -> None:
     item, container = f.pop_many_unread(2)
     container = settled(f.tx, container)
     item = (held if isinstance(container, DictValue) else settled)(f.tx, item)
@@ -92,28 +92,28 @@ def _contains_op(f: Frame, i: dis.Instruction) -> None:
 
 
 @handler("UNARY_NEGATIVE")
-def _negative(f: Frame, i: dis.Instruction) -> None:
+def _negative(f: Frame, i: Instruction) -> None:
     f.push(unary(f.tx, "-", f.pop()))
 
 
 @handler("UNARY_POSITIVE")
-def positive(f: Frame, i: dis.Instruction) -> None:
+def positive(f: Frame, i: Instruction) -> None:
     """``+value`` (3.12 and later spell it as an intrinsic)."""
     f.push(unary(f.tx, "+", f.pop()))
 
 
 @handler("UNARY_INVERT")
-def _invert(f: Frame, i: dis.Instruction) -> None:
+def _invert(f: Frame, i: Instruction) -> None:
     f.push(unary(f.tx, "~", f.pop()))
 
 
 @handler("UNARY_NOT")
-def _not(f: Frame, i: dis.Instruction) -> None:
+def _not(f: Frame, i: Instruction) -> None:
     f.push(Constant(not f.pop().truth(f.tx)))
 
 
 @handler("TO_BOOL")
-def _to_bool(f: Frame, i: dis.Instruction) -> None:
+def _to_bool(f: Frame, i: Instruction) -> None:
     f.push(_truth(f, f.pop()))
 
 
@@ -124,5 +124,5 @@ def _truth(f: Frame, value: Value) -> Value:
 
 
 @handler("GET_LEN")
-def _get_len(f: Frame, i: dis.Instruction) -> None:
+def _get_len(f: Frame, i: Instruction) -> None:
     f.push(f.peek(1).length(f.tx))

@@ -6,16 +6,16 @@ so that the interpreter knows no instruction and an instruction only its frame.
 
 from __future__ import annotations
 
-import dis
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
+from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.values.base import Value
 
 if TYPE_CHECKING:
     from tcompile.capture.interpreter import Frame
 
-Handler: TypeAlias = "Callable[[Frame, dis.Instruction], None]"
+Handler: TypeAlias = "Callable[[Frame, Instruction], None]"
 HANDLERS: dict[str, Handler] = {}
 
 

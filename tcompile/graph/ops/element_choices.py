@@ -6,13 +6,14 @@ operations. Where no block is left in a round but one, several rounds are done a
 
 A side may hand on other values (``if x[i] > m: m = x[i]``), store another value in the same place, or add to a value
 that the other side hands on as it is (``if x[i] > 0: s += x[i]``). The last becomes the sum of a choice: minus zero,
-added to a float, changes none of its bits and raises no flag.
+added to a float, changes none of its bits and raises no flag. A few operations on bits, which cannot fail, are done
+whichever way the test goes (``c = c >> 1 ^ p if c & 1 else c >> 1``).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tcompile.graph.ops.element_blocks import operands, reachable, tidy
@@ -20,6 +21,8 @@ from tcompile.graph.ops.element_loop import Block, Program, dtype_of, ways
 from tcompile.records import dataclass
 
 _MOST = 2  # values that a test may choose: each choice waits for both
+_MOST_AHEAD = 4  # operations that both sides may have done in vain
+_OF_BITS = ("&", "|", "^", ">>")
 
 
 def choose(program: Program, root: Callable[[int], int]) -> Program:
@@ -47,6 +50,7 @@ class _Choosing:
     def __init__(self, program: Program, root: Callable[[int], int]) -> None:
         self.kinds, self.root = list(program[0]), root
         self.blocks: list[Block] = list(program[2])
+        self.constants = {line[1]: line[2] for _, lines, _ in self.blocks for line in lines if line[0] == "const"}
 
     def find(self) -> bool:
         """Makes one choice; says whether there was one to be made."""
@@ -88,8 +92,11 @@ class _Choosing:
         """Makes a choice of both sides, where that can be."""
         if not yes.lines and not no.lines and yes.given == no.given:
             return self._replace(at, [], yes, yes.given)
-        added: list[tuple[Any, ...]] = []
-        lines = [list(side.lines) for side in (yes, no)]
+        parts = [self._split(side.lines) for side in (yes, no)]
+        added = [line for ahead, _ in parts for line in ahead]
+        if len(added) > _MOST_AHEAD:
+            return False
+        lines = [rest for _, rest in parts]
         stores = [rest.pop() for rest in lines if rest and rest[-1][0] == "store"]
         if len(stores) == 2:
             (_, _, one, first, *places), (_, _, two, second, *others) = stores
@@ -117,6 +124,26 @@ class _Choosing:
         if sum(line[0] == "select" for line in added) > _MOST:
             return False
         return self._replace(at, added, yes, tuple(values))
+
+    def _split(self, lines: Sequence[tuple[Any, ...]]) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+        """The instructions of a side that may be done before the test, and the others."""
+        ahead: list[tuple[Any, ...]] = []
+        rest: list[tuple[Any, ...]] = []
+        for line in lines:
+            waits = any(other[1] in operands(line) for other in rest)
+            (rest if waits or not self._cannot_fail(line) else ahead).append(line)
+        return ahead, rest
+
+    def _cannot_fail(self, line: tuple[Any, ...]) -> bool:
+        """Whether an instruction works on bits, and gives a result for any."""
+        if line[0] not in _OF_BITS:
+            return False
+        dtypes = {dtype_of(self.kinds[register]) for register in line[1:]}
+        dtype = dtypes.pop()
+        if dtypes or dtype.kind not in "iub":
+            return False
+        shift: int = self.constants.get(line[3], -1) if line[0] == ">>" else 0
+        return 0 <= shift < dtype.itemsize * 8
 
     def _sum(
         self, added: list[tuple[Any, ...]], condition: int, line: tuple[Any, ...], yes: _Side, no: _Side, is_yes: bool

@@ -1,0 +1,106 @@
+"""The instructions of a code object with what they name: what capture walks through.
+
+What enters is a ``types.CodeType``; what leaves is a list of `Instruction`. Exists because ``dis`` takes several
+microseconds an instruction, most of them for texts that only people read.
+"""
+
+from __future__ import annotations
+
+import dis
+import opcode
+import types
+from typing import Any, NamedTuple, TypeAlias
+
+from tcompile.bytecode.decode import CACHES, NAME, OP, VERSION, Stream, numbers
+
+Positions: TypeAlias = tuple[int | None, int | None, int | None, int | None]
+
+
+class Instruction(NamedTuple):
+    """One instruction, its EXTENDED_ARG prefixes within.
+
+    Attributes:
+        opname, opcode: which.
+        arg: the full argument, None where it has none.
+        argval: what that means: a constant, a name, two names, or the offset that a jump leads to.
+        argrepr: for an operator, a comparison or an intrinsic function its sign or name, as ``dis`` has it.
+        start, offset: where it begins, and where its own unit is, behind the prefixes; in bytes.
+        is_jump_target: whether a jump leads here.
+        positions: first and last line, first and last column.
+    """
+
+    opname: str
+    opcode: int
+    arg: int | None
+    argval: Any
+    argrepr: str
+    start: int
+    offset: int
+    is_jump_target: bool
+    positions: Positions
+
+
+_HAS_ARG = frozenset(getattr(dis, "hasarg", range(dis.HAVE_ARGUMENT, 256)))
+_CONSTANTS = frozenset(dis.hasconst)
+_NAMES = dict.fromkeys(dis.hasname, 0)
+for _op, _flags in (("LOAD_GLOBAL", 1), ("LOAD_ATTR", 1 if VERSION >= (3, 12) else 0), ("LOAD_SUPER_ATTR", 2)):
+    if _op in OP:
+        _NAMES[OP[_op]] = _flags  # bits beneath the name's number
+_PAIRS = numbers("LOAD_FAST_LOAD_FAST", "STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST")
+_VARIABLES = frozenset((*dis.haslocal, *dis.hasfree)) - _PAIRS
+_COMPARES = frozenset(dis.hascompare)
+_COMPARE_FLAGS = {(3, 11): 0, (3, 12): 4}.get(VERSION, 5)
+_OPERATORS: list[str] = [sign for _, sign in opcode._nb_ops]  # type: ignore[attr-defined]
+_INTRINSICS: list[str] = getattr(opcode, "_intrinsic_1_descs", [])
+_BINARY_OP, _INTRINSIC = OP["BINARY_OP"], OP.get("CALL_INTRINSIC_1", -1)
+
+
+def read(code: types.CodeType) -> list[Instruction]:
+    """The instructions of ``code``.
+
+    Raises:
+        NotResumable, IndexError: the code was made by hand, and not well.
+
+    >>> [(i.opname, i.argval) for i in read((lambda x: x.real).__code__)][-2:]
+    [('LOAD_ATTR', 'real'), ('RETURN_VALUE', None)]
+    """
+    stream = Stream(code)
+    places: list[Positions] = list(code.co_positions())
+    constants, names, variable = code.co_consts, code.co_names, code._varname_from_oparg  # type: ignore[attr-defined]
+    targets = {target for target in stream.target if target >= 0}
+    found: list[Instruction] = []
+    for number, (op, given, begin, end) in enumerate(
+        zip(stream.ops, stream.args, stream.begin, stream.end, strict=True)
+    ):
+        arg = given if op in _HAS_ARG else None
+        argval: Any = arg
+        argrepr = ""
+        if arg is None:
+            pass
+        elif op in _VARIABLES:
+            argval = variable(arg)
+        elif op in _CONSTANTS:
+            argval = constants[arg]
+        elif op in _NAMES:
+            argval = names[arg >> _NAMES[op]]
+        elif stream.target[number] >= 0:
+            argval = 2 * stream.begin[stream.target[number]]
+        elif op == _BINARY_OP:
+            argrepr = _OPERATORS[arg]
+        elif op in _COMPARES:
+            argval = argrepr = dis.cmp_op[arg >> _COMPARE_FLAGS]
+            if _COMPARE_FLAGS == 5 and arg & 16:
+                argrepr = f"bool({argrepr})"
+        elif op in _PAIRS:
+            argval = variable(arg >> 4), variable(arg & 15)
+        elif op == _INTRINSIC:
+            argrepr = _INTRINSICS[arg]
+        unit = end - CACHES[op] - 1
+        place = places[unit]
+        found.append(
+            Instruction(NAME[op], op, arg, argval, argrepr, 2 * begin, 2 * unit, number in targets, place)
+        )
+    return found
+
+
+__all__ = ["Instruction", "Positions", "read"]
