@@ -1,14 +1,17 @@
-"""Random numbers where they are drawn in a loop that becomes a node.
+"""Random numbers where they are drawn in a loop that becomes a node, and many of them anywhere.
 
 Enters: a generator's method, and captured arguments. Leaves: the number or the array that it gives, drawn by a loop
-over elements from the generator's state. Exists for loops over arrays with draws in them. Outside of loops a draw is
-plain Python's, unless a break would be an error: NumPy's own call costs less than to hand the state in and out.
+over elements from the generator's state. Outside of loops a draw of few is plain Python's, unless a break would be an
+error: NumPy's own call costs less than to hand the state in and out.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tcompile.capture.element_draws import Drawing, draw, fill, in_order
 from tcompile.capture.element_instructions import Instructions, Refused, V
@@ -25,20 +28,35 @@ if TYPE_CHECKING:
     from tcompile.capture.state import Capture
     from tcompile.capture.values.random_generator import RandomGeneratorValue
 
+_MANY = 1000
+
 
 def call(
     tx: Capture, owner: RandomGeneratorValue, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]
 ) -> Value:
     """What the method gives. Raises CannotCapture for what is plain Python's."""
     row = method_of(owner.python_type, name)
-    if row is None or owner.family is None or not (tx.open_loops or tx.options.max_unrolled is None):
+    if row is None or owner.family is None:
         raise CannotCapture("random-numbers", f"{owner.source.text}.{name}")
     try:
         size, given = _size(row, name, args, kwargs)
+        shape = None if size is None or size.is_none else _shape(size)
+        if not (tx.open_loops or tx.options.max_unrolled is None or _pays(owner, row, shape)):
+            raise CannotCapture("random-numbers", f"{owner.source.text}.{name}")
         arguments = in_order(DRAWS[row], given, {key: kwargs[key] for key in kwargs if key != "size"}, Constant)
-        return _drawn(tx, owner, row, arguments, None if size is None or size.is_none else _shape(size))
+        return _drawn(tx, owner, row, arguments, shape)
     except Refused as reason:
         raise CannotCapture("random-numbers", f"{owner.source.text}.{name} ({reason})") from reason
+
+
+def _pays(owner: RandomGeneratorValue, row: str, shape: Sequence[Any] | None) -> bool:
+    """Whether a draw outside of loops belongs in the graph: NumPy takes no less for that many numbers.
+
+    The state of a RandomState, and what it keeps beside it, are too large to be handed in and out.
+    """
+    if shape is None or not DRAWS[row].quick or owner.python_type is not np.random.Generator:
+        return False
+    return any(isinstance(n, SymInt) for n in shape) or math.prod(shape) >= _MANY
 
 
 def _size(

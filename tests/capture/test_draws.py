@@ -290,6 +290,66 @@ def test_the_second_half_of_a_test_draws_only_where_the_first_does_not_decide(f)
     assert "exit_loop" in ops(compiled)
 
 
+# -- many of them, outside of loops ------------------------------------------------------------------------------------
+QUICK = {
+    "random": "rng.random({})", "uniform": "rng.uniform(size={})", "uniform of two": "rng.uniform(-0.5, m, {})",
+    "standard_normal": "rng.standard_normal({})", "normal": "rng.normal(size={})",
+    "normal of two": "rng.normal(m, 3, {})", "standard_exponential": "rng.standard_exponential({})",
+    "exponential": "rng.exponential(m, {})",
+}  # fmt: skip
+
+
+def many(call):
+    """A function that draws so many numbers at once, around work with arrays."""
+    names = {"np": np}
+    exec(f"def f(rng, m, x):\n    z = {call}\n    return x + z.max(), z, rng.random()\n", names)
+    return names["f"]
+
+
+@pytest.mark.parametrize("size", ["1000", "(50, 40)", "len(x) * 20", "(2, len(x), 25)"])
+@pytest.mark.parametrize("name", QUICK)
+def test_arrays_are_drawn_in_the_graph(name, size):
+    f = many(QUICK[name].format(size))
+    compiled = same(f, lambda: (generator(), 0.75, np.arange(100.0)), breaks=1)  # one number is Python's
+    assert "element_loop" in ops(compiled)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("name", QUICK)
+def test_arrays_of_all_kinds_of_generators(name, family):
+    f = many(QUICK[name].format("30_000"))  # of these, hundreds are drawn by NumPy's function
+    for seed in range(2):
+        same(f, lambda seed=seed: (generator(family, seed), 0.75, np.arange(3.0)), calls=1, breaks=1)
+
+
+@pytest.mark.parametrize("call", [
+    "rng.standard_normal(999)", "rng.standard_normal()", "rng.integers(0, 9, 2000)", "rng.gamma(2, 1, 2000)",
+    "rng.standard_normal(2000, dtype=np.float32)", "rng.normal(x, 1, (2000, 100))",
+])  # fmt: skip
+def test_draws_that_stay_numpys(call):
+    same(many(call), lambda: (generator(), 0.75, np.arange(100.0)), calls=1, breaks=2)
+
+
+def test_legacy_generators_draw_arrays_themselves():
+    same(many("rng.standard_normal(2000)"), lambda: (legacy(), 0.75, np.arange(3.0)), calls=1, breaks=2)
+
+
+@pytest.mark.parametrize(
+    "call", ["rng.normal(0, -m, 2000)", "rng.exponential(-m, 2000)", "rng.uniform(0, np.inf, 2000)"]
+)
+def test_what_numpy_refuses_of_arrays(call):
+    same(many(call), lambda: (generator(), 0.75, np.arange(3.0)), calls=2, breaks=1)
+
+
+def test_numbers_of_sizes_that_change():
+    f = many(QUICK["normal of two"].format("(len(x), 25)"))
+    compiled = tcompile.compile(f)
+    for n in (100, 120, 130, 7, 0):
+        one, two = generator(), generator()
+        want, got = (outcome(run, (rng, 0.5, np.arange(float(n)))) for run, rng in ((f, one), (compiled, two)))
+        assert repr(shown(got)) == repr(shown(want)) and picture(one) == picture(two)
+
+
 # -- arrays of them, in loops over arrays ------------------------------------------------------------------------------
 
 

@@ -154,12 +154,62 @@ def text(program: Program, arrays: int) -> str:
     """The program as a Python function ``loop`` of its arrays and numbers, which returns the values of its exit."""
     kinds, numbers, blocks, _ = program
     given = [f"a{n}" for n in range(arrays)] + [f"r{n}" for n in numbers]
-    lines = [f"def loop({', '.join(given)}):", "    at = 0", "    while True:"]
+    head = f"def loop({', '.join(given)}):"
+    fills = filling(program)
+    if fills is not None:
+        (_, _, *what), target = fills
+        first = [f"    {line}" for line in _lines(kinds, blocks[0][1])]
+        drawn = f"    a{target}[...] = {_draw(what, f'size=a{target}.shape')}"
+        return "\n".join([head, *first, drawn, "    return ()"]) + "\n"
+    lines = [head, "    at = 0", "    while True:"]
     for number, (_, instructions, end) in enumerate(blocks):
         lines.append(f"        {'elif' if number else 'if'} at == {number}:")
         lines += [f"            {line}" for line in _lines(kinds, instructions)]
         lines += [f"            {line}" for line in _end(blocks, end)]
     return "\n".join(lines) + "\n"
+
+
+def filling(program: Program) -> tuple[tuple[Any, ...], int] | None:
+    """The draw, and the array that all its numbers go to, where a program does nothing else, in the order of its axes.
+
+    >>> start = ((), (("const", 0, 0), ("const", 1, 1), ("size", 2, 1, 0)), ("jump", 1, (0,)))
+    >>> header = ((3,), (("more", 4, 3, 2, 1),), ("branch", 4, 2, (), 3, ()))
+    >>> draw = ("draw", 5, 0, "PCG64", "random")
+    >>> body = ((), (draw, ("store", -1, 1, 5, 3), ("step", 6, 3, 1)), ("back", 1, (6,)))
+    >>> filling((("int",) * 7, (), (start, header, body, ((), (), ("exit", ()))), ())) == (draw, 1)
+    True
+    """
+    _, _, blocks, results = program
+    lines = [line for _, inner, _ in blocks[1:] for line in inner]
+    named: dict[str, list[tuple[Any, ...]]] = {name: [] for name in ("more", "step", "draw", "store")}
+    for line in lines:
+        if line[0] not in named:
+            return None
+        named[line[0]].append(line)
+    first = {line[1]: line for line in blocks[0][1]}
+    if results or len(named["draw"]) != 1 or len(named["store"]) != 1 or blocks[0][2][0] != "jump":
+        return None
+    (drawn,), ((_, _, target, value, *places),) = named["draw"], named["store"]
+    ones = {register for register, line in first.items() if line[0] == "const" and line[2] == 1}
+    starts = [given for _, _, end in blocks for given in _entered(end)]
+    if (
+        value != drawn[1]
+        or [header[0] for header, _, _ in blocks if header] != places
+        or [line[2] for line in named["more"]] != places
+        or [first.get(line[3], ())[:1] + first.get(line[3], ())[2:] for line in named["more"]]
+        != [("size", target, axis) for axis in range(len(places))]
+        or not {line[-1] for line in (*named["more"], *named["step"])} <= ones
+        or sorted(line[2] for line in named["step"]) != sorted(places)
+        or {end[1] for _, _, end in blocks if end[0] == "branch"} != {line[1] for line in named["more"]}
+        or any(first.get(given, ("",))[0] != "const" or first[given][2] != 0 for given in starts)
+    ):
+        return None
+    return drawn, target
+
+
+def _entered(end: tuple[Any, ...]) -> tuple[int, ...]:
+    """What a block's end hands on to blocks, but where a loop goes on."""
+    return (*end[3], *end[5]) if end[0] == "branch" else end[2] if end[0] == "jump" else ()
 
 
 def _lines(kinds: Sequence[Kind], instructions: Sequence[tuple[Any, ...]]) -> Iterator[str]:
@@ -187,7 +237,7 @@ def _expression(kind: Kind, name: str, rest: Sequence[Any]) -> str:
     if name == "load":
         return f"a{rest[0]}[{_places(rest[1:])}]"
     if name == "draw":
-        return f"drawn({', '.join([f'a{rest[0]}', *map(repr, rest[1:3]), *(f'r{n}' for n in rest[3:])])})"
+        return _draw(rest)
     if name == "select":
         return f"r{rest[1]} if r{rest[0]} else r{rest[2]}"
     if name == "step":
@@ -199,6 +249,11 @@ def _expression(kind: Kind, name: str, rest: Sequence[Any]) -> str:
     if name in ("negative", "invert", "positive", "not"):
         return f"{ {'negative': '-', 'invert': '~', 'positive': '+', 'not': 'not '}[name]}r{rest[0]}"
     return f"{name}({', '.join(f'r{n}' for n in rest)})"
+
+
+def _draw(what: Sequence[Any], *size: str) -> str:
+    state, family, name, *given = what
+    return f"drawn({', '.join([f'a{state}', repr(family), repr(name), *(f'r{n}' for n in given), *size])})"
 
 
 def _end(blocks: Sequence[Block], end: tuple[Any, ...]) -> Iterator[str]:

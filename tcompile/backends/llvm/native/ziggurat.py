@@ -1,0 +1,86 @@
+"""NumPy's ziggurats (G. Marsaglia, W. W. Tsang, 2000), taken apart so that machine code draws most numbers itself.
+
+Enters: the functions of NumPy's library that draw normal and exponential numbers. Leaves: for each the table of its 256
+layers, and the address of ``tc_redraw``, which calls the function for the numbers that are not that simple. Exists
+because of a hundred numbers 99 are one of 64 bits' parts times a step of its layer: NumPy calls two functions for that,
+which takes three times as long.
+
+The tables are asked of NumPy's function itself, with a bit generator that gives what it is told and counts. That the
+function is what is assumed here is tried on both sides of each limit before it is used.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from tcompile.backends.llvm.native import target
+from tcompile.records import dataclass
+
+LAYERS = 256
+_EXPORTS = ("tc_redraw", "tc_probe", "tc_try")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where a ziggurat has, in the 64 bits that it draws first, the layer's number, the value, of so many ``bits``, and
+    the sign, if there is one.
+    """
+
+    layer: int
+    value: int
+    bits: int
+    sign: int | None = None
+
+
+LAYOUTS = {
+    "random_standard_normal": Layout(0, 9, 52, sign=8),
+    "random_standard_exponential": Layout(3, 11, 53),
+}
+
+
+@cache
+def _code() -> target.Code:
+    return target.keep_forever(target.load(target.source("ziggurat.ll"), _EXPORTS, opt=0))
+
+
+def redraw() -> int:
+    """The address of ``double tc_redraw(double (*function)(bitgen_t *), bitgen_t *real, i64 held)``."""
+    return _code()["tc_redraw"]
+
+
+@cache
+def table(name: str, function: int) -> Any:
+    """The layers of NumPy's function ``name`` at that address: pairs of a limit, an int of 64 bits, and a step.
+
+    Values below the limit give the value times the step. None where the function is no such ziggurat.
+    """
+    layout = LAYOUTS[name]
+    found = np.zeros(LAYERS, [("limit", np.uint64), ("step", np.float64)])
+    probe = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p, *[ctypes.c_int64] * 3, ctypes.c_void_p])(_code()["tc_probe"])
+    probe(function, layout.layer, layout.value, layout.bits, found.ctypes.data)
+    found.flags.writeable = False
+    return found if _is_right(function, layout, found) else None
+
+
+def _is_right(function: int, layout: Layout, found: Any) -> bool:
+    """Whether the function gives what the table says, for numbers of all layers on both sides of the limits."""
+    attempt = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)(_code()["tc_try"])
+    random, drawn = Random(1), ctypes.c_double()
+    most = (1 << layout.bits) - 1
+    for layer, (limit, step) in enumerate(found.tolist()):
+        for value in (0, max(limit - 1, 0), min(limit, most), random.getrandbits(layout.bits)):
+            cleared = random.getrandbits(64) & ~(most << layout.value | LAYERS - 1 << layout.layer)
+            bits = cleared | value << layout.value | layer << layout.layer
+            at_once = bool(attempt(function, bits, ctypes.byref(drawn)))
+            want = value * step * (-1.0 if layout.sign is not None and bits >> layout.sign & 1 else 1.0)
+            if at_once != (value < limit) or (at_once and drawn.value.hex() != want.hex()):
+                return False
+    return True
+
+
+__all__ = ["LAYOUTS", "Layout", "redraw", "table"]
