@@ -11,9 +11,10 @@ from __future__ import annotations
 import dis
 import types
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from inspect import CO_OPTIMIZED
+from typing import Any
 
 from tcompile.bytecode import exceptions, positions
 from tcompile.bytecode.decode import NAME, OP, VERSION, NotResumable, Stream, numbers
@@ -175,14 +176,7 @@ class Analysis:
                 self.held |= 1 << i
         self.fast_bit = {name: i for i, name in enumerate(self.names) if self.fast >> i & 1}
         self.extras = tuple(self.fast_bit)
-        units = len(code.co_code) // 2
-        try:  # tables are bytes that anybody may have put there
-            self.table = exceptions.parse(code.co_exceptiontable)
-            self.spans = positions.parse(code.co_linetable)
-        except IndexError as error:
-            raise NotResumable("a table of the code ends in the middle of an entry") from error
-        if self.spans and self.spans[-1][-1] > units:
-            raise NotResumable("the table of lines is longer than the code")
+        self.table = _read(exceptions.parse, code.co_exceptiontable)
         self._structure()
         self._forward()
         self._backward()
@@ -513,6 +507,14 @@ class Analysis:
     # -- the points --
 
     @cached_property
+    def spans(self) -> list[positions.Span]:
+        """The entries of the table of lines, of which only rewritten code needs to know. Raises NotResumable."""
+        spans: list[positions.Span] = _read(positions.parse, self.code.co_linetable)
+        if spans and spans[-1][-1] > len(self.code.co_code) // 2:
+            raise NotResumable("the table of lines is longer than the code")
+        return spans
+
+    @cached_property
     def _lines(self) -> tuple[list[int | None], int]:
         lines, last = positions.lines(self.spans, self.code.co_firstlineno)
         return lines + [None] * (len(self.code.co_code) // 2 - len(lines)), last  # of a table that is cut short
@@ -583,6 +585,14 @@ def analyse(code: types.CodeType) -> Analysis:
     [(), (True,), (True, True)]
     """
     return Analysis(code)
+
+
+def _read(parse: Callable[[bytes], Any], table: bytes) -> Any:
+    """The entries of a table: bytes that anybody may have put there."""
+    try:
+        return parse(table)
+    except IndexError as error:
+        raise NotResumable("a table of the code ends in the middle of an entry") from error
 
 
 def _empty() -> Stack:

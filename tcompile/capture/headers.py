@@ -79,6 +79,8 @@ class Flow:
         the start of the code no way leads to them.
         """
         back: dict[int, list[int]] = {}
+        if not any("JUMP_BACKWARD" in i.opname and self._is_while(i) for i in self.instructions):
+            return
         for at in sorted(self._reached()):
             i = self.instructions[at]
             if i.opname == "JUMP_BACKWARD_NO_INTERRUPT" or i.opname == "SEND":
@@ -100,6 +102,10 @@ class Flow:
                 while first and self.instructions[first - 1].opname == "NOP":
                     first -= 1
                 yield Header(at, entry, self._inside({start, entry}, sources) | {*range(first, start)})
+
+    def _is_while(self, jump: Instruction) -> bool:
+        """Whether what jumps back there goes on with something else than an iterator."""
+        return self.instructions[self.positions[jump.argval]].opname != "FOR_ITER"
 
     def _reached(self) -> set[int]:
         """What runs where no exception is handled."""
