@@ -60,7 +60,11 @@ def enter(f: Frame, header: Header) -> bool:
         found = f.analysis()
         if found is None or f.code.co_flags & 0x2A0:  # generators and coroutines are left in the middle
             raise Refused("its code is not understood")
-        _Stretch(f, found, at, header).run()
+        stretch = _Stretch(f, found, at, header)
+        try:
+            stretch.run()
+        finally:
+            stretch.close()
     except Refused as reason:
         refused[key] = str(reason)
         return False
@@ -153,6 +157,10 @@ class _Stretch:
         exit = self._exit()
         results = self._finish_blocks(exit)
         self._add(exit, results, depth, items)
+
+    def close(self) -> None:
+        """Lets go of the translator, which asks this object: what keeps each other is left to the collector."""
+        del self.t
 
     def _iterator(self, items: Counted, rounds: Any) -> V:
         """An iterator of the frame's, so many of whose rounds are done."""
