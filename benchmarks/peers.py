@@ -54,6 +54,7 @@ class Peer:
     name = ""
     title = ""
     how = ""
+    cold = False  # whether what is built again is compiled again
 
     def load(self, threads: int) -> None:
         raise NotImplementedError
@@ -83,6 +84,7 @@ class NumPy(Peer):
 class TCompile(Peer):
     name, title = "tcompile", "tcompile"
     how = "tcompile.compile of the NumPy function"
+    cold = True
 
     def __init__(self, backend: str = "auto") -> None:
         self.backend = backend
@@ -98,6 +100,7 @@ class TCompile(Peer):
         return {"tcompile": self.library.__version__, "llvmlite": importlib.import_module("llvmlite").__version__}
 
     def build(self, kernel: Kernel, inputs: Inputs) -> Contestant:
+        self.library.cache.clear()  # of what was built before: this one is a cold one, too
         compiled = self.library.compile(fresh(kernel.numpy), backend=self.backend)
         phases: dict[str, float] = {}
 
@@ -162,6 +165,7 @@ class TorchOnNumPy(Torch):
 class Jax(Peer):
     name, title = "jax", "JAX"
     how = "jax.jit, CPU; compile time is lower().compile()"
+    cold = True
 
     def load(self, threads: int) -> None:
         os.environ.setdefault("JAX_PLATFORMS", "cpu")
