@@ -27,6 +27,8 @@ WHOLE: Bounds = (-(1 << 63), (1 << 63) - 1)
 _BY_KIND = {"int": WHOLE, "bool": (0, 1), "np.bool": (0, 1), "float": None}
 _OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 _SAME = ("int", "np.int64", "positive")
+_SIGNS = ("+", "-", "*", "&", "|", "^", ">>", "<<", "//", "%", "step")
+_KNOWN = frozenset((*_SAME, *_SIGNS, "const", "select", "draw", "abs", "negative", "invert"))
 _WIDENS_AT = 2  # passes that are followed exactly
 _MOST_PASSES = 12
 _NARROWS, _HOLDS = -1, -2  # passes that make bounds narrower, and one in which parameters keep theirs
@@ -89,8 +91,10 @@ class Ranges:
         changed = False
         phis, after = self.phis, self.after
         for at in self.order:
-            arms = [arm for arm in self.arms[at] if arm[0] in after]
-            if (due or turn > 0) and not self._is_due(at, arms):
+            arms = self.arms[at]
+            if turn == 0:
+                arms = [arm for arm in arms if arm[0] in after]
+            elif (due or turn > 0) and not self._is_due(at, arms):
                 continue
             self._followed[at] = self._changes
             env = dict(after[self.nearest[at]]) if at != self.order[0] else {}
@@ -218,9 +222,17 @@ class Ranges:
         if name == "size":
             found = size(*line[2:])
             return partial(self._is, result, (0, 1 << 62) if found is None else (found, found))
+        if name == "const" and self.full[result] is not None:
+            return partial(self._is, result, (int(line[2]), int(line[2])))
         if name == "require":
             return partial(self._require, line[2])
-        return None if self.full[result] is None else partial(self._compute, name, result, line)
+        if self.full[result] is None or name not in _KNOWN:
+            return None
+        if name not in _SIGNS:
+            return partial(self._compute, name, result, line)
+        one, two = line[2:4]
+        ints = self.full[one] is not None and self.full[two] is not None
+        return partial(self._combine, "+" if name == "step" else name, result, one, two) if ints else None
 
     def _access(self, places: Sequence[tuple[int, int]], env: _Env) -> None:
         """An element of an array of that many: behind it the indices are known to be in range."""
@@ -234,10 +246,15 @@ class Ranges:
     def _require(self, condition: int, env: _Env) -> None:
         self._learn(env, condition, True)
 
+    def _combine(self, sign: str, result: int, one: int, two: int, env: _Env) -> None:
+        self._set(env, sign, result, arithmetic(sign, self.get(env, one), self.get(env, two)))
+
     def _compute(self, name: str, result: int, line: tuple[Any, ...], env: _Env) -> None:
+        self._set(env, name, result, self._result(env, name, line))
+
+    def _set(self, env: _Env, name: str, result: int, found: Bounds | None) -> None:
         full = self.full[result]
         assert full is not None
-        found = self._result(env, name, line)
         if found is None or (name == "<<" and (found[0] < full[0] or found[1] > full[1])):  # NumPy's wrap around
             env.pop(result, None)
         else:
@@ -245,14 +262,12 @@ class Ranges:
             env[result] = (low, high) if low <= high else full
 
     def _result(self, env: _Env, name: str, line: tuple[Any, ...]) -> Bounds | None:
-        if name == "const":
-            return (int(line[2]), int(line[2]))
         if name == "select":
             return self._selected(env, *line[2:])
         if name == "draw":
             bounds = [self.get(env, register) for register in line[5:]]
             return (bounds[0][0], bounds[1][1] - 1) if len(bounds) == 2 else None  # of whole numbers, or of one float
-        if any(self.full[r] is None for r in line[2:4]):
+        if self.full[line[2]] is None:
             return None
         a = self.get(env, line[2])
         if name in _SAME:
@@ -261,11 +276,7 @@ class Ranges:
             return (0 if a[0] <= 0 <= a[1] else min(abs(a[0]), abs(a[1])), max(abs(a[0]), abs(a[1])))
         if name == "negative":
             return (-a[1], -a[0])
-        if name == "invert":
-            return (~a[1], ~a[0])
-        if len(line) < 4:
-            return None
-        return arithmetic("+" if name == "step" else name, a, self.get(env, line[3]))
+        return (~a[1], ~a[0])  # inverted
 
     def _selected(self, env: _Env, condition: int, yes: int, no: int) -> Bounds | None:
         if self.full[yes] is None or self.full[no] is None:
