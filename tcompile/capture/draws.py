@@ -85,12 +85,12 @@ def _drawn(
     if shape is None:
         number = draw(t, what, given)
         t.block.end = ("exit", (number.register,))
-        (node,) = append(tx, t, arrays, [kind])
+        (node,) = append(tx, t, arrays, [kind], row)
         return number_of(tx, kind, node)
-    made = tx.builder.op("full", shape=shape, fill_value=0, dtype=dtype_of(kind).name)
+    made = tx.builder.op("empty", shape=shape, dtype=dtype_of(kind).name)
     array = tx.new_array(Traced(made), tx.frontends[0])
     fill(t, len(arrays), len(shape), what, given)
-    append(tx, t, [*arrays, array], [])
+    append(tx, t, [*arrays, array], [], row)
     return array
 
 

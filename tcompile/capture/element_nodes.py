@@ -54,8 +54,10 @@ def number_of(tx: Capture, kind: str, node: Node) -> Value:
     return ScalarValue(ArrayValue(Traced(node, scalar=True), tx.frontends[0]), cls)
 
 
-def append(tx: Capture, t: Instructions, arrays: Sequence[ArrayValue], kinds: Sequence[str]) -> list[Node]:
-    """Adds the node of what ``t`` has written; returns the results, which are of such ``kinds``.
+def append(
+    tx: Capture, t: Instructions, arrays: Sequence[ArrayValue], kinds: Sequence[str], what: str = "loop"
+) -> list[Node]:
+    """Adds the node of what ``t`` has written; returns the results, which are of such ``kinds``. ``what`` it is called.
 
     Raises Refused where an array may not be written.
     """
@@ -100,7 +102,7 @@ def append(tx: Capture, t: Instructions, arrays: Sequence[ArrayValue], kinds: Se
     graph, location = tx.builder.graph, tx.builder.location
     operands = [*roots, *(operand for _, operand in t.numbers)]
     attrs = {"shows": tuple(shows), "program": program}
-    name = f"loop_{location.line}" if location is not None else "loop"
+    name = f"{what}_{location.line}" if location is not None else what
     node = graph.append("element_loop", operands, attrs, tuple(types), name=name, location=location)
     made = [
         graph.append("get", [node], {"index": index}, type_, location=location) for index, type_ in enumerate(types)

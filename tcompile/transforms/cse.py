@@ -7,11 +7,12 @@ is never merged into another, nor is one that is written to: that would cost a c
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from tcompile.graph import Graph, Node, Operand
 from tcompile.graph.ops import OPS
+from tcompile.graph.ops.element_loop import written_roots
 from tcompile.transforms.rewrite import keep, rewrite
 
 
@@ -33,7 +34,7 @@ def merge_common(graph: Graph) -> Graph:
 def _repeated(graph: Graph) -> dict[Node, Node]:
     """The nodes that say what an earlier one says, each with that one."""
     escaping = escaping_nodes(graph)
-    escaping |= {node.inputs[0] for node in graph.nodes if node.op == "assign"}  # to be written in their places
+    escaping |= {target for node in graph.nodes for target in _targets(node)}  # to be written in their places
     seen: dict[Hashable, Node] = {}
     again: dict[Node, Node] = {}
     for node in graph.nodes:
@@ -44,6 +45,13 @@ def _repeated(graph: Graph) -> dict[Node, Node]:
         if first is not node and node not in escaping:
             again[node] = first
     return again
+
+
+def _targets(node: Node) -> Sequence[Node]:
+    """What a node writes to."""
+    if node.op == "element_loop":
+        return [node.inputs[number] for number in written_roots(node.attrs["shows"], node.attrs["program"])]
+    return node.inputs[:1] if node.op == "assign" else ()
 
 
 def escaping_nodes(graph: Graph) -> set[Node]:

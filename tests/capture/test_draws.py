@@ -341,6 +341,19 @@ def test_what_numpy_refuses_of_arrays(call):
     same(many(call), lambda: (generator(), 0.75, np.arange(3.0)), calls=2, breaks=1)
 
 
+def two_of_one_shape(rng, n):
+    a = rng.standard_normal(n)
+    b = rng.standard_normal(n)
+    return a * b, a
+
+
+def test_arrays_of_one_shape_have_memory_of_their_own():
+    compiled = same(two_of_one_shape, lambda: (generator(), 2000))
+    (entry,) = compiled.entries
+    assert [kernel.name.split("_")[0] for kernel in entry.kernels] == ["kernel", "scalar", "scalar"]  # none for memory
+    assert entry.compiled_graph.source.count("copy(") == 1  # of the state, for plain Python
+
+
 def test_numbers_of_sizes_that_change():
     f = many(QUICK["normal of two"].format("(len(x), 25)"))
     compiled = tcompile.compile(f)

@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 
+import tcompile
 from tcompile import transforms
 from tcompile.frontends.base import Builder, Traced
 from tcompile.frontends.numpy import NumPyFrontend
@@ -186,6 +187,23 @@ def test_cse():
     assert ops(check(graph, x)).count("multiply") == 3
     graph = build(lambda b, call, v: (call(np.transpose, v), call(np.transpose, v)), x)
     assert ops(check(graph, x)) == ["permute_dims"] * 2
+
+
+def two_targets(n):
+    a, b = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    for i in range(n):
+        a[i] = i
+    for i in range(n):
+        b[i] = a[i] * a[i - 1]
+    return a.sum() + b.sum()
+
+
+def test_what_loops_over_elements_write_to_is_not_merged():
+    compiled = tcompile.compile(two_targets)
+    assert compiled(30) == two_targets(30)
+    (entry,) = compiled.entries
+    assert [node.op for node in entry.graph.nodes].count("full") == 2
+    assert "copy(" not in entry.compiled_graph.source
 
 
 def test_dead_code_that_warns_stays():

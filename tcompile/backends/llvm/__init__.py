@@ -77,7 +77,8 @@ class CompiledGraph(compiled.CompiledGraph[CompiledKernel]):
             return
         graph, made, variant = self._waiting
         ms = made.finish()
-        reports = [_report(graph, code, made.code, ms, variant) for code in made.host.codes.values()]
+        written = [code for code in made.host.codes.values() if code.functions]
+        reports = [_report(graph, code, made.code, ms, variant) for code in written]
         self._take(reports + [_report_loop(graph, loop) for loop in made.host.scalar_loops.values()])
         self.program, self._recipe, self._waiting = made.program, made.host.recipe(), None
 

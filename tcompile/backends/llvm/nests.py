@@ -32,7 +32,7 @@ _FEW_ELEMENTS = 64
 
 @dataclass
 class Code:
-    """All functions of one kernel."""
+    """All functions of one kernel; none for memory that is only there to be assigned."""
 
     kernel: Kernel
     functions: list[Function] = field(default_factory=list)
@@ -48,6 +48,8 @@ def write(
     code the short way. ``apart``: a kernel reads nothing that it writes.
     """
     code = Code(kernel)
+    if all(value.node is not None and value.node.op == "empty" for value in kernel.values):
+        return code  # somebody assigns all of it
     if (filled := fills.write(kernel, nontemporal)) is not None:
         code.functions.append(filled)
         return code

@@ -133,6 +133,9 @@ def about(program: Program) -> str:
     >>> about((("int",), (), (((), (("load", 0, 0, 0),), ("jump", 0, ())),), ()))
     'one loop, one read'
     """
+    fills = filling(program)
+    if fills is not None:
+        return f"all elements drawn, {fills[0][4]}"
     lines = [line[0] for _, instructions, _ in program[2] for line in instructions]
     backward = {way for number, (_, _, end) in enumerate(program[2]) for way in ways(end) if way <= number}
     counts = (
