@@ -164,10 +164,22 @@ def bits_of_an_element(x, y):  # which is read on one way only
     return c
 
 
+def summed_from_a_float(x, y):  # Python's float until the first that is added
+    s, t = 0.0, 1.0
+    for i in range(len(x)):
+        if x[i] > 0:
+            s += x[i]
+        if y[i] < x[i]:
+            t = t - y[i]
+        else:
+            t = t + 0.5
+    return s, t
+
+
 FUNCTIONS = [
     largest, largest_and_where, counted, counted_down, summed, taken_away, minus_zero, summed_where_it_overflows,
     clipped, stored_either_way, stored_elsewhere, stored_and_loaded, overflows,
-    shifted_register, bits_beside_a_sum, shifted_too_far, bits_of_an_element,
+    shifted_register, bits_beside_a_sum, shifted_too_far, bits_of_an_element, summed_from_a_float,
 ]  # fmt: skip
 
 
@@ -187,21 +199,37 @@ def test_choices(f, dtype):
         list(check(f, lambda size=size: given(size, True), backends=BACKENDS, ulp=0))
 
 
-@pytest.mark.parametrize("f", [clipped, stored_either_way])
-def test_several_at_once(f, monkeypatch):
-    texts = []
+@pytest.fixture
+def texts(monkeypatch):
+    """The functions that are written, the last one last."""
+    found = []
     written = scalar_loops.write
-    monkeypatch.setattr(scalar_loops, "write", lambda *given: texts.append(written(*given)) or texts[-1])
+    monkeypatch.setattr(scalar_loops, "write", lambda *given: found.append(written(*given)) or found[-1])
+    return found
+
+
+@pytest.mark.parametrize("f", [clipped, stored_either_way])
+def test_several_at_once(f, texts):
     captured(f, lambda: (np.random.default_rng(0).standard_normal(40), np.zeros(40)))
     assert "<8 x double>" in texts[-1].text
 
 
-def test_operations_on_bits_are_done_ahead(monkeypatch):
-    texts = []
-    written = scalar_loops.write
-    monkeypatch.setattr(scalar_loops, "write", lambda *given: texts.append(written(*given)) or texts[-1])
+def test_operations_on_bits_are_done_ahead(texts):
     captured(shifted_register, lambda: (np.arange(40), np.zeros(40, int)))
     assert texts[-1].text.count("select i1") == 1 and texts[-1].text.count("ashr") == 1
+
+
+def summed_alone(x):
+    s = 0.0
+    for i in range(len(x)):
+        if x[i] > 0:
+            s += x[i]
+    return s
+
+
+def test_a_sum_that_begins_as_a_float_of_pythons_is_a_choice_too(texts):
+    captured(summed_alone, lambda: (np.random.default_rng(0).standard_normal(40),))
+    assert "select i1" in texts[-1].text
 
 
 def test_programs_without_choices_stay_what_they_are():

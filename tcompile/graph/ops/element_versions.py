@@ -20,6 +20,7 @@ from tcompile.graph.ops.element_loop import COMPARISONS, Block, Kind, Program, d
 
 # What does the same to all numbers of the same bits.
 _ALIKE = frozenset((*COMPARISONS, "+", "-", "*", "&", "|", "^", "negative", "abs", "bool", "not", "int", "float"))
+_SHORT = 3  # instructions
 _MOVES = frozenset(("select", "load", "store", "more", "step", "require"))
 
 
@@ -129,9 +130,29 @@ class _Versions:
         group = self.group
         return (*(group[way] for way in ways(self.blocks[at][2])), group.get(self.parent.get(at, -1), -1))
 
+    def _sides(self) -> set[int]:
+        """The blocks of a few instructions that only one test leads to, around which its other way goes.
+
+        They stay what they are: shared with another version they could be no choice (``element_choices``).
+        """
+        parents = set(self.parent.values())
+        found = set()
+        for at in self.order:
+            end = self.blocks[at][2]
+            for way, other in ((end[2], end[4]), (end[4], end[2])) if end[0] == "branch" else ():
+                _, lines, leaves = self.blocks[way]
+                if way in parents or len(lines) > _SHORT or leaves[0] not in ("jump", "back"):
+                    continue
+                behind = self.blocks[other][2]
+                ends = [other, behind[1]] if behind[0] in ("jump", "back") else [other]
+                if self.group[leaves[1]] in [self.group[one] for one in ends]:
+                    found.add(way)
+        return found
+
     def done(self) -> tuple[Block, ...]:
         """The blocks, where those that are left lead to one another."""
-        group = self.group
+        sides = self._sides()
+        group = {at: at if at in sides else first for at, first in self.group.items()}
         same = {
             register: other
             for at in self.order if group[at] != at
