@@ -21,7 +21,7 @@ from tcompile.capture.values.constant import Constant, IntegerValue
 from tcompile.capture.values.container import SequenceValue
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import SymInt
-from tcompile.graph.ops.draws import DRAWS, method_of
+from tcompile.graph.ops.draws import DRAWS, is_plain, method_of
 from tcompile.graph.ops.element_loop import dtype_of
 
 if TYPE_CHECKING:
@@ -52,9 +52,13 @@ def call(
 def _pays(owner: RandomGeneratorValue, row: str, shape: Sequence[Any] | None) -> bool:
     """Whether a draw outside of loops belongs in the graph: NumPy takes no less for that many numbers.
 
-    The state of a RandomState, and what it keeps beside it, are too large to be handed in and out.
+    The state of a RandomState, and what it keeps beside it, are too large to be handed in and out. What is little more
+    than the bits of a bit generator takes less where these are not drawn by calls.
     """
+    assert owner.family is not None
     if shape is None or not DRAWS[row].quick or owner.python_type is not np.random.Generator:
+        return False
+    if not (DRAWS[row].function or is_plain(owner.family.name)):
         return False
     return any(isinstance(n, SymInt) for n in shape) or math.prod(shape) >= _MANY
 

@@ -295,7 +295,10 @@ QUICK = {
     "random": "rng.random({})", "uniform": "rng.uniform(size={})", "uniform of two": "rng.uniform(-0.5, m, {})",
     "standard_normal": "rng.standard_normal({})", "normal": "rng.normal(size={})",
     "normal of two": "rng.normal(m, 3, {})", "standard_exponential": "rng.standard_exponential({})",
-    "exponential": "rng.exponential(m, {})",
+    "exponential": "rng.exponential(m, {})", "integers": "rng.integers(9, size={})",
+    "integers of one kind": "rng.integers(4, 5, {})", "integers of both signs": "rng.integers(-3, 1000, {})",
+    "integers drawn again": "rng.integers(0, 3_000_000_000, {})", "integers of 32 bits": "rng.integers(0, 1 << 32, {})",
+    "integers of more": "rng.integers(0, (1 << 32) + 1, {})", "integers of less": "rng.integers(0, (1 << 32) - 1, {})",
 }  # fmt: skip
 
 
@@ -318,13 +321,14 @@ def test_arrays_are_drawn_in_the_graph(name, size):
 @pytest.mark.parametrize("name", QUICK)
 def test_arrays_of_all_kinds_of_generators(name, family):
     f = many(QUICK[name].format("30_000"))  # of these, hundreds are drawn by NumPy's function
+    calls = family in ("MT19937", "PCG64DXSM") and name.split(" ")[0] in ("random", "integers")
     for seed in range(2):
-        same(f, lambda seed=seed: (generator(family, seed), 0.75, np.arange(3.0)), calls=1, breaks=1)
+        same(f, lambda seed=seed: (generator(family, seed), 0.75, np.arange(3.0)), calls=1, breaks=1 + calls)
 
 
 @pytest.mark.parametrize("call", [
-    "rng.standard_normal(999)", "rng.standard_normal()", "rng.integers(0, 9, 2000)", "rng.gamma(2, 1, 2000)",
-    "rng.standard_normal(2000, dtype=np.float32)", "rng.normal(x, 1, (2000, 100))",
+    "rng.standard_normal(999)", "rng.standard_normal()", "rng.integers(0, 9, 2000, endpoint=True)",
+    "rng.gamma(2, 1, 2000)", "rng.standard_normal(2000, dtype=np.float32)", "rng.normal(x, 1, (2000, 100))",
 ])  # fmt: skip
 def test_draws_that_stay_numpys(call):
     same(many(call), lambda: (generator(), 0.75, np.arange(100.0)), calls=1, breaks=2)
@@ -334,9 +338,9 @@ def test_legacy_generators_draw_arrays_themselves():
     same(many("rng.standard_normal(2000)"), lambda: (legacy(), 0.75, np.arange(3.0)), calls=1, breaks=2)
 
 
-@pytest.mark.parametrize(
-    "call", ["rng.normal(0, -m, 2000)", "rng.exponential(-m, 2000)", "rng.uniform(0, np.inf, 2000)"]
-)
+@pytest.mark.parametrize("call", [
+    "rng.normal(0, -m, 2000)", "rng.exponential(-m, 2000)", "rng.uniform(0, np.inf, 2000)", "rng.integers(3, 3, 2000)",
+])  # fmt: skip
 def test_what_numpy_refuses_of_arrays(call):
     same(many(call), lambda: (generator(), 0.75, np.arange(3.0)), calls=2, breaks=1)
 

@@ -5,8 +5,8 @@ want a ``bitgen_t``: the address of a state as the bit generator keeps it, and t
 the stack while the loop runs and is written back where it ends; where plain Python has to take over, nothing has
 happened.
 
-What is drawn most is written out: the steps of PCG64 and SFC64, floats between 0 and 1, and of normal and exponential
-numbers those that NumPy makes of 64 bits at once (``native.ziggurat``).
+What is drawn most is written out: floats between 0 and 1, whole numbers of a small range, and of normal and
+exponential numbers those that NumPy makes of 64 bits at once (``native.ziggurat``).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import platform
 from collections.abc import Sequence
 
 from tcompile.backends.llvm.native import ziggurat
+from tcompile.backends.llvm.scalar_bits import Bits
 from tcompile.backends.llvm.text import Writer
-from tcompile.graph.ops.draws import BOUNDED, DRAWS, NEXT, PCG64_MULTIPLIER, addresses, family_named, is_plain
+from tcompile.graph.ops.draws import BOUNDED, DRAWS, NEXT, addresses, family_named
 
 _ALIGNED = 16  # what the inner part of a state is at multiples of
-_STEP = "0x3CA0000000000000"  # 2 ** -53
 # What is a draw of another name, times its last parameter, plus the first of two.
 _SCALED = {"normal": "standard_normal", "exponential": "standard_exponential", "uniform": "random"}
 # Elsewhere C's compilers may join a product and a sum, which gives other bits.
@@ -47,12 +47,13 @@ class Generator:
         if found.inner:
             entry.append(self._store(w.at_entry(f"getelementptr i64, ptr {self.state}, i64 {found.inner}"), self.state))
         w.entry += entry
+        self.next = Bits(w, found, self.state, self._function)
 
     def draw(self, name: str, given: Sequence[str]) -> str:
         """The register of a number: ``given`` are two words for whole numbers, and floats for all others."""
         w, row = self.w, DRAWS[name]
         if name == "random":
-            return self._float()
+            return self.next.next_float()
         if name in _SCALED and _IS_X86:
             number = self.draw(_SCALED[name], ())
             scaled = w.get(f"fmul double {given[-1]}, {number}")
@@ -63,63 +64,21 @@ class Generator:
                 return self._of_layers(row.function, layers.ctypes.data)
         if name in ("integers", "randint"):
             low, high = given
-            to = w.slot("i64", align=8)
-            function = self._function(BOUNDED, "void {}(ptr, i64, i64, i64, i1 zeroext, ptr)")
             most = w.get(f"sub i64 {w.get(f'sub i64 {high}, {low}')}, 1")
-            masked = "true" if name == "randint" else "false"
-            w.do(f"call void {function}(ptr {self.bits}, i64 {low}, i64 {most}, i64 1, i1 zeroext {masked}, ptr {to})")
-            return w.get(f"load i64, ptr {to}")
+            if name == "integers" and self.next.is_plain:
+                return self.next.bounded(low, most, lambda: self._bounded(low, most, "false"))
+            return self._bounded(low, most, "true" if name == "randint" else "false")
         type = "double" if row.kind == "float" else "i64"
         function = self._function(row.function, f"{type} {{}}({', '.join(['ptr', *['double'] * len(given)])})")
         return w.get(f"call {type} {function}({', '.join([f'ptr {self.bits}', *(f'double {v}' for v in given)])})")
 
-    def _bits(self) -> str:
-        """The next 64 bits."""
+    def _bounded(self, low: str, most: str, masked: str) -> str:
+        """A number from ``low`` on that is at most ``most`` more, by NumPy's function."""
         w = self.w
-        if not is_plain(self.family.name):
-            function = self._function(f"{self.family.name}_next_uint64", "i64 {}(ptr)")
-            return w.get(f"call i64 {function}(ptr {self.state})")
-        w.module.declare("@llvm.fshl.i64", "declare i64 @llvm.fshl.i64(i64, i64, i64)")
-        return self._bits_of_pcg64() if self.family.name == "PCG64" else self._bits_of_sfc64()
-
-    def _bits_of_pcg64(self) -> str:
-        w = self.w
-        at, more = self._word(0), self._word(2)
-        state, increment = (w.get(f"load i128, ptr {place}, align 8") for place in (at, more))
-        new = w.get(f"add i128 {w.get(f'mul i128 {state}, {PCG64_MULTIPLIER}')}, {increment}")
-        w.do(f"store i128 {new}, ptr {at}, align 8")
-        high, low = w.get(f"trunc i128 {w.get(f'lshr i128 {new}, 64')} to i64"), w.get(f"trunc i128 {new} to i64")
-        turn = w.get(f"sub i64 0, {w.get(f'lshr i64 {high}, 58')}")  # the shift is taken modulo 64
-        return self._turned(w.get(f"xor i64 {high}, {low}"), turn)
-
-    def _bits_of_sfc64(self) -> str:
-        w = self.w
-        places = [self._word(n) for n in range(4)]
-        a, b, c, count = (w.get(f"load i64, ptr {place}") for place in places)
-        found = w.get(f"add i64 {w.get(f'add i64 {a}, {b}')}, {count}")
-        new = (
-            w.get(f"xor i64 {b}, {w.get(f'lshr i64 {b}, 11')}"), w.get(f"mul i64 {c}, 9"),
-            w.get(f"add i64 {self._turned(c, '24')}, {found}"), w.get(f"add i64 {count}, 1"),
-        )  # fmt: skip
-        for value, place in zip(new, places, strict=True):
-            w.do(f"store i64 {value}, ptr {place}")
-        return found
-
-    def _word(self, number: int) -> str:
-        """The address of a word of the state, or of its inner part."""
-        return self.w.at_entry(f"getelementptr i64, ptr {self.state}, i64 {self.family.inner + number}")
-
-    def _turned(self, word: str, left: str) -> str:
-        return self.w.get(f"call i64 @llvm.fshl.i64(i64 {word}, i64 {word}, i64 {left})")
-
-    def _float(self) -> str:
-        """A float from 0 to 1, of 53 bits."""
-        w = self.w
-        if not is_plain(self.family.name):
-            function = self._function(f"{self.family.name}_next_double", "double {}(ptr)")
-            return w.get(f"call double {function}(ptr {self.state})")
-        number = w.get(f"sitofp i64 {w.get(f'lshr i64 {self._bits()}, 11')} to double")
-        return w.get(f"fmul double {number}, {_STEP}")
+        to = w.slot("i64", align=8)
+        function = self._function(BOUNDED, "void {}(ptr, i64, i64, i64, i1 zeroext, ptr)")
+        w.do(f"call void {function}(ptr {self.bits}, i64 {low}, i64 {most}, i64 1, i1 zeroext {masked}, ptr {to})")
+        return w.get(f"load i64, ptr {to}")
 
     def _of_layers(self, name: str, table: int) -> str:
         """A number of a ziggurat, by NumPy's function where 64 bits are not enough for it."""
@@ -127,7 +86,7 @@ class Generator:
         symbol = f"numpy_{name}_layers"
         w.module.symbols[symbol] = table
         rows = w.module.declare(f"@{symbol}", f"@{symbol} = external constant [{ziggurat.LAYERS} x {{ i64, double }}]")
-        bits = self._bits()
+        bits = self.next.next_64()
         layer = w.get(f"and i64 {w.get(f'lshr i64 {bits}, {layout.layer}')}, {ziggurat.LAYERS - 1}")
         value = w.get(f"and i64 {w.get(f'lshr i64 {bits}, {layout.value}')}, {(1 << layout.bits) - 1}")
         limit_at = w.get(f"getelementptr {{ i64, double }}, ptr {rows}, i64 {layer}")

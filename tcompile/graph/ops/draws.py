@@ -68,7 +68,7 @@ DRAWS: Mapping[str, Draw] = {
     "random": Draw("", quick=True),
     # The second parameter is how far the upper bound is away.
     "uniform": Draw("random_uniform", parameters=("low", "high"), defaults=(0.0, 1.0), positive=(1,), quick=True),
-    "integers": Draw("", "np.int64", ("low", "high"), (None, None)),
+    "integers": Draw("", "np.int64", ("low", "high"), (None, None), quick=True),
     "randint": Draw("", "int", ("low", "high"), (None, None)),
     "standard_normal": Draw("random_standard_normal", quick=True),
     "normal": Draw("random_normal", **_AROUND, quick=True),
@@ -101,6 +101,7 @@ _POLAR = {"standard_normal": "polar_standard_normal", "randn": "polar_standard_n
 _FAMILIES = ("PCG64", "PCG64DXSM", "MT19937", "SFC64")
 _SIZES = {"MT19937": (4 * 624 + 4 + 7) // 8, "SFC64": 5}
 PCG64_MULTIPLIER = 0x2360ED051FC65DA44385DF649FCCF645
+HALVES = {"PCG64": 1, "SFC64": 4}
 _INNER_WORDS = 4  # of the PCGs: the state and the increment
 # Those that a bit generator is to NumPy's library, in their order behind the address of the state.
 NEXT = ("next_uint64", "next_uint32", "next_double", "next_raw")
@@ -177,14 +178,45 @@ def is_plain(name: str) -> bool:
 
     PCG64's inner words are the state and the increment, two numbers of 128 bits, low words first (M. E. O'Neill, PCG: a
     family of simple fast space-efficient statistically good algorithms for random number generation, 2014). SFC64's
-    first four are three numbers and a counter (C. Doty-Humphrey, Practically Random, 2010).
+    first four are three numbers and a counter (C. Doty-Humphrey, Practically Random, 2010). Of 64 bits the second half
+    may wait for who wants 32: the word ``HALVES`` has an int of 32 bits that says so, and that half above it.
     """
     family = family_named(name)
     if name not in _NEXT or family is None or sys.byteorder != "little":
         return False
-    bits = family.cls(1)
-    words = [int(word) for word in _words(bits, family.words)[family.inner :]]
-    return all(_NEXT[name](words) == bits.random_raw() for _ in range(8))
+    generator = np.random.Generator(family.cls(1))
+    words = [int(word) for word in state_of(generator, family)]
+    for count in (10, 3_000_000_000, 2, 1 << 31, (1 << 32) - 1) * 3:
+        if _bounded(name, words, family.inner, count) != generator.integers(count):
+            return False
+        if count == 2 and _next(name, words, family.inner) != generator.bit_generator.random_raw():
+            return False
+    return True
+
+
+def _bounded(name: str, words: list[int], inner: int, count: int) -> int:
+    """A number below ``count`` (D. Lemire, Fast random integer generation in an interval, 2019)."""
+    product = _next_half(name, words, inner) * count
+    while product % (1 << 32) < (1 << 32) % count:
+        product = _next_half(name, words, inner) * count
+    return product >> 32
+
+
+def _next_half(name: str, words: list[int], inner: int) -> int:
+    at = HALVES[name]
+    if words[at] % (1 << 32):
+        words[at] &= ~((1 << 32) - 1)
+        return words[at] >> 32
+    found = _next(name, words, inner)
+    words[at] = found >> 32 << 32 | 1
+    return found % (1 << 32)
+
+
+def _next(name: str, words: list[int], inner: int) -> int:
+    part = words[inner : inner + _INNER_WORDS]
+    found = _NEXT[name](part)
+    words[inner : inner + _INNER_WORDS] = part
+    return found
 
 
 def _next_of_pcg64(words: list[int]) -> int:
@@ -195,9 +227,9 @@ def _next_of_pcg64(words: list[int]) -> int:
 
 
 def _next_of_sfc64(words: list[int]) -> int:
-    a, b, c, count = words[:4]
+    a, b, c, count = words
     found = (a + b + count) % (1 << 64)
-    words[:4] = b ^ b >> 11, (c + (c << 3)) % (1 << 64), (_turned(c, 24) + found) % (1 << 64), (count + 1) % (1 << 64)
+    words[:] = b ^ b >> 11, (c + (c << 3)) % (1 << 64), (_turned(c, 24) + found) % (1 << 64), (count + 1) % (1 << 64)
     return found
 
 
@@ -332,6 +364,6 @@ def _drawn(words: Any, family: Family, name: str, given: Sequence[Any], size: Se
 
 
 __all__ = [
-    "BOUNDED", "DRAWS", "MOST_POISSON", "NEXT", "PCG64_MULTIPLIER", "SPARE", "Draw", "Family", "addresses", "drawn",
-    "family_named", "family_of", "is_generator", "is_plain", "lock_of", "method_of", "spare_of", "state_of",
+    "BOUNDED", "DRAWS", "HALVES", "MOST_POISSON", "NEXT", "PCG64_MULTIPLIER", "SPARE", "Draw", "Family", "addresses",
+    "drawn", "family_named", "family_of", "is_generator", "is_plain", "lock_of", "method_of", "spare_of", "state_of",
 ]  # fmt: skip
