@@ -16,8 +16,9 @@ import numpy as np
 from tcompile.capture.element_draws import Drawing, draw, fill, in_order
 from tcompile.capture.element_instructions import Instructions, Refused, V
 from tcompile.capture.element_nodes import append, number_of, operand_of
+from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
-from tcompile.capture.values.constant import Constant, IntegerValue
+from tcompile.capture.values.constant import Constant, IntegerValue, integer
 from tcompile.capture.values.container import SequenceValue
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import SymInt
@@ -35,6 +36,8 @@ def call(
     tx: Capture, owner: RandomGeneratorValue, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]
 ) -> Value:
     """What the method gives. Raises CannotCapture for what is plain Python's."""
+    if name == "choice" and owner.python_type is np.random.Generator:
+        return _choice(tx, owner, args, kwargs)
     row = method_of(owner.python_type, name)
     if row is None or owner.family is None:
         raise CannotCapture("random-numbers", f"{owner.source.text}.{name}")
@@ -47,6 +50,30 @@ def call(
         return _drawn(tx, owner, row, arguments, shape)
     except Refused as reason:
         raise CannotCapture("random-numbers", f"{owner.source.text}.{name} ({reason})") from reason
+
+
+def _choice(
+    tx: Capture, owner: RandomGeneratorValue, args: Sequence[Value], kwargs: Mapping[str, Value]
+) -> Value:
+    """Elements of an array, or numbers below an int, each of which may be taken several times: places are drawn."""
+    given = {**dict(zip(("a", "size", "replace", "p", "axis"), args, strict=False)), **kwargs}
+    source = given.pop("a", None)
+    size = given.pop("size", None)
+    usual = {"replace": True, "p": None, "axis": 0, "shuffle": True}
+    others = not all(name in usual and _is(value, usual[name]) for name, value in given.items())
+    if others or len(args) > 5 or size is None or size.is_none or source is None:
+        raise CannotCapture("random-numbers", f"{owner.source.text}.choice")
+    if isinstance(source, ArrayValue) and source.traced.type.shape:
+        count = integer(source.traced.type.shape[0])
+        places = call(tx, owner, "integers", [Constant(0), count], {"size": size})
+        return source.method(tx, "take", [places], {"axis": Constant(0)})
+    if issubclass(source.python_type, int) and source.python_type is not bool:
+        return call(tx, owner, "integers", [Constant(0), source], {"size": size})
+    raise CannotCapture("random-numbers", f"{owner.source.text}.choice of {source.describe()}")
+
+
+def _is(value: Value, usual: object) -> bool:
+    return isinstance(value, Constant) and type(value.value) is type(usual) and value.value == usual
 
 
 def _pays(owner: RandomGeneratorValue, row: str, shape: Sequence[Any] | None) -> bool:

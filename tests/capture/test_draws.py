@@ -345,6 +345,38 @@ def test_what_numpy_refuses_of_arrays(call):
     same(many(call), lambda: (generator(), 0.75, np.arange(3.0)), calls=2, breaks=1)
 
 
+CHOICES = [
+    "x, 1500", "x, size=(40, 30)", "700, 2000", "len(x), len(x) * 20", "x.reshape(-1, 2), 1500", "a=x, size=1500",
+    "x, 1500, True, None, 0", "x, 1500, replace=True, p=None, axis=0, shuffle=True", "x[:0], 1500", "0, 1500",
+    "x, size=len(x) * 20, replace=True",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("given", CHOICES)
+def test_choices_with_replacement(given):
+    same(many(f"rng.choice({given})"), lambda: (generator(), 0.75, np.arange(100.0)), breaks=1)
+
+
+@pytest.mark.parametrize("given", [
+    "x, 50, replace=False", "x, 20", "x", "[1, 2, 3], 1500", "x.reshape(2, -1), 1500, axis=1", "x, 1500, shuffle=False",
+    "m > 0, 1500", "x, 1500, p=x / x.sum()", "x, 1500, 1",
+])  # fmt: skip
+def test_choices_that_stay_numpys(given):
+    same(many(f"rng.choice({given})"), lambda: (generator(), 0.75, np.arange(100.0)), calls=1, breaks=2)
+
+
+def bootstrap_of_choices(rng, x, n):
+    out = np.empty(n)
+    for i in range(n):
+        out[i] = rng.choice(x, size=len(x), replace=True).max()
+    return out
+
+
+def test_a_bootstrap_stays_a_loop():
+    compiled = same(bootstrap_of_choices, lambda: (generator(), np.random.default_rng(3).random(30), 40))
+    assert "fori_loop" in ops(compiled)
+
+
 def two_of_one_shape(rng, n):
     a = rng.standard_normal(n)
     b = rng.standard_normal(n)
