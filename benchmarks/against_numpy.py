@@ -1,8 +1,9 @@
-"""The command ``python -m benchmarks.against_numpy programs|small``: tcompile beside NumPy, and nobody else.
+"""The command ``python -m benchmarks.against_numpy programs|draws|small``: tcompile beside NumPy, and nobody else.
 
 Enters: the command line. Leaves: a table on the terminal; JSON, Markdown and a picture in a folder. ``programs`` runs
-the whole programs of ``programs.py``; ``small`` runs the functions of ``small.py`` at 1 to 10^7 elements, and flags
-what is slower compiled. Both run NumPy and tcompile in turn, in one process, on equal inputs, results checked first.
+the whole programs of ``programs.py``, ``draws`` those of ``draws.py``, which draw random numbers; ``small`` runs the
+functions of ``small.py`` at 1 to 10^7 elements, and flags what is slower compiled. All run NumPy and tcompile in turn,
+in one process, on equal inputs, results checked first.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ SIZES = tuple(10**power for power in range(8))
 ALLOWED = 1.05  # a small function may take NumPy's time, this much more, and the overhead of one call
 LEAST_OVERHEAD_MS = 0.0002  # what a call may cost at least: below it the clock tells little
 TURN_S = 0.002  # a turn repeats a short call until it takes this long
-ROUNDS, SECONDS = {"programs": 9, "small": 7}, {"programs": 6.0, "small": 0.8}  # of timing; a row gets three rounds
+ROUNDS = {"programs": 9, "draws": 9, "small": 7}
+SECONDS = {"programs": 6.0, "draws": 3.0, "small": 0.8}  # of timing; a row gets three rounds
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         about["noise"] = f"Other programs were running (load average {load} before the start): expect noise."
         tell(about["noise"])
     rounds = options.rounds or (3 if options.quick else ROUNDS[options.suite])
-    measure = programs if options.suite == "programs" else small
+    measure = small if options.suite == "small" else programs
     data = {"suite": options.suite, "about": about, "rounds": rounds, **measure(options, rounds)}
     about["load average after"] = load_average()
     print(against_report.terminal(data))
@@ -66,14 +68,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 # -- the suites --------------------------------------------------------------------------------------------------------
 def programs(options: argparse.Namespace, rounds: int) -> Data:
     """Times whole programs; ``geometric_mean`` is of how many times faster they are compiled."""
-    from benchmarks.programs import PROGRAMS
-
+    table = importlib.import_module(f"benchmarks.{options.suite}")
     rows = []
-    for program in _chosen(options.names, PROGRAMS):
+    for program in _chosen(options.names, getattr(table, options.suite.upper())):
         size = program.small if options.quick else program.large
         tell(f"{program.name}, {size}")
         row = {"name": program.name, "about": program.about, "size": size}
-        rows.append(row | _measure(program, partial(program.inputs, size), rounds, SECONDS["programs"], options))
+        rows.append(row | _measure(program, partial(program.inputs, size), rounds, SECONDS[options.suite], options))
     gains = [row["speedup"] for row in rows if row["status"] == "ok"]
     return {"rows": rows, "geometric_mean": math.exp(sum(map(math.log, gains)) / len(gains)) if gains else None}
 
@@ -218,10 +219,10 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m benchmarks.against_numpy", description="Measure tcompile beside NumPy alone."
     )
     add = parser.add_argument
-    add("suite", choices=("programs", "small"), help="whole programs, or small functions at 1 to 10^7 elements")
+    add("suite", choices=tuple(ROUNDS), help="whole programs, random numbers, or small functions at 1 to 10^7 elements")
     add("--quick", action="store_true", help="small inputs and few rounds: rough figures")
     add("--names", help="some of the rows, separated by semicolons (default: all)")
-    add("--rounds", type=int, help="turns of each (default: 9 for programs, 7 for small; fewer where a call is long)")
+    add("--rounds", type=int, help="turns of each (default: 7 for small, else 9; fewer where a call is long)")
     add("--threads", type=int, default=min(2, os.cpu_count() or 1), help="for both (default: 2)")
     add("--backend", default="auto", help="tcompile's backend (default: auto)")
     add("--dynamic", action="store_const", const=True, default=None, help="compile for all sizes at once")

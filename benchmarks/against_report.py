@@ -16,6 +16,9 @@ from typing import Any
 from benchmarks.report import COLOURS, figure
 
 Data = dict[str, Any]
+_TITLES = {
+    "programs": "Whole programs", "draws": "Random numbers", "small": "Small functions, 1 to 10^7 elements",
+}  # fmt: skip
 
 
 # -- text --------------------------------------------------------------------------------------------------------------
@@ -31,8 +34,7 @@ def terminal(data: Data) -> str:
 
 def markdown(data: Data, picture: str | None) -> str:
     """The whole result as a Markdown page."""
-    what = "Whole programs" if data["suite"] == "programs" else "Small functions, 1 to 10^7 elements"
-    return page(f"{what}: tcompile beside NumPy", data, picture, *table(data), closing(data))
+    return page(f"{_TITLES[data['suite']]}: tcompile beside NumPy", data, picture, *table(data), closing(data))
 
 
 def page(
@@ -58,7 +60,7 @@ def page(
 
 def table(data: Data) -> tuple[list[str], list[list[str]]]:
     """Headings and rows as text."""
-    return _programs(data) if data["suite"] == "programs" else _small(data)
+    return _small(data) if data["suite"] == "small" else _programs(data)
 
 
 def _programs(data: Data) -> tuple[list[str], list[list[str]]]:
@@ -97,7 +99,7 @@ def _ratio(row: Data | None) -> str:
 
 def closing(data: Data) -> list[str]:
     """The lines below the table."""
-    if data["suite"] == "programs":
+    if data["suite"] != "small":
         mean = data["geometric_mean"]
         slower = [row["name"] for row in data["rows"] if row["status"] == "ok" and row["speedup"] < 1]
         return [
@@ -128,7 +130,7 @@ def draw(data: Data, path: Path) -> None:
     style = {"font.family": "DejaVu Sans", "font.size": 9.5, "figure.facecolor": "#fbfbf9", "axes.facecolor": "#fbfbf9"}
     with pyplot.rc_context(style):
         rows = [row for row in data["rows"] if row["status"] == "ok"]
-        figure_, axis = _bars(pyplot, rows, data) if data["suite"] == "programs" else _map(pyplot, rows)
+        figure_, axis = _map(pyplot, rows) if data["suite"] == "small" else _bars(pyplot, rows, data)
         machine = data["about"]["machine"]
         below = f"{machine['processor']}, {data['about']['threads']} threads · {data['about']['date'][:10]}"
         axis.set_title(below, loc="left", fontsize=8.5, color="#5a6270")

@@ -301,7 +301,10 @@ def test_figures(value, text):
 # -- beside NumPy alone ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("suite", "names", "said"),
-    [("programs", "blur;monte_carlo", "Geometric mean"), ("small", "add;max", "Allowed: NumPy's time, 5% more")],
+    [
+        ("programs", "blur;monte_carlo", "Geometric mean"), ("draws", "normal;bootstrap", "Geometric mean"),
+        ("small", "add;max", "Allowed: NumPy's time, 5% more"),
+    ],
 )
 def test_the_command_beside_numpy(suite, names, said, tmp_path):
     command = f"-m benchmarks.against_numpy {suite} --quick --rounds 1 --names {names} --out"

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from tcompile.capture.state import Capture
     from tcompile.capture.values.random_generator import RandomGeneratorValue
 
-_MANY = 1000
-
 
 def call(
     tx: Capture, owner: RandomGeneratorValue, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]
@@ -83,11 +81,12 @@ def _pays(owner: RandomGeneratorValue, row: str, shape: Sequence[Any] | None) ->
     than the bits of a bit generator takes less where these are not drawn by calls.
     """
     assert owner.family is not None
-    if shape is None or not DRAWS[row].quick or owner.python_type is not np.random.Generator:
+    what = DRAWS[row]
+    if shape is None or not what.many or owner.python_type is not np.random.Generator:
         return False
-    if not (DRAWS[row].function or is_plain(owner.family.name)):
+    if not (what.function or is_plain(owner.family.name)):
         return False
-    return any(isinstance(n, SymInt) for n in shape) or math.prod(shape) >= _MANY
+    return any(isinstance(n, SymInt) for n in shape) or math.prod(shape) >= what.many
 
 
 def _size(

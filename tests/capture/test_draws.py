@@ -309,7 +309,7 @@ def many(call):
     return names["f"]
 
 
-@pytest.mark.parametrize("size", ["1000", "(50, 40)", "len(x) * 20", "(2, len(x), 25)"])
+@pytest.mark.parametrize("size", ["10_000", "(500, 20)", "len(x) * 100", "(4, len(x), 25)"])
 @pytest.mark.parametrize("name", QUICK)
 def test_arrays_are_drawn_in_the_graph(name, size):
     f = many(QUICK[name].format(size))
@@ -327,7 +327,7 @@ def test_arrays_of_all_kinds_of_generators(name, family):
 
 
 @pytest.mark.parametrize("call", [
-    "rng.standard_normal(999)", "rng.standard_normal()", "rng.integers(0, 9, 2000, endpoint=True)",
+    "rng.standard_normal(999)", "rng.standard_normal()", "rng.random(9_999)", "rng.integers(0, 9, 2000, endpoint=True)",
     "rng.gamma(2, 1, 2000)", "rng.standard_normal(2000, dtype=np.float32)", "rng.normal(x, 1, (2000, 100))",
 ])  # fmt: skip
 def test_draws_that_stay_numpys(call):

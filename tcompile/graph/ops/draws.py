@@ -47,8 +47,8 @@ class Draw:
     """What is drawn: the function of NumPy's library, the kind of the result, and the names of the parameters.
 
     ``defaults`` are those of the parameters, None where there is none; ``positive`` are the numbers of those that are
-    above 0 wherever this is used. ``function`` is empty for what is no single call of a function of floats. ``quick``
-    says that a few operations draw most numbers, so that a loop takes no longer than NumPy, or a third of that.
+    above 0 wherever this is used. ``function`` is empty for what is no single call of a function of floats. ``many``
+    are so many that a loop, which draws most by a few operations, takes no longer than NumPy; 0: it always does.
     """
 
     function: str
@@ -56,7 +56,7 @@ class Draw:
     parameters: tuple[str, ...] = ()
     defaults: tuple[float | None, ...] = ()
     positive: tuple[int, ...] = ()
-    quick: bool = False
+    many: int = 0
 
 
 # What a RandomState keeps beside the state of its bit generator: whether there is a second normal number, and that one.
@@ -65,15 +65,15 @@ SPARE: Mapping[str, np.dtype[Any]] = {"has_gauss": np.dtype("int32"), "gauss": n
 _AROUND: Mapping[str, Any] = {"parameters": ("loc", "scale"), "defaults": (0.0, 1.0), "positive": (1,)}
 _SCALED: Mapping[str, Any] = {"parameters": ("scale",), "defaults": (1.0,), "positive": (0,)}
 DRAWS: Mapping[str, Draw] = {
-    "random": Draw("", quick=True),
+    "random": Draw("", many=10_000),
     # The second parameter is how far the upper bound is away.
-    "uniform": Draw("random_uniform", parameters=("low", "high"), defaults=(0.0, 1.0), positive=(1,), quick=True),
-    "integers": Draw("", "np.int64", ("low", "high"), (None, None), quick=True),
+    "uniform": Draw("random_uniform", parameters=("low", "high"), defaults=(0.0, 1.0), positive=(1,), many=1000),
+    "integers": Draw("", "np.int64", ("low", "high"), (None, None), many=1000),
     "randint": Draw("", "int", ("low", "high"), (None, None)),
-    "standard_normal": Draw("random_standard_normal", quick=True),
-    "normal": Draw("random_normal", **_AROUND, quick=True),
-    "standard_exponential": Draw("random_standard_exponential", quick=True),
-    "exponential": Draw("random_exponential", **_SCALED, quick=True),
+    "standard_normal": Draw("random_standard_normal", many=1000),
+    "normal": Draw("random_normal", **_AROUND, many=1000),
+    "standard_exponential": Draw("random_standard_exponential", many=1000),
+    "exponential": Draw("random_exponential", **_SCALED, many=1000),
     "standard_gamma": Draw("random_standard_gamma", parameters=("shape",), defaults=(None,), positive=(0,)),
     "gamma": Draw("random_gamma", parameters=("shape", "scale"), defaults=(None, 1.0), positive=(0, 1)),
     "beta": Draw("random_beta", parameters=("a", "b"), defaults=(None, None), positive=(0, 1)),
