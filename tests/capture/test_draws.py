@@ -9,6 +9,7 @@ import pytest
 
 import tcompile
 from tcompile.graph.ops.draws import DRAWS, family_of, method_of
+from tcompile.graph.ops.element_loop import filling
 from tests.capture.test_element_loops import ops
 
 BACKENDS = ("eager", "llvm")
@@ -288,6 +289,36 @@ def test_the_second_half_of_a_test_draws_only_where_the_first_does_not_decide(f)
     for seed in range(5):
         compiled = same(f, lambda seed=seed: (generator(seed=seed), generator(seed=9).random((20, 2))), calls=1)
     assert "exit_loop" in ops(compiled)
+
+
+# -- programs that do nothing but draw an array, which backends without machine code draw at once ----------------------
+def changed(program, of, to):
+    """The program with another instruction or end in the place of one."""
+    blocks = tuple(
+        (parameters, tuple(to if line == of else line for line in lines), to if end == of else end)
+        for parameters, lines, end in program[2]
+    )
+    assert blocks != program[2]
+    return (*program[:2], blocks, *program[3:])
+
+
+def test_what_is_drawn_at_once():
+    compiled = same(lambda rng, m: rng.normal(m, 2.0, (40, 30)), lambda: (generator(), 0.5), calls=1)
+    (program,) = [n.attrs["program"] for g in compiled.graphs for n in g.nodes if n.op == "element_loop"]
+    drawn, target = filling(program)
+    assert drawn[2:5] == (0, "PCG64", "normal") and target == 1
+    lines = [line for _, inner, _ in program[2] for line in inner]
+    (store,) = (line for line in lines if line[0] == "store")
+    mores, sizes = ([line for line in lines if line[0] == name] for name in ("more", "size"))
+    one = next(line for line in lines if line[0] == "const" and line[2] == 1)
+    back = next(end for _, _, end in program[2] if end[0] == "jump")
+    for of, to in (
+        (store, (*store[:4], store[5], store[4])), (store, (*store[:4], store[4], store[4])),
+        (store, (*store[:3], mores[0][2], *store[4:])), (drawn, (*drawn[:5], mores[0][2], drawn[6])),
+        (mores[0], (*mores[0][:3], mores[1][3], mores[0][4])), (sizes[0], (*sizes[0][:3], 1)),
+        (sizes[0], (*sizes[0][:2], 0, 0)), (one, (*one[:2], 2)), (back, (*back[:2], (one[1],))),
+    ):  # fmt: skip
+        assert filling(changed(program, of, to)) is None, (of, to)
 
 
 # -- many of them, outside of loops ------------------------------------------------------------------------------------

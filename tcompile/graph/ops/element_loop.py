@@ -182,7 +182,7 @@ def filling(program: Program) -> tuple[tuple[Any, ...], int] | None:
     >>> filling((("int",) * 7, (), (start, header, body, ((), (), ("exit", ()))), ())) == (draw, 1)
     True
     """
-    _, _, blocks, results = program
+    _, numbers, blocks, results = program
     lines = [line for _, inner, _ in blocks[1:] for line in inner]
     named: dict[str, list[tuple[Any, ...]]] = {name: [] for name in ("more", "step", "draw", "store")}
     for line in lines:
@@ -197,6 +197,7 @@ def filling(program: Program) -> tuple[tuple[Any, ...], int] | None:
     starts = [given for _, _, end in blocks for given in _entered(end)]
     if (
         value != drawn[1]
+        or not {*drawn[5:]} <= {*first, *numbers}
         or [header[0] for header, _, _ in blocks if header] != places
         or [line[2] for line in named["more"]] != places
         or [first.get(line[3], ())[:1] + first.get(line[3], ())[2:] for line in named["more"]]
