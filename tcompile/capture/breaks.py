@@ -70,7 +70,7 @@ _ROWS = [
         "random-numbers", "Random numbers are drawn",
         "{detail} advances NumPy's generator, which only NumPy itself does in the right order.",
         ("Draw the numbers outside, and pass them in.",
-         "A Generator's arrays of 1000 and more normal, exponential, uniform or whole numbers are no break.",
+         "A Generator's arrays of 1000 numbers and more (10,000 of random) are no break; docs/loops.md says which.",
          "In a loop, draws from the usual distributions with numbers as parameters are part of it (docs/loops.md)."),
     ),
     Reason(

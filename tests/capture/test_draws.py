@@ -718,6 +718,32 @@ def test_an_interrupt_leaves_the_state_as_it_was():
     assert compiled(rng, 100) == endless(generator(), 100)
 
 
+class Alarm(Exception):
+    pass
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no such signals")
+@pytest.mark.parametrize("f", [lambda rng, n: rng.standard_normal(n), lambda rng, n: (rng.random(n), np.zeros(3))])
+def test_what_a_signals_handler_raises_is_raised(f):
+    def ring(*_):
+        raise Alarm("rung")
+
+    compiled = tcompile.compile(f)
+    compiled(generator(), 20_000_000)
+    rng = generator()
+    handler = signal.signal(signal.SIGALRM, ring)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        with pytest.raises(Alarm, match="rung"):
+            for _ in range(100):
+                rng = generator()
+                compiled(rng, 20_000_000)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+    assert compiled(rng, 20_000).__class__ is f(rng, 20_000).__class__
+
+
 # -- universal functions of numbers ------------------------------------------------------------------------------------
 UNARY = (
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "cbrt", "sin", "cos", "tan", "arcsin", "arccos", "arctan",

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from tcompile.backends.llvm.native import abi, target
-from tcompile.backends.replay import Replay
+from tcompile.backends.replay import Replay, mark
 from tcompile.backends.status import INTERRUPTED, ONLY_NUMPY
 
 _FUNCTIONS = ("tc_late", "tc_due", "tc_now")
@@ -49,7 +49,7 @@ def raise_it() -> None:
     if not isinstance(value, BaseException):
         made = isinstance(kind, type) and issubclass(kind, BaseException)
         value = (kind() if value is None else kind(value)) if made else KeyboardInterrupt()
-    raise value.with_traceback(traceback if isinstance(traceback, TracebackType) else None)
+    raise mark(value.with_traceback(traceback if isinstance(traceback, TracebackType) else None))
 
 
 def heard(status: int) -> int:
