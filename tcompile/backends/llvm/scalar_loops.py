@@ -19,13 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tcompile.backends.llvm import native
 from tcompile.backends.llvm.native import entries, interrupts
-from tcompile.backends.llvm.scalar_draws import Generator
 from tcompile.backends.llvm.scalar_places import ENTRY, Placed, Places, Term
 from tcompile.backends.llvm.scalar_ranges import WHOLE, Bounds
 from tcompile.backends.llvm.scalar_shape import Shape
@@ -47,6 +46,9 @@ from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType
 from tcompile.graph.ops.element_blocks import affine, operands
 from tcompile.graph.ops.element_loop import ARITHMETIC, COMPARISONS, Program, dtype_of, is_ufunc
 from tcompile.records import dataclass
+
+if TYPE_CHECKING:
+    from tcompile.backends.llvm.scalar_draws import Generator
 
 _STRIP = 1 << 16  # rounds of an innermost loop that are paid for at once
 _BUDGET = 1 << 22  # units of work between two looks at the clock
@@ -178,6 +180,8 @@ class _Function:
             for register in self.blocks[number][0]:
                 self.registers[register] = w.name("p")
         for number, family in self._families().items():
+            from tcompile.backends.llvm.scalar_draws import Generator  # who draws nothing need not wait for it
+
             self.generators[number] = Generator(w, family, self.pointers[number])
         w.jump("b0")
         for number in self.order:
