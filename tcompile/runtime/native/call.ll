@@ -11,6 +11,9 @@ declare i32 @PyContextVar_Get(ptr, ptr, ptr) nounwind
 declare ptr @PyErr_Occurred() nounwind
 declare void @PyErr_Clear() nounwind
 declare i32 @PyErr_ExceptionMatches(ptr) nounwind
+declare void @PyErr_Fetch(ptr, ptr, ptr) nounwind
+declare void @PyErr_Restore(ptr, ptr, ptr) nounwind
+declare i32 @PyObject_HasAttrString(ptr, ptr) nounwind
 declare ptr @PyEval_SaveThread() nounwind
 declare void @PyEval_RestoreThread(ptr) nounwind
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr) nounwind
@@ -1223,6 +1226,44 @@ no:
   ret i1 false
 }
 
+; Whether what has been raised is the caller's, as Ctrl-C is, and whatever a signal's handler has raised. Else nothing is
+; raised any more: Python runs the call.
+define private i1 @is_callers() noinline nounwind {
+  %kind.at = alloca ptr
+  %value.at = alloca ptr
+  %traceback.at = alloca ptr
+  %occurred = call ptr @PyErr_Occurred()
+  %none = icmp eq ptr %occurred, null
+  br i1 %none, label %no, label %raised
+raised:
+  %exception = load ptr, ptr @PyExc_Exception
+  %is.exception = call i32 @PyErr_ExceptionMatches(ptr %exception)
+  %is.other = icmp eq i32 %is.exception, 0
+  br i1 %is.other, label %yes, label %look
+look:
+  call void @PyErr_Fetch(ptr %kind.at, ptr %value.at, ptr %traceback.at)
+  %kind = load ptr, ptr %kind.at
+  %value = load ptr, ptr %value.at
+  %traceback = load ptr, ptr %traceback.at
+  %is.made = icmp ne ptr %value, null
+  br i1 %is.made, label %ask, label %put.back
+ask:
+  %has = call i32 @PyObject_HasAttrString(ptr %value, ptr @mark)
+  %is.marked = icmp ne i32 %has, 0
+  br label %put.back
+put.back:
+  %marked = phi i1 [ false, %look ], [ %is.marked, %ask ]
+  call void @PyErr_Restore(ptr %kind, ptr %value, ptr %traceback)
+  br i1 %marked, label %yes, label %forget
+forget:
+  call void @PyErr_Clear()
+  br label %no
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
 ; PyObject *call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames): the object's slot holds a table.
 define ptr @call(ptr %self, ptr %args, i64 %nargsf, ptr %kwnames) nounwind {
   %table = call ptr @field(ptr %self, i64 $SELF_TABLES)
@@ -1375,17 +1416,8 @@ outcome:
     i64 $RAISED, label %raised.inside
   ]
 raised.inside:
-  %occurred = call ptr @PyErr_Occurred()
-  %none.occurred = icmp eq ptr %occurred, null
-  br i1 %none.occurred, label %missed, label %kind
-kind:
-  %exception = load ptr, ptr @PyExc_Exception
-  %is.exception = call i32 @PyErr_ExceptionMatches(ptr %exception)
-  %caught = icmp ne i32 %is.exception, 0
-  br i1 %caught, label %forget, label %error.after
-forget:
-  call void @PyErr_Clear()
-  br label %missed
+  %r.theirs = call i1 @is_callers()
+  br i1 %r.theirs, label %error.after, label %missed
 missed:
   call void @release(ptr %frame, ptr %first.plan)
   store ptr %first.plan, ptr %top.at
@@ -1429,17 +1461,8 @@ return:
   ret ptr %result
 
 failed:
-  %f.occurred = call ptr @PyErr_Occurred()
-  %f.none = icmp eq ptr %f.occurred, null
-  br i1 %f.none, label %slow.after, label %f.kind
-f.kind:
-  %f.exception = load ptr, ptr @PyExc_Exception
-  %f.is = call i32 @PyErr_ExceptionMatches(ptr %f.exception)
-  %f.caught = icmp ne i32 %f.is, 0
-  br i1 %f.caught, label %f.forget, label %error.after
-f.forget:
-  call void @PyErr_Clear()
-  br label %slow.after
+  %f.theirs = call i1 @is_callers()
+  br i1 %f.theirs, label %error.after, label %slow.after
 
 slow.after:
   call void @release(ptr %frame, ptr %owned)

@@ -20,6 +20,7 @@ import numpy as np
 from tcompile import stance
 from tcompile.backends import helpers
 from tcompile.backends.llvm.native import abi, memory, target, threads
+from tcompile.backends.replay import MARK
 from tcompile.config import Config, config
 from tcompile.observe import bus
 from tcompile.runtime import cache as caches
@@ -61,7 +62,7 @@ def machine() -> _Machine | str:
         "error_state": np._core.umath._extobj_contextvar,  # type: ignore[attr-defined]
     }  # fmt: skip
     try:
-        ir = target.source("call.ll", values, __package__)
+        ir = target.source("call.ll", values, __package__) + abi.c_string("mark", MARK)
         symbols = {name: target.immortal(held).buffer_info()[0] for name, held in words.items()}
         symbols |= {name: id(target.immortal(held)) for name, held in objects.items()}
         make_call = ctypes.pythonapi["_PyObject_MakeTpCall"]

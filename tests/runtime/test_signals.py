@@ -1,0 +1,100 @@
+"""What the handlers of signals raise while compiled code runs, or is made, is the caller's, and never a reason to run
+a call again. (Loops and draws in machine code: test_loops.py and test_draws.py.)
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from contextlib import contextmanager
+from functools import partial
+
+import numpy as np
+import pytest
+
+import tcompile
+
+X = np.linspace(0, 1, 10)
+pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no such signals")
+
+
+class Rung(Exception):
+    pass
+
+
+class Bell:
+    """A handler that is a function, an object, a method, or part of a function."""
+
+    def __init__(self):
+        self.rings = 0
+
+    def __call__(self, *_):
+        self.rings += 1
+        raise Rung("rung")
+
+    ring = __call__
+
+
+@contextmanager
+def alarm(handler):
+    """It rings after 50 ms, and again if something went on that should have ended."""
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05, 0.5)
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@tcompile.allow_in_graph
+def slow(x, seconds=0.0):
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
+    return x + 1
+
+
+HANDLERS = {"object": lambda bell: bell, "method": lambda bell: bell.ring, "function": lambda bell: lambda *_: bell()}
+
+
+@pytest.mark.parametrize("kind", HANDLERS)
+@pytest.mark.parametrize("native", [True, False])
+def test_in_a_function_that_a_graph_calls(native, kind):
+    with tcompile.config.patch(native_calls=native):
+        compiled = tcompile.compile(lambda x, seconds: slow(x * 2, seconds) * 3, dynamic=True)
+        for seconds in (0.0, 0.001, 0.002):
+            compiled(X, seconds)
+        bell = Bell()
+        with alarm(HANDLERS[kind](bell)), pytest.raises(Rung, match="rung"):
+            compiled(X, 2.0)
+        assert bell.rings == 1
+        assert compiled(X, 0.0).tolist() == ((X * 2 + 1) * 3).tolist()
+
+
+def test_in_a_backend():
+    def backend(graph, inputs):
+        slow(0, 2.0)
+        return graph.call
+
+    bell = Bell()
+    compiled = tcompile.compile(lambda x: x * 2, backend=backend)
+    with alarm(bell), pytest.raises(Rung, match="rung"):
+        compiled(X)
+    assert bell.rings == 1
+
+
+def test_what_else_is_raised_there_is_not():
+    """An error that no handler raised is plain Python's to raise."""
+    tries = []
+
+    @tcompile.allow_in_graph
+    def once(x):
+        tries.append(1)
+        if len(tries) == 2:
+            raise Rung("never seen: plain Python runs it again")
+        return x + 1
+
+    compiled = tcompile.compile(lambda x: once(x * 2))
+    with alarm(partial(print, end="")):
+        assert [compiled(X).tolist() for _ in range(3)] == [(X * 2 + 1).tolist()] * 3
