@@ -131,7 +131,7 @@ class _Attempts:
                     return ended, tx.left_open
                 stop = ended
             except Restart:
-                continue
+                self.loops.followed += tx.instructions
             finally:  # what was captured holds on to both, and they to the program's own objects
                 frame.forget()
         raise AssertionError("the last attempt ends in an outcome")

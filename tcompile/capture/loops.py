@@ -62,6 +62,7 @@ FEW_ROUNDS = 4  # as many are always unrolled
 FEW_OPERATIONS = 64  # a loop of a known number of rounds that comes to no more is unrolled
 _MOST_TRIES = 12  # of one loop
 _MOST_RESTARTS = 64  # of one capture
+_MANY_RESTARTS, _MOST_FOLLOWED = 4, 10_000  # beyond both no branch becomes a node any more: a second is gone
 _COLLECTS = ("LIST_APPEND", "SET_ADD", "MAP_ADD")
 
 
@@ -129,8 +130,9 @@ def plan_of(f: Frame, items: Counted | WhileRounds, rounds: str, unrolled: bool,
         plan: Plan | None = items.plan
     else:
         plan = tx.loops.plans.get(key)
-    if plan is None:
-        if unrolled or tx.loops.restarts >= _MOST_RESTARTS or f.analysis() is None:
+    took_long = tx.loops.restarts > _MANY_RESTARTS and tx.loops.followed > _MOST_FOLLOWED
+    if plan is None or (took_long and plan.is_branch):
+        if unrolled or took_long or tx.loops.restarts >= _MOST_RESTARTS or f.analysis() is None:
             items.decided = True
             return None
         plan = tx.loops.plans[key] = Plan(_first_line(f.user_line()), rounds, is_branch=bool(side))

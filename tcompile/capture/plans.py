@@ -68,6 +68,7 @@ class Loops:
 
     plans: dict[tuple[Any, ...], Plan] = field(default_factory=dict)
     restarts: int = 0
+    followed: int = 0  # instructions, in the attempts that started anew
     names: dict[Any, str] = field(default_factory=dict)  # of symbols, which are called the same in all attempts
     refused: dict[tuple[Any, ...], str] = field(default_factory=dict)  # why loops are no loops over elements
 

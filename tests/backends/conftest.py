@@ -1,12 +1,45 @@
-"""A GPU that is pretended, for the tests of what runs on one."""
+"""Machine code of every kernel that Triton's interpreter is given; and a GPU that is pretended, for the tests of what
+runs on one.
+"""
 
+import importlib.util
 import sys
+from unittest import mock
 
 import numpy as np
 import pytest
 
 import tcompile
 from tests.backends import fake_cupy
+from tests.backends.llvm_cases import ON_TRITON
+
+_compiled = set()  # what is known of the functions that were
+
+
+@pytest.fixture(autouse=True)
+def machine_code():
+    """Compiles for three generations of GPUs what the test has interpreted (with `make test-triton` it takes hours)."""
+    if ON_TRITON or importlib.util.find_spec("triton") is None:
+        yield
+        return
+    from tcompile.backends.triton.interpreter import Interpreted
+    from tests.backends.triton_cases import compile_function
+
+    functions, run = [], Interpreted.__call__
+
+    def noted(self, grid, *given):
+        if 0 not in grid:  # else nothing is started
+            functions.append(self.function)
+        return run(self, grid, *given)
+
+    with mock.patch.object(Interpreted, "__call__", noted):
+        yield
+    for function in functions:
+        parameters = [(p.name, p.type) for p in function.parameters]
+        known = repr((function.text, function.blocks, function.warps, function.config, parameters))
+        if known not in _compiled:
+            _compiled.add(known)
+            compile_function(function)
 
 
 @pytest.fixture
