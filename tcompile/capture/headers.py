@@ -178,6 +178,16 @@ class Flow:
 
         In a function that is one round, both may return: they meet behind its code, then.
         """
+        asked = one, two, around
+        if asked not in self._met:
+            self._met[asked] = self._meeting(*asked)
+        return self._met[asked]
+
+    @cached_property
+    def _met(self) -> dict[tuple[int, int, Header], int | None]:
+        return {}  # capture asks the same again in each attempt
+
+    def _meeting(self, one: int, two: int, around: Header) -> int | None:
         stops = {around.at, around.entry}
         first, second = self._ahead(one, stops), self._ahead(two, stops)
         for at in first:

@@ -676,6 +676,48 @@ def test_a_call_waits_while_another_thread_draws():
     assert found == [circle(generator(), 50)]
 
 
+def reads_behind_an_array(rng):
+    x = rng.standard_normal(1000)
+    return x[0], rng.bit_generator.state
+
+
+def reads_behind_a_loop(rng):
+    total = 0.0
+    for _ in range(100):
+        total += rng.random()
+    return total, rng.bit_generator.state
+
+
+def reads_before_and_behind(rng):
+    bits = rng.bit_generator
+    before = bits.state
+    x = rng.integers(0, 9, 1001)
+    return x[-1], before, bits.state["bit_generator"], bits.state
+
+
+def goes_back(rng):
+    before = rng.bit_generator.state
+    x = rng.random(20_000)
+    rng.bit_generator.state = before
+    return x[0], rng.random(), rng.bit_generator.random_raw()
+
+
+def spawns(rng):
+    child = rng.spawn(1)[0]
+    return child.random(), rng.bit_generator.seed_seq.n_children_spawned
+
+
+@pytest.mark.parametrize("kind", [np.random.PCG64, np.random.SFC64, np.random.MT19937])
+@pytest.mark.parametrize("f", [
+    reads_behind_an_array, reads_behind_a_loop, reads_before_and_behind, goes_back, spawns,
+])  # fmt: skip
+def test_states_that_are_read_are_those_of_the_moment(f, kind):
+    ours, plain = np.random.Generator(kind(5)), np.random.Generator(kind(5))
+    compiled = tcompile.compile(f)
+    for _ in range(4):
+        np.testing.assert_equal(compiled(ours), f(plain))
+
+
 def test_generators_are_objects_as_before():
     """What does not draw is no reason to break."""
 

@@ -259,3 +259,12 @@ def test_methods_of_scalars_are_not_tried_as_those_of_arrays():
         sys.setprofile(None)
     (broke,) = made.breaks
     assert broke.reason.id == "unsupported-argument"
+
+
+@pytest.mark.parametrize("f", [lambda x: np.meshgrid(x, x + 1, copy=False)[0], lambda x: np.broadcast_arrays(x, 1)[0]])
+def test_results_that_warn_when_they_are_written_to_are_not_asked(f):
+    compiled = tcompile.compile(f)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(3):
+            np.testing.assert_array_equal(compiled(np.arange(3.0)), f(np.arange(3.0)))

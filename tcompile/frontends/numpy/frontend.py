@@ -92,12 +92,10 @@ class NumPyFrontend:
         return checks.checks(name, type, scalar, open_axes, constant)
 
     def is_fixed(self, value: object) -> bool:
-        """Functions, ufuncs, dtypes and classes of NumPy; random generators, whose every use is refused."""
+        """Functions, ufuncs, dtypes and classes of NumPy; not what changes, as bit generators and seeds do."""
         if issubclass(type(value), _FIXED):
             return self.knows(value)
-        if any(value is known for known in subscripts.OWNERS):
-            return True
-        return type(value).__module__.startswith("numpy.random")
+        return any(value is known for known in subscripts.OWNERS)
 
     def is_constant_scalar(self, value: object) -> bool:
         """Booleans and integers."""

@@ -25,6 +25,7 @@ import numpy as np
 from tcompile.frontends.base import Builder, CannotCapture, Traced, TracedNumber
 from tcompile.frontends.numpy.registry import NO_VALUE, lookup
 from tcompile.frontends.numpy.values import (
+    WRITEABLE,
     axes_in,
     axis_in,
     broadcast,
@@ -425,7 +426,7 @@ def _refuse_views(leaves: list[Any], values: list[Any]) -> None:
     arrays = [leaf for leaf in leaves if isinstance(leaf, np.ndarray)]
     for i, leaf in enumerate(arrays):
         others = [*(v for v in values if isinstance(v, np.ndarray)), *arrays[:i]]
-        if not leaf.flags.writeable or any(_shows(leaf, other) for other in others):
+        if not leaf.flags.num & WRITEABLE or any(_shows(leaf, other) for other in others):
             raise refuse("a result that is a view of another array")
 
 

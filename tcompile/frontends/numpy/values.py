@@ -28,6 +28,8 @@ BOOL = np.dtype("bool")
 INT = np.dtype("int64")
 FLOAT = np.dtype("float64")
 KINDS = "biufc"
+# A bit of flags.num. To read flags.writeable is no choice: arrays that warn when they are written to warn then, too.
+WRITEABLE = 1 << 10
 _FEW = 9  # numbers that an array is made of in a kernel
 _MOST_GIVEN = 64  # numbers in a list that is there already: more are read one by one for nothing
 _OF_SCALARS = "tcompile.frontends.numpy.quiet.array_of_scalars"

@@ -17,16 +17,26 @@ from tcompile.frontends.base import Builder, CannotCapture, Check, Selected, Tra
 from tcompile.frontends.numpy import masks
 from tcompile.frontends.numpy.indexing import arrangement, basic, items_of, spread, under_mask
 from tcompile.frontends.numpy.registry import function, method, refuse_unless
-from tcompile.frontends.numpy.values import Weak, broadcast, call, cast, constant, is_weak, nested, strong, told
+from tcompile.frontends.numpy.values import (
+    WRITEABLE,
+    Weak,
+    broadcast,
+    call,
+    cast,
+    constant,
+    is_weak,
+    nested,
+    strong,
+    told,
+)
 from tcompile.graph import Node, TensorType
 from tcompile.graph.ops import broadcast_shapes
 from tcompile.graph.sizes import SymInt
 from tcompile.graph.types import DType
 from tcompile.records import dataclass
 
-# Bits of flags.num. To read flags.writeable is no choice: arrays that warn when they are written to warn then, too.
-_WRITEABLE, _WARNS = 1 << 10, 1 << 31
-_MAY_WRITE = f"{{}}.flags.num & {_WRITEABLE | _WARNS} == {_WRITEABLE}"
+_WARNS = 1 << 31  # of flags.num, as WRITEABLE is
+_MAY_WRITE = f"{{}}.flags.num & {WRITEABLE | _WARNS} == {WRITEABLE}"
 _EFFORT: Any = 1000  # how long NumPy may look for an element that two arrays share
 
 
@@ -202,7 +212,7 @@ def _number(b: Builder, value: Weak, dtype: DType) -> Node:
 
 def write_checks(value: Any, name: str, constant: Callable[[Any], str]) -> list[Check]:
     """The conditions on an array that is written to."""
-    if not value.flags.num & _WRITEABLE:
+    if not value.flags.num & WRITEABLE:
         raise CannotCapture("operation-raises", f"{name} is read-only")
     if value.flags.num & _WARNS:
         raise CannotCapture("operation-raises", f"{name} warns when it is written to")
