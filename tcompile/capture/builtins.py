@@ -26,8 +26,10 @@ from tcompile.capture.values.attributes import AttributesValue
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.callable import FunctionValue, IteratorValue, MethodValue, PartialValue
 from tcompile.capture.values.classes import (
+    MISSING,
     answers_in_python,
     class_answers_in_python,
+    lookup,
     plain_constructor,
     plain_named_tuple,
 )  # fmt: skip
@@ -35,7 +37,7 @@ from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue,
 from tcompile.capture.values.container import BuiltinMethod, SequenceValue, constant_of
 from tcompile.capture.values.counted import Enumerated, RowIterator, counted, zipped
 from tcompile.capture.values.dicts import DictValue
-from tcompile.capture.values.object import ObjectValue
+from tcompile.capture.values.object import ObjectValue, OpaqueValue
 from tcompile.capture.values.random_generator import is_drawing, method_of_known
 from tcompile.capture.values.scalar import ScalarValue, negative, of_number, read, selected
 from tcompile.capture.values.selected import SelectedValue
@@ -271,7 +273,12 @@ def _tuple_new(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) 
 @handles(callable)
 def _callable(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     (value,) = args
-    return Constant(callable(value.value) if isinstance(value, Constant) else issubclass(value.python_type, Callable))  # type: ignore[arg-type]
+    if isinstance(value, Constant):
+        return Constant(callable(value.value))
+    found = lookup(value.python_type, "__call__") is not MISSING
+    if isinstance(value, ObjectValue | OpaqueValue) and value.source is not None:  # a class may get the method
+        found = tx.decide(value.source, "callable({})", f"callable({value.source.text})", found)
+    return Constant(found)
 
 
 def _start(args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
@@ -488,7 +495,17 @@ def _isinstance(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value])
 
 def is_instance(tx: Capture, value: Value, classes: Any) -> bool:
     """``isinstance(value, classes)``."""
-    return _subclass(value.python_type, classes)
+    cls = value.python_type
+    found = _subclass(cls, classes)
+    if not found and isinstance(value, ObjectValue | OpaqueValue) and not _has_own_class(cls):
+        raise CannotCapture("unsupported-object", f"isinstance() is asked of {value.describe()}.")
+    return found
+
+
+def _has_own_class(cls: type) -> bool:
+    """Whether objects say ``__class__`` of their class, as proxies and mocks do not."""
+    plain = object.__dict__["__class__"]
+    return lookup(cls, "__class__") is plain and lookup(cls, "__getattribute__") is object.__getattribute__
 
 
 def _subclass(cls: type, classes: Any) -> bool:

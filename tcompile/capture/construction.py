@@ -121,7 +121,7 @@ def _object_setattr(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Val
 
 def _object_getattribute(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     owner, name = args
-    if not isinstance(owner, ObjectValue):
+    if not isinstance(owner, ObjectValue) or hasattr(owner.cls, "__getattr__"):  # which it does not ask
         raise CannotCapture("unknown-function", "`object.__getattribute__`")
     return owner.attribute(tx, constant_of(name, "an attribute's name"))
 

@@ -301,8 +301,9 @@ def equal(tx: Capture, left: Value, right: Value) -> bool:
     if left is right:
         return True
     if isinstance(left, SequenceValue) and isinstance(right, SequenceValue):
-        if issubclass(left.cls, tuple) != issubclass(right.cls, tuple) or len(left.items) != len(right.items):
-            return False
+        tuples = issubclass(left.cls, tuple)
+        if tuples != issubclass(right.cls, tuple) or (not tuples and len(left.items) != len(right.items)):
+            return False  # tuples of different lengths are compared up to where they differ
         position = 0
         while position < min(len(left.items), len(right.items)):  # an item's __eq__ may change either list
             if not equal(tx, left.items[position], right.items[position]):
@@ -348,8 +349,10 @@ def unary(tx: Capture, sign: str, value: Value) -> Value:
     if isinstance(value, FloatValue):
         return tx.compute(f"{sign}{{}}", [value], UNARY[sign])
     if isinstance(value, ObjectValue):
-        found = value.call_operator(tx, {"-": "__neg__", "+": "__pos__", "~": "__invert__"}[sign], [])
-        return Constant(NotImplemented) if found is None else found
+        name = {"-": "__neg__", "+": "__pos__", "~": "__invert__"}[sign]
+        if not value.class_has(tx, name):
+            raise CannotCapture("operation-raises", f"`{sign}` of {value.describe()}")
+        return value.call_method(tx, name, [])
     if sign == "~" and isinstance(value, Constant) and type(value.value) is bool:
         raise CannotCapture("unsupported-operands", "`~` of a bool (Python 3.12 and later warn of it)")
     return tx.fold(UNARY[sign], [value], {})
@@ -424,6 +427,12 @@ def contains(tx: Capture, container: Value, item: Value) -> bool:
         return contains(tx, container.owner, item)
     if isinstance(container, RangeValue):
         return constant_of(item, "a number looked for") in container.fixed()
+    if isinstance(container, DictViewValue) and container.name == "items":
+        if not isinstance(item, SequenceValue):
+            raise CannotCapture("unsupported-operands", f"{item.describe()} in {container.describe()}")
+        key, *values = item.items or [item]
+        looked_up = issubclass(item.cls, tuple) and len(values) == 1 and contains(tx, container.owner, key)
+        return looked_up and equal(tx, container.owner.item(tx, key), values[0])
     if isinstance(container, DictViewValue):
         return any(equal(tx, other, item) for other in container.iterate(tx))
     if isinstance(container, ObjectValue):

@@ -396,21 +396,23 @@ class ObjectValue(Value):
 
     def truth(self, tx: Capture) -> bool:
         """True, unless the class says otherwise in Python."""
-        cls = self.cls
-        if hasattr(cls, "__bool__"):
+        if self.class_has(tx, "__bool__"):
             result = self.call_method(tx, "__bool__", [])
             if result.python_type is not bool:
                 raise CannotCapture("operation-raises", "__bool__ should return bool")
             return result.truth(tx)
-        if hasattr(cls, "__len__"):
-            return self.length(tx).truth(tx)
-        return True
+        return not self.class_has(tx, "__len__") or self.length(tx).truth(tx)
+
+    def class_has(self, tx: Capture, name: str) -> bool:
+        """Whether the class has a special method; guards that it gets none."""
+        if lookup(self.cls, name) is not MISSING:
+            return True
+        self._guard_not_in_class(tx, name)
+        return False
 
     def call_operator(self, tx: Capture, name: str, args: Sequence[Value]) -> Value | None:
         """The class's method ``name`` (``__add__``), if it has one; None where that says NotImplemented."""
-        found = lookup(self.cls, name)
-        if found is MISSING:
-            self._guard_not_in_class(tx, name)
+        if not self.class_has(tx, name):
             return None
         result = self.call_method(tx, name, args)
         return None if isinstance(result, Constant) and result.value is NotImplemented else result
@@ -430,7 +432,7 @@ class ObjectValue(Value):
 
     def contains(self, tx: Capture, item: Value) -> bool | None:
         """``item in object`` where the class says it; None where iteration decides."""
-        found = self.call_operator(tx, "__contains__", [item]) if hasattr(self.cls, "__contains__") else None
+        found = self.call_operator(tx, "__contains__", [item])
         return None if found is None else found.truth(tx)
 
 
