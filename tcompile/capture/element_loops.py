@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import types
 from bisect import bisect
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -133,6 +134,7 @@ class _Stretch:
         self.t = Translator(
             found, f.decoded.instructions, self.inside, bound, self._outside, functools.partial(self._global, f),
             self._array_type, self._callee, self._generator, self._spare, self._known_text,
+            self._attribute,
         )  # fmt: skip
 
     def run(self) -> None:
@@ -201,6 +203,14 @@ class _Stretch:
         return floats or sum(self.found.goes[at] >= 0 for at in self.inside) > 2
 
     # -- what the stretch finds ----------------------------------------------------------------------------------------
+    def _attribute(self, module: types.ModuleType, name: str) -> Any:
+        """What a library's module holds under a name, as long as it does."""
+        if not hasattr(module, name):
+            raise Refused(f"the attribute {name}")
+        found = getattr(module, name)
+        self.tx.guard_binding(vars(module), module.__name__, name, found)
+        return found
+
     def _outside(self, name: str) -> V | None:
         self.f.rely_on_binding(name)
         value = self.f.locals.get(name)
@@ -255,7 +265,7 @@ class _Stretch:
         return Translator(
             found, f.decoded.instructions, set(range(found.stream.size)), set(found.fast_bit), parameters.get,
             functools.partial(self._global, f), self._array_type, self._callee, self._generator, self._spare,
-            self._known_text, t,
+            self._known_text, self._attribute, t,
         )  # fmt: skip
 
     def _generator(self, t: Translator, generator: Any) -> V:

@@ -268,7 +268,7 @@ def _attribute_of(t: Translator, owner: V, name: str) -> V:
     if owner.kind[0] == "generator":
         return _method_of(t, owner, name)
     if owner.kind[0] == "object" and (owner.known in (math, np) or owner.known is sys.modules.get("numpy.random")):
-        found = getattr(owner.known, name)
+        found = t.load_attribute(owner.known, name)
         return _method_of(t, t.load_generator(t, found.__self__), name) if is_drawing(found) else t.constant(found)
     raise Refused(f"the attribute {name}")
 

@@ -195,6 +195,9 @@ KINDS = {
         lambda found: "one", _always("a global hides the built-in function of that name: rename the global")
     ),
     "built-in": Kind(lambda found: "another function", _always("the built-in function was replaced")),
+    "library": Kind(
+        lambda found: "another object", _always("the library's module was changed, and is compiled as it is now")
+    ),
     "question": Kind(shown, _always("the code asks about this, so each answer is compiled by itself")),
     "memory": Kind(
         lambda found: "shared memory",

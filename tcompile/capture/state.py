@@ -312,6 +312,13 @@ class Capture:
         self.effects.pop(key, None)
         self.effects[key] = Effect(namespace, name, value)
 
+    def guard_binding(self, namespace: dict[str, Any], owner: str, name: str, found: Any) -> None:
+        """Guards that a library's module still has ``found`` under this name; what it makes when asked is not known."""
+        if namespace.get(name) is found:
+            held, constant = self.prologue.constant(namespace), self.prologue.constant(found)
+            source, text = ConstantSource.of(owner, namespace), f"{owner}.{name} is unchanged"
+            self.prologue.guard(source, f"{held}[{name!r}] is {constant}", text, "unchanged", "library")
+
     def wrap_found(self, found: Any) -> Value:
         """The value of an attribute of a guarded constant: itself constant."""
         if self.is_special(found) or self.frontend_of(found) is not None:

@@ -62,7 +62,7 @@ class Constant(Value):
         return self.value
 
     def attribute(self, tx: Capture, name: str) -> Value:
-        """Reads the attribute now; attributes that a user may rebind (of modules and classes) are guarded."""
+        """Reads the attribute now; those that may be rebound (of modules and of the user's classes) are guarded."""
         owner = self.value
         if isinstance(owner, type) and not tx.is_library_name(owner.__module__) and owner.__flags__ & (1 << 9):
             return attribute_of_class(tx, owner, name, self.source)
@@ -77,6 +77,7 @@ class Constant(Value):
             raise CannotCapture("operation-raises", str(error)) from error
         if isinstance(owner, types.ModuleType):
             if tx.is_library_name(owner.__name__):
+                tx.guard_binding(vars(owner), owner.__name__, name, found)
                 return tx.wrap_found(found)
             return tx.wrap(found, AttributeSource(self.source or ConstantSource.of(owner.__name__, owner), name))
         if isinstance(owner, enum.Enum):

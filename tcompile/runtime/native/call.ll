@@ -47,6 +47,7 @@ declare { i64, i1 } @llvm.smul.with.overflow.i64(i64, i64)
 @departed = external global i64
 @listening = external global i64
 @switched_off = external global i64
+@changes = external global i64
 @harmless = external global i8
 @stance_block = external global i8
 @error_state = external global i8
@@ -416,6 +417,55 @@ no:
 on:
   %to = call ptr @next(ptr %pc, i64 3)
   ret ptr %to
+}
+
+; unchanged: address of a word that changes with a dict, its value, the dict, a number of pairs, (key, object)...
+; Where the word is another one, each key is looked up; where they hold what they held, the plan has the new word.
+define ptr @unchanged(ptr %frame, ptr %pc) nounwind {
+entry:
+  %version.at = call ptr @pointer(ptr %pc, i64 1)
+  %known = call i64 @word(ptr %pc, i64 2)
+  %now = load i64, ptr %version.at
+  %count = call i64 @word(ptr %pc, i64 4)
+  %pairs = shl i64 %count, 1
+  %words = add i64 %pairs, 5
+  %to = call ptr @next(ptr %pc, i64 %words)
+  %same = icmp eq i64 %known, %now
+  br i1 %same, label %on, label %begin
+begin:
+  %dict = call ptr @pointer(ptr %pc, i64 3)
+  br label %more
+more:
+  %k = phi i64 [ 5, %begin ], [ %k.next, %found ]
+  %rest = icmp ult i64 %k, %words
+  br i1 %rest, label %look, label %keep
+look:
+  %key = call ptr @pointer(ptr %pc, i64 %k)
+  %found.object = call ptr @PyDict_GetItemWithError(ptr %dict, ptr %key)
+  %k.wanted = add i64 %k, 1
+  %k.next = add i64 %k, 2
+  %wanted = call ptr @pointer(ptr %pc, i64 %k.wanted)
+  %is = icmp eq ptr %found.object, %wanted
+  br i1 %is, label %found, label %other
+found:
+  br label %more
+keep:
+  %known.at = getelementptr i64, ptr %pc, i64 2
+  store i64 %now, ptr %known.at
+  br label %on
+other:
+  %ended = call ptr @end(ptr %frame, i64 $RAISED)
+  ret ptr %ended
+on:
+  ret ptr %to
+}
+
+; int rebound(PyDict_WatchEvent event, PyObject *dict, PyObject *key, PyObject *value): a watched dict is going to change.
+define i32 @rebound(i32 %event, ptr %dict, ptr %key, ptr %value) nounwind {
+  %before = load i64, ptr @changes
+  %after = add i64 %before, 1
+  store i64 %after, ptr @changes
+  ret i32 0
 }
 
 ; true: register

@@ -25,7 +25,7 @@ from tcompile.config import Config, config
 from tcompile.observe import bus
 from tcompile.runtime import cache as caches
 from tcompile.runtime.cache import SUSPENDS, Entry, Region
-from tcompile.runtime.native import layout
+from tcompile.runtime.native import bindings, layout
 from tcompile.runtime.native.plan import plan_of
 from tcompile.runtime.native.words import FRAME, MOST_WORDS, OPERATIONS, OUTCOMES, PLAN_CODE, Plan
 
@@ -54,7 +54,7 @@ def machine() -> _Machine | str:
     values |= {f"T_{name}": i for i, name in enumerate(_TABLE)} | {"T_LISTS": len(_TABLE), "POOLED": memory.THRESHOLD}
     words = {
         "generation": caches.generation, "departed": stance.departed, "listening": bus.listened,
-        "switched_off": vars(Config)["native_calls"].off,
+        "switched_off": vars(Config)["native_calls"].off, "changes": bindings.changes,
     }  # fmt: skip
     objects = {
         "stance_block": stance.blocks, "none": None, "report": helpers.floating_point_report,
@@ -70,7 +70,7 @@ def machine() -> _Machine | str:
         symbols["tc_parallel"] = threads.code()["tc_parallel"]
         symbols |= abi.symbols(ir)
         # More effort in instruction selection takes ten times as long, and makes a call by a tenth faster.
-        code = target.keep_forever(target.load(ir, ["call", "enter", *OPERATIONS], symbols, opt=0))
+        code = target.keep_forever(target.load(ir, ["call", "enter", "rebound", *OPERATIONS], symbols, opt=0))
     except (RuntimeError, OSError, ValueError, AttributeError) as error:
         return f"the machine code of calls could not be made: {error}"
     return _Machine(code, code["call"], code["enter"])

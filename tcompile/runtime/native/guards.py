@@ -7,6 +7,7 @@ another form is left to Python, one call for it alone; so nothing depends on eve
 from __future__ import annotations
 
 import ast
+import ctypes
 import struct
 import types
 from typing import Any
@@ -17,6 +18,7 @@ from tcompile.frontends.numpy import NumPyFrontend
 from tcompile.frontends.numpy.values import layout_of
 from tcompile.graph import Layout
 from tcompile.runtime.native import layout
+from tcompile.runtime.native.bindings import version_at
 from tcompile.runtime.native.words import LEAST, MOST, Words
 
 # For each comparison of integers: the operation where it must hold, the one where it must not, and whether each
@@ -31,6 +33,34 @@ _BY_EQUALITY = (str, bytes, bool)  # exact classes whose == runs no user's code
 
 class Guards(Words):
     """What goes on only where conditions hold."""
+
+    def binding(self, node: ast.expr) -> bool:
+        """Notes ``namespace[name] is object`` of a known dict, for ``unchanged``; False where this is none."""
+        match node:
+            case ast.Compare(
+                left=ast.Subscript(value=ast.Name() as base, slice=ast.Constant(value=str() as name)),
+                ops=[ast.Is()], comparators=[right],
+            ) if self.is_fixed(base) and type(self.fixed(base)) is dict and self.is_fixed(right):  # fmt: skip
+                namespace = self.fixed(base)
+                self.bindings.setdefault(id(namespace), (namespace, {}))[1][name] = self.fixed(right)
+                return True
+        return False
+
+    def unchanged(self) -> None:
+        """Goes on only where the dicts hold what they held, of which one look at each is enough nearly always."""
+        for namespace, held in self.bindings.values():
+            version = version_at(namespace, self.operations["rebound"])
+            if version is None:
+                where = self.new()
+                self.emit("constant", self.at(where), self.address(namespace))
+                for name, value in held.items():
+                    found = self.own()
+                    self.emit("entry_of", self.at(found), self.at(where), self.address(name))
+                    self.emit("is", self.at(found), self.address(value))
+                continue
+            pairs = [self.address(item) for pair in held.items() for item in pair]
+            known = ctypes.c_uint64.from_address(version).value - 1  # the first call looks
+            self.emit("unchanged", version, known, self.address(namespace), len(held), *pairs)
 
     def guard(self, node: ast.expr) -> None:
         """Goes on only where the condition holds."""

@@ -54,9 +54,11 @@ class _Writer(Guards):
             assert isinstance(line, ast.Expr)
             node = line.value
             if not isinstance(step, LoadStep):
-                self.guard(node)
+                if not self.binding(node):
+                    self.guard(node)
             elif needed is None or step.variable in needed:
                 self.load(step.variable, node)
+        self.unchanged()
         if captured.graph is None:
             self.emit("plain")
         else:

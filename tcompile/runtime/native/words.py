@@ -28,9 +28,9 @@ WORD = 8
 OPERATIONS = (
     "constant", "entry_of", "item", "attribute", "contents", "held", "boxed", "result_of", "dimension", "stride",
     "integer", "add", "subtract", "multiply", "floor_divide", "remainder", "is", "is_not", "type_is", "field_is",
-    "equals", "true", "length_is", "axes", "axis_is", "flags", "ranked", "apart", "float_is", "less", "less_equal",
-    "equal", "not_equal", "errors", "allocate", "give_data", "give_inside", "give_value", "give", "launch", "told",
-    "undoing", "scalar", "tuple", "list", "dict", "give_back", "body", "plain",
+    "equals", "unchanged", "true", "length_is", "axes", "axis_is", "flags", "ranked", "apart", "float_is", "less",
+    "less_equal", "equal", "not_equal", "errors", "allocate", "give_data", "give_inside", "give_value", "give",
+    "launch", "told", "undoing", "scalar", "tuple", "list", "dict", "give_back", "body", "plain",
 )  # fmt: skip
 _ARITHMETIC = {
     ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.FloorDiv: "floor_divide", ast.Mod: "remainder",
@@ -96,6 +96,7 @@ class Words:
         self.facts: dict[int, Facts] = {}  # by register
         self.literals: dict[int, int] = {}
         self.integers: dict[int, int] = {}  # by register of an object that is an int of 64 bits
+        self.bindings: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}  # namespaces, and what they are to hold
 
     # -- writing ---------------------------------------------------------------------------------------------------
     def emit(self, name: str, *operands: int) -> None:
