@@ -229,14 +229,16 @@ class Frame:
             return stored
         source = ConstantSource.of("globals()", names)
         if name in names:
-            return Unread(names[name], GlobalSource(name, source))
-        found = self.function.builtins
-        if name in found:
-            prologue, value = self.tx.prologue, found[name]
+            found = GlobalSource(name, source)
+            self.tx.prologue.load(found)  # that there is one matters also where nothing else of it does
+            return Unread(names[name], found)
+        builtins = self.function.builtins
+        if name in builtins:
+            prologue, value = self.tx.prologue, builtins[name]
             prologue.guard(
                 source, f"{name!r} not in {{}}", f"no global named {name!r}", "no global", "no global",
             )  # fmt: skip
-            held = prologue.constant(found)
+            held = prologue.constant(builtins)
             prologue.guard(
                 source, f"{held}[{name!r}] is {prologue.constant(value)}", f"{name} is the built-in", "the built-in",
                 "built-in",

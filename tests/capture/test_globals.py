@@ -271,3 +271,36 @@ def test_a_function_that_returns_a_global_may_be_called_by_a_built_in():
         return a[0] + [w * 2 for w in list(map(returns_global, [a, a]))][1]
 
     whole(f, x)
+
+
+OPTION = 1
+
+
+def asks_whether_there_is_one(x):
+    try:
+        OPTION
+    except NameError:
+        return x * 0
+    return x * 2
+
+
+def reads_it_for_nothing(x, flag=False):
+    found = OPTION
+    return found * x if flag else x * 2
+
+
+@pytest.mark.parametrize("f", [asks_whether_there_is_one, reads_it_for_nothing])
+def test_a_global_that_is_only_read_may_go(f, monkeypatch):
+    compiled = tcompile.compile(f)
+    for _ in range(3):
+        assert compiled(np.ones(2)).tolist() == [2, 2]
+    monkeypatch.delitem(globals(), "OPTION")
+    try:
+        want = f(np.ones(2)).tolist()
+    except NameError:
+        with pytest.raises(NameError, match="OPTION"):
+            compiled(np.ones(2))
+    else:
+        assert compiled(np.ones(2)).tolist() == want
+    monkeypatch.undo()
+    assert compiled(np.ones(2)).tolist() == [2, 2]
