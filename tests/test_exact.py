@@ -189,3 +189,23 @@ def test_exact_and_other_callables_of_one_function_do_not_share_entries():
     assert plain.entries[0].kernels and len(exact.entries[0].kernels) != len(plain.entries[0].kernels)
     with tcompile.set_stance(force_backend="llvm"):
         assert_same_bits(exact(x), softmax(x))
+
+
+CASTS = {
+    "sum": lambda x: x.sum(dtype="f4"), "sum of columns": lambda x: x.sum(0, dtype="f4"),
+    "mean": lambda x: x.mean(dtype="f4"), "mean of what it is": lambda x: x.mean(),
+    "nansum": lambda x: np.nansum(x, dtype="f4"), "reduce": lambda x: np.add.reduce(x, dtype="f4"),
+    "variances": lambda x: x.var(-1), "deviation": lambda x: x.std(),
+}  # fmt: skip
+SUMMED = {
+    "more than NumPy casts at a time": data("float64", (100, 1000)), "columns": data("float64", (300, 400)).T,
+    "half precision": data("float16", (100, 1000)), "broadcast": np.broadcast_to(data("float64")[0], (300, 53)),
+    "broadcast ints": np.broadcast_to((data("float64") * 100).astype("i4")[0], (40, 53)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", SUMMED)
+@pytest.mark.parametrize("name", CASTS)
+def test_sums_that_cast(name, what):
+    """NumPy casts a buffer full of elements at a time, and adds each by itself."""
+    same_bits(CASTS[name], SUMMED[what])

@@ -48,6 +48,11 @@ def _reduced(b: Builder, op: str, x: Traced, into: DType, axis: Any, keepdims: b
     if len(kept) > 1 and any(x.type.shape[i] == 0 for i in axes):
         # Any array without elements counts as contiguous, but the result lies as its strides say.
         raise CannotCapture("memory-order", f"{op} of an array without elements")
+    # NumPy casts some thousands of elements at a time, and adds each lot by itself; and what it computes on the way to
+    # a variance lies in memory as the operand does, of which types of broadcast arrays say too little.
+    spread = op in ("var", "std") and k_order([x.type], x.type.shape) != like_order(x.type)
+    if b.exact and into.kind in "fc" and (spread or into != x.type.dtype):
+        raise CannotCapture("unsupported-argument", f"{op} of a cast or broadcast operand under the option exact")
     node = b.op(op, cast(b, x, into), axis=axis, keepdims=keepdims, **attrs)
     if into != x.type.dtype and op not in ("argmax", "argmin"):
         plain = reduced_type(x.type, axis, keepdims, into)
