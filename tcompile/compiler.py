@@ -238,8 +238,7 @@ def _our_bug(name: str, region: Region, values: Sequence[Any], error: Exception)
     what = f"{type(error).__name__}: {error}"[:300]
     warn(
         f"tcompile failed on {name}, which runs in plain Python for such calls. This is a bug of "
-        f"tcompile's; please report it with the function and this text: {what}",
-        7,
+        f"tcompile's; please report it with the function and this text: {what}"
     )
     broke = GraphBreak("internal-error", f"{what}.", ())
     return Outcome(_by_types(region.start, values), broke)

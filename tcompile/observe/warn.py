@@ -9,21 +9,29 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import types
 import warnings
+from pathlib import Path
+
+_OURS = str(Path(__file__).parents[1])
 
 
-def warn(text: str, stacklevel: int) -> None:
-    """Warns with a ``UserWarning`` that names the line ``stacklevel`` frames up, counted from the caller.
+def warn(text: str) -> None:
+    """Warns with a ``UserWarning`` that names the nearest line that is not ours.
 
     >>> import contextlib, io, warnings
     >>> with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()) as shown:
     ...     warnings.simplefilter("error")
-    ...     warn("tcompile: a limit was reached", 1)
+    ...     warn("tcompile: a limit was reached")
     >>> shown.getvalue()
     'UserWarning: tcompile: a limit was reached\\n'
     """
+    frame: types.FrameType | None = sys._getframe(1)
+    level = 2
+    while frame is not None and frame.f_code.co_filename.startswith((_OURS, "<tcompile")):
+        frame, level = frame.f_back, level + 1
     try:
-        warnings.warn(text, stacklevel=stacklevel + 1)
+        warnings.warn(text, stacklevel=level)
     except Exception:
         with contextlib.suppress(Exception):  # no standard error, or one that cannot be written to
             sys.stderr.write(f"UserWarning: {text}\n")

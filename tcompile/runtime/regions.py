@@ -130,7 +130,7 @@ class Compiler:
         except (BackendError, InvalidArgument, StanceError) as error:
             if not config.suppress_errors:
                 raise
-            warn(f"tcompile: {error}\n{cache.name} runs in plain Python.", 5)
+            warn(f"tcompile: {error}\n{cache.name} runs in plain Python.")
             bus.emit(FellBack(**cache.about, reason="error suppressed", detail=str(error)))
             return None
         cache.add(region, entry)
@@ -320,7 +320,7 @@ def _at_limit(cache: FunctionCache, region: Region, values: Sequence[Any]) -> No
         f"stay compiled, all others run in plain Python. Last reason: {last}. "
         "tcompile.set_logs(recompiles=True) shows every reason."
     )
-    warn(text, 6)
+    warn(text)
     bus.emit(FellBack(**cache.about, reason="recompile limit", detail=last))
 
 
