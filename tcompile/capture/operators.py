@@ -310,11 +310,19 @@ def equal(tx: Capture, left: Value, right: Value) -> bool:
                 break
             position += 1
         return position >= min(len(left.items), len(right.items)) and len(left.items) == len(right.items)
+    if any(_is_nan(side) for side in (left, right)):
+        raise CannotCapture("object-identity", "an equality of containers with a NaN in them")  # equal to itself
     if isinstance(left, Constant) and isinstance(right, Constant) and left.value is right.value:
         return True
-    if any(isinstance(side, FloatValue) and math.isnan(side.hint) for side in (left, right)):
-        raise CannotCapture("object-identity", "an equality of containers with a NaN in them")  # equal to itself
-    return binary(tx, "==", left, right).truth(tx)
+    found = binary(tx, "==", left, right).truth(tx)
+    if not found and isinstance(left, FloatValue) and isinstance(right, FloatValue):
+        tx.decide(left.source, "{} == {}", f"{left.source.text} is no NaN", True)
+    return found
+
+
+def _is_nan(value: Value) -> bool:
+    number = value.hint if isinstance(value, FloatValue) else value.value if isinstance(value, Constant) else None
+    return type(number) is float and math.isnan(number)
 
 
 def ordered(tx: Capture, values: Sequence[Value], key: Value | None, reverse: Value | None) -> list[Value]:

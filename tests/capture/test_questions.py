@@ -120,3 +120,10 @@ def test_a_class_may_get_the_method_later(name):
     both()
     delattr(Late, name)
     both()
+
+
+@pytest.mark.parametrize("f", [lambda a, b, x: (a in [b], x * 2), lambda a, b, x: ([a, 1] == [b, 1], x * 2)])
+def test_a_nan_equals_itself_in_a_container(f):
+    compiled, nan = tcompile.compile(f), float("nan")
+    for a, b in ((1.0, 2.0), (3.0, 4.0), (5.0, 6.0), (nan, nan), (nan, float("nan")), (7.0, 7.0), (nan, nan)):
+        assert compiled(a, b, X)[0] is f(a, b, X)[0]
