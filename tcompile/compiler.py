@@ -23,7 +23,7 @@ from tcompile.backends.replay import raise_if_of_a_signal
 from tcompile.capture.breaks import GraphBreak
 from tcompile.capture.driver import Outcome, capture
 from tcompile.capture.entries import Start, start_of
-from tcompile.capture.guards import Guard, LoadStep, Prologue
+from tcompile.capture.guards import Guard, LoadStep, Prologue, texts
 from tcompile.capture.program import Captured, Rest
 from tcompile.capture.sources import ParameterSource
 from tcompile.capture.state import CaptureOptions
@@ -316,7 +316,7 @@ def _compile_graph(
         bus.emit(
             GraphCaptured(
                 graph=graph.name, ops=graph.op_count, inputs=tuple(n.name for n in graph.inputs),
-                guards=tuple(g.text for g in captured.guards), get_graph=Lazy(graph),
+                guards=tuple(texts(captured.guards)), get_graph=Lazy(graph),
             )
         )
     if not graph.nodes:

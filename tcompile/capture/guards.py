@@ -7,7 +7,7 @@ there is one truth: the text that runs is the text that is explained.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from typing import Any
 
@@ -31,6 +31,22 @@ class Guard:
     expected: str
     kind: str = "value"
     advice: str = ""
+
+
+def texts(guards: Iterable[Guard]) -> list[str]:
+    """What people read of guards: what the module of a library is to hold is one line."""
+    found: list[str] = []
+    names: dict[str, list[str]] = {}
+    for guard in guards:
+        if guard.kind == "library":
+            module, _, name = guard.text.removesuffix(" is unchanged").rpartition(".")
+            names.setdefault(module, []).append(name)
+        else:
+            found.append(guard.text)
+    for module, held in names.items():
+        one = len(held) == 1
+        found.append(f"{module}.{held[0]} is unchanged" if one else f"{module}: {', '.join(held)} are unchanged")
+    return found
 
 
 @dataclass(frozen=True)

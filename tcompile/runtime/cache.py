@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.dynamic import Profile
 from tcompile.capture.entries import Start, start_of
+from tcompile.capture.guards import texts
 from tcompile.observe.context import cell_of, current_cell
 from tcompile.records import dataclass
 
@@ -94,7 +95,7 @@ class Entry:
     @property
     def guards(self) -> list[str]:
         """The guards as a person reads them."""
-        return [guard.text for guard in self.captured.guards]
+        return texts(self.captured.guards)
 
     def __repr__(self) -> str:
         what = "plain" if self.graph is None else f"{self.graph.op_count} ops, {len(self.kernels)} kernels"

@@ -73,7 +73,7 @@ def test_dot_of_rows_is_a_product_however_they_lie(dtype):
             for f in (np.dot, np.inner):
                 same_bits(lambda a, f=f, one=one, other=other: f(one(a), other(a)), numbers((35, 35), dtype))
     found = tcompile.explain(lambda a: np.dot(a[:, 1], a[::-1, 2]) + 1)(numbers((35, 35), "float64"))
-    assert "numpy.dot" not in str(found)
+    assert "numpy.dot" not in str(found).partition("Guards")[0]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])

@@ -126,3 +126,8 @@ def test_names_are_looked_up_where_no_word_tells(monkeypatch):
     with mock.patch("numpy.sin", replaced):
         assert compiled(X) == 7.0 * len(X) + np.pi
     assert answered(compiled, X)[0] == 1
+
+
+def test_guards_name_a_module_once():
+    report = tcompile.explain(lambda x: np.exp(x) + np.sin(x) * math.pi)(X)
+    assert "\n    numpy: exp, sin are unchanged\n    math.pi is unchanged\n" in str(report)
