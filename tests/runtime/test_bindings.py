@@ -131,3 +131,67 @@ def test_names_are_looked_up_where_no_word_tells(monkeypatch):
 def test_guards_name_a_module_once():
     report = tcompile.explain(lambda x: np.exp(x) + np.sin(x) * math.pi)(X)
     assert "\n    numpy: exp, sin are unchanged\n    math.pi is unchanged\n" in str(report)
+
+
+class Tool:
+    def method(self, x):
+        return x * 2
+
+    @staticmethod
+    def static(x):
+        return x * 3
+
+    @classmethod
+    def of_class(cls, x):
+        return x * 4
+
+    @property
+    def number(self):
+        return 5
+
+
+USES = {
+    "method": (lambda o, x: o.method(x) if o else x, lambda self, x: x * 20),
+    "static": (lambda o, x: o.static(x), staticmethod(lambda x: x * 30)),
+    "of_class": (lambda o, x: o.of_class(x), classmethod(lambda cls, x: x * 40)),
+    "number": (lambda o, x: o.number * x, property(lambda self: 50)),
+}
+
+
+def has_calls_of_python(compiled):
+    """Whether machine code calls Python for some guard."""
+    return any(calls.machine().code["result_of"] in entry.plan.words for entry in compiled.entries)
+
+
+@pytest.mark.parametrize("name", USES)
+def test_what_classes_define_is_looked_up_in_machine_code(name, monkeypatch):
+    f, other = USES[name]
+    tool = Tool()
+    compiled = settled(f, tool, X)
+    # Python is asked whether the object has an attribute of that name itself, which would hide a method.
+    assert has_calls_of_python(compiled) == (name != "number")
+    monkeypatch.setattr(Tool, name, other)
+    for _ in range(3):
+        assert compiled(tool, X).tolist() == f(tool, X).tolist()
+    assert answered(compiled, tool, X)[0] == 1
+    monkeypatch.undo()
+    assert compiled(tool, X).tolist() == f(tool, X).tolist()
+
+
+def test_a_class_that_gets_a_length_and_a_global_that_hides_a_builtin(monkeypatch):
+    def f(o, x):
+        return x * len(x) if o else x
+
+    class Late:
+        pass
+
+    late = Late()
+    compiled = settled(f, late, X)
+    assert not has_calls_of_python(compiled)
+    monkeypatch.setitem(globals(), "len", lambda x: 3)
+    assert compiled(late, X).tolist() == (X * 3).tolist()
+    monkeypatch.undo()
+    monkeypatch.setattr(Late, "__len__", lambda self: 0, raising=False)
+    assert compiled(late, X) is X
+    monkeypatch.undo()
+    assert compiled(late, X).tolist() == (X * 8).tolist()

@@ -31,6 +31,7 @@ declare ptr @PyWeakref_GetObject(ptr) nounwind
 declare i64 @PyLong_AsLongLongAndOverflow(ptr, ptr) nounwind
 declare ptr @PyLong_FromLongLong(i64) nounwind
 declare ptr @PyThreadState_Get() nounwind
+declare ptr @_PyType_Lookup(ptr, ptr) nounwind
 declare ptr @_PyObject_MakeTpCall(ptr, ptr, ptr, i64, ptr) nounwind
 declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr) nounwind
 declare ptr @PyArray_Scalar(ptr, ptr, ptr) nounwind
@@ -416,6 +417,40 @@ no:
   ret ptr %ended
 on:
   %to = call ptr @next(ptr %pc, i64 3)
+  ret ptr %to
+}
+
+; class_holds: class, name, what the classes in its resolution order hold, null for nothing
+define ptr @class_holds(ptr %frame, ptr %pc) nounwind {
+  %class = call ptr @pointer(ptr %pc, i64 1)
+  %name = call ptr @pointer(ptr %pc, i64 2)
+  %wanted = call ptr @pointer(ptr %pc, i64 3)
+  %found = call ptr @_PyType_Lookup(ptr %class, ptr %name)
+  %ok = icmp eq ptr %found, %wanted
+  %to = call ptr @next_if(i1 %ok, ptr %pc, i64 4)
+  ret ptr %to
+}
+
+; dict_holds: dict, key, what it holds under that, null for nothing
+define ptr @dict_holds(ptr %frame, ptr %pc) nounwind {
+  %dict = call ptr @pointer(ptr %pc, i64 1)
+  %key = call ptr @pointer(ptr %pc, i64 2)
+  %wanted = call ptr @pointer(ptr %pc, i64 3)
+  %found = call ptr @PyDict_GetItemWithError(ptr %dict, ptr %key)
+  %ok = icmp eq ptr %found, %wanted
+  br i1 %ok, label %same, label %no
+same:
+  %none = icmp eq ptr %found, null
+  br i1 %none, label %ask, label %on
+ask:
+  %occurred = call ptr @PyErr_Occurred()
+  %raised = icmp ne ptr %occurred, null
+  br i1 %raised, label %no, label %on
+no:
+  %ended = call ptr @end(ptr %frame, i64 $RAISED)
+  ret ptr %ended
+on:
+  %to = call ptr @next(ptr %pc, i64 4)
   ret ptr %to
 }
 

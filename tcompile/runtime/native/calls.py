@@ -65,8 +65,8 @@ def machine() -> _Machine | str:
         ir = target.source("call.ll", values, __package__) + abi.c_string("mark", MARK)
         symbols = {name: target.immortal(held).buffer_info()[0] for name, held in words.items()}
         symbols |= {name: id(target.immortal(held)) for name, held in objects.items()}
-        make_call = ctypes.pythonapi["_PyObject_MakeTpCall"]
-        symbols["_PyObject_MakeTpCall"] = ctypes.cast(make_call, ctypes.c_void_p).value or 0
+        for name in ("_PyObject_MakeTpCall", "_PyType_Lookup"):
+            symbols[name] = ctypes.cast(ctypes.pythonapi[name], ctypes.c_void_p).value or 0
         symbols["tc_parallel"] = threads.code()["tc_parallel"]
         symbols |= abi.symbols(ir)
         # More effort in instruction selection takes ten times as long, and makes a call by a tenth faster.

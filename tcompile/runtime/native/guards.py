@@ -9,11 +9,13 @@ from __future__ import annotations
 import ast
 import ctypes
 import struct
+import sys
 import types
 from typing import Any
 
 import numpy as np
 
+from tcompile.capture.values.classes import lookup
 from tcompile.frontends.numpy import NumPyFrontend
 from tcompile.frontends.numpy.values import layout_of
 from tcompile.graph import Layout
@@ -40,8 +42,7 @@ class Guards(Words):
             case ast.Compare(
                 left=ast.Subscript(value=ast.Name() as base, slice=ast.Constant(value=str() as name)),
                 ops=[ast.Is()], comparators=[right],
-            ) if self.is_fixed(base) and type(self.fixed(base)) is dict and self.is_fixed(right):  # fmt: skip
-                namespace = self.fixed(base)
+            ) if type(namespace := self.known(base)) is dict and self.is_fixed(right):  # fmt: skip
                 self.bindings.setdefault(id(namespace), (namespace, {}))[1][name] = self.fixed(right)
                 return True
         return False
@@ -51,12 +52,8 @@ class Guards(Words):
         for namespace, held in self.bindings.values():
             version = version_at(namespace, self.operations["rebound"])
             if version is None:
-                where = self.new()
-                self.emit("constant", self.at(where), self.address(namespace))
                 for name, value in held.items():
-                    found = self.own()
-                    self.emit("entry_of", self.at(found), self.at(where), self.address(name))
-                    self.emit("is", self.at(found), self.address(value))
+                    self.emit("dict_holds", self.address(namespace), self.address(name), self.address(value))
                 continue
             pairs = [self.address(item) for pair in held.items() for item in pair]
             known = ctypes.c_uint64.from_address(version).value - 1  # the first call looks
@@ -101,7 +98,20 @@ class Guards(Words):
                 if array is not None:
                     self.emit("flags", self.at(array), layout.C_CONTIGUOUS, layout.C_CONTIGUOUS)
                 return array is not None
+            case ast.UnaryOp(
+                op=ast.Not(), operand=ast.Call(ast.Name("hasattr"), [ast.Name() as base, ast.Constant(str() as name)]),
+            ) if isinstance(self.known(base), type):  # fmt: skip
+                self.emit("class_holds", self.address(self.known(base)), self.address(sys.intern(name)), 0)
+                return True
         return False
+
+    def class_attribute(self, cls: type, name: str, wanted: Any) -> bool:
+        """What a class made by a class statement defines; False where that gives something else when it is asked."""
+        held = lookup(cls, name)
+        if held is not wanted and not (isinstance(held, staticmethod | classmethod) and held.__func__ is wanted):
+            return False
+        self.emit("class_holds", self.address(cls), self.address(sys.intern(name)), self.address(held))
+        return True
 
     def between(self, least: ast.expr, middle: ast.Name, most: ast.expr) -> bool:
         """``least < middle < most`` of an int."""
@@ -148,6 +158,14 @@ class Guards(Words):
                 return True
             case ast.Name() as base, ast.Eq() if base.id in self.objects and self.is_fixed(right):
                 return self.equality(self.objects[base.id], self.fixed(right))
+            case (
+                ast.Attribute(value=ast.Name() as base, attr=name)
+                | ast.Attribute(value=ast.Attribute(value=ast.Name() as base, attr=name), attr="__func__")
+            ), ast.Is() if isinstance(self.known(base), type) and self.is_fixed(right):  # fmt: skip
+                return self.class_attribute(self.known(base), name, self.fixed(right))
+            case ast.Constant(str() as name), ast.NotIn() if type(self.known(right)) is dict:
+                self.emit("dict_holds", self.address(self.known(right)), self.address(name), 0)
+                return True
             case ast.Attribute(value=ast.Name() as base, attr=name), ast.Is() | ast.Eq() if self.is_fixed(right):
                 return self.field(base, name, op, self.fixed(right))
             case ast.Attribute(value=ast.Name() as base, attr="shape"), ast.Eq() if isinstance(right, ast.Tuple):

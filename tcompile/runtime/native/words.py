@@ -28,9 +28,9 @@ WORD = 8
 OPERATIONS = (
     "constant", "entry_of", "item", "attribute", "contents", "held", "boxed", "result_of", "dimension", "stride",
     "integer", "add", "subtract", "multiply", "floor_divide", "remainder", "is", "is_not", "type_is", "field_is",
-    "equals", "unchanged", "true", "length_is", "axes", "axis_is", "flags", "ranked", "apart", "float_is", "less",
-    "less_equal", "equal", "not_equal", "errors", "allocate", "give_data", "give_inside", "give_value", "give",
-    "launch", "told", "undoing", "scalar", "tuple", "list", "dict", "give_back", "body", "plain",
+    "equals", "class_holds", "dict_holds", "unchanged", "true", "length_is", "axes", "axis_is", "flags", "ranked",
+    "apart", "float_is", "less", "less_equal", "equal", "not_equal", "errors", "allocate", "give_data", "give_inside",
+    "give_value", "give", "launch", "told", "undoing", "scalar", "tuple", "list", "dict", "give_back", "body", "plain",
 )  # fmt: skip
 _ARITHMETIC = {
     ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.FloorDiv: "floor_divide", ast.Mod: "remainder",
@@ -192,6 +192,10 @@ class Words:
         except NoPlan:
             return False
         return True
+
+    def known(self, node: ast.expr) -> Any:
+        """The value of an expression that is known now; None of any other."""
+        return self.fixed(node) if self.is_fixed(node) else None
 
     def object(self, node: ast.expr) -> int:
         """The register that holds the object which an expression gives."""
