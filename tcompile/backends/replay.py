@@ -15,8 +15,7 @@ MARK = "_tcompile_of_a_signal"  # the attribute of exceptions that a signal's ha
 
 def mark(error: BaseException) -> BaseException:
     """Says of an exception that a signal's handler has raised it: it is the caller's, and no reason to run again."""
-    with contextlib.suppress(Exception):
-        setattr(error, MARK, True)
+    object.__setattr__(error, MARK, True)
     return error
 
 
@@ -25,8 +24,9 @@ def raise_if_of_a_signal(error: BaseException) -> None:
 
     The latter shows the code of a handler that is installed in its traceback.
     """
-    if getattr(error, MARK, False):
-        raise error
+    with contextlib.suppress(AttributeError):
+        if object.__getattribute__(error, MARK):  # no __getattr__ of the user's may say so
+            raise error
     codes = None
     traceback = error.__traceback__
     while traceback is not None and not isinstance(error, Replay):

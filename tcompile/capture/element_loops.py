@@ -205,11 +205,10 @@ class _Stretch:
     # -- what the stretch finds ----------------------------------------------------------------------------------------
     def _attribute(self, module: types.ModuleType, name: str) -> Any:
         """What a library's module holds under a name, as long as it does."""
-        if not hasattr(module, name):
-            raise Refused(f"the attribute {name}")
-        found = getattr(module, name)
-        self.tx.guard_binding(vars(module), module.__name__, name, found)
-        return found
+        try:
+            return self.tx.library_attribute(module, name)
+        except AttributeError:
+            raise Refused(f"the attribute {name}") from None
 
     def _outside(self, name: str) -> V | None:
         self.f.rely_on_binding(name)

@@ -39,8 +39,7 @@ def texts(guards: Iterable[Guard]) -> list[str]:
     names: dict[str, list[str]] = {}
     for guard in guards:
         if guard.kind == "library":
-            module, _, name = guard.text.removesuffix(" is unchanged").rpartition(".")
-            names.setdefault(module, []).append(name)
+            names.setdefault(guard.source.text, []).append(guard.expected)
         else:
             found.append(guard.text)
     for module, held in names.items():
@@ -132,6 +131,13 @@ class Prologue:
         if filled not in self._codes:
             self._codes.add(filled)
             self.steps.append(Guard(source, filled, text, expected, kind, advice))
+
+    def guard_binding(
+        self, source: Source, namespace: dict[str, Any], name: str, text: str, expected: str, kind: str
+    ) -> None:
+        """Adds the check that a known dict still holds what it holds under this name."""
+        code = f"{self.constant(namespace)}[{name!r}] is {self.constant(namespace[name])}"
+        self.guard(source, code, text, expected, kind)
 
     def shorten(self, count: int) -> None:
         """Takes back all but the first ``count`` steps: what they were for has not been captured after all."""

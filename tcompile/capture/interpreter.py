@@ -234,16 +234,10 @@ class Frame:
             return Unread(names[name], found)
         builtins = self.function.builtins
         if name in builtins:
-            prologue, value = self.tx.prologue, builtins[name]
-            prologue.guard(
-                source, f"{name!r} not in {{}}", f"no global named {name!r}", "no global", "no global",
-            )  # fmt: skip
-            held = prologue.constant(builtins)
-            prologue.guard(
-                source, f"{held}[{name!r}] is {prologue.constant(value)}", f"{name} is the built-in", "the built-in",
-                "built-in",
-            )  # fmt: skip
-            return self.tx.wrap_found(value)
+            guards = self.tx.prologue
+            guards.guard(source, f"{name!r} not in {{}}", f"no global named {name!r}", "no global", "no global")
+            guards.guard_binding(source, builtins, name, f"{name} is the built-in", "the built-in", "built-in")
+            return self.tx.wrap_found(builtins[name])
         raise CannotCapture("operation-raises", f"name {name!r} is not defined")
 
     def store_global(self, name: str, value: Value | None) -> None:

@@ -130,12 +130,13 @@ def plan_of(f: Frame, items: Counted | WhileRounds, rounds: str, unrolled: bool,
         plan: Plan | None = items.plan
     else:
         plan = tx.loops.plans.get(key)
-    took_long = tx.loops.restarts > _MANY_RESTARTS and tx.loops.followed > _MOST_FOLLOWED
-    if plan is None or (took_long and plan.is_branch):
-        if unrolled or took_long or tx.loops.restarts >= _MOST_RESTARTS or f.analysis() is None:
+    if plan is None:
+        if unrolled or tx.loops.restarts >= _MOST_RESTARTS or f.analysis() is None:
             items.decided = True
             return None
         plan = tx.loops.plans[key] = Plan(_first_line(f.user_line()), rounds, is_branch=bool(side))
+    if plan.is_branch and tx.loops.restarts > _MANY_RESTARTS and tx.loops.followed > _MOST_FOLLOWED:
+        plan.outcome, plan.reason = "unrolled", "to find out what branches in branches do takes too long"
     plan.met = True
     items.plan = plan
     if plan.outcome == "unrolled":

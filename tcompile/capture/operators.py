@@ -438,9 +438,10 @@ def contains(tx: Capture, container: Value, item: Value) -> bool:
     if isinstance(container, DictViewValue) and container.name == "items":
         if not isinstance(item, SequenceValue):
             raise CannotCapture("unsupported-operands", f"{item.describe()} in {container.describe()}")
-        key, *values = item.items or [item]
-        looked_up = issubclass(item.cls, tuple) and len(values) == 1 and contains(tx, container.owner, key)
-        return looked_up and equal(tx, container.owner.item(tx, key), values[0])
+        if not issubclass(item.cls, tuple) or len(item.items) != 2:
+            return False
+        key, value = item.items
+        return contains(tx, container.owner, key) and equal(tx, container.owner.item(tx, key), value)
     if isinstance(container, DictViewValue):
         return any(equal(tx, other, item) for other in container.iterate(tx))
     if isinstance(container, ObjectValue):

@@ -312,12 +312,17 @@ class Capture:
         self.effects.pop(key, None)
         self.effects[key] = Effect(namespace, name, value)
 
-    def guard_binding(self, namespace: dict[str, Any], owner: str, name: str, found: Any) -> None:
-        """Guards that a library's module still has ``found`` under this name; what it makes when asked is not known."""
+    def library_attribute(self, module: types.ModuleType, name: str) -> Any:
+        """What a library's module holds, under a guard that it still does; raises AttributeError where it is nothing.
+
+        Of what the module makes when it is asked nothing is known.
+        """
+        found, namespace = getattr(module, name), vars(module)
         if namespace.get(name) is found:
-            held, constant = self.prologue.constant(namespace), self.prologue.constant(found)
+            owner = module.__name__
             source, text = ConstantSource.of(owner, namespace), f"{owner}.{name} is unchanged"
-            self.prologue.guard(source, f"{held}[{name!r}] is {constant}", text, "unchanged", "library")
+            self.prologue.guard_binding(source, namespace, name, text, name, "library")
+        return found
 
     def wrap_found(self, found: Any) -> Value:
         """The value of an attribute of a guarded constant: itself constant."""

@@ -8,12 +8,13 @@ the sake of its own warnings: one of ours, raised, would be a difference to plai
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import types
 import warnings
 from pathlib import Path
 
-_OURS = str(Path(__file__).parents[1])
+_OURS = str(Path(__file__).parents[1]) + os.sep
 
 
 def warn(text: str) -> None:

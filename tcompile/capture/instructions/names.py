@@ -226,9 +226,8 @@ def _import(f: Frame, i: Instruction) -> None:
     importer = f.function.builtins.get("__import__")
     if constant_of(level, "a level") or importer is not _IMPORT or not all(map(_is_imported, paths)):
         raise CannotCapture("side-effect", f"Importing `{i.argval}`")
-    held, builtin = f.tx.prologue.constant(f.function.builtins), f.tx.prologue.constant(_IMPORT)
     home, text = ConstantSource.of("sys", sys), "__import__ is the built-in"
-    f.tx.prologue.guard(home, f"{held}['__import__'] is {builtin}", text, "the built-in", "built-in")
+    f.tx.prologue.guard_binding(home, f.function.builtins, "__import__", text, "the built-in", "built-in")
     modules = AttributeSource(home, "modules")
     found = [f.tx.wrap(sys.modules[path], ItemSource(modules, path)) for path in paths]
     if names.is_none:

@@ -71,14 +71,14 @@ class Constant(Value):
             return stored
         if isinstance(owner, enum.Enum) and name not in ("name", "value"):
             raise CannotCapture("unsupported-object", f"The attribute `{name}` of {self.describe()} is read.")
+        is_library = isinstance(owner, types.ModuleType) and tx.is_library_name(owner.__name__)
         try:
-            found = getattr(owner, name)
+            found = tx.library_attribute(owner, name) if is_library else getattr(owner, name)
         except AttributeError as error:
             raise CannotCapture("operation-raises", str(error)) from error
+        if is_library:
+            return tx.wrap_found(found)
         if isinstance(owner, types.ModuleType):
-            if tx.is_library_name(owner.__name__):
-                tx.guard_binding(vars(owner), owner.__name__, name, found)
-                return tx.wrap_found(found)
             return tx.wrap(found, AttributeSource(self.source or ConstantSource.of(owner.__name__, owner), name))
         if isinstance(owner, enum.Enum):
             return tx.wrap(found, AttributeSource(self.source or ConstantSource.of(shown(owner), owner), name))

@@ -48,10 +48,7 @@ def _reduced(b: Builder, op: str, x: Traced, into: DType, axis: Any, keepdims: b
     if len(kept) > 1 and any(x.type.shape[i] == 0 for i in axes):
         # Any array without elements counts as contiguous, but the result lies as its strides say.
         raise CannotCapture("memory-order", f"{op} of an array without elements")
-    # NumPy casts some thousands of elements at a time, and adds each lot by itself; and what it computes on the way to
-    # a variance lies in memory as the operand does, of which types of broadcast arrays say too little.
-    spread = op in ("var", "std") and k_order([x.type], x.type.shape) != like_order(x.type)
-    if b.exact and into.kind in "fc" and (spread or into != x.type.dtype):
+    if b.exact and into.kind in "fc" and _is_summed_otherwise(op, x, into):
         raise CannotCapture("unsupported-argument", f"{op} of a cast or broadcast operand under the option exact")
     node = b.op(op, cast(b, x, into), axis=axis, keepdims=keepdims, **attrs)
     if into != x.type.dtype and op not in ("argmax", "argmin"):
@@ -59,6 +56,15 @@ def _reduced(b: Builder, op: str, x: Traced, into: DType, axis: Any, keepdims: b
         if not same_order(node.tensor, plain.layout):
             raise CannotCapture("memory-order", f"{op} casts a broadcast operand")
     return Traced(node, scalar=not node.tensor.ndim)
+
+
+def _is_summed_otherwise(op: str, x: Traced, into: DType) -> bool:
+    """Whether NumPy adds in another order than when the cast array is reduced.
+
+    It casts some thousands of elements at a time, and adds each lot by itself; and what it computes on the way to a
+    variance lies in memory as the operand does, of which types of broadcast arrays say too little.
+    """
+    return into != x.type.dtype or (op in ("var", "std") and k_order([x.type], x.type.shape) != like_order(x.type))
 
 
 def keep(keepdims: Any) -> bool:

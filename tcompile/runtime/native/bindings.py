@@ -40,7 +40,7 @@ def _has_tags() -> bool:
     word = ctypes.c_uint64.from_address(id(sample) + _TAG)
     seen = [word.value]
     for change in (lambda: sample.update(one=object()), lambda: sample.pop("two"), lambda: sample.update(two=object())):
-        assert sample.get("one")
+        sample.get("one")
         if word.value != seen[-1]:  # by looking at it
             return False
         change()

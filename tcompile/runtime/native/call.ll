@@ -13,7 +13,7 @@ declare void @PyErr_Clear() nounwind
 declare i32 @PyErr_ExceptionMatches(ptr) nounwind
 declare void @PyErr_Fetch(ptr, ptr, ptr) nounwind
 declare void @PyErr_Restore(ptr, ptr, ptr) nounwind
-declare i32 @PyObject_HasAttrString(ptr, ptr) nounwind
+declare ptr @PyObject_GenericGetAttr(ptr, ptr) nounwind
 declare ptr @PyEval_SaveThread() nounwind
 declare void @PyEval_RestoreThread(ptr) nounwind
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr) nounwind
@@ -55,6 +55,7 @@ declare { i64, i1 } @llvm.smul.with.overflow.i64(i64, i64)
 @none = external global i8
 @report = external global i8
 @check_errors = external global i8
+@mark = external global i8
 @empty = external global i8
 
 ; -- operands and registers -------------------------------------------------------------------------------------------
@@ -1333,11 +1334,14 @@ look:
   %is.made = icmp ne ptr %value, null
   br i1 %is.made, label %ask, label %put.back
 ask:
-  %has = call i32 @PyObject_HasAttrString(ptr %value, ptr @mark)
-  %is.marked = icmp ne i32 %has, 0
+  %found = call ptr @PyObject_GenericGetAttr(ptr %value, ptr @mark)
+  %is.marked = icmp ne ptr %found, null
+  br i1 %is.marked, label %drop, label %put.back
+drop:
+  call void @Py_DecRef(ptr %found)
   br label %put.back
 put.back:
-  %marked = phi i1 [ false, %look ], [ %is.marked, %ask ]
+  %marked = phi i1 [ false, %look ], [ false, %ask ], [ true, %drop ]
   call void @PyErr_Restore(ptr %kind, ptr %value, ptr %traceback)
   br i1 %marked, label %yes, label %forget
 forget:

@@ -58,11 +58,11 @@ def machine() -> _Machine | str:
     }  # fmt: skip
     objects = {
         "stance_block": stance.blocks, "none": None, "report": helpers.floating_point_report,
-        "check_errors": helpers.check_error_state, "empty": memory.empty, "harmless": helpers.harmless,
+        "check_errors": helpers.check_error_state, "empty": memory.empty, "harmless": helpers.harmless, "mark": MARK,
         "error_state": np._core.umath._extobj_contextvar,  # type: ignore[attr-defined]
     }  # fmt: skip
     try:
-        ir = target.source("call.ll", values, __package__) + abi.c_string("mark", MARK)
+        ir = target.source("call.ll", values, __package__)
         symbols = {name: target.immortal(held).buffer_info()[0] for name, held in words.items()}
         symbols |= {name: id(target.immortal(held)) for name, held in objects.items()}
         for name in ("_PyObject_MakeTpCall", "_PyType_Lookup"):
