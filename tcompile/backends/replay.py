@@ -10,30 +10,37 @@ from __future__ import annotations
 import contextlib
 import signal
 
-MARK = "_tcompile_of_a_signal"  # the attribute of exceptions that a signal's handler has raised
+_MARK = "_tcompile_of_a_signal"  # the attribute of exceptions that a signal's handler has raised
 
 
 def mark(error: BaseException) -> BaseException:
     """Says of an exception that a signal's handler has raised it: it is the caller's, and no reason to run again."""
-    object.__setattr__(error, MARK, True)
+    object.__setattr__(error, _MARK, True)
     return error
 
 
-def raise_if_of_a_signal(error: BaseException) -> None:
-    """Raises, marked, what a signal's handler has raised, in machine code or between two of our own lines.
+def is_of_a_signal(error: BaseException) -> bool:
+    """Whether a signal's handler has raised it, in machine code or between two of our own lines.
 
     The latter shows the code of a handler that is installed in its traceback.
     """
     with contextlib.suppress(AttributeError):
-        if object.__getattribute__(error, MARK):  # no __getattr__ of the user's may say so
-            raise error
-    codes = None
+        return bool(object.__getattribute__(error, _MARK))  # no __getattr__ of the user's may say so
+    if isinstance(error, Replay):
+        return False
+    codes = _codes_of_handlers()
     traceback = error.__traceback__
-    while traceback is not None and not isinstance(error, Replay):
-        codes = _codes_of_handlers() if codes is None else codes
-        if traceback.tb_frame.f_code in codes:
-            raise mark(error)
+    while traceback is not None and traceback.tb_frame.f_code not in codes:
         traceback = traceback.tb_next
+    if traceback is not None:
+        mark(error)  # as its frames may be cut off
+    return traceback is not None
+
+
+def raise_if_of_a_signal(error: BaseException) -> None:
+    """Raises what a signal's handler has raised."""
+    if is_of_a_signal(error):
+        raise error
 
 
 def _codes_of_handlers() -> set[object]:

@@ -547,41 +547,6 @@ def test_loops_in_machine_code_can_be_interrupted():
     np.testing.assert_array_equal(u, before)
 
 
-class Rung(Exception):
-    pass
-
-
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no such signals")
-@pytest.mark.parametrize("native", [True, False])
-def test_what_a_signals_handler_raises_ends_a_loop(native):
-    """An alarm's exception is the caller's: no reason to run the call again, in which the second alarm would ring."""
-    rings = []
-
-    def ring(*_):
-        rings.append(1)
-        raise Rung("rung")
-
-    with tcompile.config.patch(native_calls=native):
-        compiled = tcompile.compile(gauss_seidel, backend="llvm", dynamic=True)
-        u = matrix()
-        compiled(u, 100)
-        compiled(u, 200)
-        before = u.copy()
-        handler = signal.signal(signal.SIGALRM, ring)
-        try:
-            signal.setitimer(signal.ITIMER_REAL, 0.1, 0.5)
-            with pytest.raises(Rung, match="rung"):
-                compiled(u, 20_000_000)
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, handler)
-        assert len(rings) == 1
-        np.testing.assert_array_equal(u, before)
-        compiled(u, 100)
-        gauss_seidel(before, 100)
-        np.testing.assert_array_equal(u, before)
-
-
 def test_a_float_of_pythons_begins_a_sum_over_pairs():
     """It is NumPy's from the first round on; the last round of the outer loop has none inside."""
 

@@ -1,5 +1,5 @@
 """What the handlers of signals raise while compiled code runs, or is made, is the caller's, and never a reason to run
-a call again. (Loops and draws in machine code: test_loops.py and test_draws.py.)
+a call again.
 """
 
 from __future__ import annotations
@@ -70,6 +70,65 @@ def test_in_a_function_that_a_graph_calls(native, kind):
             compiled(X, 2.0)
         assert bell.rings == 1
         assert compiled(X, 0.0).tolist() == ((X * 2 + 1) * 3).tolist()
+
+
+def relax(u, n):
+    for _ in range(n):
+        for i in range(1, len(u) - 1):
+            u[i] = 0.25 * u[i - 1] + 0.5 * u[i] + 0.25 * u[i + 1]
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_in_a_loop_in_machine_code(native):
+    with tcompile.config.patch(native_calls=native):
+        compiled = tcompile.compile(relax, backend="llvm", dynamic=True)
+        u = np.random.default_rng(5).random(144)
+        for n in (100, 200):
+            compiled(u, n)
+        before, bell = u.copy(), Bell()
+        with alarm(bell), pytest.raises(Rung, match="rung"):
+            compiled(u, 20_000_000)
+        assert bell.rings == 1
+        np.testing.assert_array_equal(u, before)
+        compiled(u, 100)
+        relax(before, 100)
+        np.testing.assert_array_equal(u, before)
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("f", [lambda rng, n: rng.standard_normal(n), lambda rng, n: (rng.random(n), np.zeros(3))])
+def test_while_random_numbers_are_drawn(f, native):
+    with tcompile.config.patch(native_calls=native):
+        compiled, bell = tcompile.compile(f), Bell()
+        for _ in range(3):
+            compiled(np.random.default_rng(3), 20_000_000)
+        with alarm(bell), pytest.raises(Rung, match="rung"):
+            for _ in range(100):
+                rng = np.random.default_rng(3)
+                compiled(rng, 20_000_000)
+        assert bell.rings == 1
+        assert compiled(rng, 20_000).__class__ is f(rng, 20_000).__class__
+
+
+class Answers(Exception):
+    def __getattr__(self, name):
+        return True
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_an_exception_that_has_every_attribute_is_no_signals(native):
+    tries = []
+
+    @tcompile.allow_in_graph
+    def fails(x):
+        tries.append(1)
+        if len(tries) % 2 == 0:
+            raise Answers
+        return x + 1
+
+    with tcompile.config.patch(native_calls=native):
+        compiled = tcompile.compile(lambda x: fails(x * 2))
+        assert [compiled(X).tolist() for _ in range(5)] == [(X * 2 + 1).tolist()] * 5
 
 
 def test_in_a_backend():

@@ -13,7 +13,8 @@ declare void @PyErr_Clear() nounwind
 declare i32 @PyErr_ExceptionMatches(ptr) nounwind
 declare void @PyErr_Fetch(ptr, ptr, ptr) nounwind
 declare void @PyErr_Restore(ptr, ptr, ptr) nounwind
-declare ptr @PyObject_GenericGetAttr(ptr, ptr) nounwind
+declare void @PyErr_NormalizeException(ptr, ptr, ptr) nounwind
+declare i32 @PyException_SetTraceback(ptr, ptr) nounwind
 declare ptr @PyEval_SaveThread() nounwind
 declare void @PyEval_RestoreThread(ptr) nounwind
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr) nounwind
@@ -55,7 +56,8 @@ declare { i64, i1 } @llvm.smul.with.overflow.i64(i64, i64)
 @none = external global i8
 @report = external global i8
 @check_errors = external global i8
-@mark = external global i8
+@is_of_a_signal = external global i8
+@yes = external global i8
 @empty = external global i8
 
 ; -- operands and registers -------------------------------------------------------------------------------------------
@@ -1325,29 +1327,33 @@ raised:
   %exception = load ptr, ptr @PyExc_Exception
   %is.exception = call i32 @PyErr_ExceptionMatches(ptr %exception)
   %is.other = icmp eq i32 %is.exception, 0
-  br i1 %is.other, label %yes, label %look
+  br i1 %is.other, label %callers, label %look
 look:
   call void @PyErr_Fetch(ptr %kind.at, ptr %value.at, ptr %traceback.at)
+  call void @PyErr_NormalizeException(ptr %kind.at, ptr %value.at, ptr %traceback.at)
   %kind = load ptr, ptr %kind.at
   %value = load ptr, ptr %value.at
   %traceback = load ptr, ptr %traceback.at
-  %is.made = icmp ne ptr %value, null
-  br i1 %is.made, label %ask, label %put.back
+  %is.traced = icmp ne ptr %traceback, null
+  br i1 %is.traced, label %trace, label %ask
+trace:
+  %set = call i32 @PyException_SetTraceback(ptr %value, ptr %traceback)
+  br label %ask
 ask:
-  %found = call ptr @PyObject_GenericGetAttr(ptr %value, ptr @mark)
-  %is.marked = icmp ne ptr %found, null
-  br i1 %is.marked, label %drop, label %put.back
+  %answer = call ptr @PyObject_Vectorcall(ptr @is_of_a_signal, ptr %value.at, i64 1, ptr null)
+  %is.answer = icmp ne ptr %answer, null
+  br i1 %is.answer, label %drop, label %put.back
 drop:
-  call void @Py_DecRef(ptr %found)
+  call void @Py_DecRef(ptr %answer)
   br label %put.back
 put.back:
-  %marked = phi i1 [ false, %look ], [ false, %ask ], [ true, %drop ]
+  %theirs = icmp eq ptr %answer, @yes
   call void @PyErr_Restore(ptr %kind, ptr %value, ptr %traceback)
-  br i1 %marked, label %yes, label %forget
+  br i1 %theirs, label %callers, label %forget
 forget:
   call void @PyErr_Clear()
   br label %no
-yes:
+callers:
   ret i1 true
 no:
   ret i1 false
