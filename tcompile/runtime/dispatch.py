@@ -29,6 +29,7 @@ from tcompile.runtime import native
 from tcompile.runtime.binding import binder
 from tcompile.runtime.cache import SUSPENDS, Entry, FunctionCache, Settings, function_cache
 from tcompile.runtime.host import host_of, settle
+from tcompile.runtime.native import stack
 from tcompile.runtime.regions import CompileFunction, Compiler, note_replay
 from tcompile.stance import DEFAULT, Stance, current
 
@@ -69,6 +70,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
     # -- calling -------------------------------------------------------------------------------------------------------
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Calls the function."""
+        stack.check()
         stance = current()
         if stance is not DEFAULT:
             return self._call_under(stance, args, kwargs)

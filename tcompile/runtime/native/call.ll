@@ -9,6 +9,7 @@ declare void @Py_IncRef(ptr) nounwind
 declare void @Py_DecRef(ptr) nounwind
 declare i32 @PyContextVar_Get(ptr, ptr, ptr) nounwind
 declare ptr @PyErr_Occurred() nounwind
+declare void @PyErr_SetString(ptr, ptr) nounwind
 declare void @PyErr_Clear() nounwind
 declare i32 @PyErr_ExceptionMatches(ptr) nounwind
 declare void @PyErr_Fetch(ptr, ptr, ptr) nounwind
@@ -37,11 +38,13 @@ declare ptr @_PyObject_MakeTpCall(ptr, ptr, ptr, i64, ptr) nounwind
 declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr) nounwind
 declare ptr @PyArray_Scalar(ptr, ptr, ptr) nounwind
 declare i32 @tc_parallel(ptr, ptr, i64, i64) nounwind
+declare ptr @llvm.frameaddress.p0(i32)
 declare i64 @llvm.abs.i64(i64, i1)
 declare { i64, i1 } @llvm.sadd.with.overflow.i64(i64, i64)
 declare { i64, i1 } @llvm.ssub.with.overflow.i64(i64, i64)
 declare { i64, i1 } @llvm.smul.with.overflow.i64(i64, i64)
 @PyExc_Exception = external global ptr
+@PyExc_RecursionError = external global ptr
 @PyArray_Type = external global i8
 
 ; What Python lends: words of others that are read at each call, and objects that never go.
@@ -50,6 +53,7 @@ declare { i64, i1 } @llvm.smul.with.overflow.i64(i64, i64)
 @listening = external global i64
 @switched_off = external global i64
 @changes = external global i64
+@room = external global [2 x i64]
 @harmless = external global i8
 @stance_block = external global i8
 @error_state = external global i8
@@ -57,6 +61,7 @@ declare { i64, i1 } @llvm.smul.with.overflow.i64(i64, i64)
 @report = external global i8
 @check_errors = external global i8
 @is_of_a_signal = external global i8
+@measure_room = external global i8
 @yes = external global i8
 @empty = external global i8
 
@@ -1359,6 +1364,53 @@ no:
   ret i1 false
 }
 
+; -- the stack ----------------------------------------------------------------------------------------------------------
+define internal i1 @is_inside(i64 %here) alwaysinline nounwind {
+  %highest.at = getelementptr i64, ptr @room, i64 1
+  %lowest = load volatile i64, ptr @room
+  %highest = load volatile i64, ptr %highest.at
+  %above = icmp uge i64 %here, %lowest
+  %below = icmp ule i64 %here, %highest
+  %inside = and i1 %above, %below
+  ret i1 %inside
+}
+
+; Whether there is stack left at an address that is outside of what is known: another thread's, or too low. Else
+; RecursionError is raised. Whatever measuring raises is the caller's as well.
+define internal i1 @has_room(i64 %here) noinline nounwind {
+  %done = call ptr @PyObject_Vectorcall(ptr @measure_room, ptr null, i64 0, ptr null)
+  %measured = icmp ne ptr %done, null
+  br i1 %measured, label %compare, label %no
+compare:
+  call void @Py_DecRef(ptr %done)
+  %inside = call i1 @is_inside(i64 %here)
+  br i1 %inside, label %yes, label %full
+full:
+  %error = load ptr, ptr @PyExc_RecursionError
+  call void @PyErr_SetString(ptr %error, ptr @full_text)
+  br label %no
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+; PyObject *check_stack(PyObject *self, PyObject *const *args, Py_ssize_t nargs): the same for calls that are Python's.
+define ptr @check_stack(ptr %self, ptr %args, i64 %nargs) nounwind {
+  %frame = call ptr @llvm.frameaddress.p0(i32 0)
+  %here = ptrtoint ptr %frame to i64
+  %inside = call i1 @is_inside(i64 %here)
+  br i1 %inside, label %yes, label %measure
+measure:
+  %room = call i1 @has_room(i64 %here)
+  br i1 %room, label %yes, label %no
+yes:
+  call void @Py_IncRef(ptr @none)
+  ret ptr @none
+no:
+  ret ptr null
+}
+
 ; PyObject *call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames): the object's slot holds a table.
 define ptr @call(ptr %self, ptr %args, i64 %nargsf, ptr %kwnames) nounwind {
   %table = call ptr @field(ptr %self, i64 $SELF_TABLES)
@@ -1387,6 +1439,14 @@ define internal ptr @serve(ptr %self, ptr %args, i64 %nargsf, ptr %kwnames, ptr 
     "probe-stack"="inline-asm" {
 entry:
   %context = alloca ptr
+  %stack = call ptr @llvm.frameaddress.p0(i32 0)
+  %here = ptrtoint ptr %stack to i64
+  %inside.stack = call i1 @is_inside(i64 %here)
+  br i1 %inside.stack, label %begin.call, label %measure
+measure:
+  %room = call i1 @has_room(i64 %here)
+  br i1 %room, label %begin.call, label %error
+begin.call:
   %ready = icmp ne ptr %tables, null
   br i1 %ready, label %look, label %slow.before
 look:

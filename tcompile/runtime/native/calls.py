@@ -25,12 +25,13 @@ from tcompile.config import Config, config
 from tcompile.observe import bus
 from tcompile.runtime import cache as caches
 from tcompile.runtime.cache import SUSPENDS, Entry, Region
-from tcompile.runtime.native import bindings, layout
+from tcompile.runtime.native import bindings, layout, stack
 from tcompile.runtime.native.plan import plan_of
 from tcompile.runtime.native.words import FRAME, MOST_WORDS, OPERATIONS, OUTCOMES, PLAN_CODE, Plan
 
 _SPREAD = 0x0C  # code flags of *args and **kwargs
 _MOST_PARAMETERS = 64
+_FULL = "maximum recursion depth exceeded: compiled functions take C's stack, of which little is left"
 
 # The words of a table, in order; behind them the closure's cells, the parameters' names, and the plans.
 _TABLE = ("GENERATION", "FUNCTION", "CODE", "FRAME", "OWNED", "WORDS", "CELLS", "COUNT", "POSITIONAL", "ONLY", "PLANS")
@@ -55,15 +56,17 @@ def machine() -> _Machine | str:
     words = {
         "generation": caches.generation, "departed": stance.departed, "listening": bus.listened,
         "switched_off": vars(Config)["native_calls"].off, "changes": bindings.changes,
+        "room": stack.room,
     }  # fmt: skip
     objects = {
         "stance_block": stance.blocks, "none": None, "report": helpers.floating_point_report,
         "check_errors": helpers.check_error_state, "empty": memory.empty, "harmless": helpers.harmless,
-        "is_of_a_signal": is_of_a_signal, "yes": True,
+        "is_of_a_signal": is_of_a_signal, "measure_room": stack.measure, "yes": True,
         "error_state": np._core.umath._extobj_contextvar,  # type: ignore[attr-defined]
     }  # fmt: skip
     try:
-        ir = target.source("call.ll", values, __package__)
+        ir = abi.c_string("full_text", _FULL) + abi.method_def("check_method", "check_stack", "check_stack()")
+        ir += target.source("call.ll", values, __package__)
         symbols = {name: target.immortal(held).buffer_info()[0] for name, held in words.items()}
         symbols |= {name: id(target.immortal(held)) for name, held in objects.items()}
         for name in ("_PyObject_MakeTpCall", "_PyType_Lookup"):
@@ -71,9 +74,11 @@ def machine() -> _Machine | str:
         symbols["tc_parallel"] = threads.code()["tc_parallel"]
         symbols |= abi.symbols(ir)
         # More effort in instruction selection takes ten times as long, and makes a call by a tenth faster.
-        code = target.keep_forever(target.load(ir, ["call", "enter", "rebound", *OPERATIONS], symbols, opt=0))
+        names = ["call", "enter", "rebound", "check_method", *OPERATIONS]
+        code = target.keep_forever(target.load(ir, names, symbols, opt=0))
     except (RuntimeError, OSError, ValueError, AttributeError) as error:
         return f"the machine code of calls could not be made: {error}"
+    stack.check = abi.builtin(code, "check_method")
     return _Machine(code, code["call"], code["enter"])
 
 
@@ -92,12 +97,13 @@ def attach(called: Any, slot: Any, function: types.FunctionType, entries: Sequen
     slot: the descriptor of the slot that the machine code reads. ``function`` is what is called where an entry says so.
     Calls that are in progress go on with the table that they have, which they keep alive.
     """
-    made = _machine_for(called) if suits(function) else None
+    made = _machine_for(called)
     code = function.__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     whole = [entry for entry in entries if entry.captured.exit is None]
     cells = function.__closure__ or ()
-    table = _table(made, whole, function, cells, names, code.co_argcount, code.co_posonlyargcount)
+    suited = made if suits(function) else None
+    table = _table(suited, whole, function, cells, names, code.co_argcount, code.co_posonlyargcount)
     if made is not None and table is not None:
         slot.__set__(called, table)
         layout.point(called, made.call)

@@ -1,0 +1,64 @@
+"""Where the stack of a thread ends, so that calls of compiled functions end in RecursionError before it does.
+
+Enters: the thread that calls. Leaves: the addresses between which a call may begin, as words that machine code compares
+with its own place, and the same as a function for calls that are Python's. Exists because every call of a compiled
+function takes some of C's stack, as calls of all callables but plain functions do, and CPython 3.11 counts only how
+many there are: beyond a raised recursion limit the process would end.
+"""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import sys
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+_RESERVE = 1 << 20  # bytes for what a call may lead to: compilers, libraries
+_SHARE = 8  # the part of a small stack that is reserved
+_ANYWHERE = (0, (1 << 64) - 1)
+room = array.array("Q", [1, 0])  # of the thread that called last: lowest and highest address
+
+
+def _unchecked() -> None:
+    """Nothing has been compiled."""
+
+
+check: Callable[[], None] = _unchecked  # raises RecursionError: ``check_stack`` in call.ll, as soon as that is loaded
+
+
+def measure() -> None:
+    """Sets ``room`` for this thread. Where the platform does not tell, calls may begin anywhere."""
+    lowest, size = _of_this_thread()
+    bounds = (lowest + min(_RESERVE, size // _SHARE), lowest + size) if size else _ANYWHERE
+    room[:] = array.array("Q", bounds)  # at once: other threads measure as well
+
+
+def _of_this_thread() -> tuple[int, int]:
+    """The lowest address of the stack, and its bytes; (0, 0) where nothing is known."""
+    functions = _functions()
+    if functions is None:
+        return 0, 0
+    get, read, destroy, this = functions
+    attributes = ctypes.create_string_buffer(256)  # a pthread_attr_t takes 56 bytes
+    lowest, size = ctypes.c_void_p(), ctypes.c_size_t()
+    if get(this(), attributes):
+        return 0, 0
+    known = not read(attributes, ctypes.byref(lowest), ctypes.byref(size))
+    destroy(attributes)
+    return (lowest.value or 0, size.value) if known else (0, 0)
+
+
+@cache
+def _functions() -> tuple[Any, ...] | None:
+    if sys.platform != "linux":
+        return None
+    library = ctypes.CDLL(None)
+    found = [library[f"pthread_{name}"] for name in ("getattr_np", "attr_getstack", "attr_destroy", "self")]
+    found[0].argtypes = (ctypes.c_void_p, ctypes.c_char_p)
+    found[3].restype = ctypes.c_void_p
+    return tuple(found)
+
+
+__all__ = ["check", "measure", "room"]

@@ -1,0 +1,90 @@
+"""Recursion beyond a raised limit ends in RecursionError, wherever calls are machine code, Python's or generators'."""
+
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import tcompile
+from tcompile.runtime.native import calls, stack
+
+PROGRAM = """
+import sys, threading
+import numpy as np
+import tcompile
+
+sys.setrecursionlimit(200_000)
+
+@tcompile.compile
+def plain(x, n):
+    return x if n == 0 else plain(x, n - 1) + 1
+
+@tcompile.compile
+def spread(*both):
+    return both[0] if both[1] == 0 else spread(both[0], both[1] - 1) + 1
+
+@tcompile.compile
+def broken(x, n):
+    print(end="")
+    return x if n == 0 else broken(x, n - 1) + 1
+
+@tcompile.compile
+def items(x, n):
+    if n:
+        yield from items(x, n - 1)
+    else:
+        yield x
+
+def tell():
+    for f in (plain, spread, broken, lambda x, n: sum(items(x, n)) + n):
+        for n in (20, 30_000, 20):
+            try:
+                print(f(np.zeros(2), n)[0])
+            except RecursionError as error:
+                print(str(error).split(":")[0])
+"""
+
+
+@pytest.mark.parametrize("end", ["tell()", "t = threading.Thread(target=tell); t.start(); t.join()"])
+@pytest.mark.parametrize("stance", ["default", "force_eager"])
+def test_recursion_ends_before_the_stack(end, stance):
+    # The functions are compiled before, so that there is machine code to ask.
+    first = "threading.stack_size(1 << 20)\nfor f in (plain, spread, broken): f(np.zeros(2), 2)\n"
+    program = f"{PROGRAM}\n{first}tcompile.set_stance({stance!r})\n{end}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    told = done.stdout.splitlines()
+    assert len(told) == 12
+    for few, many, again in zip(told[::3], told[1::3], told[2::3], strict=True):
+        assert float(few) == float(again) == 20
+        assert many == "30000.0" or "recursion depth exceeded" in many
+
+
+def test_each_thread_has_its_own_stack():
+    f = tcompile.compile(lambda x: x + 1)
+    f(np.ones(3))
+    if isinstance(calls.machine(), str):
+        pytest.skip("no machine code here")
+    seen = []
+
+    def here():
+        f(np.ones(3))
+        seen.append(tuple(stack.room))
+
+    thread = threading.Thread(target=here)
+    thread.start()
+    thread.join()
+    here()
+    assert seen[0] != seen[1]
+    assert sys.platform != "linux" or all(high > low > 0 for low, high in seen)
+
+
+def test_where_nothing_is_known_calls_may_begin_anywhere(monkeypatch):
+    monkeypatch.setattr(stack, "_functions", lambda: None)
+    stack.measure()
+    assert tuple(stack.room) == (0, 2**64 - 1)
+    stack.check()
+    monkeypatch.undo()
+    stack.measure()
