@@ -5,6 +5,7 @@ import ctypes
 import numpy as np
 import pytest
 
+import tcompile
 from tcompile.backends import llvm
 from tcompile.backends.llvm import compile_graph, native
 from tests.backends.llvm_cases import DTYPES, check, graph_of, sample
@@ -35,6 +36,38 @@ def test_rows_with_reductions(dtype, width):
     assert "!nontemporal" in compiled.kernels[0].ir
     check(layer_norm(1, width), a, sample(dtype, width, 3), sample(dtype, width, 4), ulp=16, rtol=2e-4)
     check(softmax(0), a, ulp=8, rtol=1e-6)
+
+
+def anywhere(array, byte):
+    """A copy of an array that begins so many bytes behind the start of a cache line."""
+    room = np.zeros(array.nbytes + 128, np.uint8)
+    start = -room.ctypes.data % 64 + byte
+    copy = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+def add_into(x, y, to):
+    np.add(x, y, out=to)
+
+
+def softmax_into(x, y, to):
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    to[...] = e / e.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("f", [add_into, softmax_into])
+def test_arrays_of_callers_begin_anywhere_in_a_cache_line(f, dtype):
+    compiled = tcompile.compile(f, backend="llvm", dynamic=False)
+    x, y = sample(dtype, (5, 64)), sample(dtype, (5, 64), 1)
+    result = np.zeros((5, 64), "float64" if f is softmax_into else dtype)
+    for byte in range(0, 64, result.itemsize):
+        got, want = anywhere(result, byte), result.copy()
+        compiled(x, y, got)
+        f(x, y, want)
+        np.testing.assert_allclose(got, want, rtol=0 if f is add_into else 1e-6)
+    assert "!nontemporal" in compiled.entries[0].kernels[0].ir
 
 
 DIRT = """

@@ -278,10 +278,12 @@ class Nest:
     def lead(self, address: Callable[[Access], str], axis: int, start: str) -> str:
         """How many elements of a row come before the first cache line that can be written past the cache.
 
-        None where vectors along the axis never stick out: such rows all begin as their array does.
+        None where vectors along the axis never stick out: such rows all begin as their array does, and arrays of ours
+        begin with a cache line.
         """
         w, stores = self.w, self._past_the_cache()
-        if not stores or self.whole(self.kernel.axes[axis].size):
+        of_callers = any(store.access.buffer.node.op == "assign" for store in stores)
+        if not stores or (self.whole(self.kernel.axes[axis].size) and not of_callers):
             return "0"
         itemsize = stores[0].value.dtype.itemsize
         number = w.get(f"ptrtoint ptr {address(stores[0].access)} to i64")
@@ -378,7 +380,7 @@ class Nest:
         last = axes[-1]
         end = stop if stop is not None else self.size(last)
         size = self.kernel.axes[last].size
-        whole = self.whole(size)
+        whole = self.whole(size) and lead == "0"
         several = (
             bool(kinds) and not stores and len(wanted) <= FEW_VALUES and all(x.cost <= CHEAP for x in wanted)
             and hint(size) >= 2 * SIDE_BY_SIDE * self.lanes

@@ -100,7 +100,7 @@ class FlatNest(Nest):
         def vector(i: str, rest: str, _: list[str]) -> list[str]:
             if self.twice:
                 i = self.within(i, stop)
-            place = Place(address, counters, last, i, rest, whole or self.twice)
+            place = Place(address, counters, last, i, rest, (whole and lead == "0") or self.twice)
             self.elements.write(place, wanted, known, stores)
             return []
 
