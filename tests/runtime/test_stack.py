@@ -78,13 +78,36 @@ def test_each_thread_has_its_own_stack():
     thread.join()
     here()
     assert seen[0] != seen[1]
-    assert sys.platform != "linux" or all(high > low > 0 for low, high in seen)
+    assert sys.platform != "linux" or all(high > least > end > 0 for least, high, end in seen)
 
 
 def test_where_nothing_is_known_calls_may_begin_anywhere(monkeypatch):
     monkeypatch.setattr(stack, "_functions", lambda: None)
     stack.measure()
-    assert tuple(stack.room) == (0, 2**64 - 1)
+    assert tuple(stack.room) == (0, 2**64 - 1, 0)
     stack.check()
     monkeypatch.undo()
     stack.measure()
+
+
+def test_a_stack_that_is_not_the_threads_own_may_be_called_from(monkeypatch):
+    """Another language's coroutines have such: only what lies between the reserve and the stack's end is refused."""
+    f = tcompile.compile(lambda x: x + 1)
+    f(np.ones(3))
+    stack.measure()
+    here, size = stack.room[1], 1 << 16
+    monkeypatch.setattr(stack, "_of_this_thread", lambda: (here + size, 1 << 20))  # all of it above
+    stack.measure()
+    f(np.ones(3))
+    stack.check()
+    monkeypatch.setattr(stack, "_of_this_thread", lambda: (here - (1 << 23), 1 << 40))  # the reserve reaches up to here
+    monkeypatch.setattr(stack, "_RESERVE", 1 << 30)
+    stack.measure()
+    if not isinstance(calls.machine(), str):
+        with pytest.raises(RecursionError):
+            f(np.ones(3))
+        with pytest.raises(RecursionError):
+            stack.check()
+    monkeypatch.undo()
+    stack.measure()
+    f(np.ones(3))

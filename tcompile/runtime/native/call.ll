@@ -53,7 +53,7 @@ declare { i64, i1 } @llvm.smul.with.overflow.i64(i64, i64)
 @listening = external global i64
 @switched_off = external global i64
 @changes = external global i64
-@room = external global [2 x i64]
+@room = external global [3 x i64]
 @harmless = external global i8
 @stance_block = external global i8
 @error_state = external global i8
@@ -1383,8 +1383,13 @@ define internal i1 @has_room(i64 %here) noinline nounwind {
   br i1 %measured, label %compare, label %no
 compare:
   call void @Py_DecRef(ptr %done)
-  %inside = call i1 @is_inside(i64 %here)
-  br i1 %inside, label %yes, label %full
+  %least = load volatile i64, ptr @room
+  %end.at = getelementptr i64, ptr @room, i64 2
+  %end = load volatile i64, ptr %end.at
+  %over = icmp ult i64 %here, %least
+  %ours = icmp uge i64 %here, %end
+  %low = and i1 %over, %ours
+  br i1 %low, label %full, label %yes
 full:
   %error = load ptr, ptr @PyExc_RecursionError
   call void @PyErr_SetString(ptr %error, ptr @full_text)

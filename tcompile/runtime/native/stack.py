@@ -17,8 +17,10 @@ from typing import Any
 
 _RESERVE = 1 << 20  # bytes for what a call may lead to: compilers, libraries
 _SHARE = 8  # the part of a small stack that is reserved
-_ANYWHERE = (0, (1 << 64) - 1)
-room = array.array("Q", [1, 0])  # of the thread that called last: lowest and highest address
+_ANYWHERE = (0, (1 << 64) - 1, 0)
+# Of the thread that called last: between which addresses calls may begin, and where its stack ends. Who has a stack
+# that is not the thread's own, as coroutines of other languages do, may call from anywhere else.
+room = array.array("Q", [1, 0, 0])
 
 
 def _unchecked() -> None:
@@ -31,7 +33,7 @@ check: Callable[[], None] = _unchecked  # raises RecursionError: ``check_stack``
 def measure() -> None:
     """Sets ``room`` for this thread. Where the platform does not tell, calls may begin anywhere."""
     lowest, size = _of_this_thread()
-    bounds = (lowest + min(_RESERVE, size // _SHARE), lowest + size) if size else _ANYWHERE
+    bounds = (lowest + min(_RESERVE, size // _SHARE), lowest + size, lowest) if size else _ANYWHERE
     room[:] = array.array("Q", bounds)  # at once: other threads measure as well
 
 
