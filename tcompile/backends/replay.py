@@ -10,11 +10,14 @@ from __future__ import annotations
 import contextlib
 import signal
 
-_MARK = "_tcompile_of_a_signal"  # the attribute of exceptions that a signal's handler has raised
+_MARK = "_tcompile_of_a_signal"  # the attribute of exceptions that are the caller's
 
 
 def mark(error: BaseException) -> BaseException:
-    """Says of an exception that a signal's handler has raised it: it is the caller's, and no reason to run again."""
+    """Says of an exception that it is the caller's, and no reason to run again.
+
+    So it is where a signal's handler has raised it, or where effects had begun that would be made twice.
+    """
     object.__setattr__(error, _MARK, True)
     return error
 

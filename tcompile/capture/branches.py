@@ -111,7 +111,7 @@ class Side(Loop):
         self.start, self.meet = start, meet
         self.finds_limits = False
         self.asked_later = set().union(*(self.live(at) for at in later)) if later else set()
-        at_end = set(_PUSHED) if meet == f.decoded.flow.end else self.live(meet).union(_PUSHED)
+        at_end = (self.hidden if meet == f.decoded.flow.end else self.live(meet)).union(_PUSHED)
         self.live_behind, self.live_after = at_end, at_end | self.asked_later
         # What the other side binds in any case need not have a value where this one is not taken.
         unbound = at_end - self.asked_later if later else set()

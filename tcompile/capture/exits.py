@@ -193,6 +193,7 @@ class Exits:
         leaves = self._kind(way) == "leave"
         known, self._round = self._round, None
         self.known.append(known)
+        loop.slots.note()  # what is stored back behind the test
         loop.slots.show()
         loop.marks.note(loop.given)
         read = loop.live_at(way) if leaves else loop.live_before

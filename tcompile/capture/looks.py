@@ -59,8 +59,8 @@ def look(
         elif isinstance(last, ScalarValue) and last.cls is int:
             uneven.add(name)
     loop.again(
-        looked=True, carried=plan.carried | changed, steps=steps, uneven=uneven, written=places, slots=found,
-        asked=asked, tested=loop.exits.tests,
+        looked=True, carried=plan.carried | changed | slots.keys(), steps=steps, uneven=uneven, written=places,
+        slots=found, asked=asked, tested=loop.exits.tests,
     )  # fmt: skip
 
 

@@ -226,8 +226,12 @@ class Loop:
         """The variables that are read from an instruction on, and those that hold what slots, marks and lists do."""
         found = self.analysis
         bits = found.live[found.stream.index[self.f.decoded.instructions[at].start]]
-        names = {name for name, bit in found.fast_bit.items() if bits >> bit & 1}
-        return names | self.slots.known.keys() | self.marks.all | self.collected.all
+        return {name for name, bit in found.fast_bit.items() if bits >> bit & 1} | self.hidden
+
+    @property
+    def hidden(self) -> set[str]:
+        """The variables that hold what slots, marks and lists do."""
+        return self.slots.known.keys() | self.marks.all | self.collected.all
 
     # -- what is learned -----------------------------------------------------------------------------------------------
     def refuse(self, error: Exception) -> None:

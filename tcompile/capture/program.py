@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcompile.backends.replay import mark
 from tcompile.bytecode import KEEP, UNBOUND, Point
 from tcompile.capture.entries import MISS, PLAIN, Start
 from tcompile.capture.guards import Guard, GuardFailure, LoadStep, Prologue
@@ -209,7 +210,9 @@ class Captured:
         if (outputs or self.graph.nodes) and not computed:  # a graph without outputs may still warn or raise
             text.append(f"    {outputs and outputs + '= '}graph({', '.join(self.inputs)})")
         text += [f"    {line}" for line in self.lines]
-        text += [f"    {line}" for line in self.effects]
+        if self.effects:  # after the first one the call cannot be run again
+            text += ["    try:", *(f"        {line}" for line in self.effects)]
+            text += ["    except Exception as error:", "        raise mark(error)"]
         if self.locks:
             one = len(self.locks) == 1  # where no order matters, and a block of Python's own costs 3 us less
             block = f"    with {self.locks[0]}:" if one else f"    with held({', '.join(self.locks)}):"
@@ -253,7 +256,7 @@ class Captured:
         """The names that the program uses and does not assign."""
         return {
             **self.prologue.constants, "graph": run, "MISS": MISS, "PLAIN": PLAIN, "asarray": np.asarray,
-            "follow": follow, "UNBOUND": UNBOUND, "KEEP": KEEP, "copyto": np.copyto, "held": held,
+            "follow": follow, "UNBOUND": UNBOUND, "KEEP": KEEP, "copyto": np.copyto, "held": held, "mark": mark,
         }  # fmt: skip
 
 

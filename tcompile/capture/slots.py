@@ -75,6 +75,7 @@ class Slots:
                 self.known[name] = holder, slot
         self._before: dict[int, _Seen] = {}
         self._mutated: dict[int, Value] = {}
+        self._noted: dict[str, tuple[Any, Slot, Value | None]] = {}
 
     # -- what they hold ------------------------------------------------------------------------------------------------
     def begin(self) -> None:
@@ -140,14 +141,13 @@ class Slots:
         return value
 
     # -- what a round binds anew ---------------------------------------------------------------------------------------
-    def changed(self) -> dict[str, tuple[Slot, Value | None, Value]]:
-        """Slots that are not known and have been stored to since ``begin``, with what they held then and hold now.
+    def note(self) -> None:
+        """Notes which slots that are not known have been stored to since ``begin``.
 
-        None where there was nothing. Raises CannotCapture where objects have changed in any other way.
+        Raises CannotCapture where objects have changed in any other way.
         """
         tx = self.tx
-        known = {slot for _, slot in self.known.values()}
-        found: dict[str, tuple[Slot, Value | None, Value]] = {}
+        known = {slot for _, slot in self.known.values()} | {slot for _, slot, _ in self._noted.values()}
         changed = [value for key, value in tx.mutated.items() if key not in self._mutated]
         for value in changed:
             if isinstance(value, SetValue):
@@ -155,15 +155,29 @@ class Slots:
         inside = [seen.holder for seen in self._before.values() if not isinstance(seen.holder, Effect)]
         outside = [value for value in changed if isinstance(value, _HOLDERS) and id(value) not in self._before]
         for holder in [*inside, *outside, *tx.effects.values()]:
-            for name, slot, before, now in self._differences(holder):
+            for name, slot, before in self._differences(holder):
                 if slot not in known:
                     known.add(slot)
-                    while name in self.known or name in found:
+                    while name in self.known or name in self._noted:
                         name = f"{name} (another)"
-                    found[name] = slot, before, now
+                    self._noted[name] = holder, slot, before
+
+    def changed(self) -> dict[str, tuple[Slot, Value | None, Value]]:
+        """Slots that are not known and have been stored to since ``begin``, with what they held then and hold now.
+
+        They may hold the same again, where a test has ended the round between. None where there was nothing. Raises
+        CannotCapture where objects have changed in any other way.
+        """
+        self.note()
+        found: dict[str, tuple[Slot, Value | None, Value]] = {}
+        for name, (holder, slot, before) in self._noted.items():
+            now = _get(self.tx, self._now(holder), slot.part, slot.key)
+            if now is None:
+                raise CannotCapture("loop-mismatch", f"`{name}` has a value in a part of a round only")
+            found[name] = slot, before, now
         return found
 
-    def _differences(self, holder: Any) -> Iterator[tuple[str, Slot, Value | None, Value]]:
+    def _differences(self, holder: Any) -> Iterator[tuple[str, Slot, Value | None]]:
         seen = self._before.get(_identity(holder)) or _Seen(holder, _pristine(holder))
         if isinstance(holder, DictValue) and holder.waiting > seen.waiting:
             holder.read()  # the round has stored more
@@ -181,7 +195,7 @@ class Slots:
             if before is None and isinstance(holder, ObjectValue | Effect):
                 before = _outside(tx, holder, key)
             name, slot = self._named(seen, part, key)
-            yield name, slot, before, settled(tx, now)
+            yield name, slot, before
 
     def _named(self, seen: _Seen, part: str, key: Any) -> tuple[str, Slot]:
         """A slot and its name in the user's terms."""

@@ -35,7 +35,7 @@ class Writer(Lines):
         ]  # fmt: skip
         if size == "n":
             forms += [f"{x}[::-1]", f"{x}.copy()", f"{x}", f"np.roll({x}, 1) * 0.5"]
-            forms += [f"limited({x})", f"halved({x}, {number})"]
+            forms += [f"limited({x})", f"halved({x}, {number})", f"handed({x})"]
             forms += [f"np.concatenate([{x}[3:], {y}[:3]])", f"{y} * ((0 + (d @ {x}).max()) * 0.01)"]
         return self.pick(*forms)
 
@@ -63,6 +63,9 @@ class Writer(Lines):
         x, y = self.pick(*ARRAYS), self.pick(*ARRAYS)
         if self.draws and self.pick(True, False, False, False):
             self.draw(x, y)
+            return
+        if self.counters and self.pick(True, *[False] * 9):
+            self.undone(x)
             return
         kind = self.random.randrange(40 if self.lists else 36)
         if kind < 5:
@@ -178,6 +181,29 @@ class Writer(Lines):
         )  # fmt: skip
         if self.pick(True, False):
             self.add(f"{x} = {x} * 0.25")
+
+    def undone(self, x: str) -> None:
+        """A store that is taken back further on in the round, unless a test has ended it before."""
+        name, attribute = self.pick(x, x, *SCALARS, *INTS), self.pick("w", "h")
+        value = {"a": f"{x} * 0.5", "s": f"{name} * 0.5 + 1", "k": f"{name} + 1"}
+        kind = next(first for first, names in (("a", ARRAYS), ("s", SCALARS), ("k", INTS)) if name in names)
+        begin, end = self.pick(
+            ([f"kept, {name} = {name}, {value[kind]}"], [f"{name} = kept"]),
+            ([f"kept, {name} = {name}, {value[kind]}"], [f"{name} = kept"]),
+            ([f"p.{attribute} = {value[kind]}"], [f"{name} = p.{attribute}", f"del p.{attribute}"]),
+            ([f"u.append({value[kind]})"] if self.lists else ["pass"], ["u.pop()"] if self.lists else ["pass"]),
+        )  # fmt: skip
+        for text in begin:
+            self.add(text)
+        test = self.pick(self.test(), self.test(), f"{self.counters[-1]} == {self.pick('3', '1')}", "k % 2")
+        if self.pick(True, False):
+            self.add(f"if {test}: {self.pick('continue', 'continue', 'break', 'return a, s, k', 'raise KeyError(k)')}")
+            for text in end:
+                self.add(text)
+        else:
+            self.add(f"if {test}:")
+            for text in end:
+                self.add(f"    {text}")
 
     def draw(self, x: str, y: str) -> None:
         """Random numbers, rounded to few bits."""
@@ -336,7 +362,7 @@ class Writer(Lines):
         self.body(counter)
 
     def helpers(self) -> list[str]:
-        """Functions that branch, of which one returns early, and one may return what it is given."""
+        """Functions that branch, of which some return early, or return what they are given; one stores to ``p``."""
         test, other = (self.pick("x.max() > 1", "x[0] > 0", "x.sum() < 2", "x[1] and x[2]") for _ in range(2))
         same = self.pick("x", "x * 1", "x + 0.5")
         return [
@@ -344,6 +370,9 @@ class Writer(Lines):
             "    return x", "def halved(x, k):", f"    if {other}:", f"        return {same} * 0.5",
             "    y = x * 0.25 + k", "    return y * 0.5 if y[0] > 0 else y - 1",
             "def bumped(x):", "    x[0] = x[0] * 0.5 + 1", "    return x[0] > x[1]",
+            "def handed(x):", f"    if {test}:", f"        {self.pick('pass', 'p.g = x', 'p.g = x[0]')}",
+            f"        return {self.pick('x', 'x', same)}", f"    {self.pick('pass', 'p.g = x * 0.5', 'p.g = 0.5')}",
+            f"    return {self.pick('x', 'x * 0.5 + 1', 'x[::-1]')}",
         ]  # fmt: skip
 
     def program(self) -> str:
@@ -369,7 +398,7 @@ class Writer(Lines):
         self.add(f"return {results}, s, t, k, m, d{lists if self.lists else ''}")
         if self.pick(True, False):
             self.move()
-        known = ("limited(", "halved(", "bumped(")
+        known = ("limited(", "halved(", "bumped(", "handed(")
         helpers = self.helpers() if any(name in line for line in self.lines for name in known) else []
         return "\n".join([*helpers, *self.lines]) + "\n"
 

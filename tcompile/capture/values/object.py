@@ -218,11 +218,14 @@ class ObjectValue(Value):
             return
         if not self._holds(name, found):
             raise CannotCapture("operation-raises", f"{self.cls.__name__!r} object has no attribute {name!r}")
+        came = self._came_with(name, found)
         if name not in self.stored:
             self._guard_own(tx, name)
+        elif self.source is not None and name not in self._deleted:
+            self._decide_own(tx, name, came)
         tx.mutate(self)
         self.stored.pop(name, None)
-        if self.value is not MISSING:
+        if came:
             self._deleted[name] = None
 
     # The instance's dict, past the class. ``stored`` holds slots too, which are not in it.
@@ -286,14 +289,21 @@ class ObjectValue(Value):
     def _guard_own(self, tx: Capture, name: str) -> None:
         """Guards that the instance itself has the attribute."""
         assert self.source is not None
-        found = lookup(self.cls, name)
-        if isinstance(found, types.MemberDescriptorType):
-            code = f"hasattr({{}}, {name!r})"
-            if hasattr(self.cls, "__getattr__"):
-                raise CannotCapture("unsupported-object", f"{self.describe()} defines __getattr__ and slots.")
-        else:
-            code = f"{name!r} in {{}}.__dict__"
-        tx.prologue.guard(self.source, code, f"{self.source.text} has an attribute {name!r}", "the attribute")
+        text = f"{self.source.text} has an attribute {name!r}"
+        tx.prologue.guard(self.source, self._has_own(name), text, "the attribute")
+
+    def _decide_own(self, tx: Capture, name: str, came: bool) -> None:
+        """Guards whether the instance itself came with the attribute."""
+        assert self.source is not None
+        tx.decide(self.source, self._has_own(name), f"{self.source.text} has an attribute {name!r}", came)
+
+    def _has_own(self, name: str) -> str:
+        """Code that asks an instance whether it has the attribute itself."""
+        if not isinstance(lookup(self.cls, name), types.MemberDescriptorType):
+            return f"{name!r} in {{}}.__dict__"
+        if hasattr(self.cls, "__getattr__"):
+            raise CannotCapture("unsupported-object", f"{self.describe()} defines __getattr__ and slots.")
+        return f"hasattr({{}}, {name!r})"
 
     def _guard_not_in_class(self, tx: Capture, name: str) -> None:
         where, text = ConstantSource.of(self.cls.__qualname__, self.cls), f"{self.cls.__qualname__} has no {name!r}"
