@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tcompile.capture.construction import OBJECT_FUNCTIONS, construct, enum_member, make_super, makes_instances
 from tcompile.capture.library import GETTERS, LIBRARY, call_getter
 from tcompile.capture.operators import BINARY, COMPARE, binary, contains, identical, ordered, unary
-from tcompile.capture.protocols import advance, attribute, has_attribute, iterator
+from tcompile.capture.protocols import advance, attribute, found_attribute, has_attribute, iterator
 from tcompile.capture.sources import AttributeSource, ComputedSource, ConstantSource, ItemSource
 from tcompile.capture.special import call_special, is_reorderable
 from tcompile.capture.values.array import ArrayValue
@@ -545,9 +545,10 @@ def _issubclass(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value])
 @handles(getattr)
 def _getattr(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     name = constant_of(args[1], "an attribute name")
-    if len(args) == 3 and not has_attribute(tx, args[0], name):
-        return args[2]
-    return attribute(tx, args[0], name)
+    if len(args) == 2:
+        return attribute(tx, args[0], name)
+    found = found_attribute(tx, args[0], name)
+    return args[2] if found is None else found
 
 
 @handles(hasattr)

@@ -79,6 +79,13 @@ def has_attribute(tx: Capture, value: Value, name: str) -> bool:
     return found
 
 
+def found_attribute(tx: Capture, value: Value, name: str) -> Value | None:
+    """``value.name``, read once; None where there is no such attribute."""
+    if isinstance(value, ObjectValue) and type(name) is str and value.is_told_by_reading(name):
+        return attribute(tx, value, name)
+    return attribute(tx, value, name) if has_attribute(tx, value, name) else None
+
+
 def _module_name(value: Any) -> str:
     return value.__name__ if isinstance(value, types.ModuleType) else str(value.__module__)
 

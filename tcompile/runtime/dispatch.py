@@ -51,7 +51,12 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
     """A function whose array work runs as compiled graphs. Called, bound and shown like the function itself."""
 
     __signature__ = _Signature()
-    __slots__ = ("__dict__", "__weakref__", "_tables")  # the machine code knows where the last one is
+    # What is in ``__dict__`` belongs to the function: functools.wraps copies it. The machine code knows where the first
+    # slot is: CPython puts them in the order of their names.
+    __slots__ = (
+        "_Called_tables", "__attached", "__bind", "__cache", "__cells", "__code", "__compiler", "__count", "__dict__",
+        "__generation", "__hosted", "__private", "__simple", "__suspends", "__weakref__", "function", "settings",
+    )  # fmt: skip
 
     def __init__(
         self, function: types.FunctionType, settings: Settings, compile: CompileFunction,
@@ -60,11 +65,11 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         functools.update_wrapper(self, function)
         self.function = function
         self.settings = settings
-        self._compiler = compiler_for(compile)
-        self._private = private  # a cache of its own, which shares nothing with other callables
-        self._bind: types.FunctionType | None = None  # made when a call first needs it
-        self._hosted: tuple[types.CodeType | None, types.FunctionType] = (None, function)
-        self._attached: tuple[Entry, ...] = ()  # the entries whose plans the machine code has
+        self.__compiler = compiler_for(compile)
+        self.__private = private  # a cache of its own, which shares nothing with other callables
+        self.__bind: types.FunctionType | None = None  # made when a call first needs it
+        self.__hosted: tuple[types.CodeType | None, types.FunctionType] = (None, function)
+        self.__attached: tuple[Entry, ...] = ()  # the entries whose plans the machine code has
         self._refresh()
 
     # -- calling -------------------------------------------------------------------------------------------------------
@@ -74,25 +79,25 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         stance = current()
         if stance is not DEFAULT:
             return self._call_under(stance, args, kwargs)
-        if self._generation != caches.generation[0] or self.function.__code__ is not self._code:
+        if self.__generation != caches.generation[0] or self.function.__code__ is not self.__code:
             self._refresh()
-        cache = self._cache
+        cache = self.__cache
         trial = cache.trial
         if trial is not None and not trial.inside:  # inside of a compiled call that is timed: as usual
             return trial.call(self.function, self, args, kwargs)
         host = cache.host
         if (
             host is not None and host is not cache.built and not cache.asleep and not bus.listened[0]
-            and self._attached is cache.first.entries
+            and self.__attached is cache.first.entries
         ):  # fmt: skip
             return self._function_of(host.code)(*args, **kwargs)  # nothing is left to be found out
         timed = bus.times_call()
         started = perf_counter() if timed else 0.0
         region = cache.first
         entries = region.entries  # before the host is looked for: only a host can run those that end inside
-        if cache.host is None and not self._suspends:
-            if self._simple and not kwargs and len(args) == self._count:
-                values = (*self._cells, *args) if self._cells else args
+        if cache.host is None and not self.__suspends:
+            if self.__simple and not kwargs and len(args) == self.__count:
+                values = (*self.__cells, *args) if self.__cells else args
             else:
                 bound = self._bound(args, kwargs)
                 if bound is None:
@@ -104,21 +109,21 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
                 except Exception as error:
                     note_replay(cache, entry, error)
                     if entry.rests:
-                        self._attached = ()
+                        self.__attached = ()
                     result = PLAIN  # called below, where no exception is being handled
                 if result is MISS:
                     continue
                 entry.calls += 1
                 if entry is not entries[0]:
                     cache.promote(region, entry)
-                if self._attached is not entries:
+                if self.__attached is not entries:
                     self._attach(entries)
                 if result is PLAIN:
                     return self.function(*args, **kwargs)
                 if started:
                     self._tell_call(started, timed)
                 return result
-        elif self._attached is not entries and not self._suspends:
+        elif self.__attached is not entries and not self.__suspends:
             self._attach(entries)  # those that run to the function's end need no host
         result = self._through(cache, stance, args, kwargs)
         if started and cache.host is not None:
@@ -128,74 +133,74 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
     def _through(self, cache: FunctionCache, stance: Stance, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call that its entries have not answered yet: compiles it, or runs it in the function's host."""
         function = self.function
-        if cache.host is None and not self._suspends:
+        if cache.host is None and not self.__suspends:
             values = self._bound(args, kwargs)
             if values is None:
                 return function(*args, **kwargs)
-            found = self._compiler.select(cache, cache.first, values, stance, hosted=False)
+            found = self.__compiler.select(cache, cache.first, values, stance, hosted=False)
             if cache.host is None:
                 if found is not None and config.verify:
                     self._attach(cache.first.entries)
                 return function(*args, **kwargs) if found is None or found[1] is PLAIN else found[1]
         if cache.host is None:  # a function that is suspended starts in its host
-            cache.host = host_of(cache, function.__code__, self._compiler)
+            cache.host = host_of(cache, function.__code__, self.__compiler)
         host = cache.host
         if host is None:
             return function(*args, **kwargs)
-        settle(cache, self._compiler)
+        settle(cache, self.__compiler)
         return self._function_of(host.code)(*args, **kwargs)
 
     def _attach(self, entries: tuple[Entry, ...]) -> None:
         """Lets the next calls that fit these entries be answered in machine code, where that is not on trial."""
-        if self._cache.trial is not None and self._cache.trial.alone:
+        if self.__cache.trial is not None and self.__cache.trial.alone:
             return
         if config.native_calls and not bus.listened[0]:  # calls that somebody hears of are Python's
-            if set(entries) != set(self._attached):
+            if set(entries) != set(self.__attached):
                 native.attach(self, _TABLES, self.function, entries)
-            self._attached = entries
+            self.__attached = entries
 
     def _function_of(self, code: types.CodeType) -> types.FunctionType:
         """The function with the host's code in place of its own."""
-        known, made = self._hosted
+        known, made = self.__hosted
         function = self.function
         if known is not code:
             made = types.FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
             made.__qualname__ = function.__qualname__
-            self._hosted = (code, made)
+            self.__hosted = (code, made)
         _take_defaults(made, function)
         return made
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
         """What an entry at the function's start takes, or None where the call does not fit the parameters."""
-        if self._bind is None:
-            self._bind = binder(self.function)
-        _take_defaults(self._bind, self.function)
+        if self.__bind is None:
+            self.__bind = binder(self.function)
+        _take_defaults(self.__bind, self.function)
         try:
-            bound = self._bind(*args, **kwargs)
+            bound = self.__bind(*args, **kwargs)
         except TypeError:
             return None
         code = self.function.__code__
         if not code.co_cellvars:
-            return (*self._cells, *bound)
+            return (*self.__cells, *bound)
         named = dict(zip(local_names(code), bound, strict=True))
         own = [CellType(named.pop(name)) if name in named else CellType() for name in code.co_cellvars]
-        return (*own, *self._cells, *named.values())
+        return (*own, *self.__cells, *named.values())
 
     def _refresh(self) -> None:
         """Takes the function as it is now: reloading a module gives a function that is in use new code."""
         function = self.function
-        code = self._code = function.__code__
-        self._count = code.co_argcount
-        self._simple = not code.co_kwonlyargcount and not code.co_flags & 0x0C and not code.co_cellvars
-        self._suspends = bool(code.co_flags & SUSPENDS)
-        self._bind = None
-        self._cells = function.__closure__ or ()
-        self._hosted = (None, function)
-        if self._private is not None and self._private.held() is not code:
-            self._private = FunctionCache.of(function, self.settings)
-        self._cache = self._private or function_cache(function, self.settings)
-        self._generation = caches.generation[0]
-        self._attached = ()
+        code = self.__code = function.__code__
+        self.__count = code.co_argcount
+        self.__simple = not code.co_kwonlyargcount and not code.co_flags & 0x0C and not code.co_cellvars
+        self.__suspends = bool(code.co_flags & SUSPENDS)
+        self.__bind = None
+        self.__cells = function.__closure__ or ()
+        self.__hosted = (None, function)
+        if self.__private is not None and self.__private.held() is not code:
+            self.__private = FunctionCache.of(function, self.settings)
+        self.__cache = self.__private or function_cache(function, self.settings)
+        self.__generation = caches.generation[0]
+        self.__attached = ()
 
     def _call_under(self, stance: Stance, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call under a stance that is not the default one."""
@@ -229,6 +234,12 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
+    def __copy__(self) -> CompiledFunction:
+        return self  # as functions do
+
+    def __deepcopy__(self, memo: Any) -> CompiledFunction:
+        return self
+
     def __reduce__(self) -> Any:
         name = self.function.__qualname__
         module = sys.modules.get(self.function.__module__)
@@ -259,9 +270,9 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
     @property
     def cache(self) -> FunctionCache:
         """What has been compiled for this function under its own settings."""
-        if self._generation != caches.generation[0] or self.function.__code__ is not self._code:
+        if self.__generation != caches.generation[0] or self.function.__code__ is not self.__code:
             self._refresh()
-        return self._cache
+        return self.__cache
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -285,7 +296,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         return list(self.cache.recompiles)
 
 
-_TABLES = native.complete(CompiledFunction, "_tables")
+_TABLES = native.complete(CompiledFunction, "_Called_tables")
 
 
 def _take_defaults(made: types.FunctionType, function: types.FunctionType) -> None:

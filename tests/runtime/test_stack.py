@@ -111,3 +111,22 @@ def test_a_stack_that_is_not_the_threads_own_may_be_called_from(monkeypatch):
     monkeypatch.undo()
     stack.measure()
     f(np.ones(3))
+
+
+def test_what_a_call_needs_may_be_replaced_while_the_stack_is_measured(monkeypatch):
+    """Measuring is Python's, and lets other threads run."""
+    f = tcompile.compile(lambda x: x + 1)
+    known = stack._of_this_thread()
+
+    def replaced():
+        monkeypatch.setattr(stack, "_of_this_thread", lambda: known)
+        tcompile.reset()
+        f(np.ones(4))
+        return known
+
+    for _ in range(20):
+        f(np.ones(3))
+        f(np.ones(3))
+        stack.room[1] = 0
+        monkeypatch.setattr(stack, "_of_this_thread", replaced)
+        assert f(np.ones(3)).tolist() == [2, 2, 2]

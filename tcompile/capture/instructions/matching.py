@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.builtins import is_instance
 from tcompile.capture.instructions.registry import handler
-from tcompile.capture.protocols import attribute, has_attribute
+from tcompile.capture.protocols import attribute, found_attribute, has_attribute
 from tcompile.capture.sources import ConstantSource
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.constant import Constant
@@ -78,7 +78,8 @@ def _class_pattern(f: Frame, subject: Value, cls: Value, count: int, names: tupl
     if len({*wanted, *names}) != len(wanted) + len(names):
         raise CannotCapture("operation-raises", f"{plain.__name__}() got multiple sub-patterns for one attribute")
     for name in [*wanted, *names]:
-        if not has_attribute(f.tx, subject, name):
+        held = found_attribute(f.tx, subject, name)
+        if held is None:
             return Constant(None)
-        found.append(attribute(f.tx, subject, name))
+        found.append(held)
     return SequenceValue(found, tuple)

@@ -161,11 +161,17 @@ class ObjectValue(Value):
         function = descriptor.special(tx, method)
         return lambda args: function.call(tx, args, {})
 
+    def is_told_by_reading(self, name: str) -> bool:
+        """Whether only code of the user's says whether there is such an attribute."""
+        cls = self.cls
+        found = lookup(cls, name)
+        return not _plain_lookup(cls) or hasattr(cls, "__getattr__") or hasattr(type(found), "__get__")
+
     def has(self, tx: Capture, name: str) -> bool:
         """``hasattr(object, name)``, under a guard."""
         cls = self.cls
         found = lookup(cls, name)
-        if not _plain_lookup(cls) or hasattr(cls, "__getattr__") or hasattr(type(found), "__get__"):
+        if self.is_told_by_reading(name):
             self.attribute(tx, name)  # breaks where it cannot be read soundly
             return True
         if name in self.stored:

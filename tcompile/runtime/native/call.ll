@@ -1400,15 +1400,25 @@ no:
   ret i1 false
 }
 
-; PyObject *check_stack(PyObject *self, PyObject *const *args, Py_ssize_t nargs): the same for calls that are Python's.
-define ptr @check_stack(ptr %self, ptr %args, i64 %nargs) nounwind {
+; Whether a call may begin here. This may run other threads, so nothing that they replace may have been read before.
+define internal i1 @may_begin() alwaysinline nounwind {
+entry:
   %frame = call ptr @llvm.frameaddress.p0(i32 0)
   %here = ptrtoint ptr %frame to i64
   %inside = call i1 @is_inside(i64 %here)
-  br i1 %inside, label %yes, label %measure
+  br i1 %inside, label %done, label %measure
 measure:
   %room = call i1 @has_room(i64 %here)
-  br i1 %room, label %yes, label %no
+  br label %done
+done:
+  %may = phi i1 [ true, %entry ], [ %room, %measure ]
+  ret i1 %may
+}
+
+; PyObject *check_stack(PyObject *self, PyObject *const *args, Py_ssize_t nargs): the same for calls that are Python's.
+define ptr @check_stack(ptr %self, ptr %args, i64 %nargs) nounwind {
+  %may = call i1 @may_begin()
+  br i1 %may, label %yes, label %no
 yes:
   call void @Py_IncRef(ptr @none)
   ret ptr @none
@@ -1418,13 +1428,22 @@ no:
 
 ; PyObject *call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames): the object's slot holds a table.
 define ptr @call(ptr %self, ptr %args, i64 %nargsf, ptr %kwnames) nounwind {
+  %may = call i1 @may_begin()
+  br i1 %may, label %go, label %full
+go:
   %table = call ptr @field(ptr %self, i64 $SELF_TABLES)
   %result = call ptr @serve(ptr %self, ptr %args, i64 %nargsf, ptr %kwnames, ptr %table)
   ret ptr %result
+full:
+  ret ptr null
 }
 
 ; The same for an object whose slot holds a weak reference to a table.
 define ptr @enter(ptr %self, ptr %args, i64 %nargsf, ptr %kwnames) nounwind {
+  %may = call i1 @may_begin()
+  br i1 %may, label %entry, label %full
+full:
+  ret ptr null
 entry:
   %reference = call ptr @field(ptr %self, i64 $SELF_TABLES)
   %there = icmp ne ptr %reference, null
@@ -1444,14 +1463,6 @@ define internal ptr @serve(ptr %self, ptr %args, i64 %nargsf, ptr %kwnames, ptr 
     "probe-stack"="inline-asm" {
 entry:
   %context = alloca ptr
-  %stack = call ptr @llvm.frameaddress.p0(i32 0)
-  %here = ptrtoint ptr %stack to i64
-  %inside.stack = call i1 @is_inside(i64 %here)
-  br i1 %inside.stack, label %begin.call, label %measure
-measure:
-  %room = call i1 @has_room(i64 %here)
-  br i1 %room, label %begin.call, label %error
-begin.call:
   %ready = icmp ne ptr %tables, null
   br i1 %ready, label %look, label %slow.before
 look:

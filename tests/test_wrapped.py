@@ -1,0 +1,97 @@
+"""Compiled functions under functools.wraps, copy and getattr: what is read or copied is what a function would have."""
+
+import copy
+import functools
+
+import numpy as np
+
+import tcompile
+
+
+def test_wraps_takes_nothing_of_ours_along():
+    def twice(function):
+        @functools.wraps(function)
+        @tcompile.compile
+        def wrapper(x):
+            return function(x) * 2
+
+        return wrapper
+
+    @twice
+    @tcompile.compile
+    def f(x):
+        return x + 1
+
+    for _ in range(3):
+        assert f(np.ones(2)).tolist() == [4, 4]
+    assert f.__name__ == "f"
+
+    @functools.wraps(f)
+    def plain(x):
+        return f(x)
+
+    assert all(name.startswith("__") for name in vars(plain))
+
+
+def test_wraps_of_a_cached_compiled_function():
+    base = functools.lru_cache(tcompile.compile(lambda x: x * 2))
+
+    @functools.wraps(base)
+    @tcompile.compile
+    def top(x):
+        return base(x) * 10
+
+    assert [top(1.0) for _ in range(3)] == [20.0] * 3
+
+
+def test_copies_are_the_function_itself():
+    class Layer:
+        def __init__(self):
+            self.act = tcompile.compile(lambda v: v * 2)
+            self.weight = np.ones(3)
+
+    layer = Layer()
+    other = copy.deepcopy(layer)
+    assert other.act is layer.act and other.weight is not layer.weight
+    assert copy.copy(layer.act) is layer.act
+
+
+class Counting:
+    """Counts how often it is asked."""
+
+    def __init__(self):
+        self.count = 0
+        self.asked = []
+
+    @property
+    def p(self):
+        self.count += 1
+        return self.count
+
+    def __getattr__(self, name):
+        self.asked.append(name)
+        return 7
+
+
+def with_default(o, x):
+    return getattr(o, "p", None), x + 1
+
+
+def with_getattr(o, x):
+    return getattr(o, "q", None), x + 1
+
+
+def with_pattern(o, x):
+    match o:
+        case Counting(p=value, r=other):
+            return value, other, x + 1
+
+
+def test_attributes_are_read_once():
+    for f in (with_default, with_getattr, with_pattern):
+        compiled = tcompile.compile(f)
+        for _ in range(3):
+            ours, theirs = Counting(), Counting()
+            got, want = compiled(ours, np.ones(2)), f(theirs, np.ones(2))
+            assert got[:-1] == want[:-1] and got[-1].tolist() == want[-1].tolist(), f
+            assert (ours.count, ours.asked) == (theirs.count, theirs.asked), f
