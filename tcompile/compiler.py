@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 from tcompile import transforms
 from tcompile.backends import Backend, find_backend, why_not_on
 from tcompile.backends.compiled import CompiledGraph
-from tcompile.backends.replay import raise_if_of_a_signal
+from tcompile.backends.replay import raise_if_callers
 from tcompile.capture.breaks import GraphBreak
 from tcompile.capture.driver import Outcome, capture
 from tcompile.capture.entries import Start, start_of
@@ -131,7 +131,7 @@ def _compile_region(
     except _PASSED_ON:
         raise
     except Exception as error:
-        raise_if_of_a_signal(error)
+        raise_if_callers(error)
         outcome = _our_bug(cache.name, region, values, error)
     broke = outcome.graph_break
     if broke is not None:
@@ -152,7 +152,7 @@ def _compile_region(
     except _PASSED_ON:
         raise
     except Exception as error:
-        raise_if_of_a_signal(error)
+        raise_if_callers(error)
         outcome = _our_bug(cache.name, region, values, error)
         captured, broke = outcome.captured, outcome.graph_break
         assert broke is not None
@@ -336,7 +336,7 @@ def _compile_graph(
             if not backend.builtin and isinstance(compiled, CompiledGraph):
                 compiled.settle()  # of what another backend returns nobody knows that it is ours
         except Exception as error:
-            raise_if_of_a_signal(error)
+            raise_if_callers(error)
             if backend.builtin:
                 raise
             raise BackendError(f"backend={backend.name!r} raised {type(error).__name__}: {error}") from error

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tcompile.backends.replay import Replay, raise_if_of_a_signal
+from tcompile.backends.replay import Replay, raise_if_callers
 from tcompile.backends.status import DIVIDE, INTEGER_OVERFLOW, INVALID, ONLY_NUMPY, OVERFLOW
 from tcompile.graph import TensorType
 from tcompile.graph.evaluate import conforms
@@ -126,7 +126,7 @@ reset: Callable[[Any], None] = _variable.reset
 
 def replay(error: Exception) -> Replay:
     """What to raise where a library call raised ``error``; raises what a signal's handler has raised meanwhile."""
-    raise_if_of_a_signal(error)
+    raise_if_callers(error)
     return error if isinstance(error, Replay) else Replay(f"{type(error).__name__}: {error}")
 
 

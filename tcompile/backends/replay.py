@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import signal
 
-_MARK = "_tcompile_of_a_signal"  # the attribute of exceptions that are the caller's
+_MARK = "_tcompile_callers"  # the attribute of exceptions that are the caller's
 
 
 def mark(error: BaseException) -> BaseException:
@@ -22,8 +22,8 @@ def mark(error: BaseException) -> BaseException:
     return error
 
 
-def is_of_a_signal(error: BaseException) -> bool:
-    """Whether a signal's handler has raised it, in machine code or between two of our own lines.
+def is_callers(error: BaseException) -> bool:
+    """Whether it is the caller's: it is marked, or a signal's handler has raised it between two of our own lines.
 
     The latter shows the code of a handler that is installed in its traceback.
     """
@@ -40,9 +40,9 @@ def is_of_a_signal(error: BaseException) -> bool:
     return traceback is not None
 
 
-def raise_if_of_a_signal(error: BaseException) -> None:
-    """Raises what a signal's handler has raised."""
-    if is_of_a_signal(error):
+def raise_if_callers(error: BaseException) -> None:
+    """Raises what is the caller's."""
+    if is_callers(error):
         raise error
 
 

@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from tcompile.backends.replay import Replay, raise_if_of_a_signal
+from tcompile.backends.replay import Replay, raise_if_callers
 from tcompile.capture.entries import MISS, PLAIN
 from tcompile.config import config
 from tcompile.errors import BackendError, InvalidArgument, RecompileError, RecompileLimitError, StanceError
@@ -248,7 +248,7 @@ def note_replay(cache: FunctionCache, entry: Entry, error: Exception) -> None:
     After several in turn the entry rests: what is going to be done again is not done. A rest that was followed by
     another such run is followed by one twice as long. What a signal's handler has raised meanwhile is raised.
     """
-    raise_if_of_a_signal(error)
+    raise_if_callers(error)
     entry.replays += 1
     entry.in_turn = entry.in_turn + 1 if entry.hits == entry.replayed + 1 else 1
     entry.replayed = entry.hits

@@ -60,7 +60,7 @@ declare { i64, i1 } @llvm.smul.with.overflow.i64(i64, i64)
 @none = external global i8
 @report = external global i8
 @check_errors = external global i8
-@is_of_a_signal = external global i8
+@told_callers = external global i8
 @measure_room = external global i8
 @yes = external global i8
 @empty = external global i8
@@ -1345,7 +1345,7 @@ trace:
   %set = call i32 @PyException_SetTraceback(ptr %value, ptr %traceback)
   br label %ask
 ask:
-  %answer = call ptr @PyObject_Vectorcall(ptr @is_of_a_signal, ptr %value.at, i64 1, ptr null)
+  %answer = call ptr @PyObject_Vectorcall(ptr @told_callers, ptr %value.at, i64 1, ptr null)
   %is.answer = icmp ne ptr %answer, null
   br i1 %is.answer, label %drop, label %put.back
 drop:
@@ -1438,12 +1438,8 @@ full:
   ret ptr null
 }
 
-; The same for an object whose slot holds a weak reference to a table.
+; The same for an object whose slot holds a weak reference to a table: a gate, which is called inside of a call.
 define ptr @enter(ptr %self, ptr %args, i64 %nargsf, ptr %kwnames) nounwind {
-  %may = call i1 @may_begin()
-  br i1 %may, label %entry, label %full
-full:
-  ret ptr null
 entry:
   %reference = call ptr @field(ptr %self, i64 $SELF_TABLES)
   %there = icmp ne ptr %reference, null

@@ -20,7 +20,7 @@ import numpy as np
 from tcompile import stance
 from tcompile.backends import helpers
 from tcompile.backends.llvm.native import abi, memory, target, threads
-from tcompile.backends.replay import is_of_a_signal
+from tcompile.backends.replay import is_callers
 from tcompile.config import Config, config
 from tcompile.observe import bus
 from tcompile.runtime import cache as caches
@@ -61,7 +61,7 @@ def machine() -> _Machine | str:
     objects = {
         "stance_block": stance.blocks, "none": None, "report": helpers.floating_point_report,
         "check_errors": helpers.check_error_state, "empty": memory.empty, "harmless": helpers.harmless,
-        "is_of_a_signal": is_of_a_signal, "measure_room": stack.measure, "yes": True,
+        "told_callers": is_callers, "measure_room": stack.measure, "yes": True,
         "error_state": np._core.umath._extobj_contextvar,  # type: ignore[attr-defined]
     }  # fmt: skip
     try:
