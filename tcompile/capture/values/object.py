@@ -256,8 +256,7 @@ class ObjectValue(Value):
         """Whether the instance's dict has ``name``, under a guard."""
         there = self._in_dict(name)
         if self.source is not None and name not in self.stored and name not in self._deleted:
-            text = f"{name!r} in {self.source.text}.__dict__"
-            tx.decide(self.source, f"{name!r} in {{}}.__dict__", text, there)
+            self._decide_own(tx, name, there)
         return there
 
     def own(self, tx: Capture, name: str) -> Value:
@@ -296,14 +295,14 @@ class ObjectValue(Value):
         """Guards that the instance itself has the attribute."""
         assert self.source is not None
         text = f"{self.source.text} has an attribute {name!r}"
-        tx.prologue.guard(self.source, self._has_own(name), text, "the attribute")
+        tx.prologue.guard(self.source, self._question(name), text, "the attribute")
 
     def _decide_own(self, tx: Capture, name: str, came: bool) -> None:
         """Guards whether the instance itself came with the attribute."""
         assert self.source is not None
-        tx.decide(self.source, self._has_own(name), f"{self.source.text} has an attribute {name!r}", came)
+        tx.decide(self.source, self._question(name), f"{self.source.text} has an attribute {name!r}", came)
 
-    def _has_own(self, name: str) -> str:
+    def _question(self, name: str) -> str:
         """Code that asks an instance whether it has the attribute itself."""
         if not isinstance(lookup(self.cls, name), types.MemberDescriptorType):
             return f"{name!r} in {{}}.__dict__"
