@@ -278,12 +278,12 @@ class Nest:
     def lead(self, address: Callable[[Access], str], axis: int, start: str) -> str:
         """How many elements of a row come before the first cache line that can be written past the cache.
 
-        None where vectors along the axis never stick out: such rows all begin as their array does, and arrays of ours
-        begin with a cache line.
+        None where vectors along the axis never stick out: such rows all begin as their array does, and new arrays begin
+        with a cache line. What is assigned to may be the caller's.
         """
         w, stores = self.w, self._past_the_cache()
-        of_callers = any(store.access.buffer.node.op == "assign" for store in stores)
-        if not stores or (self.whole(self.kernel.axes[axis].size) and not of_callers):
+        are_new = all(store.access.buffer.node.op != "assign" for store in stores)
+        if not stores or (are_new and self.whole(self.kernel.axes[axis].size)):
             return "0"
         itemsize = stores[0].value.dtype.itemsize
         number = w.get(f"ptrtoint ptr {address(stores[0].access)} to i64")
