@@ -37,7 +37,7 @@ from tcompile.runtime import cache as caches
 from tcompile.runtime import cell
 from tcompile.runtime.cache import Entry, FunctionCache, Region, Settings
 from tcompile.runtime.cell import run_statements
-from tcompile.runtime.dispatch import CompiledFunction, on_rebuild
+from tcompile.runtime.dispatch import CompiledFunction, on_rebuild, parts_of
 from tcompile.runtime.regions import Compiler
 
 F = Callable[..., Any]
@@ -161,7 +161,7 @@ def compile_with(fn: Any, settings: Settings, disable: bool = False) -> Any:
     if wraps_function:
         return kind(compile_with(fn.__func__, settings))
     if kind is CompiledFunction:
-        return CompiledFunction(fn.function, settings, compile_region)
+        return CompiledFunction(parts_of(fn)[0], settings, compile_region)
     if kind is types.FunctionType:
         if hasattr(fn, "__tcompile_disabled__"):
             return fn
@@ -275,7 +275,7 @@ def disable(fn: F | None = None, recursive: bool = True, *, reason: str = "") ->
         return type(fn)(disable(fn.__func__, recursive, reason=reason))
     if isinstance(fn, bool | type) or not callable(fn):
         raise InvalidType(f"disable takes a function, got {type(fn).__name__} {fn!r}")
-    function = fn.function if isinstance(fn, CompiledFunction) else fn
+    function = parts_of(fn)[0] if isinstance(fn, CompiledFunction) else fn
     if recursive:
         plainly: Any = stance.set_stance("force_eager")(function)  # also for coroutines and generators
         del plainly.__tcompile_stance__
@@ -454,8 +454,8 @@ def by_itself(
             target, args, kwargs = target.func, (*target.args, *args), {**target.keywords, **kwargs}
         else:
             raise InvalidType(f"{who} takes a function with Python code, got {_shown(fn)}")
-    plain = target.function
-    private = FunctionCache.of(plain, replace(target.settings, **settings))
+    plain, own, _ = parts_of(target)
+    private = FunctionCache.of(plain, replace(own, **settings))
     private.callees = {}
     return CompiledFunction(plain, private.settings, compile_region, private), args, kwargs
 

@@ -95,3 +95,33 @@ def test_attributes_are_read_once():
             got, want = compiled(ours, np.ones(2)), f(theirs, np.ones(2))
             assert got[:-1] == want[:-1] and got[-1].tolist() == want[-1].tolist(), f
             assert (ours.count, ours.asked) == (theirs.count, theirs.asked), f
+
+
+def test_attributes_are_the_users_whatever_their_names():
+    def count(x):
+        if len(x) not in count.cache:
+            count.cache[len(x)] = np.arange(len(x))
+        count.function += 1
+        count._count += 1
+        return x + count.cache[len(x)]
+
+    count.cache, count.entries, count.settings = {}, 5, "mine"
+    count = tcompile.compile(count)
+    count._count = count.function = 0
+    for calls in (1, 2, 3):
+        assert count(np.ones(2)).tolist() == [1, 2]
+        assert (count.function, count._count, count.entries, count.settings) == (calls, calls, 5, "mine")
+    assert list(count.cache) == [2]
+    assert "entries" in repr(count) and tcompile.explain(count)(np.ones(2)) is not None
+    assert tcompile.compile(count, backend="eager")(np.ones(2)).tolist() == [1, 2]
+
+
+def test_defaults_are_the_functions():
+    @tcompile.compile
+    def f(x, k=2, *, m=3):
+        return x * k + m
+
+    assert f(np.ones(2)).tolist() == [5, 5]
+    assert f.__defaults__ == (2,) and f.__kwdefaults__ == {"m": 3}
+    f.__defaults__, f.__kwdefaults__ = (4,), {"m": 0}
+    assert f(np.ones(2)).tolist() == [4, 4]

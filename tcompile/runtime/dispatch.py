@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
 from types import CellType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from tcompile.backends import takes_option
 from tcompile.capture.entries import MISS, PLAIN, local_names
@@ -44,7 +44,27 @@ class _Signature:
     def __get__(self, instance: CompiledFunction | None, owner: type) -> inspect.Signature:
         if instance is None:
             raise AttributeError("__signature__")
-        return inspect.signature(instance.function)
+        return inspect.signature(parts_of(instance)[0])
+
+
+_Told = TypeVar("_Told")
+
+
+class _Shown(Generic[_Told]):
+    """What a compiled function tells of itself, unless the user's function has an attribute of that name."""
+
+    def __init__(self, read: Callable[[CompiledFunction], _Told]) -> None:
+        self.read = read
+        self.__doc__ = read.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> _Shown[_Told]: ...
+
+    @overload
+    def __get__(self, instance: CompiledFunction, owner: type) -> _Told: ...
+
+    def __get__(self, instance: CompiledFunction | None, owner: type) -> _Shown[_Told] | _Told:
+        return self if instance is None else self.read(instance)
 
 
 class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that is depends on the machine
@@ -55,7 +75,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
     # slot is: CPython puts them in the order of their names.
     __slots__ = (
         "_Called_tables", "__attached", "__bind", "__cache", "__cells", "__code", "__compiler", "__count", "__dict__",
-        "__generation", "__hosted", "__private", "__simple", "__suspends", "__weakref__", "function", "settings",
+        "__function", "__generation", "__hosted", "__private", "__settings", "__simple", "__suspends", "__weakref__",
     )  # fmt: skip
 
     def __init__(
@@ -63,8 +83,8 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         private: FunctionCache | None = None,
     ) -> None:
         functools.update_wrapper(self, function)
-        self.function = function
-        self.settings = settings
+        self.__function = function
+        self.__settings = settings
         self.__compiler = compiler_for(compile)
         self.__private = private  # a cache of its own, which shares nothing with other callables
         self.__bind: types.FunctionType | None = None  # made when a call first needs it
@@ -79,12 +99,12 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         stance = current()
         if stance is not DEFAULT:
             return self._call_under(stance, args, kwargs)
-        if self.__generation != caches.generation[0] or self.function.__code__ is not self.__code:
+        if self.__generation != caches.generation[0] or self.__function.__code__ is not self.__code:
             self._refresh()
         cache = self.__cache
         trial = cache.trial
         if trial is not None and not trial.inside:  # inside of a compiled call that is timed: as usual
-            return trial.call(self.function, self, args, kwargs)
+            return trial.call(self.__function, self, args, kwargs)
         host = cache.host
         if (
             host is not None and host is not cache.built and not cache.asleep and not bus.listened[0]
@@ -101,7 +121,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
             else:
                 bound = self._bound(args, kwargs)
                 if bound is None:
-                    return self.function(*args, **kwargs)  # raises Python's own error
+                    return self.__function(*args, **kwargs)  # raises Python's own error
                 values = bound
             for entry in entries:
                 try:
@@ -119,7 +139,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
                 if self.__attached is not entries:
                     self._attach(entries)
                 if result is PLAIN:
-                    return self.function(*args, **kwargs)
+                    return self.__function(*args, **kwargs)
                 if started:
                     self._tell_call(started, timed)
                 return result
@@ -132,7 +152,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
 
     def _through(self, cache: FunctionCache, stance: Stance, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call that its entries have not answered yet: compiles it, or runs it in the function's host."""
-        function = self.function
+        function = self.__function
         if cache.host is None and not self.__suspends:
             values = self._bound(args, kwargs)
             if values is None:
@@ -156,13 +176,13 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
             return
         if config.native_calls and not bus.listened[0]:  # calls that somebody hears of are Python's
             if set(entries) != set(self.__attached):
-                native.attach(self, _TABLES, self.function, entries)
+                native.attach(self, _TABLES, self.__function, entries)
             self.__attached = entries
 
     def _function_of(self, code: types.CodeType) -> types.FunctionType:
         """The function with the host's code in place of its own."""
         known, made = self.__hosted
-        function = self.function
+        function = self.__function
         if known is not code:
             made = types.FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
             made.__qualname__ = function.__qualname__
@@ -173,13 +193,13 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
         """What an entry at the function's start takes, or None where the call does not fit the parameters."""
         if self.__bind is None:
-            self.__bind = binder(self.function)
-        _take_defaults(self.__bind, self.function)
+            self.__bind = binder(self.__function)
+        _take_defaults(self.__bind, self.__function)
         try:
             bound = self.__bind(*args, **kwargs)
         except TypeError:
             return None
-        code = self.function.__code__
+        code = self.__function.__code__
         if not code.co_cellvars:
             return (*self.__cells, *bound)
         named = dict(zip(local_names(code), bound, strict=True))
@@ -188,7 +208,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
 
     def _refresh(self) -> None:
         """Takes the function as it is now: reloading a module gives a function that is in use new code."""
-        function = self.function
+        function = self.__function
         code = self.__code = function.__code__
         self.__count = code.co_argcount
         self.__simple = not code.co_kwonlyargcount and not code.co_flags & 0x0C and not code.co_cellvars
@@ -197,39 +217,58 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         self.__cells = function.__closure__ or ()
         self.__hosted = (None, function)
         if self.__private is not None and self.__private.held() is not code:
-            self.__private = FunctionCache.of(function, self.settings)
-        self.__cache = self.__private or function_cache(function, self.settings)
+            self.__private = FunctionCache.of(function, self.__settings)
+        self.__cache = self.__private or function_cache(function, self.__settings)
         self.__generation = caches.generation[0]
         self.__attached = ()
 
     def _call_under(self, stance: Stance, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call under a stance that is not the default one."""
         if stance.name == "force_eager":
-            return self.function(*args, **kwargs)
-        cache = self.cache
+            return self.__function(*args, **kwargs)
+        cache = self.__current()
         if stance.force_backend is not None:
-            options = tuple(o for o in self.settings.options if takes_option(stance.force_backend, o[0]))
-            cache = function_cache(self.function, replace(self.settings, backend=stance.force_backend, options=options))
+            own, backend = self.__settings, stance.force_backend
+            options = tuple(o for o in own.options if takes_option(backend, o[0]))
+            cache = function_cache(self.__function, replace(own, backend=backend, options=options))
         if stance.name in ("eager_then_compile", "aot_eager_then_compile") and not cache.compiles:
             cache.eager_calls += 1
             values = self._bound(args, kwargs)
             if cache.eager_calls == 1 and values is not None:
                 cache.profile.observe(cache.first.start.names, values)
                 if stance.name == "eager_then_compile":
-                    return self.function(*args, **kwargs)
-                first = function_cache(self.function, replace(self.settings, backend="aot_eager", options=()))
+                    return self.__function(*args, **kwargs)
+                first = function_cache(self.__function, replace(self.__settings, backend="aot_eager", options=()))
                 return self._through(first, DEFAULT, args, kwargs)
         return self._through(cache, stance, args, kwargs)
 
     def _tell_call(self, started: float, calls: int) -> None:
         milliseconds = (perf_counter() - started) * 1e3
-        bus.tell_call(self.function.__qualname__, self.cache.defined_in, milliseconds, calls)
+        bus.tell_call(self.__function.__qualname__, self.__current().defined_in, milliseconds, calls)
 
     # -- being a function ----------------------------------------------------------------------------------------------
     @property
     def __code__(self) -> types.CodeType:
         """The plain function's code."""
-        return self.function.__code__
+        return self.__function.__code__
+
+    @property
+    def __defaults__(self) -> tuple[Any, ...] | None:
+        """The plain function's defaults, which calls follow."""
+        return self.__function.__defaults__
+
+    @__defaults__.setter
+    def __defaults__(self, values: tuple[Any, ...] | None) -> None:
+        self.__function.__defaults__ = values
+
+    @property
+    def __kwdefaults__(self) -> dict[str, Any] | None:
+        """Those of parameters that take keywords only."""
+        return self.__function.__kwdefaults__
+
+    @__kwdefaults__.setter
+    def __kwdefaults__(self, values: dict[str, Any] | None) -> None:
+        self.__function.__kwdefaults__ = values
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -241,20 +280,20 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         return self
 
     def __reduce__(self) -> Any:
-        name = self.function.__qualname__
-        module = sys.modules.get(self.function.__module__)
+        name = self.__function.__qualname__
+        module = sys.modules.get(self.__function.__module__)
         found: Any = module
         for part in name.split("."):
             found = getattr(found, part, None)
         if found is self:
             return name
-        if found is not self.function:
+        if found is not self.__function:
             raise pickle.PicklingError(f"cannot pickle compiled {name!r}: it is not found as {name} in its module")
-        return _rebuild, (self.function, self.settings)
+        return _rebuild, (self.__function, self.__settings)
 
     def __repr__(self) -> str:
-        function = self.function
-        return f"<compiled {function.__qualname__}: {len(self.entries)} entries, backend {self.settings.backend_name}>"
+        function, settings, cache = self.__tcompile_parts__()
+        return f"<compiled {function.__qualname__}: {len(cache.entries)} entries, backend {settings.backend_name}>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         from tcompile.runtime.look import function_view
@@ -264,36 +303,53 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
     @staticmethod
     def __tcompile_inline__(compiled: CompiledFunction) -> types.FunctionType:
         """Capture follows the function itself where one compiled function calls another."""
-        return compiled.function
+        return compiled.__function
 
     # -- its state -----------------------------------------------------------------------------------------------------
-    @property
-    def cache(self) -> FunctionCache:
-        """What has been compiled for this function under its own settings."""
-        if self.__generation != caches.generation[0] or self.function.__code__ is not self.__code:
+    def __tcompile_parts__(self) -> tuple[types.FunctionType, Settings, FunctionCache]:
+        """``parts_of``."""
+        return self.__function, self.__settings, self.__current()
+
+    def __current(self) -> FunctionCache:
+        if self.__generation != caches.generation[0] or self.__function.__code__ is not self.__code:
             self._refresh()
         return self.__cache
 
-    @property
+    @_Shown
+    def function(self) -> types.FunctionType:
+        """The plain function."""
+        return self.__function
+
+    @_Shown
+    def settings(self) -> Settings:
+        """How it is compiled."""
+        return self.__settings
+
+    @_Shown
+    def cache(self) -> FunctionCache:
+        """What has been compiled for this function under its own settings."""
+        return self.__current()
+
+    @_Shown
     def entries(self) -> tuple[Entry, ...]:
         """The compiled entries: those at the function's start first, then the most recent first."""
-        return self.cache.entries
+        return self.__current().entries
 
-    @property
+    @_Shown
     def graphs(self) -> list[Graph]:
         """The captured graphs, oldest first."""
-        ordered = sorted(self.cache.entries, key=lambda e: e.index)
+        ordered = sorted(self.__current().entries, key=lambda e: e.index)
         return [e.graph for e in ordered if e.graph is not None and (e.graph.nodes or e.captured.exit is None)]
 
-    @property
+    @_Shown
     def breaks(self) -> list[GraphBreak]:
         """The graph breaks met so far, each place once."""
-        return list(self.cache.breaks)
+        return list(self.__current().breaks)
 
-    @property
+    @_Shown
     def recompiles(self) -> list[tuple[str, ...]]:
         """For each recompile, why no entry fitted."""
-        return list(self.cache.recompiles)
+        return list(self.__current().recompiles)
 
 
 _TABLES = native.complete(CompiledFunction, "_Called_tables")
@@ -305,6 +361,11 @@ def _take_defaults(made: types.FunctionType, function: types.FunctionType) -> No
         made.__defaults__ = function.__defaults__
     if made.__kwdefaults__ is not function.__kwdefaults__:
         made.__kwdefaults__ = function.__kwdefaults__
+
+
+def parts_of(compiled: CompiledFunction) -> tuple[types.FunctionType, Settings, FunctionCache]:
+    """The plain function, how it is compiled, and what has been, whatever attributes the user has given it."""
+    return compiled.__tcompile_parts__()
 
 
 def compiler_for(compile: CompileFunction) -> Compiler:
@@ -337,7 +398,7 @@ def _by_itself(compiler: Compiler, cache: FunctionCache, function: Any, again: b
         elif not inside.looks_again:
             return function
     known = caches.followed.get(function)
-    if known is not None and known.cache is inside:
+    if known is not None and parts_of(known)[2] is inside:
         return known
     private = inside if cache.callees is not None else None
     made = CompiledFunction(function, cache.settings, compiler.compile, private)
@@ -381,4 +442,4 @@ def on_rebuild(make: Callable[[types.FunctionType, Settings], CompiledFunction])
     _rebuild_hook[:] = [make]
 
 
-__all__ = ["CompiledFunction", "compiler_for", "on_rebuild"]
+__all__ = ["CompiledFunction", "compiler_for", "on_rebuild", "parts_of"]

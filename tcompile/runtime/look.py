@@ -31,7 +31,7 @@ _DRAWN = 250_000  # characters of drawings
 
 def function_view(compiled: CompiledFunction) -> FunctionView:
     """The data of the function's display."""
-    return cache_view(compiled.cache)
+    return cache_view(compiled.__tcompile_parts__()[2])
 
 
 def cache_view(cache: FunctionCache, graphs: bool = True) -> FunctionView:
