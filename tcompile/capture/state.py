@@ -226,7 +226,7 @@ class Capture:
         if changed is other or changed.source is None or other.source is None:
             return
         for owner, held in ((changed, other), (other, changed)):
-            own = getattr(owner.value, "__dict__", None) if isinstance(owner, ObjectValue) else None
+            own = owner.value.__dict__ if isinstance(owner, ObjectValue) and owner.has_plain_dict else None
             if isinstance(held, DictValue) and held.source is not None and own is self.objects[held.source]:
                 text = f"Changing {owner.describe()}, whose attributes are {held.describe()},"
                 raise CannotCapture("side-effect", text)
@@ -247,12 +247,12 @@ class Capture:
     def keep_apart(self) -> None:
         """Guards that no object from outside that was changed is another one that was met, or holds it."""
         dicts = [value for value in self._outside if isinstance(value, DictValue)]
-        objects = [value for value in self._outside if isinstance(value, ObjectValue)]
+        objects = [value for value in self._outside if isinstance(value, ObjectValue) and value.has_plain_dict]
         for owner, held in itertools.product(objects, dicts):
             if id(owner) in self.mutated or id(held) in self.mutated:
                 assert owner.source is not None and held.source is not None
                 text = f"{held.source.text} is not {owner.source.text}.__dict__"
-                code = f"getattr({self.prologue.load(owner.source)}, '__dict__', None) is not {{}}"
+                code = f"{self.prologue.load(owner.source)}.__dict__ is not {{}}"
                 self.prologue.guard(held.source, code, text, "another dict", "identity")
         alike: dict[type, list[Value]] = {}
         for value in self._outside:

@@ -127,3 +127,56 @@ def test_a_nan_equals_itself_in_a_container(f):
     compiled, nan = tcompile.compile(f), float("nan")
     for a, b in ((1.0, 2.0), (3.0, 4.0), (5.0, 6.0), (nan, nan), (nan, float("nan")), (7.0, 7.0), (nan, nan)):
         assert compiled(a, b, X)[0] is f(a, b, X)[0]
+
+
+ASKED = []
+
+
+class ShowsAnother:
+    """Its ``__dict__`` is not where its attributes are."""
+
+    @property
+    def __dict__(self):
+        ASKED.append("dict")
+        return {"w": 5}
+
+
+class OnlySlots:
+    __slots__ = ("v",)
+
+    def __getattr__(self, name):
+        ASKED.append(name)
+        raise AttributeError(name)
+
+
+class AsksEveryTime:
+    def __getattribute__(self, name):
+        ASKED.append(name)
+        return object.__getattribute__(self, name)
+
+
+def stores(o, held, x):
+    o.v = x
+    held["k"] = x
+    return x + 1
+
+
+def stores_and_deletes(o, held, x):
+    o.v = 2
+    y = x + 1
+    del o.v
+    held["k"] = y
+    return y
+
+
+@pytest.mark.parametrize("cls", [ShowsAnother, OnlySlots, AsksEveryTime])
+@pytest.mark.parametrize("f", [stores, stores_and_deletes])
+def test_nobody_is_asked_for_a_dict(f, cls):
+    compiled = tcompile.compile(f)
+    for _ in range(3):
+        told = []
+        for function in (f, compiled):
+            ASKED.clear()
+            held = {}
+            told.append((function(cls(), held, np.ones(2)).tolist(), held["k"].tolist(), list(ASKED)))
+        assert told[0] == told[1]

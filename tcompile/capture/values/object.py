@@ -103,9 +103,7 @@ class ObjectValue(Value):
             except AttributeError:
                 return False
             return True
-        own = getattr(self.value, "__dict__", None)
-        if not isinstance(own, dict):
-            return False
+        own = self.value.__dict__ if self._has_dict else {}
         if not all(type(key) is str for key in own):  # looking one up may run code of the user's
             raise CannotCapture("unsupported-object", f"{self.describe()} has attributes whose names are no strings.")
         return name in own
@@ -180,7 +178,7 @@ class ObjectValue(Value):
             there = found is not MISSING
             where, text = ConstantSource.of(cls.__qualname__, cls), f"hasattr({cls.__qualname__}, {name!r})"
             return tx.decide(where, f"hasattr({{}}, {name!r})", text, there)
-        there = found is not MISSING or name in getattr(self.value, "__dict__", ())
+        there = found is not MISSING or (self._has_dict and name in self.value.__dict__)
         text = f"hasattr({self.source.text}, {name!r})"
         return tx.decide(self.source, f"hasattr({{}}, {name!r})", text, there)
 
@@ -277,7 +275,16 @@ class ObjectValue(Value):
 
     @property
     def _has_dict(self) -> bool:
-        return self.cls.__dictoffset__ != 0
+        if self.cls.__dictoffset__ and not self.has_plain_dict:
+            raise CannotCapture("unsupported-object", f"{self.describe()} says itself what its attributes are.")
+        return self.has_plain_dict
+
+    @property
+    def has_plain_dict(self) -> bool:
+        """Whether it has a dict of attributes, and ``__dict__`` is that, without any code of the user's."""
+        cls = self.cls
+        own = isinstance(lookup(cls, "__dict__"), types.GetSetDescriptorType)
+        return bool(cls.__dictoffset__) and own and _plain_lookup(cls)
 
     def _read(self, name: str) -> Any:
         try:
@@ -286,7 +293,7 @@ class ObjectValue(Value):
             raise CannotCapture("operation-raises", str(error)) from error
 
     def _guard_not_shadowed(self, tx: Capture, name: str) -> None:
-        if self.source is not None and name not in self._deleted and hasattr(self.value, "__dict__"):
+        if self.source is not None and name not in self._deleted and self._has_dict:
             code = f"{name!r} not in {{}}.__dict__"
             text = f"{self.source.text} has no attribute {name!r} of its own"
             tx.prologue.guard(self.source, code, text, "no attribute", "own attribute")
