@@ -143,6 +143,24 @@ def test_what_is_singular_raises_as_in_numpy():
     check(lambda a: np.linalg.cholesky(a) * 2, lambda: (-np.eye(5),))
 
 
+@pytest.mark.parametrize("how", ["ignore", "warn", "raise", "call"])
+def test_what_is_singular_raises_whatever_the_error_state_is(how):
+    """NumPy's functions set an error state of their own: overflow within them is reported in none."""
+
+    def state():
+        return np.errstate(all=how, call=lambda kind, flag: None)
+
+    def inside(a, b):
+        with state():
+            return np.linalg.solve(a, b), np.linalg.inv(a), np.linalg.cholesky(a)
+
+    for n in (2, 3, 5):
+        for a in (np.zeros((n, n)), np.ones((n, n)), -np.eye(n), 1e300 * spd(n), np.full((n, n), np.inf)):
+            for f in (np.linalg.inv, np.linalg.cholesky, lambda a: np.linalg.solve(a, a), lambda a: inside(a, a[0])):
+                with state():
+                    check(lambda a, f=f: f(a), lambda a=a: (a.copy(),), ulp=256)
+
+
 @pytest.mark.parametrize("n", [3, 5])  # computed in a kernel, and by NumPy's loop
 def test_what_is_singular_raises_before_later_writes(n):
     def inverse(a, b, s):

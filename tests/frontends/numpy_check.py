@@ -34,7 +34,7 @@ from .numpy_programs import NAME, namespace, program
 
 SECONDS, LONGEST = 5, 60  # for a plain run, and for a compiled one
 CALLS = (0, 0, 1, 2, 0)  # the inputs of the calls
-MOVES = (8, 40)  # plain runs with moved results, and those before a difference is told
+MOVES = (8, 40, 320)  # plain runs with moved results: ever more of them before a difference is told
 ULP = 8  # by which a result is moved, at most
 
 # Functions whose results may differ in the last places, and those of which the sign of a zero may.
@@ -343,10 +343,11 @@ class _Mover:
         self.seed = seed
         self.random = np.random.default_rng(seed)
 
-    def _factor(self, shape: Any, dtype: np.dtype) -> Any:
+    def _part(self, shape: Any, dtype: np.dtype) -> Any:
+        """By which part of itself a number moves: less than one unit in its last place for each step."""
         eps = np.finfo(dtype).eps
         most = 2 if dtype == np.float16 else ULP
-        return 1 + self.random.integers(-most, most + 1, shape) * eps / 2
+        return self.random.integers(-most, most + 1, shape) * (eps / 2)
 
     def move(self, value: Any) -> Any:
         """Arrays change in place, for they may be the program's own ``out``."""
@@ -361,9 +362,11 @@ class _Mover:
                 made = np.array(value)
                 scale = np.abs(made)
                 for part in (made.real, made.imag):  # a part's error is one of the whole number
-                    part += (self._factor(value.shape, value.dtype) - 1) * np.where(np.isfinite(scale), scale, 0)
-            else:
-                made = np.asarray(value * self._factor(value.shape, value.dtype)).astype(value.dtype)
+                    part += self._part(value.shape, value.dtype) * np.where(np.isfinite(scale), scale, 0)
+            else:  # added to it: one and half a unit are one, and some numbers would not be reached by factors
+                steps = value * self._part(value.shape, value.dtype)
+                moves = np.isfinite(value) & (value != 0)
+                made = np.where(moves, value + steps, value).astype(value.dtype)
         if isinstance(value, np.generic):
             return made[()]
         if value.flags.writeable:

@@ -17,6 +17,7 @@ from tcompile.backends.schedule import Kernel
 from tcompile.backends.schedule.admission import COMPUTED
 from tcompile.backends.schedule.kernel import Access
 from tcompile.backends.schedule.routines import Routine, routine_of
+from tcompile.backends.status import INVALID, ONLY_NUMPY
 from tcompile.graph import Node
 from tcompile.graph.ops.opaque import resolve
 from tcompile.graph.sizes import is_one, product
@@ -110,7 +111,11 @@ class _Call:
         def calls() -> str:
             w.do("call void @tc_clear_flags()")
             self.stacks(addresses, 0, call)
-            return w.get("call i32 @tc_read_flags()")
+            flags = w.get("call i32 @tc_read_flags()")
+            if not routine.raises:
+                return flags
+            invalid = w.get(f"icmp ne i32 {w.get(f'and i32 {flags}, {INVALID}')}, 0")
+            return w.get(f"select i1 {invalid}, i32 {ONLY_NUMPY}, i32 0")
 
         start = f"br label %{kept}"
         small = isinstance(work, int) and work <= WITH_LOCK

@@ -30,6 +30,7 @@ class Routine:
     ``axes`` has the letters of the core axes of each operand, and of the result: m rows, p columns, k what is summed
     over. ``sizes`` are those of which the loop is told the size, in its order. ``lone`` is the universal function that
     computes the result where it is summed over one product: a sum makes a positive zero of a negative one.
+    ``raises``: the invalid flag is not one for the error state in force, but where the library's function raises.
     """
 
     ufunc: str
@@ -38,6 +39,7 @@ class Routine:
     dtypes: str = ""  # the characters of those it computes as the node does; empty: all
     lacks: str = ""  # the letters that operands of one axis do not have
     lone: str = ""
+    raises: bool = False
 
 
 _PRODUCT = Routine("numpy.matmul", ("mk", "kp", "mp"), "mkp", lacks="mp")
@@ -47,11 +49,11 @@ _CALLS = {
     "numpy.linalg.vecdot": Routine("numpy.vecdot", ("k", "k", ""), "k"),
     "numpy.matvec": Routine("numpy.matvec", ("mk", "k", "m"), "mk"),
     "numpy.vecmat": Routine("numpy.vecmat", ("k", "kp", "p"), "kp"),
-    "numpy.linalg.solve": Routine(f"{LINEAR}.solve", ("mk", "kp", "mp"), "mp", "dD"),
-    "numpy.linalg.inv": Routine(f"{LINEAR}.inv", ("mp", "mp"), "m", "dD"),
-    "numpy.linalg.cholesky": Routine(f"{LINEAR}.cholesky_lo", ("mp", "mp"), "m", "dD"),
+    "numpy.linalg.solve": Routine(f"{LINEAR}.solve", ("mk", "kp", "mp"), "mp", "dD", raises=True),
+    "numpy.linalg.inv": Routine(f"{LINEAR}.inv", ("mp", "mp"), "m", "dD", raises=True),
+    "numpy.linalg.cholesky": Routine(f"{LINEAR}.cholesky_lo", ("mp", "mp"), "m", "dD", raises=True),
 }
-_SOLVE_ONE = Routine(f"{LINEAR}.solve1", ("mk", "k", "m"), "m", "dD")
+_SOLVE_ONE = Routine(f"{LINEAR}.solve1", ("mk", "k", "m"), "m", "dD", raises=True)
 
 
 def routine_of(node: Node) -> Routine | None:
