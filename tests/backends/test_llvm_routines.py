@@ -182,6 +182,21 @@ def test_warnings_are_numpys():
         check(f, lambda: (huge.copy(),))
     check(lambda a: a @ np.zeros((5, 5)), lambda: (np.full((5, 5), np.inf),))
 
+
+def test_products_of_halves_that_overflow_say_so():
+    """What leaves the range of half precision does so in a conversion, which raises the flag in another unit."""
+    for n in (1, 2, 5):
+        large = np.full((n, n), 60000, np.float16)
+        for f in (lambda a: a @ a, lambda a: a[0] @ a[0], lambda a: np.dot(a[0], a[0]), lambda a: a[0].dot(a)):
+            check(f, lambda large=large: (large.copy(),))
+            check(f, lambda large=large: (large / np.float16(30000),))
+    tcompile.reset()
+    half = np.ones(1, np.float16)
+    compiled = tcompile.compile(lambda a: a @ a)
+    with np.errstate(over="raise"):  # what others have left in the flags is not ours
+        np.longdouble(3) / 7, np.exp(np.longdouble(-1e5))
+        assert compiled(half) == 1
+
     def powers(a, n):
         for _ in range(n):
             a = a @ a

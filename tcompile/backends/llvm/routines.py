@@ -13,6 +13,7 @@ from tcompile.backends.llvm import native
 from tcompile.backends.llvm.nest import Function
 from tcompile.backends.llvm.parameters import Parameters
 from tcompile.backends.llvm.text import Module, Writer
+from tcompile.backends.llvm.vectors import FLOAT16
 from tcompile.backends.schedule import Kernel
 from tcompile.backends.schedule.admission import COMPUTED
 from tcompile.backends.schedule.kernel import Access
@@ -23,6 +24,7 @@ from tcompile.graph.ops.opaque import resolve
 from tcompile.graph.sizes import is_one, product
 
 WITH_LOCK = 1 << 17  # products of numbers that are added up with the GIL held, about a tenth of a millisecond
+_ASKED_FLAGS = {"tc_clear_asked_flags": "void {}()", "tc_read_asked_flags": "i32 {}()"}
 _LOCK = {
     "PyEval_SaveThread": "declare ptr @PyEval_SaveThread() nounwind",
     "PyEval_RestoreThread": "declare void @PyEval_RestoreThread(ptr) nounwind",
@@ -108,10 +110,19 @@ class _Call:
                 w.do(f"br label %{done}")
             w.place(done)
 
+        half = self.kernel.values[-1].dtype == FLOAT16  # its conversions in C ask for the overflow flag
+        if half:
+            for name, signature in _ASKED_FLAGS.items():
+                w.module.external(name, signature, native.shared()[name])
+
         def calls() -> str:
             w.do("call void @tc_clear_flags()")
+            if half:
+                w.do("call void @tc_clear_asked_flags()")
             self.stacks(addresses, 0, call)
             flags = w.get("call i32 @tc_read_flags()")
+            if half:
+                flags = w.get(f"or i32 {flags}, {w.get('call i32 @tc_read_asked_flags()')}")
             if not routine.raises:
                 return flags
             invalid = w.get(f"icmp ne i32 {w.get(f'and i32 {flags}, {INVALID}')}, 0")
