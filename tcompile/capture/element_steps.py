@@ -298,9 +298,10 @@ def _build_tuple(t: Translator, i: Instruction) -> None:
 
 @_step("BUILD_LIST")
 def _build_list(t: Translator, i: Instruction) -> None:
-    """A list that is stored in a row at once, of which nobody can tell that it is no tuple."""
-    following = (j.opname for j in t.instructions[t.at + 1 :] if not j.opname.startswith("LOAD_"))
-    if next(following, "") != "STORE_SUBSCR":
+    """A list that is stored in a row at once, of which nobody can tell that it is no tuple. One that is a key is."""
+    following = [j.opname for j in t.instructions[t.at + 1 :]]
+    first = next((name for name in following if not name.startswith("LOAD_")), "")
+    if first != "STORE_SUBSCR" or following[0] == "STORE_SUBSCR":
         raise Refused("a list is made")
     t.stack.append(t.pack(t.pop(i.arg or 0)))
 

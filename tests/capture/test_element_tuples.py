@@ -116,6 +116,27 @@ def test_rows_of_other_dtypes():
             assert "element_loop" in [node.op for graph in compiled.graphs for node in graph.nodes] or dtype == "bool"
 
 
+def test_lists_are_no_tuples_where_they_are_keys():
+    """``y[[0, 1]]`` is rows, ``y[0, 1]`` an element."""
+    rows, place = [0, 1], (0, 1)
+
+    def one_kind(y, n):
+        for i in range(n):
+            y[[0, 1]] = i
+
+    def others(y, n):
+        for i in range(n):
+            y[[i, 0]] = i
+            y[rows] = y[2, 2] + 1
+            y[place] = i
+            y[[1, 2], 0] = -i
+            y[[1, i][0]] = y[[0, 0]][0, 1]
+
+    for f in (one_kind, others):
+        for shape in ((4, 4), (5, 16)):
+            check(f, lambda shape=shape: (np.arange(float(np.prod(shape))).reshape(shape), 3), ulp=0)
+
+
 def test_what_does_not_fit():
     def too_few(x, g):
         for i in range(len(x)):
