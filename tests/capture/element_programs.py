@@ -129,6 +129,7 @@ class Writer(Lines):
         self.add(
             self.pick(
                 f"m[{self.index(4)}] = {items}", f"m[{self.index(4)}] = [{items}]",
+                f"m[{self.index(4)}] = {items}", f"m[[{self.index(4)}, {self.index(4)}]] = {self.number(2)}",
                 f"s, t, c, c, k = m[{self.index(4)}]", f"z = m[{self.index(4)}]; z[1] = {self.number(2)}",
                 f"s = max({', '.join(self.number(2) for _ in range(3))})",
                 f"{self.element()} = min({', '.join(self.number(2) for _ in range(4))})",
