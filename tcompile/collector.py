@@ -2,7 +2,8 @@
 
 Enters and leaves nothing: ``no_collection`` is a ``with`` block. Exists because compiling makes objects by the
 thousand, so that the collector would start in the midst of it, look through all that the process holds (30 ms where
-large libraries are loaded, several times what the compile takes), and find next to nothing.
+large libraries are loaded, several times what the compile takes), and find next to nothing. What is new it would look
+through right behind the block: who waits in it for something else has that done meanwhile (``catch_up``).
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import contextlib
 import gc
 from collections.abc import Iterator
 
+_stopped = False  # by a block
+
 
 @contextlib.contextmanager
 def no_collection() -> Iterator[None]:
@@ -18,13 +21,22 @@ def no_collection() -> Iterator[None]:
 
     Where several threads are in such blocks, the collector is back when the thread that has stopped it leaves.
     """
+    global _stopped
     collecting = gc.isenabled()
     try:
+        _stopped = _stopped or collecting
         gc.disable()
         yield
     finally:
         if collecting:
+            _stopped = False
             gc.enable()
 
 
-__all__ = ["no_collection"]
+def catch_up() -> None:
+    """Collects what is new, where a block has stopped the collector and it would do so behind the block."""
+    if _stopped and 0 < gc.get_threshold()[0] < gc.get_count()[0]:
+        gc.collect(0)
+
+
+__all__ = ["catch_up", "no_collection"]

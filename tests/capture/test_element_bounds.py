@@ -320,7 +320,7 @@ def count(limit):
 def test_bounds_of_a_counter():
     kinds, _, blocks, _ = count(10)
     ranges = Ranges(kinds, blocks, reachable(blocks), lambda array, axis: None)
-    assert ranges.before[2][0][3] == (0, 9)
+    assert next(ranges.before(2))[3] == (0, 9)
     assert ranges.rounds(1) == 10
     assert ranges.phis[3] == (0, 10)
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tcompile
+from tcompile.collector import catch_up, no_collection
 
 
 @pytest.fixture
@@ -46,3 +47,22 @@ def test_it_is_back_after_a_failure():
     with pytest.raises(RuntimeError):
         tcompile.compile(lambda x: x + 1, backend=backend)(np.ones(3))
     assert gc.isenabled()
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_who_waits_has_what_is_new_collected(collections, enabled):
+    (gc.enable if enabled else gc.disable)()
+    gc.set_threshold(100, 10, 10)
+    gc.collect()
+    with no_collection():
+        collections.clear()
+        catch_up()
+        assert not collections  # little is new
+        held = [[] for _ in range(200)]
+        with no_collection():
+            catch_up()
+        assert bool(collections) is enabled and len(held) == 200
+    collections.clear()
+    catch_up()
+    assert not collections
+    assert gc.isenabled() is enabled

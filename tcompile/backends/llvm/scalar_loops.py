@@ -270,7 +270,7 @@ class _Function:
         w.do(f"; phis of {number}")
         self.places.enter(number)
         checks, askable = self.v.checks, self.askable
-        for at, (line, bounds) in enumerate(zip(instructions, self.shape.ranges.before[number], strict=True)):
+        for at, (line, bounds) in enumerate(zip(instructions, self.shape.ranges.before(number), strict=True)):
             for register in operands(line):
                 self._show(register, bounds)
             if line[0] == "store":
@@ -407,7 +407,7 @@ class _Function:
         self.edges[number].remove((block, names))
         w.place(ask)
         self.places.enter(number)
-        lines, known = self.blocks[found.body][1], self.shape.ranges.before[found.body]
+        lines, known = self.blocks[found.body][1], [*map(dict, self.shape.ranges.before(found.body))]
         meetings = self.shape.meetings.get(number, ())
 
         def element(line: tuple[Any, ...]) -> str:

@@ -11,17 +11,17 @@ ask makes them narrow again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from tcompile.graph.ops.element_blocks import dominators, operands
+from tcompile.graph.ops.element_blocks import dominators
 from tcompile.graph.ops.element_loop import Block, dtype_of, ways
 
 Bounds: TypeAlias = tuple[int, int]
 _Env: TypeAlias = dict[int, Bounds]
-_Steps: TypeAlias = Mapping[int, Sequence[Callable[[_Env], None] | None]]  # what each instruction does, by block
-_Size: TypeAlias = Callable[[int, int], int | None]
+# What an instruction does to what is known: what, the register whose bounds it gives, and what it gives them by.
+_Step: TypeAlias = tuple[str, int, Any, Any]
+_Arm: TypeAlias = tuple[int, int, Sequence[int]]
 
 WHOLE: Bounds = (-(1 << 63), (1 << 63) - 1)
 _BY_KIND = {"int": WHOLE, "bool": (0, 1), "np.bool": (0, 1), "float": None}
@@ -45,15 +45,11 @@ def kind_bounds(kind: str) -> Bounds | None:
 
 
 class Ranges:
-    """The bounds of a program's ints.
-
-    ``before[block][n]`` are those of what the block's ``n``-th instruction reads, by register, as far as more is known
-    than the kind says.
-    """
+    """The bounds of a program's ints. ``size(array, axis)`` is that of an array where it is known."""
 
     def __init__(
         self, kinds: Sequence[str], blocks: Sequence[Block], order: Sequence[int],
-        size: _Size,
+        size: Callable[[int, int], int | None],
     ) -> None:  # fmt: skip
         self.kinds, self.blocks, self.order = kinds, blocks, order
         self.full = [kind_bounds(kind) for kind in kinds]
@@ -61,32 +57,35 @@ class Ranges:
         self.made: dict[int, tuple[Any, ...]] = {
             line[1]: line for _, lines, _ in blocks for line in lines if line[1] >= 0
         }
-        self.arms: dict[int, list[tuple[int, int, Sequence[int]]]] = {at: [] for at in order}
+        self.arms: dict[int, list[_Arm]] = {at: [] for at in order}
         for at in order:
             end = blocks[at][2]
             for number, way in enumerate(ways(end)):
                 self.arms[way].append((at, number, end[3 + 2 * number] if end[0] == "branch" else end[2]))
         self.place = {at: number for number, at in enumerate(order)}
+        # The parameters of a block that are ints, and where they are among all.
+        self.ints = {at: [(n, p) for n, p in enumerate(blocks[at][0]) if self.full[p] is not None] for at in order}
+        self.steps = {at: [self._steps(line, size) for line in blocks[at][1]] for at in order}
+        self.flat = {at: [step for steps in self.steps[at] for step in steps] for at in order}
         self.after: dict[int, _Env] = {}
-        self.before: dict[int, list[_Env]] = {}
         self.phis: _Env = {}
+        self._said: dict[tuple[int, bool], Sequence[tuple[int, int, bool]]] = {}  # by the conditions, as they turn out
         self._changes = 0
         self._changed: dict[int, int] = {}  # when what holds behind a block changed last,
         self._followed: dict[int, int] = {}  # and when the block was followed last
-        # Nothing of this object keeps the steps, which keep it: a cycle would be left to the collector.
-        self._solve({at: [self._step(line, size) for line in blocks[at][1]] for at in order})
+        self._solve()
 
-    def _solve(self, steps: _Steps) -> None:
+    def _solve(self) -> None:
         for turn in range(_MOST_PASSES):
-            if not self._pass(steps, turn):
+            if not self._pass(turn):
                 break
         else:  # not stable: nothing is known of what goes round
-            self.phis = {r: self.full[r] or WHOLE for at in self.order for r in self.blocks[at][0] if self.full[r]}
-            self._pass(steps, _HOLDS)
-        self._pass(steps, _NARROWS)
-        self._pass(steps, _NARROWS, due=True)
+            self.phis = {r: self.full[r] or WHOLE for ints in self.ints.values() for _, r in ints}
+            self._pass(_HOLDS)
+        self._pass(_NARROWS)
+        self._pass(_NARROWS, due=True)
 
-    def _pass(self, steps: _Steps, turn: int, due: bool = False) -> bool:
+    def _pass(self, turn: int, due: bool = False) -> bool:
         """Follows all blocks once, or those whose sources have changed; says whether bounds have grown."""
         changed = False
         phis, after = self.phis, self.after
@@ -97,52 +96,61 @@ class Ranges:
             elif (due or turn > 0) and not self._is_due(at, arms):
                 continue
             self._followed[at] = self._changes
-            env = dict(after[self.nearest[at]]) if at != self.order[0] else {}
-            ends = [(arm[0], self._behind(*arm[:2]), arm[2]) for arm in arms] if self.blocks[at][0] else []
-            if len(self.arms[at]) == 1:
-                self._learn_way(env, *self.arms[at][0][:2])
-            for place, parameter in enumerate(self.blocks[at][0]):
-                if self.full[parameter] is None:
-                    continue
-                old = phis.get(parameter)
-                if turn == _HOLDS:
-                    env[parameter] = phis[parameter]
-                    continue
-                first, again = self._joined(ends, at, place, parameter)
-                new = _join(first, again)
-                if turn == _NARROWS and old is not None:
-                    new = (max(new[0], old[0]), min(new[1], old[1]))
-                    new = new if new[0] <= new[1] else old  # else nobody comes here
-                elif turn >= _WIDENS_AT and old is not None:
-                    least, most = self.full[parameter] or WHOLE
-                    new = (
-                        least if again[0] < min(first[0], old[0]) else new[0],
-                        most if again[1] > max(first[1], old[1]) else new[1],
-                    )  # fmt: skip
-                if new != old:
-                    phis[parameter] = new
-                    changed = True
-                env[parameter] = new
-            seen: list[_Env] = []
-            for line, step in zip(self.blocks[at][1], steps[at], strict=True):
-                if turn == _NARROWS:
-                    seen.append({r: env[r] for r in operands(line) if r in env})
-                if step is not None:
-                    step(env)
-            if turn == _NARROWS:
-                self.before[at] = seen
+            ints = self.ints[at]
+            if ints and turn != _HOLDS:
+                ends = [(self.place[arm[0]] < self.place[at], self._behind(*arm[:2]), arm[2]) for arm in arms]
+                for place, parameter in ints:
+                    old = phis.get(parameter)
+                    first, again = self._joined(ends, place, parameter)
+                    new = _join(first, again)
+                    if turn == _NARROWS and old is not None:
+                        new = (max(new[0], old[0]), min(new[1], old[1]))
+                        new = new if new[0] <= new[1] else old  # else nobody comes here
+                    elif turn >= _WIDENS_AT and old is not None:
+                        least, most = self.full[parameter] or WHOLE
+                        new = (
+                            least if again[0] < min(first[0], old[0]) else new[0],
+                            most if again[1] > max(first[1], old[1]) else new[1],
+                        )  # fmt: skip
+                    if new != old:
+                        phis[parameter] = new
+                        changed = True
+            env = self._begin(at)
+            self._follow(env, self.flat[at])
             if after.get(at) != env:
                 self._changes += 1
                 self._changed[at] = self._changes
                 after[at] = env
         return changed
 
-    def _is_due(self, at: int, arms: Sequence[tuple[int, int, Sequence[int]]]) -> bool:
+    def _begin(self, at: int) -> _Env:
+        """What holds where a block begins."""
+        if at == self.order[0]:
+            env: _Env = {}
+        else:
+            env = dict(self.after[self.nearest[at]])
+            if len(self.arms[at]) == 1:
+                self._learn_way(env, *self.arms[at][0][:2])
+        for _, parameter in self.ints[at]:
+            env[parameter] = self.phis[parameter]
+        return env
+
+    def before(self, at: int) -> Iterator[Mapping[int, Bounds]]:
+        """For each instruction of a block, the bounds by register where more is known than its kind says.
+
+        It is one mapping, which holds until the next one is asked for.
+        """
+        env = self._begin(at)
+        for steps in self.steps[at]:
+            yield env
+            self._follow(env, steps)
+
+    def _is_due(self, at: int, arms: Sequence[_Arm]) -> bool:
         """Whether anything has changed that a block's bounds come from."""
-        sources = [arm[0] for arm in arms]
-        if at != self.order[0]:
-            sources.append(self.nearest[at])
-        return any(self._changed[source] > self._followed[at] for source in sources)
+        last, changed = self._followed[at], self._changed
+        if at != self.order[0] and changed[self.nearest[at]] > last:
+            return True
+        return any(changed[arm[0]] > last for arm in arms)
 
     def _behind(self, at: int, number: int) -> _Env:
         """What holds on a way out of a block."""
@@ -153,16 +161,16 @@ class Ranges:
         return env
 
     def _joined(
-        self, arms: Sequence[tuple[int, _Env, Sequence[int]]], to: int, place: int, parameter: int
+        self, arms: Sequence[tuple[bool, _Env, Sequence[int]]], place: int, parameter: int
     ) -> tuple[Bounds, Bounds]:
         """The bounds of what a parameter is given by blocks that come before, and by all."""
         first: Bounds | None = None
         all: Bounds | None = None
-        for at, env, given in arms:
+        for comes_before, env, given in arms:
             register = given[place]
             found = env.get(register) or self.full[register] or WHOLE
             all = found if all is None else _join(all, found)
-            if self.place[at] < self.place[to]:
+            if comes_before:
                 first = found if first is None else _join(first, found)
         whole = self.full[parameter] or WHOLE
         return first or whole, all or whole
@@ -175,91 +183,89 @@ class Ranges:
             self._learn(env, end[1], number == 0)
 
     def _learn(self, env: _Env, condition: int, holds: bool) -> None:
+        """Narrows the bounds of two ints that a test has compared, each by the other's."""
+        said = self._said.get((condition, holds))
+        if said is None:
+            said = self._said[condition, holds] = self._says(condition, holds)
+        for one, two, strictly in said:
+            low, high = self.get(env, one)
+            least, most = self.get(env, two)
+            if low <= (top := min(high, most - strictly)):  # else nobody comes here
+                env[one] = (low, top)
+            if (bottom := max(least, low + strictly)) <= most:
+                env[two] = (bottom, most)
+
+    def _says(self, condition: int, holds: bool) -> Sequence[tuple[int, int, bool]]:
+        """Which int is less than which, or equal to it, and whether only less."""
         line = self.made.get(condition)
         while line is not None and line[0] in ("bool", "not"):
             holds = holds != (line[0] == "not")
             line = self.made.get(line[2])
         if line is None:
-            return
+            return ()
         sign, one = line[0], line[2]
         if sign == "more":
             step = self.made.get(line[4], ("",))
             sign = ">" if step[0] == "const" and step[2] < 0 else "<"
         if sign not in _OPPOSITE or self.full[one] is None or self.full[line[3]] is None:
-            return
-        sign = sign if holds else _OPPOSITE[sign]
+            return ()
+        two, sign = line[3], sign if holds else _OPPOSITE[sign]
+        if sign in ("<", "<="):
+            return ((one, two, sign == "<"),)
         if sign in (">", ">="):
-            self._less(env, line[3], one, sign == ">")
-        elif sign in ("<", "<="):
-            self._less(env, one, line[3], sign == "<")
-        elif sign == "==":
-            self._less(env, one, line[3], False)
-            self._less(env, line[3], one, False)
-
-    def _less(self, env: _Env, one: int, two: int, strictly: bool) -> None:
-        low, high = self.get(env, one)
-        least, most = self.get(env, two)
-        self._narrow(env, one, (low, min(high, most - strictly)))
-        self._narrow(env, two, (max(least, low + strictly), most))
-
-    @staticmethod
-    def _narrow(env: _Env, register: int, bounds: Bounds) -> None:
-        if bounds[0] <= bounds[1]:  # else nobody comes here
-            env[register] = bounds
+            return ((two, one, sign == ">"),)
+        return ((one, two, False), (two, one, False)) if sign == "==" else ()
 
     def get(self, env: Mapping[int, Bounds], register: int) -> Bounds:
         """The bounds of an int."""
         return env.get(register) or self.full[register] or WHOLE
 
     # -- instructions --------------------------------------------------------------------------------------------------
-    def _step(self, line: tuple[Any, ...], size: _Size) -> Callable[[_Env], None] | None:
-        """What an instruction does to what is known; None where it does nothing, as one on floats."""
+    def _steps(self, line: tuple[Any, ...], size: Callable[[int, int], int | None]) -> Sequence[_Step]:
+        """What an instruction does to what is known: nothing, if it is one on floats."""
         name, result = line[:2]
         if name in ("load", "store"):
             sizes = [(at, size(line[2], axis)) for axis, at in enumerate(line[3:] if name == "load" else line[4:])]
-            known = [(at, found) for at, found in sizes if found is not None]
-            return partial(self._access, known) if known else None
+            return [("access", at, found, None) for at, found in sizes if found is not None]
         if name == "size":
             found = size(*line[2:])
-            return partial(self._is, result, (0, 1 << 62) if found is None else (found, found))
-        if name == "const" and self.full[result] is not None:
-            return partial(self._is, result, (int(line[2]), int(line[2])))
+            return (("is", result, (0, 1 << 62) if found is None else (found, found), None),)
         if name == "require":
-            return partial(self._require, line[2])
+            return (("require", line[2], None, None),)
         if self.full[result] is None or name not in _KNOWN:
-            return None
+            return ()
+        if name == "const":
+            return (("is", result, (int(line[2]), int(line[2])), None),)
         if name not in _SIGNS:
-            return partial(self._compute, name, result, line)
+            return (("compute", result, name, line),)
         one, two = line[2:4]
         ints = self.full[one] is not None and self.full[two] is not None
-        return partial(self._combine, "+" if name == "step" else name, result, one, two) if ints else None
+        return (("+" if name == "step" else name, result, one, two),) if ints else ()
 
-    def _access(self, places: Sequence[tuple[int, int]], env: _Env) -> None:
-        """An element of an array of that many: behind it the indices are known to be in range."""
-        for place, size in places:
-            low, high = self.get(env, place)
-            self._narrow(env, place, (max(low, -size), min(high, size - 1)))
-
-    def _is(self, result: int, bounds: Bounds, env: _Env) -> None:
-        env[result] = bounds
-
-    def _require(self, condition: int, env: _Env) -> None:
-        self._learn(env, condition, True)
-
-    def _combine(self, sign: str, result: int, one: int, two: int, env: _Env) -> None:
-        self._set(env, sign, result, arithmetic(sign, self.get(env, one), self.get(env, two)))
-
-    def _compute(self, name: str, result: int, line: tuple[Any, ...], env: _Env) -> None:
-        self._set(env, name, result, self._result(env, name, line))
-
-    def _set(self, env: _Env, name: str, result: int, found: Bounds | None) -> None:
-        full = self.full[result]
-        assert full is not None
-        if found is None or (name == "<<" and (found[0] < full[0] or found[1] > full[1])):  # NumPy's wrap around
-            env.pop(result, None)
-        else:
-            low, high = max(found[0], full[0]), min(found[1], full[1])
-            env[result] = (low, high) if low <= high else full
+    def _follow(self, env: _Env, steps: Sequence[_Step]) -> None:
+        """What is known behind instructions, of what was known before them."""
+        full = self.full
+        for what, result, one, two in steps:
+            if what == "is":
+                env[result] = one
+            elif what == "access":  # of an array of that many elements: behind it the index is known to be in range
+                low, high = self.get(env, result)
+                if (low := max(low, -one)) <= (high := min(high, one - 1)):
+                    env[result] = (low, high)
+            elif what == "require":
+                self._learn(env, result, True)
+            else:
+                if what == "compute":
+                    what, found = one, self._result(env, one, two)
+                else:
+                    a, b = env.get(one) or full[one] or WHOLE, env.get(two) or full[two] or WHOLE
+                    found = arithmetic(what, a, b)
+                whole = full[result] or WHOLE
+                if found is None or (what == "<<" and (found[0] < whole[0] or found[1] > whole[1])):
+                    env.pop(result, None)  # NumPy's wrap around
+                else:
+                    low, high = max(found[0], whole[0]), min(found[1], whole[1])
+                    env[result] = (low, high) if low <= high else whole
 
     def _result(self, env: _Env, name: str, line: tuple[Any, ...]) -> Bounds | None:
         if name == "select":

@@ -168,25 +168,29 @@ class _Blocks:
 
     def drop_parameters(self) -> None:
         """What a block is given by all alike need not be given."""
-        edges = self._edges()
-        found, same = self.found, self.same
-        changed = True
-        while changed:
-            changed = False
-            for at in self.order:
-                for place, parameter in enumerate(self.parameters[at]):
-                    if parameter in same:
-                        continue
-                    only = -1
-                    for other, position in edges[at]:
-                        value = found(self.ends[other][position][place])
-                        if value != parameter and value != only:
-                            if only >= 0:
-                                break
-                            only = value
-                    else:
-                        same[parameter] = only
-                        changed = True
+        edges, same = self._edges(), self.same
+        waiting: list[tuple[int, Sequence[int]]] = []  # parameters, with what they are given by each who leads there
+        for at in self.order:
+            given = [self.ends[other][position] for other, position in edges[at]]
+            if given:
+                waiting += zip(self.parameters[at], zip(*given, strict=True), strict=True)
+        before = -1
+        while before != len(waiting):
+            before = len(waiting)
+            left = []
+            for parameter, values in waiting:
+                only = -1
+                for value in values:
+                    while value in same:
+                        value = same[value]
+                    if value != parameter and value != only:
+                        if only >= 0:
+                            left.append((parameter, values))
+                            break
+                        only = value
+                else:
+                    same[parameter] = only
+            waiting = left
         for at in self.order:
             parameters = self.parameters[at]
             if any(parameter in same for parameter in parameters):
@@ -220,11 +224,10 @@ class _Blocks:
         self.order = [at for at in self.order if at not in gone]
 
     def _instruction(self, line: tuple[Any, ...]) -> tuple[Any, ...]:
-        name = line[0]
-        if name in _LEADING:
+        read = operands(line)
+        if self.same.keys().isdisjoint(read):
             return line
-        start = _ACCESSES.get(name, 2)
-        return (*line[:start], *map(self.found, line[start:]))
+        return (*line[: len(line) - len(read)], *map(self.found, read))
 
     def share(self) -> None:
         """What was computed before is not computed again."""
@@ -232,7 +235,7 @@ class _Blocks:
         nearest = dominators(blocks, self.order)
         tables: dict[int, dict[Any, int]] = {}
         for at in self.order:
-            table = tables[at] = dict(tables[nearest[at]]) if at != self.order[0] else {}
+            above = table = tables[at] = tables[nearest[at]] if at != self.order[0] else {}
             kept = []
             for old in self.lines[at]:
                 line = self._instruction(old)
@@ -243,13 +246,16 @@ class _Blocks:
                         if result >= 0:
                             self.same[result] = table[key]
                         continue
+                    if table is above:
+                        table = tables[at] = dict(above)
                     table[key] = result
                 kept.append(line)
             self.lines[at] = kept
 
     def drop_dead(self) -> None:
         """Parameters that only go round, constants and sizes that nobody reads."""
-        self.ends = [self._end(end) if at in set(self.order) else end for at, end in enumerate(self.ends)]
+        for at in self.order:
+            self.ends[at] = self._end(self.ends[at])
         needed: set[int] = set()
         waiting: list[int] = []
         for at in self.order:

@@ -11,6 +11,7 @@ that come after. Where it matters of what kind a number is, its kind tells them 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -58,10 +59,13 @@ class _Versions:
 
     def refine(self) -> bool:
         """Tells blocks apart until nothing more does; says whether some are the same."""
+        shapes = {at: self._shape(at) for at in self.order}
+        alike = Counter(shapes.values())
         first: dict[Any, int] = {}
-        for at in self.order:
-            parameters, lines, end = self.blocks[at]
-            key = (tuple(_held(self.kinds[p]) for p in parameters), tuple(map(self._look, lines)), end[0])
+        for at, key in shapes.items():
+            if alike[key] > 1:
+                parameters, lines, _ = self.blocks[at]
+                key = (key, tuple(_held(self.kinds[p]) for p in parameters), tuple(map(self._look, lines)))
             self.group[at] = first.setdefault(key, at)
         if len(first) == len(self.order):
             return False
@@ -83,6 +87,11 @@ class _Versions:
                 return True
             count = len(seen)
         return False
+
+    def _shape(self, at: int) -> Any:
+        """What tells most blocks apart at once."""
+        parameters, lines, end = self.blocks[at]
+        return len(parameters), tuple(line[0] for line in lines), end[0]
 
     def _made(self, at: int) -> tuple[int, ...]:
         """The registers that get their values in a block."""
