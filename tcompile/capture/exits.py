@@ -179,7 +179,7 @@ class Exits:
                 if self._kind(way) == kind and self._kind(stay) != "leave":
                     return self.cut(holds, way, stay, looking)
         for way, other, holds in () if self.carried.plan.halves_apart else pairs:
-            test = self.flow.second_test(way, self._through(other), self.starts)
+            test = self.flow.second_test(way, self._through(other), self.starts | self.f.decoded.headers.keys())
             if test is not None and any(map(self._kind, self.flow.ways(test))):
                 self._pending, self._round = (holds, self._through(other), self.tx.mutations), None
                 f.at = way
@@ -241,6 +241,11 @@ class Exits:
                     loop.compute({name})
             elif not unchanged(self.tx, start, end):
                 loop.again(carried=plan.carried | {name})
+
+    def check_halves(self) -> None:
+        """Refuses a round that ends before the second half of an ``a and b`` has come."""
+        if self._pending is not None:
+            raise CannotCapture("data-dependent-branch", self.tx.current_text())
 
     @property
     def tests(self) -> bool:

@@ -241,8 +241,13 @@ class Flow:
         return at
 
     def second_test(self, at: int, other: int, stops: frozenset[int]) -> int | None:
-        """The test that ``at`` leads to which may jump to ``other`` as well, as in ``a and b``; None for any else."""
+        """The test that ``at`` leads to which may jump to ``other`` as well, as in ``a and b``; None for any else.
+
+        The one that a loop begins with, at one of ``stops``, is the loop's.
+        """
         for _ in range(_SHORT):
+            if at in stops:
+                return None
             i = self.instructions[at]
             if "POP_JUMP" in i.opname:
                 return at if other in (self.through(way, stops) for way in self.ways(at)) else None

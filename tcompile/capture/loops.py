@@ -36,7 +36,7 @@ from tcompile.capture.foresight import foresee
 from tcompile.capture.headers import Header
 from tcompile.capture.instructions.registry import HANDLERS, Returned, Yielded
 from tcompile.capture.leaves import Leaf, Parted, Uneven, Unsettled, leaves_of
-from tcompile.capture.limits import int_of, is_int, rounds_while, stays_while, ways_of_test
+from tcompile.capture.limits import int_of, is_int, line_of, rounds_while, stays_while, ways_of_test
 from tcompile.capture.looks import look, unchanged
 from tcompile.capture.loop_node import computes_constants, loop_node
 from tcompile.capture.new_arrays import Marks
@@ -202,7 +202,8 @@ class Loop:
         self.tx = f.tx
         self.left = items.left
         self.is_for = isinstance(items, Counted)
-        self.finds_limits = not self.is_for
+        self.finds_limits = not self.is_for and not plan.unlimited and plan.at_once == 1
+        self.number = 0  # of the round that is followed, where the node does several at once
         self.bound = _bound(f.decoded.instructions[at] for at in header.inside)
         found = f.analysis()
         assert found is not None
@@ -321,6 +322,7 @@ class Loop:
             self.collected.open()
             first_unwritten = len(tx.unplanned)
             for number in range(plan.at_once):
+                self.number = number
                 self._round(counter * plan.at_once + number)
             self._collect(known, counter)
             slots = self.slots.changed()
@@ -475,6 +477,7 @@ class Loop:
                 raise Left
             if f.at in ends and len(f.stack) >= depth:
                 break
+        self.exits.check_halves()
         f.came_back = -1
 
     def _step(self, starts: set[int]) -> None:
@@ -489,7 +492,7 @@ class Loop:
         f.refuse_step(i)
         tx.builder.location = f.location(at)
         if at == self.plan.limit_at:  # the rounds of the node are those in which it holds
-            f.pop_many(2)
+            self._check_limit(*f.pop_many(2))
             f.at, _ = ways_of_test(f.decoded.flow, self.header, at)
             return
         if i.opname == "COMPARE_OP" and self.finds_limits and self.plan.limit is None and self.plan.looked:
@@ -511,8 +514,20 @@ class Loop:
             return
         sign = stays_while(self.f.decoded.flow, self.header, at, i)
         limit = rounds_while(distance, sign, self.counter) if sign is not None else None
-        if limit is not None:
-            self.again(limit=limit, limit_at=at)
+        line = line_of(distance, self.counter)
+        if limit is not None and line is not None:
+            self.again(limit=limit, limit_at=at, limit_by=line)
+
+    def _check_limit(self, left: Value, right: Value) -> None:
+        """Starts anew without a limit where the ints are not those that it was found for: the loop is come to again."""
+        found = line_of(int_of(left) - int_of(right), self.counter) if is_int(left) and is_int(right) else None
+        (start, by), at_once = self.plan.limit_by, self.plan.at_once
+        expected = self.tx.graph.env.adopt(start) + self.number * by, by * at_once
+        if found is None or found[1] != expected[1] or not same(found[0], expected[0]):
+            self.again(
+                limit=None, limit_at=-1, unlimited=True, steps={}, looked=False, carried=set(),
+                reason="how often it is done differs from one time to the next",
+            )  # fmt: skip
 
     def _nothing_done(self) -> bool:
         """Whether all variables and arrays are as the round was given them."""

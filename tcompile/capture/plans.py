@@ -30,7 +30,9 @@ class Plan:
     they do not grow by the same amount in each round. ``collected`` are the lists that rounds append to, and what.
     ``tested`` says that a test may end a round before it is done, and ``asked`` are variables that are read there.
     ``parted`` are variables that begin as another name of an array that a round binds anew under one name only.
-    ``limit`` is the number of rounds that the test at instruction ``limit_at`` leaves a ``while`` loop.
+    ``limit`` is the number of rounds that the test at instruction ``limit_at`` leaves a ``while`` loop, ``limit_by``
+    how far apart the ints are that it compares in the first round, and by how much more in each further one.
+    ``unlimited``: they are others from one time to the next that the loop is come to.
     """
 
     where: UserLine
@@ -55,6 +57,8 @@ class Plan:
     parted: set[str] = field(default_factory=set)
     limit: Size | None = None
     limit_at: int = -1
+    limit_by: tuple[Size, int] = (0, 0)
+    unlimited: bool = False
     exact: bool = False  # it matters which object an array is that the loop may hand on as it was given it
     made: bool = False  # the loop has to have made such an array: what comes right behind it asks for that
     marked: set[str] = field(default_factory=set)  # variables of which the rounds note whether they hold a new array

@@ -22,6 +22,7 @@ class Writer(Lines):
         super().__init__(random)
         self.lists = False  # whether it appends to lists
         self.draws = False  # whether it draws random numbers
+        self.kept: set[str] = set()  # counters that go on from where they were left
 
     def array(self, size: str) -> str:
         """An expression for an array of so many elements ("n": all, "m": the inner ones)."""
@@ -311,11 +312,16 @@ class Writer(Lines):
             return f"{one} {sign} {self.pick(f'bumped({x})', *more)}"
         return self.pick(one, one, one, f"{one} and {self.pick(*ARRAYS)}[0] < 1", f"{one} or b[1] > 0")
 
-    def while_loop(self) -> None:
+    def while_loop(self, most: int = 6) -> None:
         """A ``while`` loop, which counts its rounds first thing in each."""
         counter = "ijh"[len(self.counters)]
         start, last = self.pick("-1", "0"), self.pick("n - 2", "6", "9")
-        self.add(f"{counter} = {start}")
+        if self.counters and self.pick(True, True, False):  # it goes on from where it was left the last time
+            back = self.pick(f"{counter} -= {self.pick('1', '3', 'n')}", f"{counter} //= 2", f"{counter} = 0")
+            self.add(self.pick(back, back, f"if {self.test()}: {back}"))
+            self.kept.add(counter)
+        else:
+            self.add(f"{counter} = {start}")
         known = self.pick(f"{counter} < {last}", f"{last} > {counter}")
         both = self.pick(f"{known} and ({self.test()})", f"({self.test()}) and {known}", known)
         inside = self.pick(True, False, False)
@@ -324,12 +330,26 @@ class Writer(Lines):
         if inside:
             self.add(f"    if {counter} {self.pick('>', '>=')} {last}:")
             self.add(f"        {self.pick('break', 'break', 'return b, t, m')}")
-        self.body(counter)
+        elif self.pick(True, False, False, False):
+            test = self.pick(known, f"not {known}", f"{counter} >= m", f"{counter} < k", self.test())
+            self.add(f"    if {test}: break")
+        self.body(counter, most)
 
-    def body(self, counter: str) -> None:
+    def loop_in_loop(self) -> None:
+        """A ``while`` loop with little around it."""
+        self.add(f"for i in range({self.pick('n', '12', '3')}):")
+        self.counters.append("i")
+        self.block(0, 1)
+        self.depth += 1
+        self.while_loop(1)
+        self.add(self.pick("a = a * 0.5 + 1", "b = a - b * 0.5", "s = s + k", "a[1] += 0.5"))
+        self.depth -= 1
+        self.counters.pop()
+
+    def body(self, counter: str, most: int = 6) -> None:
         """What a loop does in each round, and perhaps when all are done."""
         self.counters.append(counter)
-        self.block(2, 6)
+        self.block(min(most, 2), most)
         self.counters.pop()
         if self.pick(True, False, False):
             self.add("else:")
@@ -387,7 +407,7 @@ class Writer(Lines):
         if self.lists:
             self.add(f"l, u = {self.pick('[]', '[]', '[a]', '[b * 2]')}, {self.pick('[]', '[]', '[0.5]')}")
         for _ in range(self.random.randint(1, 2)):
-            self.loop()
+            self.pick(self.loop, self.loop, self.loop, self.loop_in_loop)()
         if self.lists and self.pick(True, False):
             uses = "s = len(l) + len(u)", "if l: l[-1][0] = 2", "a = l[-1] if l else a", "c = np.array(u)", "b[0] = 3"
             for line in self.random.sample(uses, self.pick(1, 1, 2)):
@@ -396,6 +416,8 @@ class Writer(Lines):
         same = f", l, [e is {self.pick(*ARRAYS)} for e in l], u"
         lists = self.pick(", l, u", ", np.array(u)", ", np.array(l), np.array(u)", ", u, np.array(l)", same, same)
         self.add(f"return {results}, s, t, k, m, d{lists if self.lists else ''}")
+        if self.kept:
+            self.lines.insert(1, f"    {' = '.join(sorted(self.kept))} = {self.pick('0', '0', '5')}")
         if self.pick(True, False):
             self.move()
         known = ("limited(", "halved(", "bumped(", "handed(")

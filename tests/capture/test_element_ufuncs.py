@@ -1,5 +1,7 @@
 """Universal functions of numbers, in loops over elements: NumPy's bits, and its warnings."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -54,3 +56,79 @@ def test_warnings_of_universal_functions_are_numpys():
     for _ in range(2):
         with pytest.warns(RuntimeWarning, match="divide by zero encountered in log"):
             compiled(np.arange(20.0), np.zeros(20))
+
+
+def largest(y, m):
+    z = y.copy()
+    for i in range(len(y)):
+        z[i] = np.maximum(y[i] * 1e10, 0.0)
+    return z
+
+
+def smallest(y, m):
+    for i in range(len(y)):
+        y[i] = y[i] - np.minimum(y[i], 1.0) * 1e5
+    return y
+
+
+def unrelated(y, m):
+    s = 0.0
+    for i in range(len(y)):
+        y[i] = y[i] - y[i]
+        s = s + np.tanh(1.0)
+    return y, s
+
+
+def left_early(y, m):
+    s = 0.0
+    for i in range(len(y)):
+        s = y[i] * y[i]
+        if np.maximum(s, 1.0) > 1e10:
+            return s, i
+    return s
+
+
+def several(y, m):
+    s = 0.0
+    for i in range(len(y)):
+        s = s + np.exp(y[i])
+        s = np.minimum(np.maximum(s, y[i]), 1e300)
+        s = np.tanh(s + np.sin(y[i]))
+    return s
+
+
+def bools_times_infinity(y, m):
+    for i in range(len(y)):
+        y[i] = m[i] * np.inf + (y[i] > 2) * np.inf
+    return y
+
+
+def of_two_literals(y, m):
+    for i in range(len(y)):
+        x = np.float64(0.0) if m[i] else np.float64(1.0)
+        z = np.inf if m[i] else 1.0
+        y[i] = np.float64(1.0) / x + np.float64(3.0) % x + (z - np.float64(np.inf))
+    return y
+
+
+@pytest.mark.parametrize(
+    "f", [largest, smallest, unrelated, left_early, several, bools_times_infinity, of_two_literals],
+    ids=lambda f: f.__name__,
+)  # fmt: skip
+def test_what_raises_flags_raises_them(f):
+    """Some of NumPy's functions clear the flags when they are done; what LLVM computes by itself raises none."""
+    compiled = tcompile.compile(f)
+    for y in ([1e308, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 1e308], [np.inf, 1, 1, 1, 1], [1, 1, 1, np.inf, 1, 1], range(6)):
+        for m in ([1, 0, 1, 0, 1, 1], [0] * 6, [1] * 6):
+            for how in ("warn", "raise", "ignore"):
+                told = []
+                for function in (f, compiled):
+                    with warnings.catch_warnings(record=True) as caught, np.errstate(all=how, under="ignore"):
+                        warnings.simplefilter("always")
+                        try:
+                            made = repr(function(np.array(y, float), np.array(m, bool)))
+                        except FloatingPointError as error:
+                            made = str(error)
+                    told.append((made, {str(w.message) for w in caught}))
+                assert told[0] == told[1]
+    assert "element_loop" in ops(compiled)

@@ -172,3 +172,33 @@ def test_an_int_that_does_not_fit_where_one_element_is_named(dtype, f):
 
         with np.errstate(all="ignore"):
             assert_same_run(Run(compiled, args()), Run(f, args()))
+
+
+SINGLE = ("b[0]", "int(b[0])", "np.array(2)", "b.argmax()", "(b[0],)", "(b[0], ...)", "(..., b[0])", "b[0] + 1")
+SEQUENCES = ("y[:1]", "[9]", "[[9]]", "(5,)", "y[:1].reshape(1, 1)", "y[0]", "[y[0]]", "b[:1]", "np.array(5)", "b[0]")
+
+
+@pytest.mark.parametrize("key", SINGLE)
+def test_elements_take_no_sequences(key):
+    for value in SEQUENCES:
+        for sign in ("=", "+="):
+            names = {"np": np}
+            exec(f"def f(y, b):\n    y[{key}] {sign} {value}\n    return y\n", names)
+            check(names["f"], lambda: (np.arange(6.0), np.array([1, 2, 3])), backends=("eager", "llvm"))
+
+
+def test_ints_beyond_what_a_dtype_holds():
+    """NumPy raises, or stores an infinity and warns."""
+
+    def item(x):
+        x[0] = 10**40
+
+    def filled(x, n=10**300):
+        x.fill(n)
+
+    def masked(x):
+        x[x > 0] = 2**70
+
+    for f in (item, filled, masked):
+        for dtype in ("float64", "float32", "float16", "complex64", "int64", "int8"):
+            check(f, lambda dtype=dtype: (np.ones(3, dtype),))

@@ -75,3 +75,15 @@ def test_writes_are_seen_where_plain_numpy_shows_them(text):
             for _ in range(2):
                 want, got = outcome(scope["f"], make()), outcome(compiled, make())
                 assert str(got) == str(want), write
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "llvm"])
+@pytest.mark.parametrize("view", ["x.transpose()", "x.T", "x[...]", "x.reshape(1)"])
+def test_views_of_rank_zero_show_what_was_written(backend, view):
+    """NumPy's functions give a scalar where an array of rank 0 is written; its views are views of one array."""
+    names = {"np": np}
+    exec(f"def f(a):\n    x = np.array(a)\n    v = {view}\n    x += 1\n    return v, x\n", names)
+    compiled = tcompile.compile(names["f"], backend=backend)
+    for _ in range(2):
+        v, x = compiled(2)
+        assert np.shares_memory(v, x) and v == 3 and x == 3

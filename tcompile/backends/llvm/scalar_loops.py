@@ -31,6 +31,7 @@ from tcompile.backends.llvm.scalar_shape import Shape
 from tcompile.backends.llvm.scalar_values import (
     Values,
     constant,
+    forgets_flags,
     is_extreme,
     is_stored_again,
     loaded,
@@ -147,6 +148,7 @@ class _Function:
         self.order, self.back, self.strips = self.shape.order, self.shape.back, self.shape.strips
         self.made = self.shape.ranges.made
         self.known = {r: line[2] for r, line in self.made.items() if line[0] == "const"}
+        self.unfolded = self._unfolded()
         # What comes to a block from where: names, for each of its parameters.
         self.edges: dict[int, list[tuple[str, list[str]]]] = {n: [] for n in range(len(self.blocks))}
         self.checked: set[int] = set()  # blocks in which something is checked
@@ -170,6 +172,9 @@ class _Function:
         """Writes it."""
         w = self.w
         self.budget = self.last = ""
+        if self._keeps_flags():
+            self.v.kept = w.slot("i32", align=4)
+            w.entry.append(f"  store i32 0, ptr {self.v.kept}")
         for argument in self.groups:
             self.words.place(argument, "a", argument)
         self.units = [self._unit(array) for array in self.seen]
@@ -200,6 +205,24 @@ class _Function:
         name = self.loop.name
         handed = "".join(f", ptr noalias %g{n}" for n in range(min(self.loop.arrays, entries.MOST)))
         self.loop.text = w.text(f"i32 @{name}(ptr noalias readonly %words{handed})", "nounwind")
+
+    def _unfolded(self) -> set[int]:
+        """The literals with which LLVM is not to compute: it knows no flags.
+
+        Both sides of a choice are among them. A bool is a choice of zero and one.
+        """
+        lines = list(self.made.values())
+        used = {register for line in lines if line[0] in ARITHMETIC for register in operands(line)}
+        found = {register for register in used & self.known.keys() if is_extreme(self.known[register])}
+        for line in lines:
+            if line[0] == "select" and line[1] in used and line[3] in self.known and line[4] in self.known:
+                found.update(r for r in line[3:] if type(self.known[r]) is float)
+        return found
+
+    def _keeps_flags(self) -> bool:
+        """Whether it calls any function that clears the flags."""
+        called = {(line[0], len(line) - 2) for line in self.made.values() if is_ufunc(line[0])}
+        return any(forgets_flags(*each) for each in called)
 
     def _families(self) -> dict[int, str]:
         """The arrays that are states of generators, and of what kind these are."""
@@ -291,7 +314,7 @@ class _Function:
                 stored(w, dtype_of(kind), self.registers[register], w.get(f"inttoptr i64 {word} to ptr"))
             for generator in self.generators.values():
                 generator.keep()
-            w.do("ret i32 0")
+            w.do(f"ret i32 {w.get(f'load i32, ptr {self.v.kept}') if self.v.kept else 0}")
         elif end[0] in ("jump", "back"):
             w.jump(self._way(number, end[1], end[2], goes_on=end[0] == "back"))
         elif strip is not None:
@@ -484,8 +507,7 @@ class _Function:
     def _instruction(self, name: str, result: int, *rest: Any) -> None:
         w, v, kinds, registers = self.w, self.v, self.kinds, self.registers
         if name == "const":
-            extreme = is_extreme(rest[0])
-            registers[result] = (v.unfolded if extreme else constant)(kinds[result], rest[0])
+            registers[result] = (v.unfolded if result in self.unfolded else constant)(kinds[result], rest[0])
         elif name == "size":
             registers[result] = self._size(self.types[rest[0]].shape[rest[1]])
         elif name == "load":

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tcompile.backends.llvm import native
+from tcompile.backends.llvm.native import entries
 from tcompile.backends.llvm.scalar_ranges import WHOLE, Bounds, arithmetic, kind_bounds
 from tcompile.backends.llvm.text import Writer, literal, memory_type, scalar_type
 from tcompile.graph.ops.element_loop import LIBRARY, common, dtype_of, is_numpy
@@ -45,6 +46,7 @@ class Values:
         self.checks = 0
         self._never_zero: set[str] = set()
         self._frames: dict[str, tuple[list[str], str]] = {}  # by function, where operands go, and what it is given
+        self.kept = ""  # where the flags are that were raised before functions which clear them; empty: there are none
 
     def range(self, value: str, dtype: DType) -> Bounds:
         """Between which bounds an int lies."""
@@ -103,11 +105,16 @@ class Values:
                 step = w.at_entry(f"getelementptr i64, ptr {strides}, i64 {place}")
                 w.entry += [f"  store ptr {slot}, ptr {at}", f"  store i64 0, ptr {step}"]
             w.entry.append(f"  store i64 1, ptr {one}")
-            self._frames[called] = slots, f"ptr {arrays}, ptr {one}, ptr {strides}, ptr null"
+            self._frames[called] = slots, f"ptr {arrays}, ptr {one}, ptr {strides}"
         slots, given = self._frames[called]
         for slot, value in zip(slots, values, strict=False):
             w.do(f"store double {value}, ptr {slot}")
-        w.do(f"call void {function}({given})")
+        if self.kept and entries.clears_flags(address, len(values)):
+            signature = "void {}(ptr, ptr, ptr, ptr, ptr)"
+            keeping = w.module.external("tc_call_keeping_flags", signature, entries.call_keeping_flags())
+            w.do(f"call void {keeping}(ptr {function}, {given}, ptr {self.kept})")
+        else:
+            w.do(f"call void {function}({given}, ptr null)")
         return w.get(f"load double, ptr {slots[-1]}")
 
     # -- conversions ---------------------------------------------------------------------------------------------------
@@ -366,6 +373,12 @@ def loop_of(name: str, count: int) -> int | None:
     return found if native.has_inner_loops() else None
 
 
+def forgets_flags(name: str, count: int) -> bool:
+    """Whether NumPy's loop for so many floats clears the flags that were raised before it."""
+    address = loop_of(name, count)
+    return address is not None and entries.clears_flags(address, count)
+
+
 def _decided(sign: str, a: Bounds, b: Bounds) -> str | None:
     """What a comparison gives, where bounds say it."""
     if sign in (">", ">="):
@@ -402,8 +415,8 @@ def is_stored_again(line: tuple[Any, ...], later: Sequence[tuple[Any, ...]]) -> 
 
 
 def is_extreme(value: Any) -> bool:
-    """Whether operations on a literal may overflow or underflow."""
-    return type(value) is float and bool(value) and not _LEAST < abs(value) < 1 / _LEAST and value - value == 0
+    """Whether operations on a literal may overflow or underflow, or are invalid on zeros."""
+    return type(value) is float and bool(value) and not _LEAST < abs(value) < 1 / _LEAST and value == value
 
 
 def constant(kind: str, value: Any) -> str:
@@ -411,4 +424,4 @@ def constant(kind: str, value: Any) -> str:
     return literal(dtype_of(kind), value)
 
 
-__all__ = ["Values", "constant", "is_extreme", "is_stored_again", "loaded", "stored"]
+__all__ = ["Values", "constant", "forgets_flags", "is_extreme", "is_stored_again", "loaded", "stored"]

@@ -54,17 +54,21 @@ def setitem(b: Builder, x: Traced, key: Any, value: Any) -> None:
     elif isinstance(value, Selected):
         raise masks.refused("that go to other places")
     elif any(isinstance(item, Traced) for item in items):
-        scattered(b, x, items, value)
+        scattered(b, x, items, value, listed)
     else:
         view = Traced(basic(b, x, items).node)
-        most = view.type.ndim if listed or _names_an_element(x, items) else None
-        if most is not None and isinstance(value, Traced) and value.type.ndim > most:
-            raise CannotCapture("operation-raises", "setting an array element with a sequence.")  # or a warning
+        _refuse_sequence(view.type, value, listed or _names_an_element(x, items))
         store(b, view, as_item(b, value, x.type.dtype), "unsafe")
 
 
 def _names_an_element(x: Traced, items: tuple[Any, ...]) -> bool:
-    return len(items) == x.type.ndim and all(isinstance(item, int | SymInt) for item in items)
+    return len(items) == x.type.ndim and all(isinstance(item, int | SymInt) or _is_number(item) for item in items)
+
+
+def _refuse_sequence(target: TensorType, value: Any, counts: bool) -> None:
+    """Elements take no sequences, and lists are no deeper than what they are written to."""
+    if counts and isinstance(value, Traced) and value.type.ndim > target.ndim:
+        raise CannotCapture("operation-raises", "setting an array element with a sequence.")  # or a warning
 
 
 def _is_number(item: Any) -> bool:
@@ -85,11 +89,13 @@ def as_item(b: Builder, value: Any, dtype: DType) -> Any:
     return call(b, "tcompile.frontends.numpy.quiet.as_item", [value], TensorType(dtype, ()), dtype=dtype.name)
 
 
-def scattered(b: Builder, x: Traced, items: tuple[Any, ...], value: Any) -> None:
-    """``x[items] = value`` where arrays are among the items."""
-    if len(items) == x.type.ndim and all(isinstance(i, int | SymInt) or _is_number(i) for i in items):
+def scattered(b: Builder, x: Traced, items: tuple[Any, ...], value: Any, listed: bool = False) -> None:
+    """``x[items] = value`` where arrays are among the items; ``listed`` says that the value was a list."""
+    element = _names_an_element(x, items)
+    if element:
         value = as_item(b, value, x.type.dtype)
     places = Places.of(b, x, items)
+    _refuse_sequence(places.type, value, element or listed)
     contents = places.value(b, fitted(b, places.type, value, "unsafe"))
     b.write(places.view, b.op("scatter", places.view.node, contents, *places.indices, axes=places.axes, path=()))
 
@@ -202,7 +208,7 @@ def _number(b: Builder, value: Weak, dtype: DType) -> Node:
     try:
         with np.errstate(all="ignore"):
             item = dtype.type(value)
-        overflows = dtype.kind in "fc" and not np.isfinite(item) and np.isfinite(value)
+        overflows = dtype.kind in "fc" and not np.isfinite(item) and (isinstance(value, int) or np.isfinite(value))
     except OverflowError:  # an int beyond all floats
         overflows = True
     if overflows:

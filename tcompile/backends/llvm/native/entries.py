@@ -4,13 +4,18 @@ Enters: words of a launch, of which the first is a function's address, and those
 function returns, and the floating-point flags that it has raised. Exists because LLVM takes arguments for arrays that
 share no memory, but not addresses that are read, and because the flags must be cleared and read outside of a function
 whose instructions LLVM may move. Made once, these are as much work as a small loop; so they are in no loop's module.
+
+Some of NumPy's loops clear the flags when they are done (``clears_flags``). Those are called by way of a function that
+reads the flags before, and adds them to a word of the caller's.
 """
 
 from __future__ import annotations
 
+import ctypes
 from functools import cache
 
 from tcompile.backends.llvm.native import launch, target
+from tcompile.backends.status import OVERFLOW
 
 MOST = 8  # arrays that are handed over; further ones are read from the words
 
@@ -30,11 +35,23 @@ def _entry(arrays: int) -> str:
     return "\n".join(lines)
 
 
+_KEEPING = """
+define void @tc_call_keeping_flags(ptr %loop, ptr %arrays, ptr %sizes, ptr %strides, ptr %kept) nounwind {
+  %flags = call i32 @tc_read_flags()
+  %old = load i32, ptr %kept
+  %all = or i32 %old, %flags
+  store i32 %all, ptr %kept
+  call void %loop(ptr %arrays, ptr %sizes, ptr %strides, ptr null)
+  ret void
+}
+"""
+
+
 @cache
 def _code() -> target.Code:
     texts = [_entry(arrays) for arrays in range(MOST + 1)]
-    names = [f"tc_enter_{arrays}" for arrays in range(MOST + 1)]
-    ir = "\n".join([launch.FLAGS, *texts])
+    names = [*(f"tc_enter_{arrays}" for arrays in range(MOST + 1)), "tc_call_keeping_flags"]
+    ir = "\n".join([launch.FLAGS, *texts, _KEEPING])
     return target.keep_forever(target.load(ir, names, launch.flags(), opt=0))
 
 
@@ -43,4 +60,27 @@ def entry(arrays: int) -> int:
     return _code()[f"tc_enter_{min(arrays, MOST)}"]
 
 
-__all__ = ["MOST", "entry"]
+def call_keeping_flags() -> int:
+    """The address of ``void (loop, arrays, sizes, strides, int *kept)``."""
+    return _code()["tc_call_keeping_flags"]
+
+
+@cache
+def clears_flags(loop: int, floats: int) -> bool:
+    """Whether NumPy's loop at that address, of so many floats, forgets what was raised before it."""
+    flags = launch.flags()
+    clear = ctypes.CFUNCTYPE(None)(flags["tc_clear_flags"])
+    read = ctypes.CFUNCTYPE(ctypes.c_int)(flags["tc_read_flags"])
+    run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(loop)
+    values = (ctypes.c_double * (floats + 1))(*[0.5] * floats)
+    at, width = ctypes.addressof(values), ctypes.sizeof(ctypes.c_double)
+    arrays = (ctypes.c_void_p * (floats + 1))(*(at + width * place for place in range(floats + 1)))
+    sizes, strides = (ctypes.c_ssize_t * 1)(1), (ctypes.c_ssize_t * (floats + 1))()
+    large = float("1e300")
+    clear()
+    large * large  # which raises the flag of an overflow
+    run(arrays, sizes, strides, None)
+    return not read() & OVERFLOW
+
+
+__all__ = ["MOST", "call_keeping_flags", "clears_flags", "entry"]
