@@ -17,6 +17,7 @@ takes from the budget that is spent between two questions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
@@ -213,7 +214,8 @@ class _Function:
         """
         lines = list(self.made.values())
         used = {register for line in lines if line[0] in ARITHMETIC for register in operands(line)}
-        found = {register for register in used & self.known.keys() if is_extreme(self.known[register])}
+        extreme = {register for register, value in self.known.items() if is_extreme(value)}
+        found = {r for r in extreme if r in used or math.isfinite(self.known[r])}  # numbers may overflow in stores
         for line in lines:
             if line[0] == "select" and line[1] in used and line[3] in self.known and line[4] in self.known:
                 found.update(r for r in line[3:] if type(self.known[r]) is float)
