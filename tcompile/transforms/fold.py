@@ -17,6 +17,7 @@ from tcompile.graph import Graph, Node, Operand, SymInt, TensorType
 from tcompile.graph.ops import OPS, apply
 from tcompile.graph.ops.table import operand_type
 from tcompile.graph.signals import exact_cast
+from tcompile.graph.sizes import UnprovableSizeError
 from tcompile.transforms.cse import escaping_nodes
 from tcompile.transforms.rewrite import keep, rewrite, same_type
 
@@ -132,7 +133,7 @@ def _movement(result: Graph, node: Node, operands: tuple[Operand, ...], output: 
         return None
     try:
         made = OPS[node.op].type_rule([source.tensor], attrs)
-    except GraphError:
+    except (GraphError, UnprovableSizeError):  # that both together keep the size only the one between them says
         return None
     if not same_type(made, node.type):
         return None

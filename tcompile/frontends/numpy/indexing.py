@@ -20,7 +20,7 @@ from tcompile.frontends.numpy.registry import function, method, refuse_unless
 from tcompile.frontends.numpy.shape import ravel
 from tcompile.frontends.numpy.values import BOOL, INT, array, as_ndarray, axis_in, cast, nested, sizes_equal, strong
 from tcompile.graph import Node
-from tcompile.graph.sizes import SymInt
+from tcompile.graph.sizes import Size, SymInt
 
 
 def getitem(b: Builder, x: Traced, key: Any) -> Traced | Selected:
@@ -163,7 +163,27 @@ def spread(b: Builder, x: Traced, items: tuple[Any, ...]) -> tuple[Node, tuple[i
     indices = [strong(b, key[place]).node for place in advanced]
     basic = tuple(slice(None) if place in advanced else k for place, k in enumerate(key))
     changes = any(k is None or k != slice(None) for k in basic)
-    return (b.op("index", x.node, key=basic) if changes else x.node), tuple(advanced), indices
+    view = b.op("index", x.node, key=basic) if changes else x.node
+    _refuse_unchecked(view, advanced, indices)
+    return view, tuple(advanced), indices
+
+
+def _refuse_unchecked(view: Node, advanced: Sequence[int], indices: Sequence[Node]) -> None:
+    """Leaves to NumPy what kernels would look at no index for, though NumPy does: they have no elements to go to.
+
+    NumPy looks at all indices where there are any, and at a single one beside arrays even where these are empty.
+    """
+    shapes = [index.tensor.shape for index in indices]
+    if _is_empty([n for shape in shapes for n in shape]):
+        unchecked = not all(shapes)
+    else:
+        unchecked = _is_empty([n for axis, n in enumerate(view.tensor.shape) if axis not in advanced])
+    if unchecked:
+        raise CannotCapture("unsupported-argument", "places in an array, of which no element is asked for")
+
+
+def _is_empty(sizes: Sequence[Size]) -> bool:
+    return any(isinstance(n, int) and n == 0 for n in sizes)
 
 
 def _item(b: Builder, item: Any) -> Any:

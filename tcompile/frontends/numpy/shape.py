@@ -20,11 +20,12 @@ from tcompile.frontends.numpy.values import (
     broadcast,
     call,
     integer,
+    new_shape,
     shape_in,
     sizes_equal,
 )
 from tcompile.graph import TensorType
-from tcompile.graph.sizes import Size, product
+from tcompile.graph.sizes import Size, SymInt, product
 
 MOST_PIECES = 256  # into which a graph cuts an array
 
@@ -36,6 +37,7 @@ def view(b: Builder, x: Traced) -> Traced:
 
 def reshape_to(b: Builder, x: Traced, shape: tuple[Size, ...]) -> Traced:
     """``x.reshape(shape)`` with -1 worked out."""
+    shape = tuple(n.specialise() if isinstance(n, SymInt) and n < 0 else n for n in shape)
     unknown = [i for i, n in enumerate(shape) if isinstance(n, int) and n == -1]
     if len(unknown) > 1 or any(isinstance(n, int) and n < -1 for n in shape):
         raise CannotCapture("operation-raises", "can only specify one unknown dimension")
@@ -254,12 +256,12 @@ def broadcast_to(b: Builder, array_: Any, shape: Any, subok: Any = False) -> Tra
     """``np.broadcast_to``: a read-only view."""
     refuse_unless("broadcast_to", subok=(subok, (False, True)))
     x = as_ndarray(b, array(b, array_))
-    return Traced(b.op("broadcast_to", x.node, shape=shape_in(shape)))
+    return Traced(b.op("broadcast_to", x.node, shape=new_shape(shape)))
 
 
 @function("broadcast_shapes")
 def _broadcast_shapes(b: Builder, *shapes: Any) -> tuple[Size, ...]:
-    return broadcast([shape_in(s) for s in shapes])
+    return broadcast([new_shape(s) for s in shapes])
 
 
 @function("atleast_1d")

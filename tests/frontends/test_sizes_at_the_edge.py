@@ -1,0 +1,71 @@
+"""Sizes that are zero or negative: indices that nobody asks an element for, and -1 that comes as an argument."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import tcompile
+
+NONE = np.zeros(0, int)
+FIVE, ONE = np.array([5]), np.array([1])
+EDGES = [((3, 4), NONE), ((0, 0), NONE), ((3, 0), FIVE), ((3, 4), ONE), ((3, 2), NONE), ((0, 4), NONE)]
+READS = [
+    "x[i, 7]", "x[i, 2] * 2", "x[np.arange(len(x)), 0] + 1", "x[i] + 1", "x[i[:, None], [7, 8]]", "x[[5], :]",
+    "np.take(x, i, axis=0)", "x[..., i]", "x[i, i]", "x[None, i, 1]",
+]  # fmt: skip
+WRITES = [
+    "x[np.arange(len(x)), 0] = 1", "x[np.arange(len(x)), 0] += 1", "x[i, 2] *= 2", "x[[], 0] = 1", "x[0, i] = i",
+    "x[i] = 5", "np.add.at(x, (i, 2), 1)", "x[i, ..., 1] = 2",
+]  # fmt: skip
+SHAPES = {
+    "np.broadcast_to(x.ravel()[0], (k, k)).sum()": [((4,), -1), ((4,), 3), ((4,), 0)],
+    "np.broadcast_to(x, (k, 4)).sum(axis=0)": [((4,), -1), ((4,), 3), ((4,), 0)],
+    "(x * 2, np.broadcast_shapes((k, 4), (1, 4)))": [((3,), -1), ((3,), 3)],
+    "x.reshape(-1, k).reshape(3, -1) + 1": [
+        ((0,), -1), ((12,), 4), ((12,), 2), ((12,), -1), ((4, 4), 4), ((4, 4), 2), ((0, 4), -1),
+    ],
+    "x.reshape(-1, k).reshape(len(x), -1) + 1": [((2, 2), 2), ((3, 2), 3), ((4, 2), 2)],
+    "np.roll(x.reshape(-1, k), 0, axis=1)": [((4,), -1), ((4,), 2)],
+    "x.reshape(k, -1)": [((4,), -1), ((4,), 2), ((4,), -2), ((4,), 0), ((0,), 0)],
+    "x.reshape(k)": [((2, 2), -1), ((2, 2), 4), ((2, 2), -4)],
+}  # fmt: skip
+
+
+def told(function, shape, other):
+    """What a call gives or raises, leaves in its argument, and warns of."""
+    x = np.arange(float(np.prod(shape))).reshape(shape)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            made = repr(function(x, other))
+        except Exception as error:
+            made = f"{type(error).__name__}: {error}"
+    return made, repr(x), [str(w.message) for w in caught]
+
+
+def same(text, calls, dynamic, backend):
+    names = {"np": np}
+    exec(text, names)
+    for order in (calls, calls[::-1]):
+        tcompile.reset()
+        compiled = tcompile.compile(names["f"], dynamic=dynamic, backend=backend)
+        for shape, other in order * 2:
+            assert told(compiled, shape, other) == told(names["f"], shape, other)
+
+
+@pytest.mark.parametrize("backend", ["llvm", "eager"])
+@pytest.mark.parametrize("dynamic", [None, True, False])
+def test_indices_beside_empty_ones(dynamic, backend):
+    """NumPy looks at all indices where there are any, and at a single one even beside empty arrays."""
+    for read in READS:
+        same(f"def f(x, i):\n    return {read}\n", EDGES, dynamic, backend)
+    for write in WRITES:
+        same(f"def f(x, i):\n    {write}\n    return x\n", EDGES, dynamic, backend)
+
+
+@pytest.mark.parametrize("backend", ["llvm", "eager"])
+@pytest.mark.parametrize("dynamic", [None, True, False])
+def test_sizes_that_are_arguments(dynamic, backend):
+    for text, calls in SHAPES.items():
+        same(f"def f(x, k):\n    return {text}\n", calls, dynamic, backend)
