@@ -19,7 +19,7 @@ from tcompile.capture.carried import Carried
 from tcompile.capture.headers import Header
 from tcompile.capture.instructions.registry import Returned
 from tcompile.capture.leaves import Count, Leaf, Unsettled, leaves_of
-from tcompile.capture.limits import int_of, is_int, rounds_while, stays_while, ways_of_test
+from tcompile.capture.limits import course, int_of, is_int, rounds_while, stays_while, ways_of_test
 from tcompile.capture.looks import same_constant, unchanged
 from tcompile.capture.operators import binary
 from tcompile.capture.special.regions import state_of
@@ -135,8 +135,8 @@ class Exits:
             if not leads and not self._is_open(distance):
                 raise
             stays = stays_while(self.flow, self.header, at, i) if leads else None
-            counter = str(self.carried.counter)
-            self._round = rounds_while(distance, stays, counter) if stays is not None else None
+            found = course(distance, str(self.carried.counter)) if stays is not None else None
+            self._round = rounds_while(*found, stays) if found is not None and stays is not None else None
             if self._round is not None and not self._round < self.loop.left:  # no round comes to that
                 f.pop_many(2)
                 f.at, _ = ways_of_test(self.flow, self.header, at)

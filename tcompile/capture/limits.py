@@ -43,18 +43,32 @@ def stays_while(flow: Flow, header: Header, at: int, i: Instruction) -> str | No
     return _OPPOSITE[sign] if (leaving[0] == ways[1]) == jump.endswith("TRUE") else sign
 
 
-def rounds_while(distance: SymInt, sign: str, counter: str) -> Size | None:
-    """In how many rounds, from the first on, ``distance sign 0`` holds; None where that is not known.
+def course(size: Size, counter: str) -> tuple[Size, int] | None:
+    """A size in the first round, and by how much more it is in each further one; None where that is not one number.
 
     >>> from tcompile.graph.sizes import ShapeEnv
     >>> i = ShapeEnv().counter(100)
-    >>> rounds_while(2 * i - 9, "<", str(i)), rounds_while(7 - i, ">=", str(i)), rounds_while(i * i, "<", str(i))
+    >>> course(2 * i - 9, str(i)), course(7, str(i)), course(i * i, str(i))
+    ((-9, 2), (7, 0), None)
+    """
+    if not isinstance(size, SymInt):
+        return size, 0
+    try:
+        start = size.at(counter, 0)
+        by = size.at(counter, 1) - start
+    except VariesInLoop:
+        return None
+    if not isinstance(by, int) or not same(size, start + by * SymInt(size.env, {(counter,): 1})):
+        return None
+    return start, by
+
+
+def rounds_while(start: Size, by: int, sign: str) -> Size | None:
+    """In how many rounds, from the first on, ``start + by * round sign 0`` holds; None where that is not known.
+
+    >>> rounds_while(-9, 2, "<"), rounds_while(7, -1, ">="), rounds_while(7, 0, "<")
     (5, 8, None)
     """
-    line = line_of(distance, counter)
-    if line is None:
-        return None
-    start, by = line
     if sign == "!=" and abs(by) == 1 and (start <= 0 if by > 0 else start >= 0):
         sign = "<" if by > 0 else ">"
     if by > 0 and sign in ("<", "<="):
@@ -62,26 +76,6 @@ def rounds_while(distance: SymInt, sign: str, counter: str) -> Size | None:
     if by < 0 and sign in (">", ">="):
         return arange_length(start, -int(sign == ">="), by)
     return None
-
-
-def line_of(distance: Size, counter: str) -> tuple[Size, int] | None:
-    """A size in the first round, and by how much more it is in each further one; None where that is not one number.
-
-    >>> from tcompile.graph.sizes import ShapeEnv
-    >>> i = ShapeEnv().counter(100)
-    >>> line_of(2 * i - 9, str(i)), line_of(7, str(i)), line_of(i * i, str(i))
-    ((-9, 2), (7, 0), None)
-    """
-    if not isinstance(distance, SymInt):
-        return distance, 0
-    try:
-        start = distance.at(counter, 0)
-        by = distance.at(counter, 1) - start
-    except VariesInLoop:
-        return None
-    if not isinstance(by, int) or not same(distance, start + by * SymInt(distance.env, {(counter,): 1})):
-        return None
-    return start, by
 
 
 def int_of(value: Value) -> Any:
@@ -98,4 +92,4 @@ def is_int(value: Value) -> bool:
     return isinstance(value, IntegerValue) or (isinstance(value, Constant) and type(value.value) is int)
 
 
-__all__ = ["int_of", "is_int", "line_of", "rounds_while", "stays_while", "ways_of_test"]
+__all__ = ["course", "int_of", "is_int", "rounds_while", "stays_while", "ways_of_test"]

@@ -36,7 +36,7 @@ from tcompile.capture.foresight import foresee
 from tcompile.capture.headers import Header
 from tcompile.capture.instructions.registry import HANDLERS, Returned, Yielded
 from tcompile.capture.leaves import Leaf, Parted, Uneven, Unsettled, leaves_of
-from tcompile.capture.limits import int_of, is_int, line_of, rounds_while, stays_while, ways_of_test
+from tcompile.capture.limits import course, int_of, is_int, rounds_while, stays_while, ways_of_test
 from tcompile.capture.looks import look, unchanged
 from tcompile.capture.loop_node import computes_constants, loop_node
 from tcompile.capture.new_arrays import Marks
@@ -245,10 +245,7 @@ class Loop:
         more = plan.apart < self.most_apart and plan.tries < _MOST_TRIES
         if isinstance(error, Unsettled | VariesInLoop) and helps and more:
             self.tx.loops.reconsider_inside(plan, varies)
-            self.again(
-                apart=plan.apart + 1, steps={}, looked=False, carried=set(), limit=None, limit_at=-1,
-                reason=why(error),
-            )  # fmt: skip
+            self.look_again(apart=plan.apart + 1, reason=why(error))
         uneven = {error.name} if isinstance(error, Uneven) else set(plan.steps) if varies else set()
         if not uneven <= plan.uneven or (varies and not plan.open_tests):
             self.compute(uneven, apart=0, open_tests=plan.open_tests or varies)
@@ -256,9 +253,11 @@ class Loop:
 
     def compute(self, names: set[str], **more: Any) -> None:
         """Starts anew with ints that the graph computes, for they do not grow by the same amount in each round."""
-        self.again(
-            uneven=self.plan.uneven | names, steps={}, looked=False, carried=set(), limit=None, limit_at=-1, **more
-        )
+        self.look_again(uneven=self.plan.uneven | names, **more)
+
+    def look_again(self, **learned: Any) -> None:
+        """Starts anew, and forgets what the rounds were like: they are others now."""
+        self.again(steps={}, looked=False, carried=set(), limit=None, limit_at=-1, **learned)
 
     def again(self, **learned: Any) -> None:
         """Starts capture anew with what was learned."""
@@ -288,7 +287,7 @@ class Loop:
             if name in self.bound or (isinstance(value, Unread) and type(value.value) is int):
                 f.locals[name] = settled(tx, value)
         if any(name in f.locals and not is_int(f.locals[name]) for name in plan.steps):  # the loop around computes it
-            self.again(steps={}, looked=False, carried=set())
+            self.look_again()
         if not all(_is_known(env, amount) for amount in plan.steps.values()):
             raise Unsettled("by how much an int grows is not known where the loop begins")
         counter = env.counter(rounds - 1, id(plan))
@@ -513,21 +512,18 @@ class Loop:
         if not isinstance(distance, SymInt) or self.counter not in distance.counters() or not self._nothing_done():
             return
         sign = stays_while(self.f.decoded.flow, self.header, at, i)
-        limit = rounds_while(distance, sign, self.counter) if sign is not None else None
-        line = line_of(distance, self.counter)
-        if limit is not None and line is not None:
-            self.again(limit=limit, limit_at=at, limit_by=line)
+        found = course(distance, self.counter)
+        limit = rounds_while(*found, sign) if found is not None and sign is not None else None
+        if limit is not None:
+            self.again(limit=limit, limit_at=at, limit_by=found)
 
     def _check_limit(self, left: Value, right: Value) -> None:
         """Starts anew without a limit where the ints are not those that it was found for: the loop is come to again."""
-        found = line_of(int_of(left) - int_of(right), self.counter) if is_int(left) and is_int(right) else None
+        found = course(int_of(left) - int_of(right), self.counter) if is_int(left) and is_int(right) else None
         (start, by), at_once = self.plan.limit_by, self.plan.at_once
-        expected = self.tx.graph.env.adopt(start) + self.number * by, by * at_once
-        if found is None or found[1] != expected[1] or not same(found[0], expected[0]):
-            self.again(
-                limit=None, limit_at=-1, unlimited=True, steps={}, looked=False, carried=set(),
-                reason="how often it is done differs from one time to the next",
-            )  # fmt: skip
+        first = self.tx.graph.env.adopt(start) + self.number * by
+        if found is None or found[1] != by * at_once or not same(found[0], first):
+            self.look_again(unlimited=True, reason="how often it is done differs from one time to the next")
 
     def _nothing_done(self) -> bool:
         """Whether all variables and arrays are as the round was given them."""
