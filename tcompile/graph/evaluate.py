@@ -51,8 +51,6 @@ def run(
         raise TypeError(f"{graph.name} takes {len(graph.inputs)} inputs, got {len(args)}")
     bound = {**(symbols or {}), **bind_symbols(graph, args)}
     values: dict[Node, Any] = dict(zip(graph.inputs, args, strict=True))
-    # What views show is one array, where NumPy's functions give a scalar of rank 0.
-    viewed = {node.inputs[0] for node in graph.nodes if OPS[node.op].kind == "movement" and node.inputs}
 
     def value_of(operand: Operand) -> Any:
         return values[operand] if isinstance(operand, Node) else concrete(operand, bound)
@@ -61,9 +59,12 @@ def run(
         attrs = {key: concrete(value, bound) for key, value in node.attrs.items()}
         if node.regions:
             attrs["regions"] = [_callable(region, bound) for region in node.regions]
-        values[node] = OPS[node.op].numpy(*map(value_of, node.operands), **attrs)
-        if node in viewed and isinstance(values[node], np.generic):
-            values[node] = np.asarray(values[node])
+        op = OPS[node.op]
+        if op.kind == "movement":
+            (viewed,) = node.inputs
+            if isinstance(values[viewed], np.generic):  # all views show one array, where NumPy has given a scalar
+                values[viewed] = np.asarray(values[viewed])
+        values[node] = op.numpy(*map(value_of, node.operands), **attrs)
         if node.op == "call":
             _check_call(node, values[node], bound)
         if spy is not None:
