@@ -17,7 +17,6 @@ takes from the budget that is spent between two questions.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
@@ -149,7 +148,6 @@ class _Function:
         self.order, self.back, self.strips = self.shape.order, self.shape.back, self.shape.strips
         self.made = self.shape.ranges.made
         self.known = {r: line[2] for r, line in self.made.items() if line[0] == "const"}
-        self.unfolded = self._unfolded()
         # What comes to a block from where: names, for each of its parameters.
         self.edges: dict[int, list[tuple[str, list[str]]]] = {n: [] for n in range(len(self.blocks))}
         self.checked: set[int] = set()  # blocks in which something is checked
@@ -206,20 +204,6 @@ class _Function:
         name = self.loop.name
         handed = "".join(f", ptr noalias %g{n}" for n in range(min(self.loop.arrays, entries.MOST)))
         self.loop.text = w.text(f"i32 @{name}(ptr noalias readonly %words{handed})", "nounwind")
-
-    def _unfolded(self) -> set[int]:
-        """The literals with which LLVM is not to compute: it knows no flags.
-
-        Both sides of a choice are among them. A bool is a choice of zero and one.
-        """
-        lines = list(self.made.values())
-        used = {register for line in lines if line[0] in ARITHMETIC for register in operands(line)}
-        extreme = {register for register, value in self.known.items() if is_extreme(value)}
-        found = {r for r in extreme if r in used or math.isfinite(self.known[r])}  # numbers may overflow in stores
-        for line in lines:
-            if line[0] == "select" and line[1] in used and line[3] in self.known and line[4] in self.known:
-                found.update(r for r in line[3:] if type(self.known[r]) is float)
-        return found
 
     def _keeps_flags(self) -> bool:
         """Whether it calls any function that clears the flags."""
@@ -509,7 +493,8 @@ class _Function:
     def _instruction(self, name: str, result: int, *rest: Any) -> None:
         w, v, kinds, registers = self.w, self.v, self.kinds, self.registers
         if name == "const":
-            registers[result] = (v.unfolded if result in self.unfolded else constant)(kinds[result], rest[0])
+            extreme = is_extreme(rest[0])
+            registers[result] = (v.unfolded if extreme else constant)(kinds[result], rest[0])
         elif name == "size":
             registers[result] = self._size(self.types[rest[0]].shape[rest[1]])
         elif name == "load":

@@ -109,7 +109,7 @@ class Values:
         slots, given = self._frames[called]
         for slot, value in zip(slots, values, strict=False):
             w.do(f"store double {value}, ptr {slot}")
-        if self.kept and entries.clears_flags(address, len(values)):
+        if forgets_flags(name, len(values)):
             signature = "void {}(ptr, ptr, ptr, ptr, ptr)"
             keeping = w.module.external("tc_call_keeping_flags", signature, entries.call_keeping_flags())
             w.do(f"call void {keeping}(ptr {function}, {given}, ptr {self.kept})")

@@ -36,8 +36,9 @@ def _entry(arrays: int) -> str:
 
 
 _KEEPING = """
+declare i32 @tc_raised_flags() nounwind
 define void @tc_call_keeping_flags(ptr %loop, ptr %arrays, ptr %sizes, ptr %strides, ptr %kept) nounwind {
-  %flags = call i32 @tc_read_flags()
+  %flags = call i32 @tc_raised_flags()
   %old = load i32, ptr %kept
   %all = or i32 %old, %flags
   store i32 %all, ptr %kept
@@ -52,7 +53,8 @@ def _code() -> target.Code:
     texts = [_entry(arrays) for arrays in range(MOST + 1)]
     names = [*(f"tc_enter_{arrays}" for arrays in range(MOST + 1)), "tc_call_keeping_flags"]
     ir = "\n".join([launch.FLAGS, *texts, _KEEPING])
-    return target.keep_forever(target.load(ir, names, launch.flags(), opt=0))
+    symbols = {**launch.flags(), "tc_raised_flags": launch.shared()["tc_raised_flags"]}
+    return target.keep_forever(target.load(ir, names, symbols, opt=0))
 
 
 def entry(arrays: int) -> int:

@@ -35,7 +35,7 @@ _MOST_WORDS = 32768
 # The head of a kernel's module. Made once for all: in each module they would be a fifth of its compile time.
 FLAGS = "declare void @tc_clear_flags() nounwind\ndeclare i32 @tc_read_flags() nounwind\n"
 _FLAGS = ("tc_clear_flags", "tc_read_flags")
-_ASKED_FLAGS = ("tc_clear_asked_flags", "tc_read_asked_flags")
+_MORE_FLAGS = ("tc_raised_flags", "tc_clear_asked_flags", "tc_read_asked_flags")
 # Kernels that are in no module: every byte of an array, words[0], is this. Items are bytes.
 FILLS = {0: "tc_zeros", 1: "tc_ones"}
 
@@ -82,7 +82,7 @@ def _build() -> tuple[Callable[..., int], target.Code] | str:
     try:
         ir = _ir()
         symbols = {**abi.symbols(ir), "tc_parallel": threads.code()["tc_parallel"]}
-        names = ["method", "echo", *_FLAGS, *_ASKED_FLAGS, *FILLS.values()]
+        names = ["method", "echo", *_FLAGS, *_MORE_FLAGS, *FILLS.values()]
         code = target.keep_forever(target.load(ir, names, symbols, opt=0))
         launch: Callable[..., int] = abi.builtin(code, "method")
     except (RuntimeError, OSError, ValueError, AttributeError) as error:
@@ -143,7 +143,7 @@ def flags() -> dict[str, int]:
 
 
 def shared() -> target.Code:
-    """The code with the kernels of ``FILLS``, and what clears and reads the flags that C code asks for.
+    """The code with the kernels of ``FILLS``, and with functions for flags that few need (``flags_x86.ll``).
 
     Raises BackendError where ``unavailable()`` gives a reason.
     """
