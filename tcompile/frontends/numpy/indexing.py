@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -164,22 +164,28 @@ def spread(b: Builder, x: Traced, items: tuple[Any, ...]) -> tuple[Node, tuple[i
     basic = tuple(slice(None) if place in advanced else k for place, k in enumerate(key))
     changes = any(k is None or k != slice(None) for k in basic)
     view = b.op("index", x.node, key=basic) if changes else x.node
-    _refuse_unchecked(view, advanced, indices)
+    _check_unasked(view, {place: key[place] for place in advanced}, indices)
     return view, tuple(advanced), indices
 
 
-def _refuse_unchecked(view: Node, advanced: Sequence[int], indices: Sequence[Node]) -> None:
-    """Leaves to NumPy what kernels would look at no index for, though NumPy does: they have no elements to go to.
+def _check_unasked(view: Node, given: Mapping[int, Any], indices: Sequence[Node]) -> None:
+    """Looks at indices, by axes, that kernels would not look at, for no element is asked for.
 
     NumPy looks at all indices where there are any, and at a single one beside arrays even where these are empty.
     """
     shapes = [index.tensor.shape for index in indices]
-    if _is_empty([n for shape in shapes for n in shape]):
-        unchecked = not all(shapes)
-    else:
-        unchecked = _is_empty([n for axis, n in enumerate(view.tensor.shape) if axis not in advanced])
-    if unchecked:
-        raise CannotCapture("unsupported-argument", "places in an array, of which no element is asked for")
+    if not _is_empty([n for shape in shapes for n in shape]):
+        if _is_empty([n for axis, n in enumerate(view.tensor.shape) if axis not in given]):
+            raise CannotCapture("unsupported-argument", "an index into an array that is empty along another axis")
+        return
+    for (axis, item), shape in zip(given.items(), shapes, strict=True):
+        if shape:
+            continue
+        if isinstance(item, Traced):
+            raise CannotCapture("unsupported-argument", "a computed index beside an empty array of indices")
+        size = view.tensor.shape[axis]
+        if not -size <= item < size:
+            raise CannotCapture("operation-raises", f"index {item} is out of bounds for axis {axis} with size {size}")
 
 
 def _is_empty(sizes: Sequence[Size]) -> bool:

@@ -181,8 +181,8 @@ class _Blocks:
             for parameter, values in waiting:
                 only = -1
                 for value in values:
-                    while value in same:
-                        value = same[value]
+                    if value in same:
+                        value = self.found(value)
                     if value != parameter and value != only:
                         if only >= 0:
                             left.append((parameter, values))
