@@ -16,6 +16,7 @@ from benchmarks import forms
 from benchmarks.kernels import Kernel
 
 Run = Callable[[], Any]
+FINISH: dict[str, Callable[[Any], object]] = {"jax.jit": lambda made: made.block_until_ready()}  # where CuPy sees none
 
 
 def of_cupy(cupy: Any, kernel: Kernel, arrays: Sequence[Any]) -> dict[str, Callable[[], Run]]:
@@ -38,15 +39,16 @@ def of_torch(kernel: Kernel, arrays: Sequence[Any]) -> dict[str, Callable[[], Ru
 
 
 def of_jax(kernel: Kernel, arrays: Sequence[Any]) -> dict[str, Callable[[], Run]]:
-    """JAX, whose work is waited for: the GPU's clock does not see the stream on which it runs."""
+    """JAX, which has streams of its own (``FINISH``)."""
     jax: Any = importlib.import_module("jax")
     importlib.import_module("jax.dlpack")
+    jax.config.update("jax_default_matmul_precision", "highest")  # as the others: no products of fewer bits
     given, run = [jax.dlpack.from_dlpack(x) for x in arrays], jax.jit(forms.JAX[kernel.name](jax))
-    return {"jax.jit": lambda: lambda: run(*given).block_until_ready()}
+    return {"jax.jit": lambda: partial(run, *given)}
 
 
-def peers(cupy: Any, kernel: Kernel, arrays: Sequence[Any]) -> dict[str, Run | str]:
-    """By name, what runs the kernel, or why nothing does."""
+def peers(cupy: Any, kernel: Kernel, arrays: Sequence[Any], without: Sequence[str] = ()) -> dict[str, Run | str]:
+    """By name, what runs the kernel, or why nothing does; ``without`` those named there."""
     found: dict[str, Run | str] = {}
     for collect in (partial(of_cupy, cupy), of_torch, of_jax):
         try:
@@ -55,6 +57,8 @@ def peers(cupy: Any, kernel: Kernel, arrays: Sequence[Any]) -> dict[str, Run | s
             found[getattr(collect, "__name__", "cupy")] = f"{type(error).__name__}: {error}"[:200]
             continue
         for name, prepare in ways.items():
+            if name in without:
+                continue
             try:
                 run = prepare()
                 run()
@@ -74,4 +78,4 @@ def on_host(x: Any) -> Any:
     return numpy.asarray(x)
 
 
-__all__ = ["Run", "of_cupy", "of_jax", "of_torch", "on_host", "peers"]
+__all__ = ["FINISH", "Run", "of_cupy", "of_jax", "of_torch", "on_host", "peers"]

@@ -139,9 +139,10 @@ class CuPyFrontend:
         self, name: str, type: TensorType, scalar: bool, open_axes: frozenset[int], constant: Callable[[Any], str]
     ) -> list[Check]:
         """How an entry recognises an array of this type, on the same GPU, where that is the current one."""
-        found = checks.checks(name, type, scalar, open_axes, constant, self.cupy.ndarray)
+        contiguous = "{}._c_contiguous"  # which is there before the flags are an object
+        found = checks.checks(name, type, scalar, open_axes, constant, self.cupy.ndarray, contiguous)
         number = type.device.partition(":")[2]
-        code = f"{{}}.device.id == {number} and {constant(self.is_here)}({{}})"
+        code = f"{{}}.data.device_id == {number} == {constant(self.cupy.cuda.device.get_device_id)}()"
         return [*found, Check(code, f"{name} is on GPU {number}, the current one", f"GPU {number}", "device")]
 
     def is_fixed(self, value: object) -> bool:

@@ -2,6 +2,7 @@
 runs on one.
 """
 
+import ctypes
 import importlib.util
 import sys
 from unittest import mock
@@ -13,6 +14,10 @@ import tcompile
 from tests.backends import fake_cupy
 from tests.backends.llvm_cases import ON_TRITON
 
+POINTERS = {
+    "*i1": "bool", "*fp16": "float16", "*fp32": "float32", "*fp64": "float64",
+    **{f"*{c}{n}": f"{t}{n}" for c, t in (("i", "int"), ("u", "uint")) for n in (8, 16, 32, 64)},
+}  # fmt: skip
 _compiled = set()  # what is known of the functions that were
 
 
@@ -42,11 +47,16 @@ def machine_code():
             compile_function(function)
 
 
+def at(address, dtype):
+    """The memory at an address, of which only that counts."""
+    return np.ndarray(1, dtype, (ctypes.c_char * 8).from_address(address))
+
+
 @pytest.fixture
 def gpu(monkeypatch):
     """Installs a pretended GPU: ``gpu(**facts)``. Machine code is only named, and run in the interpreter."""
     pytest.importorskip("triton")
-    from tcompile.backends.triton import cubins, cuda, interpreter
+    from tcompile.backends.triton import cubins, cuda, driver, interpreter
 
     functions, launched = {}, []
 
@@ -58,15 +68,18 @@ def gpu(monkeypatch):
         def on_gpu(grid, arguments):
             given = [a.host if isinstance(a, fake_cupy.FakeArray) else a for a in arguments]
             count = len(function.parameters)
-            values = [
-                np.int64(v).view(np.float64) if p.kind == "number" else v
-                for p, v in zip(function.parameters, given[:count], strict=True)
-            ]
+            values = []
+            for p, v in zip(function.parameters, given[:count], strict=True):
+                if p.kind in ("array", "partial") and isinstance(v, int):  # an address, from a CUDA graph
+                    v = at(v, POINTERS[p.type])
+                values.append(np.int64(v).view(np.float64) if p.kind == "number" else v)
             assert len(arguments) == count + function.signals + 2
-            assert all(isinstance(a, np.uint64) for a in arguments[count + function.signals :])
+            assert all(a == 0 for a in arguments[count + function.signals :])
             bits = run(grid[:2], *values)
             if function.signals:
-                given[count] |= bits
+                words = given[count]
+                words = at(words, "int32") if isinstance(words, int) else words
+                words |= bits
 
         functions[code] = on_gpu
         launched.append(code)
@@ -78,6 +91,7 @@ def gpu(monkeypatch):
         tcompile.reset()
 
     monkeypatch.setattr(cubins, "compiled", compiled)
+    monkeypatch.setattr(driver, "LaunchGraph", fake_cupy.LaunchGraph)
     install.compiled = launched
     yield install
     cuda._on.cache_clear()

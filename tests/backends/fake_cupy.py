@@ -6,7 +6,7 @@ no scalars, and what is computed lies in C order.
 
 from __future__ import annotations
 
-import contextlib
+import ctypes
 import inspect
 import time
 import types
@@ -20,10 +20,72 @@ class OutOfMemoryError(MemoryError):
 
 
 class Memory:
-    """Allocated memory, or a place in it."""
+    """Allocated memory, which begins at a multiple of 512 as CuPy's does."""
 
-    def __init__(self, nbytes: int) -> None:
-        self.held = np.zeros(max(1, nbytes), np.uint8)
+    device_id = 0
+
+    def __init__(self, size: int, held: Any = None, given_back: Any = None) -> None:
+        self.size, self.given_back = size, given_back
+        self.held = np.zeros(size + 512, np.uint8) if held is None else held
+        self.ptr = self.held.ctypes.data + -self.held.ctypes.data % 512
+
+    def __del__(self) -> None:
+        if self.given_back is not None:
+            self.given_back.append(self.held)
+
+
+class Pointer:
+    """A place in memory."""
+
+    def __init__(self, mem: Any, ptr: int) -> None:
+        self.mem, self.ptr, self.device_id = mem, ptr, mem.device_id
+
+    def __add__(self, distance: int) -> Pointer:
+        return Pointer(self.mem, self.ptr + distance)
+
+    def array(self, shape, dtype, strides=None):
+        """The host's array at this place."""
+        buffer = (ctypes.c_char * (self.mem.ptr + self.mem.size - self.ptr)).from_address(self.ptr)
+        low = 0 if strides is None else sum((n - 1) * s for n, s in zip(shape, strides, strict=True) if s < 0)
+        if low:
+            buffer = (ctypes.c_char * (self.mem.ptr + self.mem.size - self.ptr - low)).from_address(self.ptr + low)
+        made = np.ndarray(shape, dtype, buffer, -low, strides)
+        return made
+
+
+def allocated(nbytes: int) -> Pointer:
+    made = Memory(nbytes)
+    return Pointer(made, made.ptr)
+
+
+class Pool:
+    """Memory that is used again, filled with what nobody wants to read."""
+
+    def __init__(self) -> None:
+        self.free: list = []
+
+    def malloc(self, nbytes: int) -> Pointer:
+        held = next((held for held in self.free if len(held) >= nbytes + 512), None)
+        if held is not None:
+            self.free[:] = [other for other in self.free if other is not held]
+            held.fill(0xA5)
+        made = Memory(nbytes, held, self.free)
+        return Pointer(made, made.ptr)
+
+
+class Allocator:
+    """By whom arrays get their memory."""
+
+    current: ClassVar[list] = [allocated]
+
+    def __init__(self, malloc):
+        self.malloc = malloc
+
+    def __enter__(self):
+        Allocator.current.append(self.malloc)
+
+    def __exit__(self, *error):
+        Allocator.current.pop()
 
 
 class FakeArray(np.lib.mixins.NDArrayOperatorsMixin):
@@ -31,9 +93,18 @@ class FakeArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __init__(self, shape, dtype=float, memptr=None, strides=None, *, host=None, base=None, number=0):
         if host is None:
-            memory = memptr if memptr is not None else Memory(int(np.prod(shape)) * np.dtype(dtype).itemsize)
-            host = np.ndarray(shape, dtype, memory.held, 0, strides)
+            nbytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
+            memptr = memptr if memptr is not None else Allocator.current[-1](nbytes)
+            host = memptr.array(shape, dtype, strides)
+        elif memptr is None and base is None:  # it is copied to memory that begins where CuPy's does
+            low = sum((n - 1) * s for n, s in zip(host.shape, host.strides, strict=True) if s < 0 and host.size)
+            high = sum((n - 1) * s for n, s in zip(host.shape, host.strides, strict=True) if s > 0 and host.size)
+            memptr = allocated(high - low + host.itemsize) + -low
+            placed = memptr.array(host.shape, host.dtype, host.strides)
+            placed[...] = host
+            host = placed
         self.host, self.base, self.device = host, base, types.SimpleNamespace(id=number)
+        self.mem = memptr.mem if memptr is not None else base.mem
 
     shape = property(lambda self: self.host.shape)
     dtype = property(lambda self: self.host.dtype)
@@ -44,7 +115,13 @@ class FakeArray(np.lib.mixins.NDArrayOperatorsMixin):
     flags = property(lambda self: self.host.flags)
     nbytes = property(lambda self: self.host.nbytes)
     T = property(lambda self: self.transpose())
-    data = property(lambda self: types.SimpleNamespace(ptr=self.host.ctypes.data))
+    _c_contiguous = property(lambda self: self.host.flags.c_contiguous)
+
+    @property
+    def data(self):
+        made = Pointer(self.mem, self.host.ctypes.data)
+        made.device_id = self.device.id
+        return made
 
     def _view(self, host):
         return FakeArray(None, host=host, base=self, number=self.device.id)
@@ -205,51 +282,34 @@ class Function:
 
     def __call__(self, grid, block, args, shared_mem=0):
         assert len(grid) == 3 and block[0] % 32 == 0
-        stream = Stream.current[-1]
-        if stream.recorded is not None:  # started when the graph is launched
-            stream.recorded.append((self.run, grid, args))
-        else:
-            self.run(grid, args)
+        self.run(grid, args)
 
 
-class Graph:
-    """What a stream has recorded."""
+class LaunchGraph:
+    """In place of the driver's: a launch sees the words that were there at the last change."""
 
-    launched = 0
+    started = 0
 
-    def __init__(self, recorded):
-        self.recorded = recorded
+    def __init__(self, cuda, launches):
+        self.launches, self.words = launches, [list(launch.arguments) for launch in launches]
+        self.seen = [list(words) for words in self.words]
 
-    def launch(self):
-        Graph.launched += 1
-        for run, grid, args in self.recorded:
-            run(grid, args)
+    def change(self, number):
+        self.seen[number] = list(self.words[number])
+
+    def start(self):
+        LaunchGraph.started += 1
+        for launch, words in zip(self.launches, self.seen, strict=True):
+            launch.handle.run(launch.grid, words)
 
 
 class Stream:
-    """A stream on which everything is done at once, but for what is recorded."""
+    """A stream on which everything is done at once."""
 
     current: ClassVar[list] = []
 
-    def __init__(self, non_blocking=False):
-        self.recorded = None
-
-    def __enter__(self):
-        Stream.current.append(self)
-        return self
-
-    def __exit__(self, *error):
-        Stream.current.pop()
-
-    def begin_capture(self):
-        self.recorded = []
-
-    def end_capture(self):
-        made, self.recorded = Graph(self.recorded), None
-        return made
-
     def synchronize(self):
-        assert self.recorded is None
+        pass
 
 
 Stream.current.append(Stream())
@@ -260,13 +320,10 @@ def module(
     version: str = "14.0.0",
 ) -> Any:  # fmt: skip
     """The module ``cupy``. ``functions`` maps machine code to what runs in its place: ``run(grid, arguments)``."""
-    taken = [0]
-
-    def alloc(nbytes: int) -> Memory:
+    def alloc(nbytes: int) -> Pointer:
         if nbytes > room:
             raise OutOfMemoryError(f"Out of memory allocating {nbytes} bytes")
-        taken[0] += nbytes
-        return Memory(nbytes)
+        return Allocator.current[-1](nbytes)
 
     class Module:
         def load(self, code):
@@ -306,8 +363,9 @@ def module(
             Event=Event,
             Stream=Stream,
             get_current_stream=lambda: Stream.current[-1],
-            MemoryPool=lambda: types.SimpleNamespace(malloc=alloc),
-            using_allocator=lambda malloc: contextlib.nullcontext(),
+            MemoryPool=Pool,
+            using_allocator=Allocator,
+            device=types.SimpleNamespace(get_device_id=lambda: 0),
             get_elapsed_time=lambda start, stop: 1e3 * (stop.at - start.at),
             Device=lambda: types.SimpleNamespace(id=0, compute_capability=capability),
             function=types.SimpleNamespace(Module=Module),

@@ -12,7 +12,7 @@ from differential import Run, assert_same_run
 
 import tcompile
 from tcompile.backends.replay import Replay
-from tcompile.backends.triton import cubins, cuda, devices
+from tcompile.backends.triton import cubins, cuda, devices, launches
 from tcompile.errors import BackendError, InvalidArgument, InvalidType
 from tcompile.observe import bus
 from tests.backends import gpu_programs
@@ -155,16 +155,16 @@ def test_offsets_have_64_bits_where_an_array_is_that_large(gpu, monkeypatch):
     monkeypatch.setattr(cubins, "compiled", lambda f, c, variant: kinds.append(variant.wide) or known(f, c, variant))
     kernel, small = device.launcher(_function()), device.placed(np.ones(3))
     kernel((1, 1), small, small)
-    monkeypatch.setattr(cuda, "_WIDE", 3)  # elements, in place of 2**31
+    monkeypatch.setattr(launches, "WIDE", 3)  # elements, in place of 2**31
     device.launcher(_function())((1, 1), small, small)
     assert kinds == [False, True]
-    assert cuda._extent(np.zeros((4, 4), np.complex64)) == 31
+    assert launches.extent(np.zeros((4, 4), np.complex64)) == 31
 
 
 def test_what_kernels_find_after_a_report_is_found(gpu):
     gpu()
     words = cuda.current().words
-    first, second = cuda.Status(words), cuda.Status(words)
+    first, second = launches.Status(words), launches.Status(words)
     assert not (0 | first)
     words.fill(8)
     status = first | second

@@ -1,4 +1,4 @@
-"""Programs as CUDA graphs, with a CuPy that pretends to record: nothing that a call returns is written over."""
+"""Programs as CUDA graphs, with a driver that pretends: nothing is copied, and nothing returned is written over."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ import tcompile
 from tcompile.backends.triton import cudagraphs
 from tcompile.errors import InvalidArgument
 from tcompile.observe import bus
-from tests.backends.fake_cupy import FakeArray, Graph
+from tests.backends.fake_cupy import FakeArray, LaunchGraph
 
 
 def on_gpu(x):
@@ -44,12 +44,12 @@ def compiled(function, **settings):
 def test_a_graph_is_recorded_once_and_launched_at_every_call(gpu, reasons, settings):
     gpu()
     f, kept = compiled(steps, **settings), []
-    before = Graph.launched
+    before = LaunchGraph.started
     for n in range(4):
         given = square(5) + n
         got = f(on_gpu(given))
         kept.append((got, steps(given)))
-    assert Graph.launched - before == 4 and not reasons
+    assert LaunchGraph.started - before == 4 and not reasons
     for got, want in kept:  # no later call has written over it
         assert type(got) is FakeArray and got.strides == want.strides
         np.testing.assert_allclose(got.host, want)
@@ -60,10 +60,10 @@ def test_sizes_are_recorded_apart_up_to_a_limit(gpu, reasons, monkeypatch):
     gpu()
     monkeypatch.setattr(cudagraphs, "MOST", 2)
     f = compiled(steps, mode="reduce-overhead", dynamic=True)
-    before = Graph.launched
+    before = LaunchGraph.started
     for n in range(2, cudagraphs.MOST + 4):
         np.testing.assert_allclose(f(on_gpu(square(n))).host, steps(square(n)))
-    assert Graph.launched - before == cudagraphs.MOST
+    assert LaunchGraph.started - before == cudagraphs.MOST
     assert reasons == [f"it is called with more than {cudagraphs.MOST} sets of sizes"]
 
 
@@ -73,19 +73,54 @@ def in_place(x):
 
 
 @pytest.mark.parametrize("function, reason", [
-    (lambda x: x * 2 + 1, "starting 1 kernels takes no longer than copying 2 arrays"),
     (in_place, "it writes to its arguments"), (lambda x: steps(x)[1:], "a result is a view"),
-    (lambda x: (x[1:], steps(x)), "a result is a view"),
+    (lambda x: (x[1:], steps(x)), "a result is a view"), (lambda x: x.T, "it has no kernels"),
 ])  # fmt: skip
 def test_what_cannot_be_recorded_runs_as_it_is(gpu, reasons, function, reason):
     gpu()
-    f, before = compiled(function), Graph.launched
+    f, before = compiled(function), LaunchGraph.started
     for _ in range(2):
         got, want = f(on_gpu(square(5))), function(square(5))
         for a, b in zip(*(x if isinstance(x, tuple) else (x,) for x in (got, want)), strict=True):
             np.testing.assert_allclose(a.host, b)
-    assert Graph.launched == before
+    assert LaunchGraph.started == before
     assert [told.startswith(reason) for told in reasons] == [True]
+
+
+def of_parts(x, y):
+    """Results in C order and not, and temporary arrays of several sizes that lie in one another's memory."""
+    s = x[1:, ::2].sum(axis=0)
+    t = (y - y.max(axis=1, keepdims=True)).sum(axis=1)
+    u = (x * s.sum()).sum(axis=0)
+    return x[::-1] - s.sum() + t.sum(), (x + y).T * u.max(), t
+
+
+@pytest.mark.parametrize("first, second", [
+    (lambda m: m, lambda m: m), (lambda m: m, lambda m: m[::-1]), (lambda m: m[:, ::-1], lambda m: m.T),
+    (lambda m: m[:, -2::-2], lambda m: m[::-1, ::2]),
+    (lambda m: m[1:-1], lambda m: m[2:]), (lambda m: m[2:], lambda m: m[1:-1]),
+])  # fmt: skip
+def test_arguments_may_be_parts_of_one_array(gpu, reasons, first, second):
+    gpu()
+    f, before = compiled(of_parts), LaunchGraph.started
+    for n in range(3):
+        whole = on_gpu(square(8) + n)
+        got = f(first(whole), second(whole))
+        want = of_parts(first(whole.host), second(whole.host))
+        for a, b in zip(got, want, strict=True):
+            np.testing.assert_allclose(a.host, b)
+            assert a.strides == np.ascontiguousarray(b).strides or a.strides == b.strides
+    aligned = not any(part(whole).data.ptr % 16 for part in (first, second))
+    assert LaunchGraph.started - before == 3 * aligned and not reasons
+
+
+def test_arguments_that_are_not_aligned_run_as_they_are(gpu, reasons):
+    gpu()
+    f, before = compiled(lambda x: x * 2 + 1), LaunchGraph.started
+    whole = on_gpu(np.arange(9.0))
+    for start in (1, 0, 3):
+        np.testing.assert_array_equal(f(whole[start : start + 6]).host, whole.host[start : start + 6] * 2 + 1)
+    assert LaunchGraph.started - before == 1 and not reasons
 
 
 def test_numbers_that_vary_and_arrays_of_numpy_are_not_recorded(gpu, reasons):
@@ -103,14 +138,15 @@ def test_numbers_that_vary_and_arrays_of_numpy_are_not_recorded(gpu, reasons):
 def test_where_cuda_refuses_to_record_the_program_runs_as_it_is(gpu, reasons, monkeypatch):
     gpu()
 
-    def refuses(self):
-        raise RuntimeError("cudaErrorStreamCaptureUnsupported")
+    class Refusing:
+        def __init__(self, cuda, launches):
+            raise RuntimeError("cuGraphCreate of CUDA's driver gave error 201")
 
-    monkeypatch.setattr("tests.backends.fake_cupy.Stream.begin_capture", refuses)
+    monkeypatch.setattr("tcompile.backends.triton.driver.LaunchGraph", Refusing)
     f = compiled(steps)
     for _ in range(2):
         np.testing.assert_allclose(f(on_gpu(square(5))).host, steps(square(5)))
-    assert reasons == ["RuntimeError: cudaErrorStreamCaptureUnsupported"]
+    assert reasons == ["RuntimeError: cuGraphCreate of CUDA's driver gave error 201"]
 
 
 def test_modes_and_options_say_which_backends_they_are_for():

@@ -11,7 +11,7 @@ import functools
 import importlib
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,12 @@ import numpy as np
 from tcompile.backends import helpers
 from tcompile.backends.replay import Replay
 from tcompile.backends.triton import cubins, interpreter
+from tcompile.backends.triton.launches import Loaded, Status
 from tcompile.backends.triton.text import Function
 from tcompile.errors import BackendError
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack
 
-_WIDE = 1 << 31
 _ELSE = "backend='llvm' runs on the CPU."
 
 
@@ -59,32 +59,6 @@ def _current_device(cupy: Any) -> Any:
         ) from error
 
 
-class Status:
-    """The status bits of kernels that run on: they are waited for where they are asked about."""
-
-    def __init__(self, words: Any) -> None:
-        self.words = words
-        self.known: int | None = None
-
-    def _value(self) -> int:
-        if self.known is None:
-            self.known = int(self.words.get()[0])
-            self.words.fill(0)
-        return self.known
-
-    def __ror__(self, other: int) -> Status:
-        return self
-
-    def __or__(self, other: Status | int) -> Status:
-        return other if isinstance(other, Status) else self  # what has been asked about is done with
-
-    def __and__(self, bit: int) -> int:
-        return self._value() & bit
-
-    def __bool__(self) -> bool:
-        return bool(self._value())
-
-
 class Cuda:
     """The GPU that is CuPy's current one. Raises BackendError where there is none, or one that is too old."""
 
@@ -108,9 +82,11 @@ class Cuda:
 
     # -- memory ---------------------------------------------------------------------------------------------------
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], order: tuple[int, ...] | None = None) -> Any:
-        """A new array on the GPU, whose axes lie in memory in ``order``, outermost first."""
+        """A new array on the GPU, whose axes lie in memory in ``order``, outermost first (None: C)."""
+        if order is None:
+            return self.cupy.ndarray(shape, dtype)
         strides, step = [0] * len(shape), dtype.itemsize
-        for axis in reversed(order if order is not None else range(len(shape))):
+        for axis in reversed(order):
             strides[axis], step = step, step * shape[axis]
         memory = self.cupy.cuda.alloc(math.prod(shape) * dtype.itemsize)
         return self.cupy.ndarray(shape, dtype, memory, tuple(strides))
@@ -213,9 +189,9 @@ class Cuda:
             bus.emit(FellBack(reason="out of memory on the GPU", detail=text))
         return text
 
-    def launcher(self, function: Function) -> Loaded:
+    def launcher(self, function: Function) -> Callable[..., Status | int]:
         """Runs a function on the GPU."""
-        return Loaded(function, self)
+        return Loaded(function, self).launch
 
     @property
     def words(self) -> Any:
@@ -223,89 +199,6 @@ class Cuda:
         if not hasattr(self._own, "words"):
             self._own.words = self.cupy.zeros(1, np.int32)
         return self._own.words
-
-
-class Loaded:
-    """A function of a kernel on a GPU: its machine code is loaded for what is known of the arguments."""
-
-    def __init__(self, function: Function, device: Cuda) -> None:
-        self.function = function
-        self.device = device
-        self._kinds = [(p.kind in ("array", "partial"), p.kind == "number", p.is_index) for p in function.parameters]
-        self._wide: bool | None = None  # the same at every call, where no size and no stride is given at run time
-        self._handles: dict[tuple[bool, tuple[bool, ...]], tuple[cubins.Cubin, Any, Any]] = {}
-
-    def __call__(self, grid: tuple[int, int], *given: Any) -> Status | int:
-        """Starts the programs of ``grid`` on CuPy's current stream; returns their status bits, or 0 if they have none.
-
-        Raises Replay where arrays are not on this GPU.
-        """
-        if 0 in grid:
-            return 0
-        function, device = self.function, self.device
-        wide = self._wide
-        if wide is None:
-            wide = self._is_wide(grid, given)
-            if not any(is_index for _, _, is_index in self._kinds):
-                self._wide = wide
-        even, arguments = [], []
-        index = np.int64 if wide else np.int32
-        placed = False
-        for (is_array, is_number, is_index), value in zip(self._kinds, given, strict=True):
-            if is_array:
-                if not placed and value.device.id != device.number:  # guards, or we, have put all in one place
-                    raise Replay(
-                        f"arrays on GPU {value.device.id}, kernels on GPU {device.number}: copy them, or compile there"
-                    )
-                placed = True
-                even.append(value.data.ptr % 16 == 0)
-                arguments.append(value)
-            elif is_number:
-                even.append(False)
-                arguments.append(np.float64(value).view(np.int64))
-            else:
-                number = int(value)
-                even.append(number % 16 == 0)
-                arguments.append(index(number) if is_index else np.int64(number))
-        key = wide, tuple(even)
-        found = self._handles.get(key)
-        code, handle, _ = found if found is not None else self._load(*key)
-        if function.signals:
-            arguments.append(device.words)
-        if code.extra:
-            arguments += [np.uint64(0)] * code.extra
-        handle((grid[0], grid[1], 1), (32 * code.warps, 1, 1), tuple(arguments), shared_mem=code.shared)
-        return Status(device.words) if function.signals else 0
-
-    def _is_wide(self, grid: tuple[int, int], given: Sequence[Any]) -> bool:
-        """Whether some offset needs 64 bits."""
-        function = self.function
-        if grid[0] * grid[1] * function.points >= _WIDE or (isinstance(function.row, int) and function.row >= _WIDE):
-            return True
-        for (is_array, _, is_index), value in zip(self._kinds, given, strict=True):
-            if (is_array and _extent(value) >= _WIDE) or (is_index and abs(int(value)) >= _WIDE):
-                return True
-        return False
-
-    def _load(self, wide: bool, even: tuple[bool, ...]) -> tuple[cubins.Cubin, Any, Any]:
-        code = cubins.compiled(self.function, self.device.capability, cubins.Variant(wide, even))
-        module = self.device.cupy.cuda.function.Module()
-        module.load(code.code)
-        handle = module.get_function(code.name)
-        if code.shared > 48 << 10:
-            self.device.cupy.cuda.driver.funcSetAttribute(handle.ptr, _MOST_SHARED, code.shared)
-        self._handles[wide, even] = code, handle, module
-        return code, handle, module
-
-
-_MOST_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-
-
-def _extent(array: Any) -> int:
-    """How many cells lie between an array's first and last one, at most."""
-    steps: Sequence[int] = [abs(s) * (n - 1) for s, n in zip(array.strides, array.shape, strict=True)]
-    cell: int = array.itemsize // (2 if array.dtype.kind == "c" else 1)
-    return sum(steps) // cell + 1
 
 
 @functools.cache

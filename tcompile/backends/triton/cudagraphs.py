@@ -1,30 +1,37 @@
-"""Programs as CUDA graphs: all kernels of a call are started at once, which takes as long as starting one.
+"""Programs as CUDA graphs: all kernels of a call are started at once, which takes the host less than starting one.
 
-Enters: a program over arrays of a GPU's, and its schedule. Leaves: a program that does the same, and records itself as
-a CUDA graph, by way of CuPy, for every set of sizes that it meets. Exists for many small kernels (the option
-``triton.cudagraphs``), where starting them takes longer than running them.
+Enters: a program over arrays of a GPU's, and its schedule. Leaves: a program that does the same, and keeps its launches
+as a CUDA graph for every set of sizes that it meets. Exists for small kernels (the option ``triton.cudagraphs``), where
+starting them takes longer than running them.
 
-A CUDA graph works on the addresses that it was recorded with. So it has arrays of its own, in a memory pool of its own:
-arguments are copied into these, unless they are these, and results are copied out. What a call returns is therefore its
-caller's: no later call writes over it. Programs for which that cannot be, or cannot pay, are not recorded, and an event
-says why.
+Kernels of a CUDA graph have the addresses that they were given. So the program is run once without starting anything,
+to see what it launches on which arrays; and before a graph is started, the kernels that read arguments or write results
+are given the addresses of this call's. Nothing is copied, and what a call returns is its caller's, as without graphs:
+no later call writes over it. Programs for which that cannot be are run as they are, and an event says why.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tcompile.backends.schedule import Schedule
+from tcompile.backends.triton import driver
+from tcompile.backends.triton.launches import Launch, Loaded, Status
 from tcompile.graph import Node, TensorType
 from tcompile.graph.ops import OPS
+from tcompile.graph.types import DType
 from tcompile.observe import bus
 from tcompile.observe.events import CudaGraphSkipped
 from tcompile.records import dataclass
 
+if TYPE_CHECKING:
+    from tcompile.backends.triton.cuda import Cuda
+
 Program = Callable[..., tuple[Any, ...]]
 MOST = 8  # sets of sizes that are recorded; each holds memory
+_noting = threading.local()  # in ``notes``: what takes launches instead of the GPU
 
 
 def why_not(plan: Schedule) -> str | None:
@@ -37,16 +44,23 @@ def why_not(plan: Schedule) -> str | None:
     other = next((step for step in plan.steps if step.kind not in ("kernel", "view")), None)
     if other is not None:
         return f"{other.node.name if other.node is not None else 'a step'} is no kernel"
+    if any("copy" in step.onto.values() for step in plan.steps):
+        return "it writes to a copy"
+    if any(node is not None and _may_copy(node) for node in (step.node for step in plan.steps if step.kind == "view")):
+        return "an array is reshaped that does not lie in C order"
+    if not plan.kernels:
+        return "it has no kernels"
     if not all(isinstance(node.type, TensorType) for node in graph.inputs):
         return "a Python number is among its inputs"
     if any(_shown(node) in graph.inputs or OPS[node.op].kind == "movement" for node in graph.outputs):
         return "a result is a view"
     if len(set(graph.outputs)) < len(graph.outputs):
         return "two results are one array"
-    copies = len(graph.inputs) + len(graph.outputs)
-    if len(plan.kernels) <= copies + 1:
-        return f"starting {len(plan.kernels)} kernels takes no longer than copying {copies} arrays and starting a graph"
     return None
+
+
+def _may_copy(node: Node) -> bool:
+    return node.op == "reshape" and not node.inputs[0].tensor.c_contiguous
 
 
 def _shown(node: Node) -> Node:
@@ -55,93 +69,167 @@ def _shown(node: Node) -> Node:
     return node
 
 
-def recorded(program: Program, plan: Schedule, cupy: Callable[[], Any]) -> Program:
-    """The program as CUDA graphs, or as it is, where an event says why. ``cupy`` gives CuPy."""
-    reason = why_not(plan)
-    if reason is None:
-        return Recorder(program, plan.graph.name, cupy())
-    _tell(plan.graph.name, reason)
-    return program
+class Noted:
+    """A function of a kernel that launches, or has its launches noted where a program is being recorded."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        self.loaded = loaded
+
+    def __call__(self, grid: tuple[int, int], *given: Any) -> Status | int:
+        """Launches it."""
+        notes: _Notes | None = getattr(_noting, "notes", None)
+        if notes is None:
+            return self.loaded.launch(grid, *given)
+        if 0 not in grid:
+            notes.take(self.loaded.prepared(grid, *given))
+        return 0
 
 
-def _tell(name: str, reason: str) -> None:
+class _Notes:
+    """What a program launches, and in whose memory: no array is held, so that temporary ones use memory in turn."""
+
+    def __init__(self, cuda: Any, inputs: Sequence[Any]) -> None:
+        self.pool = cuda.MemoryPool()
+        self.launches: list[Launch] = []
+        self.seen: list[list[tuple[int, int, int]]] = []  # by launch: words, whose memory, and how far from its start
+        self.owners = {x.data.mem.ptr: number for number, x in enumerate(inputs)}  # by address, the latest
+        self._count = len(inputs)
+
+    def malloc(self, nbytes: int) -> Any:
+        """New memory, with a number."""
+        made = self.pool.malloc(nbytes)
+        self.owners[made.mem.ptr] = self._count = self._count + 1
+        return made
+
+    def take(self, launch: Launch) -> None:
+        """Notes a launch."""
+        seen, arguments = [], []
+        for word, argument in enumerate(launch.arguments):
+            whole = getattr(getattr(argument, "data", None), "mem", None)
+            if whole is None:  # a number
+                arguments.append(int(argument))
+                continue
+            address = argument.data.ptr
+            arguments.append(address)
+            if whole.ptr in self.owners:
+                seen.append((word, self.owners[whole.ptr], address - whole.ptr))
+        self.launches.append(Launch(launch.handle, launch.grid, launch.block, launch.shared, tuple(arguments)))
+        self.seen.append(seen)
+
+    def places(self, arrays: Sequence[Any]) -> list[tuple[int, list[tuple[int, int, int]]]]:
+        """For each launch that sees any of the arrays: words, which array, and how far from its first element."""
+        known = {self.owners[x.data.mem.ptr]: (number, x.data.ptr - x.data.mem.ptr) for number, x in enumerate(arrays)}
+        found = []
+        for launch, seen in enumerate(self.seen):
+            places = [(word, known[owner][0], at - known[owner][1]) for word, owner, at in seen if owner in known]
+            if places:
+                found.append((launch, places))
+        return found
+
+
+def tell_skipped(name: str, reason: str) -> None:
+    """An event says why a graph's program is run as it is."""
     if bus.active():
         bus.emit(CudaGraphSkipped(graph=name, reason=reason))
 
 
 @dataclass(eq=False)
 class Recording:
-    """A CUDA graph, the arrays that it reads and writes, and the pool in which they lie."""
+    """A CUDA graph for arguments of some sizes.
+
+    ``places`` says for each launch that sees arguments or results which of its words hold an address in which of them,
+    and how far behind its first element. ``results`` are shapes, dtypes, and strides where these are not in C order.
+    """
 
     graph: Any
-    inputs: Sequence[Any]
-    outputs: Sequence[Any]
-    pool: Any
+    places: list[tuple[int, list[tuple[int, int, int]]]]
+    results: list[tuple[tuple[int, ...], DType, tuple[int, ...] | None]]
+    held: Any  # its memory for temporary arrays, and the words of status bits
+    addresses: list[int]
 
 
 class Recorder:
-    """A program that records itself."""
+    """A program that is recorded. Raises what the program raises."""
 
-    def __init__(self, program: Program, name: str, cupy: Any) -> None:
+    def __init__(self, program: Program, plan: Schedule, device: Cuda) -> None:
         self.program = program
-        self.name = name
-        self.cupy = cupy
+        self.name = plan.graph.name
+        self.device = device
         self.recordings: dict[Any, Recording] = {}
+        inputs = [node.tensor for node in plan.graph.inputs]
+        self._fixed = not plan.graph.symbol_inputs() and all(type.layout.dense for type in inputs)
         self._lock = threading.Lock()
-        self._stream: Any = None  # on which the last recording was launched
         self._given_up = False
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
         """Runs the program."""
-        key = tuple((x.shape, x.strides) for x in inputs)
-        with self._lock:  # a recording's arrays are one call's at a time
+        addresses = [x.data.ptr for x in inputs]
+        for address in addresses:
+            if address & 15:  # kernels that are recorded load several elements at once
+                return self.program(*inputs)
+        key = None if self._fixed else tuple((x.shape, x.strides) for x in inputs)
+        with self._lock:  # a recording's words are one call's at a time
             found = self.recordings.get(key)
             if found is None and not self._given_up:
                 found = self._record(key, inputs)
             if found is not None:
-                return self._replay(found, inputs)
+                return self._replay(found, addresses)
         return self.program(*inputs)
+
+    def _replay(self, found: Recording, addresses: list[int]) -> tuple[Any, ...]:
+        new = self.device.cupy.ndarray
+        made = tuple(
+            new(shape, dtype) if strides is None else self._strided(shape, dtype, strides)
+            for shape, dtype, strides in found.results
+        )
+        addresses += [x.data.ptr for x in made]
+        if addresses != found.addresses:
+            for launch, places in found.places:
+                words = found.graph.words[launch]
+                for word, array, distance in places:
+                    words[word] = addresses[array] + distance
+                found.graph.change(launch)
+            found.addresses = addresses
+        found.graph.start()
+        return made
+
+    def _strided(self, shape: tuple[int, ...], dtype: DType, strides: tuple[int, ...]) -> Any:
+        """A new array without gaps."""
+        axes = sorted(range(len(shape)), key=lambda axis: -strides[axis])
+        return self.device.empty(shape, dtype, tuple(axes))
 
     def _record(self, key: Any, inputs: Sequence[Any]) -> Recording | None:
         if len(self.recordings) == MOST:
             return self._give_up(f"it is called with more than {MOST} sets of sizes")
-        cuda = self.cupy.cuda
-        pool, stream = cuda.MemoryPool(), cuda.Stream(non_blocking=True)
-        cuda.get_current_stream().synchronize()  # what the arguments are waiting for
+        cuda = self.device.cupy.cuda
+        own = [self._like(x) for x in inputs]  # apart from each other in memory, which arguments need not be
+        notes = _noting.notes = _Notes(cuda, own)
         try:
-            with stream, cuda.using_allocator(pool.malloc):
-                own = [x.copy(order="K") for x in inputs]
-                self.program(*own)  # machine code is loaded, and the pool is filled
-                stream.begin_capture()
-                try:
-                    outputs = self.program(*own)
-                finally:
-                    graph = stream.end_capture()
-            stream.synchronize()
-        except cuda.memory.OutOfMemoryError:
-            raise
-        except Exception as error:  # CUDA refuses to record, or CuPy to wait for what is recorded
+            with cuda.using_allocator(notes.malloc):
+                outputs = self.program(*own)
+        finally:
+            del _noting.notes
+        try:
+            graph = driver.LaunchGraph(cuda, notes.launches)
+        except (RuntimeError, OSError, AttributeError) as error:
             return self._give_up(f"{type(error).__name__}: {error}")
-        if any(x.strides != mine.strides for x, mine in zip(inputs, own, strict=True)):
-            return self._give_up("an argument has gaps in memory")
-        made = self.recordings[key] = Recording(graph, own, outputs, pool)
+        results = [(x.shape, x.dtype, None if x._c_contiguous else x.strides) for x in outputs]
+        held = notes.pool, self.device.words
+        made = self.recordings[key] = Recording(graph, notes.places([*own, *outputs]), results, held, [])
         return made
+
+    def _like(self, x: Any) -> Any:
+        """An array of the same shape and strides in memory of its own, which nobody reads."""
+        low = sum((n - 1) * s for n, s in zip(x.shape, x.strides, strict=True) if s < 0 and x.size)
+        high = sum((n - 1) * s for n, s in zip(x.shape, x.strides, strict=True) if s > 0 and x.size)
+        before = -(low // 16) * 16  # what lies before the first element, and leaves that aligned
+        memory = self.device.cupy.cuda.alloc(before + high + x.itemsize)
+        return self.device.cupy.ndarray(x.shape, x.dtype, memory + before, x.strides)
 
     def _give_up(self, reason: str) -> Recording | None:
         self._given_up = True
-        _tell(self.name, reason)
+        tell_skipped(self.name, reason)
         return None
 
-    def _replay(self, found: Recording, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        stream = self.cupy.cuda.get_current_stream()
-        if self._stream is not None and stream != self._stream:
-            self._stream.synchronize()  # the arrays are still in use there
-        self._stream = stream
-        for own, given in zip(found.inputs, inputs, strict=True):
-            if given.data.ptr != own.data.ptr:
-                own[...] = given
-        found.graph.launch()
-        return tuple(x.copy(order="K") for x in found.outputs)
 
-
-__all__ = ["MOST", "Recorder", "recorded", "why_not"]
+__all__ = ["MOST", "Noted", "Recorder", "tell_skipped", "why_not"]

@@ -19,9 +19,11 @@ from tcompile.graph import Layout, TensorType
 
 def checks(
     name: str, type: TensorType, scalar: bool, open_axes: frozenset[int], constant: Callable[[Any], str],
-    array_class: Any = np.ndarray,
+    array_class: Any = np.ndarray, contiguous: str = "{}.flags.c_contiguous",
 ) -> list[Check]:  # fmt: skip
-    """The conditions on the array or NumPy scalar called ``name``. ``array_class`` is that of the library's arrays."""
+    """The conditions on the array or NumPy scalar called ``name``. ``array_class`` is that of the library's arrays,
+    and ``contiguous`` how one of them is asked whether it lies in C order.
+    """
     if scalar:
         cls = type.dtype.type
         return [Check(f"type({{}}) is {constant(cls)}", f"type({name}) is {cls.__name__}", cls.__name__, "type")]
@@ -41,7 +43,7 @@ def checks(
                 found.append(Check(f"{{}}.shape[{axis}] == {size}", text, str(size), "shape"))
     if type.c_contiguous:
         if type.ndim:
-            found.append(Check("{}.flags.c_contiguous", f"{name} is C-contiguous", "C-contiguous", "layout"))
+            found.append(Check(contiguous, f"{name} is C-contiguous", "C-contiguous", "layout"))
     else:
         held, read = constant(type.layout), constant(layout_of)
         expected = "F-contiguous"

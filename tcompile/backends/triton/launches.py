@@ -1,0 +1,191 @@
+"""Functions of kernels, loaded on a GPU: starting one takes little more than CUDA takes for it.
+
+Enters: a ``Function``, and how many programs run on which arrays and numbers. Leaves: its status bits. Machine code is
+compiled for what is known of the arguments (``cubins.Variant``), so that has to be asked at every launch: by Python
+that is written for the function, with nothing in it that its parameters do not need; and with care where the answer is
+a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcompile.backends.replay import Replay
+from tcompile.backends.triton import cubins
+from tcompile.backends.triton.text import Function
+from tcompile.records import dataclass
+
+if TYPE_CHECKING:
+    from tcompile.backends.triton.cuda import Cuda
+
+WIDE = 1 << 31  # an offset in elements that needs more than 32 bits
+_MOST_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+_NOTHING = np.uint64(0)  # scratch memory that machine code is given, and does not use
+
+
+class Status:
+    """The status bits of kernels that run on: they are waited for where they are asked about."""
+
+    def __init__(self, words: Any) -> None:
+        self.words = words
+        self.known: int | None = None
+
+    def _value(self) -> int:
+        if self.known is None:
+            self.known = int(self.words.get()[0])
+            self.words.fill(0)
+        return self.known
+
+    def __ror__(self, other: int) -> Status:
+        return self
+
+    def __or__(self, other: Status | int) -> Status:
+        return other if isinstance(other, Status) else self  # what has been asked about is done with
+
+    def __and__(self, bit: int) -> int:
+        return self._value() & bit
+
+    def __bool__(self) -> bool:
+        return bool(self._value())
+
+
+@dataclass(frozen=True, eq=False)
+class Launch:
+    """What a launch comes to: the loaded function, programs along each axis, threads of one, shared memory in bytes,
+    and the arguments, of which arrays stand for their addresses.
+    """
+
+    handle: Any
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared: int
+    arguments: tuple[Any, ...]
+
+
+class Loaded:
+    """A function of a kernel on a GPU: its machine code is loaded for what is known of the arguments.
+
+    ``launch(grid, *arguments)`` starts the programs of ``grid`` on CuPy's current stream; it returns their status bits,
+    or 0 if they have none. Raises Replay where arrays are not on this GPU.
+    """
+
+    def __init__(self, function: Function, device: Cuda) -> None:
+        self.function = function
+        self.device = device
+        self._indices = [p.is_index for p in function.parameters]
+        self._wide: bool | None = None  # the same at every call, where no size and no stride is given at run time
+        self._handles: dict[tuple[bool, tuple[bool, ...]], tuple[cubins.Cubin, Any, Any]] = {}
+        self._known: dict[int, tuple[Any, ...]] = {}  # by what ``launch`` asks: all that a launch needs
+        self.launch = self._written()
+
+    def _written(self) -> Callable[..., Status | int]:
+        """The function ``launch``, which starts what ``prepared`` has prepared before for arguments of the same kind.
+
+        Its key has a bit for each number, whether that is a multiple of 16; pointers must be. Where sizes are given at
+        run time, it must be clear that no offset needs 64 bits: no memory that an array lies in may be that large.
+        """
+        parameters, signals = self.function.parameters, self.function.signals
+        arrays = [f"a{i}" for i, p in enumerate(parameters) if p.kind in ("array", "partial")]
+        numbers = [f"a{i}" for i, p in enumerate(parameters) if p.kind in ("size", "stride", "count", "wide")]
+        indices = [f"a{i}" for i, is_index in enumerate(self._indices) if is_index]
+        given = [f"float64(a{i}).view(int64)" if p.kind == "number" else f"a{i}" for i, p in enumerate(parameters)]
+        names = ", ".join(f"a{i}" for i in range(len(parameters)))
+        bits = " | ".join([f"(not {n} & 15) << {i}" for i, n in enumerate(numbers)] or ["0"])
+        small = [f"{a}.data.mem.size < WIDE" for a in arrays] + [f"-WIDE < {n} < WIDE" for n in indices]
+        here = [f"{a}.data.device_id == NUMBER" for a in arrays[:1]]  # guards, or we, have put all in one place
+        even = [f"not ({' | '.join(f'{a}.data.ptr' for a in arrays)}) & 15"] if arrays else []
+        points = [f"across * along < {-(-WIDE // self.function.points)}"]
+        fits = " and ".join([*here, *even, *(points + small if indices else [])]) or "True"
+        lines = [
+            f"def launch(grid, {names}):",
+            "    across, along = grid",
+            "    if not across or not along:",
+            "        return 0",
+            f"    found = known.get({bits}) if {fits} else None",
+            "    if found is None:",
+            f"        found = prepared(grid, {names})",
+            "        found.handle(found.grid, found.block, found.arguments, found.shared)",
+            "    else:",
+            "        handle, block, shared, extra = found",
+            f"        handle((across, along, 1), block, ({''.join(f'{g}, ' for g in given)}"
+            f"{'words(), ' if signals else ''}*extra), shared)",
+            f"    return {'Status(words())' if signals else '0'}",
+        ]
+        device = self.device
+        names_known: dict[str, Any] = {
+            "known": self._known, "prepared": self.prepared, "NUMBER": device.number, "WIDE": WIDE, "Status": Status,
+            "words": lambda: device.words, "float64": np.float64, "int64": np.int64,
+        }  # fmt: skip
+        exec(compile("\n".join(lines), f"<tcompile launch of {self.function.name}>", "exec"), names_known)
+        launch: Callable[..., Status | int] = names_known["launch"]
+        return launch
+
+    def prepared(self, grid: tuple[int, int], *given: Any) -> Launch:
+        """The launch of at least one program. Raises Replay where arrays are not on this GPU."""
+        function, device = self.function, self.device
+        wide = self._wide
+        if wide is None:
+            wide = self._is_wide(grid, given)
+            if not any(self._indices):
+                self._wide = wide
+        even: list[bool] = []
+        arguments: list[Any] = []
+        key, number, aligned = 0, 0, True
+        for parameter, value in zip(function.parameters, given, strict=True):
+            if parameter.kind in ("array", "partial"):
+                if value.device.id != device.number:
+                    raise Replay(
+                        f"arrays on GPU {value.device.id}, kernels on GPU {device.number}: copy them, or compile there"
+                    )
+                even.append(value.data.ptr % 16 == 0)
+                aligned = aligned and even[-1]
+                arguments.append(value)
+            elif parameter.kind == "number":
+                even.append(False)
+                arguments.append(np.float64(value).view(np.int64))
+            else:
+                even.append(int(value) % 16 == 0)
+                key |= even[-1] << number
+                number += 1
+                arguments.append(int(value))  # of which 32 bits are read where indices have no more
+        found = self._handles.get((wide, tuple(even)))
+        code, handle, _ = found if found is not None else self._load(wide, tuple(even))
+        block, extra = (32 * code.warps, 1, 1), (_NOTHING,) * code.extra
+        if aligned and (not wide or self._wide is not None):
+            self._known[key] = handle, block, code.shared, extra
+        words = (device.words,) if function.signals else ()
+        return Launch(handle, (*grid, 1), block, code.shared, (*arguments, *words, *extra))
+
+    def _is_wide(self, grid: tuple[int, int], given: Sequence[Any]) -> bool:
+        """Whether some offset needs 64 bits."""
+        function = self.function
+        if grid[0] * grid[1] * function.points >= WIDE or (isinstance(function.row, int) and function.row >= WIDE):
+            return True
+        for parameter, value in zip(function.parameters, given, strict=True):
+            is_array = parameter.kind in ("array", "partial")
+            if (is_array and extent(value) >= WIDE) or (parameter.is_index and abs(int(value)) >= WIDE):
+                return True
+        return False
+
+    def _load(self, wide: bool, even: tuple[bool, ...]) -> tuple[cubins.Cubin, Any, Any]:
+        code = cubins.compiled(self.function, self.device.capability, cubins.Variant(wide, even))
+        module = self.device.cupy.cuda.function.Module()
+        module.load(code.code)
+        handle = module.get_function(code.name)
+        if code.shared > 48 << 10:
+            self.device.cupy.cuda.driver.funcSetAttribute(handle.ptr, _MOST_SHARED, code.shared)
+        self._handles[wide, even] = code, handle, module
+        return code, handle, module
+
+
+def extent(array: Any) -> int:
+    """How many cells lie between an array's first and last one, at most."""
+    steps: Sequence[int] = [abs(s) * (n - 1) for s, n in zip(array.strides, array.shape, strict=True)]
+    cell: int = array.itemsize // (2 if array.dtype.kind == "c" else 1)
+    return sum(steps) // cell + 1
+
+
+__all__ = ["Launch", "Loaded", "Status", "extent"]
