@@ -28,7 +28,7 @@ from benchmarks.kernels import KERNELS, LAYER, Kernel
 
 HERE = Path(__file__).resolve().parent
 N = 4096
-MANY = 12  # divisions and sums
+MANY = 12  # sums and subtractions
 CACHE = 1 << 28  # bytes that no GPU's cache holds
 MODES = {"tcompile": "default", "tcompile, max-autotune": "max-autotune-no-cudagraphs"}
 
@@ -114,22 +114,24 @@ def geometric_mean(table: dict[str, Any], peer: str) -> float:
 
 def calls(cupy: Any, device: Any) -> dict[str, float]:
     """µs that the host takes for a call on few elements: of one kernel, and of many, with and without CUDA graphs."""
-    x = device.placed(np.linspace(0.5, 1.0, 64, dtype="f4"))
+    x = device.placed(np.linspace(0.5, 1.0, 64, dtype="f4").reshape(8, 8))
 
     def one(x: Any) -> Any:
         return np.maximum(x + 1, 0) * 2
 
     def many(x: Any) -> Any:
-        for _ in range(MANY):
-            x = x / x.sum()
+        for k in range(MANY):
+            x = x - x.sum(axis=k % 2, keepdims=True) / 8
         return x
 
     found = {}
-    for function in (one, many):
-        ways = {"CuPy": function}
-        ways |= {mode: tcompile.compile(function, mode=mode) for mode in ("default", "reduce-overhead")}
-        for way, run in ways.items():
-            found[f"µs a call, {function.__name__} kernel(s), {way}"] = 1e3 * by_the_host(cupy, partial(run, x))
+    for peers in (False, True):  # which leave processes behind that compile
+        for function in (one, many):
+            ways: dict[str, Callable[[], object]] = {"CuPy": partial(function, x)}
+            for mode in ("default", "reduce-overhead"):
+                ways[mode] = partial(tcompile.compile(function, mode=mode), x)
+            for way, run in (gpu_peers.calls(function.__name__, MANY, x) if peers else ways).items():
+                found[f"µs a call, {function.__name__} kernel(s), {way}"] = 1e3 * by_the_host(cupy, run)
     return found
 
 

@@ -69,6 +69,31 @@ def peers(cupy: Any, kernel: Kernel, arrays: Sequence[Any], without: Sequence[st
     return found
 
 
+def calls(name: str, rounds: int, array: Any) -> dict[str, Run]:
+    """``torch.compile`` on the functions by which ``gpu`` measures what a call costs the host; none without PyTorch."""
+    try:
+        torch: Any = importlib.import_module("torch")
+        x = torch.from_dlpack(array)
+    except Exception:
+        return {}
+
+    def one(x: Any) -> Any:
+        return torch.clamp_min(x + 1, 0) * 2
+
+    def many(x: Any) -> Any:
+        for k in range(rounds):
+            x = x - x.sum(dim=k % 2, keepdim=True) / 8
+        return x
+
+    function = {"one": one, "many": many}[name]
+    ways = {"torch.compile": {}, "torch.compile, reduce-overhead": {"mode": "reduce-overhead"}}
+    found = {way: partial(torch.compile(function, **settings), x) for way, settings in ways.items()}
+    for run in found.values():
+        for _ in range(3):
+            run()
+    return found
+
+
 def on_host(x: Any) -> Any:
     """A peer's result as a NumPy array."""
     numpy: Any = importlib.import_module("numpy")
@@ -78,4 +103,4 @@ def on_host(x: Any) -> Any:
     return numpy.asarray(x)
 
 
-__all__ = ["FINISH", "Run", "of_cupy", "of_jax", "of_torch", "on_host", "peers"]
+__all__ = ["FINISH", "Run", "calls", "of_cupy", "of_jax", "of_torch", "on_host", "peers"]

@@ -21,7 +21,6 @@ from tcompile.backends.triton import driver
 from tcompile.backends.triton.launches import Launch, Loaded, Status
 from tcompile.graph import Node, TensorType
 from tcompile.graph.ops import OPS
-from tcompile.graph.types import DType
 from tcompile.observe import bus
 from tcompile.observe.events import CudaGraphSkipped
 from tcompile.records import dataclass
@@ -138,14 +137,23 @@ class Recording:
     """A CUDA graph for arguments of some sizes.
 
     ``places`` says for each launch that sees arguments or results which of its words hold an address in which of them,
-    and how far behind its first element. ``results`` are shapes, dtypes, and strides where these are not in C order.
+    and how far behind its first element; ``addresses`` are those of the arguments and results that it sees now.
+    ``held`` is its memory for temporary arrays, and the words of status bits.
     """
 
     graph: Any
     places: list[tuple[int, list[tuple[int, int, int]]]]
-    results: list[tuple[tuple[int, ...], DType, tuple[int, ...] | None]]
-    held: Any  # its memory for temporary arrays, and the words of status bits
-    addresses: list[int]
+    held: Any
+    addresses: tuple[int, ...] = ()
+
+    def see(self, addresses: tuple[int, ...]) -> None:
+        """Lets it read and write there from now on."""
+        for launch, places in self.places:
+            words = self.graph.words[launch]
+            for word, array, distance in places:
+                words[word] = addresses[array] + distance
+            self.graph.change(launch)
+        self.addresses = addresses
 
 
 class Recorder:
@@ -155,52 +163,67 @@ class Recorder:
         self.program = program
         self.name = plan.graph.name
         self.device = device
-        self.recordings: dict[Any, Recording] = {}
+        self.recordings: dict[Any, Program] = {}
         inputs = [node.tensor for node in plan.graph.inputs]
         self._fixed = not plan.graph.symbol_inputs() and all(type.layout.dense for type in inputs)
+        self._only: Program | None = None  # where sizes are fixed: what runs the one recording
         self._lock = threading.Lock()
         self._given_up = False
 
     def __call__(self, *inputs: Any) -> tuple[Any, ...]:
         """Runs the program."""
-        addresses = [x.data.ptr for x in inputs]
-        for address in addresses:
-            if address & 15:  # kernels that are recorded load several elements at once
-                return self.program(*inputs)
+        only = self._only
+        if only is not None:
+            return only(*inputs)
         key = None if self._fixed else tuple((x.shape, x.strides) for x in inputs)
-        with self._lock:  # a recording's words are one call's at a time
+        with self._lock:
             found = self.recordings.get(key)
-            if found is None and not self._given_up:
+            if found is None and not self._given_up and not any(x.data.ptr & 15 for x in inputs):
                 found = self._record(key, inputs)
-            if found is not None:
-                return self._replay(found, addresses)
-        return self.program(*inputs)
+        if found is None:
+            return self.program(*inputs)
+        if self._fixed:
+            self._only = found
+        return found(*inputs)
 
-    def _replay(self, found: Recording, addresses: list[int]) -> tuple[Any, ...]:
-        new = self.device.cupy.ndarray
-        made = tuple(
-            new(shape, dtype) if strides is None else self._strided(shape, dtype, strides)
-            for shape, dtype, strides in found.results
-        )
-        addresses += [x.data.ptr for x in made]
-        if addresses != found.addresses:
-            for launch, places in found.places:
-                words = found.graph.words[launch]
-                for word, array, distance in places:
-                    words[word] = addresses[array] + distance
-                found.graph.change(launch)
-            found.addresses = addresses
-        found.graph.start()
-        return made
+    def _written(self, recording: Recording, count: int, outputs: Sequence[Any]) -> Program:
+        """What runs a recording, in Python written for it.
 
-    def _strided(self, shape: tuple[int, ...], dtype: DType, strides: tuple[int, ...]) -> Any:
-        """A new array without gaps."""
-        axes = sorted(range(len(shape)), key=lambda axis: -strides[axis])
-        return self.device.empty(shape, dtype, tuple(axes))
+        Where arguments are not aligned the program is run as it is: kernels that are recorded load several elements at
+        once. The words of a recording are one call's at a time.
+        """
+        given = [f"a{i}" for i in range(count)]
+        made = [f"r{i}" for i in range(len(outputs))]
+        known: dict[str, Any] = {
+            "program": self.program, "recording": recording, "graph": recording.graph, "lock": threading.Lock(),
+            "new": self.device.cupy.ndarray, "empty": self.device.empty,
+        }  # fmt: skip
+        lines = [f"def run({', '.join(given)}):"]
+        lines += [f"    p{i} = {name}.data.ptr" for i, name in enumerate(given)]
+        lines += [f"    if ({' | '.join(f'p{i}' for i in range(count))}) & 15:"]
+        lines += [f"        return program({', '.join(given)})"]
+        for name, x in zip(made, outputs, strict=True):
+            known[f"{name}_dtype"] = x.dtype
+            order = None if x._c_contiguous else tuple(sorted(range(x.ndim), key=lambda axis: -x.strides[axis]))
+            text = f"new({x.shape}, {name}_dtype)" if order is None else f"empty({x.shape}, {name}_dtype, {order})"
+            lines.append(f"    {name} = {text}")
+        seen = ", ".join([*(f"p{i}" for i in range(count)), *(f"{name}.data.ptr" for name in made)])
+        lines += [
+            f"    addresses = ({seen},)",
+            "    with lock:",
+            "        if addresses != recording.addresses:",
+            "            recording.see(addresses)",
+            "        graph.start()",
+            f"    return ({', '.join(made)},)",
+        ]
+        exec(compile("\n".join(lines), f"<tcompile recording of {self.name}>", "exec"), known)
+        run: Program = known["run"]
+        return run
 
-    def _record(self, key: Any, inputs: Sequence[Any]) -> Recording | None:
+    def _record(self, key: Any, inputs: Sequence[Any]) -> Program | None:
         if len(self.recordings) == MOST:
-            return self._give_up(f"it is called with more than {MOST} sets of sizes")
+            self._give_up(f"it is called with more than {MOST} sets of sizes")
+            return None
         cuda = self.device.cupy.cuda
         own = [self._like(x) for x in inputs]  # apart from each other in memory, which arguments need not be
         notes = _noting.notes = _Notes(cuda, own)
@@ -212,10 +235,10 @@ class Recorder:
         try:
             graph = driver.LaunchGraph(cuda, notes.launches)
         except (RuntimeError, OSError, AttributeError) as error:
-            return self._give_up(f"{type(error).__name__}: {error}")
-        results = [(x.shape, x.dtype, None if x._c_contiguous else x.strides) for x in outputs]
-        held = notes.pool, self.device.words
-        made = self.recordings[key] = Recording(graph, notes.places([*own, *outputs]), results, held, [])
+            self._give_up(f"{type(error).__name__}: {error}")
+            return None
+        recording = Recording(graph, notes.places([*own, *outputs]), (notes.pool, self.device.words))
+        made = self.recordings[key] = self._written(recording, len(inputs), outputs)
         return made
 
     def _like(self, x: Any) -> Any:
@@ -226,10 +249,9 @@ class Recorder:
         memory = self.device.cupy.cuda.alloc(before + high + x.itemsize)
         return self.device.cupy.ndarray(x.shape, x.dtype, memory + before, x.strides)
 
-    def _give_up(self, reason: str) -> Recording | None:
+    def _give_up(self, reason: str) -> None:
         self._given_up = True
         tell_skipped(self.name, reason)
-        return None
 
 
 __all__ = ["MOST", "Noted", "Recorder", "tell_skipped", "why_not"]

@@ -51,8 +51,7 @@ class LaunchGraph:
     """
 
     def __init__(self, cuda: Any, launches: Sequence[Launch]) -> None:
-        self._runtime = cuda.runtime
-        self._stream = cuda.get_current_stream
+        self._runtime, self._launch, self._stream = cuda.runtime, cuda.runtime.graphLaunch, cuda.get_current_stream
         self._launches = launches  # whose functions stay loaded
         self._change = _driver().cuGraphExecKernelNodeSetParams_v2
         graph, before = ctypes.c_void_p(), ctypes.c_void_p()
@@ -86,7 +85,7 @@ class LaunchGraph:
 
     def start(self) -> None:
         """Starts all of it on CuPy's current stream, behind what has been started of it before."""
-        self._runtime.graphLaunch(self._started, self._stream().ptr)
+        self._launch(self._started, self._stream().ptr)
 
     def __del__(self) -> None:
         try:
