@@ -1,10 +1,10 @@
 """The command: ``python -m benchmarks.gpu [--out DIR]``: kernels on a GPU beside its peers, and beside a copy.
 
-Enters: the command line; needs a GPU, Triton and CuPy. Leaves: a table on the terminal, and JSON with the GPU's name
-in a folder. The kernels are those of ``kernels``, and one that multiplies matrices. Every result, those of the peers
-(``gpu_peers``) too, is checked against NumPy's before anything is timed. What is timed are calls on arrays that are
-on the GPU already, by the GPU's own clock: medians of many runs. Copies between host and GPU are not in it. What a
-call costs beside its kernels, and what the first one does, is timed by the host's clock.
+Enters: the command line; needs a GPU, Triton and CuPy. Leaves: lines on the terminal, and JSON, a page and a picture
+with the GPU's name in a folder. The kernels are those of ``kernels``, and one that multiplies matrices. Every result,
+those of the peers (``gpu_peers``) too, is checked against NumPy's before anything is timed. What is timed are calls on
+arrays that are on the GPU already, by the GPU's own clock, with a cold cache: medians of many runs. Copies between host
+and GPU are not in it. What a call costs beside its kernels, and what the first one does, is timed by the host's clock.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from __future__ import annotations
 import argparse
 import datetime
 import importlib
-import json
 import math
+import os
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -23,13 +23,15 @@ from typing import Any
 import numpy as np
 
 import tcompile
-from benchmarks import gpu_peers
+from benchmarks import gpu_peers, gpu_report
 from benchmarks.kernels import KERNELS, LAYER, Kernel
+from benchmarks.run import machine
 
 HERE = Path(__file__).resolve().parent
 N = 4096
 MANY = 12  # sums and subtractions
 CACHE = 1 << 28  # bytes that no GPU's cache holds
+WORDS = {"one": "one kernel", "many": f"{MANY} kernels"}
 MODES = {"tcompile": "default", "tcompile, max-autotune": "max-autotune-no-cudagraphs"}
 
 
@@ -45,32 +47,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     cupy = importlib.import_module("cupy")
     device = cuda.current()
-    bandwidth = copy_bandwidth(cupy, device, options.dtype)
-    name = cupy.cuda.runtime.getDeviceProperties(device.number)["name"].decode()
-    print(f"{name}: a copy moves {bandwidth:.0f} GB/s")
-    table, wrong = {}, 0
-    for kernel in (one for one in (*KERNELS.values(), LAYER) if one.name in options.kernels):
-        row = measured(cupy, device, kernel, options.dtype, bandwidth, options.without)
-        table[kernel.name] = row
-        wrong += sum(row["refused"].get(own) == "wrong" for own in MODES)
-        print(f"{kernel.title}: {row['of_copy']:.0%} of a copy's bandwidth")
-        for peer, ms in sorted(row["ms"].items(), key=lambda pair: pair[1]):
-            print(f"    {peer:30} {ms:9.3f} ms  {ms / row['ms'].get('tcompile', ms):6.2f}x")
-        for peer, why in row["refused"].items():
-            print(f"    {peer:30} {why.splitlines()[0]}")
-    beside = {peer: geometric_mean(table, peer) for peer in ("CuPy", "torch", "torch.compile", "jax.jit")}
-    print("geometric mean of what others take: " + ", ".join(f"{p} {r:.2f}x" for p, r in beside.items() if r))
-    host = {**calls(cupy, device), **first_calls(cupy, device)}
-    for what, figure in host.items():
-        print(f"{what:50} {figure:9.1f}")
+    name = device.name or "a GPU"
+    versions = {"numpy": np.__version__, "triton": cubins.version(), "cupy": cupy.__version__}
     about = {
-        "device": name, "capability": device.capability, "triton": cubins.version(), "cupy": cupy.__version__,
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), "dtype": options.dtype,
-        "shape": [N, N], "copy GB/s": bandwidth, "kernels": table, "geometric means": beside, "host": host,
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), "machine": machine(),
+        "threads": os.cpu_count(), "versions": {**versions, **gpu_peers.versions()}, "command": "make bench-gpu",
+        "device": name, "capability": device.capability, "dtype": options.dtype, "shape": [N, N],
     }  # fmt: skip
-    options.out.mkdir(parents=True, exist_ok=True)
-    path = options.out / f"gpu_{name.lower().replace(' ', '_')}_{options.dtype}.json"
-    path.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    copy = copy_bandwidth(cupy, device, options.dtype)
+    print(f"{name}: a copy moves {copy:.0f} GB/s", flush=True)
+    rows, wrong = [], 0
+    for kernel in (one for one in (*KERNELS.values(), LAYER) if one.name in options.kernels):
+        row = measured(cupy, device, kernel, options.dtype, copy, options.without)
+        rows.append(row)
+        wrong += sum(row["refused"].get(own) == "wrong" for own in MODES)
+        print(gpu_report.line(row), flush=True)
+    data = {"suite": "gpu", "about": about, "copy GB/s": copy, "rows": rows, "host": host(cupy, device)}
+    path = f"{about['date'][:10]}-gpu-{name.lower().replace(' ', '-')}-{options.dtype}"
+    print("\n".join([*gpu_report.closing(data), *gpu_report.write(data, options.out, path)]))
     return int(wrong > 0)
 
 
@@ -103,13 +97,14 @@ def measured(
             times[peer] = milliseconds(cupy, run) if finish is None else milliseconds_of_many(run, finish)
     moved = sum(x.nbytes for x in given) + np.asarray(want).nbytes
     share = moved / times["tcompile"] / 1e6 / bandwidth if "tcompile" in times else 0.0
-    return {"ms": times, "refused": refused, "bytes": moved, "of_copy": share}
+    return {
+        "name": kernel.name, "title": kernel.title, "ms": times, "refused": refused, "bytes": moved, "of copy": share
+    }  # fmt: skip
 
 
-def geometric_mean(table: dict[str, Any], peer: str) -> float:
-    """How many times as long as tcompile a peer takes, over the kernels that both have run; 0 where there are none."""
-    pairs = [(row["ms"][peer], row["ms"]["tcompile"]) for row in table.values() if {peer, "tcompile"} <= {*row["ms"]}]
-    return math.exp(sum(math.log(theirs / ours) for theirs, ours in pairs) / len(pairs)) if pairs else 0.0
+def host(cupy: Any, device: Any) -> dict[str, dict[str, float]]:
+    """What the host takes: for calls, in µs, and for the first one, in ms."""
+    return {"µs a call": calls(cupy, device), "ms the first call": first_calls(cupy, device)}
 
 
 def calls(cupy: Any, device: Any) -> dict[str, float]:
@@ -129,9 +124,9 @@ def calls(cupy: Any, device: Any) -> dict[str, float]:
         for function in (one, many):
             ways: dict[str, Callable[[], object]] = {"CuPy": partial(function, x)}
             for mode in ("default", "reduce-overhead"):
-                ways[mode] = partial(tcompile.compile(function, mode=mode), x)
+                ways[f"tcompile, {mode}"] = partial(tcompile.compile(function, mode=mode), x)
             for way, run in (gpu_peers.calls(function.__name__, MANY, x) if peers else ways).items():
-                found[f"µs a call, {function.__name__} kernel(s), {way}"] = 1e3 * by_the_host(cupy, run)
+                found[f"{WORDS[function.__name__]}, {way}"] = 1e3 * by_the_host(cupy, run)
     return found
 
 
@@ -153,7 +148,7 @@ def first_calls(cupy: Any, device: Any) -> dict[str, float]:
     x = device.placed(np.ones(1000, "f4"))
     number = float(np.random.default_rng().random())  # in the kernel's text, so that no cache knows it
     found = {}
-    for what in ("ms the first call, compiled anew", "ms the first call, from the disk cache"):
+    for what in ("compiled anew", "from the disk cache"):
         tcompile.reset()
         run = tcompile.compile(lambda x: np.exp(x) * number + 1)
         started = time.perf_counter()

@@ -7,7 +7,9 @@ says so.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import importlib.metadata
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -45,6 +47,15 @@ def of_jax(kernel: Kernel, arrays: Sequence[Any]) -> dict[str, Callable[[], Run]
     jax.config.update("jax_default_matmul_precision", "highest")  # as the others: no products of fewer bits
     given, run = [jax.dlpack.from_dlpack(x) for x in arrays], jax.jit(forms.JAX[kernel.name](jax))
     return {"jax.jit": lambda: partial(run, *given)}
+
+
+def versions() -> dict[str, str]:
+    """Those of the peers that are installed."""
+    found = {}
+    for name in ("torch", "jax"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
 
 
 def peers(cupy: Any, kernel: Kernel, arrays: Sequence[Any], without: Sequence[str] = ()) -> dict[str, Run | str]:
@@ -103,4 +114,4 @@ def on_host(x: Any) -> Any:
     return numpy.asarray(x)
 
 
-__all__ = ["FINISH", "Run", "calls", "of_cupy", "of_jax", "of_torch", "on_host", "peers"]
+__all__ = ["FINISH", "Run", "calls", "of_cupy", "of_jax", "of_torch", "on_host", "peers", "versions"]

@@ -6,7 +6,6 @@ no scalars, and what is computed lies in C order.
 
 from __future__ import annotations
 
-import ctypes
 import inspect
 import time
 import types
@@ -45,12 +44,10 @@ class Pointer:
 
     def array(self, shape, dtype, strides=None):
         """The host's array at this place."""
-        buffer = (ctypes.c_char * (self.mem.ptr + self.mem.size - self.ptr)).from_address(self.ptr)
         low = 0 if strides is None else sum((n - 1) * s for n, s in zip(shape, strides, strict=True) if s < 0)
-        if low:
-            buffer = (ctypes.c_char * (self.mem.ptr + self.mem.size - self.ptr - low)).from_address(self.ptr + low)
-        made = np.ndarray(shape, dtype, buffer, -low, strides)
-        return made
+        place = self.ptr - self.mem.held.ctypes.data
+        assert place + low >= 0
+        return np.ndarray(shape, dtype, self.mem.held, place, strides)
 
 
 def allocated(nbytes: int) -> Pointer:

@@ -138,14 +138,18 @@ def test_the_benchmark_checks_times_and_writes(gpu, monkeypatch, tmp_path, capsy
     monkeypatch.setattr(benchmark, "MODES", {"tcompile": "default"})
     monkeypatch.setattr(benchmark, "MANY", 2)
     assert benchmark.main(["--out", str(tmp_path)]) == 0
-    (written,) = tmp_path.iterdir()
+    (written,) = tmp_path.glob("*.json")
     told = json.loads(written.read_text())
-    assert written.name == "gpu_pretended_gpu_float32.json" and set(told["kernels"]) == {*benchmark.KERNELS, "layer"}
-    assert told["device"] == "Pretended GPU"
-    assert all(row["ms"]["tcompile"] > 0 and row["ms"]["CuPy"] > 0 for row in told["kernels"].values())
-    assert "cupy.fuse" in told["kernels"]["relu"]["refused"]  # of a CuPy that pretends
-    assert len(told["host"]) == 8 and min(told["host"].values()) > 0 and told["geometric means"]["CuPy"] > 0
-    assert "np.maximum(x + 1, 0) * 2: " in capsys.readouterr().out
+    names = [row["name"] for row in told["rows"]]
+    assert written.stem.endswith("-gpu-pretended-gpu-float32") and names == [*benchmark.KERNELS, "layer"]
+    assert told["about"]["device"] == "Pretended GPU"
+    assert all(row["ms"]["tcompile"] > 0 and row["ms"]["CuPy"] > 0 for row in told["rows"])
+    assert "cupy.fuse" in told["rows"][0]["refused"]  # of a CuPy that pretends
+    assert len(told["host"]["µs a call"]) >= 6 and min(told["host"]["µs a call"].values()) > 0
+    assert "np.maximum(x + 1, 0) * 2" in capsys.readouterr().out
+    page = written.with_suffix(".md").read_text()
+    assert "Kernels on a GPU (Pretended GPU)" in page and "| `np.maximum(x + 1, 0) * 2` |" in page
+    assert written.with_suffix(".png").stat().st_size > 10_000
 
 
 def test_offsets_have_64_bits_where_an_array_is_that_large(gpu, monkeypatch):

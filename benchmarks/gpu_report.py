@@ -1,0 +1,121 @@
+"""What ``gpu`` shows: a line a kernel for the terminal, Markdown, JSON and a picture.
+
+Enters: the rows of one run. Leaves: text, and files in a folder. Exists apart so that results measured elsewhere can be
+drawn again: ``python -m benchmarks.gpu_report results/NAME.json``.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import against_report
+from benchmarks.report import figure
+
+Data = dict[str, Any]
+OURS = "tcompile"
+PEERS = ("torch.compile", "torch.compile, max-autotune", "jax.jit", "torch", "CuPy", "cupy.fuse")
+COLOURS = {"torch.compile": "#e39b3f", "jax.jit": "#5fae9b", "torch": "#c98a3a", "CuPy": "#5b86c0", OURS: "#c8102e"}
+HEADS = ("kernel", "tcompile µs", "of a copy", "max-autotune", *(f"{peer}, ratio" for peer in PEERS))
+
+
+def line(row: Data) -> str:
+    """A row for the terminal."""
+    own = row["ms"].get(OURS)
+    if own is None:
+        return f"{row['title']:28} {row['refused'].get(OURS)}"
+    peers = "  ".join(f"{who} {ms / own:.2f}" for who, ms in row["ms"].items() if who != OURS)
+    return f"{row['title']:28} {own * 1e3:8.1f} µs  {row['of copy']:4.0%} of a copy   {peers}"
+
+
+def cells(row: Data) -> list[str]:
+    """A row under ``HEADS``."""
+    own = row["ms"].get(OURS)
+    ratios = [_ratio(row, f"{OURS}, max-autotune"), *(_ratio(row, peer) for peer in PEERS)]
+    return [f"`{row['title']}`", figure(own and own * 1e3), f"{row['of copy']:.0%}", *ratios]
+
+
+def _ratio(row: Data, who: str) -> str:
+    """How many times as long it takes as we do."""
+    own, theirs = row["ms"].get(OURS), row["ms"].get(who)
+    if own is None or theirs is None:
+        return "wrong" if row["refused"].get(who) == "wrong" else "-"
+    return f"{theirs / own:.2f}"
+
+
+def geometric_mean(rows: Sequence[Data], peer: str) -> float | None:
+    """How many times as long as tcompile a peer takes, over the kernels that both have run.
+
+    >>> geometric_mean([{"ms": {"tcompile": 1.0, "CuPy": 2.0}}, {"ms": {"tcompile": 1.0, "CuPy": 8.0}}], "CuPy")
+    4.0
+    """
+    pairs = [(row["ms"][peer], row["ms"][OURS]) for row in rows if {peer, OURS} <= {*row["ms"]}]
+    return math.exp(sum(math.log(theirs / ours) for theirs, ours in pairs) / len(pairs)) if pairs else None
+
+
+def closing(data: Data) -> list[str]:
+    """The lines below the table."""
+    means = [(peer, geometric_mean(data["rows"], peer)) for peer in PEERS]
+    lines = [
+        f"A copy of {data['about']['shape'][0]} x {data['about']['shape'][1]} {data['about']['dtype']} moves"
+        f" {data['copy GB/s']:.0f} GB/s, counting what is read and what is written. Times are the GPU's own, medians,"
+        " with a cold cache; ratios are how many times as long others take.",
+        "Geometric means: " + ", ".join(f"{peer} {mean:.2f}" for peer, mean in means if mean is not None) + ".",
+    ]
+    for what, found in data["host"].items():
+        lines.append(f"{what[0].upper()}{what[1:]}: " + "; ".join(f"{who} {us:.1f}" for who, us in found.items()) + ".")
+    return lines
+
+
+def markdown(data: Data, picture: str | None) -> str:
+    """The whole result as a Markdown page."""
+    title = f"Kernels on a GPU ({data['about']['device']}): tcompile beside its peers"
+    end = [part for line in closing(data) for part in (line, "")]
+    return against_report.page(title, data, picture, HEADS, map(cells, data["rows"]), end)
+
+
+def draw(data: Data, path: Path) -> None:
+    """Bars: what each kernel takes. Raises ImportError without matplotlib."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    rows = data["rows"][::-1]
+    style = {"font.family": "DejaVu Sans", "font.size": 9.5, "figure.facecolor": "#fbfbf9", "axes.facecolor": "#fbfbf9"}
+    with pyplot.rc_context(style):
+        figure_, axis = pyplot.subplots(figsize=(9, 0.72 * max(3, len(rows)) + 1.2))
+        for place, row in enumerate(rows):
+            own = row["ms"].get(OURS)
+            found = [(who, row["ms"][who] / own) for who in COLOURS if own and who in row["ms"]][::-1]
+            for number, (who, ratio) in enumerate(found):
+                at = place + 0.34 - 0.17 * number
+                axis.barh(at, ratio, height=0.15, color=COLOURS[who], zorder=2, label=who if not place else None)
+                told = f"{own * 1e3:.0f} µs" if who == OURS else figure(ratio, 2)
+                axis.annotate(told, (ratio, at), textcoords="offset points", va="center", xytext=(3, 0), fontsize=6.5)
+        axis.axvline(1, color="#5a6270", linewidth=0.6, zorder=1)
+        axis.set_yticks(range(len(rows)), [row["title"] for row in rows])
+        axis.set_ylim(-0.6, len(rows) - 0.4)
+        axis.set_xscale("log")
+        axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axis.set_xlabel("time beside tcompile's, log scale: shorter is faster", fontsize=8.5)
+        axis.legend(loc="lower right", frameon=False, fontsize=8)
+        against_report.plain(axis)
+        about = data["about"]
+        size = " x ".join(map(str, about["shape"]))
+        below = f"{about['device']} · {about['dtype']}, {size} · {about['date'][:10]}"
+        axis.set_title(below, loc="left", fontsize=8.5, color="#5a6270")
+        figure_.savefig(path, dpi=150, bbox_inches="tight")
+        pyplot.close(figure_)
+
+
+def write(data: Data, folder: Path, name: str) -> list[str]:
+    """Writes NAME.json, NAME.png and NAME.md; returns what to tell."""
+    return against_report.write(data, folder, name, draw, markdown)
+
+
+if __name__ == "__main__":
+    sys.exit(against_report.main(write))
