@@ -60,9 +60,8 @@ def test_special_values_and_warnings(special):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 def test_long_rows_are_shared_out(dtype, monkeypatch):
-    monkeypatch.setattr(triton, "USUAL", Config(columns=16))
-    monkeypatch.setattr(rows, "LONG_ROW", 99)
-    monkeypatch.setattr(rows, "CHUNK", 64)
+    monkeypatch.setattr(triton, "USUAL", Config(elements=16, chunk=64))
+    monkeypatch.setattr(rows, "IN_REGISTERS", 16)
     for values in (sample(dtype, 270), sample(dtype, (3, 130)), sample(dtype, (130, 3))):
         made = check(scan(int(values.shape[0] == 3)), values, rtol=1e-6 if dtype == "float32" else 1e-13, kernels=1)
         assert len(made.kernels[0].functions) == 2

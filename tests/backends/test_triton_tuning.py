@@ -74,7 +74,7 @@ def test_the_winner_is_remembered_and_told(afresh, monkeypatch):
     told = [event.description for event in seen if isinstance(event, KernelCompiled)]
     assert len(told) == 2 and all("tuned: points=4096 side=32" in text and "warps=2.0" in text for text in told)
     assert [value for value in kept.values() if value.startswith(b"points")] == [
-        b"points=4096 side=32 elements=4096 columns=1024 warps=2.0 stages=3 tile=none padded=False"
+        b"points=4096 side=32 elements=4096 rows=64 chunk=16384 warps=2.0 stages=3 tile=none padded=False"
     ]
 
 
@@ -102,14 +102,12 @@ def test_where_there_is_no_gpu_nothing_is_timed(monkeypatch):
 
 
 @pytest.mark.parametrize("config", [
-    Config(points=512, side=16, elements=1024, columns=64, warps=0.5, stages=1),
-    Config(points=4096, side=64, elements=16384, columns=256, warps=2.0, stages=5),
+    Config(points=512, side=16, elements=64, rows=16, chunk=256, warps=0.5, stages=1),
+    Config(points=4096, side=64, elements=256, rows=32, chunk=1024, warps=2.0, stages=5),
 ], ids=["small", "large"])  # fmt: skip
 def test_kernels_of_every_configuration(config, monkeypatch):
     monkeypatch.setattr(triton, "USUAL", config)
     monkeypatch.setattr(rows_module, "IN_REGISTERS", 64)
-    monkeypatch.setattr(rows_module, "LONG_ROW", 1999)
-    monkeypatch.setattr(rows_module, "CHUNK", 1024)
     a, b = sample("float32", (70, 90)), sample("float32", (90, 70))
     for made in (
         check(lambda op, x, y: op("add", op("permute_dims", x, axes=(1, 0)), y), a, b),

@@ -14,17 +14,19 @@ from tcompile.records import dataclass
 class Config:
     """One way to divide the kernels of a graph.
 
-    A program takes ``points`` of a kernel that reduces nothing, or a rectangle of ``side`` times ``side``; of rows it
-    takes ``elements`` at once, of long ones ``columns`` at a time. ``warps`` are a multiple of the usual, one for 256
-    elements; ``stages`` is how many rounds of a loop load ahead. Of a product of matrices it takes a ``tile``: rows,
-    columns, and terms at a time; None leaves products to the library, whose factors' rows are filled up with zeros
-    where they are ``padded``.
+    A program takes ``points`` of a kernel that reduces nothing, or a rectangle of ``side`` times ``side``. Of a kernel
+    that reduces it takes ``elements`` at once: of one row, of several short ones, or of ``rows`` that lie side by side
+    in memory; rows that are shared out are cut so that a program walks ``chunk`` elements in all. ``warps`` are a
+    multiple of the usual, one for 256 elements; ``stages`` is how many rounds of a loop load ahead. Of a product of
+    matrices it takes a ``tile``: rows, columns, and terms at a time; None leaves products to the library, whose
+    factors' rows are filled up with zeros where they are ``padded``.
     """
 
     points: int = 1024
     side: int = 32
-    elements: int = 4096
-    columns: int = 1024
+    elements: int = 4096  # by eight warps: each thread has four loads of 16 bytes of float32 on their way
+    rows: int = 64
+    chunk: int = 1 << 14
     warps: float = 1.0
     stages: int = 3
     tile: tuple[int, int, int] | None = (64, 64, 32)
@@ -33,8 +35,8 @@ class Config:
     def text(self) -> str:
         """The same for reports and for the cache on disk."""
         return (
-            f"points={self.points} side={self.side} elements={self.elements} columns={self.columns} warps={self.warps}"
-            f" stages={self.stages} tile={'x'.join(map(str, self.tile)) if self.tile else 'none'}"
+            f"points={self.points} side={self.side} elements={self.elements} rows={self.rows} chunk={self.chunk}"
+            f" warps={self.warps} stages={self.stages} tile={'x'.join(map(str, self.tile)) if self.tile else 'none'}"
             f" padded={self.padded}"
         )
 
@@ -42,4 +44,13 @@ class Config:
 USUAL = Config()
 RESIDENT = Config(tile=None)  # of arrays that lie on a GPU: CuPy has cuBLAS
 
-__all__ = ["RESIDENT", "USUAL", "Config"]
+IN_REGISTERS = 8192  # elements that a program holds from one pass over its rows to the next
+CARRIED = 4  # one of so many elements where rounding errors are carried from block to block, but not inside of one
+ADJACENT = 16  # rows side by side that are still read at the memory's speed: 64 bytes of float32
+FEW_PROGRAMS, MOST_PROGRAMS = 256, 2048  # fewer leave parts of a GPU idle; no more are made of what is shared out
+WRITTEN_OUT = 16  # elements of a row that a thread takes one after the other
+WRITTEN_OUT_APART = 8  # the same where neighbouring threads' rows lie one behind the other: each load meets many lines
+MOST_LINES = 512  # that elements written out may make
+
+__all__ = ["ADJACENT", "CARRIED", "FEW_PROGRAMS", "IN_REGISTERS", "MOST_LINES", "MOST_PROGRAMS", "RESIDENT",
+           "USUAL", "WRITTEN_OUT", "WRITTEN_OUT_APART", "Config"]

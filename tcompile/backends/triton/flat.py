@@ -6,58 +6,78 @@ along the two innermost axes, so that loads along either lie side by side.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tcompile.backends.triton.text import Function, Grid, Text, power_of_two
 from tcompile.graph.sizes import product
 
 
 class Flat(Text):
-    """No reduced axes."""
+    """No reduced axes. ``shape`` is that of a block of points; ``sides`` are the masks along those of a rectangle."""
+
+    shape = "[BLOCK]"
+    unit = "[1]"
 
     def write(self) -> Function:
         """The function."""
-        kernel, p = self.kernel, self.parameters
-        tiled = kernel.form == "tiled"
-        self.unit = "[1, 1]" if tiled else "[1]"
-        side = self.config.side
-        sizes = [axis.size for axis in kernel.axes]
-        if tiled:
-            *outer, tall, wide = range(len(kernel.axes))
-            self.blocks = [("TALL", side), ("WIDE", side)]
-            across, down = (f"(({p.size(sizes[a])} + {side - 1}) // {side})" for a in (wide, tall))
-            self.line("part = tl.program_id(0).to(INDEX)")
-            right, below = p.fresh(f"i{wide}"), p.fresh(f"i{tall}")
-            self.line(f"{right} = (part % {across}) * WIDE + tl.arange(0, WIDE)[None, :]")
-            self.line(f"part = part // {across}")
-            self.line(f"{below} = (part % {down}) * TALL + tl.arange(0, TALL)[:, None]")
-            self.indices |= {wide: right, tall: below}
-            if outer:
-                self.line(f"point = part // {down}")
-                self.split("point", outer)
-            self.line(f"inside = ({below} < {p.size(sizes[tall])}) & ({right} < {p.size(sizes[wide])})")
-            shape = "[TALL, WIDE]"
-            grid = Grid((*((n, 1) for n in sizes[:-2]), (sizes[tall], side), (sizes[wide], side)))
+        kernel, axes = self.kernel, range(len(self.kernel.axes))
+        if kernel.form == "tiled":
+            grid = self.place_tile(axes, self.config.side, self.config.side)
         else:
-            total = product(sizes)
-            points = self.config.points
-            block = min(points, power_of_two(total)) if isinstance(total, int) else points
-            self.blocks = [("BLOCK", block)]
-            self.line("point = tl.program_id(0).to(INDEX) * BLOCK + tl.arange(0, BLOCK)")
-            self.line(f"inside = point < {p.size(total)}")
-            self.split("point", range(len(sizes)))
-            shape, grid = "[BLOCK]", Grid(((total, block),))
+            grid = self.place_points(axes, self.config.points)
         self.flagged, started = "found", len(self.lines)
         for value in kernel.values:
             self.compute(value)
         for store in kernel.stores:
             self.store(store)
-        if self.any_flags:
-            self.lines.insert(started, f"    found = tl.full({shape}, 0, tl.int32)")
-            self.tell(["tl.where(inside, found, 0)"])
+        self.tell_found(started)
         return self.function(kernel.name, grid)
 
+    def place_points(self, axes: Sequence[int], most: int) -> Grid:
+        """The points of this program, ``most`` at most."""
+        self.placed, self.sides = frozenset(axes), dict[int, str]()
+        total = product(self.kernel.axes[axis].size for axis in axes)
+        block = min(most, power_of_two(total)) if isinstance(total, int) else most
+        self.blocks.append(("BLOCK", block))
+        self.line("point = tl.program_id(0).to(INDEX) * BLOCK + tl.arange(0, BLOCK)")
+        self.line(f"inside = point < {self.parameters.size(total)}")
+        self.split("point", axes)
+        return Grid(((total, block),))
+
+    def place_tile(self, axes: Sequence[int], high: int, broad: int) -> Grid:
+        """The rectangle of this program, along the last two of ``axes``."""
+        p, (*outer, tall, wide) = self.parameters, axes
+        self.placed, self.sides = frozenset(axes), {tall: "in_tall", wide: "in_wide"}
+        self.shape, self.unit = "[TALL, WIDE]", "[1, 1]"
+        self.blocks += [("TALL", high), ("WIDE", broad)]
+        sizes = {axis: self.kernel.axes[axis].size for axis in axes}
+        across, down = self.count(sizes[wide], broad), self.count(sizes[tall], high)
+        self.line("part = tl.program_id(0).to(INDEX)")
+        right, below = p.fresh(f"i{wide}"), p.fresh(f"i{tall}")
+        self.line(f"{right} = (part % {across}) * WIDE + tl.arange(0, WIDE)[None, :]")
+        self.line(f"part = part // {across}")
+        self.line(f"{below} = (part % {down}) * TALL + tl.arange(0, TALL)[:, None]")
+        self.indices |= {wide: right, tall: below}
+        if outer:
+            self.line(f"point = tl.full([1, 1], 0, INDEX) + part // {down}")
+            self.split("point", outer)
+        self.line(f"in_tall = {below} < {p.size(sizes[tall])}")
+        self.line(f"in_wide = {right} < {p.size(sizes[wide])}")
+        self.line("inside = in_tall & in_wide")
+        return Grid((*((sizes[axis], 1) for axis in outer), (sizes[tall], high), (sizes[wide], broad)))
+
+    def tell_found(self, started: int) -> None:
+        """Tells what was found behind line ``started``."""
+        if self.any_flags:
+            self.lines.insert(started, f"    found = tl.full({self.shape}, 0, tl.int32)")
+            self.tell(["tl.where(inside, found, 0)"])
+
     def mask(self, axes: frozenset[int]) -> str:
-        """Everything that moves is a block of the same shape."""
-        return "inside" if axes else ""
+        """What moves along one side of a rectangle is no more than that side."""
+        if not self.sides:
+            return "inside" if axes & self.placed else ""
+        moved = [name for axis, name in self.sides.items() if axis in axes]
+        return "inside" if len(moved) == 2 else "".join(moved)
 
 
 __all__ = ["Flat"]

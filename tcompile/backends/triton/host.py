@@ -101,12 +101,11 @@ class Program(host.Program):
                     self.lines.append(f"{name} = empty((({self._size(partial.rows)}) * {parts},), {dtype})")
                     partials.append(name)
             grid = function.grid
-            across = parts if grid.across is None else " * ".join(_blocks(*pair) for pair in grid.across)
-            along = " * ".join(_blocks(*pair) for pair in grid.along)
+            across = " * ".join(_blocks(*factor) if factor else parts for factor in grid.across)
             given = ", ".join(self._given(parameter, parts, partials) for parameter in function.parameters)
             kernel = self._constant(function.name, launchable)
             found = "" if self.is_resident else "status |= "
-            self.lines.append(f"{found}{kernel}(({across}, {along}), {given})")
+            self.lines.append(f"{found}{kernel}(({across}, 1), {given})")
         if partials:
             self.lines.append(f"del {', '.join(partials)}")
 

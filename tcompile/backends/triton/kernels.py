@@ -7,13 +7,12 @@ blocks. What an element's value is never depends on how elements are divided amo
 from __future__ import annotations
 
 from tcompile.backends.schedule import Kernel
-from tcompile.backends.schedule.stages import Stages
-from tcompile.backends.triton import scans
+from tcompile.backends.triton import rows, scans
 from tcompile.backends.triton.configs import USUAL, Config
 from tcompile.backends.triton.dots import Axes, Dots
 from tcompile.backends.triton.flat import Flat
-from tcompile.backends.triton.rows import Merged, Parts, Rows, is_shared_out
 from tcompile.backends.triton.text import Function
+from tcompile.backends.triton.thin import Thin, is_thin
 
 
 def write(
@@ -29,9 +28,9 @@ def write(
         return [Flat(kernel, signals, taken, config).write()]
     if any(value.op == "along" for value in kernel.values):
         return scans.write(kernel, signals, taken, config)
-    if is_shared_out(kernel) and Stages(kernel, frozenset(kernel.kept)).passes == 1:
-        return [form(kernel, signals, taken, config).write() for form in (Parts, Merged)]
-    return [Rows(kernel, signals, taken, config).write()]
+    if is_thin(kernel):
+        return [Thin(kernel, signals, taken, config).write()]
+    return rows.write(kernel, signals, taken, config)
 
 
 __all__ = ["write"]

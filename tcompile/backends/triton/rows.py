@@ -1,39 +1,30 @@
 """Kernels with reduced axes: each program takes a few rows.
 
 Enters: a ``Kernel``. Leaves: its functions. A row that fits is held in registers whole, so that softmax reads it once;
-a longer one is walked block by block, once for every stage. Where there are few rows, and long ones, the parts of a row
-are shared out among programs (``Parts``), and a second function merges what they leave (``Merged``).
+a longer one is walked block by block, once for every pass (``Stages``). Rows whose elements lie apart in memory lie
+side by side there: a program takes many of them, so that what it loads at once is together. Where that makes few
+programs with much to do, the parts of a row are shared out: each pass is a function of its own (``Parts``), whose
+programs leave their accumulators, and begin by merging those of the passes before. A last function (``Merged``)
+computes what is stored once a row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from tcompile.backends.schedule import Kernel, Value
 from tcompile.backends.schedule.kernel import size_of
 from tcompile.backends.schedule.stages import Stages
-from tcompile.backends.triton.configs import USUAL, Config
-from tcompile.backends.triton.names import literal, type_of
-from tcompile.backends.triton.reductions import Part, Reduction
+from tcompile.backends.triton.configs import (
+    ADJACENT,
+    CARRIED,
+    FEW_PROGRAMS,
+    IN_REGISTERS,
+    MOST_PROGRAMS,
+    USUAL,
+    Config,
+)
+from tcompile.backends.triton.names import literal
 from tcompile.backends.triton.text import Function, Grid, Partial, Text, power_of_two
-from tcompile.graph import Size
 from tcompile.graph.sizes import hint
-
-IN_REGISTERS = 8192  # elements of a row that a program holds at once
-FEW_ROWS, LONG_ROW = 256, 1 << 15  # fewer rows than that, each longer than that, are shared out
-CHUNK = 1 << 14  # elements of a row that is shared out, for one program
-MOST_ROWS = 64  # that a program takes at once
-
-
-def is_shared_out(kernel: Kernel) -> bool:
-    """Whether there are few rows, and long ones."""
-    row, rows = (hint(size_of([kernel.axes[a] for a in axes])) for axes in (kernel.reduced, kernel.kept))
-    return row > LONG_ROW and rows < FEW_ROWS
-
-
-def _block(part: Part) -> str:
-    """A block of accumulators before the first element."""
-    return f"tl.full([ROWS, COLUMNS], {literal(part.start, part.dtype)}, {type_of(part.dtype)})"
 
 
 class Rows(Text):
@@ -44,26 +35,51 @@ class Rows(Text):
         self.stages = Stages(kernel, frozenset(kernel.kept))
         self.row = size_of([kernel.axes[a] for a in kernel.reduced])
         self.rows = size_of([kernel.axes[a] for a in kernel.kept])
-        self.kinds = {v: Reduction(v, signals) for v in kernel.values if v.op == "reduce"}
-        self.accumulators: dict[Value, str] = {}
-        self.whole = isinstance(self.row, int) and self.row <= IN_REGISTERS
+        carries = any(kind.is_compensated for kind in self.kinds.values())  # two float64 for each element
+        self.at_once = config.elements // (CARRIED if carries else 1)
+        self.side_by_side = kernel.form in ("columns", "scan_columns")
+        # Reading rows again costs more than reading fewer of them side by side.
+        self.least = 1 if not self.side_by_side else ADJACENT if self.stages.passes > 1 else config.rows
+        self.whole = isinstance(self.row, int) and power_of_two(self.row) * self.least <= IN_REGISTERS
 
     def mask(self, axes: frozenset[int]) -> str:
         """By whether an access moves from row to row, and along a row."""
         moves, runs = bool(axes & set(self.kernel.kept)), bool(axes & set(self.kernel.reduced))
         return "inside" if moves and runs else "in_rows" if moves else "in_row" if runs else ""
 
-    def place_rows(self, columns: int, program: int = 0) -> tuple[tuple[Size, int], ...]:
+    @property
+    def together(self) -> int:
+        """How many rows a program walks together."""
+        return min(self.config.rows, power_of_two(hint(self.rows))) if self.side_by_side else 1
+
+    @property
+    def is_shared_out(self) -> bool:
+        """Whether so few programs would have so much to do that the parts of rows are shared out."""
+        return not self.whole and self._programs() < FEW_PROGRAMS and hint(self.row) >= 2 * self.chunk
+
+    @property
+    def chunk(self) -> int:
+        """How many elements of a row that is shared out are one program's."""
+        chunk = max(self.config.chunk, self.config.elements) // self.together
+        while self._programs() * -(-hint(self.row) // chunk) > MOST_PROGRAMS:
+            chunk *= 2
+        return chunk
+
+    def _programs(self) -> int:
+        return -(-hint(self.rows) // self.together)
+
+    def place_rows(self, program: str = "tl.program_id(0)") -> Grid:
         """The rows of this program, and the status of what is computed once a row."""
-        many = max(1, min(MOST_ROWS, self.config.elements // columns))
-        count = min(many, power_of_two(hint(self.rows)))
+        columns = self.columns()
+        most = min(self.config.rows, max(self.least, self.config.elements // columns)) if self.whole else self.together
+        count = min(most, power_of_two(hint(self.rows)))
         self.blocks.append(("ROWS", count))
-        self.line(f"row = (tl.program_id({program}).to(INDEX) * ROWS + tl.arange(0, ROWS))[:, None]")
+        self.line(f"row = (({program}).to(INDEX) * ROWS + tl.arange(0, ROWS))[:, None]")
         self.line(f"in_rows = row < {self.parameters.size(self.rows)}")
         if self.kernel.kept:
             self.split("row", self.kernel.kept)
         self.line("row_found = tl.full([ROWS, 1], 0, tl.int32)")
-        return ((self.rows, count),)
+        return Grid(((self.rows, count),))
 
     def place_columns(self, text: str) -> None:
         """The elements of the rows that are walked now."""
@@ -74,13 +90,13 @@ class Rows(Text):
 
     def columns(self) -> int:
         """How many elements of a row a program takes at a time."""
-        return power_of_two(hint(self.row)) if self.whole else min(self.config.columns, power_of_two(hint(self.row)))
+        row = power_of_two(hint(self.row))
+        return row if self.whole else min(max(1, self.at_once // self.together), row)
 
     def write(self) -> Function:
         """The function."""
-        columns = self.columns()
-        grid = Grid(self.place_rows(columns))
-        self.blocks.append(("COLUMNS", columns))
+        grid = self.place_rows()
+        self.blocks.append(("COLUMNS", self.columns()))
         passes = self.stages.passes
         told = len(self.lines)
         if self.whole:
@@ -91,7 +107,10 @@ class Rows(Text):
                 if self.whole:
                     self.one_pass(number)
                 else:
-                    self.walk(number, "range(0, {row}, COLUMNS)", "start + tl.arange(0, COLUMNS)[None, :]")
+                    steps = f"range(0, {self.parameters.size(self.row)}, COLUMNS)"
+                    self.walk(number, steps, "start + tl.arange(0, COLUMNS)[None, :]")
+                for reduce in self.stages.reductions(number):
+                    self.finish(reduce, errors=not self.whole)
         self.tell_all(told)
         return self.function(self.kernel.name, grid, row=self.row)
 
@@ -101,17 +120,26 @@ class Rows(Text):
             self.lines.insert(told, "    told = tl.full([ROWS, COLUMNS], 0, tl.int32)")
         self.tell(["tl.where(in_rows, row_found, 0)", "told"])
 
-    def place_part(self) -> tuple[tuple[Size, int], ...]:
-        """The rows of this program, and which part of them, where parts are shared out."""
-        along = self.place_rows(self.config.columns, program=1)
-        self.blocks += [("COLUMNS", self.config.columns), ("CHUNK", CHUNK)]
-        self.line("part = tl.program_id(0).to(INDEX)")
-        self.line("first = part * CHUNK")
-        return along
+    def place_part(self, backwards: bool = False) -> Grid:
+        """The rows of this program, and which part of them, where parts are shared out.
 
-    def walk_part(self) -> None:
+        What was read last is still in the cache: the next pass begins with it (``backwards``).
+        """
+        self.whole = False
+        across = self.count(self.rows, self.together)
+        self.line("program = tl.program_id(0).to(INDEX)")
+        self.line(f"part = program // {across}")
+        if backwards:
+            self.line(f"part = {self.parameters.count()} - 1 - part")
+        grid = self.place_rows(f"program % {across}")
+        self.blocks += [("COLUMNS", self.columns()), ("CHUNK", self.chunk)]
+        self.line("first = part * CHUNK")
+        return Grid((*grid.across, None))
+
+    def walk_part(self, number: int = 0, backwards: bool = False) -> None:
         """The pass over a part."""
-        self.walk(0, "range(0, CHUNK, COLUMNS)", "first + start + tl.arange(0, COLUMNS)[None, :]")
+        begins = "first + CHUNK - COLUMNS - start" if backwards else "first + start"
+        self.walk(number, "range(0, CHUNK, COLUMNS)", f"{begins} + tl.arange(0, COLUMNS)[None, :]")
 
     def once_a_row(self, number: int, stores: bool = True) -> None:
         """What is computed once a row before a pass."""
@@ -142,47 +170,13 @@ class Rows(Text):
             name, kind = self.accumulator(reduce), self.kinds[reduce]
             for line in kind.across(name, kind.lift(str(self.real(reduce.values[0])), "inside")):
                 self.line(line)
-            self.finish(reduce, errors=False)
-
-    def merge_parts(self, reductions: Sequence[Value], end: str) -> None:
-        """What the parts of a row before number ``end`` have left, merged."""
-        p, number = self.parameters, 0
-        for reduce in reductions:
-            for part in self.kinds[reduce].parts:
-                self.line(f"{self.accumulator(reduce)}{part.suffix} = {_block(part)}")
-        self.line(f"for start in range(0, {end}, COLUMNS):")
-        self.indent += 1
-        self.line("piece = (start + tl.arange(0, COLUMNS)[None, :]).to(INDEX)")
-        self.line(f"inside = in_rows & (piece < {end})")
-        for reduce in reductions:
-            name, kind, texts = self.accumulator(reduce), self.kinds[reduce], []
-            for part in kind.parts:
-                pointer = p.partial(f"{name}{part.suffix}_parts", number, part.dtype)
-                number += 1
-                place = f"{pointer} + (row * {p.count()} + piece)"
-                texts.append(f"tl.load({place}, mask=inside, other={literal(part.start, part.dtype)})")
-            for line in kind.merge(name, texts):
-                self.line(line)
-        self.indent -= 1
-        for reduce in reductions:
-            for line in self.kinds[reduce].across(self.accumulator(reduce)):
-                self.line(line)
-
-    def accumulator(self, reduce: Value) -> str:
-        """The name of a reduction's accumulators."""
-        if reduce not in self.accumulators:
-            name = reduce.node.name if reduce.node is not None else "total"
-            self.accumulators[reduce] = self.parameters.fresh(f"{name}_so_far")
-        return self.accumulators[reduce]
 
     def walk(self, number: int, steps: str, column: str) -> None:
         """A pass over rows, block by block."""
         reductions = self.stages.reductions(number)
         for reduce in reductions:
-            name = self.accumulator(reduce)
-            for part in self.kinds[reduce].parts:
-                self.line(f"{name}{part.suffix} = {_block(part)}")
-        self.line(f"for start in {steps.format(row=self.parameters.size(self.row))}:")
+            self.clear(reduce, "[ROWS, COLUMNS]")
+        self.line(f"for start in {steps}:")
         self.indent += 1
         outside = dict(self.registers)
         self.place_columns(column)
@@ -197,62 +191,121 @@ class Rows(Text):
         for reduce in reductions:
             for line in self.kinds[reduce].across(self.accumulator(reduce)):
                 self.line(line)
-            self.finish(reduce, errors=True)
 
     def finish(self, reduce: Value, errors: bool) -> None:
         """The result of a reduction, from the accumulators of its rows."""
-        self.note(reduce.node.location if reduce.node is not None else None)
-        name, kind = self.accumulator(reduce), self.kinds[reduce]
-        made = self.parameters.fresh(reduce.node.name if reduce.node is not None else "value")
-        self.line(f"{made} = {kind.finish(name, errors)}")
-        self.registers[reduce] = made
         self.flagged = "row_found"
-        self.flag(kind.flags(name, made))
+        super().finish(reduce, errors)
+
+    # -- what the parts of a row have left ------------------------------------------------------------------------
+    def place_pieces(self) -> None:
+        """How many partial results of a row are merged at a time."""
+        pieces = power_of_two(-(-hint(self.row) // self.chunk))
+        self.blocks.append(("PIECES", min(pieces, max(1, self.at_once // self.together))))
+
+    def partial(self, reduce: Value, number: int, piece: str) -> list[str]:
+        """The pointers to the partial results of a part; those of a row are numbered on from ``number``."""
+        p, places = self.parameters, []
+        for count, part in enumerate(self.kinds[reduce].parts, number):
+            pointer = p.partial(f"{self.accumulator(reduce)}{part.suffix}_parts", count, part.dtype)
+            places.append(f"{pointer} + ({piece} * {p.size(self.rows)} + row)")
+        return places
+
+    def number_of(self, number: int) -> int:
+        """How many arrays of partial results the passes before this one have left."""
+        before = [reduce for earlier in range(number) for reduce in self.stages.reductions(earlier)]
+        return sum(len(self.kinds[reduce].parts) for reduce in before)
+
+    def merge_parts(self, reductions: list[Value], number: int, end: str) -> None:
+        """What the parts of a row before number ``end`` have left, merged; the first array is that of ``number``."""
+        if not reductions:
+            return
+        for reduce in reductions:
+            self.clear(reduce, "[ROWS, PIECES]")
+        self.line(f"for start in range(0, {end}, PIECES):")
+        self.indent += 1
+        self.line("piece = (start + tl.arange(0, PIECES)[None, :]).to(INDEX)")
+        self.line(f"inside = in_rows & (piece < {end})")
+        for reduce in reductions:
+            kind, texts = self.kinds[reduce], []
+            for part, place in zip(kind.parts, self.partial(reduce, number, "piece"), strict=True):
+                texts.append(f"tl.load({place}, mask=inside, other={literal(part.start, part.dtype)})")
+            number += len(texts)
+            for line in kind.merge(self.accumulator(reduce), texts):
+                self.line(line)
+        self.indent -= 1
+        for reduce in reductions:
+            for line in self.kinds[reduce].across(self.accumulator(reduce)):
+                self.line(line)
+
+    def merge_passes(self, before: int, stores: bool) -> None:
+        """What is known of a row before a pass: the results of all earlier ones, from what their parts have left.
+
+        Flags are those of the last of them: the others were told by the passes that came after these.
+        """
+        signals, self.signals = self.signals, False
+        for number in range(before):
+            self.once_a_row(number, stores)
+            self.merge_parts(self.stages.reductions(number), self.number_of(number), self.parameters.count())
+            self.signals = signals and number == before - 1
+            for reduce in self.stages.reductions(number):
+                self.finish(reduce, errors=True)
+        self.signals = signals
+        self.once_a_row(before, stores)
 
 
 class Parts(Rows):
-    """Rows whose parts are shared out among programs: each leaves its accumulators."""
+    """A pass over rows whose parts are shared out among programs: each leaves its accumulators."""
+
+    def __init__(
+        self, kernel: Kernel, signals: bool, taken: frozenset[str], config: Config = USUAL, number: int = 0
+    ) -> None:
+        super().__init__(kernel, signals, taken, config)
+        self.number = number
 
     def write(self) -> Function:
         """The function."""
-        along = self.place_part()
+        number, backwards = self.number, self.number % 2 == 1
+        grid = self.place_part(backwards)
+        if number:
+            self.place_pieces()
         told = len(self.lines)
-        self.once_a_row(0, stores=False)  # which the function that merges does once
-        self.finished: list[Value] = []
-        self.walk_part()
+        self.merge_passes(number, stores=False)  # which the function that merges does once
+        self.walk_part(number, backwards)
         partials: list[Partial] = []
-        for reduce in self.finished:
-            for part in self.kinds[reduce].parts:
-                name = f"{self.accumulator(reduce)}{part.suffix}"
-                pointer = self.parameters.partial(f"{name}_parts", len(partials), part.dtype)
-                self.line(f"tl.store({pointer} + (row * {self.parameters.count()} + part), {name}, mask=in_rows)")
+        first = self.number_of(number)
+        for reduce in self.stages.reductions(number):
+            places = self.partial(reduce, first + len(partials), "part")
+            for part, place in zip(self.kinds[reduce].parts, places, strict=True):
+                self.line(f"tl.store({place}, {self.accumulator(reduce)}{part.suffix}, mask=in_rows)")
                 partials.append(Partial(part.dtype, self.rows))
         self.tell_all(told)
-        return self.function(self.kernel.name, Grid(None, along), partials, self.row)
-
-    def finish(self, reduce: Value, errors: bool) -> None:
-        """The accumulators are left as they are."""
-        self.finished.append(reduce)
+        name = f"{self.kernel.name}_pass_{number}" if number else self.kernel.name
+        return self.function(name, grid, partials, self.row)
 
 
 class Merged(Rows):
-    """What merges the accumulators of the parts, and computes what depends on the totals."""
+    """What is computed and stored once a row, from the accumulators that the parts have left."""
 
     def write(self) -> Function:
         """The function."""
-        grid = Grid(self.place_rows(self.config.columns))
-        self.blocks.append(("COLUMNS", self.config.columns))
-        reductions = self.stages.reductions(0)
-        # What the parts may have reported has been: this computes, once more, what is the same along a row.
-        signals, self.signals = self.signals, False
-        self.once_a_row(0)
-        self.signals = signals
-        self.merge_parts(reductions, self.parameters.count())
-        for reduce in reductions:
-            self.finish(reduce, errors=True)
-        self.once_a_row(1)
+        self.whole = False
+        grid = self.place_rows()
+        self.place_pieces()
+        self.merge_passes(self.stages.passes, stores=True)
         self.tell(["tl.where(in_rows, row_found, 0)"])
         return self.function(f"{self.kernel.name}_merged", grid)
 
 
-__all__ = ["CHUNK", "Merged", "Parts", "Rows", "is_shared_out"]
+def write(kernel: Kernel, signals: bool, taken: frozenset[str], config: Config) -> list[Function]:
+    """The functions of a kernel."""
+    rows = Rows(kernel, signals, taken, config)
+    if not rows.is_shared_out:
+        return [rows.write()]
+    functions = [Parts(kernel, signals, taken, config, number).write() for number in range(rows.stages.passes)]
+    if any(map(rows.stages.row_store, kernel.stores)):
+        functions.append(Merged(kernel, signals, taken, config).write())
+    return functions
+
+
+__all__ = ["Parts", "Rows", "write"]

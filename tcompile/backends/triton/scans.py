@@ -11,11 +11,12 @@ part with those before it.
 from __future__ import annotations
 
 from tcompile.backends.schedule import Kernel, Value
-from tcompile.backends.triton.configs import USUAL, Config
+from tcompile.backends.schedule.kernel import Form
+from tcompile.backends.triton.configs import CARRIED, USUAL, Config
 from tcompile.backends.triton.names import full, literal, type_of
 from tcompile.backends.triton.reductions import Reduction
-from tcompile.backends.triton.rows import Parts, Rows, is_shared_out
-from tcompile.backends.triton.text import Function, Grid, power_of_two
+from tcompile.backends.triton.rows import Parts, Rows
+from tcompile.backends.triton.text import Function, power_of_two
 from tcompile.graph import Node
 from tcompile.graph.sizes import hint, product
 
@@ -35,7 +36,7 @@ def admits(node: Node) -> bool:
 def write(kernel: Kernel, signals: bool, taken: frozenset[str], config: Config) -> list[Function]:
     """The functions of a scan."""
     scan = Scan(kernel, signals, taken, config)
-    if is_shared_out(kernel) and not scan.in_order:
+    if scan.is_shared_out and not scan.in_order:
         totals = Parts(_totals(kernel, scan.total), signals, taken, config)
         return [totals.write(), Following(kernel, signals, taken, config).write()]
     return [scan.write()]
@@ -44,7 +45,8 @@ def write(kernel: Kernel, signals: bool, taken: frozenset[str], config: Config) 
 def _totals(kernel: Kernel, total: Value) -> Kernel:
     """What computes the total of each row in place of the scan."""
     values = [value for value in kernel.values if value.op != "along"]
-    return Kernel(f"{kernel.name}_totals", "rows", kernel.axes, [*values, total], [], kernel.nodes)
+    form: Form = "columns" if kernel.form == "scan_columns" else "rows"
+    return Kernel(f"{kernel.name}_totals", form, kernel.axes, [*values, total], [], kernel.nodes)
 
 
 class Scan(Rows):
@@ -61,6 +63,8 @@ class Scan(Rows):
         self.total = Value("reduce", self.value.operands, self.value.dtype, kept, self.value.node, attrs)
         self.kind = self.kinds[self.total] = Reduction(self.total, signals)
         self.in_order = is_float and name == "prod"
+        self.side_by_side |= self.in_order
+        self.at_once = config.elements // CARRIED
         narrow = kernel.form == "scan_rows" or hint(self.row) <= SQUARE
         self.whole = self.whole and narrow and not self.in_order
         self.carry = self.accumulator(self.total)
@@ -123,14 +127,14 @@ class Following(Scan):
 
     def write(self) -> Function:
         """The function."""
-        along = self.place_part()
+        grid = self.place_part()
+        self.place_pieces()
         told = len(self.lines)
         self.once_a_row(0)
-        self.whole = False
-        self.merge_parts([self.total], "part")
+        self.merge_parts([self.total], 0, "part")
         self.walk_part()
         self.tell_all(told)
-        return self.function(self.kernel.name, Grid(None, along), row=self.row)
+        return self.function(self.kernel.name, grid, row=self.row)
 
     def begin(self) -> None:
         """What the parts before have left."""

@@ -16,26 +16,27 @@ from tcompile.backends.schedule.maps import Affine
 from tcompile.backends.schedule.parts import PARTS
 from tcompile.backends.triton import pointwise
 from tcompile.backends.triton.configs import USUAL, Config
-from tcompile.backends.triton.names import BOOL, full, type_of
+from tcompile.backends.triton.names import BOOL, full, literal, type_of
 from tcompile.backends.triton.parameters import Parameter, Parameters
+from tcompile.backends.triton.reductions import Reduction
 from tcompile.graph import Location, Size
 from tcompile.graph.types import DType
 
+_INT64 = np.dtype("int64")
 _RESERVED = {"tl", "libdevice", "status", "INDEX", "found", "told", "row_found", "inside", "in_rows", "point", "row",
              "column", "start", "first", "part", "parts", "piece", "bits", "range", "float", "down", "across", "rows",
              "in_tall", "in_wide", "in_deep_left", "in_deep_right", "left_found", "right_found", "left_told",
-             "right_told"}  # fmt: skip
+             "right_told", "program"}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Grid:
-    """How many programs run: along two axes, each the product of sizes, the last divided by a block, rounding up.
+    """How many programs run: the product of sizes, each divided by a block, rounding up.
 
-    A dimension may be the number of ``parts`` of a row (None).
+    A factor may be the number of ``parts`` of a row (None).
     """
 
-    across: tuple[tuple[Size, int], ...] | None = ((1, 1),)
-    along: tuple[tuple[Size, int], ...] = ((1, 1),)
+    across: tuple[tuple[Size, int] | None, ...]
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,12 @@ class Function:
     @property
     def warps(self) -> int:
         """How many warps share a program's elements."""
-        elements = math.prod(block for name, block in self.blocks if name not in ("CHUNK", "DEEP"))
+        blocks = dict(self.blocks)
+        elements = math.prod(block for name, block in blocks.items() if name not in ("CHUNK", "DEEP", "PIECES"))
+        if "BLOCK" in blocks and isinstance(self.row, int):
+            elements *= power_of_two(self.row)  # each point is a row, whose elements are written out
+        elif "COLUMNS" not in blocks:
+            elements *= blocks.get("PIECES", 1)
         return max(1, min(16, int(max(1, min(8, elements // 256)) * self.config.warps)))
 
     @property
@@ -72,8 +78,7 @@ class Function:
         blocks = dict(self.blocks)
         if "CHUNK" in blocks:
             del blocks["COLUMNS"]
-        blocks.pop("DEEP", None)
-        return math.prod(blocks.values())
+        return math.prod(block for name, block in blocks.items() if name not in ("DEEP", "PIECES"))
 
 
 def power_of_two(n: int) -> int:
@@ -94,7 +99,10 @@ class Text:
         self.indent = 1
         self.parameters = Parameters({*_RESERVED, *taken, kernel.name})
         self.registers: dict[Value, str | tuple[str, str]] = {}
-        self.indices: dict[int, str] = {}
+        self.indices: dict[int, str | int] = {}  # a number where an element is written out
+        self.suffix = ""  # of what is computed for that element
+        self.kinds = {v: Reduction(v, signals) for v in kernel.values if v.op == "reduce"}
+        self.accumulators: dict[Value, str] = {}
         self.blocks: list[tuple[str, int]] = []
         self.flagged: str | None = None  # where status bits go now
         self.any_flags = False
@@ -144,6 +152,13 @@ class Text:
                 self.line(f"{index} = {rest} // {size}")
                 self.indices[axes[0]] = index
 
+    def count(self, size: Size, block: int) -> str:
+        """How many blocks cover a size."""
+        if isinstance(size, int):
+            return str(-(-size // block))
+        text = self.parameters.size(size)
+        return text if block == 1 else f"(({text} + {block - 1}) // {block})"
+
     def offset(self, access: Access, extra: int = 0) -> str:
         """The place of an access, in cells."""
         p = self.parameters
@@ -152,8 +167,11 @@ class Text:
         terms = list(texts)
         for axis, step in enumerate(access.steps):
             number, factors = p.distance(step, access.buffer)
-            index = self.indices.get(axis, "0")
-            if number == 1:
+            index = self.indices.get(axis, 0)
+            if isinstance(index, int):
+                total += number * index
+                factors = factors if index else []
+            elif number == 1:
                 terms.append(index)
             elif number:
                 terms.append(f"{index} * {number}" if number > 0 else f"{index} * ({number})")
@@ -161,7 +179,8 @@ class Text:
         if total or not terms:
             terms.append(str(total) if total >= 0 else f"({total})")
         text = " + ".join(terms)
-        return text if access.axes else f"tl.full({self.unit}, {text}, INDEX)"
+        moves = any(isinstance(self.indices.get(axis), str) for axis in access.axes)
+        return text if moves else f"tl.full({self.unit}, {text}, INDEX)"
 
     def mask(self, axes: frozenset[int]) -> str:
         """The name of the mask for accesses along these axes, "" where they do not move."""
@@ -191,7 +210,7 @@ class Text:
             return
         if value.op != "load":
             self.note(value.node.location if value.node is not None else None)
-        name = self.parameters.fresh(value.node.name if value.node is not None else "value")
+        name = self.parameters.fresh((value.node.name if value.node is not None else "value") + self.suffix)
         if value.op == "load":
             assert value.access is not None
             if value.dtype in PARTS:
@@ -242,8 +261,9 @@ class Text:
             if place is None:
                 continue
             factor = str(multiple) if isinstance(multiple, int) else p.value(multiple)
-            terms.append(f"{place}.to(tl.int64)" + ("" if factor == "1" else f" * {factor}"))
-        offset = full(index.offset, np.dtype("int64")) if isinstance(index.offset, int) else p.value(index.offset)
+            at = full(place, _INT64) if isinstance(place, int) else f"{place}.to(tl.int64)"
+            terms.append(at + ("" if factor == "1" else f" * {factor}"))
+        offset = full(index.offset, _INT64) if isinstance(index.offset, int) else p.value(index.offset)
         text = " + ".join([*terms, offset])
         return f"({text}).to(tl.int64).to({type_of(dtype)})"
 
@@ -253,6 +273,29 @@ class Text:
             assert self.flagged is not None
             self.any_flags = True
             self.line(f"{self.flagged} |= {flags}")
+
+    # -- reductions -----------------------------------------------------------------------------------------------
+    def accumulator(self, reduce: Value) -> str:
+        """The name of a reduction's accumulators."""
+        if reduce not in self.accumulators:
+            name = reduce.node.name if reduce.node is not None else "total"
+            self.accumulators[reduce] = self.parameters.fresh(f"{name}_so_far")
+        return self.accumulators[reduce]
+
+    def clear(self, reduce: Value, shape: str) -> None:
+        """Its accumulators before the first element."""
+        for part in self.kinds[reduce].parts:
+            start = f"tl.full({shape}, {literal(part.start, part.dtype)}, {type_of(part.dtype)})"
+            self.line(f"{self.accumulator(reduce)}{part.suffix} = {start}")
+
+    def finish(self, reduce: Value, errors: bool) -> None:
+        """The result of a reduction, from its accumulators; ``errors``: whether rounding errors have been carried."""
+        self.note(reduce.node.location if reduce.node is not None else None)
+        name, kind = self.accumulator(reduce), self.kinds[reduce]
+        made = self.parameters.fresh(reduce.node.name if reduce.node is not None else "value")
+        self.line(f"{made} = {kind.finish(name, errors)}")
+        self.registers[reduce] = made
+        self.flag(kind.flags(name, made))
 
     # -- memory ---------------------------------------------------------------------------------------------------
     def load(self, access: Access, extra: int = 0) -> str:

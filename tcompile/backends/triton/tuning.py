@@ -22,8 +22,8 @@ from tcompile.graph.sizes import hint
 TRIED: dict[str, tuple[Any, ...]] = {
     "padded": (True,),
     "tile": ((32, 64, 32), (64, 32, 64), (64, 64, 32), (64, 128, 32), (128, 64, 32), (128, 128, 32), (128, 256, 32)),
-    "points": (512, 4096), "side": (16, 64), "elements": (1024, 16384), "columns": (64, 256), "warps": (0.5, 2.0),
-    "stages": (1, 5),
+    "points": (512, 4096), "side": (16, 64), "elements": (1024, 16384), "rows": (16, 32), "chunk": (1 << 12, 1 << 16),
+    "warps": (0.5, 2.0), "stages": (1, 5),
 }  # fmt: skip
 DIVIDED = frozenset(TRIED) - {"tile", "padded"}  # how the kernels that there are anyway are divided among programs
 FUSED, FILLED_UP = frozenset({"tile"}), frozenset({"padded"})
@@ -56,11 +56,12 @@ def _choices(graph: Graph, kernels: Sequence[Kernel]) -> dict[str, tuple[Any, ..
         "points": any(kernel.form == "flat" for kernel in kernels),
         "side": any(kernel.form == "tiled" for kernel in kernels),
         "elements": bool(rows),
-        "columns": any(row > USUAL.columns for row in rows),
+        "rows": any(kernel.form in ("columns", "thin") for kernel in kernels),
+        "chunk": any(row > USUAL.elements // USUAL.rows for row in rows),
         "padded": any(map(products.is_ragged, graph.nodes)),
         "tile": multiplied,
         "warps": bool(kernels) or multiplied,
-        "stages": any(row > USUAL.columns for row in rows) or multiplied,
+        "stages": any(row > USUAL.elements // USUAL.rows for row in rows) or multiplied,
     }
     return {name: values for name, values in TRIED.items() if matters[name]}
 

@@ -1,0 +1,106 @@
+"""Kernels whose rows are a few elements each: a thread takes rows whole, their elements written out.
+
+Enters: a ``Kernel`` with reduced axes that ``is_thin``. Leaves: its function. Exists because a row that is spread over
+threads costs them an exchange, which for a few elements takes longer than adding them up: distances between points,
+sums of colours. Each element's values stay in registers, so that later passes compute nothing again.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from tcompile.backends.schedule import Kernel, Value
+from tcompile.backends.schedule.kernel import size_of, static_elements
+from tcompile.backends.schedule.stages import Stages
+from tcompile.backends.triton.configs import MOST_LINES, USUAL, WRITTEN_OUT, WRITTEN_OUT_APART, Config
+from tcompile.backends.triton.flat import Flat
+from tcompile.backends.triton.text import Function, Grid, power_of_two
+from tcompile.graph.sizes import hint
+
+
+def is_thin(kernel: Kernel) -> bool:
+    """Whether rows are so short that their elements are written out."""
+    row = size_of([kernel.axes[a] for a in kernel.reduced])
+    if not kernel.kept or not isinstance(row, int) or not 1 <= row <= WRITTEN_OUT or kernel.form == "places":
+        return False
+    if row * len(kernel.values) > MOST_LINES:
+        return False
+    return row <= WRITTEN_OUT_APART or not any(_lies_along(kernel, value) for value in kernel.values)
+
+
+def _lies_along(kernel: Kernel, value: Value) -> bool:
+    """Whether a load reads rows that lie in memory one behind the other."""
+    access = value.access
+    if access is None or not access.axes.issuperset(range(len(kernel.axes))):
+        return False
+    return static_elements(access.steps[kernel.reduced[-1]]) in (1, -1)
+
+
+class Thin(Flat):
+    """A row a thread, and some more."""
+
+    def __init__(self, kernel: Kernel, signals: bool, taken: frozenset[str], config: Config = USUAL) -> None:
+        super().__init__(kernel, signals, taken, config)
+        self.stages = Stages(kernel, frozenset(kernel.kept))
+        row = size_of([kernel.axes[a] for a in kernel.reduced])
+        assert isinstance(row, int)
+        self.row = row
+        self.held: dict[tuple[Value, tuple[int, ...]], str | tuple[str, str]] = {}
+
+    def write(self) -> Function:
+        """The function."""
+        grid = self.place()
+        self.flagged, started = "found", len(self.lines)
+        for number in range(self.stages.passes + 1):
+            for value in self.stages.row_values(number):
+                self.compute(value)
+            for store in self.stages.row_stores(number):
+                self.store(store)
+            if number < self.stages.passes:
+                self.one_pass(number)
+        self.tell_found(started)
+        return self.function(self.kernel.name, grid, row=self.row)
+
+    def place(self) -> Grid:
+        """The rows of this program: a rectangle of them where some loads are the same along one of its sides.
+
+        A thread takes several rows of it, and loads for them together.
+        """
+        kept, config, kernel = self.kernel.kept, self.config, self.kernel
+        high, broad = max(1, config.elements // config.rows), config.rows
+        if self.stages.passes == 1 and len(kept) > 1:
+            tall, wide = (hint(kernel.axes[axis].size) for axis in kept[-2:])
+            sides = frozenset(kept[-2:])
+            shared = any(v.access is not None and len(v.access.axes & sides) == 1 for v in kernel.values)
+            if shared and tall >= high and wide >= broad and all(s.access.axes >= sides for s in kernel.stores):
+                return self.place_tile(kept, high, broad)
+        return self.place_points(kept, max(1, min(config.points, config.elements // power_of_two(self.row))))
+
+    def one_pass(self, number: int) -> None:
+        """The elements of the rows, one after the other."""
+        reductions, values = self.stages.reductions(number), self.stages.needed(number, {})
+        for reduce in reductions:
+            self.clear(reduce, self.shape)
+        once, reduced = self.registers, self.kernel.reduced
+        sizes = [self.kernel.axes[axis].size for axis in reduced]
+        for count, places in enumerate(itertools.product(*(range(n) for n in sizes if isinstance(n, int)))):
+            self.indices |= dict(zip(reduced, places, strict=True))
+            self.registers, self.suffix = dict(once), f"_{count}"
+            for value in values:
+                key = value, tuple(place for axis, place in zip(reduced, places, strict=True) if axis in value.axes)
+                if key in self.held:
+                    self.registers[value] = self.held[key]
+                self.compute(value)
+                self.held[key] = self.registers[value]
+            for store in self.stages.stores(number):
+                self.store(store)
+            for reduce in reductions:
+                kind = self.kinds[reduce]
+                for line in kind.merge(self.accumulator(reduce), kind.lift(str(self.real(reduce.values[0])), "inside")):
+                    self.line(line)
+        self.registers, self.suffix = once, ""
+        for reduce in reductions:
+            self.finish(reduce, errors=True)
+
+
+__all__ = ["Thin", "is_thin"]
