@@ -45,7 +45,7 @@ USUAL = Config()
 RESIDENT = Config(tile=None)  # of arrays that lie on a GPU: CuPy has cuBLAS
 
 IN_REGISTERS = 8192  # elements that a program holds from one pass over its rows to the next
-CARRIED = 4  # one of so many elements where rounding errors are carried from block to block, but not inside of one
+CARRIED = 4  # as so many accumulators counts one that carries rounding errors: it does from block to block alone
 ADJACENT = 16  # rows side by side that are still read at the memory's speed: 64 bytes of float32
 FEW_PROGRAMS, MOST_PROGRAMS = 256, 2048  # fewer leave parts of a GPU idle; no more are made of what is shared out
 WRITTEN_OUT = 16  # elements of a row that a thread takes one after the other

@@ -2,8 +2,9 @@
 
 Enters: names of blocks of elements. Leaves: text of the accumulators, and of their final value. A reduction is a list
 of accumulators, each of which is merged by itself. Sums of float32 are carried in float64, as in the llvm backend; of
-float64, the rounding error of every addition from block to block is carried beside the sum. Small integers are carried
-in 32 bits, since what wraps around there wraps around in fewer bits, too.
+float64, the rounding error of every addition from block to block is carried beside the sum, unless it is ``narrow``:
+what it is for has the precision of float32. Small integers are carried in 32 bits, since what wraps around there wraps
+around in fewer bits, too.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Reduction:
         is_float = self.dtype.kind == "f"
         self.is_extremum = self.op in ("max", "min") and is_float
         self.signals = signals and is_float and self.op in ("sum", "prod")
-        self.is_compensated = self.op == "sum" and self.dtype == FLOAT64
+        self.is_compensated = self.op == "sum" and self.dtype == FLOAT64 and not value.attrs.get("narrow")
         how = {"sum": "sum", "prod": "product", "any": "max", "all": "min"}.get(self.op, self.op)
         carried = FLOAT64 if is_float and self.op == "sum" else INT32 if self.dtype.itemsize < 4 else self.dtype
         self.parts = [Part("", carried, how, self._start())]

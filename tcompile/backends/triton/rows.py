@@ -13,6 +13,7 @@ from __future__ import annotations
 from tcompile.backends.schedule import Kernel, Value
 from tcompile.backends.schedule.kernel import size_of
 from tcompile.backends.schedule.stages import Stages
+from tcompile.backends.triton import moments
 from tcompile.backends.triton.configs import (
     ADJACENT,
     CARRIED,
@@ -35,8 +36,7 @@ class Rows(Text):
         self.stages = Stages(kernel, frozenset(kernel.kept))
         self.row = size_of([kernel.axes[a] for a in kernel.reduced])
         self.rows = size_of([kernel.axes[a] for a in kernel.kept])
-        carries = any(kind.is_compensated for kind in self.kinds.values())  # two float64 for each element
-        self.at_once = config.elements // (CARRIED if carries else 1)
+        self.at_once = config.elements // power_of_two(max(map(self._carried, range(self.stages.passes)), default=1))
         self.side_by_side = kernel.form in ("columns", "scan_columns")
         # Reading rows again costs more than reading fewer of them side by side.
         self.least = 1 if not self.side_by_side else ADJACENT if self.stages.passes > 1 else config.rows
@@ -64,6 +64,10 @@ class Rows(Text):
         while self._programs() * -(-hint(self.row) // chunk) > MOST_PROGRAMS:
             chunk *= 2
         return chunk
+
+    def _carried(self, number: int) -> int:
+        """How many accumulators a pass has for each element that a program takes at once."""
+        return sum(CARRIED if self.kinds[r].is_compensated else 1 for r in self.stages.reductions(number))
 
     def _programs(self) -> int:
         return -(-hint(self.rows) // self.together)
@@ -300,6 +304,9 @@ class Merged(Rows):
 def write(kernel: Kernel, signals: bool, taken: frozenset[str], config: Config) -> list[Function]:
     """The functions of a kernel."""
     rows = Rows(kernel, signals, taken, config)
+    if not signals and not rows.whole:
+        kernel = moments.in_one_pass(kernel)
+        rows = Rows(kernel, signals, taken, config)
     if not rows.is_shared_out:
         return [rows.write()]
     functions = [Parts(kernel, signals, taken, config, number).write() for number in range(rows.stages.passes)]

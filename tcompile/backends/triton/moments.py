@@ -1,0 +1,121 @@
+"""Sums of squared distances from a number that is known only after a pass, without another pass.
+
+Enters: a ``Kernel`` whose rows would be read again, as for a variance. Leaves: one that reads them once less where that
+can be. With ``e`` the distances to the row's first element, in float64, the sum over ``(x - m)**2`` is
+``sum(e*e) - sum(e)**2 / n + n * (m - first - sum(e) / n)**2``, whatever ``m`` is, and ``sum(e)`` is
+``sum(x) - n * first``. What cancels out there is at most ``n`` times the result, since the first element's own distance
+is among those that are squared: it is not seen in float32. Only where nothing is reported: of distances that overflow
+float32 on the way nobody is told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tcompile.backends.schedule import Access, Kernel, Store, Value
+from tcompile.backends.schedule.kernel import needed, size_of
+from tcompile.backends.schedule.stages import Stages
+from tcompile.graph import Node
+from tcompile.graph.types import DType
+
+_FLOAT32, _FLOAT64 = np.dtype("float32"), np.dtype("float64")
+_MOST = 1 << 24  # elements of a row; beyond, what cancels out may be seen
+
+
+def in_one_pass(kernel: Kernel) -> Kernel:
+    """The kernel with fewer passes over its rows; itself where there are no fewer."""
+    row = size_of([kernel.axes[a] for a in kernel.reduced])
+    if not isinstance(row, int) or not 0 < row <= _MOST:
+        return kernel
+    turned = _Moments(kernel, row).kernel()
+    fewer = Stages(turned, frozenset(kernel.kept)).passes < Stages(kernel, frozenset(kernel.kept)).passes
+    return turned if fewer else kernel
+
+
+class _Moments:
+    """The kernel under construction. ``sums`` are those of loads, as float64."""
+
+    def __init__(self, kernel: Kernel, row: int) -> None:
+        self.given, self.row = kernel, row
+        self.kept = frozenset(kernel.kept)
+        self.values: list[Value] = []
+        self.sums: dict[Value, tuple[Value, Value]] = {}
+        self.node: Node | None = None
+
+    def kernel(self) -> Kernel:
+        """What there is in its place."""
+        squared = {value: found for value in self.given.values if (found := self.distance(value)) is not None}
+        elements = {element for element, _ in squared.values()}
+        made: dict[Value, Value] = {}
+        for value in self.given.values:
+            self.node = value.node
+            if value in squared:
+                element, number = squared[value]
+                made[value] = self.total(element, made[number])
+            elif self.is_sum(value) and value.values[0] in elements:
+                made[value] = self.new("astype", self.sum(value.values[0])[1], dtype=_FLOAT32)
+            else:
+                operands = tuple(made[o] if isinstance(o, Value) else o for o in value.operands)
+                made[value] = value if operands == value.operands else replace(value, operands=operands)
+                self.values.append(made[value])
+        stores = [Store(made[store.value], store.access) for store in self.given.stores]
+        values = needed(self.values, (store.value for store in stores))
+        return Kernel(self.given.name, self.given.form, self.given.axes, values, stores, self.given.nodes)
+
+    def is_sum(self, value: Value) -> bool:
+        """Whether it is a sum of float32."""
+        return value.op == "reduce" and value.attrs["op"] == "sum" and value.dtype == _FLOAT32
+
+    def distance(self, value: Value) -> tuple[Value, Value] | None:
+        """Of a sum of squared distances: what is loaded, and the number of its row that it is apart from."""
+        if not self.is_sum(value):
+            return None
+        (squared,) = value.values[:1]
+        if squared.op == "square" or (squared.op == "multiply" and squared.operands[0] is squared.operands[-1]):
+            apart = squared.values[0]
+            if apart.op == "subtract" and len(apart.values) == 2:
+                for element, number in (apart.values, apart.values[::-1]):
+                    if element.op == "load" and element.dtype == _FLOAT32 and not element.axes <= self.kept:
+                        return (element, number) if number.axes <= self.kept else None
+        return None
+
+    def new(
+        self, op: str, /, *operands: Value | float, dtype: DType = _FLOAT64, of: DType = _FLOAT64, **attrs: Any
+    ) -> Value:
+        """One more value."""
+        axes = frozenset[int]().union(*(o.axes for o in operands if isinstance(o, Value)))
+        axes = axes & self.kept if op == "reduce" else axes
+        made = Value(op, operands, dtype, axes, self.node, {"operand_dtype": of, **attrs})
+        self.values.append(made)
+        return made
+
+    def sum(self, element: Value) -> tuple[Value, Value]:
+        """A load as float64, and its sum."""
+        if element not in self.sums:
+            wide = self.new("astype", element, of=_FLOAT32)
+            self.sums[element] = wide, self.new("reduce", wide, op="sum", narrow=True)
+        return self.sums[element]
+
+    def total(self, element: Value, number: Value) -> Value:
+        """The sum of squared distances."""
+        access, new, n = element.access, self.new, float(self.row)
+        assert access is not None
+        steps = tuple(step if axis in self.kept else () for axis, step in enumerate(access.steps))
+        place = Access(access.buffer, steps, access.offset)
+        loaded = Value("load", (), _FLOAT32, element.axes & self.kept, element.node, access=place)
+        self.values.append(loaded)
+        wide, total = self.sum(element)
+        first = new("astype", loaded, of=_FLOAT32)
+        apart = new("subtract", wide, first)
+        squares = new("reduce", new("multiply", apart, apart), op="sum", narrow=True)
+        distance = new("subtract", total, new("multiply", first, n))
+        mean = new("divide", distance, n)
+        left = new("subtract", new("subtract", new("astype", number, of=number.dtype), first), mean)
+        around = new("subtract", squares, new("multiply", distance, mean))
+        return new("astype", new("add", around, new("multiply", new("multiply", left, left), n)), dtype=_FLOAT32)
+
+
+__all__ = ["in_one_pass"]
