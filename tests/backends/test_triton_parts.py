@@ -18,7 +18,7 @@ from tests.backends.triton_cases import check, compile_all, on_interpreter
 @pytest.fixture
 def short(monkeypatch):
     """Few elements are many."""
-    monkeypatch.setattr(triton, "USUAL", Config(elements=64, rows=4, chunk=128))
+    monkeypatch.setattr(triton, "USUAL", Config(elements=64, rows=4, chunk=32))
     monkeypatch.setattr(rows_module, "IN_REGISTERS", 16)
 
 
@@ -123,7 +123,7 @@ def test_rows_side_by_side_are_read_together():
     assert blocks((2000, 30000), total) == [{"ROWS": 64, "COLUMNS": 64}]
     assert blocks((500, 20), softmax) == [{"ROWS": 16, "COLUMNS": 512}]  # read once
     for one in blocks((2048, 1024), variance)[:2]:
-        assert (one["ROWS"], one["COLUMNS"], one["CHUNK"]) == (64, 64, 256)
+        assert (one["ROWS"], one["COLUMNS"], one["CHUNK"]) == (64, 64, 512)
 
 
 @pytest.mark.parametrize("row", [20, 100, 700])

@@ -7,6 +7,7 @@ pytest.importorskip("triton")
 
 from tcompile.backends import triton
 from tcompile.backends.triton.configs import WRITTEN_OUT, WRITTEN_OUT_APART, Config
+from tcompile.backends.triton.thin import NUMPYS_ORDER
 from tcompile.graph import Graph, TensorType
 from tcompile.graph.ops import apply
 from tests.backends.llvm_cases import DTYPES, LAYOUTS, same, sample
@@ -36,6 +37,13 @@ def test_rows_of_every_length(row, dtype):
         made = check(lambda op, x, axis=axis: totals(op, x, (axis,)), x, rtol=1e-5, kernels=1 if row > 1 else None)
         if row > 1:
             assert is_written_out(made) == (axis == 0 or row <= WRITTEN_OUT_APART)
+
+
+@pytest.mark.parametrize("row", [1, 2, 3, NUMPYS_ORDER - 1])
+def test_a_few_float32_are_added_up_in_numpys_order(row):
+    for x, axis in ((sample("float32", (500, row)), 1), (sample("float32", (row, 500)), 0),
+                    (sample("float32", (row, 500)).T, 1), (sample("float32", (20, row, 25)), 1)):  # fmt: skip
+        check(lambda op, x, axis=axis: op("sum", op("multiply", x, 1.1), axis=(axis,), keepdims=False), x)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "complex64", "complex128"])

@@ -1,10 +1,10 @@
 """How each reduction accumulates, merges and finishes.
 
 Enters: names of blocks of elements. Leaves: text of the accumulators, and of their final value. A reduction is a list
-of accumulators, each of which is merged by itself. Sums of float32 are carried in float64, as in the llvm backend; of
-float64, the rounding error of every addition from block to block is carried beside the sum, unless it is ``narrow``:
-what it is for has the precision of float32. Small integers are carried in 32 bits, since what wraps around there wraps
-around in fewer bits, too.
+of accumulators, each of which is merged by itself. Sums of float32 are carried in float64, as in the llvm backend, but
+for a few elements, which are added up in NumPy's order; of float64, the rounding error of every addition from block to
+block is carried beside the sum, unless it is ``narrow``: what it is for has the precision of float32. Small integers
+are carried in 32 bits, since what wraps around there wraps around in fewer bits, too.
 """
 
 from __future__ import annotations
@@ -41,9 +41,11 @@ class Part:
 
 
 class Reduction:
-    """The reduction that a value is. ``signals``: whether status bits are wanted."""
+    """The reduction that a value is. ``signals``: whether status bits are wanted; ``in_order``: whether the elements
+    are few, and come one after the other, as NumPy adds them: then float32 need not be carried in float64.
+    """
 
-    def __init__(self, value: Value, signals: bool) -> None:
+    def __init__(self, value: Value, signals: bool, in_order: bool = False) -> None:
         self.op: str = value.attrs["op"]
         self.dtype = value.dtype
         self.first: float | None = value.attrs.get("start")
@@ -52,7 +54,9 @@ class Reduction:
         self.signals = signals and is_float and self.op in ("sum", "prod")
         self.is_compensated = self.op == "sum" and self.dtype == FLOAT64 and not value.attrs.get("narrow")
         how = {"sum": "sum", "prod": "product", "any": "max", "all": "min"}.get(self.op, self.op)
-        carried = FLOAT64 if is_float and self.op == "sum" else INT32 if self.dtype.itemsize < 4 else self.dtype
+        carried = INT32 if self.dtype.itemsize < 4 else self.dtype
+        if is_float and self.op == "sum" and not (in_order and self.dtype == FLOAT32):
+            carried = FLOAT64
         self.parts = [Part("", carried, how, self._start())]
         if self.is_compensated:
             self.parts.append(Part("_error", FLOAT64, "sum", 0.0))

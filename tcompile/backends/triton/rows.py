@@ -10,7 +10,7 @@ computes what is stored once a row.
 
 from __future__ import annotations
 
-from tcompile.backends.schedule import Kernel, Value
+from tcompile.backends.schedule import Access, Kernel, Value
 from tcompile.backends.schedule.kernel import size_of
 from tcompile.backends.schedule.stages import Stages
 from tcompile.backends.triton import moments
@@ -20,6 +20,7 @@ from tcompile.backends.triton.configs import (
     FEW_PROGRAMS,
     IN_REGISTERS,
     MOST_PROGRAMS,
+    SIDE_BY_SIDE,
     USUAL,
     Config,
 )
@@ -41,11 +42,23 @@ class Rows(Text):
         # Reading rows again costs more than reading fewer of them side by side.
         self.least = 1 if not self.side_by_side else ADJACENT if self.stages.passes > 1 else config.rows
         self.whole = isinstance(self.row, int) and power_of_two(self.row) * self.least <= IN_REGISTERS
+        self.walks_last = False  # now, over what nobody reads again
 
     def mask(self, axes: frozenset[int]) -> str:
         """By whether an access moves from row to row, and along a row."""
         moves, runs = bool(axes & set(self.kernel.kept)), bool(axes & set(self.kernel.reduced))
         return "inside" if moves and runs else "in_rows" if moves else "in_row" if runs else ""
+
+    def reads_once(self, access: Access) -> bool:
+        """Long rows that are walked for the last time: what else is in the cache is worth more.
+
+        A kernel that stores nothing is for another one that reads the same.
+        """
+        if not self.walks_last or not self.kernel.stores:
+            return False
+        every = frozenset(range(len(self.kernel.axes)))
+        reads = [v for v in self.kernel.values if v.access is not None and v.access.buffer is access.buffer]
+        return access.axes == every and sum(v.access.axes == every for v in reads if v.access) == 1
 
     @property
     def together(self) -> int:
@@ -60,7 +73,8 @@ class Rows(Text):
     @property
     def chunk(self) -> int:
         """How many elements of a row that is shared out are one program's."""
-        chunk = max(self.config.chunk, self.config.elements) // self.together
+        chunk = self.config.chunk * (SIDE_BY_SIDE if self.side_by_side else 1)
+        chunk = max(chunk, self.config.elements) // self.together
         while self._programs() * -(-hint(self.row) // chunk) > MOST_PROGRAMS:
             chunk *= 2
         return chunk
@@ -184,7 +198,9 @@ class Rows(Text):
         self.indent += 1
         outside = dict(self.registers)
         self.place_columns(column)
+        self.walks_last = number == self.stages.passes - 1
         self.elements(number)
+        self.walks_last = False
         for reduce in reductions:
             kind = self.kinds[reduce]
             lifted = kind.lift(str(self.real(reduce.values[0])), "inside")

@@ -70,6 +70,8 @@ class Function:
             elements *= power_of_two(self.row)  # each point is a row, whose elements are written out
         elif "COLUMNS" not in blocks:
             elements *= blocks.get("PIECES", 1)
+        elif not isinstance(self.row, int) or self.row > blocks["COLUMNS"]:  # it is walked
+            elements //= 2
         return max(1, min(16, int(max(1, min(8, elements // 256)) * self.config.warps)))
 
     @property
@@ -302,7 +304,13 @@ class Text:
         """The text of a load."""
         pointer = self.parameters.array(access.buffer)
         mask = self.mask(access.axes)
-        return f"tl.load({pointer} + ({self.offset(access, extra)}){f', mask={mask}' if mask else ''})"
+        ending = f", mask={mask}" if mask else ""
+        ending += ', eviction_policy="evict_first"' if self.reads_once(access) else ""
+        return f"tl.load({pointer} + ({self.offset(access, extra)}){ending})"
+
+    def reads_once(self, access: Access) -> bool:
+        """Whether it is known to pay that what an access reads is not kept in the GPU's cache."""
+        return False
 
     def gather(self, value: Value, name: str) -> None:
         """Elements at computed places. What is out of range is reported, and not read."""

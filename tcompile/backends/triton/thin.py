@@ -14,8 +14,11 @@ from tcompile.backends.schedule.kernel import size_of, static_elements
 from tcompile.backends.schedule.stages import Stages
 from tcompile.backends.triton.configs import MOST_LINES, USUAL, WRITTEN_OUT, WRITTEN_OUT_APART, Config
 from tcompile.backends.triton.flat import Flat
+from tcompile.backends.triton.reductions import Reduction
 from tcompile.backends.triton.text import Function, Grid, power_of_two
 from tcompile.graph.sizes import hint
+
+NUMPYS_ORDER = 8  # elements; fewer are added up one after the other by NumPy, too, wherever they lie
 
 
 def is_thin(kernel: Kernel) -> bool:
@@ -45,6 +48,8 @@ class Thin(Flat):
         row = size_of([kernel.axes[a] for a in kernel.reduced])
         assert isinstance(row, int)
         self.row = row
+        if row < NUMPYS_ORDER:
+            self.kinds = {value: Reduction(value, signals, in_order=True) for value in self.kinds}
         self.held: dict[tuple[Value, tuple[int, ...]], str | tuple[str, str]] = {}
 
     def write(self) -> Function:
