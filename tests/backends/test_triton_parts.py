@@ -120,10 +120,10 @@ def test_rows_side_by_side_are_read_together():
         return [dict(function.blocks) for function in made.kernels[0].functions]
 
     total = lambda axis: lambda op, x: op("sum", x, axis=(axis,), keepdims=False)
-    assert blocks((2000, 30000), total) == [{"ROWS": 64, "COLUMNS": 64}]
+    assert blocks((2000, 30000), total) == [{"ROWS": 32, "COLUMNS": 128}]
     assert blocks((500, 20), softmax) == [{"ROWS": 16, "COLUMNS": 512}]  # read once
     for one in blocks((2048, 1024), variance)[:2]:
-        assert (one["ROWS"], one["COLUMNS"], one["CHUNK"]) == (64, 64, 512)
+        assert (one["ROWS"], one["COLUMNS"], one["CHUNK"]) == (32, 128, 1024)
 
 
 @pytest.mark.parametrize("row", [20, 100, 700])

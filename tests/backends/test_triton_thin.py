@@ -111,7 +111,7 @@ def test_distances_are_computed_in_rectangles(shapes):
 
 
 def test_rectangles_of_more_axes(monkeypatch):
-    monkeypatch.setattr(triton, "USUAL", Config(elements=16, rows=4))
+    monkeypatch.setattr(triton, "USUAL", Config(elements=16, side=2))
     x, y = sample("float64", (3, 9, 1, 2)), sample("float64", (3, 1, 7, 2), 2)
     total = lambda op, x, y: op("sum", op("log", op("multiply", x, y)), axis=(3,), keepdims=False)
     made = check(total, np.abs(x) + 1, np.abs(y) + 1, rtol=1e-12, kernels=1)

@@ -14,19 +14,19 @@ from tcompile.records import dataclass
 class Config:
     """One way to divide the kernels of a graph.
 
-    A program takes ``points`` of a kernel that reduces nothing, or a rectangle of ``side`` times ``side``. Of a kernel
-    that reduces it takes ``elements`` at once: of one row, of several short ones, or of ``rows`` that lie side by side
-    in memory; rows that are shared out are cut so that a program walks ``chunk`` elements in all, or, of rows side by
-    side, ``SIDE_BY_SIDE`` times that. ``warps`` are a multiple of the usual, one for 256 elements, or 512 of rows that
-    are walked; ``stages`` is how many rounds of a loop load ahead. Of a product of
-    matrices it takes a ``tile``: rows, columns, and terms at a time; None leaves products to the library, whose
-    factors' rows are filled up with zeros where they are ``padded``.
+    A program takes ``points`` of a kernel that reduces nothing, or a rectangle of ``side`` times ``side``, one of rows
+    of a few elements being twice as broad. Of a kernel that reduces it takes ``elements`` at once: of one row, of
+    several short ones, or of ``rows`` that lie side by side in memory; rows that are shared out are cut so that a
+    program walks ``chunk`` elements in all, or, of rows side by side, ``SIDE_BY_SIDE`` times that. ``warps`` are a
+    multiple of the usual, one for 256 elements, or 512 of rows that are walked; ``stages`` is how many rounds of a loop
+    load ahead. Of a product of matrices it takes a ``tile``: rows, columns, and terms at a time; None leaves products
+    to the library, whose factors' rows are filled up with zeros where they are ``padded``.
     """
 
     points: int = 1024
     side: int = 32
     elements: int = 4096  # each thread has four or eight loads of 16 bytes of float32 on their way
-    rows: int = 64
+    rows: int = 32  # 128 bytes of float32
     chunk: int = 1 << 13
     warps: float = 1.0
     stages: int = 3
@@ -48,11 +48,14 @@ RESIDENT = Config(tile=None)  # of arrays that lie on a GPU: CuPy has cuBLAS
 IN_REGISTERS = 8192  # elements that a program holds from one pass over its rows to the next
 CARRIED = 4  # as so many accumulators counts one that carries rounding errors: it does from block to block alone
 ADJACENT = 16  # rows side by side that are still read at the memory's speed: 64 bytes of float32
+MOST_ROWS = 64  # short ones that a program takes
 SIDE_BY_SIDE = 4  # each program leaves partial results for all of its rows
 FEW_PROGRAMS, MOST_PROGRAMS = 256, 2048  # fewer leave parts of a GPU idle; no more are made of what is shared out
 WRITTEN_OUT = 16  # elements of a row that a thread takes one after the other
 WRITTEN_OUT_APART = 8  # the same where neighbouring threads' rows lie one behind the other: each load meets many lines
 MOST_LINES = 512  # that elements written out may make
 
-__all__ = ["ADJACENT", "CARRIED", "FEW_PROGRAMS", "IN_REGISTERS", "MOST_LINES", "MOST_PROGRAMS", "RESIDENT",
-           "SIDE_BY_SIDE", "USUAL", "WRITTEN_OUT", "WRITTEN_OUT_APART", "Config"]
+__all__ = [
+    "ADJACENT", "CARRIED", "FEW_PROGRAMS", "IN_REGISTERS", "MOST_LINES", "MOST_PROGRAMS", "MOST_ROWS", "RESIDENT",
+    "SIDE_BY_SIDE", "USUAL", "WRITTEN_OUT", "WRITTEN_OUT_APART", "Config",
+]  # fmt: skip

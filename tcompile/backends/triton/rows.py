@@ -20,6 +20,7 @@ from tcompile.backends.triton.configs import (
     FEW_PROGRAMS,
     IN_REGISTERS,
     MOST_PROGRAMS,
+    MOST_ROWS,
     SIDE_BY_SIDE,
     USUAL,
     Config,
@@ -89,7 +90,7 @@ class Rows(Text):
     def place_rows(self, program: str = "tl.program_id(0)") -> Grid:
         """The rows of this program, and the status of what is computed once a row."""
         columns = self.columns()
-        most = min(self.config.rows, max(self.least, self.config.elements // columns)) if self.whole else self.together
+        most = min(MOST_ROWS, max(self.least, self.config.elements // columns)) if self.whole else self.together
         count = min(most, power_of_two(hint(self.rows)))
         self.blocks.append(("ROWS", count))
         self.line(f"row = (({program}).to(INDEX) * ROWS + tl.arange(0, ROWS))[:, None]")

@@ -72,7 +72,8 @@ class Thin(Flat):
         A thread takes several rows of it, and loads for them together.
         """
         kept, config, kernel = self.kernel.kept, self.config, self.kernel
-        high, broad = max(1, config.elements // config.rows), config.rows
+        broad = 2 * config.side
+        high = max(1, config.elements // broad)
         if self.stages.passes == 1 and len(kept) > 1:
             tall, wide = (hint(kernel.axes[axis].size) for axis in kept[-2:])
             sides = frozenset(kept[-2:])

@@ -22,7 +22,7 @@ from tcompile.graph.sizes import hint
 TRIED: dict[str, tuple[Any, ...]] = {
     "padded": (True,),
     "tile": ((32, 64, 32), (64, 32, 64), (64, 64, 32), (64, 128, 32), (128, 64, 32), (128, 128, 32), (128, 256, 32)),
-    "points": (512, 4096), "side": (16, 64), "elements": (1024, 16384), "rows": (16, 32), "chunk": (1 << 12, 1 << 15),
+    "points": (512, 4096), "side": (16, 64), "elements": (1024, 16384), "rows": (16, 64), "chunk": (1 << 12, 1 << 15),
     "warps": (0.5, 2.0), "stages": (1, 5),
 }  # fmt: skip
 DIVIDED = frozenset(TRIED) - {"tile", "padded"}  # how the kernels that there are anyway are divided among programs
@@ -54,9 +54,9 @@ def _choices(graph: Graph, kernels: Sequence[Kernel]) -> dict[str, tuple[Any, ..
     rows = [hint(kernel.axes[kernel.reduced[-1]].size) for kernel in kernels if kernel.reduced]
     matters = {
         "points": any(kernel.form == "flat" for kernel in kernels),
-        "side": any(kernel.form == "tiled" for kernel in kernels),
+        "side": any(kernel.form in ("tiled", "thin") for kernel in kernels),
         "elements": bool(rows),
-        "rows": any(kernel.form in ("columns", "thin") for kernel in kernels),
+        "rows": any(kernel.form == "columns" for kernel in kernels),
         "chunk": any(row > USUAL.elements // USUAL.rows for row in rows),
         "padded": any(map(products.is_ragged, graph.nodes)),
         "tile": multiplied,
