@@ -104,7 +104,7 @@ def measured(
 
 def host(cupy: Any, device: Any) -> dict[str, dict[str, float]]:
     """What the host takes: for calls, in µs, and for the first one, in ms."""
-    return {"µs a call": calls(cupy, device), "ms the first call": first_calls(cupy, device)}
+    return {"a call, µs": calls(cupy, device), "the first call, ms": first_calls(cupy, device)}
 
 
 def calls(cupy: Any, device: Any) -> dict[str, float]:

@@ -18,7 +18,7 @@ from benchmarks.report import figure
 Data = dict[str, Any]
 OURS = "tcompile"
 PEERS = ("torch.compile", "torch.compile, max-autotune", "jax.jit", "torch", "CuPy", "cupy.fuse")
-COLOURS = {"torch.compile": "#e39b3f", "jax.jit": "#5fae9b", "torch": "#c98a3a", "CuPy": "#5b86c0", OURS: "#c8102e"}
+COLOURS = {OURS: "#c8102e", "torch.compile": "#e39b3f", "jax.jit": "#5fae9b", "torch": "#8a94a6", "CuPy": "#5b86c0"}
 HEADS = ("kernel", "tcompile µs", "of a copy", "max-autotune", *(f"{peer}, ratio" for peer in PEERS))
 
 
@@ -90,7 +90,7 @@ def draw(data: Data, path: Path) -> None:
         figure_, axis = pyplot.subplots(figsize=(9, 0.72 * max(3, len(rows)) + 1.2))
         for place, row in enumerate(rows):
             own = row["ms"].get(OURS)
-            found = [(who, row["ms"][who] / own) for who in COLOURS if own and who in row["ms"]][::-1]
+            found = [(who, row["ms"][who] / own) for who in COLOURS if own and who in row["ms"]]
             for number, (who, ratio) in enumerate(found):
                 at = place + 0.34 - 0.17 * number
                 axis.barh(at, ratio, height=0.15, color=COLOURS[who], zorder=2, label=who if not place else None)
@@ -101,6 +101,7 @@ def draw(data: Data, path: Path) -> None:
         axis.set_ylim(-0.6, len(rows) - 0.4)
         axis.set_xscale("log")
         axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axis.tick_params(axis="x", labelsize=8)
         axis.set_xlabel("time beside tcompile's, log scale: shorter is faster", fontsize=8.5)
         axis.legend(loc="lower right", frameon=False, fontsize=8)
         against_report.plain(axis)

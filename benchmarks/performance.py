@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import against_report, report
+from benchmarks import against_report, gpu_report, report
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "docs" / "performance.md"
@@ -20,11 +20,11 @@ Data = dict[str, Any]
 
 
 def newest(folder: Path, suite: str) -> Path | None:
-    """The newest JSON file of a suite: ``peers``, ``programs`` or ``small``."""
+    """The newest JSON file of a suite: ``peers``, ``programs``, ``small``, or ``gpu-*`` of any GPU."""
     return max(folder.glob(f"????-??-??-{suite}.json"), default=None)
 
 
-def page(peers: Data | None, programs: Data | None, small: Data | None) -> str:
+def page(peers: Data | None, programs: Data | None, small: Data | None, gpu: Data | None = None) -> str:
     """The page's text; a suite that is None is left out."""
     lines = [
         "# Performance: what was measured",
@@ -43,6 +43,12 @@ def page(peers: Data | None, programs: Data | None, small: Data | None) -> str:
             lines += ["", f"## {title}, beside NumPy", "", "| " + " | ".join(headings) + " |"]
             lines += ["|---|" + "---:|" * (len(headings) - 1), *("| " + " | ".join(row) + " |" for row in rows)]
             lines += ["", *against_report.closing(data)]
+    if gpu is not None:
+        headings = list(gpu_report.HEADS)
+        lines += ["", f"## On a GPU: {gpu['about']['device']}", "", "| " + " | ".join(headings) + " |"]
+        lines += ["|---|" + "---:|" * (len(headings) - 1)]
+        lines += ["| " + " | ".join(gpu_report.cells(row)) + " |" for row in gpu["rows"]]
+        lines += [part for line in gpu_report.closing(gpu) for part in ("", line)]
     return "\n".join(lines) + "\n"
 
 
@@ -52,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--results", type=Path, default=HERE / "results", help="folder with the JSON files")
     parser.add_argument("--page", type=Path, default=PAGE, help="the page (default: docs/performance.md)")
     options = parser.parse_args(arguments)
-    found = [newest(options.results, suite) for suite in ("peers", "programs", "small")]
+    found = [newest(options.results, suite) for suite in ("peers", "programs", "small", "gpu-*")]
     data = [None if path is None else json.loads(path.read_text(encoding="utf-8")) for path in found]
     options.page.write_text(page(*data), encoding="utf-8")
     print(f"wrote {options.page}")

@@ -267,12 +267,15 @@ def test_the_page_of_all_figures(tmp_path):
     result.about |= {"date": "2030-01-02", "command": "python -m benchmarks.run", "machine": run.machine()}
     (tmp_path / "2030-01-02-peers.json").write_text(json.dumps(result.as_dict()), encoding="utf-8")
     (tmp_path / "2029-01-02-peers.json").write_text("not read", encoding="utf-8")
+    gpu = performance.newest(ROOT / "benchmarks" / "results", "gpu-*")
+    (tmp_path / "2030-01-02-gpu-any.json").write_text(gpu.read_text(encoding="utf-8"), encoding="utf-8")
     written = tmp_path / "performance.md"
     assert performance.main(["--results", str(tmp_path), "--page", str(written)]) == 0
     text = written.read_text(encoding="utf-8")
     assert "## 16 x 16 float32, µs" in text
     assert re.search(r"tcompile is at [\d.]+ times the best peer, [\d.]+ times NumPy", text)
     assert "| `method: x * self.weight` |" in text
+    assert "## On a GPU: NVIDIA" in text and "| `pairwise distances` |" in text
 
 
 def test_peak_memory_counts_results_and_temporaries():

@@ -145,7 +145,7 @@ def test_the_benchmark_checks_times_and_writes(gpu, monkeypatch, tmp_path, capsy
     assert told["about"]["device"] == "Pretended GPU"
     assert all(row["ms"]["tcompile"] > 0 and row["ms"]["CuPy"] > 0 for row in told["rows"])
     assert "cupy.fuse" in told["rows"][0]["refused"]  # of a CuPy that pretends
-    assert len(told["host"]["µs a call"]) >= 6 and min(told["host"]["µs a call"].values()) > 0
+    assert len(told["host"]["a call, µs"]) >= 6 and min(told["host"]["a call, µs"].values()) > 0
     assert "np.maximum(x + 1, 0) * 2" in capsys.readouterr().out
     page = written.with_suffix(".md").read_text()
     assert "Kernels on a GPU (Pretended GPU)" in page and "| `np.maximum(x + 1, 0) * 2` |" in page
