@@ -135,6 +135,24 @@ def test_numbers_that_vary_and_arrays_of_numpy_are_not_recorded(gpu, reasons):
     assert reasons == ["arrays of NumPy's are copied to the GPU and back at every call"]
 
 
+def test_a_change_that_fails_is_made_again(gpu, monkeypatch):
+    gpu()
+    f, x, y = compiled(lambda x: steps(x) + steps(x + 1)), on_gpu(square(5)), on_gpu(square(5) + 3)
+    f(x)
+    change, left = LaunchGraph.change, [2]
+
+    def fails(self, number):
+        left[0] -= 1
+        if not left[0]:
+            raise KeyboardInterrupt
+        change(self, number)
+
+    monkeypatch.setattr(LaunchGraph, "change", fails)
+    with pytest.raises(KeyboardInterrupt):
+        f(y)
+    np.testing.assert_allclose(f(x).host, steps(square(5)) + steps(square(5) + 1))
+
+
 def test_where_cuda_refuses_to_record_the_program_runs_as_it_is(gpu, reasons, monkeypatch):
     gpu()
 

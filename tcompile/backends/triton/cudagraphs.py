@@ -148,6 +148,7 @@ class Recording:
 
     def see(self, addresses: tuple[int, ...]) -> None:
         """Lets it read and write there from now on."""
+        self.addresses = ()  # until all of it does
         for launch, places in self.places:
             words = self.graph.words[launch]
             for word, array, distance in places:
