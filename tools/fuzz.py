@@ -123,7 +123,8 @@ def main() -> int:
 
     context = multiprocessing.get_context("spawn")
     end = options.seed + options.programs
-    chunks = [range(first, min(first + CHUNK, end)) for first in range(options.seed, end, CHUNK)][::-1]
+    size = max(1, min(CHUNK, options.programs // (4 * options.jobs)))  # what is found is told when a chunk has ended
+    chunks = [range(first, min(first + size, end)) for first in range(options.seed, end, size)][::-1]
     working: dict[Any, tuple[Any, range, Any]] = {}
     started, done, skipped = time.monotonic(), 0, 0
     differences: list[dict[str, Any]] = []
