@@ -52,16 +52,14 @@ def functions(made):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_passes_are_functions(short, axis, dtype):
-    for build, count in ((variance, 3), (softmax, 3), (normal, 4)):
-        for shape in ((300, 3), (301, 9), (270, 1)):
-            x = sample(dtype, shape if axis == 0 else shape[::-1])
-            made = check(build(axis), x, ulp=8, rtol=1e-5 if dtype == "float32" else 1e-12, kernels=1)
-            assert len(functions(made)) == count
-    compile_all(made, (90,))
+    for build, count, shape in ((variance, 3, (140, 3)), (softmax, 3, (141, 5)), (normal, 4, (130, 1))):
+        x = sample(dtype, shape if axis == 0 else shape[::-1])
+        made = check(build(axis), x, ulp=8, rtol=1e-5 if dtype == "float32" else 1e-12, kernels=1)
+        assert len(functions(made)) == count
 
 
 def test_what_is_stored_once_a_row_is_merged_last(short):
-    x = sample("float32", (300, 5))
+    x = sample("float32", (140, 5))
     assert functions(check(softmax(0), x, ulp=8, rtol=1e-6))[-1].endswith("_pass_2")
     made = check(lambda op, x: [softmax(0)(op, x), op("max", x, axis=(0,), keepdims=False)], x, ulp=8, rtol=1e-6)
     assert functions(made)[-1].endswith("_merged")
@@ -69,8 +67,8 @@ def test_what_is_stored_once_a_row_is_merged_last(short):
 
 @pytest.mark.parametrize("bad", [[np.nan], [np.inf], [np.inf, -np.inf], [3e38, 3e38], [2e38], [-0.0]])
 def test_what_passes_meet(short, bad):
-    for at in (0, 170):
-        x = np.zeros((300, 3), "f4")
+    for at in (0, 70):
+        x = np.zeros((140, 3), "f4")
         x[at : at + len(bad), 1] = bad
         for build in (variance, normal):
             check(build(0), x, rtol=1e-5)
@@ -78,17 +76,17 @@ def test_what_passes_meet(short, bad):
 
 
 def test_dtypes_and_layouts(short):
-    for dtype in ("bool", "int8", "uint16", "int64"):
+    for dtype in ("bool", "int8", "int64"):
         names = ("any", "all") if dtype == "bool" else ("sum", "prod", "max", "min")
         check(lambda op, x, names=names: [op(name, x, axis=(0,), keepdims=False) for name in names],
-              sample(dtype, (300, 5)))  # fmt: skip
-    for layout in (np.asfortranarray, lambda x: x[::-1, ::-1], lambda x: np.repeat(x, 2, 1)[:, ::2]):
-        check(softmax(0), layout(sample("float32", (300, 5))), ulp=8, rtol=1e-6)
-    check(variance(1), sample("float64", (2, 300, 3)), rtol=1e-12)
+              sample(dtype, (140, 5)))  # fmt: skip
+    for layout in (np.asfortranarray, lambda x: np.repeat(x[::-1, ::-1], 2, 1)[:, ::2]):
+        check(softmax(0), layout(sample("float32", (140, 5))), ulp=8, rtol=1e-6)
+    check(variance(1), sample("float64", (2, 140, 3)), rtol=1e-12)
 
 
 def test_operands_of_rows_and_gathers(short):
-    x, row, at = sample("float32", (300, 5)), sample("float32", 5, 2), np.array([0, 3, -1, 2, 1])
+    x, row, at = sample("float32", (140, 5)), sample("float32", 5, 2), np.array([0, 3, -1, 2, 1])
 
     def build(op, x, row, at):
         scaled = op("multiply", x, op("exp", op("gather", row, at, axes=(0,))))
