@@ -58,16 +58,28 @@ def allocated(nbytes: int) -> Pointer:
 class Pool:
     """Memory that is used again, filled with what nobody wants to read."""
 
-    def __init__(self) -> None:
+    limit = 1 << 40  # bytes; beyond, what is free is given back to CUDA
+
+    def __init__(self, acquire) -> None:
         self.free: list = []
+        self.acquire, self.total = acquire, 0
 
     def malloc(self, nbytes: int) -> Pointer:
         held = next((held for held in self.free if len(held) >= nbytes + 512), None)
         if held is not None:
             self.free[:] = [other for other in self.free if other is not held]
             held.fill(0xA5)
+        else:
+            if self.total + nbytes > self.limit:
+                self.total -= sum(len(held) - 512 for held in self.free)
+                self.free.clear()
+            held = self.acquire(nbytes).mem.held
+            self.total += nbytes
         made = Memory(nbytes, held, self.free)
         return Pointer(made, made.ptr)
+
+    def total_bytes(self) -> int:
+        return self.total
 
 
 class Allocator:
@@ -361,6 +373,8 @@ def module(
             Stream=Stream,
             get_current_stream=lambda: Stream.current[-1],
             MemoryPool=Pool,
+            Memory=Memory,
+            MemoryPointer=lambda mem, offset: Pointer(mem, mem.ptr + offset),
             using_allocator=Allocator,
             device=types.SimpleNamespace(get_device_id=lambda: 0),
             get_elapsed_time=lambda start, stop: 1e3 * (stop.at - start.at),

@@ -15,7 +15,7 @@ from tcompile.backends.replay import Replay
 from tcompile.backends.triton import cubins, cuda, devices, launches
 from tcompile.errors import BackendError, InvalidArgument, InvalidType
 from tcompile.observe import bus
-from tests.backends import gpu_programs
+from tests.backends import fake_cupy, gpu_programs
 from tests.backends.gpu_programs import ON_NUMPY
 
 
@@ -163,6 +163,20 @@ def test_offsets_have_64_bits_where_an_array_is_that_large(gpu, monkeypatch):
     device.launcher(_function())((1, 1), small, small)
     assert kinds == [False, True]
     assert launches.extent(np.zeros((4, 4), np.complex64)) == 31
+
+
+def test_memory_that_others_describe_is_not_asked_for_its_size(gpu, monkeypatch):
+    gpu()
+    kinds, known = [], cubins.compiled
+    monkeypatch.setattr(launches, "WIDE", 1 << 17)
+    monkeypatch.setattr(cubins, "compiled", lambda f, c, variant: kinds.append(variant.wide) or known(f, c, variant))
+    f = tcompile.compile(lambda x: x.sum(axis=1), fullgraph=True, dynamic=True)
+    for shape in ((16, 32), (16, 64), (16, 16000)):
+        x = np.ones(shape)
+        there = fake_cupy.FakeArray(None, host=x)
+        there.mem.size = 8 * sum(shape)  # as CuPy has it for arrays of another library's
+        np.testing.assert_array_equal(f(there).host, x.sum(axis=1))
+    assert kinds == [False, True]
 
 
 def test_what_kernels_find_after_a_report_is_found(gpu):

@@ -7,7 +7,7 @@ import tcompile
 from tcompile.backends.triton import cudagraphs
 from tcompile.errors import InvalidArgument
 from tcompile.observe import bus
-from tests.backends.fake_cupy import FakeArray, LaunchGraph
+from tests.backends.fake_cupy import FakeArray, LaunchGraph, Pool
 
 
 def on_gpu(x):
@@ -133,6 +133,17 @@ def test_numbers_that_vary_and_arrays_of_numpy_are_not_recorded(gpu, reasons):
     g = compiled(steps, mode="reduce-overhead", backend="triton")
     np.testing.assert_allclose(g(square(5)), steps(square(5)))
     assert reasons == ["arrays of NumPy's are copied to the GPU and back at every call"]
+
+
+def test_where_memory_is_short_nothing_is_recorded(gpu, reasons, monkeypatch):
+    gpu()
+    monkeypatch.setattr(Pool, "limit", 700)  # so memory that launches have been given goes back to CUDA
+    f, before = compiled(lambda x: steps(x).sum(axis=0) + (steps(x) * steps(x + 1)).sum(axis=1)), LaunchGraph.started
+    for n in range(2):
+        x = square(9) + n
+        want = steps(x).sum(axis=0) + (steps(x) * steps(x + 1)).sum(axis=1)
+        np.testing.assert_allclose(f(on_gpu(x)).host, want)
+    assert reasons == ["the GPU has not enough memory for it"] and LaunchGraph.started == before
 
 
 def test_a_change_that_fails_is_made_again(gpu, monkeypatch):

@@ -69,6 +69,15 @@ def test_other_sums_are_left_as_they_are():
         return op("sum", op("multiply", near, near), axis=(0,), keepdims=False)
 
     compared(apart, sample("float32", (150, 3)), 1e-4, count=3)
+
+    def from_the_least(op, x):
+        near = op("subtract", x, op("min", x, axis=(0,), keepdims=True))
+        return op("sum", op("multiply", near, near), axis=(0,), keepdims=False)
+
+    for at in (0, 70):  # an infinity stays one
+        x = sample("float32", (150, 3))
+        x[at, 1] = np.inf
+        compared(from_the_least, x, 1e-5, count=3)
     compared(variance(0), sample("float64", (150, 3)), 1e-12, count=3)
     graph = graph_of(variance(0), sample("float32", (150, 3)))
     (kernel,) = on_interpreter(graph).schedule.kernels

@@ -5,6 +5,9 @@ import pytest
 
 pytest.importorskip("triton")
 
+from differential import Run, assert_same_run
+
+import tcompile
 from tcompile.backends import triton
 from tcompile.backends.triton import rows as rows_module
 from tcompile.backends.triton.configs import Config
@@ -129,3 +132,23 @@ def test_rows_side_by_side(row):
     for build in (variance, softmax):
         check(build(0), sample("float32", (row, 70)), ulp=8, rtol=1e-5, kernels=1)
     check(lambda op, x: op("sum", x, axis=(0,), keepdims=False), sample("float64", (row, 70)), rtol=1e-13)
+
+
+def test_products_that_leave_the_range_and_come_back_are_numpys():
+    x = np.ones(20_000, "f4")
+    x[[0, 4096]], x[[1, 5]] = 1e-30, 1e30
+    check(lambda op, x: op("prod", x, axis=(0,), keepdims=False), x)
+    check(lambda op, x: op("prod", x, axis=(1,), keepdims=False), np.array([[1e-20, 1e20, 1e-20, 1]] * 9, "f4"))
+
+
+def test_rows_that_may_have_no_elements(short):
+    def centred(x):
+        mean = x[2:].sum(axis=0) / (len(x) - 2)
+        return x[2:] - mean, (x[2:] * mean).sum(axis=0), x[2:].cumsum(axis=0)
+
+    with tcompile.config.patch(triton_interpret=True):
+        compiled = tcompile.compile(centred, backend="triton", dynamic=True, fullgraph=True)
+        for n in (300, 3, 2, 150):  # NumPy warns of two
+            x = sample("float64", (n, 5))
+            assert_same_run(Run(compiled, [x]), Run(centred, [x]), ulp=1 << 12)
+        assert len(compiled.graphs) == 1

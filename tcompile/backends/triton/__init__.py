@@ -26,6 +26,7 @@ from tcompile.backends.triton.dots import Axes, axes_of
 from tcompile.backends.triton.launches import Loaded
 from tcompile.backends.triton.pointwise import FLOATS, INTEGERS, STORES, has_operation
 from tcompile.backends.triton.text import Function
+from tcompile.backends.triton.thin import NUMPYS_ORDER
 from tcompile.errors import BackendError
 from tcompile.graph import Graph, Node
 from tcompile.graph.ops.gathering import IN_PLACE
@@ -170,7 +171,20 @@ def supports(node: Node) -> bool:
     """Whether kernels can compute this pointwise, creation or reduction node, this scan, or these writes to places."""
     if node.op in IN_PLACE:
         return _admits_scatter(node)
+    if node.op == "prod" and not _admits_product(node):
+        return False
     return admits(node, _has_operation) and (node.op not in scans.SCANS or scans.admits(node))
+
+
+def _admits_product(node: Node) -> bool:
+    """Of floats, where NumPy would report errors: a part of a product may leave the range and come back into it, which
+    the result does not show. So only rows that a thread multiplies in NumPy's order.
+    """
+    x, axes = node.inputs[0].tensor, node.attrs["axis"]
+    if x.dtype.kind not in "fc" or node.device != "cpu":
+        return True
+    (row, *others), rows = [x.shape[axis] for axis in axes], [n for i, n in enumerate(x.shape) if i not in axes]
+    return isinstance(row, int) and row < NUMPYS_ORDER and not others and any(n != 1 for n in rows)
 
 
 def _admits_scatter(node: Node) -> bool:

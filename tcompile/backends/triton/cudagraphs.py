@@ -88,11 +88,24 @@ class _Notes:
     """What a program launches, and in whose memory: no array is held, so that temporary ones use memory in turn."""
 
     def __init__(self, cuda: Any, inputs: Sequence[Any]) -> None:
-        self.pool = cuda.MemoryPool()
+        self._cuda = cuda
+        self._acquired = 0
+        self.pool = cuda.MemoryPool(self._acquire)
         self.launches: list[Launch] = []
         self.seen: list[list[tuple[int, int, int]]] = []  # by launch: words, whose memory, and how far from its start
         self.owners = {x.data.mem.ptr: number for number, x in enumerate(inputs)}  # by address, the latest
         self._count = len(inputs)
+
+    def _acquire(self, nbytes: int) -> Any:
+        """Memory for the pool."""
+        made = self._cuda.MemoryPointer(self._cuda.Memory(nbytes), 0)
+        self._acquired += nbytes
+        return made
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the pool has what it ever had: where CUDA has no more, it gives back what is not in use just then."""
+        return bool(self.pool.total_bytes() == self._acquired)
 
     def malloc(self, nbytes: int) -> Any:
         """New memory, with a number."""
@@ -233,6 +246,9 @@ class Recorder:
                 outputs = self.program(*own)
         finally:
             del _noting.notes
+        if not notes.is_whole:
+            self._give_up("the GPU has not enough memory for it")
+            return None
         try:
             graph = driver.LaunchGraph(cuda, notes.launches)
         except (RuntimeError, OSError, AttributeError) as error:

@@ -85,7 +85,7 @@ class Loaded:
         """The function ``launch``, which starts what ``prepared`` has prepared before for arguments of the same kind.
 
         Its key has a bit for each number, whether that is a multiple of 16; pointers must be. Where sizes are given at
-        run time, it must be clear that no offset needs 64 bits: no memory that an array lies in may be that large.
+        run time, no offset may need 64 bits; of complex numbers, each is two cells.
         """
         parameters, signals = self.function.parameters, self.function.signals
         arrays = [f"a{i}" for i, p in enumerate(parameters) if p.kind in ("array", "partial")]
@@ -94,7 +94,8 @@ class Loaded:
         given = [f"float64(a{i}).view(int64)" if p.kind == "number" else f"a{i}" for i, p in enumerate(parameters)]
         names = ", ".join(f"a{i}" for i in range(len(parameters)))
         bits = " | ".join([f"(not {n} & 15) << {i}" for i, n in enumerate(numbers)] or ["0"])
-        small = [f"{a}.data.mem.size < WIDE" for a in arrays] + [f"-WIDE < {n} < WIDE" for n in indices]
+        small = [f"({a}.size if {a}._c_contiguous else extent({a})) < WIDE >> 1" for a in arrays]
+        small += [f"-WIDE < {n} < WIDE" for n in indices]
         here = [f"{a}.data.device_id == NUMBER" for a in arrays[:1]]  # guards, or we, have put all in one place
         even = [f"not ({' | '.join(f'{a}.data.ptr' for a in arrays)}) & 15"] if arrays else []
         points = [f"across * along < {-(-WIDE // self.function.points)}"]
@@ -117,7 +118,7 @@ class Loaded:
         device = self.device
         names_known: dict[str, Any] = {
             "known": self._known, "prepared": self.prepared, "NUMBER": device.number, "WIDE": WIDE, "Status": Status,
-            "words": lambda: device.words, "float64": np.float64, "int64": np.int64,
+            "words": lambda: device.words, "extent": extent, "float64": np.float64, "int64": np.int64,
         }  # fmt: skip
         exec(compile("\n".join(lines), f"<tcompile launch of {self.function.name}>", "exec"), names_known)
         launch: Callable[..., Status | int] = names_known["launch"]

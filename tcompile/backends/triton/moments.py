@@ -1,11 +1,12 @@
-"""Sums of squared distances from a number that is known only after a pass, without another pass.
+"""Sums of squared distances from a row's mean, without another pass.
 
 Enters: a ``Kernel`` whose rows would be read again, as for a variance. Leaves: one that reads them once less where that
 can be. With ``e`` the distances to the row's first element, in float64, the sum over ``(x - m)**2`` is
-``sum(e*e) - sum(e)**2 / n + n * (m - first - sum(e) / n)**2``, whatever ``m`` is, and ``sum(e)`` is
-``sum(x) - n * first``. What cancels out there is at most ``n`` times the result, since the first element's own distance
-is among those that are squared: it is not seen in float32. Only where nothing is reported: of distances that overflow
-float32 on the way nobody is told.
+``sum(e*e) - sum(e)**2 / n + n * (m - first - sum(e) / n)**2``, and ``sum(e)`` is ``sum(x) - n * first``. What cancels
+out there is at most ``n`` times the result, since the first element's own distance is among those that are squared: it
+is not seen in float32. An infinity makes that a NaN, and so does it with distances from a mean, which is one of them;
+distances from other numbers are left as they are. Only where nothing is reported: of distances that overflow float32 on
+the way nobody is told.
 """
 
 from __future__ import annotations
@@ -78,9 +79,14 @@ class _Moments:
             apart = squared.values[0]
             if apart.op == "subtract" and len(apart.values) == 2:
                 for element, number in (apart.values, apart.values[::-1]):
-                    if element.op == "load" and element.dtype == _FLOAT32 and not element.axes <= self.kept:
-                        return (element, number) if number.axes <= self.kept else None
+                    if element.op == "load" and element.dtype == _FLOAT32 and self.is_mean(number, element):
+                        return element, number
         return None
+
+    def is_mean(self, number: Value, element: Value) -> bool:
+        """Whether a number is the mean of the elements of its row, or their sum divided by another one."""
+        total = number.values[0] if number.op == "divide" else None
+        return total is not None and self.is_sum(total) and total.values[0] is element and number.axes <= self.kept
 
     def new(
         self, op: str, /, *operands: Value | float, dtype: DType = _FLOAT64, of: DType = _FLOAT64, **attrs: Any

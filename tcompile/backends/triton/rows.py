@@ -27,7 +27,12 @@ from tcompile.backends.triton.configs import (
 )
 from tcompile.backends.triton.names import literal
 from tcompile.backends.triton.text import Function, Grid, Partial, Text, power_of_two
-from tcompile.graph.sizes import hint
+from tcompile.graph import Size
+from tcompile.graph.sizes import hint, may_be_empty
+
+
+def _is_zero(size: Size) -> bool:
+    return isinstance(size, int) and size == 0
 
 
 class Rows(Text):
@@ -68,8 +73,13 @@ class Rows(Text):
 
     @property
     def is_shared_out(self) -> bool:
-        """Whether so few programs would have so much to do that the parts of rows are shared out."""
-        return not self.whole and self._programs() < FEW_PROGRAMS and hint(self.row) >= 2 * self.chunk
+        """Whether so few programs would have so much to do that the parts of rows are shared out.
+
+        Rows without elements have no parts, which could tell nothing.
+        """
+        if self.whole or (self.signals and may_be_empty([self.row])):
+            return False
+        return self._programs() < FEW_PROGRAMS and hint(self.row) >= 2 * self.chunk
 
     @property
     def chunk(self) -> int:
@@ -175,7 +185,7 @@ class Rows(Text):
         self.any_flags = False
         for value in self.stages.needed(number, {}):
             self.compute(value)
-        for store in self.stages.stores(number) if self.row != 0 else ():
+        for store in self.stages.stores(number) if not _is_zero(self.row) else ():
             self.store(store)
         if self.any_flags:
             self.lines.insert(at, "    " * self.indent + "found = tl.full([ROWS, COLUMNS], 0, tl.int32)")

@@ -18,7 +18,7 @@ from tcompile.backends.triton.reductions import Reduction
 from tcompile.backends.triton.text import Function, Grid, power_of_two
 from tcompile.graph.sizes import hint
 
-NUMPYS_ORDER = 8  # elements; fewer are added up one after the other by NumPy, too, wherever they lie
+NUMPYS_ORDER = 8  # elements of an axis; fewer are added up one after the other by NumPy, too, wherever they lie
 
 
 def is_thin(kernel: Kernel) -> bool:
@@ -48,7 +48,7 @@ class Thin(Flat):
         row = size_of([kernel.axes[a] for a in kernel.reduced])
         assert isinstance(row, int)
         self.row = row
-        if row < NUMPYS_ORDER:
+        if row < NUMPYS_ORDER and len(kernel.reduced) == 1:
             self.kinds = {value: Reduction(value, signals, in_order=True) for value in self.kinds}
         self.held: dict[tuple[Value, tuple[int, ...]], str | tuple[str, str]] = {}
 

@@ -16,6 +16,7 @@ from tcompile.backends.triton import cubins, products
 from tcompile.backends.triton.configs import USUAL, Config
 from tcompile.backends.triton.devices import Device
 from tcompile.backends.triton.text import Function
+from tcompile.backends.triton.thin import is_thin
 from tcompile.graph import Graph
 from tcompile.graph.sizes import hint
 
@@ -54,9 +55,9 @@ def _choices(graph: Graph, kernels: Sequence[Kernel]) -> dict[str, tuple[Any, ..
     rows = [hint(kernel.axes[kernel.reduced[-1]].size) for kernel in kernels if kernel.reduced]
     matters = {
         "points": any(kernel.form == "flat" for kernel in kernels),
-        "side": any(kernel.form in ("tiled", "thin") for kernel in kernels),
+        "side": any(kernel.form == "tiled" or (kernel.reduced and is_thin(kernel)) for kernel in kernels),
         "elements": bool(rows),
-        "rows": any(kernel.form == "columns" for kernel in kernels),
+        "rows": any(kernel.form in ("columns", "scan_columns") for kernel in kernels),
         "chunk": any(row > USUAL.elements // USUAL.rows for row in rows),
         "padded": any(map(products.is_ragged, graph.nodes)),
         "tile": multiplied,
