@@ -51,11 +51,11 @@ class LaunchGraph:
     """
 
     def __init__(self, cuda: Any, launches: Sequence[Launch]) -> None:
+        self._graph = self._started = 0
         self._runtime, self._launch, self._stream = cuda.runtime, cuda.runtime.graphLaunch, cuda.get_current_stream
         self._launches = launches  # whose functions stay loaded
         self._change = _driver().cuGraphExecKernelNodeSetParams_v2
         graph, before = ctypes.c_void_p(), ctypes.c_void_p()
-        self._graph = self._started = 0
         _check(_driver().cuGraphCreate(ctypes.byref(graph), 0), "cuGraphCreate")
         self._graph = graph.value or 0
         self.words: list[Any] = []  # by launch: its arguments, each in a word of 64 bits
