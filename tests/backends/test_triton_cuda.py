@@ -158,9 +158,9 @@ def test_offsets_have_64_bits_where_an_array_is_that_large(gpu, monkeypatch):
     known = cubins.compiled
     monkeypatch.setattr(cubins, "compiled", lambda f, c, variant: kinds.append(variant.wide) or known(f, c, variant))
     kernel, small = device.launcher(_function()), device.placed(np.ones(3))
-    kernel((1, 1), small, small)
+    kernel(1, small, small)
     monkeypatch.setattr(launches, "WIDE", 3)  # elements, in place of 2**31
-    device.launcher(_function())((1, 1), small, small)
+    device.launcher(_function())(1, small, small)
     assert kinds == [False, True]
     assert launches.extent(np.zeros((4, 4), np.complex64)) == 31
 
@@ -195,9 +195,9 @@ def test_arrays_on_two_gpus_do_not_mix(gpu):
     here, elsewhere = device.placed(np.ones(3)), device.placed(np.ones(3))
     elsewhere.device.id = 1
     kernel = device.launcher(_function())
-    assert not kernel((1, 1), here, here)
+    assert not kernel(1, here, here)
     with pytest.raises(Replay, match="arrays on GPU 1, kernels on GPU 0"):
-        kernel((1, 1), elsewhere, here)
+        kernel(1, elsewhere, here)
 
 
 def _function():

@@ -19,11 +19,10 @@ from tcompile.backends.schedule.parts import PARTS
 from tcompile.backends.schedule.plan import Step
 from tcompile.backends.triton import cubins, host, kernels, products, scans, tuning
 from tcompile.backends.triton.configs import RESIDENT, USUAL, Config
-from tcompile.backends.triton.cuda import Cuda
-from tcompile.backends.triton.cudagraphs import Noted, Recorder, tell_skipped, why_not
+from tcompile.backends.triton.cuda import on
+from tcompile.backends.triton.cudagraphs import recorded
 from tcompile.backends.triton.devices import Device, device
 from tcompile.backends.triton.dots import Axes, axes_of
-from tcompile.backends.triton.launches import Loaded
 from tcompile.backends.triton.pointwise import FLOATS, INTEGERS, STORES, has_operation
 from tcompile.backends.triton.text import Function
 from tcompile.backends.triton.thin import NUMPYS_ORDER
@@ -89,7 +88,7 @@ def compile_graph(
     """
     where, resident = device(graph.device), graph.device != "cpu"
     usual = config = RESIDENT if resident else USUAL
-    made = _make(graph, where, usual, cudagraphs)
+    made = _make(graph, where, usual)
     if tuned and example_inputs is not None:
         functions = [function for _, written, _ in made.kernels for function in written]
 
@@ -97,39 +96,26 @@ def compile_graph(
             return where.around(_make(graph, where, config).program, resident)
 
         config = tuning.best(graph, example_inputs, usual, tuned, made.schedule, functions, where, program)
-        made = made if config == usual else _make(graph, where, config, cudagraphs)
+        made = made if config == usual else _make(graph, where, config)
     reported = [_report(graph, kernel, written, config, config != usual, ms) for kernel, written, ms in made.kernels]
-    if made.refused is not None:
-        tell_skipped(graph.name, made.refused)
-    run = made.program
-    if cudagraphs and made.refused is None and isinstance(where, Cuda):
-        run = Recorder(made.program, made.schedule, where)
+    run = recorded(made.program, made.schedule, on) if cudagraphs else made.program
     around = where.around(run, resident)
     return CompiledGraph(around, made.program, made.source, reported, made.schedule, made.regions)
 
 
 @dataclass
 class _Made:
-    """A graph's kernels, each with its functions and the time they took to write, and the program around them; and why
-    that is not recorded as a CUDA graph where it should be.
-    """
+    """A graph's kernels, each with its functions and the time they took to write, and the program around them."""
 
     schedule: Schedule
     kernels: list[tuple[Kernel, list[Function], float]]
     source: str
     program: Callable[..., tuple[Any, ...]]
     regions: dict[Graph, Any]
-    refused: str | None
 
 
-def _make(graph: Graph, where: Device, config: Config, cudagraphs: bool = False) -> _Made:
+def _make(graph: Graph, where: Device, config: Config) -> _Made:
     plan, dots = _planned(graph, config)
-    refused = why_not(plan) if cudagraphs else None
-    is_recorded = cudagraphs and refused is None
-
-    def launcher(function: Function) -> Callable[..., Any]:
-        return Noted(Loaded(function, where)) if is_recorded and isinstance(where, Cuda) else where.launcher(function)
-
     names = cubins.library_names()
     functions: dict[Step, list[tuple[Function, Callable[..., Any]]]] = {}
     made: list[tuple[Kernel, list[Function], float]] = []
@@ -137,11 +123,11 @@ def _make(graph: Graph, where: Device, config: Config, cudagraphs: bool = False)
         if step.kernel is not None:
             started = time.perf_counter()
             written = kernels.write(step.kernel, graph.device == "cpu", names, config, dots.get(step.kernel))
-            functions[step] = [(function, launcher(function)) for function in written]
+            functions[step] = [(function, where.launcher(function)) for function in written]
             made.append((step.kernel, written, (time.perf_counter() - started) * 1e3))
     program = host.Program(plan, compile_graph, functions=functions, device=where)
     source, run = program.build()
-    return _Made(plan, made, source, run, program.regions, refused)
+    return _Made(plan, made, source, run, program.regions)
 
 
 def _planned(graph: Graph, config: Config) -> tuple[Schedule, dict[Kernel, Axes]]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcompile.backends.schedule import Schedule
 from tcompile.backends.triton import driver
-from tcompile.backends.triton.launches import Launch, Loaded, Status
+from tcompile.backends.triton.launches import Launch, noted
 from tcompile.graph import Node, TensorType
 from tcompile.graph.ops import OPS
 from tcompile.observe import bus
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 Program = Callable[..., tuple[Any, ...]]
 MOST = 8  # sets of sizes that are recorded; each holds memory
-_noting = threading.local()  # in ``notes``: what takes launches instead of the GPU
 
 
 def why_not(plan: Schedule) -> str | None:
@@ -66,22 +65,6 @@ def _shown(node: Node) -> Node:
     while node.op != "input" and OPS[node.op].kind == "movement":
         node = node.inputs[0]
     return node
-
-
-class Noted:
-    """A function of a kernel that launches, or has its launches noted where a program is being recorded."""
-
-    def __init__(self, loaded: Loaded) -> None:
-        self.loaded = loaded
-
-    def __call__(self, grid: tuple[int, int], *given: Any) -> Status | int:
-        """Launches it."""
-        notes: _Notes | None = getattr(_noting, "notes", None)
-        if notes is None:
-            return self.loaded.launch(grid, *given)
-        if 0 not in grid:
-            notes.take(self.loaded.prepared(grid, *given))
-        return 0
 
 
 class _Notes:
@@ -139,8 +122,16 @@ class _Notes:
         return found
 
 
-def tell_skipped(name: str, reason: str) -> None:
-    """An event says why a graph's program is run as it is."""
+def recorded(program: Program, plan: Schedule, device: Callable[[str], Cuda]) -> Program:
+    """The program as CUDA graphs, or as it is, where an event says why. ``device`` gives the GPU of a name."""
+    reason = why_not(plan)
+    if reason is None:
+        return Recorder(program, plan, device(plan.graph.device))
+    _tell_skipped(plan.graph.name, reason)
+    return program
+
+
+def _tell_skipped(name: str, reason: str) -> None:
     if bus.active():
         bus.emit(CudaGraphSkipped(graph=name, reason=reason))
 
@@ -240,12 +231,9 @@ class Recorder:
             return None
         cuda = self.device.cupy.cuda
         own = [self._like(x) for x in inputs]  # apart from each other in memory, which arguments need not be
-        notes = _noting.notes = _Notes(cuda, own)
-        try:
-            with cuda.using_allocator(notes.malloc):
-                outputs = self.program(*own)
-        finally:
-            del _noting.notes
+        notes = _Notes(cuda, own)
+        with noted(notes.take), cuda.using_allocator(notes.malloc):
+            outputs = self.program(*own)
         if not notes.is_whole:
             self._give_up("the GPU has not enough memory for it")
             return None
@@ -268,7 +256,7 @@ class Recorder:
 
     def _give_up(self, reason: str) -> None:
         self._given_up = True
-        tell_skipped(self.name, reason)
+        _tell_skipped(self.name, reason)
 
 
-__all__ = ["MOST", "Noted", "Recorder", "tell_skipped", "why_not"]
+__all__ = ["MOST", "Recorder", "recorded", "why_not"]

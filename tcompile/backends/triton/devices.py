@@ -34,7 +34,7 @@ class Device(Protocol):
         """The program, with results that are NumPy's arrays; ``resident``: all arrays are on the device, and stay."""
 
     def launcher(self, function: Function) -> Callable[..., Any]:
-        """Runs a function: ``launcher(grid, *arguments)`` returns its status bits."""
+        """Runs a function: ``launcher(programs, *arguments)`` starts so many, and returns their status bits."""
 
 
 def device(arrays: str = "cpu") -> Device:

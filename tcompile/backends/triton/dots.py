@@ -17,7 +17,7 @@ from tcompile.backends.schedule.kernel import needed
 from tcompile.backends.schedule.parts import HALF
 from tcompile.backends.triton.configs import Config
 from tcompile.backends.triton.names import type_of
-from tcompile.backends.triton.text import Function, Grid, Text
+from tcompile.backends.triton.text import Function, Text
 from tcompile.graph import Node
 
 TOGETHER = 8  # rows of rectangles that are walked column by column
@@ -104,7 +104,7 @@ class Dots(Text):
         sizes = [axis.size for axis in kernel.axes]
         stack = [axis for axis in kernel.kept if axis not in axes.own]
         rectangle = (sizes[axes.tall], blocks["TALL"]), (sizes[axes.wide], blocks["WIDE"])
-        grid = Grid((*((sizes[axis], 1) for axis in stack), *rectangle))
+        grid = (*((sizes[axis], 1) for axis in stack), *rectangle)
         self._place(stack)
         before = self._before()
         started = len(self.lines)

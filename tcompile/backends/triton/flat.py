@@ -42,7 +42,7 @@ class Flat(Text):
         self.line("point = tl.program_id(0).to(INDEX) * BLOCK + tl.arange(0, BLOCK)")
         self.line(f"inside = point < {self.parameters.size(total)}")
         self.split("point", axes)
-        return Grid(((total, block),))
+        return ((total, block),)
 
     def place_tile(self, axes: Sequence[int], high: int, broad: int) -> Grid:
         """The rectangle of this program, along the last two of ``axes``."""
@@ -64,7 +64,7 @@ class Flat(Text):
         self.line(f"in_tall = {below} < {p.size(sizes[tall])}")
         self.line(f"in_wide = {right} < {p.size(sizes[wide])}")
         self.line("inside = in_tall & in_wide")
-        return Grid((*((sizes[axis], 1) for axis in outer), (sizes[tall], high), (sizes[wide], broad)))
+        return *((sizes[axis], 1) for axis in outer), (sizes[tall], high), (sizes[wide], broad)
 
     def tell_found(self, started: int) -> None:
         """Tells what was found behind line ``started``."""

@@ -100,12 +100,12 @@ class Program(host.Program):
                     dtype = self._constant(partial.dtype.name, partial.dtype)
                     self.lines.append(f"{name} = empty((({self._size(partial.rows)}) * {parts},), {dtype})")
                     partials.append(name)
-            grid = function.grid
-            across = " * ".join(_blocks(*factor) if factor else parts for factor in grid.across)
+            factors = [_blocks(*factor) if factor else parts for factor in function.grid]
+            programs = " * ".join(factor for factor in factors if factor != "1") or "1"
             given = ", ".join(self._given(parameter, parts, partials) for parameter in function.parameters)
             kernel = self._constant(function.name, launchable)
             found = "" if self.is_resident else "status |= "
-            self.lines.append(f"{found}{kernel}(({across}, 1), {given})")
+            self.lines.append(f"{found}{kernel}({programs}, {given})")
         if partials:
             self.lines.append(f"del {', '.join(partials)}")
 

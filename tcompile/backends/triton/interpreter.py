@@ -156,11 +156,11 @@ class Interpreted:
 
         return InterpretedFunction(defined(self.function, _names()))
 
-    def __call__(self, grid: tuple[int, int], *given: Any) -> int:
-        """Runs the programs of ``grid``; returns the status bits."""
+    def __call__(self, programs: int, *given: Any) -> int:
+        """Runs so many programs; returns the status bits."""
         import triton.language as tl
 
-        if 0 in grid:
+        if not programs:
             return 0
         function = self.function
         arguments: list[Any] = []
@@ -173,7 +173,7 @@ class Interpreted:
         if function.signals:
             arguments.append(_Memory(status))
         with np.errstate(all="ignore"):
-            self._run[grid](*arguments, **dict(function.blocks), INDEX=tl.int64)
+            self._run[(programs,)](*arguments, **dict(function.blocks), INDEX=tl.int64)
         return int(status[0])
 
 

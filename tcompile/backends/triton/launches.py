@@ -8,7 +8,9 @@ a new one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,8 +56,8 @@ class Status:
 
 @dataclass(frozen=True, eq=False)
 class Launch:
-    """What a launch comes to: the loaded function, programs along each axis, threads of one, shared memory in bytes,
-    and the arguments, of which arrays stand for their addresses.
+    """What a launch comes to: the loaded function, how many programs, threads of one, shared memory in bytes, and the
+    arguments, of which arrays stand for their addresses.
     """
 
     handle: Any
@@ -65,11 +67,32 @@ class Launch:
     arguments: tuple[Any, ...]
 
 
+_noting: dict[int, Callable[[Launch], None]] = {}  # by thread: who takes its launches in place of the GPU
+
+
+@contextmanager
+def noted(take: Callable[[Launch], None]) -> Iterator[None]:
+    """What this thread launches meanwhile is not started, but handed to ``take``."""
+    try:
+        _noting[get_ident()] = take
+        yield
+    finally:
+        _noting.pop(get_ident(), None)
+
+
+def _start(launch: Launch) -> None:
+    take = _noting.get(get_ident())
+    if take is not None:
+        take(launch)
+    else:
+        launch.handle(launch.grid, launch.block, launch.arguments, launch.shared)
+
+
 class Loaded:
     """A function of a kernel on a GPU: its machine code is loaded for what is known of the arguments.
 
-    ``launch(grid, *arguments)`` starts the programs of ``grid`` on CuPy's current stream; it returns their status bits,
-    or 0 if they have none. Raises Replay where arrays are not on this GPU.
+    ``launch(programs, *arguments)`` starts so many programs on CuPy's current stream; it returns their status bits, or
+    0 if they have none. Raises Replay where arrays are not on this GPU.
     """
 
     def __init__(self, function: Function, device: Cuda) -> None:
@@ -82,7 +105,7 @@ class Loaded:
         self.launch = self._written()
 
     def _written(self) -> Callable[..., Status | int]:
-        """The function ``launch``, which starts what ``prepared`` has prepared before for arguments of the same kind.
+        """The function ``launch``, which starts what ``_prepared`` has prepared before for arguments of the same kind.
 
         Its key has a bit for each number, whether that is a multiple of 16; pointers must be. Where sizes are given at
         run time, no offset may need 64 bits; of complex numbers, each is two cells.
@@ -98,38 +121,37 @@ class Loaded:
         small += [f"-WIDE < {n} < WIDE" for n in indices]
         here = [f"{a}.data.device_id == NUMBER" for a in arrays[:1]]  # guards, or we, have put all in one place
         even = [f"not ({' | '.join(f'{a}.data.ptr' for a in arrays)}) & 15"] if arrays else []
-        points = [f"across * along < {-(-WIDE // self.function.points)}"]
-        fits = " and ".join([*here, *even, *(points + small if indices else [])]) or "True"
+        points = [f"programs < {-(-WIDE // self.function.points)}"]
+        fits = " and ".join(["not noting", *here, *even, *(points + small if indices else [])])
         lines = [
-            f"def launch(grid, {names}):",
-            "    across, along = grid",
-            "    if not across or not along:",
+            f"def launch(programs, {names}):",
+            "    if not programs:",
             "        return 0",
             f"    found = known.get({bits}) if {fits} else None",
             "    if found is None:",
-            f"        found = prepared(grid, {names})",
-            "        found.handle(found.grid, found.block, found.arguments, found.shared)",
+            f"        start(prepared(programs, {names}))",
             "    else:",
             "        handle, block, shared, extra = found",
-            f"        handle((across, along, 1), block, ({''.join(f'{g}, ' for g in given)}"
+            f"        handle((programs, 1, 1), block, ({''.join(f'{g}, ' for g in given)}"
             f"{'words(), ' if signals else ''}*extra), shared)",
             f"    return {'Status(words())' if signals else '0'}",
         ]
         device = self.device
         names_known: dict[str, Any] = {
-            "known": self._known, "prepared": self.prepared, "NUMBER": device.number, "WIDE": WIDE, "Status": Status,
-            "words": lambda: device.words, "extent": extent, "float64": np.float64, "int64": np.int64,
+            "known": self._known, "prepared": self._prepared, "start": _start, "noting": _noting, "extent": extent,
+            "NUMBER": device.number, "WIDE": WIDE, "Status": Status, "words": lambda: device.words,
+            "float64": np.float64, "int64": np.int64,
         }  # fmt: skip
         exec(compile("\n".join(lines), f"<tcompile launch of {self.function.name}>", "exec"), names_known)
         launch: Callable[..., Status | int] = names_known["launch"]
         return launch
 
-    def prepared(self, grid: tuple[int, int], *given: Any) -> Launch:
+    def _prepared(self, programs: int, *given: Any) -> Launch:
         """The launch of at least one program. Raises Replay where arrays are not on this GPU."""
         function, device = self.function, self.device
         wide = self._wide
         if wide is None:
-            wide = self._is_wide(grid, given)
+            wide = self._is_wide(programs, given)
             if not any(self._indices):
                 self._wide = wide
         even: list[bool] = []
@@ -158,12 +180,12 @@ class Loaded:
         if aligned and (not wide or self._wide is not None):
             self._known[key] = handle, block, code.shared, extra
         words = (device.words,) if function.signals else ()
-        return Launch(handle, (*grid, 1), block, code.shared, (*arguments, *words, *extra))
+        return Launch(handle, (programs, 1, 1), block, code.shared, (*arguments, *words, *extra))
 
-    def _is_wide(self, grid: tuple[int, int], given: Sequence[Any]) -> bool:
+    def _is_wide(self, programs: int, given: Sequence[Any]) -> bool:
         """Whether some offset needs 64 bits."""
         function = self.function
-        if grid[0] * grid[1] * function.points >= WIDE or (isinstance(function.row, int) and function.row >= WIDE):
+        if programs * function.points >= WIDE or (isinstance(function.row, int) and function.row >= WIDE):
             return True
         for parameter, value in zip(function.parameters, given, strict=True):
             is_array = parameter.kind in ("array", "partial")
@@ -189,4 +211,4 @@ def extent(array: Any) -> int:
     return sum(steps) // cell + 1
 
 
-__all__ = ["Launch", "Loaded", "Status", "extent"]
+__all__ = ["Launch", "Loaded", "Status", "extent", "noted"]

@@ -108,7 +108,7 @@ class Rows(Text):
         if self.kernel.kept:
             self.split("row", self.kernel.kept)
         self.line("row_found = tl.full([ROWS, 1], 0, tl.int32)")
-        return Grid(((self.rows, count),))
+        return ((self.rows, count),)
 
     def place_columns(self, text: str) -> None:
         """The elements of the rows that are walked now."""
@@ -163,7 +163,7 @@ class Rows(Text):
         grid = self.place_rows(f"program % {across}")
         self.blocks += [("COLUMNS", self.columns()), ("CHUNK", self.chunk)]
         self.line("first = part * CHUNK")
-        return Grid((*grid.across, None))
+        return *grid, None
 
     def walk_part(self, number: int = 0, backwards: bool = False) -> None:
         """The pass over a part."""

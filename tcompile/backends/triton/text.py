@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -29,14 +30,8 @@ _RESERVED = {"tl", "libdevice", "status", "INDEX", "found", "told", "row_found",
              "right_told", "program"}  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Grid:
-    """How many programs run: the product of sizes, each divided by a block, rounding up.
-
-    A factor may be the number of ``parts`` of a row (None).
-    """
-
-    across: tuple[tuple[Size, int] | None, ...]
+# How many programs run: the product of sizes, each divided by a block, rounding up; None: of the parts of a row.
+Grid: TypeAlias = tuple[tuple[Size, int] | None, ...]
 
 
 @dataclass(frozen=True)
