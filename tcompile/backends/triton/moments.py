@@ -91,7 +91,7 @@ class _Moments:
     def new(
         self, op: str, /, *operands: Value | float, dtype: DType = _FLOAT64, of: DType = _FLOAT64, **attrs: Any
     ) -> Value:
-        """One more value."""
+        """One more value; ``called`` names it in the kernel's text."""
         axes = frozenset[int]().union(*(o.axes for o in operands if isinstance(o, Value)))
         axes = axes & self.kept if op == "reduce" else axes
         made = Value(op, operands, dtype, axes, self.node, {"operand_dtype": of, **attrs})
@@ -101,8 +101,8 @@ class _Moments:
     def sum(self, element: Value) -> tuple[Value, Value]:
         """A load as float64, and its sum."""
         if element not in self.sums:
-            wide = self.new("astype", element, of=_FLOAT32)
-            self.sums[element] = wide, self.new("reduce", wide, op="sum", narrow=True)
+            wide = self.new("astype", element, of=_FLOAT32, called="wide")
+            self.sums[element] = wide, self.new("reduce", wide, op="sum", narrow=True, called="total")
         return self.sums[element]
 
     def total(self, element: Value, number: Value) -> Value:
@@ -114,14 +114,17 @@ class _Moments:
         loaded = Value("load", (), _FLOAT32, element.axes & self.kept, element.node, access=place)
         self.values.append(loaded)
         wide, total = self.sum(element)
-        first = new("astype", loaded, of=_FLOAT32)
-        apart = new("subtract", wide, first)
-        squares = new("reduce", new("multiply", apart, apart), op="sum", narrow=True)
-        distance = new("subtract", total, new("multiply", first, n))
-        mean = new("divide", distance, n)
-        left = new("subtract", new("subtract", new("astype", number, of=number.dtype), first), mean)
-        around = new("subtract", squares, new("multiply", distance, mean))
-        return new("astype", new("add", around, new("multiply", new("multiply", left, left), n)), dtype=_FLOAT32)
+        first = new("astype", loaded, of=_FLOAT32, called="from_first")
+        apart = new("subtract", wide, first, called="apart")
+        square = new("multiply", apart, apart, called="square")
+        squares = new("reduce", square, op="sum", narrow=True, called="squares")
+        distance = new("subtract", total, new("multiply", first, n, called="all_first"), called="distance")
+        mean = new("divide", distance, n, called="distance_mean")
+        given = new("subtract", new("astype", number, of=number.dtype, called="given"), first, called="given_apart")
+        left = new("subtract", given, mean, called="left")
+        around = new("subtract", squares, new("multiply", distance, mean, called="shift"), called="around_mean")
+        more = new("multiply", new("multiply", left, left, called="left_square"), n, called="left_squares")
+        return new("astype", new("add", around, more, called="around_given"), dtype=_FLOAT32)
 
 
 __all__ = ["in_one_pass"]

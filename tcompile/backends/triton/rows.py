@@ -98,16 +98,17 @@ class Rows(Text):
         return -(-hint(self.rows) // self.together)
 
     def place_rows(self, program: str = "tl.program_id(0)") -> Grid:
-        """The rows of this program, and the status of what is computed once a row."""
+        """The rows of this program."""
         columns = self.columns()
         most = min(MOST_ROWS, max(self.least, self.config.elements // columns)) if self.whole else self.together
         count = min(most, power_of_two(hint(self.rows)))
         self.blocks.append(("ROWS", count))
-        self.line(f"row = (({program}).to(INDEX) * ROWS + tl.arange(0, ROWS))[:, None]")
+        before = f"({program}).to(INDEX) * ROWS + " if program else ""
+        self.line(f"row = ({before}tl.arange(0, ROWS)).to(INDEX)[:, None]")
         self.line(f"in_rows = row < {self.parameters.size(self.rows)}")
         if self.kernel.kept:
             self.split("row", self.kernel.kept)
-        self.line("row_found = tl.full([ROWS, 1], 0, tl.int32)")
+        self.begun = len(self.lines)
         return ((self.rows, count),)
 
     def place_columns(self, text: str) -> None:
@@ -127,7 +128,6 @@ class Rows(Text):
         grid = self.place_rows()
         self.blocks.append(("COLUMNS", self.columns()))
         passes = self.stages.passes
-        told = len(self.lines)
         if self.whole:
             self.place_columns("tl.arange(0, COLUMNS)[None, :]")
         for number in range(passes + 1):
@@ -140,14 +140,15 @@ class Rows(Text):
                     self.walk(number, steps, "start + tl.arange(0, COLUMNS)[None, :]")
                 for reduce in self.stages.reductions(number):
                     self.finish(reduce, errors=not self.whole)
-        self.tell_all(told)
+        self.tell_all()
         return self.function(self.kernel.name, grid, row=self.row)
 
-    def tell_all(self, told: int) -> None:
-        """Tells what was found once a row, and in passes, which begin behind line ``told``."""
+    def tell_all(self, passes: bool = True) -> None:
+        """Tells what was found once a row, and in passes."""
+        found = ["row_found = tl.full([ROWS, 1], 0, tl.int32)", "told = tl.full([ROWS, COLUMNS], 0, tl.int32)"]
         if self.any_flags:
-            self.lines.insert(told, "    told = tl.full([ROWS, COLUMNS], 0, tl.int32)")
-        self.tell(["tl.where(in_rows, row_found, 0)", "told"])
+            self.lines[self.begun : self.begun] = [f"    {line}" for line in found[: 1 + passes]]
+        self.tell(["tl.where(in_rows, row_found, 0)", "told"][: 1 + passes])
 
     def place_part(self, backwards: bool = False) -> Grid:
         """The rows of this program, and which part of them, where parts are shared out.
@@ -157,10 +158,11 @@ class Rows(Text):
         self.whole = False
         across = self.count(self.rows, self.together)
         self.line("program = tl.program_id(0).to(INDEX)")
-        self.line(f"part = program // {across}")
+        several = across != "1"
+        self.line(f"part = program // {across}" if several else "part = program")
         if backwards:
             self.line(f"part = {self.parameters.count()} - 1 - part")
-        grid = self.place_rows(f"program % {across}")
+        grid = self.place_rows(f"program % {across}" if several else "")
         self.blocks += [("COLUMNS", self.columns()), ("CHUNK", self.chunk)]
         self.line("first = part * CHUNK")
         return *grid, None
@@ -300,7 +302,6 @@ class Parts(Rows):
         grid = self.place_part(backwards)
         if number:
             self.place_pieces()
-        told = len(self.lines)
         self.merge_passes(number, stores=False)  # which the function that merges does once
         self.walk_part(number, backwards)
         partials: list[Partial] = []
@@ -310,7 +311,7 @@ class Parts(Rows):
             for part, place in zip(self.kinds[reduce].parts, places, strict=True):
                 self.line(f"tl.store({place}, {self.accumulator(reduce)}{part.suffix}, mask=in_rows)")
                 partials.append(Partial(part.dtype, self.rows))
-        self.tell_all(told)
+        self.tell_all()
         name = f"{self.kernel.name}_pass_{number}" if number else self.kernel.name
         return self.function(name, grid, partials, self.row)
 
@@ -324,7 +325,7 @@ class Merged(Rows):
         grid = self.place_rows()
         self.place_pieces()
         self.merge_passes(self.stages.passes, stores=True)
-        self.tell(["tl.where(in_rows, row_found, 0)"])
+        self.tell_all(passes=False)
         return self.function(f"{self.kernel.name}_merged", grid)
 
 

@@ -129,11 +129,10 @@ class Following(Scan):
         """The function."""
         grid = self.place_part()
         self.place_pieces()
-        told = len(self.lines)
         self.once_a_row(0)
         self.merge_parts([self.total], 0, "part")
         self.walk_part()
-        self.tell_all(told)
+        self.tell_all()
         return self.function(self.kernel.name, grid, row=self.row)
 
     def begin(self) -> None:

@@ -128,6 +128,11 @@ class Text:
             where = f"{location.file.rpartition('/')[2]}:{location.line}" if location.line else location.file
             self.line(f"# {where}  {location.text.strip()}".rstrip())
 
+    def called(self, value: Value, otherwise: str = "value") -> str:
+        """What a value is called, as far as that is free: as its node, or as who has made it for that node says."""
+        name: str = value.attrs.get("called") or (value.node.name if value.node is not None else otherwise)
+        return name
+
     # -- indices --------------------------------------------------------------------------------------------------
     def split(self, name: str, axes: Sequence[int]) -> None:
         """The indices of ``axes`` from a running number."""
@@ -207,7 +212,7 @@ class Text:
             return
         if value.op != "load":
             self.note(value.node.location if value.node is not None else None)
-        name = self.parameters.fresh((value.node.name if value.node is not None else "value") + self.suffix)
+        name = self.parameters.fresh(self.called(value) + self.suffix)
         if value.op == "load":
             assert value.access is not None
             if value.dtype in PARTS:
@@ -275,8 +280,7 @@ class Text:
     def accumulator(self, reduce: Value) -> str:
         """The name of a reduction's accumulators."""
         if reduce not in self.accumulators:
-            name = reduce.node.name if reduce.node is not None else "total"
-            self.accumulators[reduce] = self.parameters.fresh(f"{name}_so_far")
+            self.accumulators[reduce] = self.parameters.fresh(f"{self.called(reduce, 'total')}_so_far")
         return self.accumulators[reduce]
 
     def clear(self, reduce: Value, shape: str) -> None:
@@ -289,7 +293,7 @@ class Text:
         """The result of a reduction, from its accumulators; ``errors``: whether rounding errors have been carried."""
         self.note(reduce.node.location if reduce.node is not None else None)
         name, kind = self.accumulator(reduce), self.kinds[reduce]
-        made = self.parameters.fresh(reduce.node.name if reduce.node is not None else "value")
+        made = self.parameters.fresh(self.called(reduce))
         self.line(f"{made} = {kind.finish(name, errors)}")
         self.registers[reduce] = made
         self.flag(kind.flags(name, made))
@@ -358,7 +362,7 @@ class Text:
         """Writes to computed places."""
         value = store.value
         written, *indices = value.operands
-        name = self.parameters.fresh(value.node.name if value.node is not None else "value")
+        name = self.parameters.fresh(self.called(value))
         self.note(value.node.location if value.node is not None else None)
         pointer, mask = self.places(value, indices, store.access, name, self.mask(value.axes))
         text = self.real(written)
