@@ -131,11 +131,22 @@ def draw(data: Data, path: Path) -> None:
     with pyplot.rc_context(style):
         rows = [row for row in data["rows"] if row["status"] == "ok"]
         figure_, axis = _map(pyplot, rows) if data["suite"] == "small" else _bars(pyplot, rows, data)
-        machine = data["about"]["machine"]
-        below = f"{machine['processor']}, {data['about']['threads']} threads · {data['about']['date'][:10]}"
-        axis.set_title(below, loc="left", fontsize=8.5, color="#5a6270")
-        figure_.savefig(path, dpi=150, bbox_inches="tight")
-        pyplot.close(figure_)
+        keep(figure_, axis, where(data), path)
+
+
+def where(data: Data) -> str:
+    """On what it was measured, and when."""
+    about = data["about"]
+    return f"{about['machine']['processor']}, {about['threads']} threads · {about['date'][:10]}"
+
+
+def keep(figure_: Any, axis: Any, title: str, path: Path) -> None:
+    """Writes a picture with a title above an axis, and forgets it."""
+    from matplotlib import pyplot
+
+    axis.set_title(title, loc="left", fontsize=8.5, color="#5a6270")
+    figure_.savefig(path, dpi=150, bbox_inches="tight")
+    pyplot.close(figure_)
 
 
 def _bars(pyplot: Any, rows: list[Data], data: Data) -> tuple[Any, Any]:

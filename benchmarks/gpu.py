@@ -14,6 +14,8 @@ import datetime
 import importlib
 import math
 import os
+import shlex
+import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -42,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--kernels", nargs="*", default=[*KERNELS, LAYER.name], help="which of them")
     parser.add_argument("--without", nargs="*", default=[], help="peers to leave out")
+    arguments = sys.argv[1:] if arguments is None else arguments
     options = parser.parse_args(arguments)
     from tcompile.backends.triton import cubins, cuda
 
@@ -51,7 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     versions = {"numpy": np.__version__, "triton": cubins.version(), "cupy": cupy.__version__}
     about = {
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), "machine": machine(),
-        "threads": os.cpu_count(), "versions": {**versions, **gpu_peers.versions()}, "command": "make bench-gpu",
+        "threads": os.cpu_count(), "versions": {**versions, **gpu_peers.versions()},
+        "command": "python -m benchmarks.gpu " + shlex.join(arguments),
         "device": name, "capability": device.capability, "dtype": options.dtype, "shape": [N, N],
     }  # fmt: skip
     copy = copy_bandwidth(cupy, device, options.dtype)
@@ -119,13 +123,17 @@ def calls(cupy: Any, device: Any) -> dict[str, float]:
             x = x - x.sum(axis=k % 2, keepdims=True) / 8
         return x
 
+    def own(function: Callable[[Any], Any]) -> dict[str, Callable[[], object]]:
+        modes = {f"tcompile, {mode}": tcompile.compile(function, mode=mode) for mode in ("default", "reduce-overhead")}
+        return {way: partial(run, x) for way, run in {"CuPy": function, **modes}.items()}
+
+    def peers(function: Callable[[Any], Any]) -> dict[str, Callable[[], object]]:
+        return gpu_peers.calls(function.__name__, MANY, x)
+
     found = {}
-    for peers in (False, True):  # which leave processes behind that compile
+    for ways in (own, peers):  # peers last: they leave processes behind that compile
         for function in (one, many):
-            ways: dict[str, Callable[[], object]] = {"CuPy": partial(function, x)}
-            for mode in ("default", "reduce-overhead"):
-                ways[f"tcompile, {mode}"] = partial(tcompile.compile(function, mode=mode), x)
-            for way, run in (gpu_peers.calls(function.__name__, MANY, x) if peers else ways).items():
+            for way, run in ways(function).items():
                 found[f"{WORDS[function.__name__]}, {way}"] = 1e3 * by_the_host(cupy, run)
     return found
 

@@ -19,7 +19,6 @@ Data = dict[str, Any]
 OURS = "tcompile"
 PEERS = ("torch.compile", "torch.compile, max-autotune", "jax.jit", "torch", "CuPy", "cupy.fuse")
 COLOURS = {OURS: "#c8102e", "torch.compile": "#e39b3f", "jax.jit": "#5fae9b", "torch": "#8a94a6", "CuPy": "#5b86c0"}
-HEADS = ("kernel", "tcompile µs", "of a copy", "max-autotune", *(f"{peer}, ratio" for peer in PEERS))
 
 
 def line(row: Data) -> str:
@@ -31,10 +30,17 @@ def line(row: Data) -> str:
     return f"{row['title']:28} {own * 1e3:8.1f} µs  {row['of copy']:4.0%} of a copy   {peers}"
 
 
-def cells(row: Data) -> list[str]:
-    """A row under ``HEADS``."""
+def table(data: Data) -> tuple[list[str], list[list[str]]]:
+    """Headings and rows as text, of the peers that took part."""
+    rows = data["rows"]
+    peers = [peer for peer in PEERS if any(peer in (row["ms"] | row["refused"]) for row in rows)]
+    heads = ["kernel", "tcompile µs", "of a copy", "max-autotune", *(f"{peer}, ratio" for peer in peers)]
+    return heads, [_cells(row, [f"{OURS}, max-autotune", *peers]) for row in rows]
+
+
+def _cells(row: Data, others: Sequence[str]) -> list[str]:
     own = row["ms"].get(OURS)
-    ratios = [_ratio(row, f"{OURS}, max-autotune"), *(_ratio(row, peer) for peer in PEERS)]
+    ratios = [_ratio(row, who) for who in others]
     return [f"`{row['title']}`", figure(own and own * 1e3), f"{row['of copy']:.0%}", *ratios]
 
 
@@ -74,7 +80,7 @@ def markdown(data: Data, picture: str | None) -> str:
     """The whole result as a Markdown page."""
     title = f"Kernels on a GPU ({data['about']['device']}): tcompile beside its peers"
     end = [part for line in closing(data) for part in (line, "")]
-    return against_report.page(title, data, picture, HEADS, map(cells, data["rows"]), end)
+    return against_report.page(title, data, picture, *table(data), end)
 
 
 def draw(data: Data, path: Path) -> None:
@@ -103,14 +109,12 @@ def draw(data: Data, path: Path) -> None:
         axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
         axis.tick_params(axis="x", labelsize=8)
         axis.set_xlabel("time beside tcompile's, log scale: shorter is faster", fontsize=8.5)
-        axis.legend(loc="lower right", frameon=False, fontsize=8)
+        axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.055), ncols=len(COLOURS), frameon=False, fontsize=8)
         against_report.plain(axis)
         about = data["about"]
         size = " x ".join(map(str, about["shape"]))
-        below = f"{about['device']} · {about['dtype']}, {size} · {about['date'][:10]}"
-        axis.set_title(below, loc="left", fontsize=8.5, color="#5a6270")
-        figure_.savefig(path, dpi=150, bbox_inches="tight")
-        pyplot.close(figure_)
+        title = f"{about['device']} · {about['dtype']}, {size} · {about['date'][:10]}"
+        against_report.keep(figure_, axis, title, path)
 
 
 def write(data: Data, folder: Path, name: str) -> list[str]:

@@ -105,11 +105,7 @@ def draw(data: Data, path: Path) -> None:
             axis.set_xscale("log")
             axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
             against_report.plain(axis)
-        machine = data["about"]["machine"]
-        below = f"{machine['processor']}, {data['about']['threads']} threads · {data['about']['date'][:10]}"
-        axes[0].set_title(below, loc="left", fontsize=8.5, color="#5a6270")
-        figure_.savefig(path, dpi=150, bbox_inches="tight")
-        pyplot.close(figure_)
+        against_report.keep(figure_, axes[0], against_report.where(data), path)
 
 
 def write(data: Data, folder: Path, name: str) -> list[str]:

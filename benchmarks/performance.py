@@ -44,10 +44,10 @@ def page(peers: Data | None, programs: Data | None, small: Data | None, gpu: Dat
             lines += ["|---|" + "---:|" * (len(headings) - 1), *("| " + " | ".join(row) + " |" for row in rows)]
             lines += ["", *against_report.closing(data)]
     if gpu is not None:
-        headings = list(gpu_report.HEADS)
+        headings, rows = gpu_report.table(gpu)
         lines += ["", f"## On a GPU: {gpu['about']['device']}", "", "| " + " | ".join(headings) + " |"]
         lines += ["|---|" + "---:|" * (len(headings) - 1)]
-        lines += ["| " + " | ".join(gpu_report.cells(row)) + " |" for row in gpu["rows"]]
+        lines += ["| " + " | ".join(row) + " |" for row in rows]
         lines += [part for line in gpu_report.closing(gpu) for part in ("", line)]
     return "\n".join(lines) + "\n"
 
