@@ -8,6 +8,7 @@ import pytest
 from differential import assert_same
 
 import tcompile
+from tcompile.backends.llvm import tiles
 from tcompile.backends.llvm.nest import NEAR, Nest
 
 
@@ -33,6 +34,7 @@ SHAPES = {"columns": (250, 40), "some columns": (80, 200)}
 def called_for(f, args, dynamic, monkeypatch, near=1 << 15):
     """The offsets of what each kernel calls for, where so many bytes are near."""
     monkeypatch.setattr(Nest.call_ahead, "__defaults__", (Nest.call_ahead.__defaults__[0], near))
+    monkeypatch.setattr(tiles, "NEAR", near)
     nests, begin = [], Nest.begin
     monkeypatch.setattr(Nest, "begin", lambda nest: (nests.append(nest), begin(nest))[1])
     monkeypatch.setenv("TCOMPILE_CACHE_DIR", "")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tcompile.backends.llvm import compile_graph
+from tcompile.backends.llvm import compile_graph, tiles
 from tcompile.graph import Graph, TensorType
 from tcompile.graph.ops import apply
 from tests.backends.llvm_cases import DTYPES, check, same, sample
@@ -24,6 +24,26 @@ def test_a_transposed_array_beside_others(shape, dtype):
     compiled = check(lambda op, x, y: op("add", turned(op, x), y), x, y)
     assert forms(compiled) == ["tiled"]
     check(lambda op, x, y: op("where", op("equal", turned(op, x), y), y, turned(op, x)), x, y)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int8", "bool"])
+@pytest.mark.parametrize("skipped", [0, 1, 5])
+def test_arrays_that_no_cache_holds(dtype, skipped, monkeypatch):
+    """Higher strips, which begin where cache lines do, and rows that are called for ahead."""
+    monkeypatch.setattr(tiles, "NEAR", 0)
+    for shape in ((257, 300), (1000, 33), (20, 2000), (520, 9)):
+        x, y = sample(dtype, shape, 1)[:, skipped:], sample(dtype, shape[::-1], 2)[skipped:]
+        check(lambda op, x, y: op("where", op("equal", turned(op, x), y), y, turned(op, x)), x, y)
+
+
+def test_many_that_are_read_across():
+    def build(op, y, *arrays):
+        for x in arrays:
+            y = op("add", y, turned(op, x))
+        return y
+
+    arrays = [sample("float32", (70, 40), seed) for seed in range(20)]
+    assert forms(check(build, sample("float32", (40, 70)), *arrays)) == ["tiled"]
 
 
 def test_several_of_several_dtypes():

@@ -341,6 +341,10 @@ class Nest:
         """The smaller one of two numbers."""
         return self.w.get(f"select i1 {self.w.get(f'icmp slt i64 {a}, {b}')}, i64 {a}, i64 {b}")
 
+    def most(self, a: str, b: str) -> str:
+        """The larger one of two numbers."""
+        return self.w.get(f"select i1 {self.w.get(f'icmp sgt i64 {a}, {b}')}, i64 {a}, i64 {b}")
+
     def repeat(self, start: str, stop: str, step: str, body: Callable[[str], None]) -> None:
         """A counted loop that carries nothing."""
 

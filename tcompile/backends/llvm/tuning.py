@@ -22,7 +22,7 @@ from tcompile.graph import Graph
 from tcompile.records import dataclass
 
 _TRIED: dict[str, tuple[Any, ...]] = {
-    "chunk": (0.25, 4.0), "past_the_cache": (False,), "unroll": (2, 4), "strip_bytes": (128, 512, 1024),
+    "chunk": (0.25, 4.0), "past_the_cache": (False,), "unroll": (2, 4), "strip_rows": (64, 128),
 }  # fmt: skip
 
 
@@ -61,7 +61,7 @@ def _choices(usual: Made) -> dict[str, tuple[Any, ...]]:
         "chunk": bool(forms) and native.num_threads() > 1,
         "past_the_cache": "!nontemporal" in usual.text,
         "unroll": "flat" in forms,
-        "strip_bytes": "tiled" in forms,
+        "strip_rows": "tiled" in forms,
     }
     return {name: values for name, values in _TRIED.items() if matters[name]}
 

@@ -15,18 +15,17 @@ class Variant:
 
     ``chunk`` is how much work one chunk of a thread is, as a multiple of the usual. ``past_the_cache`` says whether
     large results of kernels that reduce nothing are stored past the cache. ``unroll`` is how many vectors a round of a
-    pointwise loop computes, ``strip_bytes`` what a strip of rows covers of each line of an array that is read across
-    the grain.
+    pointwise loop computes, ``strip_rows`` how many rows lie in a strip where an array is read across the grain.
     """
 
     chunk: float = 1.0
     past_the_cache: bool = True
     unroll: int = 1
-    strip_bytes: int = 256  # neighbouring cache lines
+    strip_rows: int = 256
 
     def text(self) -> str:
         """The same for reports and for the cache on disk."""
-        return f"chunk={self.chunk} past_the_cache={self.past_the_cache} unroll={self.unroll} strip={self.strip_bytes}"
+        return f"chunk={self.chunk} past_the_cache={self.past_the_cache} unroll={self.unroll} strip={self.strip_rows}"
 
 
 USUAL = Variant()

@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any
 
 _RESERVE = 1 << 20  # bytes for what a call may lead to: compilers, libraries
-_SHARE = 8  # the part of a small stack that is reserved
+_SHARE = 3  # the part of a small stack that is reserved
 _ANYWHERE = (0, (1 << 64) - 1, 0)
 # Of the thread that called last: between which addresses calls may begin, and where its stack ends. Who has a stack
 # that is not the thread's own, as coroutines of other languages do, may call from anywhere else.
