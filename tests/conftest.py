@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import importlib.util
 import os
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -40,6 +42,32 @@ def load_tool(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
         return module
 
     return load
+
+
+@pytest.fixture(autouse=True)
+def _compiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Forgets what other tests have compiled, and sees to it that nothing comes to ``config.recompile_limit``.
+
+    From there on calls are plain Python's, and a test would compare that with itself. Tests that compile one function
+    more often are marked ``recompile_limit``, those that are about the limit ``at_recompile_limit``.
+    """
+    import tcompile
+    from tcompile.config import config
+    from tcompile.runtime import regions
+
+    tcompile.reset()
+    at_limit, reached = regions._at_limit, []
+
+    def seen(cache: Any, region: Any, values: Any) -> None:
+        reached.append(cache.name)
+        at_limit(cache, region, values)
+
+    if not any(request.node.iter_markers("at_recompile_limit")):
+        monkeypatch.setattr(regions, "_at_limit", seen)
+    raised = request.node.get_closest_marker("recompile_limit")
+    with config.patch(recompile_limit=raised.args[0]) if raised else contextlib.nullcontext():
+        yield
+    assert not reached, f"compiled config.recompile_limit times, and plain Python since: {reached[0]}"
 
 
 @pytest.fixture(autouse=True)

@@ -118,6 +118,7 @@ def test_reductions_with_where_and_initial(name):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128", "float16"])
+@pytest.mark.recompile_limit(20)
 def test_powers(dtype):
     x = np.abs(data(dtype)) + np.asarray(0.5, dtype)
     for exponent in (2, 3, 4, 0.5, -1, 1.5, 2.0, 6, 0):

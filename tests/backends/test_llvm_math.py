@@ -269,7 +269,8 @@ def test_nans_have_numpys_signs(name, n, dtype):
     none = {"arcsin": 2, "arccos": -2, "log": -1, "log1p": -2, "sqrt": -1, "arccosh": 0.5, "arctanh": 2, "sin": np.inf}
     compiled = tcompile.compile(lambda x: np.signbit(function(x)))
     with np.errstate(invalid="ignore"):
-        # Where NumPy has a vector loop for arccos, it turns the signs of float64 NaNs that come in.
-        for x in (none[name], *(() if name == "arccos" else (np.nan, -np.nan))):
+        # Where NumPy has vector loops, that of arccos turns the signs of float64 NaNs that come in, others drop them.
+        turned = () if name == "arccos" else (np.nan,) if name in ("log", "sin") else (np.nan, -np.nan)
+        for x in (none[name], *turned):
             given = np.full(n, x, dtype)
             assert compiled(given).tolist() == np.signbit(function(given)).tolist(), x

@@ -43,6 +43,7 @@ def is_native(f, *args):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.recompile_limit(100)
 def test_products_have_numpys_bits(dtype):
     for (first, second), (one, other) in zip(SHAPES * 4, itertools.cycle(itertools.product(LAYOUTS, LAYOUTS))):
         a, b = LAYOUTS[one](numbers(first, dtype)), LAYOUTS[other](numbers(second, dtype, 1))
@@ -60,6 +61,7 @@ def test_dot_and_its_relatives_have_numpys_bits(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128", "int64", "uint8"])
+@pytest.mark.recompile_limit(1000)
 def test_dot_of_rows_is_a_product_however_they_lie(dtype):
     rows = {
         "dense": lambda a: a[0], "column": lambda a: a[:, 1], "steps": lambda a: a[1:, ::3].T[1],

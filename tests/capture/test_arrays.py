@@ -147,6 +147,7 @@ def test_writes_by_methods(write, line):
     np.ma.masked_array([1.0, 2.0], [False, False]), X.view(type("Sub", (np.ndarray,), {})), np.array([(1, 2.0)], dtype=[("p", "i4"), ("q", "f8")]),
     np.array([1, 2], dtype=">i4"), np.arange(3, dtype=np.longlong), np.rec.array([(1, 2.0)]),
 ], ids=lambda v: str(v.dtype))  # fmt: skip
+@pytest.mark.recompile_limit(40)
 def test_arrays_that_are_not_captured(value):
     def f(v, a):
         return v == v, a * 2, v[:1], v.copy()

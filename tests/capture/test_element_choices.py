@@ -183,6 +183,7 @@ FUNCTIONS = [
 ]  # fmt: skip
 
 
+@pytest.mark.recompile_limit(20)
 @pytest.mark.parametrize("f", FUNCTIONS)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32"])
 def test_choices(f, dtype):

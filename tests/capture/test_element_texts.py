@@ -132,6 +132,7 @@ def in_a_closure(s, t):
 
 
 @pytest.mark.parametrize("backend", ["eager", "llvm"])
+@pytest.mark.recompile_limit(1000)
 @pytest.mark.parametrize("function", [
     longest_common, edit_distance, in_rows, kinds, counted, first_difference, too_far, with_a_global,
     through_functions, left_behind, in_a_closure,

@@ -168,6 +168,7 @@ LOOPS = [
 @pytest.mark.parametrize("small", [False, True], ids=["as they come", "all nodes"])
 @pytest.mark.parametrize("backend", ["eager", "llvm"])
 @pytest.mark.parametrize("f", LOOPS)
+@pytest.mark.recompile_limit(40)
 def test_what_a_round_takes_back(f, backend, small):
     compiled = tcompile.compile(f, backend=backend)
     with all_loops() if small else contextlib.nullcontext():

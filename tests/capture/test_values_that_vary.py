@@ -239,6 +239,7 @@ KEYS = {"texts": NAMES, "ints": list(range(2, 11)), "floats": [0.5 + i for i in 
 
 @pytest.mark.parametrize("kind", KEYS)
 @pytest.mark.parametrize("function", [put, put_and_ask, put_twice, put_pairs, put_computed, put_and_raise])
+@pytest.mark.recompile_limit(20)
 def test_items_are_put_under_keys_that_vary(function, kind):
     def calls():
         table = {"alpha": 0.0, 3: 1.0}
@@ -280,6 +281,7 @@ LOOKED_UP = {
 
 
 @pytest.mark.parametrize("what", LOOKED_UP)
+@pytest.mark.recompile_limit(20)
 def test_items_are_looked_up_under_texts(what):
     def calls():
         table = {name: X * (i + 1) for i, name in enumerate(NAMES)}
@@ -371,6 +373,7 @@ AT = {
 
 
 @pytest.mark.parametrize("what", AT)
+@pytest.mark.recompile_limit(20)
 def test_items_at_an_index_that_varies(what):
     def calls():
         rows = [X * i for i in range(8)]

@@ -29,10 +29,7 @@ FUNCTIONS = ["exp", "exp2", "expm1", "log1p", "sin", "cos", "tan", "arctan", "si
 
 
 def on_gpu(function, **settings):
-    """The function, compiled afresh: one code with many values of its variables would come to config.recompile_limit,
-    and from there on be compared with itself.
-    """
-    tcompile.reset()
+    """The function, compiled."""
     return tcompile.compile(function, backend="triton", **settings)
 
 

@@ -261,6 +261,7 @@ def test_compare_takes_methods_partials_and_wrapped_functions():
     assert compare(add_one, x, budget=0).name == "add_one"
 
 
+@pytest.mark.at_recompile_limit  # each time it makes another class
 def test_a_compared_cell_may_define_classes(notebook):
     ran = notebook("%%tcompile --compare\nclass C:\n    pass\nc = C()\nc.x = np.ones(3)")
     assert "largest difference 0" in ran.text

@@ -87,6 +87,7 @@ def outcome(notebook, cell):
 
 @pytest.mark.parametrize("backend", ["auto", "eager"])
 @pytest.mark.parametrize("name", CELLS)
+@pytest.mark.at_recompile_limit  # one cell recurses
 def test_the_same(notebook, name, backend):
     cell = CELLS[name]
     names, data, value, error, steps, stdout = outcome(notebook, f"# comment\n{cell}")

@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pytest
 
 import tcompile
 
@@ -20,6 +21,7 @@ def calls(g, x):
     return g(x)
 
 
+@pytest.mark.at_recompile_limit
 def test_the_limit_is_told_at_the_line_of_the_call():
     lines = {whole: calls.__code__.co_firstlineno + 1, in_parts: in_parts.__code__.co_firstlineno + 2}
     for function, line in lines.items():

@@ -266,6 +266,7 @@ def test_a_bug_of_ours_runs_the_function_plainly_and_says_so(monkeypatch):
         compiled(x)
 
 
+@pytest.mark.at_recompile_limit
 def test_warnings_of_ours_are_never_raised(monkeypatch, capsys):
     def f(x):
         warnings.simplefilter("error")  # the program's own wish

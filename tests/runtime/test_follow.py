@@ -154,6 +154,7 @@ def test_functions_made_by_a_call_are_not_kept(function):
     assert held() is None and not caches.followed
 
 
+@pytest.mark.at_recompile_limit
 def test_calls_that_never_fit_end_in_the_function_itself():
     def count(names):
         def inner(name):

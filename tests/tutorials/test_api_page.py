@@ -39,6 +39,7 @@ def test_copies_of_a_function_share_its_cache():
     assert not three.entries
 
 
+@pytest.mark.at_recompile_limit
 def test_recompile_limit_warns_once_and_keeps_old_entries():
     compiled = tcompile.compile(double, dynamic=False)
     for size in range(2, 10):
@@ -54,6 +55,7 @@ def test_recompile_limit_warns_once_and_keeps_old_entries():
     assert len(compiled.entries) == 8 and sum(entry.hits for entry in compiled.entries) == hits + 1
 
 
+@pytest.mark.at_recompile_limit
 def test_recompile_limit_with_fullgraph_is_an_error():
     compiled = tcompile.compile(double, dynamic=False, fullgraph=True)
     with tcompile.config.patch(recompile_limit=2):
