@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import gc
 import importlib.util
 import os
 import tempfile
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -21,6 +23,12 @@ ROOT = Path(__file__).resolve().parent.parent
 if "TRITON_CACHE_DIR" not in os.environ:  # Triton's own, likewise; a tenth of its time goes into directories there
     _fast = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir()
     os.environ["TRITON_CACHE_DIR"] = os.path.join(_fast, f"tcompile-tests-{os.getuid()}-triton")
+
+
+def pytest_collection_finish() -> None:
+    """Keeps the garbage collector from looking through all the tests again and again: they live to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +53,7 @@ def load_tool(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
 
 
 @pytest.fixture(autouse=True)
-def _compiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _compiled(request: pytest.FixtureRequest) -> Iterator[None]:
     """Forgets what other tests have compiled, and sees to it that nothing comes to ``config.recompile_limit``.
 
     From there on calls are plain Python's, and a test would compare that with itself. Tests that compile one function
@@ -62,10 +70,12 @@ def _compiled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         reached.append(cache.name)
         at_limit(cache, region, values)
 
-    if not any(request.node.iter_markers("at_recompile_limit")):
-        monkeypatch.setattr(regions, "_at_limit", seen)
-    raised = request.node.get_closest_marker("recompile_limit")
-    with config.patch(recompile_limit=raised.args[0]) if raised else contextlib.nullcontext():
+    about, raised = (request.node.get_closest_marker(name) for name in ("at_recompile_limit", "recompile_limit"))
+    with contextlib.ExitStack() as stack:
+        if not about:
+            stack.enter_context(mock.patch.object(regions, "_at_limit", seen))
+        if raised:
+            stack.enter_context(config.patch(recompile_limit=raised.args[0]))
         yield
     assert not reached, f"compiled config.recompile_limit times, and plain Python since: {reached[0]}"
 

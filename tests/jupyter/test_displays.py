@@ -41,7 +41,7 @@ def written(text, name, file):
     return names[name]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def shown():
     """An object of every kind that displays itself."""
     f = tcompile.compile(written(TEXT, "step", "<displays>"), backend="llvm")
