@@ -25,8 +25,9 @@ if "TRITON_CACHE_DIR" not in os.environ:  # Triton's own, likewise; a tenth of i
     os.environ["TRITON_CACHE_DIR"] = os.path.join(_fast, f"tcompile-tests-{os.getuid()}-triton")
 
 
-def pytest_collection_finish() -> None:
-    """Keeps the garbage collector from looking through all the tests again and again: they live to the end."""
+@pytest.fixture(scope="module", autouse=True)
+def _little_to_look_through() -> None:
+    """Keeps the garbage collector from looking through all tests, and what is kept of them, again and again."""
     gc.collect()
     gc.freeze()
 
