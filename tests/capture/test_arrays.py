@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from differential import check
+from differential import assert_same, check
 
 import tcompile
 
@@ -164,6 +164,21 @@ def test_arrays_that_are_not_captured(value):
             for p, q in zip(got, want, strict=True):
                 assert np.shape(p) == np.shape(q) and getattr(p, "dtype", None) == getattr(q, "dtype", None)
         assert len(compiled.cache.first.entries) == 1
+
+
+@pytest.mark.parametrize("kind", [np.longlong, np.ulonglong, np.intc, np.uintc, np.long, np.ulong])
+@pytest.mark.parametrize("backend", ["eager", "llvm"])
+def test_scalars_of_types_that_have_a_twin(kind, backend):
+    """C may have two integer types of one size: arrays and scalars of the second are left to Python."""
+    for function in (lambda w: np.sum(w), lambda w: w + 1, lambda w: w * np.ones(3, int), lambda w: [w, abs(w), w.dtype.char]):
+        compiled = tcompile.compile(function, backend=backend)
+        want, compiles = function(kind(3)), set()
+        for _ in range(3):
+            got = compiled(kind(3))
+            assert_same(got, want)
+            assert getattr(got, "dtype", None) is getattr(want, "dtype", None)
+            compiles.add(compiled.cache.compiles)
+        assert len(compiles) == 1
 
 
 def test_arrays_of_objects_are_read_anew():

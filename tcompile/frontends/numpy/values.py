@@ -88,8 +88,9 @@ def type_of(value: object) -> TensorType | None:
     if not issubclass(type(value), np.generic) or type(value).__flags__ & _OF_A_CLASS_STATEMENT:
         return None
     assert isinstance(value, np.generic)
-    if type(value) is value.dtype.type and takes_dtype(value.dtype):
-        return TensorType(np.dtype(value.dtype.str), ())
+    taken = np.dtype(value.dtype.str)
+    if type(value) is value.dtype.type is taken.type and takes_dtype(value.dtype):
+        return TensorType(taken, ())
     return None
 
 
