@@ -196,13 +196,17 @@ def _lane_by_lane(v: Vectors, helper: str, libm: str, dtype: DType, function: Fu
     return w.text(f"internal {type} {helper}({operands}, {type} %result, i{lanes} %mask)", "nounwind noinline cold")
 
 
+_WITHOUT_A_VALUE = {"asin": (np.arcsin, 2), "acos": (np.arccos, 2), "log10": (np.log10, -1)}
+
+
 @cache
 def _has_negative_nans(name: str, dtype: DType) -> bool:
-    """Whether NumPy's NaN of a number beyond 1 is negative, as where it has a vector loop; libm's is not."""
-    if name not in ("asin", "acos"):
+    """Whether NumPy's NaN of a number without a value is negative, as where it has a vector loop; libm's is not."""
+    if name not in _WITHOUT_A_VALUE:
         return False
+    function, number = _WITHOUT_A_VALUE[name]
     with np.errstate(invalid="ignore"):
-        return bool(np.signbit(getattr(np, f"arc{name[1:]}")(np.full(1, 2, dtype)))[0])
+        return bool(np.signbit(function(np.full(1, number, dtype)))[0])
 
 
 def _near_fmod(v: Vectors, d: DType, a: str, b: str) -> tuple[str, str]:
