@@ -32,6 +32,11 @@ def _little_to_look_through() -> None:
     gc.freeze()
 
 
+def pytest_unconfigure() -> None:
+    """Lets all of it go: libraries complain at the process's end of what is left."""
+    gc.unfreeze()
+
+
 @pytest.fixture(autouse=True)
 def _no_last_value() -> Iterator[None]:
     """Takes away ``builtins._``, which doctests and display hooks leave behind, and which turns IPython's own off."""
