@@ -12,7 +12,7 @@ import pytest
 import tcompile
 from tcompile.backends.llvm import compile_graph, native, routines
 from tests.backends.llvm_cases import graph_of
-from tests.differential import check
+from tests.differential import assert_same, check
 from tests.test_exact import same_bits
 
 LAYOUTS = {
@@ -76,6 +76,18 @@ def test_dot_of_rows_is_a_product_however_they_lie(dtype):
                 same_bits(lambda a, f=f, one=one, other=other: f(one(a), other(a)), numbers((35, 35), dtype))
     found = tcompile.explain(lambda a: np.dot(a[:, 1], a[::-1, 2]) + 1)(numbers((35, 35), "float64"))
     assert "numpy.dot" not in str(found).partition("Guards")[0]
+
+
+@pytest.mark.parametrize("dtype", ["int16", "uint16", "int8"])
+def test_small_products_of_small_integers_become_floats(dtype):
+    """LLVM stopped the process where such a kernel, beside loops of numbers, was made into code without passes."""
+
+    def f(x, y):
+        halves = np.vectorize(lambda v: v / 2 if v > 1 else v)(y)
+        return x.dot(x.T) - 0.5, halves, np.sqrt(np.fix(y))
+
+    x, y = np.arange(6, dtype=dtype).reshape(2, 3), np.linspace(0, 3, 4)
+    assert_same(tcompile.compile(f)(x, y), f(x, y))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])

@@ -11,6 +11,7 @@ row (``flat`` with more, ``rows``), one strip of columns (``columns``) or one bl
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 
 from tcompile.backends.llvm import native, vmath
@@ -52,12 +53,16 @@ class Function:
     partial_words: int = 0
 
 
+_NEEDS_PASSES = re.compile(r"\.with\.overflow\.|[su]itofp <\d+ x i(8|16)>")
+
+
 def without_passes(text: str) -> str:
     """A function on which LLVM spends no passes, where that goes.
 
-    Without them it stops the process at sums of vectors that say whether they overflow, where it halves vectors (AVX2).
+    Without them it stops the process at sums of vectors that say whether they overflow, where it halves vectors (AVX2),
+    and at floats of what 16-bit integers have been computed to.
     """
-    return text if ".with.overflow." in text else text.replace(") nounwind", ") noinline optnone nounwind", 1)
+    return text if _NEEDS_PASSES.search(text) else text.replace(") nounwind", ") noinline optnone nounwind", 1)
 
 
 def lanes_of(kernel: Kernel) -> int:
