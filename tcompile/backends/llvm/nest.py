@@ -60,7 +60,7 @@ def without_passes(text: str) -> str:
     """A function on which LLVM spends no passes, where that goes.
 
     Without them it stops the process at sums of vectors that say whether they overflow, where it halves vectors (AVX2),
-    and at floats of what 16-bit integers have been computed to.
+    and at floats of what integers of one or two bytes have been computed to.
     """
     return text if _NEEDS_PASSES.search(text) else text.replace(") nounwind", ") noinline optnone nounwind", 1)
 

@@ -101,7 +101,7 @@ class TiledNest(Nest):
             columns = start, self.least(w.get(f"add i64 {start}, {self.breadth}"), piece[1])
             # Tiles that would stick out begin earlier: what a buffer holds is there twice, or before where it begins.
             origins = [self._within(*bounds) for bounds in (rows, columns)]
-            buffers = [self._origin(load, buffer, origins) for load, buffer in self._buffered()]
+            buffers = [self._origin(*one, origins) for one in zip(self.loads, self.buffers, strict=True)]
             self._fill(address, rows, columns, buffers)
             if not self.whole(self.kernel.axes[self.last].size):
                 self._repeat_last(rows, columns[1], buffers)
@@ -109,21 +109,16 @@ class TiledNest(Nest):
 
         self.repeat(*piece, str(self.breadth), block)
 
-    def _buffered(self) -> Sequence[tuple[Value, str]]:
-        return list(zip(self.loads, self.buffers, strict=True))
-
     def _within(self, i: str, stop: str) -> str:
         """Where a tile begins that ends at ``stop`` at the latest, where it can."""
         return self.most(self.least(i, self.w.get(f"sub i64 {stop}, {self.lanes}")), "0")
 
     def _origin(self, load: Value, buffer: str, origins: Sequence[str]) -> str:
         """The address that row 0 and column 0 would have in a buffer that begins with other ones."""
-        w = self.w
-        row, column = origins
-        skipped = w.get(f"add i64 {w.get(f'mul i64 {row}, {self.stride}')}, {column}")
-        return w.get(f"getelementptr {memory_type(load.dtype)}, ptr {buffer}, i64 {w.get(f'sub i64 0, {skipped}')}")
+        return self._place(load, buffer, *(self.w.get(f"sub i64 0, {origin}") for origin in origins))
 
     def _place(self, load: Value, buffer: str, row: str, column: str) -> str:
+        """The address of an element in a buffer."""
         w = self.w
         at = w.get(f"add i64 {w.get(f'mul i64 {row}, {self.stride}')}, {column}")
         return w.get(f"getelementptr {memory_type(load.dtype)}, ptr {buffer}, i64 {at}")
