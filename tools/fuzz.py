@@ -142,11 +142,13 @@ def main() -> int:
                 count, passed_over, found = pipe.recv()
             except EOFError:  # the process died
                 process.join()
-                count, passed_over = current.value - seeds.start + 1, 0
+                count, passed_over = 1, 0
                 ended = f"the process ended with {process.exitcode}"
                 found = [{"seed": current.value, "difference": ended, "program": ""}]
-                if current.value + 1 < seeds.stop:
-                    chunks.append(range(current.value + 1, seeds.stop))
+                # What it has found before is lost with it: those programs run again.
+                for rest in (range(seeds.start, current.value), range(current.value + 1, seeds.stop)):
+                    if rest:
+                        chunks.append(rest)
             process.join()
             done, skipped = done + count, skipped + passed_over
             for one in found:
