@@ -125,6 +125,24 @@ def test_powers(dtype):
         same_bits(lambda x: x**exponent, x)
 
 
+@pytest.mark.parametrize("other", ["complex64", "complex128"])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.recompile_limit(20)
+def test_products_of_one_complex_number(dtype, other):
+    """NumPy fuses multiplication and addition there or does not, by the numbers of axes and the types."""
+
+    def products(x, y):
+        return x * y, x[None] * y, x * y[..., None], np.multiply.outer(x, y)
+
+    compiled = tcompile.compile(products)
+    for seed in range(8):  # half of them have the same bits, fused or not
+        x, y = (data(kind, (2,), s)[1:] for kind, s in ((dtype, seed), (other, seed + 100)))
+        for right in (y, y[None], y.reshape(())):
+            same_bits(products, x, right)
+            assert_same_bits(compiled(x, right), products(x, right))
+        same_bits(lambda x, y: (x[::-1] * y, np.square(x[0])), x, y)
+
+
 def softmax(x):
     e = np.exp(x - x.max(axis=1, keepdims=True))
     return e / e.sum(axis=1, keepdims=True)

@@ -173,7 +173,7 @@ def emit(
     name = _row(ufunc, inputs, output)
     if scalar_op:
         name = _scalar_row(name, ufunc, inputs)
-    if name is None:
+    if name is None or (name == "multiply" and _is_rounded_twice(operands)):
         return _as_call(b, ufunc, operands, output, dtype)
     if ufunc in _COMPARISONS:
         _refuse_out_of_range(operands, inputs)
@@ -191,6 +191,16 @@ def emit(
         del b.graph.nodes[mark:]
         return _as_call(b, ufunc, operands, output, dtype)
     return Traced(node, scalar=not node.tensor.ndim)
+
+
+def _is_rounded_twice(operands: Sequence[Traced | Weak]) -> bool:
+    """Whether this may be a product of complex numbers in which NumPy does not fuse multiplication and addition.
+
+    It does not where all strides are 0: of one element by one with another number of axes, or of another type.
+    """
+    types = [o.type for o in operands if isinstance(o, Traced) and o.type.dtype.kind == "c"]
+    ranks, dtypes = {len(t.shape) for t in types} - {0}, {t.dtype for t in types}
+    return (len(ranks) > 1 or len(dtypes) > 1) and all(_are_ones(t.shape) for t in types)
 
 
 def _power(b: Builder, base: Operand, exponent: Operand) -> Node:
