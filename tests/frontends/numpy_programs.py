@@ -603,7 +603,8 @@ class Writer:
         return text + f"\ndef f({parameters}):\n" + "\n".join("    " + line for line in body.splitlines()) + "\n"
 
 
-_SQUARES = ("outer", "diag", "kron", "vander", "meshgrid", "tri", "einsum", "cov", "corrcoef")  # or more, of elements
+# These make as many elements as two operands have together, multiplied, or more.
+_SQUARES = ("outer", "tensordot", "diag", "kron", "vander", "meshgrid", "tri", "einsum", "cov", "corrcoef")
 
 
 def _explodes(text: str, scope: dict[str, object]) -> bool:
@@ -611,7 +612,7 @@ def _explodes(text: str, scope: dict[str, object]) -> bool:
 
     Or ends the process, as NumPy's ``ufunc.at`` does with index arrays of more than 32 axes together with the array's.
     """
-    names = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
+    names = [node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)]  # some of them twice
     shapes = [value.shape for name in names if isinstance(value := scope.get(name), np.ndarray)]
     sizes = sorted(map(math.prod, shapes))
     if ".at(" in text and sum(map(len, shapes)) > 32:
