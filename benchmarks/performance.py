@@ -1,6 +1,9 @@
-"""The page docs/performance.md, written from the newest results: ``python -m benchmarks.performance``.
+"""The page docs/performance.md and the README's table, written from the newest results.
 
-Enters: the JSON files in benchmarks/results. Leaves: the page; nothing in it is written by hand but what stands here.
+Enters: the JSON files in benchmarks/results. Leaves: the page, in which nothing is written by hand but what stands
+here, and the README with the figures of that page. Exists so that no page shows figures that no result has.
+
+    python -m benchmarks.performance
 """
 
 from __future__ import annotations
@@ -15,7 +18,6 @@ from typing import Any
 from benchmarks import against_report, gpu_report, report
 
 HERE = Path(__file__).resolve().parent
-PAGE = HERE.parent / "docs" / "performance.md"
 Data = dict[str, Any]
 
 
@@ -53,15 +55,18 @@ def page(peers: Data | None, programs: Data | None, small: Data | None, gpu: Dat
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Writes the page."""
+    """Writes both pages."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.performance", description=main.__doc__)
     parser.add_argument("--results", type=Path, default=HERE / "results", help="folder with the JSON files")
-    parser.add_argument("--page", type=Path, default=PAGE, help="the page (default: docs/performance.md)")
+    parser.add_argument("--root", type=Path, default=HERE.parent, help="folder with README.md and docs")
     options = parser.parse_args(arguments)
     found = [newest(options.results, suite) for suite in ("peers", "programs", "small", "gpu-*")]
     data = [None if path is None else json.loads(path.read_text(encoding="utf-8")) for path in found]
-    options.page.write_text(page(*data), encoding="utf-8")
-    print(f"wrote {options.page}")
+    readme, written = options.root / "README.md", options.root / "docs" / "performance.md"
+    written.write_text(page(*data), encoding="utf-8")
+    if data[0] is not None:
+        readme.write_text(report.inserted(data[0], readme.read_text(encoding="utf-8")), encoding="utf-8")
+    print(f"wrote {written} and the figures of {readme}")
     return 0
 
 

@@ -423,27 +423,23 @@ def write(data: Data, folder: Path, name: str) -> list[str]:
 BEGIN, END = "<!-- figures: written from benchmarks/results -->", "<!-- end of figures -->"
 
 
-def insert(data: Data, page: Path) -> None:
-    """Puts the summary between the two marks of a Markdown page. Raises ValueError where a mark is missing."""
-    text = page.read_text(encoding="utf-8")
+def inserted(data: Data, text: str) -> str:
+    """A Markdown page with the summary between its two marks. Raises ValueError where a mark is missing."""
     if BEGIN not in text or END not in text.partition(BEGIN)[2]:
-        raise ValueError(f"{page} has no lines {BEGIN!r} and {END!r}")
+        raise ValueError(f"the page has no lines {BEGIN!r} and {END!r}")
     before, _, rest = text.partition(BEGIN)
     case, tables = next(iter(cases(data).items()))
     table = "\n".join([f"{case}, {'µs' if _short(tables[0]) else 'ms'}:", "", *summary(tables)])
-    page.write_text(f"{before}{BEGIN}\n\n{table}\n\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+    return f"{before}{BEGIN}\n\n{table}\n\n{END}{rest.partition(END)[2]}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Writes the page and the picture of a JSON file again; with ``--into PAGE``, its summary into that page."""
+    """Writes the page and the picture of a JSON file again."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.report", description=main.__doc__)
     parser.add_argument("results", type=Path, help="a JSON file")
-    parser.add_argument("--into", type=Path, metavar="PAGE", help="a Markdown page with the marks of the figures")
     options = parser.parse_args(arguments)
     data = json.loads(options.results.read_text(encoding="utf-8"))
     print("\n".join(write(data, options.results.parent, options.results.stem)))
-    if options.into:
-        insert(data, options.into)
     return 0
 
 

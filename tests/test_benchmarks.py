@@ -250,16 +250,22 @@ def test_reports_show_figures_and_what_is_missing(tmp_path):
     page = report.markdown(data)
     assert "| `np.maximum(x + 1, 0) * 2` |" in page
     assert "Missing is skipped" in page
-    readme = tmp_path / "page.md"
-    readme.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n", encoding="utf-8")
-    report.insert(data, readme)
-    text = readme.read_text(encoding="utf-8")
+    text = report.inserted(data, f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
     assert text.startswith("before\n")
     assert text.endswith("\nafter\n")
     assert "old" not in text
     assert "| `(x * x).sum()` |" in text
     with pytest.raises(ValueError, match="has no lines"):
-        report.insert(data, ROOT / "LICENSE")
+        report.inserted(data, "no marks")
+
+
+def test_the_pages_show_the_newest_results(tmp_path):
+    pages = ["README.md", "docs/performance.md"]
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "README.md").write_text((ROOT / "README.md").read_text(encoding="utf-8"), encoding="utf-8")
+    assert performance.main(["--root", str(tmp_path)]) == 0
+    for page in pages:
+        assert (tmp_path / page).read_text(encoding="utf-8") == (ROOT / page).read_text(encoding="utf-8"), page
 
 
 def test_the_page_of_all_figures(tmp_path):
@@ -269,9 +275,10 @@ def test_the_page_of_all_figures(tmp_path):
     (tmp_path / "2029-01-02-peers.json").write_text("not read", encoding="utf-8")
     gpu = performance.newest(ROOT / "benchmarks" / "results", "gpu-*")
     (tmp_path / "2030-01-02-gpu-any.json").write_text(gpu.read_text(encoding="utf-8"), encoding="utf-8")
-    written = tmp_path / "performance.md"
-    assert performance.main(["--results", str(tmp_path), "--page", str(written)]) == 0
-    text = written.read_text(encoding="utf-8")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "README.md").write_text(f"{report.BEGIN}\n{report.END}\n", encoding="utf-8")
+    assert performance.main(["--results", str(tmp_path), "--root", str(tmp_path)]) == 0
+    text = (tmp_path / "docs" / "performance.md").read_text(encoding="utf-8")
     assert "## 16 x 16 float32, µs" in text
     assert re.search(r"tcompile is at [\d.]+ times the best peer, [\d.]+ times NumPy", text)
     assert "| `method: x * self.weight` |" in text
