@@ -142,21 +142,36 @@ def _lines(error: BaseException | None) -> Iterator[int]:
         trace = trace.tb_next
 
 
-def compare(source: str, plan: Plan) -> bool:
+@dataclass(frozen=True)
+class Ways:
+    """How the ``f`` of a program's text, which its namespace has, is run: plainly, and compiled."""
+
+    plain: Callable[[ast.Module, dict[str, Any]], Callable[..., Any]]
+    compiled: Callable[[ast.Module, dict[str, Any], Plan], Callable[..., Any]]
+
+
+CALLED = Ways(
+    lambda _, space: space["f"],
+    lambda _, space, plan: tcompile.compile(space["f"], backend=plan.backend, dynamic=plan.dynamic),
+)
+
+
+def compare(source: str, plan: Plan, ways: Ways = CALLED) -> bool:
     """Runs a program both ways; False where nothing can be said of it. Raises Difference."""
     tcompile.reset()
+    tree = ast.parse(source)
     # Of infinities np.dot warns where the library has it so; without kernels that is another function of the library.
     leaving_out = "tcompile: " if plan.backend == "llvm" else "invalid value encountered in dot"
     try:
         with time_limit(SECONDS):
             space = namespace(source)
-            want = Told(space, space["f"], leaving_out)
+            want = Told(space, ways.plain(tree, space), leaving_out)
     except TooLong:
         return False
     try:
         with time_limit(LONGEST), tcompile.config.patch(**dict(plan.settings)):
             space = namespace(source)
-            made = tcompile.compile(space["f"], backend=plan.backend, dynamic=plan.dynamic)
+            made = ways.compiled(tree, space, plan)
             got = Told(space, made, leaving_out)
             for broke in getattr(made, "breaks", ()):
                 if broke.reason.id == "internal-error":
@@ -173,7 +188,7 @@ def compare(source: str, plan: Plan) -> bool:
     moved: list[Told] = []
     for count in (0, *MOVES):
         while len(moved) < count:
-            moved.append(told_moved(source, len(moved)))
+            moved.append(told_moved(source, len(moved), ways))
         about = first_difference(got, want, moved)
         if about is None:
             return True
@@ -474,7 +489,7 @@ class _Mover:
         return value
 
 
-def told_moved(source: str, seed: int) -> Told:
+def told_moved(source: str, seed: int, ways: Ways = CALLED) -> Told:
     """A plain run with moved results."""
     tree = ast.parse(source)
     tree.body = [_Moving().visit(part) if getattr(part, "name", "") == "f" else part for part in tree.body]
@@ -488,7 +503,7 @@ def told_moved(source: str, seed: int) -> Told:
         "_move_of_complex": mover.move_of_complex, "_turn_zeros": mover.turn_zeros, "_turn_nans": mover.turn_nans,
     }  # fmt: skip
     exec(compile(ast.fix_missing_locations(tree), NAME, "exec"), space)
-    return Told(space, space["f"])
+    return Told(space, ways.plain(tree, space))
 
 
 # -- one program -------------------------------------------------------------------------------------------------------
@@ -523,4 +538,4 @@ def _body(tree: ast.Module) -> list[ast.stmt]:
     return function.body
 
 
-__all__ = ["Difference", "Plan", "check", "compare", "difference", "program", "shrink"]
+__all__ = ["Difference", "Plan", "Ways", "check", "compare", "difference", "program", "shrink"]

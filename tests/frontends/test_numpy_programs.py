@@ -1,8 +1,9 @@
-"""Generated programs of NumPy: a run of some seconds (``tools/fuzz.py --kind numpy`` makes long ones), and what they
-have found."""
+"""Generated programs of NumPy, as functions and as cells: a run of some seconds (``tools/fuzz.py --kind numpy`` and
+``cells`` make long ones), and what they have found."""
 
 from __future__ import annotations
 
+import ast
 import copy
 import warnings
 from random import Random
@@ -12,8 +13,12 @@ import pytest
 from differential import check as compare
 
 import tcompile
+from tcompile.observe.events import GraphCaptured
+from tcompile.observe.recorder import Recorder
 
+from . import cell_check
 from .numpy_check import Plan, check, difference, program, shrink, unequal
+from .numpy_programs import namespace
 
 SEED, PROGRAMS = 20_261_122, 80
 
@@ -24,6 +29,37 @@ def test_programs(part):
     print(f"seeds from {SEED + part * count}, {count} programs")
     passed_over = sum(not check(SEED + part * count + i) for i in range(count))
     assert passed_over < count / 4
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_programs_as_cells(part):
+    count = PROGRAMS // 8
+    assert sum(not cell_check.check(SEED + part * count + i) for i in range(count)) < count / 4
+
+
+def test_cells_of_a_program_are_compiled_in_one_namespace():
+    source = """\
+def inputs(k):
+    return [np.arange(3.0) + k]
+
+def f(x):
+    v0 = x * 2
+    v1 = np.sin(v0)
+    v1 += v0
+    v2 = v1[1:]
+    v2 += 1
+    v3 = v2.sum()
+    v2 *= v3
+    return v2
+"""
+    assert cell_check.compare(source, Plan(1))
+    with Recorder() as recorder:
+        notebook = cell_check.CELLS.compiled(ast.parse(source), namespace(source), Plan(1))
+        rows = dict(notebook(np.arange(3.0)))
+    assert len(notebook.cells) > 1
+    assert len(recorder.of(GraphCaptured)) == len(notebook.cells)
+    assert list(rows) == ["shown", "v0", "v1", "v2", "v3", "x"]
+    assert np.shares_memory(rows["shown"], rows["v1"])
 
 
 def test_same_seed_same_program():
