@@ -94,3 +94,18 @@ def test_no_warning_of_infinities(subscripts):
         return made
 
     check(f, special)
+
+
+@pytest.mark.parametrize("dtype", ["c8", "c16"])
+@pytest.mark.parametrize("subscripts", [name for name in FUSED if "," in name])
+def test_infinities_of_complex_numbers(subscripts, dtype):
+    def f(*arrays):
+        with np.errstate(all="ignore"):  # else what signals is computed again
+            return np.einsum(subscripts, *arrays)
+
+    def special():
+        made = operands(subscripts, dtype)
+        made[0].flat[0] = complex(np.inf, 0.5)
+        return made
+
+    check(f, special)
