@@ -50,6 +50,10 @@ SUMS = {
     "vector_norm", "reduce", "einsum", "matrix_norm", "matmul", "dot", "vdot", "vecdot", "matvec", "vecmat", "inner",
     "inv", "solve",
 }  # fmt: skip
+# Those among them whose parts may overflow, in one order and not in another.
+WIDE = {
+    "sum", "mean", "var", "std", "nansum", "nanmean", "nanvar", "nanstd", "trace", "einsum", "prod", "nanprod",
+}  # fmt: skip
 ZEROS = {
     "maximum",
     "minimum",
@@ -302,12 +306,13 @@ class _Moving(ast.NodeTransformer):
         self.generic_visit(node)
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         owner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
-        if name in ("einsum", "prod", "nanprod"):
-            node.func = _through("_wide", node.func)
         if name in SUMS:
             node.args = [_through("_moved_copy", arg) for arg in node.args]
             if isinstance(node.func, ast.Attribute):
                 node.func.value = owner[0] = _through("_moved_copy", node.func.value)
+        if name in WIDE:
+            node.func = _through("_wide", node.func)
+        if name in SUMS:
             return _through("_move_sum", node, *owner, *node.args[:1])
         if name in MATH:
             return _through("_move", node)
@@ -324,6 +329,10 @@ class _Moving(ast.NodeTransformer):
             in_place = name == "sort" and isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) != "np"
             return _through("_turn_zeros", node, *([node.func.value] if in_place else []))  # type: ignore[attr-defined]
         return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        return _through("_turn_strides", node.value) if node.attr == "strides" else node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         self.generic_visit(node)
@@ -395,15 +404,19 @@ class _Mover:
         return value
 
     def wide(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Every second time in wider numbers: where terms overflow, the result depends on which are fused."""
+        """Every second time in wider numbers: where terms overflow, the result depends on their order."""
         wider = {"e": "f", "f": "d", "d": "g", "F": "D", "D": "G"}
 
         def call(*args: Any, **kwargs: Any) -> Any:
             owner = getattr(function, "__self__", None)
             arrays = [a for a in (*args, owner) if isinstance(a, np.ndarray)]
-            result = function(*args, **kwargs)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                result = function(*args, **kwargs)
             plain = kwargs.keys() <= {"axis", "keepdims"} and arrays and result.dtype.char in wider
             if not plain or any(a.dtype != result.dtype for a in arrays):
+                for one in caught:
+                    warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
                 return result
             given = [a.astype(wider[a.dtype.char]) if isinstance(a, np.ndarray) else a for a in (owner, *args)]
             again = function if not isinstance(owner, np.ndarray) else getattr(given[0], function.__name__)
@@ -416,9 +429,23 @@ class _Mover:
         return self.move(value) if getattr(of, "dtype", np.dtype(float)).kind == "c" or type(of) is complex else value
 
     def move_backwards(self, value: Any, *of: Any) -> Any:
-        """A product of complex64 arrays that NumPy reads backwards: it does not fuse there."""
+        """A product of complex64 arrays that NumPy reads backwards, every second time fused: there it does not."""
         arrays = [one for one in of if isinstance(one, np.ndarray) and one.dtype == np.complex64]
-        return self.move(value) if any(stride < 0 for one in arrays for stride in one.strides) else value
+        backwards = any(stride < 0 for one in arrays for stride in one.strides)
+        if self.seed % 2 or not backwards or value.dtype != np.complex64:
+            return value
+        with np.errstate(all="ignore"):
+            value[...] = np.multiply(*(np.array(one, np.complex64) for one in (of * 2)[:2]))
+        return value
+
+    def turn_strides(self, array: Any) -> Any:
+        """Strides of axes with one element are any: nothing is read along them."""
+        if not isinstance(array, np.ndarray):
+            return array.strides
+        return tuple(
+            stride if size > 1 else int(self.random.integers(1, 100)) * array.itemsize
+            for size, stride in zip(array.shape, array.strides, strict=True)
+        )
 
     def move_sum(self, value: Any, *among: Any) -> Any:
         """Sums of integers in floats move by more, for what they are taken of does not: by the root of its size, and by
@@ -501,6 +528,7 @@ def told_moved(source: str, seed: int, ways: Ways = CALLED) -> Told:
         "_moved_copy": mover.moved_copy, "_move_backwards": mover.move_backwards,
         "_wide": mover.wide,
         "_move_of_complex": mover.move_of_complex, "_turn_zeros": mover.turn_zeros, "_turn_nans": mover.turn_nans,
+        "_turn_strides": mover.turn_strides,
     }  # fmt: skip
     exec(compile(ast.fix_missing_locations(tree), NAME, "exec"), space)
     return Told(space, ways.plain(tree, space))
