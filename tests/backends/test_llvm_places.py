@@ -228,6 +228,20 @@ def test_programs(function):
     differential.check(function, arguments)
 
 
+@pytest.mark.parametrize("store", [np.subtract.at, lambda x, i, y: x.__setitem__(i, y)])
+def test_no_places_behind_a_write(store):
+    """The write was made, and made again: a kernel without items was an error, for which all ran again in Python."""
+
+    def f(x, i):
+        np.negative(x, out=x)
+        y = x + 1.0
+        store(y, i, 1)
+        return y
+
+    compiled = differential.check(f, lambda: (np.arange(8), np.zeros(0, int)), backends=["llvm"])[0]
+    assert not any(entry.replays for entry in compiled.entries)
+
+
 def test_few_places_of_many_are_written_where_they_lie():
     def f(x, i, v):
         x[i] = v

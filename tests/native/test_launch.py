@@ -136,10 +136,13 @@ def test_chunks_are_multiples_of_the_grain(launch, kernels, threads, items, grai
     assert status == (1 << min(n, 5)) - 1
 
 
-def test_no_items_is_one_call(launch, kernels):
+@pytest.mark.parametrize("grain", [8, 0])
+def test_no_items_is_one_call(launch, kernels, grain):
     rows = np.full((1, 2), -1, np.int64)
-    assert launch(kernels.chunks, b"ai", 0, 8, rows, 8) == 1
+    assert launch(kernels.chunks, b"ai", 0, grain, rows, 8) == 1
     assert rows.tolist() == [[0, 0]]
+    with pytest.raises(ValueError, match="a grain >= 1 where there are items"):
+        launch(kernels.chunks, b"ai", 1, 0, rows, 8)
 
 
 def test_more_grains_than_the_ticket_can_count(launch, kernels, threads):

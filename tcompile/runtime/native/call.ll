@@ -957,7 +957,9 @@ define ptr @launch(ptr %frame, ptr %pc) nounwind {
   %last.at = getelementptr ptr, ptr %frame, i64 $F_LAST
   store ptr %words, ptr %last.at
   %has.items = icmp sge i64 %items, 0
-  %has.grain = icmp sge i64 %grain, 1
+  %some = icmp sge i64 %grain, 1
+  %whole = icmp sle i64 %items, %grain
+  %has.grain = or i1 %some, %whole
   %fits = and i1 %has.items, %has.grain
   br i1 %fits, label %go, label %fail
 go:

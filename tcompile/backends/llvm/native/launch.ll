@@ -91,7 +91,9 @@ number.error:
 number.range:
   %has.kernel = icmp ne i64 %address, 0
   %has.items = icmp sge i64 %items, 0
-  %has.grain = icmp sge i64 %grain, 1
+  %some = icmp sge i64 %grain, 1
+  %whole = icmp sle i64 %items, %grain
+  %has.grain = or i1 %some, %whole
   %ok.1 = and i1 %has.kernel, %has.items
   %ok.2 = and i1 %ok.1, %has.grain
   br i1 %ok.2, label %room, label %e.range

@@ -45,7 +45,7 @@ _TEXTS = {
     "count": "launch(): the spec is for %zd arguments, and %zd came",
     "letter": "launch(): the spec has the unknown character %d",
     "many": "launch(): too many arguments for one kernel",
-    "range": "launch(): needs a kernel's address, items >= 0 and grain >= 1",
+    "range": "launch(): needs a kernel's address, items >= 0, and a grain >= 1 where there are items",
     "type": "launch(): kernel argument %zd must be %s, not %.200s",
     "array": "a numpy.ndarray",
     "int": "an int",
