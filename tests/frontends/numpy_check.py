@@ -15,6 +15,7 @@ from __future__ import annotations
 import ast
 import copy
 import math
+import re
 import sys
 import time
 import warnings
@@ -29,6 +30,8 @@ from capture.language_check import Difference, TooLong, checks, time_limit
 from differential import Picture
 
 import tcompile
+from tcompile.observe.events import FellBack
+from tcompile.observe.recorder import Recorder
 
 from .numpy_programs import NAME, namespace, program
 
@@ -36,6 +39,7 @@ SECONDS, LONGEST = 5, 60  # for a plain run, and for a compiled one
 CALLS = (0, 0, 1, 2, 0)  # the inputs of the calls
 MOVES = (8, 40, 320)  # plain runs with moved results: ever more of them before a difference is told
 ULP = 8  # by which a result is moved, at most
+ERRORS = re.compile(r"(?!FloatingPoint)\w+(Error|Exception): ")  # of a run that was not meant to fail
 
 # Functions whose results may differ in the last places, and those of which the sign of a zero may.
 MATH = {
@@ -173,7 +177,7 @@ def compare(source: str, plan: Plan, ways: Ways = CALLED) -> bool:
     except TooLong:
         return False
     try:
-        with time_limit(LONGEST), tcompile.config.patch(**dict(plan.settings)):
+        with time_limit(LONGEST), tcompile.config.patch(**dict(plan.settings)), Recorder() as recorder:
             space = namespace(source)
             made = ways.compiled(tree, space, plan)
             got = Told(space, made, leaving_out)
@@ -186,6 +190,10 @@ def compare(source: str, plan: Plan, ways: Ways = CALLED) -> bool:
         raise
     except Exception as error:
         raise Difference(f"{type(error).__name__}: {error}"[:600]) from error
+    for event in recorder.of(FellBack):
+        # Plain Python gives the right results then, where nothing has been written before.
+        if ERRORS.match(event.detail) and not any(rows[0][1] != "NoneType" for rows in want.rows[: len(CALLS)]):
+            raise Difference(f"{event.reason}: {event.detail}"[:600])
     if "'special'" in source:
         for ours, theirs in zip(got.rows, want.rows, strict=True):
             ours[:] = [_without_order(a, b) for a, b in zip(ours, theirs, strict=False)] + ours[len(theirs) :]
