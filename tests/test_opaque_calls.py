@@ -164,3 +164,13 @@ def test_breaks_say_why():
 
     (compiled,) = check(f, arguments, backends=("llvm",))
     assert "unknown-function" in {broke.reason.id for broke in compiled.breaks}
+
+
+def test_what_is_a_scalar_to_python_is_one_to_numpy():
+    """`np.take` takes np.float64(0) for a place, and no array of it."""
+
+    def f(x):
+        return np.take(x, x.sum() % 1)
+
+    (compiled,) = check(f, lambda: (np.arange(4.0),), backends=["llvm"])
+    assert not any(entry.replays for entry in compiled.entries)

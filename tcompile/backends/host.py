@@ -526,7 +526,7 @@ class Program:
     def _argument(self, template: Any, operands: Sequence[str]) -> str:
         """An argument of a call: ``Slot(i)`` in it, or in a tuple or list in it, is operand ``i``."""
         if isinstance(template, Slot):
-            return operands[template.index]
+            return operands[template.index] + "[()]" * template.scalar
         if type(template) in (tuple, list):
             inside = ", ".join(self._argument(item, operands) for item in template)
             return f"[{inside}]" if type(template) is list else f"({inside},)" if len(template) == 1 else f"({inside})"

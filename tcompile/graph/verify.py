@@ -135,7 +135,10 @@ def fits(a: Type, b: Type) -> bool:
 
 
 def _order(type: TensorType) -> Layout:
-    """The layout without what cannot be seen: the places of axes of size one, and gaps between ranks."""
+    """The layout without what cannot be seen: the places of axes of size one, gaps between ranks, and all of it where
+    there are no elements."""
+    if any(isinstance(n, int) and not n for n in type.shape):
+        return Layout.c(type.ndim)
     ranks = [0 if is_one(n) else r for n, r in zip(type.shape, type.layout.ranks, strict=True)]
     steps = sorted({0, *ranks})
     return Layout(tuple(steps.index(rank) for rank in ranks), type.layout.dense)

@@ -98,6 +98,14 @@ def test_axes_of_size_one_have_no_order():
     verify(g)
 
 
+def test_arrays_without_elements_have_no_order():
+    g = Graph("g")
+    x = g.input("x", TensorType(F32, (3, 0), Layout((1, 2))))
+    apply(g, "sin", x)
+    g.nodes[0].type = TensorType(F32, (3, 0))
+    verify(g)
+
+
 def test_operands_that_do_not_fit():
     g, *_ = chain()
     g.inputs[0].type = TensorType(I64, (3,))

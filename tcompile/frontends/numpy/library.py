@@ -204,7 +204,7 @@ class _Arguments:
         if isinstance(value, Traced | TracedNumber):
             self.operands.append(value)
             self.parameters.append(name)
-            return Slot(len(self.operands) - 1)
+            return Slot(len(self.operands) - 1, scalar=isinstance(value, Traced) and value.scalar)
         if isinstance(value, SymInt):
             return value.specialise()
         if isinstance(value, list | tuple) and type(value) in (list, tuple):

@@ -32,9 +32,10 @@ from tcompile.records import dataclass
 
 @dataclass(frozen=True)
 class Slot:
-    """Stands for operand ``index`` in the arguments of a ``call``."""
+    """Stands for operand ``index`` in the arguments of a ``call``; a 0-d array of kernels is ``scalar`` to Python."""
 
     index: int
+    scalar: bool = False
 
 
 def _matmul_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
@@ -147,7 +148,7 @@ def _wrap(x: Any, widths: tuple[tuple[int, int], ...]) -> Any:
 def fill(template: Any, operands: Sequence[Any]) -> Any:
     """The arguments of a call: a template with each ``Slot(i)`` in it replaced by operand ``i``."""
     if isinstance(template, Slot):
-        return operands[template.index]
+        return operands[template.index][()] if template.scalar else operands[template.index]
     if isinstance(template, tuple | list):
         return type(template)(fill(item, operands) for item in template)
     return template
