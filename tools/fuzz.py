@@ -6,6 +6,7 @@ generator for some seconds.
 
     python tools/fuzz.py --programs 100000 --seed 1 --jobs 2 --out build/fuzz.json
     python tools/fuzz.py --kind numpy         programs of NumPy instead of all of the language
+    python tools/fuzz.py --kind special       the same with infinities, NaNs, the largest and the smallest numbers alone
     python tools/fuzz.py --kind cells         the same as cells of a notebook
     python tools/fuzz.py --kind loops         programs with loops over ranges, rows, and until a test ends them
     python tools/fuzz.py --kind elements      programs with loops over the elements of arrays
@@ -40,6 +41,10 @@ def of_kind(kind: str) -> Any:
         from frontends import numpy_check
 
         return numpy_check
+    if kind == "special":
+        from frontends import special_check
+
+        return special_check
     if kind == "cells":
         from frontends import cell_check
 
@@ -112,7 +117,7 @@ def run_one(seed: int, options: argparse.Namespace) -> int:
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    kinds = ("language", "loops", "elements", "numpy", "cells")
+    kinds = ("language", "loops", "elements", "numpy", "special", "cells")
     parser.add_argument("--kind", choices=kinds, default="language", help="what programs are about")
     parser.add_argument("--programs", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0, help="of the first program; the others follow")

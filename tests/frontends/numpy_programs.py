@@ -274,10 +274,10 @@ class Missing(Exception):
 
 
 class Writer:
-    """Writes one program, and runs it while it writes."""
+    """Writes one program, and runs it while it writes; ``how`` says of which numbers, where they are not random."""
 
-    def __init__(self, random: Random) -> None:
-        self.random = random
+    def __init__(self, random: Random, how: str | None = None) -> None:
+        self.random, self.how = random, how
         self.scope: dict[str, Any] = {}
         self.lines: list[str] = []  # of f
         self.count = 0
@@ -318,6 +318,7 @@ class Writer:
         ]
         self.parameters = "xyzw"[: random.randint(1, 4)]
         how = random.choice(("small",) * 4 + ("unit", "unit", "any", "any", "special"))
+        how = self.how or how
         dtypes = random.sample(DTYPES, random.randint(1, 3))
         for name in self.parameters:
             lines.append(f"    {name} = {self._input(name, how, dtypes)}")
@@ -634,6 +635,6 @@ def _together(shapes: list[tuple[int, ...]]) -> int:
     return math.prod(max(axis) for axis in axes)
 
 
-def program(random: Random) -> str:
+def program(random: Random, how: str | None = None) -> str:
     """A program's text."""
-    return Writer(random).program()
+    return Writer(random, how).program()

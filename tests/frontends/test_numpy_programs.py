@@ -16,7 +16,7 @@ import tcompile
 from tcompile.observe.events import GraphCaptured
 from tcompile.observe.recorder import Recorder
 
-from . import cell_check
+from . import cell_check, special_check
 from .numpy_check import Plan, check, difference, program, shrink, unequal
 from .numpy_programs import namespace
 
@@ -31,10 +31,11 @@ def test_programs(part):
     assert passed_over < count / 4
 
 
+@pytest.mark.parametrize("kind", [cell_check, special_check])
 @pytest.mark.parametrize("part", range(2))
-def test_programs_as_cells(part):
+def test_programs_as_cells_and_of_special_numbers(part, kind):
     count = PROGRAMS // 8
-    assert sum(not cell_check.check(SEED + part * count + i) for i in range(count)) < count / 4
+    assert sum(not kind.check(SEED + part * count + i) for i in range(count)) < count / 4
 
 
 def test_cells_of_a_program_are_compiled_in_one_namespace():

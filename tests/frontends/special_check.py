@@ -1,0 +1,19 @@
+"""Generated programs of NumPy whose arrays hold special numbers: infinities, NaNs, the largest and the smallest.
+
+Enters and leaves what ``numpy_check`` takes and gives. Exists because those are what differs most, and one of nine
+programs has them there.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from capture.language_check import Difference, checks
+
+from . import numpy_programs
+from .numpy_check import Plan, compare, shrink
+
+program = functools.partial(numpy_programs.program, how="special")
+check, difference = checks(program, Plan.random, compare)
+
+__all__ = ["Difference", "Plan", "check", "compare", "difference", "program", "shrink"]
