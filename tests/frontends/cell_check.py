@@ -52,7 +52,8 @@ class Notebook:
         self.space |= dict(zip(self.parameters, args, strict=True))
         for cell in self.cells:
             self.run(cell, self.space)
-        return [(name, self.space[name]) for name in sorted(set(self.space) - self.others)]
+        names = sorted(name for name in set(self.space) - self.others if not name.startswith("__"))  # warnings' registry
+        return [(name, self.space[name]) for name in names]
 
 
 def _compiled(tree: ast.Module, space: dict[str, Any], plan: Plan) -> Notebook:
