@@ -52,8 +52,8 @@ class Notebook:
         self.space |= dict(zip(self.parameters, args, strict=True))
         for cell in self.cells:
             self.run(cell, self.space)
-        names = sorted(name for name in set(self.space) - self.others if not name.startswith("__"))  # warnings' registry
-        return [(name, self.space[name]) for name in names]
+        own = set(self.space) - self.others - {"__warningregistry__"}  # which warnings of tcompile's leave there
+        return [(name, self.space[name]) for name in sorted(own)]
 
 
 def _compiled(tree: ast.Module, space: dict[str, Any], plan: Plan) -> Notebook:
