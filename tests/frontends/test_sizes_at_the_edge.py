@@ -69,3 +69,18 @@ def test_indices_beside_empty_ones(dynamic, backend):
 def test_sizes_that_are_arguments(dynamic, backend):
     for text, calls in SHAPES.items():
         same(f"def f(x, k):\n    return {text}\n", calls, dynamic, backend)
+
+
+def test_indices_into_many_axes():
+    """The order of their result is asked of NumPy, with small arrays: of 13 axes even those are large."""
+
+    def f(x, i):
+        return x[i] + 1
+
+    i = np.array([[0, 2, 1], [1, 1, 0]])
+    for axes in (7, 12):
+        x = np.arange(3.0**axes).reshape((3,) * axes)[::-1]
+        compiled = tcompile.compile(f)
+        got, want = compiled(x, i), f(x, i)
+        assert got.strides == want.strides and np.array_equal(got, want)
+        assert any(node.op == "gather" for node in compiled.graphs[-1].nodes) == (axes == 7)

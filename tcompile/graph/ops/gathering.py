@@ -10,6 +10,7 @@ with what is in its place by then.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -23,6 +24,7 @@ from tcompile.graph.sizes import Size, hint
 from tcompile.graph.types import Layout, TensorType
 
 _KEPT_SIZES = 3  # sizes below this one are never replaced by small ones
+_MOST_ELEMENTS = 1 << 20  # of arrays that are made to see an order
 
 
 def gathered_shape(x: TensorType, indices: Sequence[TensorType | None], axes: tuple[int, ...]) -> tuple[Size, ...]:
@@ -44,6 +46,9 @@ def _gather_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> T
     small = _small([x, *indices])
     if len(result) > MOST_AXES:
         raise GraphError(f"gather would give {len(result)} axes")
+    made = math.prod(map(hint, gathered_shape(small[0], small[1:], axes)))
+    if max(math.prod(map(hint, x.shape)) * _step(x) ** x.ndim for x in small) > _MOST_ELEMENTS or made > _MOST_ELEMENTS:
+        raise GraphError(f"gather of {x.ndim} axes into {len(result)}, whose order no small array shows")
     return TensorType(x.dtype, result, _layout(small[0], tuple(small[1:]), tuple(axes)))
 
 
@@ -66,10 +71,14 @@ def _layout(x: TensorType, indices: tuple[TensorType, ...], axes: tuple[int, ...
     return Layout.of_order(tuple(sorted(range(result.ndim), key=lambda axis: -result.strides[axis])))
 
 
+def _step(type: TensorType) -> int:
+    return 1 if type.layout.dense else 2
+
+
 def _stand_in(type: TensorType) -> np.ndarray[Any, Any]:
     """A small array of zeros of this type, in its memory order."""
     order = type.layout.order
-    step = 1 if type.layout.dense else 2
+    step = _step(type)
     sizes = [int(hint(type.shape[axis])) if type.layout.ranks[axis] else 1 for axis in order]
     array = np.zeros([n * step for n in sizes], type.dtype)[tuple(slice(None, None, step) for _ in sizes)]
     array = array.transpose(np.argsort(order)) if order else array
