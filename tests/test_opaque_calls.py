@@ -167,10 +167,10 @@ def test_breaks_say_why():
 
 
 def test_what_is_a_scalar_to_python_is_one_to_numpy():
-    """`np.take` takes np.float64(0) for a place, and no array of it."""
+    """`np.take` takes np.float64(0) for a place, and no array of it; a float has no dtype, and an array of it has."""
 
     def f(x):
-        return np.take(x, x.sum() % 1)
+        return np.take(x, x.sum() % 1), np.fmin(float(np.isreal(x).max()), x)
 
-    (compiled,) = check(f, lambda: (np.arange(4.0),), backends=["llvm"])
-    assert not any(entry.replays for entry in compiled.entries)
+    (compiled,) = check(f, lambda: (np.arange(4, dtype="f4"),), backends=["llvm"])
+    assert not compiled.breaks and not any(entry.replays for entry in compiled.entries)

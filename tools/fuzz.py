@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import importlib
 import json
 import multiprocessing
 import os
@@ -33,33 +34,15 @@ os.environ["TCOMPILE_CACHE_DIR"] = ""  # no program comes twice
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 CHUNK = 1000
+KINDS = {
+    "language": "capture.language_check", "loops": "capture.loop_check", "elements": "capture.element_check",
+    "numpy": "frontends.numpy_check", "special": "frontends.special_check", "cells": "frontends.cell_check",
+}  # fmt: skip
 
 
 def of_kind(kind: str) -> Any:
     """The module that makes and checks programs of this kind."""
-    if kind == "numpy":
-        from frontends import numpy_check
-
-        return numpy_check
-    if kind == "special":
-        from frontends import special_check
-
-        return special_check
-    if kind == "cells":
-        from frontends import cell_check
-
-        return cell_check
-    if kind == "loops":
-        from capture import loop_check
-
-        return loop_check
-    if kind == "elements":
-        from capture import element_check
-
-        return element_check
-    from capture import language_check
-
-    return language_check
+    return importlib.import_module(KINDS[kind])
 
 
 def run_chunk(seeds: range, options: argparse.Namespace, pipe: Any, current: Any) -> None:
@@ -117,8 +100,7 @@ def run_one(seed: int, options: argparse.Namespace) -> int:
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    kinds = ("language", "loops", "elements", "numpy", "special", "cells")
-    parser.add_argument("--kind", choices=kinds, default="language", help="what programs are about")
+    parser.add_argument("--kind", choices=KINDS, default="language", help="what programs are about")
     parser.add_argument("--programs", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0, help="of the first program; the others follow")
     parser.add_argument("--jobs", type=int, default=1)

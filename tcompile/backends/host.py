@@ -28,7 +28,7 @@ from tcompile.backends.timed import TimedLoop, line_of
 from tcompile.graph import Graph, Node, ScalarType, Size, SymInt, TensorType
 from tcompile.graph.ops import OPS
 from tcompile.graph.ops.gathering import IN_PLACE
-from tcompile.graph.ops.opaque import Slot, resolve
+from tcompile.graph.ops.opaque import AS_SEEN, Slot, resolve
 from tcompile.graph.ops.writing import Path, shown
 from tcompile.records import dataclass
 
@@ -526,7 +526,7 @@ class Program:
     def _argument(self, template: Any, operands: Sequence[str]) -> str:
         """An argument of a call: ``Slot(i)`` in it, or in a tuple or list in it, is operand ``i``."""
         if isinstance(template, Slot):
-            return operands[template.index] + "[()]" * template.scalar
+            return operands[template.index] + AS_SEEN[template.seen]
         if type(template) in (tuple, list):
             inside = ", ".join(self._argument(item, operands) for item in template)
             return f"[{inside}]" if type(template) is list else f"({inside},)" if len(template) == 1 else f"({inside})"

@@ -18,6 +18,8 @@ from typing import Any, Protocol
 from tcompile.errors import GraphError
 from tcompile.graph import Graph, Location, Node, Operand, TensorType
 from tcompile.graph.ops import OPS, apply
+from tcompile.graph.ops.opaque import Slot
+from tcompile.graph.ops.table import UnknownOrder
 from tcompile.graph.sizes import ShapeEnv
 from tcompile.graph.types import DType
 from tcompile.records import dataclass
@@ -102,6 +104,13 @@ class TracedNumber:
     at: Callable[[DType], Node] | None = None
 
 
+def slot(index: int, value: Traced | TracedNumber) -> Slot:
+    """What stands for operand ``index`` in the arguments of a call, which gets what Python sees in ``value``."""
+    if isinstance(value, Traced):
+        return Slot(index, "scalar" if value.scalar else "array")
+    return Slot(index) if value.at is None else Slot(index, "number")
+
+
 def _behind_whole_view(operand: Operand) -> Operand:
     if isinstance(operand, Node) and operand.op == "index" and operand.attrs["key"] == (...,):
         return operand.inputs[0]
@@ -141,6 +150,8 @@ class Builder:
             operands = tuple(map(_behind_whole_view, operands))
         try:
             return apply(self.graph, name, *operands, location=self.location, **attrs)
+        except UnknownOrder as error:
+            raise CannotCapture("memory-order", str(error)) from error
         except GraphError as error:
             raise CannotCapture("operation-raises", str(error)) from error
 

@@ -155,7 +155,7 @@ def literal(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(literal, value))}]"
     if isinstance(value, Slot):
-        return f"xp.slot({value.index}{', scalar=True' * value.scalar})"
+        return f"xp.slot({value.index})" if value.seen == "array" else f"xp.slot({value.index}, {value.seen!r})"
     if value is Ellipsis:
         return "..."
     if isinstance(value, str | bytes | bool | int | SymInt | None):

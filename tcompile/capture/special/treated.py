@@ -25,7 +25,7 @@ from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import SequenceValue, constant_of
 from tcompile.capture.values.dicts import DictValue
 from tcompile.capture.values.object import ObjectValue
-from tcompile.frontends.base import CannotCapture, Traced, TracedNumber
+from tcompile.frontends.base import CannotCapture, Traced, TracedNumber, slot
 from tcompile.graph import Node, SymInt, TensorType
 from tcompile.graph.evaluate import concrete
 from tcompile.graph.ops import OPS
@@ -118,15 +118,12 @@ def _allow(
     if graph is not tx.graph:
         raise mismatch(f"`{_name(function)}`, marked by allow_in_graph, is called in a branch or loop.")
     operands: list[Any] = []
-    scalars: list[int] = []
 
     def template(value: Any) -> Any:
         """An argument as the operation keeps it, with what varies among the operands."""
         if isinstance(value, Traced) or (isinstance(value, TracedNumber) and value.at is None):
             operands.append(value.node)
-            if isinstance(value, Traced) and value.scalar:
-                scalars.append(len(operands) - 1)
-            return Slot(len(operands) - 1)
+            return slot(len(operands) - 1, value)
         if isinstance(value, SymInt):
             operands.append(value)
             return Slot(len(operands) - 1)
@@ -142,7 +139,6 @@ def _allow(
         "target": name_of(function.value),
         "args": tuple(template(arg.export(tx)) for arg in args),
         "kwargs": tuple((key, template(value.export(tx))) for key, value in kwargs.items()),
-        "scalars": tuple(scalars),
     }
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")

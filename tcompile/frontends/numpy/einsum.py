@@ -111,7 +111,7 @@ def _of_two(b: Builder, parts: list[Traced], terms: list[list[str]], wanted: lis
     if summed:
         return _summed(b, product, len(wanted))
     # einsum adds every product to a zero, which makes zero of a negative zero
-    return ufuncs.emit(b, np.add, [product, 0]) if product.type.dtype.kind in "fc" else product
+    return ufuncs.emit(b, np.add, [product, 0]) if product.type.dtype.kind == "f" else product
 
 
 def _arranged(b: Builder, x: Traced, term: list[str], labels: list[str]) -> Traced:

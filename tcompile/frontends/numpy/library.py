@@ -22,7 +22,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from tcompile.frontends.base import Builder, CannotCapture, Traced, TracedNumber
+from tcompile.frontends.base import Builder, CannotCapture, Traced, TracedNumber, slot
 from tcompile.frontends.numpy.registry import NO_VALUE, lookup
 from tcompile.frontends.numpy.values import (
     WRITEABLE,
@@ -204,7 +204,7 @@ class _Arguments:
         if isinstance(value, Traced | TracedNumber):
             self.operands.append(value)
             self.parameters.append(name)
-            return Slot(len(self.operands) - 1, scalar=isinstance(value, Traced) and value.scalar)
+            return slot(len(self.operands) - 1, value)
         if isinstance(value, SymInt):
             return value.specialise()
         if isinstance(value, list | tuple) and type(value) in (list, tuple):

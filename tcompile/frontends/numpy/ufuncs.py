@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tcompile.frontends.base import Builder, CannotCapture, Traced, TracedNumber
+from tcompile.frontends.base import Builder, CannotCapture, Traced, TracedNumber, slot
 from tcompile.frontends.numpy.library import Rule, Shape, together
 from tcompile.frontends.numpy.registry import lookup, refuse_unless
 from tcompile.frontends.numpy.values import (
@@ -36,7 +36,6 @@ from tcompile.frontends.numpy.values import (
 )
 from tcompile.graph import Node, Operand, Size, TensorType
 from tcompile.graph.ops import OPS, k_order
-from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.sizes import SymInt, is_one
 from tcompile.graph.types import DType
 
@@ -283,7 +282,7 @@ def _as_call(
     template: list[Any] = []
     for o in operands:
         if isinstance(o, Traced | TracedNumber):
-            template.append(Slot(len(slots)))
+            template.append(slot(len(slots), o))
             slots.append(o)
         else:
             template.append(o)

@@ -17,9 +17,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tcompile.errors import GraphError
-from tcompile.frontends.base import Builder, CannotCapture, Stacked, Traced, TracedNumber
+from tcompile.frontends.base import Builder, CannotCapture, Stacked, Traced, TracedNumber, slot
 from tcompile.graph import Layout, Node, Operand, TensorType
-from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.ops.table import broadcast_shapes, like_order
 from tcompile.graph.sizes import Size, SymInt, is_one, product, same, same_shape
 from tcompile.graph.types import DType
@@ -202,10 +201,10 @@ def nested(b: Builder, value: Any, dtype: DType | None = None) -> Traced:
                     "array-conversion", "a list of arrays becomes an array; np.stack says so exactly"
                 )
             leaves.append(item)
-            return Slot(len(leaves) - 1), np.zeros((), item.type.dtype)[()]
+            return slot(len(leaves) - 1, item), np.zeros((), item.type.dtype)[()]
         if isinstance(item, TracedNumber):
             leaves.append(item)
-            return Slot(len(leaves) - 1), 0.0
+            return slot(len(leaves) - 1, item), 0.0
         if isinstance(item, SymInt):
             return item, 0
         if is_constant(item):
@@ -317,7 +316,7 @@ def call(
     read = any(isinstance(o, TracedNumber) and o.at is not None for o in operands)
     if read and target not in ("numpy.array", _OF_SCALARS):
         raise CannotCapture("data-dependent-value", f"{target} takes a Python number that is read from an array.")
-    args = template or tuple(Slot(i) for i in range(len(operands)))
+    args = template or tuple(map(slot, range(len(operands)), operands))
     attrs = {"target": target, "args": args, "kwargs": tuple(sorted(kwargs.items()))}
     node = b.graph.append(
         "call", [o.node for o in operands], attrs, type, name=target.rpartition(".")[2], location=b.location

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tcompile.errors import GraphError
-from tcompile.graph.ops.table import MOST_AXES, Op, broadcast_shapes, define, tensors
+from tcompile.graph.ops.table import MOST_AXES, Op, UnknownOrder, broadcast_shapes, define, tensors
 from tcompile.graph.ops.writing import Path, path_types, shown
 from tcompile.graph.sizes import Size, hint
 from tcompile.graph.types import Layout, TensorType
@@ -46,9 +46,6 @@ def _gather_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> T
     small = _small([x, *indices])
     if len(result) > MOST_AXES:
         raise GraphError(f"gather would give {len(result)} axes")
-    made = math.prod(map(hint, gathered_shape(small[0], small[1:], axes)))
-    if max(math.prod(map(hint, x.shape)) * _step(x) ** x.ndim for x in small) > _MOST_ELEMENTS or made > _MOST_ELEMENTS:
-        raise GraphError(f"gather of {x.ndim} axes into {len(result)}, whose order no small array shows")
     return TensorType(x.dtype, result, _layout(small[0], tuple(small[1:]), tuple(axes)))
 
 
@@ -63,7 +60,10 @@ def _small(types: Sequence[TensorType]) -> list[TensorType]:
 
 @lru_cache(maxsize=1024)
 def _layout(x: TensorType, indices: tuple[TensorType, ...], axes: tuple[int, ...]) -> Layout:
-    """The memory order that NumPy gives the result, asked of NumPy itself."""
+    """The memory order that NumPy gives the result, asked of NumPy itself. Raises UnknownOrder of too many axes."""
+    made = [math.prod(map(hint, t.shape)) * _step(t) ** t.ndim for t in (x, *indices)]
+    if max(*made, math.prod(map(hint, gathered_shape(x, indices, axes)))) > _MOST_ELEMENTS:
+        raise UnknownOrder(f"an array of {x.ndim} axes under indices, whose order no small array shows")
     base = _stand_in(x)
     if not base.size:
         base = np.ones_like(base, shape=tuple(max(n, 1) for n in base.shape))

@@ -32,10 +32,17 @@ from tcompile.records import dataclass
 
 @dataclass(frozen=True)
 class Slot:
-    """Stands for operand ``index`` in the arguments of a ``call``; a 0-d array of kernels is ``scalar`` to Python."""
+    """Stands for operand ``index`` in the arguments of a ``call``.
+
+    Kernels give arrays; ``seen`` is what Python sees in one of rank 0: an "array", a "scalar" (np.float64) or a
+    "number" (float).
+    """
 
     index: int
-    scalar: bool = False
+    seen: str = "array"
+
+
+AS_SEEN = {"array": "", "scalar": "[()]", "number": ".item()"}  # what makes it of an array, as Python's text
 
 
 def _matmul_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
@@ -148,7 +155,8 @@ def _wrap(x: Any, widths: tuple[tuple[int, int], ...]) -> Any:
 def fill(template: Any, operands: Sequence[Any]) -> Any:
     """The arguments of a call: a template with each ``Slot(i)`` in it replaced by operand ``i``."""
     if isinstance(template, Slot):
-        return operands[template.index][()] if template.scalar else operands[template.index]
+        value = operands[template.index]
+        return value if template.seen == "array" else value[()] if template.seen == "scalar" else value.item()
     if isinstance(template, tuple | list):
         return type(template)(fill(item, operands) for item in template)
     return template

@@ -1,9 +1,8 @@
 """Calls of a user's Python function as one operation: a row of the op table.
 
 ``python_call``: the attribute ``target`` names the function, ``args`` and ``kwargs`` hold its arguments with
-``Slot(i)`` standing for operand ``i``. The operands numbered in ``scalars`` are NumPy scalars to Python, all others of
-rank 0 are arrays. What the function returns is checked against ``expected``: a row
-``(dtype, shape, memory order, scalar)`` for each result. ``container`` is "" for one bare result, else "tuple" or
+``Slot(i)`` standing for operand ``i``, as in a ``call``. What the function returns is checked against ``expected``: a
+row ``(dtype, shape, memory order, scalar)`` for each result. ``container`` is "" for one bare result, else "tuple" or
 "list". The node's type is a tuple; ``get`` reads it.
 
 Functions are held weakly, by a name of their own: a graph does not keep alive what its user has thrown away.
@@ -51,22 +50,14 @@ def name_of(function: Callable[..., Any]) -> str:
     return name
 
 
-def call_python(
-    *operands: Any, target: str, args: tuple[Any, ...], kwargs: tuple[tuple[str, Any], ...], scalars: tuple[int, ...]
-) -> Any:
+def call_python(*operands: Any, target: str, args: tuple[Any, ...], kwargs: tuple[tuple[str, Any], ...]) -> Any:
     """Calls the function on real arrays. Raises GraphError where it is gone."""
     held = _functions.get(target)
     function = held() if held is not None else None
     if function is None:
         raise GraphError(f"the function called {target} is no more")
-    given = [_as_python(value, number in scalars) for number, value in enumerate(operands)]
+    given = [np.asarray(value) if isinstance(value, np.generic) else value for value in operands]
     return function(*fill(args, given), **{key: fill(value, given) for key, value in kwargs})
-
-
-def _as_python(value: Any, scalar: bool) -> Any:
-    if isinstance(value, np.ndarray | np.generic) and not value.ndim:
-        return np.asarray(value)[()] if scalar else np.asarray(value)
-    return value
 
 
 def _python_call(

@@ -60,6 +60,10 @@ def operand_type(operand: Operand) -> TensorType | None:
 MOST_AXES = 64  # of NumPy's arrays
 
 
+class UnknownOrder(GraphError):
+    """How an operation's result would lie in memory is not known."""
+
+
 def apply(
     graph: Graph, name: str, *operands: Operand, location: Location | None = None, node_name: str | None = None,
     **attrs: Any,
@@ -166,5 +170,5 @@ def only(name: str, types: Sequence[TensorType | None]) -> TensorType:
     return type
 
 
-__all__ = ["OPS", "Op", "ScalarType", "Type", "apply", "broadcast_shapes", "define", "k_order", "like_order",
-           "walked_order"]
+__all__ = ["OPS", "Op", "ScalarType", "Type", "UnknownOrder", "apply", "broadcast_shapes", "define", "k_order",
+           "like_order", "walked_order"]
