@@ -2,8 +2,9 @@
 
 Enters: subscripts and arrays. Leaves: movements, products and reductions; where what they make would lie in memory in
 another order than what NumPy makes, the call. NumPy's own loops add one product after the other, so a sum may differ
-from it in its last bits, as sums do everywhere; ``exact`` keeps the call. So do products of complex numbers: a product
-of matrices gives NaNs where these loops keep an infinity, and fused products an infinity where they give NaN.
+from it in its last bits, as sums do everywhere; ``exact`` keeps the call. Of two complex arrays a product of matrices
+gives NaNs where these loops keep an infinity, and a fused product an infinity where they give NaN: there the graph
+calls ``by_blas``, which asks the loops wherever a result is not finite, or the call.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ from tcompile.frontends.numpy.library import RULES, Shape, library, refuse, shap
 from tcompile.frontends.numpy.linear import agree, matmul
 from tcompile.frontends.numpy.registry import function, refuse_unless
 from tcompile.frontends.numpy.shape import diagonal, transpose
-from tcompile.frontends.numpy.values import array, same_order, sizes_equal
+from tcompile.frontends.numpy.values import array, call, same_order, sizes_equal
+from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.sizes import Size, is_one
+
+_SMALL_PRODUCT = 4096  # multiplications: above it BLAS is faster than the loops, with its result looked at
 
 
 @function("einsum")
@@ -40,8 +44,6 @@ def einsum(
     found = parts[0].type.dtype
     if any(x.type.dtype != found for x in parts) or found.name in ("bool", "float16"):
         raise CannotCapture("unsupported-dtype", "einsum of these dtypes")
-    if len(parts) == 2 and found.kind == "c":
-        raise CannotCapture("unsupported-dtype", "einsum of two complex arrays")
     terms, wanted = _subscripts(subscripts, [x.type.ndim for x in parts])
     called = None if _is_view(terms, wanted) else type_of_call(b, RULES[np.einsum], [subscripts, *operands], {})
     made = _of_one(b, parts[0], terms[0], wanted) if len(parts) == 1 else _of_two(b, parts, terms, wanted)
@@ -49,7 +51,7 @@ def einsum(
         made.scalar != called.scalar or not same_order(made.type, called.type.layout) or made.type.dtype != found
     ):
         raise CannotCapture("memory-order", "einsum gives its result another memory order than a product")
-    return made
+    return made if len(parts) == 1 or found.kind != "c" else _of_complex(b, made, subscripts, parts)
 
 
 def _is_view(terms: list[list[str]], wanted: list[str]) -> bool:
@@ -112,6 +114,30 @@ def _of_two(b: Builder, parts: list[Traced], terms: list[list[str]], wanted: lis
         return _summed(b, product, len(wanted))
     # einsum adds every product to a zero, which makes zero of a negative zero
     return ufuncs.emit(b, np.add, [product, 0]) if product.type.dtype.kind == "f" else product
+
+
+def _of_complex(b: Builder, made: Traced, subscripts: str, parts: list[Traced]) -> Traced:
+    """What ``made`` is, by a function that looks at the result: only products of matrices gain by it."""
+    if made.node.op != "matmul":
+        raise CannotCapture("unsupported-dtype", "einsum of two complex arrays that is no product of matrices")
+    factors = [Traced(node) for node in made.node.inputs]
+    target = f"{by_blas.__module__}.{by_blas.__name__}"
+    return call(b, target, [*factors, *parts], made.type, Slot(0), Slot(1), subscripts, Slot(2), Slot(3))
+
+
+def by_blas(left: Any, right: Any, subscripts: str, x: Any, y: Any) -> Any:
+    """``np.einsum(subscripts, x, y)``, which is the product ``left @ right`` where all of that is finite.
+
+    What is not finite depends on how the products are made and added, so it is left to the loops; so are small arrays,
+    for which they are as fast. The loops warn of nothing.
+    """
+    columns = right.shape[-1] if right.ndim > 1 else 1
+    if left.size * columns >= _SMALL_PRODUCT:
+        with np.errstate(all="ignore"):
+            product = np.matmul(left, right)
+        if np.isfinite(product).all():
+            return product
+    return np.einsum(subscripts, x, y)
 
 
 def _arranged(b: Builder, x: Traced, term: list[str], labels: list[str]) -> Traced:
