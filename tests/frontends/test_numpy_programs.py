@@ -16,7 +16,7 @@ import tcompile
 from tcompile.observe.events import GraphCaptured
 from tcompile.observe.recorder import Recorder
 
-from . import cell_check, special_check
+from . import cell_check, numpy_check, special_check
 from .numpy_check import Plan, check, difference, program, shrink, unequal
 from .numpy_programs import namespace
 
@@ -99,6 +99,11 @@ def test_only_what_moves_may_differ(by, excused):
     assert not unequal(want + np.array([by * 2**-52, 0]), want, moved) == excused
     assert unequal(np.array([1.0, 3.0]), want, moved)
     assert unequal(want + np.array([2**-52, 0]), want, [])
+
+
+def test_a_program_without_memory_is_passed_over():
+    source = "def inputs(k):\n    return [1 << 24]\n\ndef f(n):\n    np.eye(n)\n    return np()\n"
+    assert numpy_check.compare(source, Plan(1)) is False
 
 
 # -- what generated programs have found --------------------------------------------------------------------------------
