@@ -28,6 +28,8 @@ import tcompile
 from benchmarks import gpu_peers, gpu_report
 from benchmarks.kernels import KERNELS, LAYER, Kernel
 from benchmarks.run import machine
+from tcompile.observe.events import KernelCompiled
+from tcompile.observe.recorder import Recorder
 
 HERE = Path(__file__).resolve().parent
 N = 4096
@@ -91,10 +93,14 @@ def measured(
     rivals: dict[str, Any] = {
         own: partial(tcompile.compile(kernel.numpy, fullgraph=True, mode=mode), *there) for own, mode in MODES.items()
     }
+    tuned: list[str] = []
     for peer, run in {**rivals, **gpu_peers.peers(cupy, kernel, there, without)}.items():
         if isinstance(run, str):
             refused[peer] = run
-        elif not close(gpu_peers.on_host(run()), want, *((rtol, atol) if peer in MODES else ())):
+            continue
+        result, told = first_run(run)
+        tuned += told
+        if not close(gpu_peers.on_host(result), want, *((rtol, atol) if peer in MODES else ())):
             refused[peer] = "wrong"
         else:
             finish = gpu_peers.FINISH.get(peer)
@@ -102,8 +108,21 @@ def measured(
     moved = sum(x.nbytes for x in given) + np.asarray(want).nbytes
     share = moved / times["tcompile"] / 1e6 / bandwidth if "tcompile" in times else 0.0
     return {
-        "name": kernel.name, "title": kernel.title, "ms": times, "refused": refused, "bytes": moved, "of copy": share
+        "name": kernel.name, "title": kernel.title, "ms": times, "refused": refused, "bytes": moved, "of copy": share,
+        "tuned": tuned,
     }  # fmt: skip
+
+
+def first_run(run: Callable[[], Any]) -> tuple[Any, list[str]]:
+    """The result of a run that compiles, and what ``max-autotune`` chose for its kernels where that is not the usual.
+
+    >>> first_run(tcompile.compile(lambda: 1))
+    (1, [])
+    """
+    with Recorder() as recorder:
+        result = run()
+    told = (event.description.partition("; tuned: ")[2] for event in recorder.of(KernelCompiled))
+    return result, [text for text in told if text]
 
 
 def host(cupy: Any, device: Any) -> dict[str, dict[str, float]]:

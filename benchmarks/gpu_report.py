@@ -71,6 +71,8 @@ def closing(data: Data) -> list[str]:
         " with a cold cache; ratios are how many times as long others take.",
         "Geometric means: " + ", ".join(f"{peer} {mean:.2f}" for peer, mean in means if mean is not None) + ".",
     ]
+    lines += [f"max-autotune chose for `{row['title']}`: {'; '.join(row['tuned'])}." for row in data["rows"]
+              if row.get("tuned")]  # fmt: skip
     for what, found in data["host"].items():
         lines.append(f"{what[0].upper()}{what[1:]}: " + "; ".join(f"{who} {us:.1f}" for who, us in found.items()) + ".")
     return lines

@@ -14,10 +14,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tcompile
 from benchmarks import (
     against_numpy,
     against_report,
     forms,
+    gpu,
+    gpu_report,
     harness,
     labextension,
     loops,
@@ -29,6 +32,7 @@ from benchmarks import (
 from benchmarks.harness import Plan, Row
 from benchmarks.kernels import KERNELS
 from benchmarks.peers import PEERS, Contestant, NotApplicable, NumPy, Peer, TCompile, fresh
+from tcompile.backends.llvm.variants import Variant
 
 ROOT = Path(__file__).resolve().parent.parent
 TINY = Plan(((16, 16),), ("float32",), rounds=2, calls=2, seconds=60.0, overhead_rounds=2, import_runs=1, threads=2)
@@ -273,8 +277,8 @@ def test_the_page_of_all_figures(tmp_path):
     result.about |= {"date": "2030-01-02", "command": "python -m benchmarks.run", "machine": run.machine()}
     (tmp_path / "2030-01-02-peers.json").write_text(json.dumps(result.as_dict()), encoding="utf-8")
     (tmp_path / "2029-01-02-peers.json").write_text("not read", encoding="utf-8")
-    gpu = performance.newest(ROOT / "benchmarks" / "results", "gpu-*")
-    (tmp_path / "2030-01-02-gpu-any.json").write_text(gpu.read_text(encoding="utf-8"), encoding="utf-8")
+    of_a_gpu = performance.newest(ROOT / "benchmarks" / "results", "gpu-*")
+    (tmp_path / "2030-01-02-gpu-any.json").write_text(of_a_gpu.read_text(encoding="utf-8"), encoding="utf-8")
     (tmp_path / "docs").mkdir()
     (tmp_path / "README.md").write_text(f"{report.BEGIN}\n{report.END}\n", encoding="utf-8")
     assert performance.main(["--results", str(tmp_path), "--root", str(tmp_path)]) == 0
@@ -283,6 +287,20 @@ def test_the_page_of_all_figures(tmp_path):
     assert re.search(r"tcompile is at [\d.]+ times the best peer, [\d.]+ times NumPy", text)
     assert "| `method: x * self.weight` |" in text
     assert "## On a GPU: NVIDIA" in text and "| `pairwise distances` |" in text
+
+
+def test_a_gpus_figures_say_what_was_chosen(monkeypatch):
+    """Which choice of ``max-autotune`` won is known from its first call, and said below the table."""
+    monkeypatch.setattr("tcompile.backends.llvm.tuning.best", lambda *_: Variant(unroll=2))
+    x = np.linspace(0, 1, 64)
+    result, told = gpu.first_run(lambda: tcompile.compile(lambda x: np.sqrt(x) + 1, mode="max-autotune")(x))
+    assert (result == np.sqrt(x) + 1).all()
+    assert told == [Variant(unroll=2).text()]
+    newest = performance.newest(ROOT / "benchmarks" / "results", "gpu-*")
+    data = json.loads(newest.read_text(encoding="utf-8"))
+    data["rows"][0]["tuned"] = told
+    said = [line for line in gpu_report.closing(data) if line.startswith("max-autotune chose")]
+    assert said == [f"max-autotune chose for `{data['rows'][0]['title']}`: {told[0]}."]
 
 
 def test_peak_memory_counts_results_and_temporaries():
