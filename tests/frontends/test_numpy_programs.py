@@ -155,6 +155,17 @@ def test_arrays_that_warn_when_they_are_written_to():
         made(*warning())
 
 
+@pytest.mark.parametrize("shape", [(0,), (0, 2), (2, 0)])
+def test_what_calls_give_of_no_elements_may_be_a_view(shape):
+    def f(x):
+        v = np.tile(x, 2)
+        v.clip(out=v)
+        return v
+
+    compare(f, lambda: [np.broadcast_to(1, shape)], backends=["eager", "llvm"])
+    compare(f, lambda: [np.ones(shape)], backends=["eager", "llvm"])
+
+
 def test_astype_takes_arrays_only():
     compare(lambda x: np.astype(x, "f4"), lambda: [[1, 2]])
     compare(lambda x: np.astype(x, "f4"), lambda: [1.5])

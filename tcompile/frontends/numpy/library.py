@@ -424,15 +424,16 @@ def _leaves(results: Any) -> Iterator[Any]:
 def _refuse_views(leaves: list[Any], values: list[Any]) -> None:
     """Refuses results that show the memory of an argument or of each other, or that cannot be written to."""
     arrays = [leaf for leaf in leaves if isinstance(leaf, np.ndarray)]
-    for i, leaf in enumerate(arrays):
-        others = [*(v for v in values if isinstance(v, np.ndarray)), *arrays[:i]]
-        if not leaf.flags.num & WRITEABLE or any(_shows(leaf, other) for other in others):
+    given = [v for v in values if isinstance(v, np.ndarray)]
+    for i, leaf in enumerate(arrays):  # arrays without elements share no memory: there it is the owner that tells
+        of_given = any(_owner(leaf) is _owner(v) or np.shares_memory(leaf, v) for v in given)
+        of_another = any(leaf is a or leaf.base is a or np.shares_memory(leaf, a) for a in arrays[:i])
+        if of_given or of_another or not leaf.flags.num & WRITEABLE:
             raise refuse("a result that is a view of another array")
 
 
-def _shows(leaf: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
-    """Whether an array is another one or a view of it; arrays without elements share no memory."""
-    return leaf is other or leaf.base is other or np.shares_memory(leaf, other)
+def _owner(array: np.ndarray[Any, Any]) -> Any:
+    return array if array.base is None else array.base
 
 
 def _result_type(result: Any, shape: Shape) -> TensorType:
