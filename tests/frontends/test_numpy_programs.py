@@ -166,6 +166,19 @@ def test_what_calls_give_of_no_elements_may_be_a_view(shape):
     compare(f, lambda: [np.ones(shape)], backends=["eager", "llvm"])
 
 
+@pytest.mark.parametrize("places, values", [(4, (4,)), (0, (0,)), (4, (4, 4)), (1, (4, 1)), (4, (1,)), (4, (4, 1))])
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_values_that_fit_to_places_or_do_not(places, values, dynamic):
+    def f(x, i, v):
+        np.add.at(x, i, v)
+        return x
+
+    def given():
+        return [np.ones((5, 1)), np.zeros(places, int), np.ones(values)]
+
+    compare(f, given, backends=["eager", "llvm"], dynamic=dynamic)
+
+
 def test_astype_takes_arrays_only():
     compare(lambda x: np.astype(x, "f4"), lambda: [[1, 2]])
     compare(lambda x: np.astype(x, "f4"), lambda: [1.5])

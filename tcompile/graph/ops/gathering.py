@@ -90,8 +90,10 @@ def _scatter_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> 
     if x is None or ((value is None or x.dtype != value.dtype) and "ufunc" not in attrs):
         raise GraphError(f"{value} is scattered over {x}")
     shape = gathered_shape(path_types(x, attrs["path"])[-1], indices, attrs["axes"])
-    if value is not None and len(broadcast_shapes([value.shape, shape])) != len(shape):
-        raise GraphError(f"{value} does not fit into {shape}")
+    if value is not None:
+        whole = broadcast_shapes([value.shape, shape])
+        if len(whole) != len(shape) or any(n != m for n, m in zip(whole, shape, strict=True)):
+            raise GraphError(f"{value} does not fit into {shape}")
     return x
 
 
