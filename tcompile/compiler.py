@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 from tcompile import transforms
 from tcompile.backends import Backend, find_backend, why_not_on
 from tcompile.backends.compiled import CompiledGraph
-from tcompile.backends.replay import raise_if_callers
+from tcompile.callers import raise_if_callers
 from tcompile.capture.breaks import GraphBreak
 from tcompile.capture.driver import Outcome, capture
 from tcompile.capture.entries import Start, start_of

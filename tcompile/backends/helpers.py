@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from tcompile.backends.replay import Replay, raise_if_callers
+from tcompile.backends.replay import Replay
 from tcompile.backends.status import DIVIDE, INTEGER_OVERFLOW, INVALID, ONLY_NUMPY, OVERFLOW
+from tcompile.callers import raise_if_callers
 from tcompile.graph import TensorType
 from tcompile.graph.evaluate import conforms
 from tcompile.graph.ops.writing import Path, shown

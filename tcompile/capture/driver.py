@@ -21,6 +21,7 @@ from dataclasses import field
 from typing import Any
 
 from tcompile.bytecode import Host
+from tcompile.callers import raise_if_callers
 from tcompile.capture.breaks import GraphBreak
 from tcompile.capture.dynamic import Profile
 from tcompile.capture.entries import Start
@@ -170,6 +171,8 @@ class _Attempts:
 
 
 def _graph_break(tx: Capture, error: CannotCapture | RecursionError) -> GraphBreak:
+    if error.__cause__ is not None:
+        raise_if_callers(error.__cause__)
     if isinstance(error, Unrebuildable) and error.where:
         return GraphBreak(error.reason, error.detail, error.where, tx.break_is_error)
     if isinstance(error, CannotCapture):

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from typing import Any
 
+from tcompile.callers import raise_if_callers
 from tcompile.capture.guard_kinds import KINDS
 from tcompile.capture.sources import Source
 from tcompile.records import dataclass
@@ -166,12 +167,14 @@ class Prologue:
                 try:
                     variables[step.variable] = eval(step.code, self.constants, variables)
                 except Exception as error:
+                    raise_if_callers(error)
                     where = step.source.text if step.source is not None else step.code
                     return GuardFailure(None, f"{where} cannot be read: {type(error).__name__}: {error}")
                 continue
             try:
                 holds = bool(eval(step.code, self.constants, variables))
-            except Exception:
+            except Exception as error:
+                raise_if_callers(error)
                 holds = False
             if not holds:
                 return _failure(step, variables.get(self._variables[step.source]))
@@ -183,6 +186,7 @@ def _failure(guard: Guard, found: Any) -> GuardFailure:
     try:
         seen = kind.show(found)
         advice = guard.advice or kind.advise(guard.source.text, guard.expected, found)
-    except Exception:  # an object that answers in strange ways
+    except Exception as error:  # an object that answers in strange ways
+        raise_if_callers(error)
         seen, advice = f"an object of class {type(found).__qualname__}", guard.advice
     return GuardFailure(replace(guard, advice=advice), f"another {seen}" if seen == guard.expected else seen)

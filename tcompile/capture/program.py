@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcompile.backends.replay import mark
 from tcompile.bytecode import KEEP, UNBOUND, Point
+from tcompile.callers import mark, raise_if_callers
 from tcompile.capture.entries import MISS, PLAIN, Start
 from tcompile.capture.guards import Guard, GuardFailure, LoadStep, Prologue
 from tcompile.capture.sources import SizeSource, Source
@@ -195,7 +195,8 @@ class Captured:
                 body.append(f"if not ({step.code}): return MISS")
         text = [f"def entry({parameters}):"]
         if body:
-            text += ["    try:", *(f"        {line}" for line in body), "    except Exception:", "        return MISS"]
+            text += ["    try:", *(f"        {line}" for line in body)]
+            text += ["    except Exception as error:", "        raise_if_callers(error)", "        return MISS"]
         if self.graph is None:
             return "\n".join([*text, "    return PLAIN", ""])
         return "\n".join([*text, *self.behind_guards(route), ""])
@@ -257,6 +258,7 @@ class Captured:
         return {
             **self.prologue.constants, "graph": run, "MISS": MISS, "PLAIN": PLAIN, "asarray": np.asarray,
             "follow": follow, "UNBOUND": UNBOUND, "KEEP": KEEP, "copyto": np.copyto, "held": held, "mark": mark,
+            "raise_if_callers": raise_if_callers,
         }  # fmt: skip
 
 

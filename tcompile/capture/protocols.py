@@ -14,7 +14,7 @@ from tcompile.capture.sources import ConstantSource
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.callable import FunctionValue, IteratorValue, MethodValue
-from tcompile.capture.values.classes import class_answers_in_python, hasattr_asks
+from tcompile.capture.values.classes import class_answers_in_python, hasattr_asks, module_answers
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import BuiltinMethod, SequenceValue
 from tcompile.capture.values.counted import counted
@@ -63,10 +63,12 @@ def has_attribute(tx: Capture, value: Value, name: str) -> bool:
     if isinstance(value, Constant):
         if isinstance(value.value, types.ModuleType) and tx.stored_global(vars(value.value), name) is not None:
             return True
-        if hasattr_asks(value.value, name):
+        is_module = isinstance(value.value, types.ModuleType)
+        is_open = (is_module or isinstance(value.value, type)) and not tx.is_library_name(_module_name(value.value))
+        if module_answers(value.value, name) if is_module and is_open else hasattr_asks(value.value, name):
             raise CannotCapture("unsupported-object", f"hasattr() is asked of {value.describe()}.")
         found = hasattr(value.value, name)
-        if isinstance(value.value, type | types.ModuleType) and not tx.is_library_name(_module_name(value.value)):
+        if is_open:
             source = value.source or ConstantSource.of(value.describe(), value.value)
             return tx.decide(source, f"hasattr({{}}, {name!r})", f"hasattr({source.text}, {name!r})", found)
         return found

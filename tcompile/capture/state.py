@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import sys
 import types
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -728,6 +729,8 @@ class Capture:
                     result = function(*plain, **named)
         except Exception as error:
             raise CannotCapture("operation-raises", f"{type(error).__name__}: {error}") from error
+        if _follows_settings(result, plain):
+            raise CannotCapture("unsupported-argument", f"The result of {name} depends on settings of the process.")
         return self.plain_value(result)
 
     def plain_value(self, result: Any) -> Value:
@@ -788,6 +791,17 @@ class Capture:
             code = self.code
             return (UserLine(file=code.co_filename, line=code.co_firstlineno, function=code.co_name),)
         return tuple(frame.user_line() for frame in self.frames)
+
+
+def _follows_settings(result: Any, given: Sequence[Any]) -> bool:
+    """Whether a text or a number depends on NumPy's print options, or on the limit of an int's digits."""
+    if isinstance(result, str):
+        return any(isinstance(x, np.generic) or (type(x) is int and _is_long(x)) for x in given)
+    return type(result) is int and _is_long(result) and any(isinstance(x, str | bytes) for x in given)
+
+
+def _is_long(number: int) -> bool:
+    return number.bit_length() > 3 * sys.int_info.str_digits_check_threshold  # no lower limit can be set
 
 
 __all__ = ["Capture", "CaptureOptions", "Effect"]

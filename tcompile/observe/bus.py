@@ -13,6 +13,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 
+from tcompile.callers import raise_if_callers
 from tcompile.observe.context import current_cell
 from tcompile.observe.events import CallTimed, Event
 
@@ -67,7 +68,8 @@ def emit(event: Event) -> None:
     for listener in _background + _listeners:
         try:
             listener(event)
-        except Exception:
+        except Exception as error:
+            raise_if_callers(error)
             print("tcompile: an event listener failed:", file=sys.stderr)
             traceback.print_exc()
 

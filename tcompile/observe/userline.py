@@ -15,6 +15,7 @@ import tokenize
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from tcompile.callers import raise_if_callers
 from tcompile.observe.events import UserLine
 
 _MAX_BLOCK = 6  # lines of one expression
@@ -95,7 +96,8 @@ def file_line(file: str, number: int) -> str:
     """A line of a file, without its end; "" where it cannot be had (code objects name any file)."""
     try:
         return linecache.getline(file, number).rstrip("\n")
-    except Exception:
+    except Exception as error:
+        raise_if_callers(error)
         return ""
 
 

@@ -9,6 +9,7 @@ entries.
 from __future__ import annotations
 
 import array
+import atexit
 import itertools
 import threading
 import types
@@ -329,6 +330,7 @@ def caches() -> tuple[FunctionCache, ...]:
         return tuple(cache for code, cache in _caches.values() if code() is not None)
 
 
+@atexit.register  # what namespaces hold ends with their modules then, as in plain Python, whose finalizers still work
 def reset() -> None:
     """Forgets everything compiled, every profile of sizes, and every count."""
     with _lock:

@@ -16,7 +16,8 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from tcompile.backends.replay import Replay, raise_if_callers
+from tcompile.backends.replay import Replay
+from tcompile.callers import raise_if_callers
 from tcompile.capture.entries import MISS, PLAIN
 from tcompile.config import config
 from tcompile.errors import BackendError, InvalidArgument, RecompileError, RecompileLimitError, StanceError

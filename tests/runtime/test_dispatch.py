@@ -310,6 +310,23 @@ def test_a_generator_that_is_closed_as_python_ends_runs_plainly():
     assert ended.stderr == "done"
 
 
+CLOSES = """
+import tcompile
+
+class Closes:
+    def __del__(self):
+        print("closed")
+
+held = Closes()
+f = tcompile.compile(lambda x: x + 1)
+"""
+
+
+def test_finalizers_still_work_as_python_ends():
+    ended = subprocess.run([sys.executable, "-c", CLOSES], capture_output=True, text=True, timeout=120, check=True)
+    assert ended.stdout == "closed\n", ended.stderr
+
+
 def test_auto_is_eager_where_there_is_no_native_code(monkeypatch):
     from tcompile.backends import registry
     from tcompile.backends.llvm import native

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import tcompile
+from tcompile.observe import bus
 
 X = np.linspace(0, 1, 10)
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no such signals")
@@ -108,6 +109,42 @@ def test_while_random_numbers_are_drawn(f, native):
                 compiled(rng, 20_000_000)
         assert bell.rings == 1
         assert compiled(rng, 20_000).__class__ is f(rng, 20_000).__class__
+
+
+class Holder:
+    w = 2.0
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("misses", [True, False])
+def test_while_guards_are_looked_through(native, misses):
+    """What a guard reads rings here: a handler may run there as it may anywhere."""
+    holder, bell = Holder(), Bell()
+    with tcompile.config.patch(native_calls=native):
+        compiled = tcompile.compile(lambda x: x * holder.w, dynamic=False)
+        for size in (2, 3, 4):
+            compiled(np.ones(size))
+        before = signal.signal(signal.SIGALRM, bell)
+        try:
+            Holder.w = property(lambda self: signal.raise_signal(signal.SIGALRM))
+            with pytest.raises(Rung, match="rung"):
+                compiled(np.ones(9 if misses else 4))
+        finally:
+            Holder.w = 2.0
+            signal.signal(signal.SIGALRM, before)
+        assert bell.rings == 1
+        assert compiled(np.ones(4)).tolist() == [2.0] * 4
+
+
+def test_while_a_listener_is_told():
+    bell = Bell()
+    before = signal.signal(signal.SIGALRM, bell)
+    try:
+        with bus.listening(lambda event: signal.raise_signal(signal.SIGALRM)), pytest.raises(Rung, match="rung"):
+            tcompile.compile(lambda x: x * 2)(X)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert bell.rings == 1
 
 
 class Answers(Exception):

@@ -252,10 +252,6 @@ def _region(
     target = function.value
     if not isinstance(target, types.FunctionType):  # compiled already
         target = type(target).__tcompile_inline__(target)
-    else:
-        source = function.source or ConstantSource.of(_name(function), target)
-        code = tx.prologue.constant(target.__code__)
-        tx.prologue.guard(source, f"{{}}.__code__ is {code}", f"{source.text} is {_name(function)}", _name(function))
     arrays: list[ArrayValue] = []
     key: list[Any] = [id(target), *(_key(arg, arrays) for arg in args)]
     key += [(name, _key(value, arrays)) for name, value in kwargs.items()]

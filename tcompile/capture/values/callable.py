@@ -13,6 +13,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from tcompile.capture.guard_kinds import shown
 from tcompile.capture.sources import AttributeSource, CellSource, ConstantSource, ItemSource, Source
 from tcompile.capture.values.base import Unread, Unrebuildable, Value, settled
 from tcompile.frontends.base import CannotCapture
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from tcompile.capture.program import Rebuilder
     from tcompile.capture.state import Capture
     from tcompile.capture.values.dicts import DictValue
+
+_OWN = "tcompile"
 
 # A default value. Those of a function from outside are wrapped, and so guarded, only where a call uses them.
 Default: TypeAlias = "Value | Callable[[], Value]"
@@ -119,7 +122,14 @@ class FunctionValue(Value):
         """
         if len(function.__closure__ or ()) != len(function.__code__.co_freevars):
             raise CannotCapture("frame-step", function.__qualname__)
-        home = source if source is not None else ConstantSource.of(function.__qualname__, function)
+        home = source
+        if home is None:
+            home = ConstantSource.of(function.__qualname__, function)
+            if str(function.__globals__.get("__name__")).partition(".")[0] != _OWN:
+                # The object stays, and who edits a module that is reloaded (IPython's autoreload) gives it other code.
+                code = tx.prologue.constant(function.__code__)
+                text = f"the code of {function.__qualname__} is unchanged"
+                tx.prologue.guard(home, f"{{}}.__code__ is {code}", text, shown(function), "definition")
         held_cells = AttributeSource(home, "__closure__")
         cells = [
             tx.cell(cell, ItemSource(held_cells, i), CellSource(name, ItemSource(held_cells, i)))

@@ -189,6 +189,11 @@ def hasattr_asks(value: Any, name: str) -> bool:
     return isinstance(value, enum.Enum) and name not in ("name", "value")
 
 
+def module_answers(module: types.ModuleType, name: str) -> bool:
+    """Whether a function of the module's own (PEP 562) is asked for the attribute."""
+    return "__getattr__" in vars(module) and name not in vars(module) and not hasattr(types.ModuleType, name)
+
+
 def _defines_special(cls: type) -> bool:
     """Whether a class statement of the user's gives ``cls`` a special method that operators or built-ins call."""
     if not cls.__flags__ & _BY_CLASS_STATEMENT or cls.__module__ in ("abc", "enum"):

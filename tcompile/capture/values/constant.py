@@ -17,7 +17,7 @@ import numpy as np
 from tcompile.capture.guard_kinds import shown
 from tcompile.capture.sources import AttributeSource, ConstantSource, Source
 from tcompile.capture.values.base import Value
-from tcompile.capture.values.classes import answers_in_python, attribute_of_class
+from tcompile.capture.values.classes import answers_in_python, attribute_of_class, module_answers
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import SymInt
 
@@ -48,8 +48,9 @@ class Constant(Value):
 
     def describe(self) -> str:
         """The constant's repr, or its qualified name."""
-        by_class_statement = type(self.value).__flags__ & (1 << 9)  # such an object may answer in Python
-        name = None if by_class_statement else getattr(self.value, "__qualname__", None)
+        # Such an object may answer in Python.
+        answers = type(self.value).__flags__ & (1 << 9) or isinstance(self.value, types.ModuleType)
+        name = None if answers else getattr(self.value, "__qualname__", None)
         if isinstance(name, str):
             module = getattr(self.value, "__module__", None)
             return f"`{module}.{name}`" if module and module != "builtins" else f"`{name}`"
@@ -72,6 +73,8 @@ class Constant(Value):
         if isinstance(owner, enum.Enum) and name not in ("name", "value"):
             raise CannotCapture("unsupported-object", f"The attribute `{name}` of {self.describe()} is read.")
         is_library = isinstance(owner, types.ModuleType) and tx.is_library_name(owner.__name__)
+        if isinstance(owner, types.ModuleType) and not is_library and module_answers(owner, name):
+            raise CannotCapture("unsupported-object", f"`{owner.__name__}.{name}` is what its `__getattr__` makes.")
         try:
             found = tx.library_attribute(owner, name) if is_library else getattr(owner, name)
         except AttributeError as error:

@@ -235,9 +235,8 @@ def _dict(tx: Capture, value: dict[Any, Any], source: Source) -> Value:
     keys = tuple(found)
     held = tx.prologue.constant(keys)
     dict_ = tx.prologue.constant(dict)
-    code = f"type({{}}) is {dict_} and tuple({{}}) == {held}"
-    if any(type(key) is not str for key in keys):  # 1 and True are equal
-        code += f" and tuple(map(type, {{}})) == {tx.prologue.constant(tuple(map(type, keys)))}"
+    kinds = tx.prologue.constant(tuple(map(type, keys)))  # 1 and True are equal, and others may answer in Python
+    code = f"type({{}}) is {dict_} and tuple(map(type, {{}})) == {kinds} and tuple({{}}) == {held}"
     tx.prologue.guard(source, code, f"{source.text} is a dict with {keys_of(value)}", keys_of(value), "keys")
     items: dict[Any, Value] = {key: Unread(item, ItemSource(source, key)) for key, item in found.items()}
 
@@ -257,8 +256,9 @@ def _set(tx: Capture, value: Any, source: Source) -> Value:
         return _object(tx, value, source)
     cls, order = tx.prologue.constant(type(value)), tuple(value)
     held = tx.prologue.constant(frozenset(value))
-    text = f"{source.text} == {set(value)!r}"
-    tx.prologue.guard(source, f"type({{}}) is {cls} and {{}} == {held}", text, repr(set(value)))
+    text, kinds = f"{source.text} == {set(value)!r}", tx.prologue.constant(frozenset(map(type, value)))
+    code = f"type({{}}) is {cls} and {kinds}.issuperset(map(type, {{}})) and {{}} == {held}"
+    tx.prologue.guard(source, code, text, repr(set(value)))
 
     def ordered() -> tuple[Any, ...]:
         held = tx.prologue.constant(order)

@@ -20,7 +20,7 @@ import numpy as np
 from tcompile import stance
 from tcompile.backends import helpers
 from tcompile.backends.llvm.native import abi, memory, target, threads
-from tcompile.backends.replay import is_callers
+from tcompile.callers import is_callers, raise_if_callers
 from tcompile.config import Config, config
 from tcompile.observe import bus
 from tcompile.runtime import cache as caches
@@ -170,7 +170,8 @@ def _plan(entry: Entry, made: _Machine, returned: Sequence[bool] | None) -> Plan
         if entry.rest is not None:
             try:
                 plan = plan_of(entry.captured, entry.rest, made.code.addresses, returned)
-            except Exception:  # a bug of ours, which is no reason to refuse the call
+            except Exception as error:  # a bug of ours, which is no reason to refuse the call
+                raise_if_callers(error)
                 if config.verify:
                     raise
                 plan = None

@@ -14,8 +14,9 @@ from types import TracebackType
 from typing import Any
 
 from tcompile.backends.llvm.native import abi, target
-from tcompile.backends.replay import Replay, mark
+from tcompile.backends.replay import Replay
 from tcompile.backends.status import INTERRUPTED, ONLY_NUMPY
+from tcompile.callers import mark
 
 _FUNCTIONS = ("tc_late", "tc_due", "tc_now")
 
