@@ -481,6 +481,18 @@ def may_be_one(size: Size) -> bool:
     return low is None or low < 2
 
 
+def turns_out_one(size: Size) -> bool:
+    """Whether a size is one, which is asked of one that may be, and so guarded."""
+    if not isinstance(size, SymInt) or not may_be_one(size):
+        return is_one(size)
+    try:
+        return size == 1
+    except VariesInLoop:
+        raise
+    except UnprovableSizeError:  # behind capture, where nothing depends on what capture has not asked
+        return False
+
+
 def may_be_empty(shape: Iterable[Size]) -> bool:
     """Whether a shape has an axis whose size is not provably above zero."""
     lows = [size.bounds()[0] if isinstance(size, SymInt) else size for size in shape]

@@ -39,7 +39,7 @@ def einsum(
     if not isinstance(subscripts, str):
         raise CannotCapture("unsupported-argument", "einsum without a subscript string")
     parts = [array(b, x) for x in operands]
-    if not 1 <= len(parts) <= 2 or any(x.scalar for x in parts):
+    if not 1 <= len(parts) <= 2 or not all(x.type.ndim for x in parts):
         raise CannotCapture("unsupported-argument", "einsum of more arrays, or of numbers")
     found = parts[0].type.dtype
     if any(x.type.dtype != found for x in parts) or found.name in ("bool", "float16"):

@@ -37,7 +37,7 @@ from tcompile.frontends.numpy.values import (
 )
 from tcompile.graph import Layout, Node, TensorType
 from tcompile.graph.ops.opaque import Slot, resolve
-from tcompile.graph.sizes import Size, SymInt, hint
+from tcompile.graph.sizes import Size, SymInt, hint, may_be_one, turns_out_one
 from tcompile.records import dataclass
 
 Shape: TypeAlias = tuple[Size, ...]
@@ -237,8 +237,11 @@ class _Arguments:
             return type(template)(self.filled(item, values) for item in template)
         return template
 
-    def stand_ins(self, dense: bool = False, least: int = _UNCHANGED_SIZES) -> list[Any]:
-        """What stands for each operand; ``dense`` makes all of them dense whose strides are not known."""
+    def stand_ins(self, dense: bool = False, least: int = _UNCHANGED_SIZES, thin: bool = False) -> list[Any]:
+        """What stands for each operand; ``dense`` makes all of them dense whose strides are not known.
+
+        ``thin`` are axes of one element each that may have no more.
+        """
         types = [o.type for o in self.operands if isinstance(o, Traced)]
         if self.rule.real:
             types = [TensorType(t.dtype, tuple(n.specialise() if isinstance(n, SymInt) else n for n in t.shape))
@@ -255,7 +258,10 @@ class _Arguments:
             if dense and _may_be_dense(operand):
                 ranks = Layout.c(type.ndim).ranks if type.layout.dense else type.layout.ranks
                 type = TensorType(type.dtype, type.shape, Layout(ranks))
-            made = stand_in(type, sizes.shape(type.shape), self.rule.values.get(name, ""))
+            shape = sizes.shape(type.shape)
+            if thin:
+                shape = tuple(1 if _varies_to_one(n) else small for n, small in zip(type.shape, shape, strict=True))
+            made = stand_in(type, shape, self.rule.values.get(name, ""))
             found.append(made[()] if operand.scalar else made)
         return found
 
@@ -301,6 +307,9 @@ def library_call(b: Builder, rule: Rule, args: Sequence[Any], kwargs: Mapping[st
         strided = any(isinstance(o, Traced) and not o.type.layout.dense for o in arguments.operands)
         if strided and [layout_of(np.asarray(a)) for a in leaves] != [layout_of(np.asarray(a)) for a in others]:
             raise CannotCapture("memory-order", "a view whose strides are known at run time only")
+    if any(leaf.ndim > 1 for leaf in leaves) and any(map(_is_empty_in_another_order, arguments.operands)):
+        raise CannotCapture("memory-order", "an array without elements: new ones have no order, and views have one")
+    _ask_for_ones(rule, arguments, names, template, named)
     small = _shapes(rule, arguments, template, named, [_small_type(v) for v in values])
     if shapes is None:
         shapes = [leaf.shape for leaf in leaves]
@@ -364,6 +373,33 @@ def _hides_order(leaf: Any, shape: Shape) -> bool:
     """
     pairs = zip(leaf.shape, shape, strict=False)
     return leaf.ndim > 1 and any(n < 2 and not (isinstance(m, int) and m == n) for n, m in pairs)
+
+
+def _varies_to_one(size: Size) -> bool:
+    return isinstance(size, SymInt) and may_be_one(size)
+
+
+def _is_empty_in_another_order(x: Traced | TracedNumber) -> bool:
+    return isinstance(x, Traced) and not x.type.c_contiguous and any(isinstance(n, int) and not n for n in x.type.shape)
+
+
+def _ask_for_ones(
+    rule: Rule, arguments: _Arguments, names: list[str], template: tuple[Any, ...], named: dict[str, Any]
+) -> None:
+    """Guards sizes that may turn out to be one, where the call would give a view of an array then."""
+    sizes = [n for o in arguments.operands if isinstance(o, Traced) for n in o.type.shape if _varies_to_one(n)]
+    if not sizes or arguments.rule.real:
+        return
+    thin = arguments.stand_ins(thin=True)
+    try:
+        results = list(_leaves(_tried(rule, arguments, names, template, named, thin)))
+    except CannotCapture:  # then it is an error, too, when the program runs
+        return
+    try:
+        _refuse_views(results, thin)
+    except CannotCapture:
+        if any(turns_out_one(n) for n in sizes):
+            raise
 
 
 def _may_be_dense(x: Traced) -> bool:

@@ -80,8 +80,15 @@ def ufunc_into(b: Builder, ufunc: np.ufunc, run: Call, args: Sequence[Any], kwar
         operands = _within(b, ufunc, operands, where, rest)
     results = run(operands, rest)
     found = results if isinstance(results, tuple) else (results,)
+    if any(map(_no_array, outs)) and not all(_no_array(out) or _same_shape(out, found[0]) for out in outs):
+        raise CannotCapture("unsupported-argument", f"{ufunc.__name__} with an output to which others are broadcast")
     made = [r if _no_array(out) else _into(b, out, r, casting, where) for r, out in zip(found, outs, strict=True)]
     return tuple(made) if ufunc.nout > 1 else made[0]
+
+
+def _same_shape(out: Any, result: Traced) -> bool:
+    shape, wanted = result.type.shape, target_of(out).type.shape
+    return 0 < len(shape) == len(wanted) and all(map(sizes_equal, shape, wanted))
 
 
 @cache
@@ -171,6 +178,9 @@ def split(
 def call_into(b: Builder, name: str, run: Call, args: Sequence[Any], kwargs: Mapping[str, Any], out: Any) -> Traced:
     """A function, called ``name``, with its result in ``out``; ``run`` builds it without."""
     target = target_of(out)
+    of_array = name in _COPIES_FIRST and isinstance(args[0], Traced) and not args[0].scalar
+    if not target.type.ndim and not of_array:  # some give a scalar then, and not the output
+        raise CannotCapture("unsupported-argument", f"np.{name} with an output of rank 0")
     if name in _ONE_OF_BOTH and kwargs.get("dtype") is not None:
         raise CannotCapture("operation-raises", f"np.{name} takes out= or dtype=, not both")
     if name not in _COPIES_FIRST and any(_origin(x.node) is _origin(target.node) for x in _arrays(args, kwargs)):

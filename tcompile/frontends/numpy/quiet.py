@@ -54,6 +54,13 @@ def array_of_scalars(value: Any, dtype: Any) -> Any:
     return np.array(scalars(value), dtype)
 
 
+def median(a: Any, axis: Any = None, *rest: Any, **kwargs: Any) -> Any:
+    """``np.median``. Of nothing it warns."""
+    if not np.size(a):
+        raise Worded("a slice without elements")
+    return np.median(a, axis, *rest, **kwargs)
+
+
 def nanmedian(a: Any, axis: Any = None, *rest: Any, **kwargs: Any) -> Any:
     """``np.nanmedian``."""
     _refuse_all_nan(a, axis)

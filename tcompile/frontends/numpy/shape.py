@@ -71,7 +71,7 @@ def reshape(
     refuse_unless("reshape", copy=(copy, (None,)), newshape=(newshape, (None,)))
     if shape is None:
         raise CannotCapture("operation-raises", "reshape without a shape")
-    return _reshaped(b, array(b, a), shape_in(shape), order)
+    return _reshaped(b, array_object(b, a), shape_in(shape), order)
 
 
 def _reshaped(b: Builder, x: Traced, shape: tuple[Size, ...], order: Any) -> Traced:
@@ -183,7 +183,7 @@ def swapaxes(b: Builder, a: Any, axis1: Any, axis2: Any) -> Traced:
 @function("moveaxis")
 def moveaxis(b: Builder, a: Any, source: Any, destination: Any) -> Traced:
     """``np.moveaxis``."""
-    x = array(b, a)
+    x = array_object(b, a)
     ndim = x.type.ndim
     sources, targets = (
         [axis_in(i, ndim) for i in (s if isinstance(s, tuple | list) else (s,))]

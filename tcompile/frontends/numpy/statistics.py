@@ -25,8 +25,7 @@ from tcompile.graph.sizes import Size
 QUIET = "tcompile.frontends.numpy.quiet.{name}"  # NumPy's own warn in words where a slice has no numbers
 
 
-@library("median")
-@library("nanmedian", target=QUIET)
+@library("median", "nanmedian", target=QUIET)
 def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = False) -> Shape:
     """The reduced shape."""
     return without(shape_of(a), axis, keepdims)

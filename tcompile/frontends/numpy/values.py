@@ -180,8 +180,12 @@ def stacked(b: Builder, value: Stacked) -> Traced:
 
 
 def array_object(b: Builder, value: Any) -> Traced:
-    """``array``, but a Python number becomes an array of rank 0: what functions that call a method work on."""
-    return value if isinstance(value, Traced) else as_ndarray(b, array(b, value))
+    """``array``, but a Python number becomes an array of rank 0: what functions that call a method work on.
+
+    NumPy's scalars have the methods themselves.
+    """
+    made = array(b, value)
+    return made if isinstance(value, Traced | np.generic) else as_ndarray(b, made)
 
 
 def nested(b: Builder, value: Any, dtype: DType | None = None) -> Traced:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tcompile.errors import GraphError
-from tcompile.graph.ops.table import MOST_AXES, Op, UnknownOrder, broadcast_shapes, define, tensors
+from tcompile.graph.ops.table import MOST_AXES, Op, UnknownOrder, broadcast_shapes, define, tells_nothing, tensors
 from tcompile.graph.ops.writing import Path, path_types, shown
 from tcompile.graph.sizes import Size, hint
 from tcompile.graph.types import Layout, TensorType
@@ -43,6 +43,9 @@ def _gather_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> T
     x, *indices = tensors(types)
     axes = attrs["axes"]
     result = gathered_shape(x, types[1:], axes)
+    cannot_tell = tells_nothing([x, *indices])
+    for size in (n for t in (x, *indices) for n in t.shape):
+        cannot_tell(size)  # what is asked holds for the small arrays, too
     small = _small([x, *indices])
     if len(result) > MOST_AXES:
         raise GraphError(f"gather would give {len(result)} axes")

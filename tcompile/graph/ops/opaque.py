@@ -23,9 +23,10 @@ from tcompile.graph.ops.table import (
     k_order,
     like_order,
     only,
+    tells_nothing,
     tensors,
 )
-from tcompile.graph.sizes import Size, is_one
+from tcompile.graph.sizes import Size
 from tcompile.graph.types import Layout, TensorType
 from tcompile.records import dataclass
 
@@ -91,6 +92,7 @@ def concat_layout(parts: Sequence[TensorType]) -> Layout:
     """
     ndim = parts[0].ndim
     ordered = list(range(ndim))
+    cannot_tell = tells_nothing(parts)
     for start in range(1, ndim):
         axis, position = ordered[start], start
         for place in range(start - 1, -1, -1):
@@ -98,7 +100,7 @@ def concat_layout(parts: Sequence[TensorType]) -> Layout:
             ranks = [
                 (p.layout.ranks[axis], p.layout.ranks[other])
                 for p in parts
-                if not is_one(p.shape[axis]) and not is_one(p.shape[other])
+                if not cannot_tell(p.shape[axis]) and not cannot_tell(p.shape[other])
             ]
             if ranks and not all(mine > theirs for mine, theirs in ranks):
                 break

@@ -8,11 +8,12 @@ meaning, and in other tables a lowering, a decomposition, a derivative.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 from tcompile.errors import GraphError
 from tcompile.graph.graph import Graph, Location, Node, Operand
-from tcompile.graph.sizes import Size, SymInt, is_one, same
+from tcompile.graph.sizes import Size, SymInt, is_one, same, turns_out_one
 from tcompile.graph.types import DType, Layout, ScalarType, TensorType, Type
 from tcompile.records import dataclass
 
@@ -121,10 +122,11 @@ def walked_order(operands: Sequence[TensorType], shape: tuple[Size, ...]) -> Lay
     operand that can tell (both strides non-zero) does not object, the first operand that can tell deciding.
     """
     ndim = len(shape)
+    cannot_tell = is_one if len({operand.layout.ranks for operand in operands}) == 1 else tells_nothing(operands)
 
     def rank(operand: TensorType, axis: int) -> int:
         own = axis - (ndim - operand.ndim)
-        return 0 if own < 0 or is_one(operand.shape[own]) else operand.layout.ranks[own]
+        return 0 if own < 0 or cannot_tell(operand.shape[own]) else operand.layout.ranks[own]
 
     ordered = list(range(ndim - 1, -1, -1))  # innermost first
     for start in range(1, ndim):
@@ -142,6 +144,20 @@ def walked_order(operands: Sequence[TensorType], shape: tuple[Size, ...]) -> Lay
                 position = other
         ordered.insert(position, ordered.pop(start))
     return Layout.of_order(tuple(reversed(ordered)))
+
+
+def tells_nothing(operands: Sequence[TensorType]) -> Callable[[Size], bool]:
+    """Whether an axis has no place in memory order, for it has one element.
+
+    A size that may turn out to be one (``n - 1``) is asked, and so guarded, unless all operands are in C order: then
+    nothing depends on it.
+    """
+    return is_one if all(map(_is_c, operands)) else turns_out_one
+
+
+def _is_c(type: TensorType) -> bool:
+    ranks = [rank for rank, n in zip(type.layout.ranks, type.shape, strict=True) if rank and not is_one(n)]
+    return all(a > b for a, b in pairwise(ranks))
 
 
 def like_order(type: TensorType) -> Layout:
@@ -171,4 +187,4 @@ def only(name: str, types: Sequence[TensorType | None]) -> TensorType:
 
 
 __all__ = ["OPS", "Op", "ScalarType", "Type", "UnknownOrder", "apply", "broadcast_shapes", "define", "k_order",
-           "like_order", "walked_order"]
+           "like_order", "tells_nothing", "walked_order"]

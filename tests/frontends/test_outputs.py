@@ -1,0 +1,67 @@
+"""Outputs of rank 0, and outputs beside results of another shape; scalars and numbers where functions take arrays."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from differential import check
+
+import tcompile
+
+# -- outputs of rank 0, and beside results of another shape ------------------------------------------------------------
+ODD_OUTPUTS = {
+    "divmod": (lambda u, v: np.divmod(v, 2, out=(u, None)), [(3,), (1,)], [(1, 3), (3,)], [(3,), (3,)]),
+    "modf": (lambda u, v: np.modf(v, out=(None, u)), [(3,), (1,)], [(1, 3), (3,)], [(3,), (3,)]),
+    "dot": (lambda u, v: np.dot(v, v, out=u), [(), (2,)]),
+    "v.dot": (lambda u, v: v.dot(v, out=u), [(), (2,)]),
+    "sum": (lambda u, v: np.sum(v[0], out=u), [(), (2,)]),
+    "sum of an array": (lambda u, v: np.sum(v, out=u), [(), (2,)]),
+    "clip": (lambda u, v: np.clip(v[0], 0, 1, out=u), [(), (2,)]),
+    "v.round": (lambda u, v: v[0].round(out=u), [(), (2,)]),
+    "max": (lambda u, v: np.max(v[0], out=u), [(), (2,)]),
+}
+
+
+@pytest.mark.parametrize("name", ODD_OUTPUTS)
+def test_outputs_of_rank_0_and_beside_others(name):
+    f, *shapes = ODD_OUTPUTS[name]
+    for out, given in shapes:
+        check(f, lambda out=out, given=given: [np.zeros(out), np.ones(given)])
+
+
+NUMBERS = [np.int64(3), np.bool_(True), np.float64(2), np.complex64(1j), 2.5, 3, True, 1j]
+OF_NUMBERS = [
+    "np.squeeze(x)", "np.transpose(x)", "np.permute_dims(x, ())", "np.reshape(x, ())", "np.reshape(x, [])",
+    "np.reshape(x, shape=())", "np.reshape(x, -1)", "np.moveaxis(x, (), ())", "np.roll(x, 1)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", OF_NUMBERS)
+@pytest.mark.parametrize("number", NUMBERS, ids=lambda x: f"{type(x).__name__}")
+def test_numbers_for_arrays(text, number):
+    if "permute_dims" in text and not hasattr(np, "permute_dims"):
+        pytest.skip("this NumPy has it not")
+    space = {"np": np, "number": number}
+    exec(f"def f(x): return {text}\ndef of_global():\n    x = number\n    return {text}", space)
+    check(space["f"], lambda: [number])
+    check(space["of_global"], list)
+
+
+def test_einsum_of_an_array_of_rank_0():
+    check(lambda x: np.einsum("...->...", np.asarray(x.sum())), lambda: [np.ones(3)])
+    check(lambda x: np.einsum("...->...", x), lambda: [np.ones(())])
+
+
+@pytest.mark.parametrize("f", [lambda x, k: np.median(x[:k]) + 1, lambda x, k: np.median(x[:k, None], axis=0) + 1])
+def test_the_median_of_nothing_warns_as_often_as_numpy(f):
+    compiled = tcompile.compile(f)
+    for k in (2, 3, 0, 4, 0):
+        told = []
+        for g in (f, compiled):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                g(np.arange(5.0), k)
+            told.append([str(one.message) for one in caught])
+        assert told[0] == told[1]
