@@ -249,8 +249,8 @@ def _without_order(got: tuple[Any, ...], want: tuple[Any, ...]) -> tuple[Any, ..
 
 
 def _owning(got: tuple[Any, ...], want: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Whether a new array owns its memory, or is the only view of what owns it, is NumPy's own business."""
-    if want[1:2] == ("array",) and want[7:8] == ("shares []",) and len(got) == len(want):
+    """Whether a new array owns its memory, or is a view of what owns it, is NumPy's own business."""
+    if want[1:2] == ("array",) and got[7:8] == want[7:8] and len(got) == len(want):
         return (*got[:6], want[6], *got[7:])
     return got
 
