@@ -143,6 +143,15 @@ def checked(value: Any, type: TensorType, shape: tuple[int, ...], in_c_order: bo
         raise Replay(f"a library call gave something else than {type}")
 
 
+def fit(*ints: int) -> None:
+    """Raises OverflowError where an int has more than 64 bits, as launches of kernels do, before anything is written.
+
+    >>> fit(-(2**63), 2**63 - 1)
+    """
+    if not -(1 << 63) <= min(ints) <= max(ints) < 1 << 63:
+        raise OverflowError("an int of more than 64 bits")
+
+
 def enough(x: Any, axis: tuple[int, ...], correction: float) -> None:
     """Raises Replay where there are too few elements for a mean or variance, of which NumPy warns in words.
 

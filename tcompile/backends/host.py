@@ -95,6 +95,7 @@ class Program:
     guarded: bool = False  # whether library calls raise at floating-point flags since the program sees to it
     regions: dict[Graph, Callable[..., Any]] = field(default_factory=dict)  # those compiled: nodes may share one
     steps: list[Any] = field(default_factory=list)  # the same without Python
+    words: dict[str, None] = field(default_factory=dict)  # ints that kernels get, and that may need more than 64 bits
 
     def build(self) -> tuple[str, Callable[..., tuple[Any, ...]]]:
         """Writes the program and executes its definition."""
@@ -106,7 +107,7 @@ class Program:
             check_rewriting=helpers.check_rewriting, copy=helpers.copy,
             discard_imaginary=helpers.discard_imaginary, with_sizes=helpers.with_sizes,
             raise_on_flags=helpers.raise_on_flags, reset=helpers.reset, replay=helpers.replay, shown=shown,
-            restore=helpers.restore,
+            restore=helpers.restore, fit=helpers.fit,
         )  # fmt: skip
         self.names.update(self.tools())
         for node in graph.inputs:
@@ -124,7 +125,10 @@ class Program:
         self._write(steps[:last], 0)
         saved = self._save()
         start = len(self.lines)
+        self.words = {}
         self._write(steps[last:], last)  # arrays of the caller are written from here on
+        if self.words and graph.updates:
+            self.lines.insert(start, f"fit({', '.join(self.words)})")
         if saved:
             self.lines[start:] = [
                 "try:", *("    " + line for line in self.lines[start:]),

@@ -152,7 +152,9 @@ def _math(tx: Capture, function: Callable[..., Any], value: Value) -> Value:
         result = function(hint)
     except Exception as error:
         raise CannotCapture("operation-raises", str(error)) from error
-    return FloatValue(ComputedSource("{1}({0})", (source,), (function,)), result)
+    made = ComputedSource("{1}({0})", (source,), (function,))
+    tx.prologue.load(made)  # it may raise, whether or not somebody reads it
+    return FloatValue(made, result)
 
 
 def _is_pure(target: Any) -> bool:

@@ -462,3 +462,28 @@ def test_indices_that_python_does_not_print(dynamic):
 
     for f in (bounds, index):
         check(f, lambda: (np.arange(4.0), 3), dynamic=dynamic)
+
+
+@pytest.mark.parametrize("function, mild, wild", [(math.sqrt, 1.0, -1.0), (math.log, 2.0, 0.0), (math.exp, 1.0, 1e4)])
+def test_errors_of_math_that_nobody_reads(function, mild, wild):
+    def f(a, b):
+        function(b)
+        return a + 1
+
+    def caught(a, b):
+        try:
+            function(b)
+        except (ValueError, OverflowError):
+            return a - 1
+        return a + 1
+
+    for g in (f, caught):
+        compiled = tcompile.compile(g)
+        for b in (mild, wild, mild, wild):
+            told = []
+            for run in (g, compiled):
+                try:
+                    told.append(run(X, b).tolist())
+                except Exception as error:
+                    told.append(repr(error))
+            assert told[0] == told[1], b

@@ -77,3 +77,39 @@ def test_nothing_is_asked_where_all_lie_in_c_order():
     for n in (5, 4, 2):
         compiled(filled(n, 3), filled(n, 3))
     assert len(compiled.entries) == 1
+
+
+VIEWS = [
+    "np.ascontiguousarray(x[:, 1:])", "np.asarray(x[:, 1:], order='C')", "x[:, 1:].astype(float, 'C', copy=False)",
+    "np.asfortranarray(x[:, 1:].T)", "np.asfortranarray(x[1:])", "np.ascontiguousarray(x[1:].T)",
+]  # fmt: skip
+PLACES = [
+    lambda n: np.asfortranarray(filled(n, n)), lambda n: filled(n, n), lambda n: np.zeros((n, n + 3))[:, :n],
+    lambda n: filled(n, 2 * n)[:, ::2],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", VIEWS)
+@pytest.mark.parametrize("place", range(len(PLACES)))
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_view_or_copy(text, place, dynamic):
+    space = {"np": np}
+    exec(f"def f(x):\n    v = {text}\n    v += 1\n    return v", space)
+    compiled = tcompile.compile(space["f"], dynamic=dynamic)
+    for n in (4, 3, 2, 5, 2):
+        rows = []
+        for g in (space["f"], compiled):
+            x = PLACES[place](n)
+            v = g(x)
+            rows.append((v.tolist(), x.tolist(), np.shares_memory(v, x)))
+        assert rows[0] == rows[1], n
+
+
+def test_what_has_no_elements_may_be_itself():
+    def f(x, k):
+        v = x[k:]
+        return np.asfortranarray(v) is v, np.asarray(v, order="F") is v
+
+    compiled = tcompile.compile(f)
+    for k in (1, 2, 5, 4, 3):
+        assert compiled(filled(5, 3), k) == f(filled(5, 3), k), k

@@ -1,4 +1,6 @@
-"""Outputs of rank 0, and outputs beside results of another shape; scalars and numbers where functions take arrays."""
+"""Outputs of rank 0, and outputs beside results of another shape; scalars and numbers where functions take arrays;
+rows that are in no order, and elements, which show nothing of their array.
+"""
 
 from __future__ import annotations
 
@@ -65,3 +67,44 @@ def test_the_median_of_nothing_warns_as_often_as_numpy(f):
                 g(np.arange(5.0), k)
             told.append([str(one.message) for one in caught])
         assert told[0] == told[1]
+
+
+IN_ORDER = [
+    "np.asarray(x, order='C')", "np.asarray(x, order='F')", "np.asanyarray(x, order='C')",
+    "np.array(x, copy=None, order='F')", "np.asarray(x, float, order='C')", "np.asarray(x, order='K')",
+    "np.asarray(x, order='A')", "np.array(x, order='C')", "np.ascontiguousarray(x)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", IN_ORDER)
+@pytest.mark.parametrize("part", [slice(None, None, 2), slice(None, None, -1), slice(None)])
+def test_rows_in_no_order_are_copied(text, part):
+    space = {"np": np}
+    exec(f"def f(x):\n    v = {text}\n    v += 1\n    return v, x", space)
+    check(space["f"], lambda: [np.arange(8.0)[part]])
+
+
+OF_ELEMENTS = [
+    "x[-1].reshape(1)", "x[-1].reshape(-1)", "x[-1].reshape(1, 1)", "np.reshape(x[-1], (1,))",
+    "x[-1].real.reshape(1)", "x[1:].reshape(-1)[0].reshape(1)", "x[-1].reshape(1, order='F')", "x[-1].ravel()",
+    "np.atleast_1d(x[-1])", "x[-1][None]", "np.expand_dims(x[-1], 0)", "x[-1].T.reshape(1)", "x[-1:].reshape(1)",
+    "np.moveaxis(x[-1], (), ()).reshape(1)", "np.squeeze(x[-1]).reshape(1)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", OF_ELEMENTS)
+def test_an_element_is_none_of_the_array_any_more(text):
+    space = {"np": np}
+    exec(f"def f(x):\n    v = {text}\n    v[0] = 9\n    return v, x", space)
+    check(space["f"], lambda: [np.arange(3.0)])
+
+
+def test_elements_in_loops_are_none_of_the_array_any_more():
+    def f(x):
+        for i in range(len(x)):
+            x[i].reshape(1)[0] = 9
+        for v in x:
+            v.reshape(-1)[0] = 9
+        return x
+
+    check(f, lambda: [np.arange(3.0)])

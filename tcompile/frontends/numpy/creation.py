@@ -394,8 +394,8 @@ def _array(
         ),
     )
     if isinstance(a, Traced):
-        if order == "A" and not a.type.c_contiguous:
-            raise CannotCapture("memory-order", f"{name} with order='A'")
+        if (order == "A" or (order in ("C", "F") and not copy)) and not a.type.c_contiguous:
+            raise CannotCapture("memory-order", f"{name} with order={order!r}")
         return _converted(b, a, dtype, copy)
     if isinstance(a, np.generic) or dtype is None:
         return _converted(b, strong(b, a), dtype, True)

@@ -37,7 +37,7 @@ from tcompile.frontends.numpy.values import (
 )
 from tcompile.graph import Layout, Node, TensorType
 from tcompile.graph.ops.opaque import Slot, resolve
-from tcompile.graph.sizes import Size, SymInt, hint, may_be_one, turns_out_one
+from tcompile.graph.sizes import Size, SymInt, hint
 from tcompile.records import dataclass
 
 Shape: TypeAlias = tuple[Size, ...]
@@ -237,10 +237,12 @@ class _Arguments:
             return type(template)(self.filled(item, values) for item in template)
         return template
 
-    def stand_ins(self, dense: bool = False, least: int = _UNCHANGED_SIZES, thin: bool = False) -> list[Any]:
+    def stand_ins(
+        self, dense: bool = False, least: int = _UNCHANGED_SIZES, few: int | None = None
+    ) -> list[Any]:  # fmt: skip
         """What stands for each operand; ``dense`` makes all of them dense whose strides are not known.
 
-        ``thin`` are axes of one element each that may have no more.
+        ``few``: so many elements have axes that may have so few.
         """
         types = [o.type for o in self.operands if isinstance(o, Traced)]
         if self.rule.real:
@@ -259,8 +261,9 @@ class _Arguments:
                 ranks = Layout.c(type.ndim).ranks if type.layout.dense else type.layout.ranks
                 type = TensorType(type.dtype, type.shape, Layout(ranks))
             shape = sizes.shape(type.shape)
-            if thin:
-                shape = tuple(1 if _varies_to_one(n) else small for n, small in zip(type.shape, shape, strict=True))
+            if few is not None:
+                pairs = zip(type.shape, shape, strict=True)
+                shape = tuple(few if _varies_to(n, few) else small for n, small in pairs)
             made = stand_in(type, shape, self.rule.values.get(name, ""))
             found.append(made[()] if operand.scalar else made)
         return found
@@ -309,7 +312,7 @@ def library_call(b: Builder, rule: Rule, args: Sequence[Any], kwargs: Mapping[st
             raise CannotCapture("memory-order", "a view whose strides are known at run time only")
     if any(leaf.ndim > 1 for leaf in leaves) and any(map(_is_empty_in_another_order, arguments.operands)):
         raise CannotCapture("memory-order", "an array without elements: new ones have no order, and views have one")
-    _ask_for_ones(rule, arguments, names, template, named)
+    _ask_for_few(rule, arguments, names, template, named)
     small = _shapes(rule, arguments, template, named, [_small_type(v) for v in values])
     if shapes is None:
         shapes = [leaf.shape for leaf in leaves]
@@ -375,31 +378,44 @@ def _hides_order(leaf: Any, shape: Shape) -> bool:
     return leaf.ndim > 1 and any(n < 2 and not (isinstance(m, int) and m == n) for n, m in pairs)
 
 
-def _varies_to_one(size: Size) -> bool:
-    return isinstance(size, SymInt) and may_be_one(size)
-
-
 def _is_empty_in_another_order(x: Traced | TracedNumber) -> bool:
     return isinstance(x, Traced) and not x.type.c_contiguous and any(isinstance(n, int) and not n for n in x.type.shape)
 
 
-def _ask_for_ones(
+def _ask_for_few(
     rule: Rule, arguments: _Arguments, names: list[str], template: tuple[Any, ...], named: dict[str, Any]
 ) -> None:
-    """Guards sizes that may turn out to be one, where the call would give a view of an array then."""
-    sizes = [n for o in arguments.operands if isinstance(o, Traced) for n in o.type.shape if _varies_to_one(n)]
-    if not sizes or arguments.rule.real:
+    """Guards sizes that may turn out to be one or zero, where the call would give a view of an array then."""
+    if arguments.rule.real:
         return
-    thin = arguments.stand_ins(thin=True)
+    for few in (1, 0):
+        shapes = [o.type.shape for o in arguments.operands if isinstance(o, Traced)]
+        sizes = [n for shape in shapes for n in shape if _varies_to(n, few)]
+        matters = sizes and any(_gives_view(rule, arguments, names, template, named, few, d) for d in (False, True))
+        if matters and sum(n == few for n in sizes):  # all are asked
+            raise refuse("a result that is a view of another array")
+
+
+def _varies_to(size: Size, few: int) -> bool:
+    low = size.bounds()[0] if isinstance(size, SymInt) else few + 1
+    return low is None or low <= few
+
+
+def _gives_view(
+    rule: Rule, arguments: _Arguments, names: list[str], template: tuple[Any, ...], named: dict[str, Any], few: int,
+    dense: bool,
+) -> bool:  # fmt: skip
+    """Whether the call gives a view of an array where sizes that may be so few are; what is not dense may be then."""
+    values = arguments.stand_ins(dense, few=few)
     try:
-        results = list(_leaves(_tried(rule, arguments, names, template, named, thin)))
+        results = list(_leaves(_tried(rule, arguments, names, template, named, values)))
     except CannotCapture:  # then it is an error, too, when the program runs
-        return
+        return False
     try:
-        _refuse_views(results, thin)
+        _refuse_views(results, values)
     except CannotCapture:
-        if any(turns_out_one(n) for n in sizes):
-            raise
+        return True
+    return False
 
 
 def _may_be_dense(x: Traced) -> bool:

@@ -76,6 +76,7 @@ def reshape(
 
 def _reshaped(b: Builder, x: Traced, shape: tuple[Size, ...], order: Any) -> Traced:
     """``x.reshape(shape, order)``: in F order it is the reshape of the transposed array, transposed."""
+    x = as_ndarray(b, x) if shape else x  # a scalar shows nothing of the array that it came from
     if order == "F" and (x.type.ndim > 1 or len(shape) > 1):
         return transpose(b, reshape_to(b, transpose(b, x), shape[::-1]))
     refuse_unless("reshape", order=(order, ("C", "F")))

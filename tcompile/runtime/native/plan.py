@@ -46,6 +46,11 @@ def plan_of(
 class _Writer(Guards):
     """Writes a plan from its first guard to its end."""
 
+    def __init__(self, captured: Captured, operations: Mapping[str, int], compiled: Any) -> None:
+        super().__init__(captured, operations, compiled)
+        self.foreseen: dict[str, int] = {}  # ints that the outcome needs, by how their expressions are written
+        self.sized: dict[str, int] = {}  # of the graph, by their texts
+
     def write(self, rest: Rest, returned: Sequence[bool] | None) -> Plan:
         captured = self.captured
         needed = None if captured.graph is not None else captured.loads_for_guards()
@@ -74,17 +79,20 @@ class _Writer(Guards):
         nodes = self.captured.graph is not None and self.captured.graph.nodes
         if isinstance(recipe, Recipe) and not self.captured.locks:
             try:
+                self.foresee(rest.route, returned)
                 self.graph(recipe)
                 computed = True
             except NoPlan:
                 self.back_to(mark)
+                self.launched, self.foreseen = False, {}
         if computed or not nodes:
             mark = self.mark()
             try:
-                for statement in ast.parse("\n".join([*self.captured.lines, *self.captured.effects])).body:
+                *statements, outcome = self.behind_graph(rest.route, returned)
+                for statement in statements:
                     self.statement(statement)
-                outcome = ast.parse(self.captured.outcome(rest.route, returned), mode="eval").body
-                self.emit("give_back", self.at(self.made(outcome)))
+                assert isinstance(outcome, ast.Expr)
+                self.emit("give_back", self.at(self.made(outcome.value)))
                 return
             except NoPlan:
                 self.back_to(mark)
@@ -93,6 +101,25 @@ class _Writer(Guards):
         names = sorted(used & self.variables())
         given = [self.object(ast.Name(name)) for name in names]
         self.emit("body", self.address(rest.function(names, computed, returned)), *self.gathered(given))
+
+    def behind_graph(self, route: Sequence[bool], returned: Sequence[bool] | None) -> list[ast.stmt]:
+        """The statements behind the graph, and what gives the outcome."""
+        outcome = self.captured.outcome(route, returned)
+        return ast.parse("\n".join([*self.captured.lines, *self.captured.effects, f"({outcome})"])).body
+
+    def foresee(self, route: Sequence[bool], returned: Sequence[bool] | None) -> None:
+        """Computes the ints of what stands behind the graph before it: where 64 bits do not do, the plan misses."""
+        nodes: list[ast.AST] = list(self.behind_graph(route, returned))
+        while nodes:
+            node = nodes.pop()
+            if isinstance(node, ast.BinOp | ast.UnaryOp):
+                mark = self.mark()
+                register = self.number(node)
+                if register is not None:
+                    self.foreseen[ast.dump(node)] = register
+                    continue
+                self.back_to(mark)
+            nodes += ast.iter_child_nodes(node)
 
     def statement(self, statement: ast.stmt) -> None:
         match statement:
@@ -147,7 +174,9 @@ class _Writer(Guards):
                 register = self.own()
                 self.emit("dict", self.at(register), len(values), *map(self.at, pairs))
                 return register
-        number = self.number(node)
+        number = self.foreseen.get(ast.dump(node))
+        if number is None:
+            number = self.number(node)
         if number is None:
             raise NoPlan
         register = self.own()
@@ -181,10 +210,9 @@ class _Writer(Guards):
                 self.emit("errors")
             if recipe.rewritten:
                 self.emit("result_of", self.at(self.own()), self.address(helpers.check_rewriting), 0)
+            self.foresee_sizes(recipe)
             for step in recipe.steps:
                 match step:
-                    case Number():
-                        self.numbers[step.name] = self.size(step.value)
                     case Allocate():
                         arrays[step.key] = self.allocate(step)
                     case Onto():
@@ -203,6 +231,22 @@ class _Writer(Guards):
                 raise NoPlan
             self.objects[f"o{position}"] = arrays[node]
 
+    def foresee_sizes(self, recipe: Recipe) -> None:
+        """Computes all sizes before anything is written: where 64 bits do not do, the plan misses."""
+        self.sized = {}
+        for step in recipe.steps:
+            match step:
+                case Number():
+                    self.numbers[step.name] = self.size(step.value)
+                case Allocate():
+                    for text in step.shape:
+                        self.size(text)
+                case Launch():
+                    given = zip(step.spec, step.arguments, strict=True)
+                    words = [str(argument) for letter, argument in given if letter == "i"]
+                    for text in (step.items, step.grain, *words):
+                        self.size(text)
+
     def check_input(self, node: Node, facts: Facts) -> None:
         """Refuses an input of which the guards have not said enough to read it."""
         if isinstance(node.type, ScalarType):
@@ -216,9 +260,12 @@ class _Writer(Guards):
             raise NoPlan
 
     def size(self, text: str) -> int:
-        register = self.number(ast.parse(text, mode="eval").body)
+        register = self.sized.get(text)
         if register is None:
-            raise NoPlan
+            register = self.number(ast.parse(text, mode="eval").body)
+            if register is None:
+                raise NoPlan
+            self.sized[text] = register
         return register
 
     def allocate(self, step: Allocate) -> int:
@@ -273,6 +320,7 @@ class _Writer(Guards):
                 words += 1 + strides
         self.most_words = max(self.most_words, words)
         self.emit("launch", address, self.at(items), self.at(grain))
+        self.launched = True
 
 
 __all__ = ["plan_of"]

@@ -95,6 +95,7 @@ class Words:
         self.constants: dict[str, Any] = dict(captured.prologue.constants)
         self.facts: dict[int, Facts] = {}  # by register
         self.literals: dict[int, int] = {}
+        self.launched = False  # whether kernels have run
         self.integers: dict[int, int] = {}  # by register of an object that is an int of 64 bits
         self.bindings: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}  # namespaces, and what they are to hold
 
@@ -273,9 +274,15 @@ class Words:
 
     def arithmetic(self, operation: str, left: int, right: int) -> int:
         """The register of an operation's result."""
+        self.may_miss()
         made = self.new()
         self.emit(operation, self.at(made), self.at(left), self.at(right))
         return made
+
+    def may_miss(self) -> None:
+        """Refuses what may miss where kernels may have written: nothing is to be written twice."""
+        if self.launched:
+            raise NoPlan
 
     def literal(self, value: int) -> int:
         """The register of an integer that is known now."""
@@ -289,6 +296,7 @@ class Words:
         """The value of an object that is an exact int, which must lie in a range."""
         if (least, most) == (LEAST, MOST) and register in self.integers:
             return self.integers[register]
+        self.may_miss()
         made = self.integers[register] = self.new()
         self.emit("integer", self.at(made), self.at(register), least, most)
         return made
