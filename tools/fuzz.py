@@ -7,6 +7,7 @@ generator for some seconds.
     python tools/fuzz.py --programs 100000 --seed 1 --jobs 2 --out build/fuzz.json
     python tools/fuzz.py --kind numpy         programs of NumPy instead of all of the language
     python tools/fuzz.py --kind special       the same with infinities, NaNs, the largest and the smallest numbers alone
+    python tools/fuzz.py --kind small         the same with few elements or none, and other sizes in each call
     python tools/fuzz.py --kind cells         the same as cells of a notebook
     python tools/fuzz.py --kind loops         programs with loops over ranges, rows, and until a test ends them
     python tools/fuzz.py --kind elements      programs with loops over the elements of arrays
@@ -37,6 +38,7 @@ CHUNK = 1000
 KINDS = {
     "language": "capture.language_check", "loops": "capture.loop_check", "elements": "capture.element_check",
     "numpy": "frontends.numpy_check", "special": "frontends.special_check", "cells": "frontends.cell_check",
+    "small": "frontends.small_check",
 }  # fmt: skip
 
 

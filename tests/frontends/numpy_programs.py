@@ -274,10 +274,13 @@ class Missing(Exception):
 
 
 class Writer:
-    """Writes one program, and runs it while it writes; ``how`` says of which numbers, where they are not random."""
+    """Writes one program, and runs it while it writes.
 
-    def __init__(self, random: Random, how: str | None = None) -> None:
-        self.random, self.how = random, how
+    ``how`` says of which numbers, where they are not random; ``few``: arrays are small, and vary from call to call.
+    """
+
+    def __init__(self, random: Random, how: str | None = None, few: bool = False) -> None:
+        self.random, self.how, self.few = random, how, few
         self.scope: dict[str, Any] = {}
         self.lines: list[str] = []  # of f
         self.count = 0
@@ -303,13 +306,13 @@ class Writer:
     def inputs(self) -> list[str]:
         """The lines of the function that makes the arguments."""
         random = self.random
-        sizes = [0, 1, 2, 3, 3, 4, 5, 6, 7, 8, 16, 17]
+        sizes = [0, 1, 1, 2, 2, 2, 3, 3, 4] if self.few else [0, 1, 2, 3, 3, 4, 5, 6, 7, 8, 16, 17]
         n, m = random.choice(sizes), random.choice(sizes)
-        if random.random() < 0.04:
+        if not self.few and random.random() < 0.04:
             n = random.choice((4096, 4099, 20_000, 50_000))
             m = random.choice((1, 2)) if n < 30_000 else 1
         other = (random.choice(sizes), random.choice(sizes)) if random.random() < 0.5 else (n, m)
-        change = [(n, m), (n, m), other]
+        change = [(n, m), (random.choice(sizes), random.choice(sizes)) if self.few else (n, m), other]
         self.arrays: list[str] = []  # parameters that are arrays
         lines = [
             "def inputs(k):",
@@ -340,7 +343,7 @@ class Writer:
         dtype = random.choice(dtypes)
         made = lambda s: f"data(random, ({s}), '{dtype}', '{how}')"
         ndim = shape.count(",") + (shape[-1:] not in (",", ""))
-        kinds = ["c"] * 8 + ["f", "cut", "back", "moved", "row", "odd", "still", "wide"]
+        kinds = ["c"] * (3 if self.few else 8) + ["f", "cut", "back", "moved", "row", "odd", "still", "wide"]
         kind = random.choice(kinds) if ndim else "c"
         if ndim:
             self.arrays.append(name)
@@ -635,6 +638,6 @@ def _together(shapes: list[tuple[int, ...]]) -> int:
     return math.prod(max(axis) for axis in axes)
 
 
-def program(random: Random, how: str | None = None) -> str:
+def program(random: Random, how: str | None = None, few: bool = False) -> str:
     """A program's text."""
-    return Writer(random, how).program()
+    return Writer(random, how, few).program()

@@ -16,7 +16,7 @@ import tcompile
 from tcompile.observe.events import GraphCaptured
 from tcompile.observe.recorder import Recorder
 
-from . import cell_check, numpy_check, special_check
+from . import cell_check, numpy_check, small_check, special_check
 from .numpy_check import Plan, check, difference, program, shrink, unequal
 from .numpy_programs import namespace
 
@@ -31,9 +31,9 @@ def test_programs(part):
     assert passed_over < count / 4
 
 
-@pytest.mark.parametrize("kind", [cell_check, special_check])
+@pytest.mark.parametrize("kind", [cell_check, small_check, special_check])
 @pytest.mark.parametrize("part", range(2))
-def test_programs_as_cells_and_of_special_numbers(part, kind):
+def test_programs_as_cells_of_few_elements_and_of_special_numbers(part, kind):
     count = PROGRAMS // 8
     assert sum(not kind.check(SEED + part * count + i) for i in range(count)) < count / 4
 
