@@ -235,6 +235,13 @@ class Program:
     def _size(self, size: Size) -> str:
         return str(size)
 
+    def _word(self, size: SymInt) -> str:
+        """An int for a kernel. One that is computed may have more than 64 bits, which is seen before kernels write."""
+        text = self._size(size)
+        if not text.isidentifier():
+            self.words[text] = None
+        return text
+
     def _shape(self, shape: Sequence[Size]) -> str:
         inside = ", ".join(map(self._size, shape))
         return f"({inside},)" if len(shape) == 1 else f"({inside})"

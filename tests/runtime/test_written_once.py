@@ -65,6 +65,15 @@ def counted(x, n, m):
 MILD, WILD = [(1, 1), (2, 3), (4, 2)], [(-1, 2), (4, 2**61), (2**40, 2**40), (-7, -3), (3, 65), (2, 1)]
 
 
+def told(function, n, m):
+    """What a call gives or raises, and what it leaves behind."""
+    x = np.ones(3)
+    try:
+        return repr(function(x, n, m)), x.tolist()
+    except Exception as error:  # negative shifts
+        return repr(error), x.tolist()
+
+
 @pytest.mark.parametrize(
     "f",
     [
@@ -75,14 +84,16 @@ MILD, WILD = [(1, 1), (2, 3), (4, 2)], [(-1, 2), (4, 2**61), (2**40, 2**40), (-7
 @pytest.mark.parametrize("native", [True, False])
 @pytest.mark.parametrize("dynamic", [None, True])
 def test_ints_beyond_64_bits(f, native, dynamic):
-    def told(function, n, m):
-        x = np.ones(3)
-        try:
-            return repr(function(x, n, m)), x.tolist()
-        except Exception as error:  # negative shifts
-            return repr(error), x.tolist()
-
     with tcompile.config.patch(native_calls=native):
         compiled = tcompile.compile(f, dynamic=dynamic)
         for n, m in [*MILD, *WILD, *MILD]:
+            assert told(compiled, n, m) == told(f, n, m), (n, m)
+
+
+@pytest.mark.parametrize("f", [stored, computed_with])
+def test_the_same_on_gpus(f):
+    pytest.importorskip("triton")
+    with tcompile.config.patch(triton_interpret=True):
+        compiled = tcompile.compile(f, dynamic=True, backend="triton")
+        for n, m in [*MILD, *WILD]:
             assert told(compiled, n, m) == told(f, n, m), (n, m)

@@ -153,9 +153,7 @@ class Program(host.Program):
                 if isinstance(argument, Node):
                     arguments.append(self.for_kernels.get(argument, self.arrays[argument]))
                 else:
-                    arguments.append(partial if isinstance(argument, str) else self._size(argument))
-                    if isinstance(argument, SymInt) and not arguments[-1].isidentifier():
-                        self.words[arguments[-1]] = None
+                    arguments.append(partial if isinstance(argument, str) else self._word(argument))
             kernel = self.function(function.name)
             grain = items if function is code.functions[-1] and partial else self.grain(step, function)
             given = tuple(partial if isinstance(a, str) else a for a in function.parameters.arguments)

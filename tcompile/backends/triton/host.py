@@ -116,7 +116,7 @@ class Program(host.Program):
         if parameter.kind == "count":
             return parts
         if isinstance(source, SymInt):
-            return self._size(source)
+            return self._word(source)
         assert isinstance(source, Node)
         array = self.for_kernels.get(source, self.arrays[source])
         return f"stride({array}, {parameter.axis})" if parameter.kind == "stride" else array
