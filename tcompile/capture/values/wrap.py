@@ -233,10 +233,10 @@ def _dict(tx: Capture, value: dict[Any, Any], source: Source) -> Value:
         return _object(tx, value, source)
     found = dict(value)
     keys = tuple(found)
-    held = tx.prologue.constant(keys)
+    # 1 and True are equal, and keys of other types may answer in Python: the types come first.
+    held = tx.prologue.constant([*map(type, keys), *keys])
     dict_ = tx.prologue.constant(dict)
-    kinds = tx.prologue.constant(tuple(map(type, keys)))  # 1 and True are equal, and others may answer in Python
-    code = f"type({{}}) is {dict_} and tuple(map(type, {{}})) == {kinds} and tuple({{}}) == {held}"
+    code = f"type({{}}) is {dict_} and [*map(type, {{}}), *{{}}] == {held}"
     tx.prologue.guard(source, code, f"{source.text} is a dict with {keys_of(value)}", keys_of(value), "keys")
     items: dict[Any, Value] = {key: Unread(item, ItemSource(source, key)) for key, item in found.items()}
 
