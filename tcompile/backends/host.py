@@ -127,7 +127,8 @@ class Program:
         start = len(self.lines)
         self.words = {}
         self._write(steps[last:], last)  # arrays of the caller are written from here on
-        if self.words and graph.updates:
+        has_ints = any(axis is None for _, axis in graph.symbol_inputs().values())  # sizes alone fit
+        if self.words and graph.updates and has_ints:
             self.lines.insert(start, f"fit({', '.join(self.words)})")
         if saved:
             self.lines[start:] = [

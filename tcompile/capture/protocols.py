@@ -63,12 +63,10 @@ def has_attribute(tx: Capture, value: Value, name: str) -> bool:
     if isinstance(value, Constant):
         if isinstance(value.value, types.ModuleType) and tx.stored_global(vars(value.value), name) is not None:
             return True
-        is_module = isinstance(value.value, types.ModuleType)
-        is_open = (is_module or isinstance(value.value, type)) and not tx.is_library_name(_module_name(value.value))
-        if module_answers(value.value, name) if is_module and is_open else hasattr_asks(value.value, name):
+        if hasattr_asks(value.value, name) or module_answers(tx, value.value, name):
             raise CannotCapture("unsupported-object", f"hasattr() is asked of {value.describe()}.")
         found = hasattr(value.value, name)
-        if is_open:
+        if isinstance(value.value, type | types.ModuleType) and not tx.is_library_name(_module_name(value.value)):
             source = value.source or ConstantSource.of(value.describe(), value.value)
             return tx.decide(source, f"hasattr({{}}, {name!r})", f"hasattr({source.text}, {name!r})", found)
         return found

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import math
 import re
-import sys
 import types
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -44,7 +43,7 @@ from tcompile.capture.values.object import ObjectValue
 from tcompile.capture.values.scalar import ScalarValue
 from tcompile.capture.values.selected import SelectedValue
 from tcompile.capture.values.sets import SetValue
-from tcompile.capture.values.text import TextValue
+from tcompile.capture.values.text import TextValue, follows_settings
 from tcompile.frontends.base import Builder, CannotCapture, Frontend, Read, Selected, Traced, TracedNumber
 from tcompile.graph import Graph, Location, Node, ScalarType, SymInt, TensorType
 from tcompile.graph.ops import OPS
@@ -729,7 +728,7 @@ class Capture:
                     result = function(*plain, **named)
         except Exception as error:
             raise CannotCapture("operation-raises", f"{type(error).__name__}: {error}") from error
-        if _follows_settings(result, plain):
+        if follows_settings(result, plain):
             raise CannotCapture("unsupported-argument", f"The result of {name} depends on settings of the process.")
         return self.plain_value(result)
 
@@ -791,17 +790,6 @@ class Capture:
             code = self.code
             return (UserLine(file=code.co_filename, line=code.co_firstlineno, function=code.co_name),)
         return tuple(frame.user_line() for frame in self.frames)
-
-
-def _follows_settings(result: Any, given: Sequence[Any]) -> bool:
-    """Whether a text or a number depends on NumPy's print options, or on the limit of an int's digits."""
-    if isinstance(result, str):
-        return any(isinstance(x, np.generic) or (type(x) is int and _is_long(x)) for x in given)
-    return type(result) is int and _is_long(result) and any(isinstance(x, str | bytes) for x in given)
-
-
-def _is_long(number: int) -> bool:
-    return number.bit_length() > 3 * sys.int_info.str_digits_check_threshold  # no lower limit can be set
 
 
 __all__ = ["Capture", "CaptureOptions", "Effect"]

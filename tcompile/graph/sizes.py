@@ -477,8 +477,13 @@ def is_one(size: Size) -> bool:
 
 def may_be_one(size: Size) -> bool:
     """Whether a size of at least one is not provably above it (``n - 1`` of an axis of size ``n`` is not)."""
+    return may_be(size, 1)
+
+
+def may_be(size: Size, few: int) -> bool:
+    """Whether a size is not provably above ``few``."""
     low = size.bounds()[0] if isinstance(size, SymInt) else size
-    return low is None or low < 2
+    return low is None or low <= few
 
 
 def turns_out_one(size: Size) -> bool:
@@ -495,8 +500,7 @@ def turns_out_one(size: Size) -> bool:
 
 def may_be_empty(shape: Iterable[Size]) -> bool:
     """Whether a shape has an axis whose size is not provably above zero."""
-    lows = [size.bounds()[0] if isinstance(size, SymInt) else size for size in shape]
-    return any(low is None or low < 1 for low in lows)
+    return any(may_be(size, 0) for size in shape)
 
 
 def hint(size: Size) -> int:

@@ -86,9 +86,12 @@ class TensorType:
     @property
     def c_contiguous(self) -> bool:
         """Whether the value is dense in C order (axes of size one do not count)."""
-        if not self.layout.dense:
-            return False
-        ranks = [r for r, n in zip(self.layout.ranks, self.shape, strict=True) if not is_one(n)]
+        return self.layout.dense and self.in_c_order
+
+    @property
+    def in_c_order(self) -> bool:
+        """Whether strides fall from axis to axis, gaps or not; axes of size one and broadcast ones do not count."""
+        ranks = [r for r, n in zip(self.layout.ranks, self.shape, strict=True) if r and not is_one(n)]
         return all(a > b for a, b in pairwise(ranks))
 
     @property

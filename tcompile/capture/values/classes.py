@@ -189,9 +189,11 @@ def hasattr_asks(value: Any, name: str) -> bool:
     return isinstance(value, enum.Enum) and name not in ("name", "value")
 
 
-def module_answers(module: types.ModuleType, name: str) -> bool:
-    """Whether a function of the module's own (PEP 562) is asked for the attribute."""
-    return "__getattr__" in vars(module) and name not in vars(module) and not hasattr(types.ModuleType, name)
+def module_answers(tx: Capture, value: Any, name: str) -> bool:
+    """Whether ``value`` is a module whose own function (PEP 562) is asked for the attribute. Libraries' are fixed."""
+    if not isinstance(value, types.ModuleType) or tx.is_library_name(value.__name__):
+        return False
+    return "__getattr__" in vars(value) and name not in vars(value) and not hasattr(types.ModuleType, name)
 
 
 def _defines_special(cls: type) -> bool:

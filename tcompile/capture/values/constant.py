@@ -73,7 +73,7 @@ class Constant(Value):
         if isinstance(owner, enum.Enum) and name not in ("name", "value"):
             raise CannotCapture("unsupported-object", f"The attribute `{name}` of {self.describe()} is read.")
         is_library = isinstance(owner, types.ModuleType) and tx.is_library_name(owner.__name__)
-        if isinstance(owner, types.ModuleType) and not is_library and module_answers(owner, name):
+        if module_answers(tx, owner, name):
             raise CannotCapture("unsupported-object", f"`{owner.__name__}.{name}` is what its `__getattr__` makes.")
         try:
             found = tx.library_attribute(owner, name) if is_library else getattr(owner, name)

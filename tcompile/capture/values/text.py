@@ -9,6 +9,7 @@ loop would else be compiled once for each round.
 from __future__ import annotations
 
 import operator
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -129,6 +130,17 @@ def remainder(tx: Capture, left: Value, right: Value) -> Value | None:
         return None
     right = _read(tx, right)
     return text(tx, operator.mod, [left, right]) if _varies(right) else None
+
+
+def follows_settings(result: Any, given: Sequence[Any]) -> bool:
+    """Whether a text or a number depends on NumPy's print options, or on the limit of an int's digits."""
+    if isinstance(result, str):
+        return any(isinstance(x, np.generic) or (type(x) is int and _is_long(x)) for x in given)
+    return type(result) is int and _is_long(result) and any(isinstance(x, str | bytes) for x in given)
+
+
+def _is_long(number: int) -> bool:
+    return number.bit_length() > 3 * sys.int_info.str_digits_check_threshold  # no lower limit can be set
 
 
 def _read(tx: Capture, value: Value) -> Value:

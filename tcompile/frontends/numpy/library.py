@@ -37,7 +37,7 @@ from tcompile.frontends.numpy.values import (
 )
 from tcompile.graph import Layout, Node, TensorType
 from tcompile.graph.ops.opaque import Slot, resolve
-from tcompile.graph.sizes import Size, SymInt, hint
+from tcompile.graph.sizes import Size, SymInt, hint, may_be
 from tcompile.records import dataclass
 
 Shape: TypeAlias = tuple[Size, ...]
@@ -397,8 +397,7 @@ def _ask_for_few(
 
 
 def _varies_to(size: Size, few: int) -> bool:
-    low = size.bounds()[0] if isinstance(size, SymInt) else few + 1
-    return low is None or low <= few
+    return isinstance(size, SymInt) and may_be(size, few)
 
 
 def _gives_view(

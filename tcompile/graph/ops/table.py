@@ -8,7 +8,6 @@ meaning, and in other tables a lowering, a decomposition, a derivative.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 from tcompile.errors import GraphError
@@ -152,12 +151,7 @@ def tells_nothing(operands: Sequence[TensorType]) -> Callable[[Size], bool]:
     A size that may turn out to be one (``n - 1``) is asked, and so guarded, unless all operands are in C order: then
     nothing depends on it.
     """
-    return is_one if all(map(_is_c, operands)) else turns_out_one
-
-
-def _is_c(type: TensorType) -> bool:
-    ranks = [rank for rank, n in zip(type.layout.ranks, type.shape, strict=True) if rank and not is_one(n)]
-    return all(a > b for a, b in pairwise(ranks))
+    return is_one if all(operand.in_c_order for operand in operands) else turns_out_one
 
 
 def like_order(type: TensorType) -> Layout:
