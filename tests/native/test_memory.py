@@ -3,6 +3,7 @@
 import gc
 import itertools
 import threading
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -118,12 +119,15 @@ def test_resize_keeps_the_data():
 
 
 def test_zeroed_memory_is_zero():
-    pool = memory._pool()
     array = native.empty(BIG, np.dtype("i4"))
     array[:] = -1
+    at = address(array)
     del array
-    zeros = pool.pooled(np.zeros, BIG, np.int32)
-    assert handler(zeros) == "tcompile" and not zeros.any()
+    grown = native.empty((1 << 17,), np.dtype("i4"))
+    grown[:] = 1
+    grown.resize(1 << 20)  # NumPy clears what is new
+    assert handler(grown) == "tcompile" and address(grown) == at
+    assert grown.sum() == 1 << 17
 
 
 def test_arrays_die_on_another_thread():
@@ -204,11 +208,15 @@ def test_errors_leave_the_handler_as_it_was():
         native.empty((1 << 58,), F4)
     with pytest.raises(MemoryError):
         native.empty((1 << 45,), np.dtype("f8"))
+    with pytest.raises(ValueError, match="negative"):
+        native.empty((-1000, -1000), F4)
+    with pytest.raises(ValueError, match="dimension"):
+        native.empty((1,) * 70 + (1 << 20,), F4)
     pool = memory._pool()
-    with pytest.raises(ZeroDivisionError):
-        pool.pooled(lambda: 1 / 0)
-    with pytest.raises(TypeError, match="takes a function"):
-        pool.pooled()
+    with pytest.raises(TypeError, match="takes a dtype"):
+        pool.new(F4)
+    assert pool.new(F4, 1 << 70, (1 << 20,), None) is None
+    assert pool.new(F4, 1 << 22, (1 << 20, "no"), None) is None
     assert np._core.multiarray.get_handler_name() == name
 
 
@@ -289,3 +297,17 @@ def test_large_arrays_begin_apart_from_one_another_and_from_numpys():
     places = [array.__array_interface__["data"][0] % 4096 for array in kept]
     assert all(512 <= place <= 3584 for place in places)
     assert len(set(places)) > 6
+
+
+def test_tracemalloc_sees_large_arrays():
+    domain = tracemalloc.DomainFilter(inclusive=True, domain=np.lib.tracemalloc_domain)
+    tracemalloc.start()
+    try:
+        made = native.empty(BIG, F4)
+        traced = tracemalloc.take_snapshot().filter_traces([domain])
+        assert [trace.size for trace in traced.traces if trace.size >= 1 << 20] == [made.nbytes]
+        del made
+        traced = tracemalloc.take_snapshot().filter_traces([domain])
+        assert not [trace.size for trace in traced.traces if trace.size >= 1 << 20]
+    finally:
+        tracemalloc.stop()

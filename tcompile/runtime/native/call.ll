@@ -64,6 +64,7 @@ declare { i64, i1 } @llvm.smul.with.overflow.i64(i64, i64)
 @measure_room = external global i8
 @yes = external global i8
 @empty = external global i8
+@new_array = external global ptr
 
 ; -- operands and registers -------------------------------------------------------------------------------------------
 define internal i64 @word(ptr %pc, i64 %k) alwaysinline nounwind {
@@ -839,7 +840,7 @@ fail:
 }
 
 ; allocate: register, dtype, bytes of an element, flags (1: Fortran order, 2: by Python), order, count, registers of the
-; sizes. Arrays of $POOLED bytes and more come from the pool, which Python asks.
+; sizes. Arrays of $POOLED bytes and more come from the pool; the first of all, and what the pool refuses, by Python.
 define ptr @allocate(ptr %frame, ptr %pc) nounwind {
 entry:
   %dtype = call ptr @pointer(ptr %pc, i64 2)
@@ -851,28 +852,41 @@ entry:
   %elsewhere = icmp sge i64 %flags, 2
   br i1 %elsewhere, label %python, label %start
 start:
+  %fortran = trunc i64 %flags to i32
   %none = icmp eq i64 %count, 0
   br i1 %none, label %make, label %loop
 loop:
-  %i = phi i64 [ 0, %start ], [ %i.next, %small ]
-  %bytes = phi i64 [ %itemsize, %start ], [ %product, %small ]
+  %i = phi i64 [ 0, %start ], [ %i.next, %further ]
+  %bytes = phi i64 [ %itemsize, %start ], [ %product, %further ]
   %size = call i64 @word(ptr %sizes, i64 %i)
   %pair = call { i64, i1 } @llvm.smul.with.overflow.i64(i64 %bytes, i64 %size)
   %product = extractvalue { i64, i1 } %pair, 0
   %lost = extractvalue { i64, i1 } %pair, 1
-  %large = icmp sge i64 %product, $POOLED
   %negative = icmp slt i64 %size, 0
-  %other.1 = or i1 %large, %negative
-  %other = or i1 %other.1, %lost
-  br i1 %other, label %python, label %small
-small:
+  %other = or i1 %negative, %lost
+  br i1 %other, label %python, label %further
+further:
   %i.next = add i64 %i, 1
   %more = icmp slt i64 %i.next, %count
-  br i1 %more, label %loop, label %make
+  br i1 %more, label %loop, label %sized
+sized:
+  %large = icmp sge i64 %product, $POOLED
+  br i1 %large, label %pool, label %make
+pool:
+  %new = load ptr, ptr @new_array
+  %no.pool = icmp eq ptr %new, null
+  br i1 %no.pool, label %python, label %ask
+ask:
+  %order.flag = shl i32 %fortran, 1
+  %given = call ptr %new(ptr %dtype, i64 %product, i64 %count, ptr %sizes, ptr null, i32 %order.flag)
+  %refused = icmp eq ptr %given, null
+  br i1 %refused, label %python, label %take
+take:
+  %after = call ptr @take(ptr %frame, ptr %pc, ptr %given, i64 %length, i64 $FAILED)
+  ret ptr %after
 make:
   call void @Py_IncRef(ptr %dtype)
   %nd = trunc i64 %count to i32
-  %fortran = trunc i64 %flags to i32
   %made = call ptr @PyArray_NewFromDescr(ptr @PyArray_Type, ptr %dtype, i32 %nd, ptr %sizes, ptr null, ptr null,
                                          i32 %fortran, ptr null)
   %to = call ptr @take(ptr %frame, ptr %pc, ptr %made, i64 %length, i64 $FAILED)

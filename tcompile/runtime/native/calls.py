@@ -56,7 +56,7 @@ def machine() -> _Machine | str:
     words = {
         "generation": caches.generation, "departed": stance.departed, "listening": bus.listened,
         "switched_off": vars(Config)["native_calls"].off, "changes": bindings.changes,
-        "room": stack.room,
+        "room": stack.room, "new_array": memory.new_array,
     }  # fmt: skip
     objects = {
         "stance_block": stance.blocks, "none": None, "report": helpers.floating_point_report,

@@ -29,13 +29,14 @@ OFFSETS = {
     "ARRAY_NDIM": 24,
     "ARRAY_DIMS": 32,
     "ARRAY_STRIDES": 40,
+    "ARRAY_FLAGS": 64,
+    "ARRAY_HANDLER": 88,  # of the memory that the array owns
 }
 
 # Slots of NumPy's C API table, fixed by its ABI.
 _NUMPY_SLOTS = {
     "PyArray_Scalar": 60,
     "PyArray_NewFromDescr": 94,
-    "PyDataMem_SetHandler": 304,
     "PyDataMem_GetHandler": 305,
 }
 
@@ -124,6 +125,19 @@ def _layout_error() -> str | None:
     if b"ndarray" not in ctypes.string_at(_word(id(np.ndarray) + OFFSETS["TYPE_NAME"])):
         return "a type's name is not where it should be"
     return None
+
+
+def knows_owners() -> bool:
+    """Whether an array's flags, and the handler of the memory that it owns, are where they should be."""
+    if np.ndarray.__basicsize__ < OFFSETS["ARRAY_HANDLER"] + 8:
+        return False
+    handler = ctypes.PYFUNCTYPE(ctypes.py_object)(_numpy_function("PyDataMem_GetHandler"))()
+    whole = np.zeros((3, 5))
+    return all(
+        bool(ctypes.c_int.from_address(id(sample) + OFFSETS["ARRAY_FLAGS"]).value & 4) == owns
+        and _word(id(sample) + OFFSETS["ARRAY_HANDLER"]) == (id(handler) if owns else 0)
+        for sample, owns in ((whole, True), (whole[1:], False), (np.frombuffer(b"some", np.int8), False))
+    )
 
 
 @cache

@@ -399,70 +399,121 @@ define void @tc_memory_stats(ptr %to) nounwind {
   ret void
 }
 
-; pooled(function, *arguments): function(*arguments), called while NumPy's memory handler is ours.
-declare ptr @PyDataMem_SetHandler(ptr) nounwind
-declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr) nounwind
+; New arrays.
+declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr) nounwind
 declare ptr @PyErr_Format(ptr, ptr, ...) nounwind
-declare void @PyErr_Fetch(ptr, ptr, ptr) nounwind
-declare void @PyErr_Restore(ptr, ptr, ptr) nounwind
-declare void @Py_DecRef(ptr) nounwind
+declare void @PyErr_Clear() nounwind
+declare ptr @PyErr_Occurred() nounwind
+declare i64 @PyLong_AsLongLong(ptr) nounwind
+declare i64 @PyTuple_Size(ptr) nounwind
+declare ptr @PyTuple_GetItem(ptr, i64) nounwind
+declare i32 @PyTraceMalloc_Track(i32, i64, i64) nounwind
+declare void @Py_IncRef(ptr) nounwind
+@PyArray_Type = external global i8
 @PyExc_TypeError = external global ptr
 @capsule = global ptr null, align 8                    ; the PyCapsule of @handler, filled in from outside
+@none = global ptr null, align 8                       ; None, filled in from outside
 
-define ptr @pooled(ptr %self, ptr %args, i64 %nargs) nounwind {
+; An array that owns memory of the pool's: `bytes` in all, `count` axes, strides where they are given, else in C order
+; (`order` 0) or Fortran's (2). Null, with no error set, where NumPy must be asked, which says what is wrong. NumPy's way
+; to have memory from a handler is to set it, in the context, and back, which takes longer than all of this.
+define ptr @tc_pool_array(ptr %dtype, i64 %bytes, i64 %count, ptr %sizes, ptr %strides, i32 %order) nounwind {
 entry:
-  %type = alloca ptr
-  %value = alloca ptr
-  %trace = alloca ptr
-  %enough = icmp sge i64 %nargs, 1
-  br i1 %enough, label %set, label %e.few
+  %data = call ptr @pool_malloc(ptr null, i64 %bytes)
+  %no.data = icmp eq ptr %data, null
+  br i1 %no.data, label %fail, label %make
+make:
+  call void @Py_IncRef(ptr %dtype)
+  %nd = trunc i64 %count to i32
+  %flags = or i32 %order, 1280                         ; aligned and writeable
+  %array = call ptr @PyArray_NewFromDescr(ptr @PyArray_Type, ptr %dtype, i32 %nd, ptr %sizes, ptr %strides, ptr %data,
+                                          i32 %flags, ptr null)
+  %refused = icmp eq ptr %array, null
+  br i1 %refused, label %free, label %own
+free:
+  call void @PyErr_Clear()
+  call void @pool_free(ptr null, ptr %data, i64 %bytes)
+  br label %fail
+fail:
+  ret ptr null
+own:
+  %flags.at = getelementptr i8, ptr %array, i64 $ARRAY_FLAGS
+  %now = load i32, ptr %flags.at
+  %owns = or i32 %now, $OWNDATA
+  store i32 %owns, ptr %flags.at
+  %capsule = load ptr, ptr @capsule
+  call void @Py_IncRef(ptr %capsule)
+  %handler.at = getelementptr i8, ptr %array, i64 $ARRAY_HANDLER
+  store ptr %capsule, ptr %handler.at
+  %place = ptrtoint ptr %data to i64
+  %told = call i32 @PyTraceMalloc_Track(i32 $TRACED, i64 %place, i64 %bytes)
+  ret ptr %array
+}
+
+; Writes a tuple's integers. Where one is none, or too large, an error is set.
+define internal void @unpack(ptr %tuple, i64 %count, ptr %to) nounwind {
+entry:
+  br label %check
+check:
+  %i = phi i64 [ 0, %entry ], [ %next, %one ]
+  %more = icmp slt i64 %i, %count
+  br i1 %more, label %one, label %out
+one:
+  %item = call ptr @PyTuple_GetItem(ptr %tuple, i64 %i)
+  %number = call i64 @PyLong_AsLongLong(ptr %item)
+  %at = getelementptr i64, ptr %to, i64 %i
+  store i64 %number, ptr %at
+  %next = add i64 %i, 1
+  br label %check
+out:
+  ret void
+}
+
+; new(dtype, bytes, shape, strides): such an array, in C order where strides are None; None where NumPy must be asked.
+define ptr @new(ptr %self, ptr %args, i64 %nargs) nounwind {
+entry:
+  %sizes = alloca [$MOST_AXES x i64]
+  %steps = alloca [$MOST_AXES x i64]
+  %four = icmp eq i64 %nargs, 4
+  br i1 %four, label %read, label %e.few
 e.few:
   %x = load ptr, ptr @PyExc_TypeError
   %r.few = call ptr (ptr, ptr, ...) @PyErr_Format(ptr %x, ptr @text.few)
   ret ptr null
-set:
-  %capsule = load ptr, ptr @capsule
-  %old = call ptr @PyDataMem_SetHandler(ptr %capsule)
-  %refused = icmp eq ptr %old, null
-  br i1 %refused, label %fail, label %call
-fail:
-  ret ptr null
-call:
-  %function = load ptr, ptr %args
-  %rest = getelementptr ptr, ptr %args, i64 1
-  %count = sub i64 %nargs, 1
-  %result = call ptr @PyObject_Vectorcall(ptr %function, ptr %rest, i64 %count, ptr null)
-  call void @PyErr_Fetch(ptr %type, ptr %value, ptr %trace)
-  %ours = call ptr @PyDataMem_SetHandler(ptr %old)
-  call void @Py_DecRef(ptr %old)
-  %stuck = icmp eq ptr %ours, null
-  br i1 %stuck, label %e.stuck, label %restore
-restore:
-  call void @Py_DecRef(ptr %ours)
-  %t = load ptr, ptr %type
-  %v = load ptr, ptr %value
-  %b = load ptr, ptr %trace
-  call void @PyErr_Restore(ptr %t, ptr %v, ptr %b)
-  ret ptr %result
-e.stuck:
-  ; The error of setting the handler back goes out; the result and an error of the call itself are dropped.
-  call void @drop(ptr %result)
-  %t.stuck = load ptr, ptr %type
-  call void @drop(ptr %t.stuck)
-  %v.stuck = load ptr, ptr %value
-  call void @drop(ptr %v.stuck)
-  %b.stuck = load ptr, ptr %trace
-  call void @drop(ptr %b.stuck)
-  ret ptr null
-}
-
-define internal void @drop(ptr %object) nounwind {
-entry:
-  %nothing = icmp eq ptr %object, null
-  br i1 %nothing, label %out, label %give
+read:
+  %dtype = load ptr, ptr %args
+  %bytes.at = getelementptr ptr, ptr %args, i64 1
+  %bytes.int = load ptr, ptr %bytes.at
+  %bytes = call i64 @PyLong_AsLongLong(ptr %bytes.int)
+  %shape.at = getelementptr ptr, ptr %args, i64 2
+  %shape = load ptr, ptr %shape.at
+  %count = call i64 @PyTuple_Size(ptr %shape)
+  %fits = icmp ule i64 %count, $MOST_AXES
+  br i1 %fits, label %unpack, label %ask
+unpack:
+  call void @unpack(ptr %shape, i64 %count, ptr %sizes)
+  %strides.at = getelementptr ptr, ptr %args, i64 3
+  %strides = load ptr, ptr %strides.at
+  %none = load ptr, ptr @none
+  %in.order = icmp eq ptr %strides, %none
+  br i1 %in.order, label %unpacked, label %steps.too
+steps.too:
+  call void @unpack(ptr %strides, i64 %count, ptr %steps)
+  br label %unpacked
+unpacked:
+  %given = phi ptr [ null, %unpack ], [ %steps, %steps.too ]
+  %error = call ptr @PyErr_Occurred()
+  %wrong = icmp ne ptr %error, null
+  br i1 %wrong, label %ask, label %make
+make:
+  %array = call ptr @tc_pool_array(ptr %dtype, i64 %bytes, i64 %count, ptr %sizes, ptr %given, i32 0)
+  %refused = icmp eq ptr %array, null
+  br i1 %refused, label %ask, label %give
 give:
-  call void @Py_DecRef(ptr %object)
-  br label %out
-out:
-  ret void
+  ret ptr %array
+ask:
+  call void @PyErr_Clear()
+  %answer = load ptr, ptr @none
+  call void @Py_IncRef(ptr %answer)
+  ret ptr %answer
 }

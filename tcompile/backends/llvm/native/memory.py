@@ -4,11 +4,10 @@ Enters: shape, dtype, and the order of the axes in memory. Leaves: ordinary arra
 which own their memory (OWNDATA is set, ``base`` is None). Exists because for large results the page faults
 of fresh memory cost more than the kernel that fills it.
 
-Small arrays are NumPy's own. Large ones are made by NumPy as well, while a memory handler of ours is set
-(NEP 49): NumPy stores the handler in the array, and gives the memory back through it when the array dies or
-is resized, on any thread. The handler is machine code made from ``memory.ll``. It maps memory from the system
-in size classes, eight to a doubling, and keeps freed blocks of each class in a list, newest first. Where
-more than the limit would be kept, the block that was freed longest ago goes back to the system.
+Small arrays are NumPy's own. Large ones get memory of ours, and our memory handler (NEP 49): NumPy gives the memory
+back through it when the array dies or is resized, on any thread. The handler is machine code made from ``memory.ll``.
+It maps memory from the system in size classes, eight to a doubling, and keeps freed blocks of each class in a list,
+newest first. Where more than the limit would be kept, the block that was freed longest ago goes back to the system.
 
 A block begins with a header of 64 bytes, and data follow at once, so that data are aligned to 64 bytes, as
 nontemporal stores of whole cache lines need. Blocks of 2 MiB and more start on a huge page. The
@@ -19,13 +18,14 @@ agree, which cost a stencil a quarter of its time where two arrays began within 
 
 from __future__ import annotations
 
+import array
 import contextlib
 import ctypes
 import functools
 import math
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,7 +50,14 @@ _EXPORTS = [
     "tc_memory_limit",
     "tc_memory_trim",
     "tc_memory_stats",
+    "tc_pool_array",
+    "none",
 ]
+_MOST_AXES = 64  # of an array that machine code makes
+_OWNDATA = 4  # among an array's flags
+
+# Where the machine code of calls finds the function that makes an array of the pool's; 0 until there is a pool.
+new_array = array.array("Q", [0])
 
 
 def _ir() -> str:
@@ -60,9 +67,13 @@ def _ir() -> str:
         "ADVISE": "%r3 = call i32 @madvise(ptr %start.ptr, i64 %mapped, i32 14)" if linux else "",
         "MAP_ANONYMOUS_PRIVATE": 0x22 if linux else 0x1002,
         "HANDLER_NAME": _HANDLER_NAME + "\\00" * (127 - len(_HANDLER_NAME)),
+        "MOST_AXES": _MOST_AXES,
+        "OWNDATA": _OWNDATA,
+        "TRACED": np.lib.tracemalloc_domain,
+        **abi.OFFSETS,
     }
-    text = abi.c_string("text.few", "pooled() takes a function and its arguments")
-    method = abi.method_def("method", "pooled", "pooled(function, /, *arguments)")
+    text = abi.c_string("text.few", "new() takes a dtype, a number of bytes, a shape, and strides or None")
+    method = abi.method_def("method", "new", "new(dtype, nbytes, shape, strides, /)")
     return text + target.source("memory.ll", values) + method
 
 
@@ -78,7 +89,9 @@ class _Pool:
         # Arrays hold references to the capsule, the last of them maybe when this module is gone.
         capsule = target.immortal(make_capsule(code["handler"], b"mem_handler", None))
         ctypes.c_void_p.from_address(code["capsule"]).value = id(capsule)
-        self.pooled: Callable[..., npt.NDArray[Any]] = abi.builtin(code, "method")
+        ctypes.c_void_p.from_address(code["none"]).value = id(None)
+        self.new: Callable[..., npt.NDArray[Any] | None] = abi.builtin(code, "method")
+        self.new_array = code["tc_pool_array"]
         self.reset = ctypes.PYFUNCTYPE(None, ctypes.c_int)(code["tc_memory_reset"])
         self.limit = ctypes.PYFUNCTYPE(None, ctypes.c_int64)(code["tc_memory_limit"])
         self.trim = ctypes.PYFUNCTYPE(None, ctypes.c_int64)(code["tc_memory_trim"])
@@ -88,14 +101,13 @@ class _Pool:
 
     def works(self) -> bool:
         """Whether an array made by the builtin is what it should be."""
-        array = self.pooled(np.empty, 1 << 16, np.float64)
+        made = self.new(np.dtype(np.float64), 1 << 19, (1 << 16,), None)
         return (
-            type(array) is np.ndarray
-            and array.base is None
-            and array.flags.owndata
-            and array.__array_interface__["data"][0] % 64 == 0
-            and np._core.multiarray.get_handler_name(array) == _HANDLER_NAME  # type: ignore[attr-defined]
-            and np._core.multiarray.get_handler_name() != _HANDLER_NAME  # type: ignore[attr-defined]
+            type(made) is np.ndarray
+            and made.base is None
+            and made.flags.owndata
+            and made.__array_interface__["data"][0] % 64 == 0
+            and np._core.multiarray.get_handler_name(made) == _HANDLER_NAME  # type: ignore[attr-defined]
         )
 
 
@@ -116,7 +128,7 @@ def _default_limit() -> int:
 @cache
 def _pool() -> _Pool | None:
     """The pool, made at the first large array; None where there is no native code, then NumPy allocates."""
-    if abi.unsupported() is not None:
+    if abi.unsupported() is not None or not abi.knows_owners():
         return None
     try:
         pool = _Pool()
@@ -126,14 +138,22 @@ def _pool() -> _Pool | None:
         return None
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=lambda: pool.reset(0))
+    new_array[0] = pool.new_array
     return pool
 
 
-@cache
-def _prototype(order: tuple[int, ...]) -> npt.NDArray[Any]:
-    """A tiny array whose axes lie in memory in this order, for NumPy to copy the order from."""
-    inverse = sorted(range(len(order)), key=order.__getitem__)
-    return np.empty((2,) * len(order), np.int8).transpose(inverse)
+def _strides(shape: tuple[int, ...], itemsize: int, order: Sequence[int]) -> tuple[int, ...]:
+    """The strides of a contiguous array whose axes lie in memory in this order, outermost first.
+
+    >>> _strides((2, 3, 4), 4, (1, 0, 2))
+    (16, 32, 4)
+    """
+    strides = [0] * len(shape)
+    step = itemsize
+    for axis in reversed(order):
+        strides[axis] = step
+        step *= shape[axis]
+    return tuple(strides)
 
 
 def empty(
@@ -148,13 +168,22 @@ def empty(
     >>> empty((2, 3, 4), np.dtype("f4"), order=(1, 0, 2)).strides
     (16, 32, 4)
     """
-    if math.prod(shape) * dtype.itemsize < THRESHOLD or dtype.hasobject or (pool := _pool()) is None:
-        if order is None:
-            return np.empty(shape, dtype)
-        return np.empty_like(_prototype(order), dtype, "K", True, shape)
+    nbytes = math.prod(shape) * dtype.itemsize
+    if nbytes >= THRESHOLD and not dtype.hasobject and (pool := _pool()) is not None:
+        strides = None if order is None else _strides(shape, dtype.itemsize, order)
+        made = pool.new(dtype, nbytes, shape, strides)
+        if made is not None:
+            return made
     if order is None:
-        return pool.pooled(np.empty, shape, dtype)
-    return pool.pooled(np.empty_like, _prototype(order), dtype, "K", True, shape)
+        return np.empty(shape, dtype)
+    return np.empty_like(_prototype(order), dtype, "K", True, shape)
+
+
+@cache
+def _prototype(order: tuple[int, ...]) -> npt.NDArray[Any]:
+    """A tiny array whose axes lie in memory in this order, for NumPy to copy the order from."""
+    inverse = sorted(range(len(order)), key=order.__getitem__)
+    return np.empty((2,) * len(order), np.int8).transpose(inverse)
 
 
 def maker(shape: tuple[int, ...], dtype: np.dtype[Any], order: tuple[int, ...]) -> Callable[[], npt.NDArray[Any]]:
@@ -170,9 +199,12 @@ def copy(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     >>> copy(np.ones((2, 3), order="F")).strides
     (8, 16)
     """
-    if array.nbytes < THRESHOLD or array.dtype.hasobject or (pool := _pool()) is None:
+    if array.nbytes < THRESHOLD:
         return np.array(array, order="K")
-    made = pool.pooled(np.empty_like, array, None, "K", False)
+    order = None
+    if not array.flags.c_contiguous:
+        order = tuple(sorted(range(array.ndim), key=lambda axis: -abs(array.strides[axis])))
+    made = empty(array.shape, array.dtype, order)
     np.copyto(made, array)
     return made
 
