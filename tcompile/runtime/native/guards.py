@@ -269,8 +269,7 @@ class Guards(Words):
             if axis in facts.shape:
                 size = self.literal(facts.shape[axis])
             else:  # open sizes are at least two
-                size = self.new()
-                self.emit("dimension", self.at(size), self.at(array), axis)
+                size = self.size_of(array, axis)
                 self.emit("less", self.at(self.literal(1)), self.at(size))
             step = self.arithmetic("multiply", step, size)
         return True

@@ -11,6 +11,7 @@ from __future__ import annotations
 import array
 import ast
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -43,13 +44,13 @@ def plan_of(
         return None
 
 
+@lru_cache(1024)
+def _expression(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
+
+
 class _Writer(Guards):
     """Writes a plan from its first guard to its end."""
-
-    def __init__(self, captured: Captured, operations: Mapping[str, int], compiled: Any) -> None:
-        super().__init__(captured, operations, compiled)
-        self.foreseen: dict[str, int] = {}  # ints that the outcome needs, by how their expressions are written
-        self.sized: dict[str, int] = {}  # of the graph, by their texts
 
     def write(self, rest: Rest, returned: Sequence[bool] | None) -> Plan:
         captured = self.captured
@@ -84,7 +85,7 @@ class _Writer(Guards):
                 computed = True
             except NoPlan:
                 self.back_to(mark)
-                self.launched, self.foreseen = False, {}
+                self.launched = False
         if computed or not nodes:
             mark = self.mark()
             try:
@@ -108,15 +109,16 @@ class _Writer(Guards):
         return ast.parse("\n".join([*self.captured.lines, *self.captured.effects, f"({outcome})"])).body
 
     def foresee(self, route: Sequence[bool], returned: Sequence[bool] | None) -> None:
-        """Computes the ints of what stands behind the graph before it: where 64 bits do not do, the plan misses."""
+        """Computes the ints of what stands behind the graph before it: where 64 bits do not do, the plan misses.
+
+        What is computed once is not computed again (``Words.arithmetic``).
+        """
         nodes: list[ast.AST] = list(self.behind_graph(route, returned))
         while nodes:
             node = nodes.pop()
             if isinstance(node, ast.BinOp | ast.UnaryOp):
                 mark = self.mark()
-                register = self.number(node)
-                if register is not None:
-                    self.foreseen[ast.dump(node)] = register
+                if self.number(node) is not None:
                     continue
                 self.back_to(mark)
             nodes += ast.iter_child_nodes(node)
@@ -174,9 +176,7 @@ class _Writer(Guards):
                 register = self.own()
                 self.emit("dict", self.at(register), len(values), *map(self.at, pairs))
                 return register
-        number = self.foreseen.get(ast.dump(node))
-        if number is None:
-            number = self.number(node)
+        number = self.number(node)
         if number is None:
             raise NoPlan
         register = self.own()
@@ -202,8 +202,7 @@ class _Writer(Guards):
         for name, (position, axis) in recipe.symbols.items():
             symbols[name] = register = arrays[recipe.inputs[position]]
             if axis is not None:
-                symbols[name] = self.new()
-                self.emit("dimension", self.at(symbols[name]), self.at(register), axis)
+                symbols[name] = self.size_of(register, axis)
         outer, self.numbers = self.numbers, symbols
         try:
             if any(isinstance(step, Launch) for step in recipe.steps):
@@ -233,7 +232,6 @@ class _Writer(Guards):
 
     def foresee_sizes(self, recipe: Recipe) -> None:
         """Computes all sizes before anything is written: where 64 bits do not do, the plan misses."""
-        self.sized = {}
         for step in recipe.steps:
             match step:
                 case Number():
@@ -260,12 +258,9 @@ class _Writer(Guards):
             raise NoPlan
 
     def size(self, text: str) -> int:
-        register = self.sized.get(text)
+        register = self.number(_expression(text))
         if register is None:
-            register = self.number(ast.parse(text, mode="eval").body)
-            if register is None:
-                raise NoPlan
-            self.sized[text] = register
+            raise NoPlan
         return register
 
     def allocate(self, step: Allocate) -> int:

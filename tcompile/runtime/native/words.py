@@ -97,6 +97,7 @@ class Words:
         self.literals: dict[int, int] = {}
         self.launched = False  # whether kernels have run
         self.integers: dict[int, int] = {}  # by register of an object that is an int of 64 bits
+        self.computed: dict[tuple[str, int, int], int] = {}  # by operation and operands
         self.bindings: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}  # namespaces, and what they are to hold
 
     # -- writing ---------------------------------------------------------------------------------------------------
@@ -134,13 +135,13 @@ class Words:
 
     def mark(self) -> tuple[Any, ...]:
         """What has been written so far."""
-        known = dict(self.objects), dict(self.literals), dict(self.integers)
+        known = dict(self.objects), dict(self.literals), dict(self.integers), dict(self.computed)
         return len(self.code), self.registers, self.owned, *known
 
     def back_to(self, mark: tuple[Any, ...]) -> None:
         """Takes back what has been written since."""
         del self.code[mark[0] :]
-        self.registers, self.owned, self.objects, self.literals, self.integers = mark[1:]
+        self.registers, self.owned, self.objects, self.literals, self.integers, self.computed = mark[1:]
         self.facts = {register: facts for register, facts in self.facts.items() if register < self.registers}
 
     # -- loads -----------------------------------------------------------------------------------------------------
@@ -268,16 +269,24 @@ class Words:
         array = self.array(base)
         if array is None or type(axis) is not int or not 0 <= axis < (self.of(array).ndim or 0):
             return None
-        made = self.new()
-        self.emit("dimension", self.at(made), self.at(array), axis)
-        return made
+        return self.size_of(array, axis)
+
+    def size_of(self, array: int, axis: int) -> int:
+        """The size of an axis of the array in a register."""
+        register = self.computed.get(("dimension", array, axis))
+        if register is None:
+            register = self.computed["dimension", array, axis] = self.new()
+            self.emit("dimension", self.at(register), self.at(array), axis)
+        return register
 
     def arithmetic(self, operation: str, left: int, right: int) -> int:
         """The register of an operation's result."""
-        self.may_miss()
-        made = self.new()
-        self.emit(operation, self.at(made), self.at(left), self.at(right))
-        return made
+        register = self.computed.get((operation, left, right))
+        if register is None:
+            self.may_miss()
+            register = self.computed[operation, left, right] = self.new()
+            self.emit(operation, self.at(register), self.at(left), self.at(right))
+        return register
 
     def may_miss(self) -> None:
         """Refuses what may miss where kernels may have written: nothing is to be written twice."""
