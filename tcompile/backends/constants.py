@@ -8,7 +8,6 @@ is a copy; only kernels and functions that are known to make a result of their o
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from tcompile.backends import helpers
 from tcompile.graph import Graph, Node, SymInt, TensorType
 from tcompile.graph.ops import OPS
+from tcompile.strict import strict
 
 _MOST_BYTES = 1 << 16  # of one such array, which lives as long as the compiled code
 _OPS = ("eye", "linspace", "arange")
@@ -62,8 +62,7 @@ def _made(node: Node) -> np.ndarray[Any, Any] | None:
     if np.prod(shape, dtype=object) * type.dtype.itemsize > _MOST_BYTES:
         return None
     try:
-        with np.errstate(all="raise"), warnings.catch_warnings():
-            warnings.simplefilter("error")
+        with strict():
             value = OPS[node.op].numpy(*node.operands, **node.attrs)
             helpers.checked(value, type, tuple(shape), type.c_contiguous)
             made = np.array(value, order="K")

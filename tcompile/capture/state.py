@@ -10,12 +10,9 @@ import itertools
 import math
 import re
 import types
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from tcompile.capture.dynamic import Profile
 from tcompile.capture.guards import Prologue
@@ -44,19 +41,28 @@ from tcompile.capture.values.scalar import ScalarValue
 from tcompile.capture.values.selected import SelectedValue
 from tcompile.capture.values.sets import SetValue
 from tcompile.capture.values.text import TextValue, follows_settings
-from tcompile.frontends.base import Builder, CannotCapture, Frontend, Read, Selected, Traced, TracedNumber
+from tcompile.frontends.base import (
+    Builder,
+    CannotCapture,
+    Frontend,
+    Read,
+    Selected,
+    Traced,
+    TracedNumber,
+    refuse_in_turn,
+)
 from tcompile.graph import Graph, Location, Node, ScalarType, SymInt, TensorType
-from tcompile.graph.ops import OPS
 from tcompile.graph.ops.draws import lock_of
 from tcompile.graph.ops.gathering import IN_PLACE
 from tcompile.graph.ops.writing import Path
+from tcompile.graph.overlap import is_view
 from tcompile.observe.events import UserLine
 from tcompile.observe.userline import expression_text
 from tcompile.records import dataclass
+from tcompile.strict import strict
 
 if TYPE_CHECKING:
     from tcompile.capture.interpreter import Frame
-    from tcompile.graph.ops.writing import Path
 
 MAX_DEPTH = 64
 _CHANGEABLE = (ArrayValue, SequenceValue, DictValue, SetValue, ObjectValue)
@@ -495,8 +501,8 @@ class Capture:
             if contents.op in IN_PLACE and origin(contents.inputs[0])[:2] == (memory.node, path):
                 contents = self._scattered(contents, memory.node, path)
             elif not direct or contents in self._memories:
-                is_view = contents.op != "input" and OPS[contents.op].kind == "movement"
-                if is_view and self.memory_of(contents)[0] is memory:  # a kernel can keep what it writes over
+                if is_view(contents) and self.memory_of(contents)[0] is memory:
+                    refuse_in_turn(target.node, contents)  # a kernel can keep what it writes over
                     contents = self.builder.op("ordered", contents, axes=contents.tensor.layout.order)
                 contents = self.builder.op("assign", base, contents, path=path)
             memory.node = contents
@@ -723,8 +729,7 @@ class Capture:
                 result = function(*plain, **named)
             else:
                 # What is reported belongs to each call: leave it to plain Python.
-                with warnings.catch_warnings(), np.errstate(all="raise"):
-                    warnings.simplefilter("error")
+                with strict():
                     result = function(*plain, **named)
         except Exception as error:
             raise CannotCapture("operation-raises", f"{type(error).__name__}: {error}") from error

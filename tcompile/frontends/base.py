@@ -20,6 +20,7 @@ from tcompile.graph import Graph, Location, Node, Operand, TensorType
 from tcompile.graph.ops import OPS, apply
 from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.ops.table import UnknownOrder
+from tcompile.graph.overlap import in_turn
 from tcompile.graph.sizes import ShapeEnv
 from tcompile.graph.types import DType
 from tcompile.records import dataclass
@@ -32,6 +33,12 @@ class CannotCapture(Exception):
         super().__init__(f"{reason}: {detail}" if detail else reason)
         self.reason = reason
         self.detail = detail
+
+
+def refuse_in_turn(target: Node, contents: Node) -> None:
+    """Refuses a copy within one array of which NumPy reads elements that it has just written."""
+    if in_turn(target, contents):
+        raise CannotCapture("writes-to-array", "Writing elements of an array to others that are read on the way")
 
 
 @dataclass(frozen=True)

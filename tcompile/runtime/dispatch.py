@@ -422,11 +422,26 @@ def _is_followed(function: types.FunctionType) -> bool:
     code = function.__code__
     if code.co_filename.startswith(_LIBRARIES):
         return False
-    # One that looks at its caller's frame must find it, and not ours.
-    return _LOOKS_AT_CALLERS.isdisjoint(code.co_names) and ("stacklevel",) not in code.co_consts
+    return not _looks_at_callers(function)
 
 
-_LOOKS_AT_CALLERS = frozenset(("_getframe", "currentframe", "stack", "getouterframes"))
+_FRAMES = {
+    "_getframe", "currentframe", "stack", "getouterframes", "extract_stack", "format_stack", "print_stack",
+    "walk_stack",
+}  # fmt: skip
+_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
+
+
+def _looks_at_callers(function: types.FunctionType) -> bool:
+    """Whether a function may look at its caller's frame, which must be the caller's then, and not one of ours."""
+    code, known = function.__code__, function.__globals__
+    names = set(code.co_names)
+    names |= {f.__name__ for name in names if isinstance(f := known.get(name), _FUNCTIONS)}  # under other names
+    if not _FRAMES.isdisjoint(names):
+        return True
+    if "warn" in names and any(type(number) is int and number > 1 for number in code.co_consts):
+        return True  # at a level that is given by its place
+    return any("stacklevel" in (text if type(text) is tuple else (text,)) for text in code.co_consts)
 
 
 _rebuild_hook: list[Callable[[types.FunctionType, Settings], CompiledFunction]] = []

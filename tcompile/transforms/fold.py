@@ -7,7 +7,6 @@ each floating-point condition, and which results share memory: an output stays a
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from tcompile.graph.ops import OPS, apply
 from tcompile.graph.ops.table import operand_type
 from tcompile.graph.signals import exact_cast
 from tcompile.graph.sizes import UnprovableSizeError
+from tcompile.strict import strict
 from tcompile.transforms.cse import escaping_nodes
 from tcompile.transforms.rewrite import keep, rewrite, same_type
 
@@ -76,8 +76,7 @@ def _computed(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node 
     """A constant computed from constants, unless computing it warns."""
     values = [np.full((), _number(o), o.tensor.dtype)[()] if isinstance(o, Node) else o for o in operands]
     try:
-        with np.errstate(all="raise"), warnings.catch_warnings():
-            warnings.simplefilter("error")
+        with strict():
             value = np.asarray(OPS[node.op].numpy(*values, **node.attrs))
     except Exception:
         return None

@@ -108,3 +108,41 @@ def test_elements_in_loops_are_none_of_the_array_any_more():
         return x
 
     check(f, lambda: [np.arange(3.0)])
+
+
+# -- what is not written -----------------------------------------------------------------------------------------------
+FORTRAN = np.asfortranarray
+REFUSED = {
+    "dot, in Fortran order": ("np.dot(a, a, out=o)", FORTRAN(np.zeros((2, 2)))),
+    "dot, a column": ("np.dot(a, a[0], out=o)", np.zeros((2, 2))[:, 0]),
+    "a.dot": ("a.dot(a, o)", FORTRAN(np.zeros((2, 2)))),
+    "multi_dot": ("np.linalg.multi_dot([a, a, a], out=o)", FORTRAN(np.zeros((2, 2)))),
+    "multi_dot, a vector": ("np.linalg.multi_dot([a, a, a[0]], out=o)", np.zeros(2)),
+    "dot": ("np.dot(a, a, out=o)", np.zeros((2, 2))),
+    "all, an output for a dtype": ("(a > 0).all(0, o)", np.zeros(2, bool)),
+    "any, keepdims for an output": ("(a > 0).any(0, None, True)", np.zeros(2, bool)),
+    "all": ("(a > 0).all(0, None, o)", np.zeros(2, bool)),
+    "place, an array": ("np.place(o, o > 0, a[0, :1])", np.arange(4)),
+    "place, of rank 0": ("np.place(o, o > 0, np.asarray(a[0, 0]))", np.arange(4)),
+    "place, a scalar": ("np.place(o, o > 0, a[0, 0])", np.arange(4)),
+    "put, unsigned places": ("np.put(o, np.array([1, 2], 'u8'), 3)", np.arange(4)),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_outputs_that_numpy_refuses(name):
+    line, out = REFUSED[name]
+    space = {"np": np}
+    exec(f"def f(a, o):\n    r = {line}\n    return r, o", space)
+    check(space["f"], lambda: [np.array([[1.5, 2.0], [3.0, 4.0]]), out.copy("K")])
+
+
+@pytest.mark.parametrize("turned", ["i, v", "i.T, v.T", "i[::-1], v", "i[::-1, ::-1], v[::-1, ::-1]", "i, v.T"])
+@pytest.mark.parametrize("write", ["np.put(x, i, v)", "x.put(i, v)", "x[i] = v"])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_the_last_of_several_values_for_a_place_stays(turned, write, dtype):
+    space = {"np": np}
+    exec(f"def f(x, i, v):\n    i, v = {turned}\n    {write}\n    return x", space)
+    for order in "CF":
+        places, values = np.array([[1, 0], [0, 2]], order=order), np.arange(4.0).reshape(2, 2).copy(order)
+        check(space["f"], lambda given=(places, values): [np.zeros(3, dtype), *given])

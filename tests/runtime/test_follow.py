@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import logging
 import random
 import sys
+import traceback
 import warnings
 import weakref
 
@@ -78,6 +80,57 @@ def test_who_looks_at_its_caller_finds_it():
         value, name = tcompile.compile(f, backend="eager")(X)
     assert name == "f" and [warning.filename for warning in caught] == [__file__]
     np.testing.assert_array_equal(value, X * 2 + 1)
+
+
+def by_place(x):
+    warnings.warn("look", DeprecationWarning, 2)
+    return x * 2
+
+
+def by_two_names(x):
+    warnings.warn("look", category=DeprecationWarning, stacklevel=2)
+    return x * 2
+
+
+def by_another_name(x):
+    told("look", UserWarning, 2)
+    return x * 2
+
+
+told = warnings.warn
+
+
+def logged(x):
+    logging.getLogger(__name__).warning("look", extra={}, stacklevel=2)
+    return x * 2
+
+
+def extracted(x):
+    print(traceback.extract_stack()[-2].name, frame().f_back.f_code.co_name)
+    return x * 2
+
+
+frame = sys._getframe
+
+
+@pytest.mark.parametrize("helper", [by_place, by_two_names, by_another_name, logged, extracted])
+def test_places_of_callers_are_told_as_plain_python_tells_them(helper, caplog, capsys):
+    def f(x):
+        return helper(x + 1) - 1
+
+    def seen(called):
+        caplog.clear()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            called(X)
+        records = [(record.funcName, record.lineno) for record in caplog.records]
+        return [(w.filename, w.lineno) for w in caught], records, capsys.readouterr().out
+
+    compiled = tcompile.compile(f, backend="eager")
+    expected = seen(f)
+    assert any(expected)
+    for _ in range(3):
+        assert seen(compiled) == expected
 
 
 def test_recursion_through_a_break():

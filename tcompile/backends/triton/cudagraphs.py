@@ -20,7 +20,7 @@ from tcompile.backends.schedule import Schedule
 from tcompile.backends.triton import driver
 from tcompile.backends.triton.launches import Launch, noted
 from tcompile.graph import Node, TensorType
-from tcompile.graph.ops import OPS
+from tcompile.graph.overlap import is_view
 from tcompile.observe import bus
 from tcompile.observe.events import CudaGraphSkipped
 from tcompile.records import dataclass
@@ -50,7 +50,7 @@ def why_not(plan: Schedule) -> str | None:
         return "it has no kernels"
     if not all(isinstance(node.type, TensorType) for node in graph.inputs):
         return "a Python number is among its inputs"
-    if any(_shown(node) in graph.inputs or OPS[node.op].kind == "movement" for node in graph.outputs):
+    if any(is_view(node) or node in graph.inputs for node in graph.outputs):
         return "a result is a view"
     if len(set(graph.outputs)) < len(graph.outputs):
         return "two results are one array"
@@ -59,12 +59,6 @@ def why_not(plan: Schedule) -> str | None:
 
 def _may_copy(node: Node) -> bool:
     return node.op == "reshape" and not node.inputs[0].tensor.c_contiguous
-
-
-def _shown(node: Node) -> Node:
-    while node.op != "input" and OPS[node.op].kind == "movement":
-        node = node.inputs[0]
-    return node
 
 
 class _Notes:

@@ -8,7 +8,6 @@ or a call of a shared region (``region``).
 from __future__ import annotations
 
 import types
-import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +31,7 @@ from tcompile.graph.ops import OPS
 from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.ops.python import call_python, name_of
 from tcompile.records import dataclass
+from tcompile.strict import silent
 
 if TYPE_CHECKING:
     from tcompile.capture.state import Capture
@@ -140,8 +140,7 @@ def _allow(
         "args": tuple(template(arg.export(tx)) for arg in args),
         "kwargs": tuple((key, template(value.export(tx))) for key, value in kwargs.items()),
     }
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with silent():
         given = _examples(tx, operands)
         try:
             result = call_python(*given, **attrs)

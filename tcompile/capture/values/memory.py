@@ -16,6 +16,7 @@ from tcompile.graph import Graph, Node
 from tcompile.graph.ops import OPS, apply
 from tcompile.graph.ops.movement import shows_operand
 from tcompile.graph.ops.writing import Path
+from tcompile.graph.overlap import is_view
 from tcompile.records import dataclass
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def origin(node: Node) -> tuple[Node, Path, bool]:
     Where it is not (a reshape that is a view or a copy, as strides turn out), the origin is the movement itself.
     """
     path: list[tuple[str, tuple[tuple[str, Any], ...]]] = []
-    while node.op != "input" and OPS[node.op].kind == "movement":
+    while is_view(node):
         shows = shows_operand(node.op, node.inputs[0].tensor, node.tensor)
         if not shows:
             return node, tuple(reversed(path)), shows is not None

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import operator
 import sys
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from tcompile.capture.values.base import Deferred, Unread, Value, settled
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.scalar import ScalarValue
+from tcompile.strict import strict
 
 if TYPE_CHECKING:
     from tcompile.capture.program import Rebuilder
@@ -172,8 +172,7 @@ def _is_known(value: Value) -> bool:
 def _always_works(made: TextValue) -> bool:
     """Whether no number, as far as has been tried, makes it raise or warn."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
+        with strict():
             return all(type(made.tried(example)) is str for example in range(2))
     except Exception:
         return False

@@ -6,7 +6,6 @@ NumPy hands its argument back.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -35,6 +34,7 @@ from tcompile.graph import Layout, TensorType
 from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.sizes import Size, SymInt, hint, is_one
 from tcompile.graph.types import DType
+from tcompile.strict import strict
 
 _LIKE = {"like": (None,), "device": (None, "cpu")}
 
@@ -94,8 +94,7 @@ def _filled(b: Builder, type: TensorType, value: Any, dtype: DType) -> Traced:
             raise CannotCapture("operation-raises", f"the Python int {value.hint} does not fit {dtype}")
     if is_weak(value) and not isinstance(value, TracedNumber | SymInt):
         try:
-            with np.errstate(all="raise"), warnings.catch_warnings():
-                warnings.simplefilter("error")
+            with strict():
                 value = np.full((), value, dtype).item()
         except Exception as error:
             raise CannotCapture("operation-raises", str(error)) from error
@@ -522,8 +521,7 @@ def scalar_type(b: Builder, type: type[np.generic], args: Any) -> Any:
         raise CannotCapture("unsupported-dtype", f"{type.__name__} of {len(args)} arguments")
     if not args or not isinstance(args[0], Traced | TracedNumber | SymInt | list | tuple):
         try:
-            with np.errstate(all="raise"), warnings.catch_warnings():
-                warnings.simplefilter("error")
+            with strict():
                 return type(*args)
         except Exception as error:
             raise CannotCapture("operation-raises", str(error)) from error

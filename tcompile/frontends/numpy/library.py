@@ -14,7 +14,6 @@ NumPy. What a call gives at run time is compared with its type once more by whoe
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
@@ -39,6 +38,7 @@ from tcompile.graph import Layout, Node, TensorType
 from tcompile.graph.ops.opaque import Slot, resolve
 from tcompile.graph.sizes import Size, SymInt, hint, may_be
 from tcompile.records import dataclass
+from tcompile.strict import strict
 
 Shape: TypeAlias = tuple[Size, ...]
 RuleFunction: TypeAlias = Callable[..., Any]
@@ -432,8 +432,7 @@ def _tried(
     args = [rule.example.get(n, arguments.filled(t, values)) for n, t in zip(names, template, strict=True)]
     kwargs = {n: rule.example.get(n, arguments.filled(t, values)) for n, t in named.items()}
     try:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("error")
+        with strict("ignore"):
             return resolve(rule.target)(*args, **kwargs)
     except Exception as error:
         raise CannotCapture("operation-raises", f"{type(error).__name__}: {error}") from error

@@ -12,7 +12,6 @@ one selection.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -25,6 +24,7 @@ from tcompile.frontends.numpy.values import BOOL, axes_in, cast, dtype_of, is_co
 from tcompile.graph import Node, TensorType
 from tcompile.graph.ops import OPS
 from tcompile.graph.sizes import is_one, may_be_empty
+from tcompile.strict import strict
 
 _QUIET = {
     np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal, np.logical_and, np.logical_or,
@@ -132,8 +132,7 @@ def _outside(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], othe
     if any(v is None for v, a in zip(values, args, strict=True) if isinstance(a, Selected)):
         return None
     try:
-        with np.errstate(all="raise"), warnings.catch_warnings():
-            warnings.simplefilter("error")
+        with strict():
             return np.asarray(function(*values, **named))[()]
     except Exception:  # whatever it is, the operation is not harmless there
         return None

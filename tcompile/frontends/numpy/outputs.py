@@ -11,7 +11,6 @@ it becomes a number of which the operation makes nothing special.
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -22,8 +21,8 @@ from tcompile.frontends.base import Builder, CannotCapture, Traced
 from tcompile.frontends.numpy.registry import NO_VALUE
 from tcompile.frontends.numpy.values import BOOL, broadcast, cast, is_constant, sizes_equal
 from tcompile.frontends.numpy.writing import chosen, fitted, target_of
-from tcompile.graph import Node
-from tcompile.graph.ops import OPS
+from tcompile.graph.overlap import root
+from tcompile.strict import strict
 
 Call = Callable[[Sequence[Any], Mapping[str, Any]], Any]
 
@@ -34,6 +33,15 @@ _COPIES_FIRST = {
     "sum", "prod", "mean", "var", "std", "max", "min", "amax", "amin", "any", "all", "cumsum", "cumprod", "clip",
     "take", "round", "around", "reduce", "accumulate",
 }  # fmt: skip
+
+
+_INTO_C_ORDER = frozenset({"dot", "multi_dot"})
+
+
+def _ends_in_vectors(name: str, args: Sequence[Any]) -> bool:
+    """Whether ``multi_dot`` reshapes what it writes to; it refuses such outputs."""
+    arrays = args[0] if name == "multi_dot" and isinstance(args[0], list | tuple) else ()
+    return len(arrays) > 2 and any(isinstance(x, Traced) and x.type.ndim == 1 for x in (arrays[0], arrays[-1]))
 
 
 def _no_array(value: Any) -> bool:
@@ -73,6 +81,9 @@ def ufunc_into(b: Builder, ufunc: np.ufunc, run: Call, args: Sequence[Any], kwar
         raise CannotCapture("operation-raises", f"{ufunc.__name__} warns of an output that is not called out=")
     if casting != "same_kind" and "dtype" in rest:
         raise CannotCapture("unsupported-argument", f"{ufunc.__name__} with casting= and dtype=")
+    roots = [root(target_of(out).node) for out in outs if not _no_array(out)]
+    if len(set(roots)) < len(roots):  # NumPy computes one of them elsewhere, and copies it at the end
+        raise CannotCapture("writes-to-array", f"{ufunc.__name__} with several outputs that may share memory")
     operands = list(args[: ufunc.nin])
     if where is not True:
         if any(map(_no_array, outs)):
@@ -96,8 +107,7 @@ def _warns_of_places(ufunc: np.ufunc) -> bool:
     """Whether NumPy warns of an output that is given by its place; found by trying."""
     arrays = [np.ones(1, bool) for _ in range(ufunc.nargs)]
     try:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("error", DeprecationWarning)
+        with strict("ignore"):
             ufunc(*arrays, casting="unsafe")
     except DeprecationWarning:
         return True
@@ -141,8 +151,7 @@ def _is_harmless(ufunc: np.ufunc, operands: Sequence[Any], number: int, rest: Ma
     if not all(map(is_constant, values)):
         return number == 1
     try:
-        with np.errstate(all="raise"), warnings.catch_warnings():
-            warnings.simplefilter("error")
+        with strict():
             ufunc(*values, **rest)
     except Exception:  # whatever it is, the operation is not harmless there
         return False
@@ -183,8 +192,10 @@ def call_into(b: Builder, name: str, run: Call, args: Sequence[Any], kwargs: Map
         raise CannotCapture("unsupported-argument", f"np.{name} with an output of rank 0")
     if name in _ONE_OF_BOTH and kwargs.get("dtype") is not None:
         raise CannotCapture("operation-raises", f"np.{name} takes out= or dtype=, not both")
-    if name not in _COPIES_FIRST and any(_origin(x.node) is _origin(target.node) for x in _arrays(args, kwargs)):
+    if name not in _COPIES_FIRST and any(root(x.node) is root(target.node) for x in _arrays(args, kwargs)):
         raise CannotCapture("writes-to-array", f"np.{name} with an output that may share memory with its arguments")
+    if name in _INTO_C_ORDER and (not target.type.c_contiguous or _ends_in_vectors(name, args)):
+        raise CannotCapture("operation-raises", f"np.{name} with an output that is not in C order")
     result = run(args, kwargs)
     if not isinstance(result, Traced) or result.type.dtype != target.type.dtype or result.type.dtype.name == "float16":
         raise CannotCapture("unsupported-argument", f"np.{name} with an output of another dtype")
@@ -203,10 +214,3 @@ def _arrays(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Traced]:
         elif isinstance(value, list | tuple):
             found += _arrays(value, {})
     return found
-
-
-def _origin(node: Node) -> Node:
-    """What made the elements that a node shows."""
-    while node.op != "input" and OPS[node.op].kind == "movement":
-        node = node.inputs[0]
-    return node

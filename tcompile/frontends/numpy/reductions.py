@@ -217,7 +217,6 @@ def _logical(b: Builder, op: str, a: Any, axis: Any, keepdims: Any) -> Traced:
 
 
 @function("any")
-@method("any")
 def any_(
     b: Builder, a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE, *, where: Any = NO_VALUE
 ) -> Traced:
@@ -226,14 +225,31 @@ def any_(
     return _logical(b, "any", _where(b, "any", a, where, False), axis, keepdims)
 
 
+@method("any")
+def _any_method(
+    b: Builder, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *,
+    where: Any = NO_VALUE,
+) -> Traced:  # fmt: skip
+    refuse_unless("any", dtype=(dtype, _NONE))  # which only the method has, by its place
+    return any_(b, a, axis, out, keepdims, where=where)
+
+
 @function("all")
-@method("all")
 def all_(
     b: Builder, a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE, *, where: Any = NO_VALUE
 ) -> Traced:
     """``np.all``."""
     refuse_unless("all", out=(out, _NONE))
     return _logical(b, "all", _where(b, "all", a, where, True), axis, keepdims)
+
+
+@method("all")
+def _all_method(
+    b: Builder, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *,
+    where: Any = NO_VALUE,
+) -> Traced:  # fmt: skip
+    refuse_unless("all", dtype=(dtype, _NONE))
+    return all_(b, a, axis, out, keepdims, where=where)
 
 
 _COUNT_IS_INT = isinstance(np.count_nonzero(np.ones(1)), int)  # a Python int before NumPy 2.4

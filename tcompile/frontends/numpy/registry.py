@@ -83,9 +83,14 @@ def _signature(handler: Handler) -> inspect.Signature:
     return inspect.signature(handler)
 
 
+_MISSTATED = (np.ndarray.any, np.ndarray.all)  # take a dtype in the second place, which NumPy does not say
+
+
 @cache
 def _own_signature(known: Any) -> inspect.Signature | None:
     """The signature that NumPy itself states, where it does."""
+    if known in _MISSTATED:
+        return None
     try:
         return inspect.signature(known)
     except (TypeError, ValueError):

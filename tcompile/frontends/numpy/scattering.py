@@ -16,7 +16,7 @@ from tcompile.frontends.numpy.indexing import is_mask, items_of, through
 from tcompile.frontends.numpy.library import RULES, library_call
 from tcompile.frontends.numpy.registry import function, lookup, method, refuse_unless
 from tcompile.frontends.numpy.values import INT, array, axis_in, is_weak, sizes_equal
-from tcompile.frontends.numpy.writing import Places, fitted, scattered, store, target_of
+from tcompile.frontends.numpy.writing import Places, fitted, refuse_own, scattered, store, target_of
 from tcompile.graph import Node, Operand
 from tcompile.graph.sizes import SymInt, is_one, product
 
@@ -25,7 +25,12 @@ def _flat(b: Builder, x: Traced) -> Traced:
     """All elements of an array in a row, as a view that can be written to."""
     if not x.type.c_contiguous:
         raise CannotCapture("memory-order", "elements are counted through an array that is not in C order")
-    return x if x.type.ndim == 1 else Traced(b.op("reshape", x.node, shape=(x.type.size,)))
+    return _row(b, x)
+
+
+def _row(b: Builder, x: Traced) -> Traced:
+    """All elements in C order, along one axis."""
+    return Traced(x.node if x.type.ndim == 1 else b.op("reshape", x.node, shape=(x.type.size,)))
 
 
 def _one_or_as_many(value: Traced, count: Any) -> bool:
@@ -39,15 +44,14 @@ def put(b: Builder, a: Any, ind: Any, v: Any, mode: Any = "raise") -> None:
     """``np.put``: places are counted through the whole array."""
     refuse_unless("put", mode=(mode, ("raise",)))
     x, places = target_of(a), array(b, ind)
-    if places.type.dtype.kind not in "iu":
-        raise CannotCapture("unsupported-argument", "put at places that are no integers")
-    places = Traced(places.node) if places.type.ndim else Traced(b.op("reshape", places.node, shape=(1,)))
+    if places.type.dtype.kind not in "iu" or places.type.dtype.name == "uint64":
+        raise CannotCapture("unsupported-argument", f"put at places of {places.type.dtype}")
+    places = _row(b, places)
     if isinstance(v, Traced | list | tuple):
         v = array(b, v)
         if not _one_or_as_many(v, places.type.size):
             raise CannotCapture("unsupported-argument", "put of another number of values")
-        shape = () if is_one(v.type.size) else places.type.shape
-        v = Traced(b.op("reshape", v.node, shape=shape)) if v.type.shape != shape else v
+        v = Traced(b.op("reshape", v.node, shape=())) if is_one(v.type.size) else _row(b, v)
     scattered(b, _flat(b, x), (places,), v)
 
 
@@ -85,6 +89,9 @@ def place(b: Builder, arr: Any, mask: Any, vals: Any) -> None:
         (vals,) = vals
     if not is_weak(vals) and not (isinstance(vals, Traced) and is_one(vals.type.size)):
         raise CannotCapture("data-dependent-shape", "place with several values")
+    if isinstance(vals, Traced) and not vals.scalar and not np.can_cast(vals.type.dtype, x.type.dtype, "safe"):
+        raise CannotCapture("operation-raises", f"place does not cast an array of {vals.type.dtype}")
+    refuse_own(x, where.node)
     _put_under_mask(b, x, where, vals)
 
 

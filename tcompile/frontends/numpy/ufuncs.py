@@ -8,7 +8,6 @@ says.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -38,6 +37,7 @@ from tcompile.graph import Node, Operand, Size, TensorType
 from tcompile.graph.ops import OPS, k_order
 from tcompile.graph.sizes import SymInt, is_one
 from tcompile.graph.types import DType
+from tcompile.strict import strict
 
 # The rows whose NumPy meaning is one ufunc, by that ufunc.
 ROWS: dict[np.ufunc, str] = {
@@ -151,8 +151,7 @@ def elementwise(b: Builder, ufunc: np.ufunc, args: Sequence[Any], dtype: DType |
 def fold(ufunc: np.ufunc, args: Sequence[Any], dtype: DType | None) -> Any:
     """A ufunc of numbers known now is a number known now, unless computing it warns."""
     try:
-        with np.errstate(all="raise"), warnings.catch_warnings():
-            warnings.simplefilter("error")
+        with strict():
             result = ufunc(*args) if dtype is None else ufunc(*args, dtype=dtype)
     except Exception as error:
         raise CannotCapture("operation-raises", str(error)) from error

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import operator
-import warnings
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -22,6 +21,7 @@ from tcompile.graph import Layout, Node, Operand, TensorType
 from tcompile.graph.ops.table import broadcast_shapes, like_order
 from tcompile.graph.sizes import Size, SymInt, is_one, product, same, same_shape
 from tcompile.graph.types import DType
+from tcompile.strict import strict
 
 BOOL = np.dtype("bool")
 INT = np.dtype("int64")
@@ -219,8 +219,7 @@ def nested(b: Builder, value: Any, dtype: DType | None = None) -> Traced:
     if not b.whole and sum(leaf.node.op == "input" for leaf in leaves) > _MOST_GIVEN:
         raise CannotCapture("array-conversion", f"a list of {len(items)} numbers becomes an array")
     try:
-        with warnings.catch_warnings(), np.errstate(all="raise"):
-            warnings.simplefilter("error")
+        with strict():
             seen = np.array(stand_in, dtype)
     except (ValueError, ArithmeticError, TypeError, Warning) as error:
         raise CannotCapture("operation-raises", str(error)) from error
@@ -331,8 +330,7 @@ def call(
 def standin_dtype(function: Callable[..., Any], *args: Any, **kwargs: Any) -> DType:
     """The dtype that ``function`` gives, asked of NumPy on small stand-ins. What it raises, the user's call would."""
     try:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("error")
+        with strict("ignore"):
             dtype: DType = np.asarray(function(*args, **kwargs)).dtype
     except Exception as error:
         raise CannotCapture("operation-raises", str(error)) from error

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tcompile.errors import GraphError
-from tcompile.frontends.base import Builder, CannotCapture, Check, Selected, Traced, TracedNumber
+from tcompile.frontends.base import Builder, CannotCapture, Check, Selected, Traced, TracedNumber, refuse_in_turn
 from tcompile.frontends.numpy import masks
 from tcompile.frontends.numpy.indexing import arrangement, basic, items_of, spread, under_mask
 from tcompile.frontends.numpy.registry import function, method, refuse_unless
@@ -31,6 +31,7 @@ from tcompile.frontends.numpy.values import (
 )
 from tcompile.graph import Node, TensorType
 from tcompile.graph.ops import broadcast_shapes
+from tcompile.graph.overlap import share_memory
 from tcompile.graph.sizes import SymInt
 from tcompile.graph.types import DType
 from tcompile.records import dataclass
@@ -49,6 +50,7 @@ def setitem(b: Builder, x: Traced, key: Any, value: Any) -> None:
     found = under_mask(b, x, items)
     if found is not None:
         view, mask, lead = found
+        refuse_own(view, mask)
         target = Selected(view.node, mask, lead=lead)
         b.write(view, masks.replaced(b, target, value, lambda type, item: fitted(b, type, item, "unsafe")))
     elif isinstance(value, Selected):
@@ -96,6 +98,10 @@ def scattered(b: Builder, x: Traced, items: tuple[Any, ...], value: Any, listed:
         value = as_item(b, value, x.type.dtype)
     places = Places.of(b, x, items)
     _refuse_sequence(places.type, value, element or listed)
+    are_cast = isinstance(value, Traced) and value.type.ndim > 1 and value.type.dtype != x.type.dtype
+    if are_cast and not all(index.tensor.c_contiguous for index in places.indices):
+        # The last of several values for one place stays: which that is depends on how the uncast values lie.
+        raise CannotCapture("memory-order", "values are cast for places that do not lie in C order")
     contents = places.value(b, fitted(b, places.type, value, "unsafe"))
     b.write(places.view, b.op("scatter", places.view.node, contents, *places.indices, axes=places.axes, path=()))
 
@@ -265,7 +271,13 @@ def copyto(b: Builder, dst: Any, src: Any, casting: Any = "same_kind", where: An
     refuse_unless("copyto", casting=(casting, ("same_kind", "unsafe", "safe", "equiv", "no")))
     target = target_of(dst)
     contents = fitted(b, target.type, src, casting)
-    b.write(target, contents if where is True else chosen(b, target, where, contents))
+    if where is True:
+        b.write(target, contents)
+        return
+    if isinstance(where, Traced):
+        refuse_own(target, where.node)
+    refuse_in_turn(target.node, contents)
+    b.write(target, chosen(b, target, where, contents))
 
 
 def chosen(b: Builder, target: Traced, where: Any, contents: Node) -> Node:
@@ -277,6 +289,12 @@ def chosen(b: Builder, target: Traced, where: Any, contents: Node) -> Node:
     ):
         raise CannotCapture("operation-raises", f"a mask of shape {mask.tensor.shape} does not fit {target.type}")
     return node
+
+
+def refuse_own(target: Traced, mask: Node) -> None:
+    """Refuses a mask that shares memory with what is written under it: NumPy looks at it on the way."""
+    if share_memory(target.node, mask):
+        raise CannotCapture("writes-to-array", "Writing to an array under a mask that may share memory with it")
 
 
 def target_of(x: Any) -> Traced:

@@ -1,0 +1,133 @@
+"""Views of one array: whether they share memory, and how NumPy copies from one to another.
+
+Enters: nodes that are written to, and nodes whose elements are. Leaves: what may overlap, and ``in_turn``. Exists
+because NumPy copies what overlaps before it writes only where the target has several axes or the two lead in opposite
+directions. Else it goes from element to element, forwards, or backwards where the source begins before the target and
+reaches into it, and may read what it has just written, which no kernel does (NumPy's ``PyArray_AssignArray``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tcompile.graph.graph import Node
+from tcompile.graph.ops import OPS
+from tcompile.graph.ops.movement import expand_key, normalise_index, slice_bounds
+from tcompile.graph.sizes import Size, always, is_one, same
+from tcompile.records import dataclass
+
+
+def is_view(node: Node) -> bool:
+    """Whether a node shows elements of another one (or copies them, where a movement must)."""
+    return node.op != "input" and OPS[node.op].kind == "movement"
+
+
+def root(node: Node) -> Node:
+    """What made the elements that a node shows."""
+    while is_view(node):
+        node = node.inputs[0]
+    return node
+
+
+def share_memory(target: Node, other: Node) -> bool:
+    """Whether two different views may have elements in common."""
+    return target is not other and root(target) is root(other)
+
+
+def in_turn(target: Node, source: Node) -> bool:
+    """Whether elements of ``source`` may be read after they have been written to where it is copied to ``target``."""
+    if target.tensor.ndim != 1 or not share_memory(target, source):
+        return False
+    if not source.tensor.ndim or is_one(source.tensor.size) or is_one(target.tensor.size):
+        return False
+    into, read = _view(target), _view(source)
+    if into is None or read is None or into.whole is not read.whole or len(read.axes) != 1:
+        return True
+    (axis, step), (other, stride) = into.axes[0], read.axes[0]
+    if axis is None or other is None:
+        return True
+    kept = [i for i in range(len(into.start)) if i not in (axis, other)]
+    if any(_differ(into.start[i], read.start[i]) for i in kept):
+        return False
+    if axis != other:
+        count = target.tensor.shape[0]
+        return not (
+            _outside(read.start[axis], into.start[axis], step, count)
+            or _outside(into.start[other], read.start[other], stride, source.tensor.shape[0])
+        )
+    if step == stride or step * stride < 0:
+        return False
+    if step < 0 or not into.whole.tensor.layout.dense:  # the latter's elements may lie in the other direction
+        return True
+    first, begin = into.start[axis], read.start[axis]
+    return not (always(lambda: begin >= first) if stride > step else always(lambda: begin < first))
+
+
+def _differ(a: Size, b: Size) -> bool:
+    return not same(a, b) and always(lambda: a != b)
+
+
+def _outside(place: Size, start: Size, step: int, count: Size) -> bool:
+    """Whether an index is none of ``count`` from ``start`` on."""
+    low, high = (start, start + (count - 1) * step) if step > 0 else (start + (count - 1) * step, start)
+    return always(lambda: place < low) or always(lambda: place > high)
+
+
+@dataclass(eq=False)
+class _View:
+    """A view as indices into an array: where it starts, and for each of its axes, which one it follows in what steps.
+
+    Axes that follow none have one element, or repeat one.
+    """
+
+    whole: Node
+    start: list[Size]
+    axes: list[tuple[int | None, int]]
+
+
+def _view(node: Node) -> _View | None:
+    """What a node shows; None where that is not so simple."""
+    if not is_view(node):
+        ndim = node.tensor.ndim
+        return _View(node, [0] * ndim, [(axis, 1) for axis in range(ndim)])
+    view, type = _view(node.inputs[0]), node.inputs[0].tensor
+    if view is None:
+        return None
+    match node.op:
+        case "index":
+            _index(view, expand_key(node.attrs["key"], type.ndim), type.shape)
+        case "permute_dims":
+            view.axes = [view.axes[axis] for axis in node.attrs["axes"]]
+        case "flip":
+            back = [-1 if axis in node.attrs["axis"] else 1 for axis in range(type.ndim)]
+            _index(view, [slice(None, None, step) for step in back], type.shape)
+        case "expand_dims":
+            view.axes.insert(node.attrs["axis"], (None, 0))
+        case "squeeze":
+            view.axes = [item for axis, item in enumerate(view.axes) if axis not in node.attrs["axis"]]
+        case _:
+            return None
+    return view
+
+
+def _index(view: _View, key: list[Any], shape: tuple[Size, ...]) -> None:
+    """Takes the part of a view that a key names."""
+    axes: list[tuple[int | None, int]] = []
+    place = 0
+    for item in key:
+        if item is None:
+            axes.append((None, 0))
+            continue
+        (axis, step), size = view.axes[place], shape[place]
+        place += 1
+        if isinstance(item, slice):
+            begin, _, by = slice_bounds(item, size)
+            axes.append((axis, step * by))
+        else:
+            begin = normalise_index(item, size)
+        if axis is not None:
+            view.start[axis] = view.start[axis] + begin * step
+    view.axes = axes
+
+
+__all__ = ["in_turn", "is_view", "root", "share_memory"]
