@@ -98,9 +98,9 @@ def scattered(b: Builder, x: Traced, items: tuple[Any, ...], value: Any, listed:
         value = as_item(b, value, x.type.dtype)
     places = Places.of(b, x, items)
     _refuse_sequence(places.type, value, element or listed)
-    are_cast = isinstance(value, Traced) and value.type.ndim > 1 and value.type.dtype != x.type.dtype
+    are_cast = isinstance(value, Traced) and value.type.dtype != x.type.dtype and not value.type.layout.dense
     if are_cast and not all(index.tensor.c_contiguous for index in places.indices):
-        # The last of several values for one place stays: which that is depends on how the uncast values lie.
+        # The last of several values for one place stays. Which that is depends on where the uncast values' axes lead.
         raise CannotCapture("memory-order", "values are cast for places that do not lie in C order")
     contents = places.value(b, fitted(b, places.type, value, "unsafe"))
     b.write(places.view, b.op("scatter", places.view.node, contents, *places.indices, axes=places.axes, path=()))
