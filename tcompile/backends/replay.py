@@ -1,7 +1,8 @@
-"""The exception by which compiled code gives a call back to plain Python.
+"""The exceptions by which compiled code gives a call back to plain Python.
 
-Enters: a reason. Leaves: ``Replay``. Exists because compiled code raises and warns nothing of its own: whatever NumPy
-would report is reported by NumPy itself, from the user's own line, when the same stretch runs again in plain Python.
+Enters: a reason. Leaves: ``Replay`` and ``Interrupted``. Exists because compiled code raises and warns nothing of its
+own: whatever NumPy would report is reported by NumPy itself, from the user's own line, when the same stretch runs again
+in plain Python.
 """
 
 from __future__ import annotations
@@ -15,6 +16,14 @@ class Replay(Exception):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+class Interrupted(Replay):
+    """A signal's handler has raised ``error`` in the middle of a loop: plain Python goes there, and raises it."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__("a signal's handler has raised an exception")
+        self.error = error
 
 
 setattr(Replay, MARK, False)  # it is ours, whatever runs in the frames above

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 from tcompile.backends.disk import cache
-from tcompile.backends.replay import Replay
+from tcompile.backends.replay import Interrupted, Replay
 from tcompile.errors import BackendError
 from tcompile.graph import Graph
 
@@ -54,6 +54,8 @@ def fastest(
         given = [x.copy(order="K") if i in written else x for i, x in enumerate(inputs)]
         try:
             found = _search(usual, make, choices, given, finish)
+        except Interrupted as error:
+            raise error.error from None
         except (Replay, ArithmeticError, Warning):  # plain Python has something to report for these values
             return usual
         cache.keep(key, found.text().encode())

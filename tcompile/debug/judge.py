@@ -17,7 +17,7 @@ import numpy as np
 
 from tcompile import transforms
 from tcompile.backends import find_backend
-from tcompile.backends.replay import Replay
+from tcompile.backends.replay import Interrupted, Replay
 from tcompile.errors import InvalidArgument
 from tcompile.graph import Graph, Layout, ScalarType, SymInt, TensorType
 from tcompile.graph.evaluate import concrete
@@ -143,6 +143,8 @@ def judge(graph: Graph, inputs: Sequence[Any], column: Column, tolerance: float 
             return Verdict("compile error", f"{type(error).__name__}: {error}")
         try:
             got = compiled(*copies(inputs))
+        except Interrupted as error:
+            raise error.error from None
         except Replay:
             return Verdict("same", "given back to plain Python")
         except Exception as error:

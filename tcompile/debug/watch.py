@@ -25,7 +25,7 @@ import numpy as np
 
 from tcompile import compiler, transforms
 from tcompile.backends import Backend
-from tcompile.backends.replay import Replay
+from tcompile.backends.replay import Interrupted, Replay
 from tcompile.debug.judge import STAGES, TOLERANCE, Column, Verdict, compare, copies
 from tcompile.debug.minify import minify
 from tcompile.debug.script import options_of, write_minified, write_script
@@ -109,6 +109,8 @@ class Watcher:
         with np.errstate(all="ignore"):
             try:
                 got = compiled(*copies(examples))
+            except Interrupted as error:
+                raise error.error from None
             except Replay:
                 return Verdict("same", "given back to plain Python")
             except Exception as error:

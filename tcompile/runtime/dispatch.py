@@ -25,7 +25,7 @@ from tcompile.capture.treatments import treatment_of
 from tcompile.config import config
 from tcompile.observe import bus
 from tcompile.runtime import cache as caches
-from tcompile.runtime import native
+from tcompile.runtime import interrupted, native
 from tcompile.runtime.binding import binder
 from tcompile.runtime.cache import SUSPENDS, Entry, FunctionCache, Settings, function_cache
 from tcompile.runtime.host import host_of, settle
@@ -102,6 +102,8 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         if self.__generation != caches.generation[0] or self.__function.__code__ is not self.__code:
             self._refresh()
         cache = self.__cache
+        if interrupted.pending and interrupted.taken(cache, cache.first.entries):
+            return self.__function(*args, **kwargs)
         trial = cache.trial
         if trial is not None and not trial.inside:  # inside of a compiled call that is timed: as usual
             return trial.call(self.__function, self, args, kwargs)

@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from tcompile.backends.replay import Replay
+from tcompile.backends.replay import Interrupted, Replay
 from tcompile.callers import raise_if_callers
 from tcompile.capture.entries import MISS, PLAIN
 from tcompile.config import config
@@ -25,7 +25,7 @@ from tcompile.observe import bus
 from tcompile.observe.events import FellBack, GuardFailed
 from tcompile.observe.userline import file_label
 from tcompile.observe.warn import warn
-from tcompile.runtime import native
+from tcompile.runtime import interrupted, native
 from tcompile.runtime.cache import DROWSY, Entry, FunctionCache, Region
 from tcompile.runtime.trials import begin, is_alone, note_compile
 from tcompile.stance import DEFAULT, Stance, current
@@ -163,6 +163,8 @@ class Gate(native.Base):  # type: ignore[misc]  # which class that is depends on
         if cache is None or cache.held() is None:  # a generator that has outlived its function
             return None
         region = cache.region(self.offset)
+        if interrupted.pending and interrupted.taken(cache, region.entries):
+            return None
         stance = current()
         found = None
         if stance is DEFAULT:
@@ -250,6 +252,9 @@ def note_replay(cache: FunctionCache, entry: Entry, error: Exception) -> None:
     another such run is followed by one twice as long. What a signal's handler has raised meanwhile is raised.
     """
     raise_if_callers(error)
+    if isinstance(error, Interrupted):
+        interrupted.go_on(error, cache, [entry])
+        return
     entry.replays += 1
     entry.in_turn = entry.in_turn + 1 if entry.hits == entry.replayed + 1 else 1
     entry.replayed = entry.hits

@@ -5,8 +5,9 @@ a call again.
 from __future__ import annotations
 
 import signal
+import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 
 import numpy as np
@@ -94,6 +95,70 @@ def test_in_a_loop_in_machine_code(native):
         compiled(u, 100)
         relax(before, 100)
         np.testing.assert_array_equal(u, before)
+
+
+def trained(w, n, log, bell):
+    log.append("begins")
+    try:
+        for it in range(n):
+            w = w + 0.1 * (1 - w)
+    except (Rung, KeyboardInterrupt):
+        return w <= 1, it >= 0, log
+    finally:
+        log.append("ends")
+    return log
+
+
+def trained_inside(w, n, log, bell):
+    x = np.ones(4) * w
+    log += ["begins"]
+    with suppress(Rung, KeyboardInterrupt):
+        x = np.concatenate([steps(x, n), x])
+    return len(x), log
+
+
+def steps(x, n):
+    k = 0
+    while k < n:
+        x = x * 0.99 + 1
+        k += 1
+    return x
+
+
+def trained_behind_a_break(w, n, log, bell):
+    log.append(str(bell))
+    print(end="")
+    try:
+        for it in range(n): w = w + 0.1 * (1 - w)  # noqa: E701
+    except (Rung, KeyboardInterrupt):
+        return it >= 0
+    return "done"
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("interrupts", [True, False])
+@pytest.mark.parametrize("f", [trained, trained_inside, trained_behind_a_break])
+def test_the_users_handlers_see_what_is_raised_in_a_loop(f, interrupts, native):
+    def caught(*_):
+        if interrupts:
+            signal.raise_signal(signal.SIGINT)
+        raise Rung("rung")
+
+    with tcompile.config.patch(native_calls=native):
+        compiled = tcompile.compile(f, dynamic=True)
+        for n in (10, 100, 1000, 3000):
+            expected = compiled(0.5, n, [], "bell")
+        log: list[str] = []
+        with alarm(caught):
+            found = compiled(0.5, 1 << 40, log, "bell")
+        assert sys.gettrace() is None
+        if f is trained:
+            assert found == (True, True, ["begins", "ends"]) and found[2] is log
+        elif f is trained_inside:
+            assert found == (4, ["begins"]) and found[1] is log
+        else:
+            assert found is True and log == ["bell"]
+        assert compiled(0.5, 20, [], "bell") == expected
 
 
 @pytest.mark.parametrize("native", [True, False])

@@ -20,11 +20,12 @@ import numpy as np
 from tcompile import stance
 from tcompile.backends import helpers
 from tcompile.backends.llvm.native import abi, memory, target, threads
-from tcompile.callers import is_callers, raise_if_callers
+from tcompile.callers import raise_if_callers
 from tcompile.config import Config, config
 from tcompile.observe import bus
 from tcompile.runtime import cache as caches
 from tcompile.runtime.cache import SUSPENDS, Entry, Region
+from tcompile.runtime.interrupted import is_raised
 from tcompile.runtime.native import bindings, layout, stack
 from tcompile.runtime.native.plan import plan_of
 from tcompile.runtime.native.words import FRAME, MOST_WORDS, OPERATIONS, OUTCOMES, PLAN_CODE, Plan
@@ -61,7 +62,7 @@ def machine() -> _Machine | str:
     objects = {
         "stance_block": stance.blocks, "none": None, "report": helpers.floating_point_report,
         "check_errors": helpers.check_error_state, "empty": memory.empty, "harmless": helpers.harmless,
-        "told_callers": is_callers, "measure_room": stack.measure, "yes": True,
+        "told_callers": is_raised, "measure_room": stack.measure, "yes": True,
         "error_state": np._core.umath._extobj_contextvar,  # type: ignore[attr-defined]
     }  # fmt: skip
     try:

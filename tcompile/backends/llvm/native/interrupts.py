@@ -1,7 +1,7 @@
 """Interrupts of long loops in machine code.
 
 Enters: signals, as Python has noted them. Leaves: ``functions``, the addresses of those that machine code calls now and
-then, and ``raise_it``, which raises what a signal's handler has raised there. Exists so that Ctrl-C ends a loop that
+then, and ``heard``, which tells of what a signal's handler has raised there. Exists so that Ctrl-C ends a loop that
 has no Python in it: the loop returns at once, and none of its effects has happened.
 """
 
@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from tcompile.backends.llvm.native import abi, target
-from tcompile.backends.replay import Replay
+from tcompile.backends.replay import Interrupted, Replay
 from tcompile.backends.status import INTERRUPTED, ONLY_NUMPY
 from tcompile.callers import mark
 
@@ -35,8 +35,8 @@ def functions() -> dict[str, int]:
     return {name: code[name] for name in _FUNCTIONS}
 
 
-def raise_it() -> None:
-    """Raises what the handler has raised; KeyboardInterrupt where that is not known any more."""
+def _raised() -> BaseException:
+    """What the handler has raised; KeyboardInterrupt where that is not known any more."""
     words = (ctypes.c_void_p * 3).from_address(_code()["raised"])
     found = [ctypes.cast(word, ctypes.py_object).value if word else None for word in words]
     drop = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(("Py_DecRef", ctypes.pythonapi))
@@ -50,20 +50,20 @@ def raise_it() -> None:
     if not isinstance(value, BaseException):
         made = isinstance(kind, type) and issubclass(kind, BaseException)
         value = (kind() if value is None else kind(value)) if made else KeyboardInterrupt()
-    raise mark(value.with_traceback(traceback if isinstance(traceback, TracebackType) else None))
+    return mark(value.with_traceback(traceback if isinstance(traceback, TracebackType) else None))
 
 
 def heard(status: int) -> int:
     """The status of a loop that has come to its end.
 
-    Raises what a handler has raised there, if one has, and Replay where only plain Python goes on: loops that come
-    later would start from anything.
+    Raises Interrupted where a handler has raised something, and Replay where only plain Python goes on: loops that
+    come later would start from anything.
     """
     if status & INTERRUPTED:
-        raise_it()
+        raise Interrupted(_raised())
     if status & ONLY_NUMPY:
         raise Replay("a loop over elements comes to what only Python knows how to treat")
     return status
 
 
-__all__ = ["functions", "heard", "raise_it"]
+__all__ = ["functions", "heard"]

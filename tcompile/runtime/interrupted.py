@@ -1,0 +1,104 @@
+"""Interrupts of captured loops: plain Python goes as far as the loop, and raises there what a handler has raised.
+
+Enters: an ``Interrupted`` run, which has left no effects. Leaves: nothing; plain Python, which does the stretch again,
+is watched by a trace function until it is in a loop that was captured. Exists because the exception must come up where
+the user's handlers, ``finally`` clauses and contexts are in force, with the effects of what stands before the loop
+made, and the variables there that an interrupted loop of plain Python leaves.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import types
+from collections.abc import Iterable
+from typing import Any
+
+from tcompile.backends.replay import Interrupted
+from tcompile.callers import is_callers
+from tcompile.graph import Graph
+from tcompile.runtime.cache import Entry, FunctionCache
+
+_LOOPS = frozenset({"element_loop", "fori_loop", "exit_loop", "while_loop", "scan", "map"})
+_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+# Runs in machine code that were interrupted, by thread, until the call is made again in Python.
+pending: dict[int, Interrupted] = {}
+
+
+def is_raised(error: BaseException) -> bool:
+    """Whether machine code is to raise an exception that came up in it, and not to make the call again in Python."""
+    if isinstance(error, Interrupted):
+        pending[threading.get_ident()] = error
+        return False
+    return is_callers(error)
+
+
+def taken(cache: FunctionCache, entries: Iterable[Entry]) -> bool:
+    """Whether the last run of these entries was interrupted, in this thread: plain Python is to go on."""
+    error = pending.pop(threading.get_ident(), None)
+    if error is None:
+        return False
+    go_on(error, cache, entries)
+    return True
+
+
+def go_on(error: Interrupted, cache: FunctionCache, entries: Iterable[Entry]) -> None:
+    """Has what runs next in plain Python raise what was raised, in a loop that one of the entries has captured.
+
+    Raises it at once where somebody else traces, or no loop is known.
+    """
+    loops = {place for entry in entries if entry.captured.graph for place in _loops(entry.captured.graph)}
+    if not loops or sys.gettrace() is not None:
+        raise error.error
+    frame: types.FrameType | None = sys._getframe()
+    while frame is not None and _is_own(frame):
+        frame = frame.f_back
+    hosts = [host.code for host in (cache.host, cache.built) if host is not None]
+    watch = _Watch(error.error, loops)
+    if frame is not None and frame.f_code in hosts:  # goes on by itself
+        watch.bottom = frame
+        frame.f_trace = watch.inside
+    sys.settrace(watch)
+
+
+def _loops(graph: Graph) -> Iterable[tuple[str, int]]:
+    for node in graph.nodes:
+        if node.op in _LOOPS and node.location is not None:
+            yield node.location.file, node.location.line
+        for region in node.regions:
+            yield from _loops(region)
+
+
+def _is_own(frame: types.FrameType) -> bool:
+    return frame.f_code.co_filename.startswith((_OWN, "<tcompile"))
+
+
+class _Watch:
+    """A trace function: raises at the first event behind a loop's first line, in the end where the frame is left."""
+
+    def __init__(self, error: BaseException, loops: set[tuple[str, int]]) -> None:
+        self.error = error
+        self.loops = loops
+        self.bottom: types.FrameType | None = None  # where plain Python has begun
+        self.is_near = False
+
+    def __call__(self, frame: types.FrameType, event: str, arg: Any) -> Any:
+        """A function begins."""
+        if _is_own(frame):
+            return None
+        self.bottom = self.bottom or frame
+        return self.inside(frame, event, arg)
+
+    def inside(self, frame: types.FrameType, event: str, arg: Any) -> Any:
+        """Something happens in a function."""
+        if self.is_near or (event == "return" and frame is self.bottom):
+            error, self.error, self.bottom = self.error, KeyboardInterrupt(), None
+            sys.settrace(None)
+            raise error
+        self.is_near = event == "line" and (frame.f_code.co_filename, frame.f_lineno) in self.loops
+        return self.inside
+
+
+__all__ = ["go_on", "is_raised", "pending", "taken"]
