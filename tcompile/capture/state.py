@@ -46,6 +46,7 @@ from tcompile.capture.values.sets import SetValue
 from tcompile.capture.values.text import TextValue, follows_settings
 from tcompile.frontends.base import Builder, CannotCapture, Frontend, Read, Selected, Traced, TracedNumber
 from tcompile.graph import Graph, Location, Node, ScalarType, SymInt, TensorType
+from tcompile.graph.names import quoted
 from tcompile.graph.ops import OPS
 from tcompile.graph.ops.draws import lock_of
 from tcompile.graph.ops.gathering import IN_PLACE
@@ -307,7 +308,7 @@ class Capture:
             if name not in namespace:
                 raise CannotCapture("operation-raises", f"name {name!r} is not defined")
             source = ConstantSource.of("globals()", namespace)
-            self.prologue.guard(source, f"{name!r} in {{}}", f"a global named {name!r}", "a global")
+            self.prologue.guard(source, f"{quoted(name)} in {{}}", f"a global named {name!r}", "a global")
         self.touch()
         self.effects.pop(key, None)
         self.effects[key] = Effect(namespace, name, value)
