@@ -267,7 +267,8 @@ def _fromkeys(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -
 def _tuple_new(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     cls = constant_of(args[0], "a class")
     items = list(args[1].collect(tx)) if len(args) > 1 else []
-    if cls is not tuple and not (plain_named_tuple(cls) and len(items) == len(cls._fields)):
+    named = isinstance(cls, type) and plain_named_tuple(cls)
+    if cls is not tuple and not (named and len(items) == len(cls._fields)):
         raise CannotCapture("unknown-function", "`tuple.__new__`")
     return SequenceValue(items, cls)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import math
 import operator
+import sys
 import types
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,7 @@ from tcompile.capture.values.object import ObjectValue, OpaqueValue
 from tcompile.capture.values.scalar import ScalarValue
 from tcompile.capture.values.selected import SelectedValue
 from tcompile.capture.values.sets import SetValue, combine
-from tcompile.capture.values.slices import RangeValue, SliceValue, index_of
+from tcompile.capture.values.slices import RangeValue, SliceValue, count_of
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import SymInt
 
@@ -270,11 +271,12 @@ def _sequences(tx: Capture, sign: str, left: Value, right: Value) -> Value:
         repeated = isinstance(sequence, SequenceValue) and sequence.cls in (list, tuple)
         if sign == "*" and repeated and isinstance(count, Constant | IntegerValue):
             assert isinstance(sequence, SequenceValue)
-            if sequence.cls is tuple and (index_of(count) == 1 or not len(sequence)):
+            times = count_of(count)
+            if sequence.cls is tuple and (times == 1 or not len(sequence)):
                 return sequence  # no new tuple
-            if len(sequence) * index_of(count) > MAX_ITEMS:
+            if len(sequence) * times > MAX_ITEMS:
                 raise CannotCapture("too-long", f"A container of more than {MAX_ITEMS} items is made.")
-            return SequenceValue(sequence.items * index_of(count), sequence.cls)
+            return SequenceValue(sequence.items * times, sequence.cls)
     other = right if isinstance(left, SequenceValue) else left
     known = isinstance(other, DictValue | IntegerValue | FloatValue | FunctionValue)
     if isinstance(other, Constant):
@@ -287,7 +289,8 @@ def _sequences(tx: Capture, sign: str, left: Value, right: Value) -> Value:
 
 
 def _constant_sequence(value: SequenceValue) -> Constant:
-    return Constant(value.cls(constant_of(item, "an item compared") for item in value.items))
+    items = [constant_of(item, "an item compared") for item in value.items]
+    return Constant(items if value.cls is list else tuple(items))  # named tuples compare as tuples do
 
 
 def _equal_dicts(tx: Capture, left: DictValue, right: DictValue) -> bool:
@@ -341,6 +344,8 @@ def ordered(tx: Capture, values: Sequence[Value], key: Value | None, reverse: Va
         def __lt__(self, other: Ranked) -> bool:
             return binary(tx, "<", self.key, other.key).truth(tx)
 
+    if reverse is not None and sys.version_info < (3, 12):  # where it is an int, not whatever has a truth
+        tx.fold(sorted, [Constant(())], {"reverse": reverse})
     backwards = reverse is not None and reverse.truth(tx)
     return [item.value for item in sorted([Ranked(value) for value in values], reverse=backwards)]
 

@@ -14,7 +14,7 @@ from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Deferred, Unread, Value, named, settled
 from tcompile.capture.values.classes import answers_in_python, class_attribute
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
-from tcompile.capture.values.slices import SliceValue, index_of
+from tcompile.capture.values.slices import SliceValue, count_of, index_of
 from tcompile.capture.values.span import Span
 from tcompile.frontends.base import CannotCapture, Stacked
 
@@ -183,7 +183,7 @@ class SequenceValue(Value):
         return Constant(None)
 
     def _insert(self, tx: Capture, position: Value, value: Value) -> Value:
-        where = index_of(position)
+        where = count_of(position)
         tx.mutate(self)
         self.items.insert(where, value)
         return Constant(None)

@@ -392,7 +392,8 @@ class ObjectValue(Value):
         for name in ("__len__", "__length_hint__"):
             count = self.call_operator(tx, name, [])
             if count is not None:
-                if not isinstance(count, Constant) or type(count.value) is not int or count.value < 0:
+                known = count.value if isinstance(count, Constant) else None
+                if type(known) is not int or not 0 <= known <= sys.maxsize:
                     raise CannotCapture("operation-raises", f"{name}() returns {count.describe()}")
                 break
         return values
