@@ -14,6 +14,7 @@ import types
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tcompile.capture.guard_kinds import shown
 from tcompile.capture.temporaries import reused
 from tcompile.capture.values import scalar
 from tcompile.capture.values.array import ArrayValue
@@ -396,6 +397,14 @@ def identical(tx: Capture, left: Value, right: Value) -> bool:
             if isinstance(left.value, str | bytes | int) and left.value != right.value:
                 return False
         raise refused  # which equal numbers and strings are one object is Python's own business
+    for one, two in ((left, right), (right, left)):
+        if isinstance(one, SequenceValue) and one.original is not None and isinstance(two, SequenceValue):
+            if two.original is not None:
+                return one.original is two.original
+            if two.source is not None:
+                held, same = tx.prologue.constant(one.original), tx.objects[two.source] is one.original
+                text = f"{two.source.text} is {shown(one.original)}"
+                return tx.decide(two.source, f"{{}} is {held}", text, same)
     if left.source is not None and right.source is not None:
         # Two places may hold one object: whether they do now becomes a guard.
         same = tx.objects[left.source] is tx.objects[right.source]

@@ -217,6 +217,18 @@ def test_named_tuples_are_ordered():
     whole(f)
 
 
+def test_constant_tuples_are_one_object():
+    def f(a, given, default=(1, (2, 3))):
+        held, again = (1, (2, 3)), a.ndim and (1, (2, 3))
+        return held is again, held is default, held is given, held[1] is default[1], held, a + 1
+
+    compiled = tcompile.compile(f, backend="eager", fullgraph=True)
+    constant = f(X, None)[-2]
+    for given in (constant, constant, (*constant,)):
+        want, got = f(X, given), compiled(X, given)
+        assert got[:4] == want[:4] and got[4] is want[4]
+
+
 def test_named_tuples_taken_in():
     def f(layer, a):
         return layer.apply(a), layer.double, Layer.twice(a), layer[0], layer

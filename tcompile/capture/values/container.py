@@ -34,6 +34,7 @@ class SequenceValue(Value):
         self._items = items
         self.cls = cls
         self.source = source
+        self.original: tuple[Any, ...] | None = None  # the object itself, where it is a constant of the code
         self._tx: Capture | None = None  # where items may be unread
         self.found: tuple[Value, ...] = ()
         self._loosen: Callable[[], None] | None = None  # until anything depends on the length
@@ -340,6 +341,8 @@ class SequenceValue(Value):
         """A display, or the named tuple's constructor."""
         if self.source is not None:
             return program.load(self.source)
+        if self.original is not None:
+            return program.constant(self.original)
         items = self._display(program)
         if hasattr(self.cls, "_fields"):
             return f"{program.constant(self.cls)}({', '.join(items)})"
