@@ -26,6 +26,7 @@ from tcompile.backends.schedule.lower import replaces_part
 from tcompile.backends.schedule.plan import Step
 from tcompile.backends.timed import TimedLoop, line_of
 from tcompile.graph import Graph, Node, ScalarType, Size, SymInt, TensorType
+from tcompile.graph.names import is_plain
 from tcompile.graph.ops import OPS
 from tcompile.graph.ops.gathering import IN_PLACE
 from tcompile.graph.ops.opaque import AS_SEEN, Slot, resolve
@@ -208,10 +209,10 @@ class Program:
     # -- names ----------------------------------------------------------------------------------------------------
     def _name(self, node: Node) -> str:
         """The node's own name where it is free: no keyword, symbol, helper or other array is called so."""
-        name = node.name if node.name.isidentifier() else "value"
+        name = node.name if is_plain(node.name) else "value"
         if name.startswith(_RESERVED_STARTS):
             name = f"value_{name}"
-        while keyword.iskeyword(name) or keyword.issoftkeyword(name):
+        while keyword.issoftkeyword(name):
             name += "_"
         return self._fresh(name)
 

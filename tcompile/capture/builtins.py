@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tcompile.capture.construction import OBJECT_FUNCTIONS, construct, enum_member, make_super, makes_instances
 from tcompile.capture.library import GETTERS, LIBRARY, call_getter
 from tcompile.capture.operators import BINARY, COMPARE, binary, contains, identical, ordered, unary
-from tcompile.capture.protocols import advance, attribute, found_attribute, has_attribute, iterator
+from tcompile.capture.protocols import advance, attribute, attribute_name, found_attribute, has_attribute, iterator
 from tcompile.capture.sources import AttributeSource, ComputedSource, ConstantSource, ItemSource
 from tcompile.capture.special import call_special, is_reorderable
 from tcompile.capture.values.array import ArrayValue
@@ -267,7 +267,8 @@ def _fromkeys(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -
 def _tuple_new(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     cls = constant_of(args[0], "a class")
     items = list(args[1].collect(tx)) if len(args) > 1 else []
-    if cls is not tuple and not (plain_named_tuple(cls) and len(items) == len(cls._fields)):
+    named = isinstance(cls, type) and plain_named_tuple(cls)
+    if cls is not tuple and not (named and len(items) == len(cls._fields)):
         raise CannotCapture("unknown-function", "`tuple.__new__`")
     return SequenceValue(items, cls)
 
@@ -546,7 +547,7 @@ def _issubclass(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value])
 
 @handles(getattr)
 def _getattr(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-    name = constant_of(args[1], "an attribute name")
+    name = attribute_name(args[1])
     if len(args) == 2:
         return attribute(tx, args[0], name)
     found = found_attribute(tx, args[0], name)
@@ -555,7 +556,7 @@ def _getattr(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) ->
 
 @handles(hasattr)
 def _hasattr(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-    return Constant(has_attribute(tx, args[0], constant_of(args[1], "an attribute name")))
+    return Constant(has_attribute(tx, args[0], attribute_name(args[1])))
 
 
 @handles(vars)
@@ -567,10 +568,7 @@ def _vars(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Va
 
 @handles(setattr, delattr)
 def _setattr(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-    name = constant_of(args[1], "an attribute name")
-    if type(name) is not str:
-        raise CannotCapture("operation-raises", "attribute name must be string")
-    args[0].store_attribute(tx, name, args[2] if len(args) == 3 else None)
+    args[0].store_attribute(tx, attribute_name(args[1]), args[2] if len(args) == 3 else None)
     return Constant(None)
 
 

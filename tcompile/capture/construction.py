@@ -11,6 +11,7 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tcompile.capture.protocols import attribute_name
 from tcompile.capture.sources import ConstantSource
 from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.callable import Cell, FunctionValue, MethodValue
@@ -19,6 +20,7 @@ from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import constant_of
 from tcompile.capture.values.object import ObjectValue
 from tcompile.frontends.base import CannotCapture
+from tcompile.graph.names import quoted
 
 if TYPE_CHECKING:
     from tcompile.capture.program import Rebuilder
@@ -115,7 +117,7 @@ def _object_setattr(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Val
     owner, name, *value = args
     if not isinstance(owner, ObjectValue) or kwargs or len(value) > 1 or not _only_attributes(owner.cls):
         raise CannotCapture("unknown-function", "`object.__setattr__`")
-    owner.store_plainly(tx, constant_of(name, "an attribute's name"), value[0] if value else None)
+    owner.store_plainly(tx, attribute_name(name), value[0] if value else None)
     return Constant(None)
 
 
@@ -123,7 +125,7 @@ def _object_getattribute(tx: Capture, args: Sequence[Value], kwargs: Mapping[str
     owner, name = args
     if not isinstance(owner, ObjectValue) or hasattr(owner.cls, "__getattr__"):  # which it does not ask
         raise CannotCapture("unknown-function", "`object.__getattribute__`")
-    return owner.attribute(tx, constant_of(name, "an attribute's name"))
+    return owner.attribute(tx, attribute_name(name))
 
 
 OBJECT_FUNCTIONS = {
@@ -185,7 +187,7 @@ class SuperValue(Value):
 
     def _guard(self, tx: Capture, start: type, name: str, found: Any) -> None:
         held = [tx.prologue.constant(value) for value in (_after, start, self.cls, found)]
-        code = f"{held[0]}({held[1]}, {held[2]}, {name!r}) is {held[3]}"
+        code = f"{held[0]}({held[1]}, {held[2]}, {quoted(name)}) is {held[3]}"
         text = f"super({self.cls.__qualname__}).{name} is unchanged"
         tx.prologue.guard(ConstantSource.of(start.__qualname__, start), code, text, "the same definition")
 

@@ -14,6 +14,7 @@ from typing import Any
 from tcompile.callers import raise_if_callers
 from tcompile.capture.guard_kinds import KINDS
 from tcompile.capture.sources import Source
+from tcompile.graph.names import quoted
 from tcompile.records import dataclass
 
 
@@ -126,7 +127,7 @@ class Prologue:
     ) -> None:
         """Adds a check; ``{}`` in ``code`` stands for the variable that holds the source's value.
 
-        ``advice`` takes the place of the kind's own.
+        The user's names in it are ``quoted``. ``advice`` takes the place of the kind's own.
         """
         filled = code.replace("{}", self.load(source))
         if filled not in self._codes:
@@ -137,7 +138,7 @@ class Prologue:
         self, source: Source, namespace: dict[str, Any], name: str, text: str, expected: str, kind: str
     ) -> None:
         """Adds the check that a known dict still holds what it holds under this name."""
-        code = f"{self.constant(namespace)}[{name!r}] is {self.constant(namespace[name])}"
+        code = f"{self.constant(namespace)}[{quoted(name)}] is {self.constant(namespace[name])}"
         self.guard(source, code, text, expected, kind)
 
     def shorten(self, count: int) -> None:

@@ -27,6 +27,7 @@ from tcompile.capture.values.callable import Cell, FunctionValue
 from tcompile.config import config
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Location
+from tcompile.graph.names import quoted
 from tcompile.graph.verify import user_line
 from tcompile.observe.events import UserLine
 from tcompile.observe.userline import file_line
@@ -235,7 +236,7 @@ class Frame:
         builtins = self.function.builtins
         if name in builtins:
             guards = self.tx.prologue
-            guards.guard(source, f"{name!r} not in {{}}", f"no global named {name!r}", "no global", "no global")
+            guards.guard(source, f"{quoted(name)} not in {{}}", f"no global named {name!r}", "no global", "no global")
             guards.guard_binding(source, builtins, name, f"{name} is the built-in", "the built-in", "built-in")
             return self.tx.wrap_found(builtins[name])
         raise CannotCapture("operation-raises", f"name {name!r} is not defined")

@@ -54,7 +54,7 @@ def _iterates(function: Any, fewest: int, most: int, *names: str) -> Callable[[C
         def made(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
             try:
                 return IteratorValue(tx, make(tx, *args, **kwargs))
-            except TypeError as error:
+            except (TypeError, ValueError, OverflowError, MemoryError) as error:
                 raise CannotCapture("operation-raises", str(error)) from error
 
         _means(function, fewest, most, *names)(made)
@@ -224,7 +224,11 @@ def call_getter(tx: Capture, getter: Any, args: Sequence[Value], kwargs: Mapping
 
 def _getter(cls: Any) -> None:
     def make(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-        return Constant(cls(*[hashable(arg, f"an argument of {cls.__name__}") for arg in args]))
+        given = [hashable(arg, f"an argument of {cls.__name__}") for arg in args]
+        try:
+            return Constant(cls(*given))
+        except TypeError as error:
+            raise CannotCapture("operation-raises", str(error)) from error
 
     _means(cls, 1, _MANY)(make)
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import enum
 import math
 import operator
+import sys
 import types
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tcompile.capture.guard_kinds import shown
 from tcompile.capture.temporaries import reused
 from tcompile.capture.values import scalar
 from tcompile.capture.values.array import ArrayValue
@@ -27,7 +29,7 @@ from tcompile.capture.values.object import ObjectValue, OpaqueValue
 from tcompile.capture.values.scalar import ScalarValue
 from tcompile.capture.values.selected import SelectedValue
 from tcompile.capture.values.sets import SetValue, combine
-from tcompile.capture.values.slices import RangeValue, SliceValue, index_of
+from tcompile.capture.values.slices import RangeValue, SliceValue, count_of
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import SymInt
 
@@ -270,11 +272,12 @@ def _sequences(tx: Capture, sign: str, left: Value, right: Value) -> Value:
         repeated = isinstance(sequence, SequenceValue) and sequence.cls in (list, tuple)
         if sign == "*" and repeated and isinstance(count, Constant | IntegerValue):
             assert isinstance(sequence, SequenceValue)
-            if sequence.cls is tuple and (index_of(count) == 1 or not len(sequence)):
+            times = count_of(count)
+            if sequence.cls is tuple and (times == 1 or not len(sequence)):
                 return sequence  # no new tuple
-            if len(sequence) * index_of(count) > MAX_ITEMS:
+            if len(sequence) * times > MAX_ITEMS:
                 raise CannotCapture("too-long", f"A container of more than {MAX_ITEMS} items is made.")
-            return SequenceValue(sequence.items * index_of(count), sequence.cls)
+            return SequenceValue(sequence.items * times, sequence.cls)
     other = right if isinstance(left, SequenceValue) else left
     known = isinstance(other, DictValue | IntegerValue | FloatValue | FunctionValue)
     if isinstance(other, Constant):
@@ -287,7 +290,8 @@ def _sequences(tx: Capture, sign: str, left: Value, right: Value) -> Value:
 
 
 def _constant_sequence(value: SequenceValue) -> Constant:
-    return Constant(value.cls(constant_of(item, "an item compared") for item in value.items))
+    items = [constant_of(item, "an item compared") for item in value.items]
+    return Constant(items if value.cls is list else tuple(items))  # named tuples compare as tuples do
 
 
 def _equal_dicts(tx: Capture, left: DictValue, right: DictValue) -> bool:
@@ -341,6 +345,8 @@ def ordered(tx: Capture, values: Sequence[Value], key: Value | None, reverse: Va
         def __lt__(self, other: Ranked) -> bool:
             return binary(tx, "<", self.key, other.key).truth(tx)
 
+    if reverse is not None and sys.version_info < (3, 12):  # where it is an int, not whatever has a truth
+        tx.fold(sorted, [Constant(())], {"reverse": reverse})
     backwards = reverse is not None and reverse.truth(tx)
     return [item.value for item in sorted([Ranked(value) for value in values], reverse=backwards)]
 
@@ -391,6 +397,14 @@ def identical(tx: Capture, left: Value, right: Value) -> bool:
             if isinstance(left.value, str | bytes | int) and left.value != right.value:
                 return False
         raise refused  # which equal numbers and strings are one object is Python's own business
+    for one, two in ((left, right), (right, left)):
+        if isinstance(one, SequenceValue) and one.original is not None and isinstance(two, SequenceValue):
+            if two.original is not None:
+                return one.original is two.original
+            if two.source is not None:
+                held, same = tx.prologue.constant(one.original), tx.objects[two.source] is one.original
+                text = f"{two.source.text} is {shown(one.original)}"
+                return tx.decide(two.source, f"{{}} is {held}", text, same)
     if left.source is not None and right.source is not None:
         # Two places may hold one object: whether they do now becomes a guard.
         same = tx.objects[left.source] is tx.objects[right.source]

@@ -16,13 +16,14 @@ from tcompile.capture.values.base import Value
 from tcompile.capture.values.callable import FunctionValue, IteratorValue, MethodValue
 from tcompile.capture.values.classes import class_answers_in_python, hasattr_asks, module_answers
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
-from tcompile.capture.values.container import BuiltinMethod, SequenceValue
+from tcompile.capture.values.container import BuiltinMethod, SequenceValue, constant_of
 from tcompile.capture.values.counted import counted
 from tcompile.capture.values.dicts import DictValue
 from tcompile.capture.values.object import ObjectValue, OpaqueValue
 from tcompile.capture.values.sets import SetValue
 from tcompile.capture.values.slices import RangeValue, SliceValue
 from tcompile.frontends.base import CannotCapture
+from tcompile.graph.names import quoted
 
 if TYPE_CHECKING:
     from tcompile.capture.state import Capture
@@ -36,6 +37,14 @@ _PLAIN_CLASSES = (
 
 class Exhausted(CannotCapture):
     """An iterator in Python says that there is nothing left. A break, unless someone is iterating."""
+
+
+def attribute_name(value: Value) -> str:
+    """The name that ``getattr`` and its like are given, which may be anything."""
+    name = constant_of(value, "an attribute's name")
+    if type(name) is not str:
+        raise CannotCapture("operation-raises", "attribute name must be string")
+    return name
 
 
 def attribute(tx: Capture, owner: Value, name: str) -> Value:
@@ -56,8 +65,6 @@ def _has_plain_class(owner: Value) -> bool:
 
 def has_attribute(tx: Capture, value: Value, name: str) -> bool:
     """``hasattr(value, name)``."""
-    if type(name) is not str:
-        raise CannotCapture("operation-raises", "attribute name must be string")
     if isinstance(value, ObjectValue):
         return value.has(tx, name)
     if isinstance(value, Constant):
@@ -68,7 +75,7 @@ def has_attribute(tx: Capture, value: Value, name: str) -> bool:
         found = hasattr(value.value, name)
         if isinstance(value.value, type | types.ModuleType) and not tx.is_library_name(_module_name(value.value)):
             source = value.source or ConstantSource.of(value.describe(), value.value)
-            return tx.decide(source, f"hasattr({{}}, {name!r})", f"hasattr({source.text}, {name!r})", found)
+            return tx.decide(source, f"hasattr({{}}, {quoted(name)})", f"hasattr({source.text}, {name!r})", found)
         return found
     if isinstance(value, OpaqueValue) and class_answers_in_python(value.python_type):
         raise CannotCapture("unsupported-object", f"hasattr() is asked of {value.describe()}.")
@@ -81,7 +88,7 @@ def has_attribute(tx: Capture, value: Value, name: str) -> bool:
 
 def found_attribute(tx: Capture, value: Value, name: str) -> Value | None:
     """``value.name``, read once; None where there is no such attribute."""
-    if isinstance(value, ObjectValue) and type(name) is str and value.is_told_by_reading(name):
+    if isinstance(value, ObjectValue) and value.is_told_by_reading(name):
         return attribute(tx, value, name)
     return attribute(tx, value, name) if has_attribute(tx, value, name) else None
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tcompile.graph.names import attribute_of
 from tcompile.graph.ops.draws import Family, spare_of, state_of
 from tcompile.records import dataclass
 
@@ -131,9 +132,7 @@ class AttributeSource(Source):
 
     def expression(self, load: Load, constant: Constant) -> str:
         """An attribute read."""
-        if self.name.isidentifier():
-            return f"{load(self.base)}.{self.name}"
-        return f"getattr({load(self.base)}, {self.name!r})"
+        return attribute_of(load(self.base), self.name)
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,7 @@ from tcompile.frontends.base import (
     refuse_in_turn,
 )
 from tcompile.graph import Graph, Location, Node, ScalarType, SymInt, TensorType
+from tcompile.graph.names import quoted
 from tcompile.graph.ops.draws import lock_of
 from tcompile.graph.ops.gathering import IN_PLACE
 from tcompile.graph.ops.writing import Path
@@ -313,7 +314,7 @@ class Capture:
             if name not in namespace:
                 raise CannotCapture("operation-raises", f"name {name!r} is not defined")
             source = ConstantSource.of("globals()", namespace)
-            self.prologue.guard(source, f"{name!r} in {{}}", f"a global named {name!r}", "a global")
+            self.prologue.guard(source, f"{quoted(name)} in {{}}", f"a global named {name!r}", "a global")
         self.touch()
         self.effects.pop(key, None)
         self.effects[key] = Effect(namespace, name, value)
@@ -489,8 +490,7 @@ class Capture:
                 self.mutate(memory.owner)
             if memory.version and origin(contents)[:2] == (memory.node, path):
                 continue  # x[1:] += 1 stores the view, which has been written to, once more
-            base, old = memory.node, memory.node.tensor
-            whole = not path
+            base, old, whole = memory.node, memory.node.tensor, not path
             if whole and memory.owner is not None:
                 base = memory.root
             elif whole and old.c_contiguous:  # nothing of what it was is left

@@ -8,10 +8,10 @@ errors are exactly those of the function.
 from __future__ import annotations
 
 import types
-from keyword import iskeyword
 from typing import Any
 
 from tcompile.capture.entries import local_names
+from tcompile.graph.names import is_plain
 
 
 def binder(function: types.FunctionType) -> types.FunctionType:
@@ -25,7 +25,7 @@ def binder(function: types.FunctionType) -> types.FunctionType:
     names = local_names(code)
     # Comprehensions' ``.0`` is no identifier, and code objects made by hand may have any names: number those.
     names = tuple(
-        name if name.isidentifier() and not iskeyword(name) and name not in names[:i] else f"_tcompile_{i}"
+        name if is_plain(name) and name not in names[:i] else f"_tcompile_{i}"
         for i, name in enumerate(names)
     )
     kinds: list[str] = []

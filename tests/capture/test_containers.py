@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections import OrderedDict, deque, namedtuple
 from typing import NamedTuple
 
 import numpy as np
 import pytest
-from differential import assert_same
+from differential import assert_same, check
 
 import tcompile
 
@@ -208,6 +209,26 @@ def test_named_tuples():
     whole(f, xy)
 
 
+def test_named_tuples_are_ordered():
+    def f(a):
+        low, high = Pair(1, 3), Pair(2, 1)
+        return low < high, low >= (1, 2), [1] < [2], min(high, low), max(high, low), sorted([high, low]), a + 1
+
+    whole(f)
+
+
+def test_constant_tuples_are_one_object():
+    def f(a, given, default=(1, (2, 3))):
+        held, again = (1, (2, 3)), a.ndim and (1, (2, 3))
+        return held is again, held is default, held is given, held[1] is default[1], held, a + 1
+
+    compiled = tcompile.compile(f, backend="eager", fullgraph=True)
+    constant = f(X, None)[-2]
+    for given in (constant, constant, (*constant,)):
+        want, got = f(X, given), compiled(X, given)
+        assert got[:4] == want[:4] and got[4] is want[4]
+
+
 def test_named_tuples_taken_in():
     def f(layer, a):
         return layer.apply(a), layer.double, Layer.twice(a), layer[0], layer
@@ -311,7 +332,22 @@ def test_unpacking_of_the_wrong_length():
     broken(f, x, "operation-raises", "p, q = a")
 
 
+@pytest.mark.parametrize("reverse", [None, "a", "", 2.5, 1 << 40, 2, True, np.int64(1)])
+def test_what_sorts_backwards(reverse):
+    def f(a):
+        items = [3, 1, 2]
+        try:
+            return sorted(items, reverse=reverse), items.sort(reverse=reverse), items, a + 1
+        except (TypeError, OverflowError) as error:
+            return str(error), items, a + 1
+
+    check(f, x, backends=("eager",))
+
+
 class HugeLength:
+    def __iter__(self):
+        return iter([1])
+
     def __len__(self):
         return 1 << 70
 
@@ -333,13 +369,23 @@ def test_what_python_does_not_copy():
         lambda: len(range(1 << 70)), lambda: len(range(0, 1 << 70, 3)), lambda: sum([], bytearray()),
         lambda: len(HugeLength()), lambda: bool(HugeLength()), lambda: isinstance(3, "int"), lambda: issubclass(int, ["x"]),
         lambda: list(itertools.combinations("abc", None)), lambda: list(itertools.combinations_with_replacement("abc")),
+        lambda: list(HugeLength()), lambda: [1].insert(10**30, 1), lambda: [] * 10**30, lambda: -(10**30) * (), lambda: [1][::0],
+        lambda: (1,)[::0], lambda: range(5)[::0], lambda: operator.setitem([1], slice(None, None, 0), []), lambda: "a"[::0],
+        lambda: operator.delitem([1], slice(None, None, 0)), lambda: {1}.issubset(), lambda: {1}.isdisjoint([1], [2]),
+        lambda: {1}.symmetric_difference(), lambda: {1}.copy(1), lambda: getattr([], 1), lambda: hasattr([], 1),
+        lambda: getattr(Layer(1, 2), 1, 3), lambda: object.__setattr__(HugeLength(), 1, 2), lambda: object.__delattr__(HugeLength(), 1),
+        lambda: object.__getattribute__(HugeLength(), 1), lambda: operator.attrgetter(5), lambda: operator.methodcaller(5),
+        lambda: tuple.__new__(5), lambda: itertools.islice([1], 10**30), lambda: itertools.repeat(1, 10**30),
+        lambda: itertools.product([1], repeat=10**30),
     ],
 )  # fmt: skip
 def test_what_python_refuses(f):
-    with tcompile.config.patch(stress_capture=True, verify=True), pytest.raises((TypeError, OverflowError)) as want:
+    with pytest.raises((TypeError, ValueError, OverflowError)) as want:
         f()
+    compiled = tcompile.compile(f, backend="eager")
     with tcompile.config.patch(stress_capture=True, verify=True), pytest.raises(want.type) as got:
-        tcompile.compile(f, backend="eager")()
+        compiled()
+    assert compiled.breaks  # it was not tcompile itself that raised
     assert str(got.value) == str(want.value)
 
 

@@ -15,6 +15,7 @@ from tcompile.backends.schedule.kernel import Distance
 from tcompile.backends.schedule.parts import PARTS
 from tcompile.backends.triton.names import pointer_to
 from tcompile.graph import Node, Size, SymInt
+from tcompile.graph.names import is_plain
 from tcompile.graph.types import DType
 
 Kind: TypeAlias = Literal["array", "size", "stride", "wide", "number", "partial", "count"]
@@ -50,8 +51,8 @@ class Parameters:
 
     def fresh(self, name: str) -> str:
         """A name that nothing else in the kernel has."""
-        name = name if name.isidentifier() else "value"
-        while name in self.taken or keyword.iskeyword(name) or keyword.issoftkeyword(name):
+        name = name if is_plain(name) else "value"
+        while name in self.taken or keyword.issoftkeyword(name):
             name += "_"
         self.taken.add(name)
         return name

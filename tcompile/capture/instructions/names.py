@@ -81,7 +81,9 @@ def _load_const(f: Frame, i: Instruction) -> None:
 def constant(value: Any) -> Value:
     """The value of a constant of the code object; tuples are taken apart, so that they can be indexed and unpacked."""
     if type(value) is tuple:
-        return SequenceValue([constant(item) for item in value], tuple)
+        made = SequenceValue([constant(item) for item in value], tuple)
+        made.original = value
+        return made
     return Constant(value)
 
 

@@ -16,6 +16,7 @@ from tcompile.capture.sources import AttributeSource, ConstantSource, Source
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.callable import FunctionValue, MethodValue
 from tcompile.frontends.base import CannotCapture
+from tcompile.graph.names import attribute_of
 
 if TYPE_CHECKING:
     from tcompile.capture.state import Capture
@@ -41,7 +42,7 @@ def guard_definition(tx: Capture, cls: type, name: str, found: Any) -> None:
     if _metaclass_decides(cls, name):
         raise CannotCapture("unsupported-object", f"`{cls.__qualname__}.{name}` is defined by its metaclass too.")
     held = tx.prologue.constant(cls)
-    code = f"{held}.{name}"
+    code = attribute_of(held, name)
     if isinstance(found, staticmethod):
         found = found.__func__
     elif isinstance(found, classmethod):

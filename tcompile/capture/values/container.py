@@ -14,7 +14,7 @@ from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Deferred, Unread, Value, named, settled
 from tcompile.capture.values.classes import answers_in_python, class_attribute
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
-from tcompile.capture.values.slices import SliceValue, index_of
+from tcompile.capture.values.slices import SliceValue, count_of, index_of
 from tcompile.capture.values.span import Span
 from tcompile.frontends.base import CannotCapture, Stacked
 
@@ -34,6 +34,7 @@ class SequenceValue(Value):
         self._items = items
         self.cls = cls
         self.source = source
+        self.original: tuple[Any, ...] | None = None  # the object itself, where it is a constant of the code
         self._tx: Capture | None = None  # where items may be unread
         self.found: tuple[Value, ...] = ()
         self._loosen: Callable[[], None] | None = None  # until anything depends on the length
@@ -183,7 +184,7 @@ class SequenceValue(Value):
         return Constant(None)
 
     def _insert(self, tx: Capture, position: Value, value: Value) -> Value:
-        where = index_of(position)
+        where = count_of(position)
         tx.mutate(self)
         self.items.insert(where, value)
         return Constant(None)
@@ -340,6 +341,8 @@ class SequenceValue(Value):
         """A display, or the named tuple's constructor."""
         if self.source is not None:
             return program.load(self.source)
+        if self.original is not None:
+            return program.constant(self.original)
         items = self._display(program)
         if hasattr(self.cls, "_fields"):
             return f"{program.constant(self.cls)}({', '.join(items)})"

@@ -7,7 +7,6 @@ descriptors are followed inside. What is stored is seen by later reads, and done
 from __future__ import annotations
 
 import functools
-import keyword
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from tcompile.capture.values.callable import IteratorValue, MethodValue
 from tcompile.capture.values.classes import MISSING, bound, guard_definition, lookup
 from tcompile.capture.values.constant import Constant, IntegerValue
 from tcompile.frontends.base import CannotCapture
+from tcompile.graph.names import is_plain, quoted
 
 if TYPE_CHECKING:
     from tcompile.capture.program import Rebuilder
@@ -149,7 +149,7 @@ class ObjectValue(Value):
         finder, held = tx.prologue.constant(lookup), tx.prologue.constant(self.cls)
         tx.prologue.guard(
             ConstantSource.of(self.cls.__qualname__, self.cls),
-            f"{finder}({held}, {name!r}) is {tx.prologue.constant(found)}",
+            f"{finder}({held}, {quoted(name)}) is {tx.prologue.constant(found)}",
             f"{self.cls.__qualname__}.{name} is unchanged", "the same definition",
         )  # fmt: skip
         place = ItemSource(AttributeSource(ConstantSource.of(owner.__qualname__, owner), "__dict__"), name)
@@ -177,10 +177,10 @@ class ObjectValue(Value):
         if self.source is None or name in self._deleted:
             there = found is not MISSING
             where, text = ConstantSource.of(cls.__qualname__, cls), f"hasattr({cls.__qualname__}, {name!r})"
-            return tx.decide(where, f"hasattr({{}}, {name!r})", text, there)
+            return tx.decide(where, f"hasattr({{}}, {quoted(name)})", text, there)
         there = found is not MISSING or (self._has_dict and name in self.value.__dict__)
         text = f"hasattr({self.source.text}, {name!r})"
-        return tx.decide(self.source, f"hasattr({{}}, {name!r})", text, there)
+        return tx.decide(self.source, f"hasattr({{}}, {quoted(name)})", text, there)
 
     def store_attribute(self, tx: Capture, name: str, value: Value | None) -> None:
         """``object.name = value``, or ``del object.name``, by Python's own rules."""
@@ -294,7 +294,7 @@ class ObjectValue(Value):
 
     def _guard_not_shadowed(self, tx: Capture, name: str) -> None:
         if self.source is not None and name not in self._deleted and self._has_dict:
-            code = f"{name!r} not in {{}}.__dict__"
+            code = f"{quoted(name)} not in {{}}.__dict__"
             text = f"{self.source.text} has no attribute {name!r} of its own"
             tx.prologue.guard(self.source, code, text, "no attribute", "own attribute")
 
@@ -312,16 +312,16 @@ class ObjectValue(Value):
     def _question(self, name: str) -> str:
         """Code that asks an instance whether it has the attribute itself."""
         if not isinstance(lookup(self.cls, name), types.MemberDescriptorType):
-            return f"{name!r} in {{}}.__dict__"
+            return f"{quoted(name)} in {{}}.__dict__"
         if hasattr(self.cls, "__getattr__"):
             raise CannotCapture("unsupported-object", f"{self.describe()} defines __getattr__ and slots.")
-        return f"hasattr({{}}, {name!r})"
+        return f"hasattr({{}}, {quoted(name)})"
 
     def _guard_not_in_class(self, tx: Capture, name: str) -> None:
         where, text = ConstantSource.of(self.cls.__qualname__, self.cls), f"{self.cls.__qualname__} has no {name!r}"
         if hasattr(self.cls, name):  # by its metaclass
             raise CannotCapture("unsupported-object", f"The attribute `{name}` of {self.describe()}")
-        tx.prologue.guard(where, f"not hasattr({{}}, {name!r})", text, "no such attribute")
+        tx.prologue.guard(where, f"not hasattr({{}}, {quoted(name)})", text, "no such attribute")
 
     # -- leaving ------------------------------------------------------------------------------------------------------
     def shell(self, program: Rebuilder) -> str:
@@ -333,7 +333,7 @@ class ObjectValue(Value):
         lines = []
         plain = lookup(self.cls, "__setattr__") is object.__setattr__
         for key, value in self.stored.items():
-            if plain and key.isidentifier() and not keyword.iskeyword(key):
+            if plain and is_plain(key):
                 lines.append(f"{name}.{key} = {program.rebuild(value)}")
             else:
                 lines.append(f"{program.constant(object.__setattr__)}({name}, {key!r}, {program.rebuild(value)})")
@@ -392,7 +392,8 @@ class ObjectValue(Value):
         for name in ("__len__", "__length_hint__"):
             count = self.call_operator(tx, name, [])
             if count is not None:
-                if not isinstance(count, Constant) or type(count.value) is not int or count.value < 0:
+                known = count.value if isinstance(count, Constant) else None
+                if type(known) is not int or not 0 <= known <= sys.maxsize:
                     raise CannotCapture("operation-raises", f"{name}() returns {count.describe()}")
                 break
         return values

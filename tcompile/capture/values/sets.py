@@ -21,12 +21,15 @@ if TYPE_CHECKING:
     from tcompile.capture.program import Rebuilder
     from tcompile.capture.state import Capture
 
+# The methods, and how many arguments they take; None: any number.
 _CHANGES = {
     "add": 1, "discard": 1, "remove": 1, "clear": 0, "update": None, "intersection_update": None,
     "difference_update": None, "symmetric_difference_update": 1,
 }  # fmt: skip
-_NEW = {"union", "intersection", "difference", "symmetric_difference", "copy"}
-_TESTS = {"issubset", "issuperset", "isdisjoint"}
+_TESTS = {"issubset": 1, "issuperset": 1, "isdisjoint": 1}
+_ASKED = {
+    "union": None, "intersection": None, "difference": None, "symmetric_difference": 1, "copy": 0, **_TESTS,
+}  # fmt: skip
 
 
 class SetValue(Value):
@@ -78,7 +81,7 @@ class SetValue(Value):
             return Constant(self.change(tx, "pop", ()))
         if name == "copy" and self.cls is frozenset and not args:
             return self
-        if name in _NEW or name in _TESTS:
+        if name in _ASKED and _ASKED[name] in (None, len(args)):
             found = getattr(self._plain(), name)(*[collection(tx, arg) for arg in args])
             return Constant(found) if name in _TESTS else SetValue(tx, found, self.cls)
         return super().method(tx, name, args, kwargs)

@@ -7,6 +7,7 @@ Their bounds may be open ints: nothing is fixed before somebody asks for it.
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,14 @@ def index_of(key: Value) -> int:
     raise CannotCapture("data-dependent-value", f"{key.describe()} as an index")
 
 
+def count_of(value: Value) -> int:
+    """The same for what Python counts items with, which has to be of the machine's size."""
+    count = index_of(value)
+    if abs(count) > sys.maxsize:
+        raise CannotCapture("operation-raises", "Python int too large to convert to C ssize_t")
+    return count
+
+
 class SliceValue(Value):
     """``slice(start, stop, step)``."""
 
@@ -56,11 +65,13 @@ class SliceValue(Value):
         return super().attribute(tx, name)
 
     def constant(self) -> slice:
-        """A slice of constant ints, fixing symbolic ones."""
+        """A slice of constant ints that a sequence takes, fixing symbolic ones."""
         parts = []
         for part in self.parts:
             none = isinstance(part, Constant) and part.value is None
             parts.append(None if none else index_of(part))
+        if parts[2] == 0:
+            raise CannotCapture("operation-raises", "slice step cannot be zero")
         return slice(*parts)
 
     def rebuild(self, program: Rebuilder) -> str:

@@ -91,7 +91,7 @@ class TextValue(Deferred):
     def rebuild(self, program: Rebuilder) -> str:
         """The call."""
         args = [program.rebuild(arg) for arg in self.args]
-        args += [f"{name}={program.rebuild(arg)}" for name, arg in self.kwargs.items()]
+        args += [f"**{{{name!r}: {program.rebuild(arg)}}}" for name, arg in self.kwargs.items()]
         return f"{program.constant(self.function)}({', '.join(args)})"
 
     def tried(self, example: int) -> str:
