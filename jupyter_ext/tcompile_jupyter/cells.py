@@ -30,6 +30,7 @@ import tcompile
 from tcompile.api import run_cell
 from tcompile.errors import TcompileError
 from tcompile.records import dataclass
+from tcompile.runtime.dispatch import looks_at_callers
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
@@ -137,10 +138,14 @@ def one_statement(statement: ast.stmt, filename: str) -> Stretch:
 
 
 def plain_function(value: Any) -> TypeGuard[types.FunctionType]:
-    """Whether a cell compiles ``value``: a ``def`` that no decorator has made something else."""
+    """Whether a cell compiles ``value``: a ``def`` that no decorator has made something else.
+
+    One that looks at its caller's frame has to find it there.
+    """
     return isinstance(value, types.FunctionType) and not (
         inspect.isgeneratorfunction(value) or inspect.iscoroutinefunction(value) or inspect.isasyncgenfunction(value)
-    )
+        or looks_at_callers(value)
+    )  # fmt: skip
 
 
 def _cut(statements: list[ast.stmt], interactivity: str) -> Iterator[tuple[list[ast.stmt], Kind]]:

@@ -21,6 +21,7 @@ from IPython.display import display
 
 import tcompile
 from tcompile.errors import InvalidArgument, InvalidType
+from tcompile.runtime.dispatch import parts_of
 from tcompile_jupyter.cells import Cell, Settings, prepare, running, show_error, user_traceback
 from tcompile_jupyter.compare import Comparison, compare
 from tcompile_jupyter.compare_cell import compare_cell, compare_statements, snapshot
@@ -260,7 +261,11 @@ def _waiting(cell: Cell, record: Record) -> tuple[str, ...]:
     if current_stance() == "force_eager":
         return ()  # calls leave no trace
     called = {function.name for function in record}
-    return tuple(name for name, made in cell.functions.items() if not made.entries and made.__qualname__ not in called)
+    return tuple(
+        name
+        for name, made in cell.functions.items()
+        if not parts_of(made)[2].entries and parts_of(made)[0].__qualname__ not in called
+    )
 
 
 def _settings(options: argparse.Namespace) -> Settings:

@@ -100,6 +100,15 @@ def test_a_function_that_is_compiled_already_keeps_its_settings(notebook):
     assert not hasattr(notebook["f"].__wrapped__, "entries")
 
 
+def test_functions_that_look_at_their_caller_are_left_as_they_are(notebook):
+    notebook("import inspect, warnings")
+    ran = notebook("%%tcompile\ndef f():\n    return inspect.currentframe().f_back.f_lineno\n\nf()")
+    assert ran.value == 5
+    with pytest.warns(UserWarning, match="old") as warned:
+        notebook("%%tcompile\ndef f(x):\n    warnings.warn('old', stacklevel=2)\n    return x + 1\n\nf(np.ones(2))")
+    assert warned[0].lineno == 6 and warned[0].filename == notebook["f"].__code__.co_filename
+
+
 def test_ipython_syntax(notebook):
     ran = notebook(
         "%%tcompile --quiet\n%time t = 1 + 1\nfiles = !echo hello\n!echo shouted\nnames = %who_ls\nfiles[0] + str(t)"

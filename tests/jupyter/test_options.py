@@ -104,6 +104,14 @@ def test_status(notebook):
         assert "f" in str(status) and "<code>f</code>" in status.html()
 
 
+def test_attributes_of_the_users_own(notebook):
+    notebook("import tcompile\n@tcompile.compile\ndef g(x):\n    return x + 1\n\ng.entries, g.graphs, g.breaks = np.zeros(3), 3, 2")
+    ran = notebook("%%tcompile\ndef f(x):\n    return x + 1\n\nf.entries, f.graphs, f.breaks = np.zeros(3), 3, 2")
+    assert "not called yet: f" in ran.text
+    assert notebook("%tcompile").value.functions == (("g", 0, 0, 0, 0), ("f", 0, 0, 0, 0))
+    assert notebook("%tcompile compare f(np.ones(3))").value.graphs == 1
+
+
 def test_line_stance(notebook):
     assert notebook("%tcompile stance").stdout == "default\n"
     notebook("%tcompile stance force_eager")
