@@ -187,8 +187,8 @@ class Config:
 
         left = "style='text-align:left'"
         rows = "".join(
-            f"<tr><td {left}><code>{name}</code></td><td><code>{getattr(self, name)!r}</code></td>"
-            f"<td><code>{setting.default!r}</code></td>"
+            f"<tr><td {left}><code>{name}</code></td><td><code>{html.escape(repr(getattr(self, name)))}</code></td>"
+            f"<td><code>{html.escape(repr(setting.default))}</code></td>"
             f"<td {left}>{html.escape(setting.__doc__ or '')}</td></tr>"
             for name, setting in SETTINGS.items()
             if not setting.alias_of

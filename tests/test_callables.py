@@ -485,6 +485,23 @@ def test_signature_without_following_wrappers():
     assert inspect.signature(tcompile.compile(f).__get__(1), follow_wrapped=False) == inspect.signature(f.__get__(1))
 
 
+def test_a_decorated_function_shows_what_it_wraps():
+    compiled = tcompile.compile(wrapping)
+    assert compiled.__wrapped__ is wrapping.__wrapped__ is base
+    assert inspect.unwrap(compiled) is base and inspect.signature(compiled) == inspect.signature(wrapping)
+    assert inspect.getsource(compiled) == inspect.getsource(wrapping)
+    assert tcompile.compile(base).__wrapped__ is base
+
+
+def test_globals_and_closure_are_the_plain_functions():
+    def f(x):
+        return x * factor
+
+    factor = 2
+    compiled = tcompile.compile(f)
+    assert compiled.__globals__ is f.__globals__ and compiled.__closure__ is f.__closure__
+
+
 @pytest.mark.parametrize("name", ["no lines", "broken line table", "broken exception table", "dead prefixes"])
 def test_broken_code_that_breaks(name):
     function, args = COMPILED[name]

@@ -15,6 +15,8 @@ from __future__ import annotations
 import ast
 import enum
 import inspect
+import os
+import re
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -30,6 +32,8 @@ import tcompile
 from tcompile.api import run_cell
 from tcompile.errors import TcompileError
 from tcompile.records import dataclass
+from tcompile.runtime.dispatch import looks_at_callers
+from tcompile.strict import silent
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
@@ -37,7 +41,7 @@ if TYPE_CHECKING:
 SHOWN = "__tcompile_shown__"
 """The name that holds the value of a displayed expression between its evaluation and its display."""
 
-_PACKAGES = tuple(str(Path(module.__file__ or "").parent) for module in (tcompile, sys.modules[__package__]))
+_PACKAGES = tuple(str(Path(module.__file__ or "").parent) + os.sep for module in (tcompile, sys.modules[__package__]))
 
 
 @dataclass(frozen=True)
@@ -110,7 +114,8 @@ class Stretch:
     def run(self, namespace: dict[str, Any], settings: Settings) -> Callable[..., Any] | None:
         """Runs the statements in ``namespace``. Returns the compiled function, if they define one."""
         if self.kind is Kind.STATEMENTS:
-            settings.run(self.code, namespace)
+            for code in self.codes():
+                settings.run(code, namespace)
             return None
         exec(self.code, namespace)
         if self.kind is Kind.FUNCTION:
@@ -120,6 +125,18 @@ class Stretch:
                 compiled = namespace[name] = settings.compile(value)
                 return compiled
         return None
+
+    def codes(self) -> Iterator[types.CodeType]:
+        """The statements as plain Python, in one piece unless Python refuses that: then one by one, as IPython compiles
+        a cell, so that those before the wrong one run. Raises SyntaxError where that one's turn comes.
+        """
+        pieces = [self]
+        try:
+            self.code  # noqa: B018  # it is kept
+        except SyntaxError:
+            pieces = [Stretch([statement], self.filename, self.kind) for statement in self.body]
+        for piece in pieces:
+            yield piece.code
 
     @cached_property
     def code(self) -> types.CodeType:
@@ -137,10 +154,14 @@ def one_statement(statement: ast.stmt, filename: str) -> Stretch:
 
 
 def plain_function(value: Any) -> TypeGuard[types.FunctionType]:
-    """Whether a cell compiles ``value``: a ``def`` that no decorator has made something else."""
+    """Whether a cell compiles ``value``: a ``def`` that no decorator has made something else.
+
+    One that looks at its caller's frame has to find it there.
+    """
     return isinstance(value, types.FunctionType) and not (
         inspect.isgeneratorfunction(value) or inspect.iscoroutinefunction(value) or inspect.isasyncgenfunction(value)
-    )
+        or looks_at_callers(value)
+    )  # fmt: skip
 
 
 def _cut(statements: list[ast.stmt], interactivity: str) -> Iterator[tuple[list[ast.stmt], Kind]]:
@@ -192,13 +213,14 @@ def running(shell: InteractiveShell) -> ExecutionResult | None:
     return result
 
 
-def prepare(shell: InteractiveShell, body: str) -> Cell:
-    """Parses the text of a cell. Raises SyntaxError as IPython would, at the line that the user sees.
+def prepare(shell: InteractiveShell, result: ExecutionResult | None, body: str) -> Cell:
+    """Parses the text of a cell, whose ``result`` is being filled.
+
+    Raises SyntaxError as IPython would, at the line that the user sees.
 
     The lines above ``body``, which hold the magic itself, stay in front of it as comments: lines are counted
     from the top of the cell, in tracebacks as in the editor.
     """
-    result = running(shell)
     raw = result.info.raw_cell if result is not None else ""
     count = result.execution_count if result is not None else shell.execution_count
     above = len(raw.rstrip().splitlines()) - len(body.rstrip().splitlines())
@@ -218,44 +240,75 @@ def prepare(shell: InteractiveShell, body: str) -> Cell:
 def _awaits(tree: ast.Module) -> bool:
     """Whether the statements themselves, not the functions in them, await something."""
     try:
-        code = compile(tree, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+        with silent():  # it is compiled again to be run
+            code = compile(tree, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     except SyntaxError:
         return False  # running it will say what is wrong
     return bool(code.co_flags & inspect.CO_COROUTINE)
 
 
 # -- errors --
-def show_error(shell: InteractiveShell, filename: str, error: BaseException) -> None:
-    """Shows ``error`` as the error of the running cell, with the user's frames alone.
+_ARGUMENTS = re.compile(r".+\(\) (takes|missing|got) ")  # as Python says that a call does not fit a function
+
+
+def show_error(shell: InteractiveShell, result: ExecutionResult | None, filename: str, error: BaseException) -> None:
+    """Shows ``error`` as the error of the running cell, whose ``result`` this is, with the user's frames alone.
 
     Must be called from the ``except`` block that caught it. Where no cell runs, the error is raised instead.
     """
-    error.__traceback__ = user_traceback(error, filename)
-    result = running(shell)
+    show_users_frames(error, filename)
     if result is None:
         raise error
     result.error_in_exec = error
     shell.showtraceback((type(error), error, error.__traceback__), tb_offset=0)
 
 
-def user_traceback(error: BaseException, filename: str = "") -> types.TracebackType | None:
+def show_users_frames(error: BaseException, filename: str = "") -> None:
+    """Takes the frames of tcompile out of what is shown of ``error``, and of the errors that led to it."""
+    error.__traceback__ = _user_traceback(error, filename)
+    for earlier in _before(error):
+        earlier.__traceback__ = _user_traceback(earlier, "")
+
+
+def _user_traceback(error: BaseException, filename: str) -> types.TracebackType | None:
     """The traceback of ``error`` from the first frame of the cell on, without the frames of tcompile.
 
-    They stay where tcompile failed by a bug of its own. The traceback is whole where no frame is the cell's. Without a
-    ``filename`` it begins where it does.
+    They stay where tcompile failed by a bug of its own. The traceback begins where it does without a ``filename``, or
+    where no frame is the cell's: there may be nothing left of it then.
     """
     frames = []
     entry = error.__traceback__
     while entry is not None:
-        frames.append(entry)
+        if not entry.tb_frame.f_code.co_filename.startswith("<tcompile"):  # made, and without a text to show
+            frames.append(entry)
         entry = entry.tb_next
     files = [frame.tb_frame.f_code.co_filename for frame in frames]
-    if filename and filename not in files:
-        return error.__traceback__
-    start = files.index(filename) if filename else 0
-    ours = _PACKAGES if isinstance(error, TcompileError) or not files[-1].startswith(_PACKAGES) else ()
+    start = files.index(filename) if filename in files else 0
+    ours = () if _is_bug(error, files) else _PACKAGES
     kept: types.TracebackType | None = None
     for frame, file in reversed(list(zip(frames[start:], files[start:], strict=True))):
         if not file.startswith(ours):
             kept = types.TracebackType(kept, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
     return kept
+
+
+def _is_bug(error: BaseException, files: list[str]) -> bool:
+    """Whether tcompile failed in code of its own, and not by what the user has asked for, called or interrupted."""
+    if not files or not files[-1].startswith(_PACKAGES) or not isinstance(error, Exception):
+        return False
+    if isinstance(error, SyntaxError):
+        return str(error.filename).startswith("<tcompile")
+    if type(error) is TypeError and _ARGUMENTS.match(str(error)):
+        return False
+    return not isinstance(error, TcompileError | RecursionError | MemoryError)
+
+
+def _before(error: BaseException) -> Iterator[BaseException]:
+    """The errors that led to ``error``, and are shown with it."""
+    seen = {id(error)}
+    while True:
+        earlier = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+        if earlier is None or id(earlier) in seen:
+            return
+        seen.add(id(earlier))
+        yield (error := earlier)

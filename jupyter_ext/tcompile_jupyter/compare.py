@@ -15,8 +15,10 @@ from tcompile.debug.differences import Difference
 from tcompile.observe.display.sheet import cut
 from tcompile.observe.display.sheet import time as format_ms
 from tcompile.records import dataclass
+from tcompile.runtime.dispatch import parts_of
 from tcompile_jupyter.displays import ComparisonRow, ComparisonView
 from tcompile_jupyter.measure import Measured, Pair, measure
+from tcompile_jupyter.status import is_compiled
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,8 @@ def comparison(name: str, known: Measured, state: Any = None) -> Comparison:
 
 def counts(compiled: Any) -> tuple[int | None, int | None]:
     """How many graphs and kernels the last used entry of a compiled function has; None without one."""
-    entries = getattr(compiled, "entries", ())
+    function = getattr(compiled, "__func__", compiled)  # of a method
+    entries = parts_of(function)[2].entries if is_compiled(function) else ()
     if not entries:
         return None, None
     return int(entries[0].graph is not None), len(entries[0].kernels)

@@ -18,7 +18,8 @@ import random
 import time
 import types
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from IPython.utils.capture import capture_output
@@ -27,53 +28,73 @@ import tcompile
 from tcompile.debug.copying import copied
 from tcompile.debug.differences import difference
 from tcompile.records import dataclass
+from tcompile.runtime.cell import forget
 from tcompile_jupyter.cells import SHOWN, Cell, Settings, one_statement
 from tcompile_jupyter.compare import Comparison, Comparisons, comparison, take_turns
 from tcompile_jupyter.measure import ROUNDS, TOLERANCE, Measured, Sample
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
 
 _UNTIMED = ast.FunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom | ast.Pass
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The user's names before a cell ran. ``mentioned``: copies of those in the cell's text."""
+    """The user's names before a cell ran. ``mentioned``: copies of those in the cell's text.
+
+    One namespace serves all plain runs, and one all compiled ones: what was compiled is kept for the namespace that it
+    was compiled in.
+    """
 
     names: dict[str, Any]
     mentioned: dict[str, Any]
+    spaces: tuple[dict[str, Any], dict[str, Any]] = field(default_factory=lambda: ({}, {}))
 
-    def into(self, namespace: dict[str, Any]) -> dict[str, Any]:
-        """Makes ``namespace`` what it was then, and returns it.
-
-        One namespace serves all runs of one kind: what was compiled is kept for the namespace that it was compiled in.
-        """
+    def again(self, kind: int) -> dict[str, Any]:
+        """The namespace of plain (0) or compiled (1) runs, made what the user's was then."""
+        namespace = self.spaces[kind]
         namespace.clear()
         namespace.update(self.names)
         namespace.update(copied(self.mentioned))
         return namespace
 
+    def forget(self) -> None:
+        """Lets go of what the runs have left, and of what was compiled for them."""
+        for namespace in self.spaces:
+            forget(namespace)
+            namespace.clear()
+
 
 def snapshot(cell: Cell) -> Snapshot:
     """Copies what ``cell`` mentions of the user's namespace."""
     names = dict(cell.shell.user_ns)
-    return Snapshot(names, copied({name: names[name] for name in _mentioned(cell.tree) if name in names}))
+    shell = cell.shell
+    held = {name: names[name] for name in _mentioned(cell.tree) if name in names}
+    return Snapshot(names, copied({name: value for name, value in held.items() if not _is_shells(value, shell)}))
+
+
+def _is_shells(value: Any, shell: InteractiveShell) -> bool:
+    """Whether it is the shell or a method of its own: magics and commands are calls of ``get_ipython``."""
+    return value is shell or (isinstance(value, types.MethodType) and value.__self__ is shell)
 
 
 def compare_cell(cell: Cell, settings: Settings, before: Snapshot, *, budget: float = 2.0) -> Comparison:
     """Runs ``cell`` from ``before`` in plain Python and compiled, in turn, for about ``budget`` seconds."""
-    spaces: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
 
     def eager() -> tuple[float, Any]:
-        namespace = before.into(spaces[0])
-        with tcompile.set_stance("force_eager"), _undisturbed():
+        namespace = before.again(0)
+        with tcompile.set_stance("force_eager"), _undisturbed(cell.shell, namespace):
             start = time.perf_counter()
             for stretch in cell.stretches:
-                exec(stretch.code, namespace)
+                for code in stretch.codes():
+                    exec(code, namespace)
             seconds = time.perf_counter() - start
         return seconds, _data(_mentioned(cell.tree), namespace)
 
     def compiled() -> tuple[float, Any]:
-        namespace = before.into(spaces[1])
-        with _undisturbed():
+        namespace = before.again(1)
+        with _undisturbed(cell.shell, namespace):
             start = time.perf_counter()
             for stretch in cell.stretches:
                 stretch.run(namespace, settings)
@@ -91,14 +112,13 @@ def compare_statements(cell: Cell, settings: Settings, before: Snapshot, *, budg
     """
     alone = [(statement, one_statement(statement, cell.filename)) for statement in cell.tree.body]
     timed = [number for number, (statement, _) in enumerate(alone) if not isinstance(statement, _UNTIMED)]
-    spaces: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
 
     def run(kind: int, compare: bool = False) -> tuple[list[float], list[dict[str, Any]]]:
-        namespace, seconds, left = before.into(spaces[kind]), [], []
+        namespace, seconds, left = before.again(kind), [], []
         with contextlib.ExitStack() as stack:
             if kind == 0:
                 stack.enter_context(tcompile.set_stance("force_eager"))
-            stack.enter_context(_undisturbed())
+            stack.enter_context(_undisturbed(cell.shell, namespace))
             for statement, stretch in alone:
                 start = time.perf_counter()
                 if kind == 0:
@@ -142,12 +162,14 @@ def _data(mentioned: set[str], namespace: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Nothing is shown, and the global random streams are as before afterwards."""
+def _undisturbed(shell: InteractiveShell, namespace: dict[str, Any]) -> Iterator[None]:
+    """Nothing is shown, magics work in ``namespace``, and the global random streams are as before afterwards."""
     states = random.getstate(), np.random.get_state()
+    users, shell.user_ns = shell.user_ns, namespace
     try:
         with capture_output():
             yield
     finally:
+        shell.user_ns = users
         random.setstate(states[0])
         np.random.set_state(states[1])

@@ -15,8 +15,8 @@ from tcompile.graph import Node
 from tcompile.observe.context import cell_of
 from tcompile.records import dataclass
 from tcompile.runtime.cache import Entry, FunctionCache, caches
+from tcompile.runtime.cell import CELL
 from tcompile.runtime.look import cache_view
-from tcompile_jupyter.record import CELL
 
 MOST_LINES = 2_000
 """Lines of one function that are marked."""

@@ -11,19 +11,21 @@ import ast
 import bdb
 import contextlib
 import re
+import shlex
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.core.magic_arguments import argument, magic_arguments
 from IPython.display import display
 
 import tcompile
 from tcompile.errors import InvalidArgument, InvalidType
-from tcompile_jupyter.cells import Cell, Settings, prepare, running, show_error, user_traceback
+from tcompile.runtime.dispatch import parts_of
+from tcompile_jupyter.cells import Cell, Settings, prepare, running, show_error, show_users_frames
 from tcompile_jupyter.compare import Comparison, compare
-from tcompile_jupyter.compare_cell import compare_cell, compare_statements, snapshot
+from tcompile_jupyter.compare_cell import Snapshot, compare_cell, compare_statements, snapshot
 from tcompile_jupyter.options import DYNAMIC, better_error, help_text, unknown
 from tcompile_jupyter.record import Record, recording
 from tcompile_jupyter.report import Report
@@ -33,8 +35,9 @@ from tcompile_jupyter.watch import Watch
 if TYPE_CHECKING:
     import argparse
 
+    from IPython.core.interactiveshell import ExecutionResult
+
 _HELP = re.compile(r"%%tcompile\s(.*\s)?(-h|--help)\s*$")
-T = TypeVar("T")
 _LINE = """%tcompile [COMMAND]: ask and tell the compiler
 
   %tcompile               what is compiled, under which stance
@@ -58,6 +61,7 @@ class TcompileMagics(Magics):  # type: ignore[misc]
     def __init__(self, shell: Any) -> None:
         super().__init__(shell)
         self._watch = Watch(shell)
+        self._reported: tuple[Any, set[str]] = None, set()  # the result of a cell, and which texts in it
         shell.input_transformers_cleanup.append(help_alone)
 
     @no_var_expand
@@ -81,7 +85,9 @@ class TcompileMagics(Magics):  # type: ignore[misc]
         The cell behaves as without the magic. A report of what was compiled follows it.
         """
         try:
-            options = parse_argstring(self.cell, line)
+            options = self.cell.parser.parse_args(shlex.split(line))
+        except ValueError as error:
+            raise UsageError(f"%%tcompile {line.strip()}: {str(error).lower()}") from None
         except UsageError as error:
             raise UsageError(better_error(self.cell.parser, str(error))) from None
         if options.help:
@@ -95,16 +101,19 @@ class TcompileMagics(Magics):  # type: ignore[misc]
             self._run(body, settings, options)
 
     def _run(self, body: str, settings: Settings, options: argparse.Namespace) -> None:
+        result = running(self.shell)  # now: a cell that runs another one hides its own
         try:
-            cell = prepare(self.shell, body)
-        except SyntaxError as error:
-            show_error(self.shell, "", error)
-            self._afterwards(None)
+            cell = prepare(self.shell, result, body)
+        except UsageError:
+            raise
+        except Exception as error:  # the text is no Python, or a transformer of IPython's refuses it
+            show_error(self.shell, result, "", error)
+            self._afterwards(result, body, None)
             return
         before = snapshot(cell) if options.compare or options.each else None
         profile = tcompile.CompileProfiler() if options.profile else None
-        with recording(_cell_id(self.shell)) as record, profile or contextlib.nullcontext():
-            failed = self._execute(cell, settings)
+        with recording(_cell_id(self.shell, result)) as record, profile or contextlib.nullcontext():
+            failed = self._execute(cell, result, settings)
         report = Report(
             record,
             stance=current_stance(),
@@ -115,41 +124,57 @@ class TcompileMagics(Magics):  # type: ignore[misc]
             waiting=() if failed else _waiting(cell, record),
         )
         if before is not None and not failed:
-            if options.compare:
-                report.comparison = self._again(lambda: compare_cell(cell, settings, before))
-            if options.each:
-                report.statements = self._again(lambda: compare_statements(cell, settings, before))
+            self._again(cell, settings, before, options, report)
         compiled = any(function.graphs for function in record)
         self._watch.skip()
         if options.quiet or (failed and not compiled):  # the error itself says what there is to say
-            self._afterwards(None)
+            self._afterwards(result, body, None)
         else:
-            self._afterwards(report)
+            self._afterwards(result, body, report)
 
-    def _execute(self, cell: Cell, settings: Settings) -> bool:
+    def _execute(self, cell: Cell, result: ExecutionResult | None, settings: Settings) -> bool:
         """Runs the cell and shows its error. Returns whether there was one."""
         try:
             cell.run(settings)
         except (SystemExit, bdb.BdbQuit, *self.shell.custom_exceptions):
             raise  # these have their own ways in IPython
         except BaseException as error:
-            show_error(self.shell, cell.filename, error)
+            show_error(self.shell, result, cell.filename, error)
             return True
         return False
 
-    def _again(self, work: Callable[[], T]) -> T | None:
+    def _again(
+        self, cell: Cell, settings: Settings, before: Snapshot, options: argparse.Namespace, report: Report
+    ) -> None:
+        """Runs the cell in copies, as the options ask, and adds to the report how they compare."""
         try:
-            return work()
+            if options.compare:
+                report.comparison = compare_cell(cell, settings, before)
+            if options.each:
+                report.statements = compare_statements(cell, settings, before)
+        except KeyboardInterrupt:
+            print("tcompile: the cell ran; its comparison was interrupted")
         except Exception as error:
             print(f"tcompile: the cell ran, but not again to compare: {error!r}")
-            return None
+        finally:
+            before.forget()
 
-    def _afterwards(self, report: Report | None) -> None:
-        """Shows ``report`` below everything that the cell shows, plots included, which IPython draws last."""
-        result = running(self.shell)
+    def _afterwards(self, result: ExecutionResult | None, body: str, report: Report | None) -> None:
+        """Shows ``report`` below everything that the cell shows, plots included, which IPython draws last.
+
+        Of the runs of one text in one cell, as ``%%timeit`` makes them, the first is reported.
+        """
         if result is None:
             if report is not None:
                 display(report)
+            return
+        if self._reported[0] is not result:
+            self._reported = result, set()
+        if body in self._reported[1]:
+            report = None
+        elif report is not None:
+            self._reported[1].add(body)
+        if report is None and result.error_in_exec is None:
             return
 
         def after_cell(*_: Any) -> None:
@@ -166,7 +191,7 @@ class TcompileMagics(Magics):  # type: ignore[misc]
     def line(self, line: str) -> Any:
         """Ask and tell the compiler; ``%tcompile --help`` says how."""
         command, _, what = line.strip().partition(" ")
-        if command in ("-h", "--help"):
+        if command in ("-h", "--help", "help"):
             print(f"{_LINE}\n{help_text(self.cell.parser, _CELL)}")
             return None
         commands: dict[str, Callable[[str], Any]] = {
@@ -184,9 +209,9 @@ class TcompileMagics(Magics):  # type: ignore[misc]
             return commands[command or "status"](what.strip())
         except UsageError:
             raise
-        except Exception as error:
-            error.__traceback__ = user_traceback(error)
-            if error.__traceback__ is None:  # it is about the call that was asked for
+        except BaseException as error:
+            show_users_frames(error)
+            if error.__traceback__ is None and isinstance(error, Exception):  # it is about the call that was asked for
                 raise UsageError(f"%tcompile {command}: {error}") from None
             raise
 
@@ -218,6 +243,8 @@ class TcompileMagics(Magics):  # type: ignore[misc]
 
     def unload(self) -> None:
         """Takes back what the magics have changed in the shell."""
+        if self._watch.on:
+            print("tcompile: cells say nothing more; %tcompile watch lets them")
         self._watch.set(False)
         if help_alone in self.shell.input_transformers_cleanup:
             self.shell.input_transformers_cleanup.remove(help_alone)
@@ -230,7 +257,7 @@ class TcompileMagics(Magics):  # type: ignore[misc]
     def _call(self, command: str, text: str) -> tuple[Callable[..., Any], list[Any], dict[str, Any]]:
         """The function and the arguments of a call that is given as text; each is evaluated once."""
         try:
-            call = ast.parse(text, mode="eval").body
+            call = ast.parse(text.rstrip("; "), mode="eval").body
         except SyntaxError:
             call = None
         if not isinstance(call, ast.Call):
@@ -260,7 +287,11 @@ def _waiting(cell: Cell, record: Record) -> tuple[str, ...]:
     if current_stance() == "force_eager":
         return ()  # calls leave no trace
     called = {function.name for function in record}
-    return tuple(name for name, made in cell.functions.items() if not made.entries and made.__qualname__ not in called)
+    return tuple(
+        name
+        for name, made in cell.functions.items()
+        if not parts_of(made)[2].entries and parts_of(made)[0].__qualname__ not in called
+    )
 
 
 def _settings(options: argparse.Namespace) -> Settings:
@@ -287,8 +318,7 @@ def _nothing(command: str, what: str) -> None:
         raise UsageError(f"%tcompile {command} takes nothing after it, got {what!r}")
 
 
-def _cell_id(shell: Any) -> str:
-    result = running(shell)
+def _cell_id(shell: Any, result: ExecutionResult | None) -> str:
     if result is None:
         return f"In[{shell.execution_count}]"
     return result.info.cell_id or f"In[{result.execution_count}]"

@@ -28,6 +28,7 @@ import tcompile
 from tcompile.debug.copying import copied
 from tcompile.debug.differences import Difference, difference
 from tcompile.records import dataclass
+from tcompile.runtime.dispatch import parts_of
 from tcompile_jupyter.status import is_compiled
 
 Run = Callable[[int], tuple[float, Any]]
@@ -191,9 +192,8 @@ class Pair:
 
         The arguments are copied, once for each way.
         """
-        ready = is_compiled(function)
-        plain: Callable[..., Any] = function.__wrapped__ if ready else function  # type: ignore[attr-defined]
-        compiled = tcompile.compile(function, **settings) if settings or not ready else function
+        plain: Callable[..., Any] = parts_of(function)[0] if is_compiled(function) else function
+        compiled = tcompile.compile(function, **settings) if settings or plain is function else function
         work = copied((tuple(args), kwargs)), copied((tuple(args), kwargs))
 
         def eager_run(calls: int) -> tuple[float, Any]:

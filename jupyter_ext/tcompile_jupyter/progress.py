@@ -21,7 +21,7 @@ from IPython.display import DisplayHandle
 from tcompile.observe import context
 from tcompile.observe.context import Work
 from tcompile.observe.display import sheet
-from tcompile_jupyter.record import CELL
+from tcompile.runtime.cell import CELL
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell

@@ -20,9 +20,7 @@ from tcompile.observe.events import (
     RecompileStarted,
 )
 from tcompile.records import dataclass
-
-CELL = "cell"
-"""The name under which events speak of a cell's own statements."""
+from tcompile.runtime.cell import CELL
 
 
 @dataclass

@@ -11,6 +11,7 @@ tcompile  nothing new to compile
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tcompile.observe.display.graphs import GraphView
@@ -23,9 +24,10 @@ from tcompile.observe.explain import ExplainOutput
 from tcompile.observe.profiler import CompileProfiler
 from tcompile.observe.userline import file_label
 from tcompile.records import dataclass
+from tcompile.runtime.cell import CELL
 from tcompile_jupyter.compare import Comparison, Comparisons
 from tcompile_jupyter.displays import FunctionReport, ReportView
-from tcompile_jupyter.record import CELL, FunctionRecord, Record
+from tcompile_jupyter.record import FunctionRecord, Record
 
 
 @dataclass
@@ -96,10 +98,15 @@ class Report:
 
     def plain_statements(self) -> list[GraphBroke]:
         """Where the cell's own statements went on in plain Python, each line once: calls of compiled functions do not
-        count. A line may have stopped more than one capture, and the last of them says what remained.
+        count. A line may have stopped more than one capture, and the last of them says what remained. The lines are the
+        cell's, also where a function that was called there stopped the capture.
         """
         breaks = next((function.breaks for function in self.record if function.of_cell), [])
-        found = {event.where.line: event for event in breaks if event.reason != "compiled-by-itself"}
+        found: dict[int, GraphBroke] = {}
+        for event in breaks:
+            here = [line for line in (*event.stack, event.where) if line.line and line.file == self.cell_file]
+            if here and event.reason != "compiled-by-itself":
+                found[here[0].line] = replace(event, where=here[0])
         return list(found.values())
 
     def place(self, where: UserLine) -> str:

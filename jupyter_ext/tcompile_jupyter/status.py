@@ -7,11 +7,12 @@ of the compiler can be seen at any time, not only under the cell that compiled.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 import tcompile
 from tcompile.observe.display import sheet
 from tcompile.records import dataclass
+from tcompile.runtime.dispatch import CompiledFunction, parts_of
 from tcompile.runtime.look import calls_are
 
 
@@ -35,7 +36,8 @@ class Status:
         rows = []
         for name, value in namespace.items():
             if is_compiled(value) and not name.startswith("_"):
-                rows.append((name, len(value.entries), len(value.graphs), len(value.breaks), len(value.recompiles)))
+                cache = parts_of(value)[2]  # the user may have given the function attributes of these names
+                rows.append((name, len(cache.entries), len(cache.graphs), len(cache.breaks), len(cache.recompiles)))
         return cls(current_stance(), calls_are(), tuple(tcompile.list_backends()), tuple(rows))
 
     def __str__(self) -> str:
@@ -61,9 +63,9 @@ class Status:
         return {"text/plain": str(self), "text/html": self.html()}
 
 
-def is_compiled(value: Any) -> bool:
+def is_compiled(value: Any) -> TypeGuard[CompiledFunction]:
     """Whether ``value`` is a function that tcompile compiled."""
-    return all(hasattr(type(value), name) for name in ("entries", "graphs", "breaks", "recompiles"))
+    return type(value) is CompiledFunction
 
 
 def current_stance() -> str:

@@ -29,9 +29,14 @@ class Watch:
         self._stop: Callable[[], None] | None = None
         self._record: Record | None = None
 
+    @property
+    def on(self) -> bool:
+        """Whether it watches."""
+        return self._stop is not None
+
     def set(self, on: bool) -> None:
         """Begins or ends; either twice is as once."""
-        if on == (self._stop is not None):
+        if on == self.on:
             return
         if self._stop is not None:
             self._stop()

@@ -12,7 +12,7 @@ import type { FunctionState, Mark, Mismatch, News } from "./protocol.ts";
 /** Cells and functions that are remembered; the oldest go. */
 export const MOST = 1000;
 /** The name under which events speak of a cell's own statements. */
-const CELL = "cell";
+export const CELL = "<cell>";
 
 /** What happened while a cell ran, the last time that it made the compiler work. */
 export interface CellSummary {

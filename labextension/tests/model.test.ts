@@ -36,7 +36,7 @@ test("events that come twice count once", () => {
 
 test("a cell's own statements that are no part of a graph are not breaks", () => {
   const model = new KernelModel();
-  model.take(news({ events: [event("graph_broke", { function: "cell" })] }));
+  model.take(news({ events: [event("graph_broke", { function: "<cell>" })] }));
   assert.equal(model.cells.get("a")!.breaks.length, 0);
 });
 

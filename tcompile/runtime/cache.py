@@ -208,6 +208,12 @@ class FunctionCache:
         later = [entry for region in others for entry in region.entries]
         return (*self.first.entries, *sorted(later, key=lambda entry: -entry.index))
 
+    @property
+    def graphs(self) -> list[Graph]:
+        """The captured graphs, oldest first."""
+        ordered = sorted(self.entries, key=lambda e: e.index)
+        return [e.graph for e in ordered if e.graph is not None and (e.graph.nodes or e.captured.exit is None)]
+
     def region(self, offset: int) -> Region:
         """The region at an instruction where the frame can be resumed; made on first use."""
         found = self.regions.get(offset)

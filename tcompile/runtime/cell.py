@@ -18,6 +18,9 @@ from tcompile.runtime.dispatch import compiler_for
 from tcompile.runtime.regions import CompileFunction
 from tcompile.stance import current
 
+CELL = "<cell>"
+"""The name of a cell's own statements in events and texts, which no function of the user's bears."""
+
 _cells: dict[tuple[types.CodeType, str, int, Settings], tuple[types.CodeType, FunctionCache]] = {}
 _MAX_CELLS = 256
 
@@ -48,11 +51,17 @@ def _cache(code: types.CodeType, namespace: dict[str, Any], settings: Settings) 
     if key not in _cells:
         if len(_cells) >= _MAX_CELLS:
             _cells.clear()
-        function = types.FunctionType(code, namespace, "cell")
-        function.__qualname__ = "cell"
+        function = types.FunctionType(code, namespace, CELL)
+        function.__qualname__ = CELL
         cache = FunctionCache.of(function, replace(settings, enter_compiled=False))
         _cells[key] = (code, cache)
     return _cells[key]
+
+
+def forget(namespace: dict[str, Any]) -> None:
+    """Forgets the entries of the cells that ran in ``namespace``, which ends with them if nothing else holds it."""
+    for key in [key for key in list(_cells) if key[2] == id(namespace)]:
+        _cells.pop(key, None)
 
 
 def reset() -> None:
@@ -60,4 +69,4 @@ def reset() -> None:
     _cells.clear()
 
 
-__all__ = ["reset", "run_statements"]
+__all__ = ["CELL", "forget", "reset", "run_statements"]

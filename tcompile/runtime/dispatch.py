@@ -83,6 +83,8 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         private: FunctionCache | None = None,
     ) -> None:
         functools.update_wrapper(self, function)
+        if "__wrapped__" in function.__dict__:  # it shows what it wraps itself, as the function does
+            self.__wrapped__ = function.__dict__["__wrapped__"]
         self.__function = function
         self.__settings = settings
         self.__compiler = compiler_for(compile)
@@ -255,6 +257,16 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         return self.__function.__code__
 
     @property
+    def __globals__(self) -> dict[str, Any]:
+        """The plain function's global variables."""
+        return self.__function.__globals__
+
+    @property
+    def __closure__(self) -> tuple[CellType, ...] | None:
+        """The plain function's cells."""
+        return self.__function.__closure__
+
+    @property
     def __defaults__(self) -> tuple[Any, ...] | None:
         """The plain function's defaults, which calls follow."""
         return self.__function.__defaults__
@@ -340,8 +352,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
     @_Shown
     def graphs(self) -> list[Graph]:
         """The captured graphs, oldest first."""
-        ordered = sorted(self.__current().entries, key=lambda e: e.index)
-        return [e.graph for e in ordered if e.graph is not None and (e.graph.nodes or e.captured.exit is None)]
+        return self.__current().graphs
 
     @_Shown
     def breaks(self) -> list[GraphBreak]:
@@ -424,7 +435,7 @@ def _is_followed(function: types.FunctionType) -> bool:
     code = function.__code__
     if code.co_filename.startswith(_LIBRARIES):
         return False
-    return not _looks_at_callers(function)
+    return not looks_at_callers(function)
 
 
 _FRAMES = {
@@ -434,7 +445,7 @@ _FRAMES = {
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
 
 
-def _looks_at_callers(function: types.FunctionType) -> bool:
+def looks_at_callers(function: types.FunctionType) -> bool:
     """Whether a function may look at its caller's frame, which must be the caller's then, and not one of ours."""
     code, known = function.__code__, function.__globals__
     names = set(code.co_names)
@@ -459,4 +470,4 @@ def on_rebuild(make: Callable[[types.FunctionType, Settings], CompiledFunction])
     _rebuild_hook[:] = [make]
 
 
-__all__ = ["CompiledFunction", "compiler_for", "on_rebuild", "parts_of"]
+__all__ = ["CompiledFunction", "compiler_for", "looks_at_callers", "on_rebuild", "parts_of"]

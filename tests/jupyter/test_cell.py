@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import _thread
+import linecache
+import threading
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -98,6 +103,15 @@ def test_a_function_that_is_compiled_already_keeps_its_settings(notebook):
     notebook("%%tcompile\nimport tcompile\n@tcompile.compile(backend='eager')\ndef f(x):\n    return x + 1\nf(1)")
     assert notebook["f"](np.float32(1)) == 2
     assert not hasattr(notebook["f"].__wrapped__, "entries")
+
+
+def test_functions_that_look_at_their_caller_are_left_as_they_are(notebook):
+    notebook("import inspect, warnings")
+    ran = notebook("%%tcompile\ndef f():\n    return inspect.currentframe().f_back.f_lineno\n\nf()")
+    assert ran.value == 5
+    with pytest.warns(UserWarning, match="old") as warned:
+        notebook("%%tcompile\ndef f(x):\n    warnings.warn('old', stacklevel=2)\n    return x + 1\n\nf(np.ones(2))")
+    assert warned[0].lineno == 6 and warned[0].filename == notebook["f"].__code__.co_filename
 
 
 def test_ipython_syntax(notebook):
@@ -251,3 +265,69 @@ def test_the_cell_id_is_set_while_a_cell_runs(notebook):
 def test_stances_return_when_a_cell_fails(notebook):
     notebook("%%tcompile --stance force_eager\n1/0", fails=True)
     assert tcompile.stance.current().name == "default"
+
+
+OURS = "/tcompile/", "<tcompile", "tcompile_jupyter"
+
+
+@pytest.mark.parametrize("last", ["return 5", "yield 5", "break", "continue", "nonlocal a"])
+def test_what_stands_before_a_statement_that_python_refuses_has_run(notebook, last):
+    plain, ran = (notebook(f"{first}\na = 1; print('hello')\n{last}", fails=True) for first in ("#", "%%tcompile"))
+    assert isinstance(ran.error, SyntaxError) and ran.error.lineno == 3
+    assert "hello" in ran.stdout and "Traceback" not in ran.stdout
+    assert ran.stdout.replace(f"In[{ran.result.execution_count}]", "") == plain.stdout.replace(
+        f"In[{plain.result.execution_count}]", ""
+    )
+
+
+def test_statements_that_python_takes_one_by_one_only(notebook):
+    assert notebook("%%tcompile --compare\na = 1\nglobal a\na").value == 1
+
+
+def test_a_warning_about_the_text_is_given_once(notebook):
+    with pytest.warns(SyntaxWarning, match="literal") as warned:
+        notebook("%%tcompile --quiet\nx = 5\nx is 5")
+    assert [warning.lineno for warning in warned] == [3] and "<cell>" not in warned[0].filename
+
+
+@pytest.mark.parametrize(
+    ("cell", "error", "text"),
+    [
+        ("def f(x):\n    return x\n\nf(1, 2)", TypeError, "----> 5 f(1, 2)"),
+        ("def f(x):\n    return f(x + 1)\n\nf(np.ones(3))", RecursionError, "----> 5 f(np.ones(3))"),
+        ("get_ipython().run_cell('q = 5')\n1/0", ZeroDivisionError, "----> 3 1/0"),
+        ("x = np.ones(10**16) + 1", MemoryError, "----> 2 x = "),
+    ],
+)
+def test_errors_show_the_users_lines_alone(notebook, cell, error, text):
+    ran = notebook(f"%%tcompile\n{cell}", fails=True)
+    assert isinstance(ran.error, error) and text in ran.stdout
+    assert not [ours for ours in OURS if ours in ran.stdout]
+
+
+def test_errors_of_ours_are_shown_without_our_frames(notebook):
+    ran = notebook("%%tcompile --stance fail_on_recompile\ny = np.ones(3) * 2.5", fails=True)
+    assert isinstance(ran.error, tcompile.errors.RecompileError) and "has not been compiled yet" in ran.stdout
+    assert not [ours for ours in OURS if ours in ran.stdout]
+
+
+def test_an_interrupt_shows_no_frames_of_ours(notebook):
+    interrupt = threading.Timer(0.5, _thread.interrupt_main)
+    interrupt.start()
+    ran = notebook("%%tcompile\ns = 0.0\nfor i in range(10**11):\n    s += i * 0.5", fails=True)
+    assert isinstance(ran.error, KeyboardInterrupt) and "KeyboardInterrupt" in ran.stdout
+    assert not [ours for ours in OURS if ours in ran.stdout]
+
+
+def test_frames_of_ours_stay_where_we_have_failed(notebook, monkeypatch):
+    monkeypatch.setattr("tcompile.api.run_statements", None)
+    ran = notebook("%%tcompile\ny = np.ones(3)", fails=True)
+    assert "'NoneType' object is not callable" in ran.stdout and "run_statements(" in ran.stdout
+
+
+def test_a_users_file_beside_ours_is_the_users(notebook):
+    text = "import json\n\ndef beside(text):\n    return json.loads(text)\n"
+    file = str(Path(tcompile.__file__).parent) + "_mine.py"
+    linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
+    exec(compile(text, file, "exec"), notebook.shell.user_ns)
+    assert "return json.loads(text)" in notebook("%%tcompile\nbeside('{')", fails=True).stdout

@@ -21,6 +21,11 @@ def test_stance_is_the_cells_alone(notebook):
     assert len(notebook["f"].entries) == 1
 
 
+def test_options_may_be_quoted(notebook):
+    ran = notebook(f"%%tcompile --stance 'force_eager' --backend=\"llvm\"\n{F}f(np.ones(3))")
+    assert not notebook["f"].entries and "force_eager" in ran.text
+
+
 def test_a_stance_statement_inside_a_cell(notebook):
     notebook("import tcompile")
     notebook("%%tcompile\ntcompile.set_stance('eager_on_recompile')")
@@ -70,6 +75,7 @@ def test_quiet(notebook):
         ("--grph", ["--grph"]),
         ("--stance", ["--stance"]),
         ("something", ["something"]),
+        ("'unbalanced", ["'unbalanced: no closing quotation"]),
     ],
 )
 def test_wrong_options_are_refused_before_anything_runs(notebook, options, texts):
@@ -81,7 +87,7 @@ def test_wrong_options_are_refused_before_anything_runs(notebook, options, texts
 
 
 def test_help(notebook):
-    for cell in ("%%tcompile --help\nx = 1", "%tcompile --help", "%tcompile -h"):
+    for cell in ("%%tcompile --help\nx = 1", "%tcompile --help", "%tcompile -h", "%tcompile help"):
         ran = notebook(cell)
         assert "tcompile" in ran.stdout
         assert "x" not in notebook
@@ -104,6 +110,15 @@ def test_status(notebook):
         assert "f" in str(status) and "<code>f</code>" in status.html()
 
 
+def test_attributes_of_the_users_own(notebook):
+    own = "\n\nf.entries, f.graphs, f.breaks = np.zeros(3), 3, 2"
+    notebook(f"import tcompile\n@tcompile.compile\ndef f(x):\n    return x + 1{own}\ng = f")
+    ran = notebook(f"%%tcompile\ndef f(x):\n    return x + 1{own}")
+    assert "not called yet: f" in ran.text
+    assert notebook("%tcompile").value.functions == (("f", 0, 0, 0, 0), ("g", 0, 0, 0, 0))
+    assert notebook("%tcompile compare f(np.ones(3))").value.graphs == 1
+
+
 def test_line_stance(notebook):
     assert notebook("%tcompile stance").stdout == "default\n"
     notebook("%tcompile stance force_eager")
@@ -119,6 +134,7 @@ def test_explain(notebook):
     notebook(F)
     explained = notebook("%tcompile explain f(np.ones(3))").value
     assert "graph" in str(explained)
+    notebook("%tcompile explain f(np.ones(3));")  # which shows nothing, as in IPython
 
 
 def test_compare_call(notebook):

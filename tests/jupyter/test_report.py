@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import html.parser
+import weakref
 from types import SimpleNamespace
 
 import numpy as np
@@ -88,6 +90,26 @@ def test_a_loop_that_prints_names_its_line_once(notebook):
     assert report.data["text/plain"].endswith("statements of the cell in plain Python: line 6")
     assert "1 statement of the cell in plain Python" in report.data["text/html"]
     assert "Input or output" in report.data["text/html"] and "recompile" not in report.data["text/plain"]
+
+
+def test_statements_in_plain_python_are_lines_of_the_cell(notebook):
+    cell = "%%tcompile\nimport json\n\nx = np.ones(3) * 2\ntext = json.dumps({'a': 1})\ny = x + 1"
+    (report,) = notebook(cell).reports
+    told = report.data["text/plain"].partition("in plain Python: line ")[2]
+    assert not set(told.split(", ")) - {"2", "5"}
+
+
+def test_a_function_called_cell_is_a_function(notebook):
+    cell = "%%tcompile\ndef cell(x):\n    print(end='')\n    return x + 1\n\nz = cell(np.ones(3))"
+    (report,) = notebook(cell).reports
+    assert "  cell: 1 graph" in report.data["text/plain"] and "break: line 3" in report.data["text/plain"]
+    (report,) = notebook("%%tcompile\nz = np.ones(3) * 3").reports
+    assert "  the cell: 1 graph" in report.data["text/plain"] and "&lt;cell" not in report.data["text/html"]
+
+
+def test_a_cell_that_is_timed_is_reported_once(notebook):
+    (report,) = notebook("%%timeit -n 3 -r 2\n%%tcompile\ny = np.ones(3) + 1").reports
+    assert "the cell: 1 graph" in report.data["text/plain"]
 
 
 def test_a_recompile_names_its_reason(notebook):
@@ -290,6 +312,40 @@ def test_each_statement_says_what_differs(notebook):
     (report,) = notebook("%%tcompile --each\nx = np.ones(2) + more()\ny = np.ones(2)").reports
     rows = report.data["application/vnd.tcompile.report+json"]["statements"]["rows"]
     assert rows[0]["difference"] != "0" and rows[1]["difference"] == "0"
+
+
+@pytest.mark.parametrize("option", ["--compare", "--each"])
+def test_comparisons_let_go_of_what_they_made(notebook, option):
+    class Kept:
+        copies = 0
+        alive = weakref.WeakSet()
+
+        def __deepcopy__(self, memo):
+            Kept.copies += 1
+            Kept.alive.add(made := Kept())
+            return made
+
+    notebook.shell.user_ns["kept"] = Kept()
+    notebook(f"%%tcompile {option} --quiet\nboth = kept, np.ones(3) * 2")
+    gc.collect()
+    assert Kept.copies > 4 and not Kept.alive
+
+
+@pytest.mark.parametrize("option", ["--compare", "--each"])
+def test_cells_with_magics_are_compared(notebook, option):
+    notebook("x = np.ones(3)")
+    ran = notebook(f"%%tcompile {option}\n!echo hello\n%time x = x + 1\nx = x * 2")
+    assert "not again" not in ran.stdout and "DIFFER" not in ran.text and "compiled" in ran.text
+    np.testing.assert_array_equal(notebook["x"], [4, 4, 4])
+    assert notebook["get_ipython"]() is notebook.shell
+
+
+def test_a_comparison_that_is_interrupted_leaves_the_report(notebook):
+    notebook("class Runs:\n    count = 0")
+    cell = "Runs.count += 1\nx = np.ones(3) + 1\nif Runs.count > 1:\n    raise KeyboardInterrupt"
+    ran = notebook(f"%%tcompile --compare --each\n{cell}")
+    assert "its comparison was interrupted" in ran.stdout and "the cell: 1 graph" in ran.text
+    assert notebook["Runs"].count == 2
 
 
 def test_explain_and_profile_in_the_report(notebook):

@@ -48,6 +48,11 @@ def test_a_cell_with_the_magic_has_its_own_report(watched):
     assert not watched("%%tcompile --quiet\ndef h(x):\n    return x * 4\nh(np.ones(2))").reports
 
 
+def test_loading_again_says_that_it_ends_it(watched):
+    assert "nothing more" in watched("%reload_ext tcompile").stdout
+    assert "nothing more" not in watched("%reload_ext tcompile").stdout
+
+
 def test_twice_is_as_once_and_off_ends_it(watched):
     watched("%tcompile watch on")
     watched(DEFINE)

@@ -11,6 +11,7 @@ from tcompile.api import run_cell
 from tcompile.errors import Unsupported
 from tcompile.observe.events import CompileFinished, GraphBroke, GraphCaptured
 from tcompile.observe.recorder import Recorder
+from tcompile.runtime.cell import CELL
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +43,7 @@ def run(text, namespace=None, **settings):
 def test_statements_become_one_graph():
     events = run("x = np.linspace(0, 1, 7)\ny = np.sin(x) * 2\nz = y.sum() + y\n")
     (graph,) = events.of(GraphCaptured)
-    assert graph.function == "cell" and graph.ops >= 4
+    assert graph.function == CELL and graph.ops >= 4
     assert "sin(linspace)" in graph.readable
 
 

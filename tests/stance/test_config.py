@@ -82,5 +82,7 @@ def test_shown():
     config.recompile_limit = 5
     assert "recompile_limit=5," in repr(config) and "cache_size_limit" not in repr(config)
     assert "<code>5</code>" in config._repr_html_() and "<table>" in config._repr_html_()
+    config.reorderable_functions = {test_shown}
+    assert "<function" not in config._repr_html_() and "&lt;function" in config._repr_html_()
     assert "patch" in dir(config) and "verify" in dir(config)
     assert pickle.loads(pickle.dumps(config)).recompile_limit == copy.copy(config).recompile_limit == 5

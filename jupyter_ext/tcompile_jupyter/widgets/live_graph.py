@@ -17,6 +17,7 @@ from tcompile.observe.display import sheet
 from tcompile.observe.display.graphs import GraphView, NodeView
 from tcompile.observe.events import CompileFinished, Event
 from tcompile.observe.userline import file_label
+from tcompile.runtime.dispatch import parts_of
 from tcompile_jupyter.feed import feed
 from tcompile_jupyter.status import is_compiled
 from tcompile_jupyter.widgets.picture import Detail, Picture
@@ -50,7 +51,7 @@ class LiveGraph(Shown):
 
     def refresh(self) -> None:
         """Looks at the function's entries again."""
-        entries = sorted((e for e in self.function.entries if e.graph is not None), key=lambda e: e.index)
+        entries = sorted((e for e in parts_of(self.function)[2].entries if e.graph is not None), key=lambda e: e.index)
         held = {number: drawn for number, drawn in self._seen.items() if any(e is drawn[0] for e in entries)}
         new = [entry for entry in entries if entry.index not in held]
         if not new and len(held) == len(self._seen) and self._waits.value:

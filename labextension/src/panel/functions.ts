@@ -6,6 +6,7 @@
 import { h, keep } from "../dom.ts";
 import type { EntryView, GraphBreakView } from "../generated/displays.ts";
 import { code } from "../marks.ts";
+import { CELL } from "../model.ts";
 import type { FunctionState } from "../protocol.ts";
 import { short, time } from "../words.ts";
 import { entryName, folded, guarded, lineButton, note } from "./section.ts";
@@ -113,7 +114,7 @@ export class Functions implements Section {
       trans._n("%1 hit", "%1 hits", hits),
     ];
     const state = view.breaks.length ? "broken" : compiled.length ? "captured" : "plain";
-    const name = view.name === "cell" ? trans.__("the cell's own statements") : short(view.name, 60);
+    const name = view.name === CELL ? trans.__("the cell's own statements") : short(view.name, 60);
     const settings = [trans.__("backend %1", view.backend), ...view.settings, trans.__("calls %1", view.calls)];
     return this.folded(
       `f${number}`,
