@@ -216,11 +216,18 @@ def diag(b: Builder, v: Any, k: Any = 0) -> Traced:
 def tril(b: Builder, m: Any, k: Any = 0) -> Traced:
     """``np.tril``: a selection."""
     x = array(b, m)
-    return where(b, _below(b, x, integer(k, "k")), x, _zero(b, x))
+    return where(b, _below(b, x, _diagonal(k)), x, _zero(b, x))
 
 
 @function("triu")
 def triu(b: Builder, m: Any, k: Any = 0) -> Traced:
     """``np.triu``: a selection."""
     x = array(b, m)
-    return where(b, _below(b, x, integer(k, "k") - 1), _zero(b, x), x)
+    return where(b, _below(b, x, _diagonal(k) - 1), _zero(b, x), x)
+
+
+def _diagonal(k: Any) -> int:
+    """The number of a diagonal, with which NumPy computes in the number's own dtype."""
+    if isinstance(k, Traced | np.generic):
+        raise CannotCapture("unsupported-argument", "a diagonal that a NumPy scalar names")
+    return integer(k, "k")

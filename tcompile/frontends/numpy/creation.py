@@ -25,6 +25,7 @@ from tcompile.frontends.numpy.values import (
     kept_order,
     nested,
     new_shape,
+    refuse_list,
     stacked,
     standin_dtype,
     strong,
@@ -39,8 +40,8 @@ from tcompile.strict import strict
 _LIKE = {"like": (None,), "device": (None, "cpu")}
 
 
-def _plain(name: str, like: Any, device: Any) -> None:
-    refuse_unless(name, like=(like, _LIKE["like"]), device=(device, _LIKE["device"]))
+def _plain(name: str, like: Any, device: Any, subok: Any = True) -> None:
+    refuse_unless(name, like=(like, _LIKE["like"]), device=(device, _LIKE["device"]), subok=(subok, (True, False)))
 
 
 def _full(b: Builder, shape: tuple[Size, ...], value: Any, dtype: DType) -> Traced:
@@ -172,7 +173,7 @@ def zeros_like(
     device: Any = None,
 ) -> Traced:
     """``np.zeros_like``."""
-    _plain("zeros_like", None, device)
+    _plain("zeros_like", None, device, subok)
     return _constant_like(b, "zeros_like", 0, a, dtype, order, shape)
 
 
@@ -188,7 +189,7 @@ def ones_like(
     device: Any = None,
 ) -> Traced:
     """``np.ones_like``."""
-    _plain("ones_like", None, device)
+    _plain("ones_like", None, device, subok)
     return _constant_like(b, "ones_like", 1, a, dtype, order, shape)
 
 
@@ -198,7 +199,7 @@ def full_like(
     device: Any = None,
 ) -> Traced:  # fmt: skip
     """``np.full_like``."""
-    _plain("full_like", None, device)
+    _plain("full_like", None, device, subok)
     type, into = _like("full_like", a, b, dtype, order, shape)
     return _filled(b, type, fill_value, into)
 
@@ -341,6 +342,7 @@ def diag_indices(b: Builder, n: Any, ndim: Any = 2) -> tuple[Traced, ...]:
 @function("diag_indices_from")
 def diag_indices_from(b: Builder, arr: Any) -> tuple[Traced, ...]:
     """``np.diag_indices_from``."""
+    refuse_list(arr)
     type = array(b, arr).type
     if type.ndim < 2 or any(not n == type.shape[0] for n in type.shape):
         raise CannotCapture("operation-raises", "All dimensions of input must be of equal length")
@@ -479,9 +481,9 @@ def _kept(b: Builder, x: Traced) -> Traced:
 @method("copy")
 def _copy(b: Builder, x: Traced, order: Any = "C") -> Traced:
     """``x.copy()``: in C order."""
+    refuse_unless("copy", order=(order, ("C", "K", "F", "A") if x.scalar else ("C", "K")))
     if x.scalar:
         return x
-    refuse_unless("copy", order=(order, ("C", "K")))
     return Traced(b.op("copy_c" if order == "C" else "copy", x.node))
 
 
@@ -497,7 +499,7 @@ def astype(
 ) -> Traced:
     """``x.astype(dtype)``."""
     into = dtype_of(dtype)
-    refuse_unless("astype", order=(order, ("K",)))
+    refuse_unless("astype", order=(order, ("K",)), subok=(subok, (True, False)))
     if casting not in ("unsafe", "safe", "same_kind") or not np.can_cast(x.type.dtype, into, casting):
         raise CannotCapture("operation-raises", f"cannot cast from {x.type.dtype} to {into} by {casting}")
     if x.scalar and into == x.type.dtype:

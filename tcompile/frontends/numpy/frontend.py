@@ -54,7 +54,7 @@ def _hashed(function: object, table: Any) -> bool:
         return False  # a class statement's: its hash may be the user's code
     try:
         return function in table
-    except TypeError:
+    except (TypeError, ValueError):  # the latter of a memoryview of numbers
         return False
 
 

@@ -18,7 +18,18 @@ from tcompile.frontends.base import Builder, CannotCapture, Selected, Traced, Tr
 from tcompile.frontends.numpy import masks
 from tcompile.frontends.numpy.registry import function, method, refuse_unless
 from tcompile.frontends.numpy.shape import ravel
-from tcompile.frontends.numpy.values import BOOL, INT, array, as_ndarray, axis_in, cast, nested, sizes_equal, strong
+from tcompile.frontends.numpy.values import (
+    BOOL,
+    INT,
+    array,
+    as_ndarray,
+    axis_in,
+    cast,
+    nested,
+    refuse_list,
+    sizes_equal,
+    strong,
+)
 from tcompile.graph import Node
 from tcompile.graph.sizes import Size, SymInt
 
@@ -300,6 +311,7 @@ def take_along_axis(b: Builder, arr: Any, indices: Any, axis: Any = -1) -> Trace
     """``np.take_along_axis``: one array of places along an axis, all others counted through."""
     if not isinstance(indices, Traced):
         raise CannotCapture("operation-raises", "places that are no array")
+    refuse_list(arr)
     x, places = array(b, arr), indices
     if axis is None or not x.type.ndim or places.type.ndim != x.type.ndim or places.type.dtype.kind not in "iu":
         raise CannotCapture("unsupported-argument", "take_along_axis of these arguments")

@@ -100,11 +100,14 @@ def library(
     return register
 
 
-def array_method(name: str) -> Callable[[R], R]:
-    """Registers a shape rule for the method ``x.name`` of arrays, which is no function of NumPy's on the array."""
+def array_method(*names: str, values: Mapping[str, str] | None = None) -> Callable[[R], R]:
+    """Registers a shape rule for the methods ``x.name`` of arrays, which are no functions of NumPy's on the array, or
+    take other arguments.
+    """
 
     def register(rule: R) -> R:
-        METHOD_RULES[name] = Rule(rule, f"numpy.ndarray.{name}", only_arrays=True)
+        for name in names:
+            METHOD_RULES[name] = Rule(rule, f"numpy.ndarray.{name}", values or {}, only_arrays=True)
         return rule
 
     return register
@@ -225,7 +228,7 @@ class _Arguments:
         except TypeError as error:
             raise CannotCapture("unsupported-dtype", str(error)) from error
         name: str = dtype.name
-        if not takes_dtype(dtype) or np.dtype(name).char != dtype.char:
+        if not takes_dtype(dtype):
             raise CannotCapture("unsupported-dtype", f"dtype {dtype}")
         return name
 

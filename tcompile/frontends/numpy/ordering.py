@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tcompile.frontends.numpy.library import Shape, along, library, refuse, shape_of, together, total
+from tcompile.frontends.numpy.library import Shape, along, array_method, library, refuse, shape_of, together, total
 from tcompile.frontends.numpy.values import INT, axis_in
 from tcompile.graph import TensorType
 
@@ -83,11 +83,16 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Shape:
     return together(TensorType(INT, along(shape, place, 1)), TensorType(INT, at))
 
 
-@library("choose", values={"a": "zeros"}, method=True)
+@library("choose", values={"a": "zeros"})
 def choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Shape:
     """The common shape."""
     rows = choices if isinstance(choices, tuple | list) else [TensorType(INT, shape_of(choices)[1:])]
     return together(a, *rows)
+
+
+@array_method("choose", values={"a": "zeros"})
+def _choose(a: Any, choices: Any, /, *, out: Any = None, mode: Any = "raise") -> Shape:
+    return choose(a, choices)  # several choices, one by one, are left to NumPy
 
 
 @library("select")

@@ -97,7 +97,9 @@ def ufunc_into(b: Builder, ufunc: np.ufunc, run: Call, args: Sequence[Any], kwar
     return tuple(made) if ufunc.nout > 1 else made[0]
 
 
-def _same_shape(out: Any, result: Traced) -> bool:
+def _same_shape(out: Any, result: Any) -> bool:
+    if not isinstance(result, Traced):
+        return False
     shape, wanted = result.type.shape, target_of(out).type.shape
     return 0 < len(shape) == len(wanted) and all(map(sizes_equal, shape, wanted))
 

@@ -64,6 +64,7 @@ _functions(
     "datetime64 timedelta64 character flexible longdouble clongdouble generic number inexact floating integer "
     "signedinteger unsignedinteger complexfloating",
 )
+_functions("unsupported-dtype", "C's other integer types of 64 bits stay in NumPy", "longlong ulonglong")
 _functions("unsupported-argument", "the arrays it gives warn when they are written to", "broadcast_arrays")
 _functions("unsupported-object", "it is an exception", "linalg.LinAlgError")
 _functions("with-statement", "NumPy's error state is changed", "errstate")

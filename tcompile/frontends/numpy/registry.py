@@ -83,7 +83,7 @@ def _signature(handler: Handler) -> inspect.Signature:
     return inspect.signature(handler)
 
 
-_MISSTATED = (np.ndarray.any, np.ndarray.all)  # take a dtype in the second place, which NumPy does not say
+_MISSTATED = (np.ndarray.any, np.ndarray.all, np.ndarray.choose)  # they take other arguments than NumPy says
 
 
 @cache

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from tcompile.frontends.base import Builder, CannotCapture, Stacked, Traced
+from tcompile.frontends.base import Builder, CannotCapture, Traced
 from tcompile.frontends.numpy.registry import NO_VALUE, attribute, function, method, refuse_unless
 from tcompile.frontends.numpy.values import (
     array,
@@ -21,6 +21,7 @@ from tcompile.frontends.numpy.values import (
     call,
     integer,
     new_shape,
+    refuse_list,
     shape_in,
     sizes_equal,
 )
@@ -202,6 +203,7 @@ def moveaxis(b: Builder, a: Any, source: Any, destination: Any) -> Traced:
 @function("rollaxis")
 def rollaxis(b: Builder, a: Any, axis: Any, start: Any = 0) -> Traced:
     """``np.rollaxis``."""
+    refuse_list(a)
     x = array(b, a)
     ndim = x.type.ndim
     origin, to = axis_in(axis, ndim), integer(start, "start")
@@ -374,6 +376,8 @@ def _split(b: Builder, a: Any, parts: Any, axis: Any, equal: bool) -> list[Trace
         bounds = [integer(i, "an index") for i in parts]
         cuts: list[tuple[Size | None, Size | None]] = list(zip([0, *bounds], [*bounds, total], strict=True))
     else:
+        if equal:  # its size is asked for first
+            refuse_list(a)
         count = integer(parts, "sections")
         if count <= 0 or (equal and total % count):
             raise CannotCapture("operation-raises", "array split does not result in an equal division")
@@ -401,6 +405,7 @@ def array_split(b: Builder, ary: Any, indices_or_sections: Any, axis: Any = 0) -
 @function("hsplit")
 def hsplit(b: Builder, ary: Any, indices_or_sections: Any) -> list[Traced]:
     """``np.hsplit``."""
+    refuse_list(ary)
     x = array(b, ary)
     return _split(b, x, indices_or_sections, 1 if x.type.ndim > 1 else 0, True)
 
@@ -408,6 +413,7 @@ def hsplit(b: Builder, ary: Any, indices_or_sections: Any) -> list[Traced]:
 @function("vsplit")
 def vsplit(b: Builder, ary: Any, indices_or_sections: Any) -> list[Traced]:
     """``np.vsplit``."""
+    refuse_list(ary)
     x = array(b, ary)
     if x.type.ndim < 2:
         raise CannotCapture("operation-raises", "vsplit only works on arrays of 2 or more dimensions")
@@ -417,6 +423,7 @@ def vsplit(b: Builder, ary: Any, indices_or_sections: Any) -> list[Traced]:
 @function("dsplit")
 def dsplit(b: Builder, ary: Any, indices_or_sections: Any) -> list[Traced]:
     """``np.dsplit``."""
+    refuse_list(ary)
     x = array(b, ary)
     if x.type.ndim < 3:
         raise CannotCapture("operation-raises", "dsplit only works on arrays of 3 or more dimensions")
@@ -426,8 +433,7 @@ def dsplit(b: Builder, ary: Any, indices_or_sections: Any) -> list[Traced]:
 @function("unstack")
 def unstack(b: Builder, x: Any, /, *, axis: Any = 0) -> tuple[Traced, ...]:
     """``np.unstack``: a tuple of views."""
-    if isinstance(x, list | tuple | Stacked):
-        raise CannotCapture("operation-raises", "a list has no dimensions")
+    refuse_list(x)
     rows = moveaxis(b, array(b, x), axis, 0)
     if not rows.type.ndim:
         raise CannotCapture("operation-raises", "input array must be at least 1-d")

@@ -42,9 +42,11 @@ Weak: TypeAlias = bool | int | float | complex | SymInt | TracedNumber
 def takes_dtype(dtype: DType) -> bool:
     """Whether arrays of this dtype are taken: native booleans, integers, floats and complex numbers.
 
-    None of them has metadata, or fields (integers may).
+    None of them has metadata, or fields (integers may). Where C has two integer types of one size, it is the one that
+    is NumPy's usual dtype of that size.
     """
-    return dtype.metadata is None and _takes(dtype)  # a dtype with metadata equals the one without
+    # A dtype with metadata, or the other one, equals the one that is taken.
+    return dtype.metadata is None and np.dtype(dtype.str).char == dtype.char and _takes(dtype)
 
 
 @lru_cache(maxsize=256)
@@ -106,6 +108,12 @@ def is_constant(value: object) -> bool:
     return type(value) in (bool, int, float, complex) or isinstance(value, np.generic)
 
 
+def refuse_list(x: Any) -> None:
+    """Refuses what has no dimensions where NumPy asks an array for its own."""
+    if isinstance(x, list | tuple | Stacked):
+        raise CannotCapture("operation-raises", "a list has no dimensions")
+
+
 def constant(b: Builder, value: np.generic) -> Traced:
     """A NumPy scalar as a node."""
     if type_of(value) is None:
@@ -134,7 +142,7 @@ def strong(b: Builder, value: Any) -> Traced:
 
 def _strong_constant(value: Any) -> np.generic:
     dtype = np.asarray(value).dtype
-    if not takes_dtype(dtype) or dtype.type is not np.dtype(dtype.name).type:  # a twin: ulonglong is no uint64
+    if not takes_dtype(dtype):
         raise CannotCapture("unsupported-dtype", f"the number {told(value)} has no native dtype")
     found: np.generic = dtype.type(value)
     return found
@@ -350,7 +358,7 @@ def dtype_of(value: Any) -> DType:
         dtype = np.dtype(value)
     except Exception as error:  # TypeError mostly; ValueError, SyntaxError and KeyError of odd descriptions
         raise CannotCapture("operation-raises", str(error)) from error
-    if not takes_dtype(dtype) or np.dtype(dtype.str).char != dtype.char:  # C may have two integer types of one size
+    if not takes_dtype(dtype):
         raise CannotCapture("unsupported-dtype", f"dtype {dtype}")
     native: DType = np.dtype(dtype.str)
     return native

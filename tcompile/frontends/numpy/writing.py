@@ -305,7 +305,7 @@ def target_of(x: Any) -> Traced:
 
 
 @method("fill")
-def fill(b: Builder, x: Traced, value: Any) -> None:
+def fill(b: Builder, x: Traced, value: Any, /) -> None:
     """``x.fill(value)``."""
     if (isinstance(value, Traced) and value.type.ndim) or isinstance(value, list | tuple):
         raise CannotCapture("unsupported-argument", "fill with an array")

@@ -1,0 +1,72 @@
+"""Arguments that a method does not have and its function has, flags that are arrays, lists for arrays, and C's other
+integer types: what NumPy makes of each, warnings included.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from differential import check
+
+I, A, B = np.array([0, 1, 0]), np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0, 30.0])
+X = np.arange(16.0).reshape(4, 4)
+ROWS, ROW = [[1, 2], [3, 4]], [1, 2, 3, 4]
+
+CASES = {
+    "i.choose(a, b)": (I, A, B),
+    "np.ndarray.choose(i, a, b)": (I, A, B),
+    "i.choose(a, b, mode='wrap')": (I, A, B),
+    "i.choose([a, b])": (I, A, B),
+    "i.choose([a, b], None)": (I, A, B),
+    "i.choose(choices=[a, b])": (I, A, B),
+    "i.choose([a, b], out=a)": (I, A, B),
+    "i.choose((a, b), mode='clip')": (I, A, B),
+    "i.var(correction=1)": (A,),
+    "i.std(correction=1)": (A,),
+    "i.var(ddof=1)": (A,),
+    "i.std(0, None, None, 1)": (A,),
+    "(i + 1).clip(a_min=0, a_max=2)": (A,),
+    "i.clip(0, 2)": (A,),
+    "i.clip(min=0, max=2)": (A,),
+    "i.clip(1)": (A,),
+    "i.fill(value=1)": (A,),
+    "i.fill(1)": (A,),
+    "np.take_along_axis(i, np.array([[0], [1]]), 1)": (ROWS,),
+    "np.diag_indices_from(i)": (ROWS,),
+    "np.rollaxis(i, 1)[0] + 1": (ROWS,),
+    "np.split(i, 2)[0] + 1": (ROW,),
+    "np.split(i, [1])[0] + 1": (ROW,),
+    "np.array_split(i, 2)[0] + 1": (ROW,),
+    "np.hsplit(i, 2)[0] + 1": (ROW,),
+    "np.tril(i, np.int8(-128))": (X,),
+    "np.triu(i, np.uint8(2))": (X,),
+    "np.tril(i, 1), np.triu(i, -1), np.tril(i, True)": (X,),
+    "np.cov(i, rowvar=np.False_)": (np.ones((1, 4)),),
+    "np.cov(i, bias=np.False_)": (np.ones((4, 1)),),
+    "np.cov(i, bias=np.array(0))": (np.ones((4, 1)),),
+    "np.corrcoef(i, rowvar=np.False_)": (np.ones((1, 4)),),
+    "np.cov(i), np.corrcoef(i), np.cov(i, ddof=0)": (X * X + np.eye(4),),
+    "np.modf(1.5, np.zeros(2))": (A,),
+    "np.modf(1.5, out=(np.zeros(3), None))": (A,),
+    "np.divmod(5, 3, np.zeros((), int))": (A,),
+    "i.data.nbytes": (np.uint32(3),),
+    "np.array([2**63]).dtype.char, np.full(2, 2**63).dtype.char": (A,),
+    "type(np.asarray(2**63)[()] + i)": (np.uint64(1),),
+    "np.kron(i, 2**63).dtype.char": (np.arange(3, dtype="u8"),),
+    "(i + np.ulonglong(3)).dtype.char": (np.arange(3, dtype="u8"),),
+    "np.zeros_like(i, subok=None)": (A,),
+    "np.zeros_like(i, subok=False)": (A,),
+    "np.full_like(i, 1, subok='a')": (A,),
+    "np.ones_like(i, float, 'K', [])": (A,),
+    "i.astype('f4', subok=None)": (A,),
+    "i.copy(0)": (np.float64(1),),
+    "i.copy('F')": (np.float64(1),),
+}
+
+
+@pytest.mark.parametrize("text", CASES)
+def test_what_numpy_makes_of_odd_arguments(text):
+    names = ["i", "a", "b"][: len(CASES[text])]
+    space = {"np": np}
+    exec(f"def f({', '.join(names)}):\n    r = {text}\n    return r, {', '.join(names)}", space)
+    check(space["f"], lambda: [x.copy() if isinstance(x, np.ndarray) else x for x in CASES[text]])
