@@ -35,6 +35,8 @@ def _one(arguments: Sequence[V]) -> V:
 
 def _chosen(sign: str) -> Callable[[Translator, list[V]], V]:
     def run(t: Translator, arguments: list[V]) -> V:
+        if len(arguments) == 1 and arguments[0].kind[0] == "tuple":
+            arguments = t.items(arguments[0])
         if len(arguments) < 2 or not all(is_number(a) for a in arguments):
             raise Refused("min or max of something else")
         return choose(t, arguments[0], arguments[1:])

@@ -204,6 +204,7 @@ def _kinds():
     "-x[i]", "-a[i]", "~a[i]", "abs(x[i])", "abs(a[i])", "abs(i - 3)", "not x[i]", "int(x[i] * 9)", "float(a[i])",
     "bool(x[i])", "math.sqrt(abs(x[i]))", "math.exp(x[i])", "math.floor(x[i])", "math.ceil(x[i])", "math.sin(x[i])",
     "np.sqrt(abs(x[i]))", "np.float64(i)", "max(x[i], x[0])", "min(i, 3)", "max(a[i], a[1], a[2])", "math.isnan(x[i])",
+    "max((x[i], x[0]))", "min((i, 3, x[i]))", "max((x[i],))",
     "i if x[i] > 0 else i + 1", "x[i] and x[0]", "a[i] or 7", "3 < a[i] < 8", "+x[i]", "len(x) - i", "x.size + i",
     "math.log(abs(x[i]) + 1)", "i ** 2", "a[i] ** 3", "x[i] ** 2", "(i * 0.5) ** 3",
 ])  # fmt: skip
