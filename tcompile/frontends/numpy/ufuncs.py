@@ -84,6 +84,8 @@ def loop_dtypes(
         dtypes = resolve(ufunc, kinds, dtype)
     except TypeError as error:
         raise CannotCapture("operation-raises", str(error)) from error
+    # Which of C's two integer types of one size operands are cast to, no result tells.
+    dtypes = (*(np.dtype(d.str) if d.kind in "iu" else d for d in dtypes[: ufunc.nin]), *dtypes[ufunc.nin :])
     if not all(takes_dtype(d) for d in dtypes):
         raise CannotCapture(
             "unsupported-dtype", f"{ufunc.__name__} computes in {', '.join(map(str, dtypes))}"

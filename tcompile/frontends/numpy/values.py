@@ -46,7 +46,7 @@ def takes_dtype(dtype: DType) -> bool:
     is NumPy's usual dtype of that size.
     """
     # A dtype with metadata, or the other one, equals the one that is taken.
-    return dtype.metadata is None and np.dtype(dtype.str).char == dtype.char and _takes(dtype)
+    return dtype.metadata is None and _takes(dtype) and np.dtype(dtype.str).char == dtype.char
 
 
 @lru_cache(maxsize=256)
