@@ -95,6 +95,18 @@ def f(x):
     return doubled
 """,
     ),
+    "overlapping-views": Example(
+        """\
+def f(x):
+    x[::2] = x[:2]  # here
+    return x + 1
+""",
+        """\
+def f(x):
+    x[::2] = x[:2].copy()
+    return x + 1
+""",
+    ),
     "side-effect": Example(
         """\
 class Settings:

@@ -57,6 +57,11 @@ _ROWS = [
          "Pass arrays that share no memory: a copy of what is only read."),
     ),
     Reason(
+        "overlapping-views", "Views of one array are read and written at once",
+        "{detail} What comes of it depends on the order in which NumPy reads and writes.",
+        ("Copy what is read first: x[::2] = x[:4].copy().",),
+    ),
+    Reason(
         "side-effect", "Something outside the function is changed",
         "{detail} must happen at its place in the program.",
         ("Return the new value, and store it outside the compiled function.",),

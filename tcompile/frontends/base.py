@@ -38,7 +38,7 @@ class CannotCapture(Exception):
 def refuse_in_turn(target: Node, contents: Node) -> None:
     """Refuses a copy within one array of which NumPy reads elements that it has just written."""
     if in_turn(target, contents):
-        raise CannotCapture("writes-to-array", "Writing elements of an array to others that are read on the way")
+        raise CannotCapture("overlapping-views", "Elements of an array are copied to others of it, in other steps.")
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ def ufunc_into(b: Builder, ufunc: np.ufunc, run: Call, args: Sequence[Any], kwar
         raise CannotCapture("unsupported-argument", f"{ufunc.__name__} with casting= and dtype=")
     roots = [root(target_of(out).node) for out in outs if not _no_array(out)]
     if len(set(roots)) < len(roots):  # NumPy computes one of them elsewhere, and copies it at the end
-        raise CannotCapture("writes-to-array", f"{ufunc.__name__} with several outputs that may share memory")
+        raise CannotCapture("overlapping-views", f"Several outputs of np.{ufunc.__name__} may share memory.")
     operands = list(args[: ufunc.nin])
     if where is not True:
         if any(map(_no_array, outs)):

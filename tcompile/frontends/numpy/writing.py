@@ -294,7 +294,7 @@ def chosen(b: Builder, target: Traced, where: Any, contents: Node) -> Node:
 def refuse_own(target: Traced, mask: Node) -> None:
     """Refuses a mask that shares memory with what is written under it: NumPy looks at it on the way."""
     if share_memory(target.node, mask):
-        raise CannotCapture("writes-to-array", "Writing to an array under a mask that may share memory with it")
+        raise CannotCapture("overlapping-views", "An array is written to under a mask that may share memory with it.")
 
 
 def target_of(x: Any) -> Traced:
