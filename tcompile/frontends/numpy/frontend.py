@@ -30,7 +30,7 @@ from tcompile.frontends.numpy import (
 from tcompile.frontends.numpy.creation import scalar_type
 from tcompile.frontends.numpy.forms import FORMS
 from tcompile.frontends.numpy.library import METHOD_RULES, RULES, Rule, library_call
-from tcompile.frontends.numpy.registry import ATTRIBUTES, FUNCTIONS, METHODS, invoke, signature_of
+from tcompile.frontends.numpy.registry import ATTRIBUTES, FUNCTIONS, METHODS, OF_FUNCTIONS_ONLY, invoke, signature_of
 from tcompile.graph import TensorType
 
 _FIXED = (
@@ -174,6 +174,8 @@ class NumPyFrontend:
             raise masks.refused(f"in a call of the method {name}")
         if name in _OPERATOR_METHODS:
             return operators.unary(b, _OPERATOR_METHODS[name], x)
+        if not OF_FUNCTIONS_ONLY.get(name, set()).isdisjoint(kwargs):
+            raise CannotCapture("operation-raises", f"the method {name} with keywords of the function")
         handler = METHODS.get(name)
         rule = METHOD_RULES.get(name)
         if x.scalar and rule is not None and rule.only_arrays:

@@ -100,14 +100,11 @@ def library(
     return register
 
 
-def array_method(*names: str, values: Mapping[str, str] | None = None) -> Callable[[R], R]:
-    """Registers a shape rule for the methods ``x.name`` of arrays, which are no functions of NumPy's on the array, or
-    take other arguments.
-    """
+def array_method(name: str, values: Mapping[str, str] | None = None) -> Callable[[R], R]:
+    """Registers a shape rule for the method ``x.name`` of arrays, which is no function of NumPy's on the array."""
 
     def register(rule: R) -> R:
-        for name in names:
-            METHOD_RULES[name] = Rule(rule, f"numpy.ndarray.{name}", values or {}, only_arrays=True)
+        METHOD_RULES[name] = Rule(rule, f"numpy.ndarray.{name}", values or {}, only_arrays=True)
         return rule
 
     return register

@@ -366,6 +366,7 @@ def _spread(
 
 
 @function("var")
+@method("var")
 def var(
     b: Builder, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
     keepdims: Any = NO_VALUE, *, where: Any = NO_VALUE, mean: Any = NO_VALUE, correction: Any = NO_VALUE,
@@ -376,6 +377,7 @@ def var(
 
 
 @function("std")
+@method("std")
 def std(
     b: Builder, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
     keepdims: Any = NO_VALUE, *, where: Any = NO_VALUE, mean: Any = NO_VALUE, correction: Any = NO_VALUE,
@@ -383,22 +385,6 @@ def std(
     """``np.std``. With too few degrees of freedom it warns, and is refused."""
     refuse_unless("std", out=(out, _NONE), where=(where, _TRUE))
     return _spread(b, "std", a, axis, dtype, ddof, keepdims, mean, correction)
-
-
-@method("var")
-def _var_method(
-    b: Builder, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, *,
-    where: Any = NO_VALUE,
-) -> Traced:  # fmt: skip
-    return var(b, a, axis, dtype, out, ddof, keepdims, where=where)
-
-
-@method("std")
-def _std_method(
-    b: Builder, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, *,
-    where: Any = NO_VALUE,
-) -> Traced:  # fmt: skip
-    return std(b, a, axis, dtype, out, ddof, keepdims, where=where)
 
 
 @function("trace")

@@ -83,6 +83,10 @@ def _signature(handler: Handler) -> inspect.Signature:
     return inspect.signature(handler)
 
 
+# Keywords of functions that the methods of their names do not have.
+OF_FUNCTIONS_ONLY = {
+    "var": {"mean", "correction"}, "std": {"mean", "correction"}, "clip": {"a_min", "a_max"},
+}  # fmt: skip
 _MISSTATED = (np.ndarray.any, np.ndarray.all, np.ndarray.choose)  # they take other arguments than NumPy says
 
 

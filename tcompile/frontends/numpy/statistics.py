@@ -10,7 +10,6 @@ from typing import Any
 from tcompile.frontends.numpy.library import (
     Shape,
     along,
-    array_method,
     library,
     refuse,
     shape_of,
@@ -132,7 +131,7 @@ def mean(
     return without(shape_of(a), axis, keepdims)
 
 
-@library("var", "std")
+@library("var", "std", method=True)
 def var(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, *,
     where: Any = NO_VALUE, mean: Any = NO_VALUE, correction: Any = NO_VALUE,
@@ -145,14 +144,6 @@ def var(
     if not isinstance(freedom, int | float) or not _counted(shape_of(a), kept, int(freedom)):
         raise refuse("too few degrees of freedom", "operation-raises")
     return result
-
-
-@array_method("var", "std")
-def _var(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, *,
-    where: Any = NO_VALUE,
-) -> Shape:  # fmt: skip
-    return var(a, axis, dtype, out, ddof, keepdims, where=where)
 
 
 def _counted(shape: Shape, kept: Shape, least: int) -> bool:
@@ -396,7 +387,7 @@ def where(condition: Any, x: Any, y: Any, /) -> Shape:
     return together(condition, x, y)
 
 
-@library("clip")
+@library("clip", method=True)
 def clip(
     a: Any, a_min: Any = NO_VALUE, a_max: Any = NO_VALUE, out: Any = None, *, min: Any = NO_VALUE,
     max: Any = NO_VALUE, dtype: Any = None, casting: Any = "same_kind", order: Any = "K", where: Any = True,
@@ -405,11 +396,3 @@ def clip(
     if where is not True:
         raise refuse("clip with where= leaves elements undefined", "undefined-contents")
     return together(a, *(v for v in (a_min, a_max, min, max) if v is not NO_VALUE and v is not None))
-
-
-@array_method("clip")
-def _clip(
-    a: Any, min: Any = None, max: Any = None, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind",
-    order: Any = "K", where: Any = True,
-) -> Shape:  # fmt: skip
-    return clip(a, min, max, out, dtype=dtype, casting=casting, order=order, where=where)
