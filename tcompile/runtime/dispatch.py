@@ -12,6 +12,7 @@ import inspect
 import pickle
 import sys
 import types
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
@@ -445,9 +446,23 @@ _FRAMES = {
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
 
 
+_looked: dict[int, tuple[weakref.ref[types.CodeType], bool]] = {}  # by the code's number: calls ask again and again
+
+
 def looks_at_callers(function: types.FunctionType) -> bool:
     """Whether a function may look at its caller's frame, which must be the caller's then, and not one of ours."""
-    code, known = function.__code__, function.__globals__
+    code = function.__code__
+    number = id(code)
+    found = _looked.get(number)
+    if found is None or found[0]() is not code:
+        drop = _looked.pop  # by name here, for at exit the module's own names are gone first
+        held = weakref.ref(code, lambda _: drop(number, None))
+        found = _looked[number] = held, _names_frames(code, function.__globals__)
+    return found[1]
+
+
+def _names_frames(code: types.CodeType, known: dict[str, Any]) -> bool:
+    """Whether code names a function that looks at frames, or the level of a warning."""
     names = set(code.co_names)
     names |= {f.__name__ for name in names if isinstance(f := known.get(name), _FUNCTIONS)}  # under other names
     if not _FRAMES.isdisjoint(names):
