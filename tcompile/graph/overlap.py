@@ -19,7 +19,7 @@ from tcompile.records import dataclass
 
 def is_view(node: Node) -> bool:
     """Whether a node shows elements of another one (or copies them, where a movement must)."""
-    return node.op != "input" and OPS[node.op].kind == "movement"
+    return node.op in OPS and OPS[node.op].kind == "movement"
 
 
 def root(node: Node) -> Node:

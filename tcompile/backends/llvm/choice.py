@@ -18,6 +18,7 @@ from tcompile.backends.llvm.vmath import FUNCTIONS, libmvec_name
 from tcompile.backends.schedule.costs import small_power
 from tcompile.graph import Graph, Node, TensorType
 from tcompile.graph.ops import OPS
+from tcompile.graph.overlap import root
 from tcompile.graph.sizes import hint
 
 _Times: TypeAlias = dict[tuple[str, str], tuple[float, float]]
@@ -83,8 +84,7 @@ def _stops_early(node: Node, supports: Callable[[Node], bool]) -> bool:
     source = node.inputs[0]
     if source.tensor.dtype.kind != "b" or hint(source.tensor.size) < _MANY:
         return False
-    while source.op in OPS and OPS[source.op].kind == "movement":
-        source = source.inputs[0]
+    source = root(source)
     return source.op not in OPS or OPS[source.op].kind not in _FUSED or not supports(source)
 
 

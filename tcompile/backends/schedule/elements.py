@@ -15,9 +15,9 @@ from tcompile.backends.schedule.kernel import Buffer, Distance, add_distance, sc
 from tcompile.backends.schedule.lower import access_of
 from tcompile.backends.schedule.maps import ZERO, Map, identity, move
 from tcompile.graph import Node, TensorType
-from tcompile.graph.ops import OPS
 from tcompile.graph.ops.element_loop import written_roots
 from tcompile.graph.ops.writing import path_types
+from tcompile.graph.overlap import is_view
 from tcompile.graph.sizes import UnprovableSizeError
 from tcompile.records import dataclass
 
@@ -89,7 +89,7 @@ def bases(node: Node) -> list[Node]:
 def _beneath(node: Node) -> tuple[Node, list[Move]]:
     """What a chain of movements shows, and the movements."""
     moves: list[Move] = []
-    while OPS.get(node.op) is not None and OPS[node.op].kind == "movement":
+    while is_view(node):
         step: Move = (node.op, node.attrs, node.inputs[0].tensor, node.tensor)
         try:
             if _place(node.inputs[0], [step], node.tensor.ndim) is None:

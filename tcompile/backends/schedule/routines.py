@@ -14,9 +14,9 @@ from tcompile.backends.schedule.kernel import Axis, Buffer, Kernel, Store, Value
 from tcompile.backends.schedule.lower import access_of
 from tcompile.backends.schedule.maps import Affine, Map, broadcast, identity, through
 from tcompile.graph import Node, Size, TensorType
-from tcompile.graph.ops import OPS
 from tcompile.graph.ops.movement import leads_on
 from tcompile.graph.ops.opaque import Slot
+from tcompile.graph.overlap import is_view
 from tcompile.graph.sizes import UnprovableSizeError
 from tcompile.records import dataclass
 
@@ -128,7 +128,7 @@ def _letters(node: Node, routine: Routine, number: int) -> str:
 
 def _beneath(node: Node, map: Map) -> tuple[Node, Map]:
     """What a chain of movements shows, and where: each axis of the map may go to any place there."""
-    while OPS.get(node.op) is not None and OPS[node.op].kind == "movement" and node.op not in ("real", "imag"):
+    while is_view(node) and node.op not in ("real", "imag"):
         try:
             inner = through(node, map)
         except UnprovableSizeError:
