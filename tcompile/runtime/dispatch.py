@@ -98,6 +98,8 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
     # -- calling -------------------------------------------------------------------------------------------------------
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Calls the function."""
+        if interrupted.pending and interrupted.taken(self.__cache, self.__cache.first.entries):
+            return self.__function(*args, **kwargs)
         stack.check()
         stance = current()
         if stance is not DEFAULT:
@@ -105,8 +107,6 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         if self.__generation != caches.generation[0] or self.__function.__code__ is not self.__code:
             self._refresh()
         cache = self.__cache
-        if interrupted.pending and interrupted.taken(cache, cache.first.entries):
-            return self.__function(*args, **kwargs)
         trial = cache.trial
         if trial is not None and not trial.inside:  # inside of a compiled call that is timed: as usual
             return trial.call(self.__function, self, args, kwargs)

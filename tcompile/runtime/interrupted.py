@@ -79,7 +79,7 @@ class _Watch:
     """A trace function: raises at the first event behind a loop's first line, in the end where the frame is left."""
 
     def __init__(self, error: BaseException, loops: set[tuple[str, int]]) -> None:
-        self.error = error
+        self.errors = [error]  # taken out where it is raised: its frames hold this
         self.loops = loops
         self.bottom: types.FrameType | None = None  # where plain Python has begun
         self.is_near = False
@@ -94,9 +94,9 @@ class _Watch:
     def inside(self, frame: types.FrameType, event: str, arg: Any) -> Any:
         """Something happens in a function."""
         if self.is_near or (event == "return" and frame is self.bottom):
-            error, self.error, self.bottom = self.error, KeyboardInterrupt(), None
             sys.settrace(None)
-            raise error
+            self.bottom = None
+            raise self.errors.pop()
         self.is_near = event == "line" and (frame.f_code.co_filename, frame.f_lineno) in self.loops
         return self.inside
 
