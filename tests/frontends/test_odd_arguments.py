@@ -23,6 +23,7 @@ CASES = {
     "i.choose((a, b), mode='clip')": (I, A, B),
     "i.var(correction=1)": (A,),
     "i.std(correction=1)": (A,),
+    "i.var(mean=np._NoValue)": (A,),
     "i.var(ddof=1)": (A,),
     "i.std(0, None, None, 1)": (A,),
     "(i + 1).clip(a_min=0, a_max=2)": (A,),
