@@ -75,7 +75,7 @@ def test_compiling_shows_no_warning_again(action):
 
     counts = []
     for called in (function, tcompile.compile(function)):
-        with warnings.catch_warnings(record=True) as shown:
+        with np.errstate(all="warn"), warnings.catch_warnings(record=True) as shown:
             warnings.simplefilter(action)
             for dtype in ("f8", "f4", "f2"):
                 for _ in range(2):
