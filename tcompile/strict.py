@@ -1,8 +1,9 @@
 """Trying out what a function does: what warns raises, or is not heard of, in this thread alone.
 
-Enters: nothing. Leaves: the contexts ``strict`` and ``silent``. Exists because ``warnings.catch_warnings`` changes the
-filters for all threads, so that another one's warnings would become errors meanwhile; and because leaving it makes
-Python forget which warnings it has shown, so that these would be shown again.
+Enters: nothing. Leaves: the contexts ``strict`` and ``silent``, and ``state``, which puts right what an interrupt in
+them has left. Exists because ``warnings.catch_warnings`` changes the filters for all threads, so that another one's
+warnings would become errors meanwhile; and because leaving it makes Python forget which warnings it has shown, so that
+these would be shown again.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 import contextlib
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -18,11 +20,18 @@ import numpy as np
 Action = Literal["error", "ignore"]
 
 
+class _Entered:
+    """A context that a thread is in."""
+
+    def __init__(self, action: Action) -> None:
+        self.action = action
+
+
 class _Here(threading.local):
     """The contexts that this thread is in, the innermost last."""
 
     def __init__(self) -> None:
-        self.actions: list[Action] = []
+        self.entered: list[_Entered] = []
 
 
 class _Matcher:
@@ -33,14 +42,14 @@ class _Matcher:
 
     def match(self, module: str) -> bool:
         """Whether the filter holds for a warning."""
-        actions = _here.actions
-        return bool(actions) and actions[-1] == self.action
+        entered = _here.entered
+        return bool(entered) and entered[-1].action == self.action
 
 
 _here = _Here()
 _FILTERS: Any = [(action, None, Warning, _Matcher(action), 0) for action in ("error", "ignore")]
 _lock = threading.RLock()  # a signal's handler may come in between
-_inside: set[object] = set()
+_inside: set[_Entered] = set()
 # Lists of filters that ours have replaced, what is to stand in ours, and ours: other threads may be looking through
 # any of them, and must find each filter, so that lists are replaced and not changed.
 _replaced: list[tuple[list[Any], list[Any], list[Any]]] = []
@@ -72,20 +81,41 @@ def silent() -> contextlib.AbstractContextManager[None]:
 
 @contextlib.contextmanager
 def _context(action: Action, floats: Literal["raise", "ignore"]) -> Iterator[None]:
-    token = object()
-    _here.actions.append(action)
+    entered = _Entered(action)
+    _here.entered.append(entered)
     try:
-        _put_in(token)
+        _put_in(entered)
         with np.errstate(all=floats):
             yield
     finally:
-        _here.actions.pop()
-        _take_out(token)
+        _here.entered.pop()
+        _take_out(entered)
 
 
-def _put_in(token: object) -> None:
+def state() -> Callable[[], None]:
+    """What puts this thread's contexts, and NumPy's error state, back to what they are now.
+
+    An interrupt can come when ``np.errstate`` has been entered, and nothing would leave it.
+
+    >>> put_back = state()
+    >>> old = np.seterr(all="ignore")
+    >>> put_back()
+    >>> np.geterr() == old
+    True
+    """
+    return partial(_put_back, len(_here.entered), np.geterr())
+
+
+def _put_back(depth: int, floats: Mapping[str, Any]) -> None:
+    while len(_here.entered) > depth:
+        _take_out(_here.entered.pop())
+    if np.geterr() != floats:
+        np.seterr(**floats)
+
+
+def _put_in(entered: _Entered) -> None:
     with _lock:
-        _inside.add(token)
+        _inside.add(entered)
         filters: list[Any] = warnings.filters  # type: ignore[assignment]
         if _others(filters[: len(_FILTERS)]) or len(filters) < len(_FILTERS):
             ours = _FILTERS + _others(filters)
@@ -93,9 +123,9 @@ def _put_in(token: object) -> None:
             warnings.filters = ours
 
 
-def _take_out(token: object) -> None:
+def _take_out(entered: _Entered) -> None:
     with _lock:
-        _inside.discard(token)
+        _inside.discard(entered)
         while _replaced and not _inside:
             before, wanted, ours = _replaced.pop()
             if warnings.filters is ours:  # else somebody has put others in their place
@@ -108,4 +138,4 @@ def _others(filters: list[Any]) -> list[Any]:
     return [entry for entry in filters if all(entry is not own for own in _FILTERS)]
 
 
-__all__ = ["silent", "strict"]
+__all__ = ["silent", "state", "strict"]

@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 from unittest import mock
 
+import numpy as np
 import pytest
 
 if "TCOMPILE_CACHE_DIR" not in os.environ:  # not the user's own; shared by the processes that run tests
@@ -84,6 +85,16 @@ def _compiled(request: pytest.FixtureRequest) -> Iterator[None]:
             stack.enter_context(config.patch(recompile_limit=raised.args[0]))
         yield
     assert not reached, f"compiled config.recompile_limit times, and plain Python since: {reached[0]}"
+
+
+@pytest.fixture(autouse=True)
+def _error_state() -> Iterator[None]:
+    """Sees to it that a test leaves NumPy's error state as it was: those after it would see other warnings."""
+    before = np.geterr()
+    yield
+    after = np.geterr()
+    np.seterr(**before)
+    assert after == before, f"NumPy's error state was left at {after}"
 
 
 @pytest.fixture(autouse=True)

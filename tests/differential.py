@@ -23,7 +23,8 @@ import numpy as np
 import tcompile
 
 BACKENDS: tuple[str, ...] = ("eager", "aot_eager", "llvm")
-if os.environ.get("TCOMPILE_TEST_TRITON"):  # `make test-triton`
+ON_TRITON = os.environ.get("TCOMPILE_TEST_TRITON")  # `make test-triton`; "gpu": on a real one
+if ON_TRITON:
     BACKENDS = (*BACKENDS, "triton")
 STANCES = (
     "default", "force_eager", "eager_on_recompile", "eager_then_compile", "aot_eager_then_compile",
@@ -34,7 +35,7 @@ ULP = 8  # of the result's own dtype, for float results of compiled math and sum
 class Run:
     """What one call did."""
 
-    def __init__(self, function: Callable[..., Any], args: Sequence[Any], interpret: bool = True) -> None:
+    def __init__(self, function: Callable[..., Any], args: Sequence[Any], interpret: bool = ON_TRITON != "gpu") -> None:
         self.args = args
         self.value: Any = None
         self.error: BaseException | None = None

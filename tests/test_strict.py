@@ -46,6 +46,28 @@ def test_warnings_raise_in_this_thread_alone():
             np.ones(1) / np.zeros(1)
 
 
+@pytest.mark.parametrize("kth", range(1, 7))
+def test_an_interrupt_in_a_context_leaves_nothing(kth, monkeypatch):
+    """One that comes when NumPy's error state has been set, and before the block begins whose end sets it back."""
+    count, enter = iter(range(1, 1000)), np.errstate.__enter__
+
+    def interrupted(self):
+        enter(self)
+        if next(count) == kth:
+            raise KeyboardInterrupt
+
+    f = tcompile.compile(lambda x: np.clip(x, 0, 2).sum(axis=(0,)) + np.arange(3.0).astype("f4") * np.float32(2))
+    with np.errstate(all="warn"), warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        filters, state = warnings.filters, np.geterr()
+        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+            patched.setattr(np.errstate, "__enter__", interrupted)
+            f(np.ones((4, 3)))
+        assert np.geterr() == state and warnings.filters is filters
+        assert warned() == "was warned" and len(shown) == 1
+        np.testing.assert_array_equal(f(np.ones((4, 3))), [4.0, 6.0, 8.0])
+
+
 def test_filters_are_as_they_were():
     with warnings.catch_warnings():
         before, entries = warnings.filters, list(warnings.filters)

@@ -13,6 +13,7 @@ import contextvars
 import time
 from collections.abc import Callable, Iterator
 
+from tcompile import strict
 from tcompile.records import dataclass
 
 current_cell: contextvars.ContextVar[str | None] = contextvars.ContextVar("tcompile_cell", default=None)
@@ -49,7 +50,7 @@ def compiling(function: str, compile_id: str, cell: str | None = None) -> Iterat
     ('f', '0/0', None, 'f')
     """
     work = Work(function, compile_id, cell, time.perf_counter())
-    token = None
+    token, put_back = None, strict.state()
     try:  # from here on: an interrupt at any place leaves nothing behind
         token = _work.set(work)
         _running.append(work)
@@ -57,6 +58,7 @@ def compiling(function: str, compile_id: str, cell: str | None = None) -> Iterat
             begins()
         yield
     finally:
+        put_back()
         if work in _running:
             _running.remove(work)
         if token is not None:

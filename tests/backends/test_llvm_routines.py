@@ -84,7 +84,7 @@ def test_small_products_of_small_integers_become_floats(dtype):
 
     def f(x, y):
         halves = np.vectorize(lambda v: v / 2 if v > 1 else v)(y)
-        return x.dot(x.T) - 0.5, halves, np.sqrt(np.fix(y))
+        return x.dot(x.T) - 0.5, halves, np.sqrt(np.trunc(y))
 
     x, y = np.arange(6, dtype=dtype).reshape(2, 3), np.linspace(0, 3, 4)
     assert_same(tcompile.compile(f)(x, y), f(x, y))

@@ -112,6 +112,11 @@ def flags_total(result: Block, seen: Block) -> Block:
     return tl.where(lost, INVALID, 0) | tl.where(beyond, OVERFLOW, 0)
 
 
+def flags_on_the_way(flags: Block) -> Block:
+    """Of sums from a row's beginning: added up in NumPy's order, one that has left the range does not come back."""
+    return flags | tl.where((flags & OVERFLOW) != 0, ONLY_NUMPY, 0)
+
+
 def flags_all_multiplied(result: Block, seen: Block) -> Block:
     """Of products of floats. Beside a NaN, an infinity may have met a zero."""
     lost = (result != result) & (((seen & 1) == 0) | ((seen & 6) != 0))

@@ -107,7 +107,8 @@ class Scan(Rows):
                 self.scan(f"{scanned}{part.suffix}", f"{self.carry}{part.suffix}", function, sign, text, zero)
         narrower = self.kind.parts[0].dtype != value.dtype
         self.line(f"{name} = {scanned}.to({type_of(value.dtype)})" if narrower else f"{name} = {scanned}")
-        self.flag(self.kind.flags(scanned, name))
+        flags = self.kind.flags(scanned, name)
+        self.flag(flags if self.in_order or not flags else f"flags_on_the_way({flags})")
         self.registers[value] = name
 
     def scan(self, scanned: str, carry: str, function: str, sign: str, element: str, zero: str) -> None:
