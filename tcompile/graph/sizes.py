@@ -475,6 +475,18 @@ def is_one(size: Size) -> bool:
     return isinstance(size, int) and size == 1
 
 
+def known_one(size: Size) -> bool:
+    """Whether a size is one, a symbolic one by what has been asked of it; never records a guard.
+
+    >>> n = ShapeEnv().symbol(2)
+    >>> known_one(n - 1), n - 1 == 1, known_one(n - 1)
+    (False, True, True)
+    """
+    if not isinstance(size, SymInt):
+        return is_one(size)
+    return any(size.env.guards.get(f"{difference} == 0", False) for difference in (size - 1, 1 - size))
+
+
 def may_be_one(size: Size) -> bool:
     """Whether a size of at least one is not provably above it (``n - 1`` of an axis of size ``n`` is not)."""
     return may_be(size, 1)

@@ -23,7 +23,7 @@ from tcompile.graph.graph import Graph, Location, Node
 from tcompile.graph.ops import OPS
 from tcompile.graph.ops.table import Op, operand_type
 from tcompile.graph.printer import call_text, type_text
-from tcompile.graph.sizes import ShapeEnv, Size, SymInt, UnprovableSizeError, is_one, same, same_shape
+from tcompile.graph.sizes import ShapeEnv, Size, SymInt, UnprovableSizeError, known_one, same, same_shape
 from tcompile.graph.types import Layout, ScalarType, TensorType, Type
 from tcompile.observe.events import UserLine
 from tcompile.observe.userline import format_stack
@@ -139,7 +139,7 @@ def _order(type: TensorType) -> Layout:
     there are no elements."""
     if any(isinstance(n, int) and not n for n in type.shape):
         return Layout.c(type.ndim)
-    ranks = [0 if is_one(n) else r for n, r in zip(type.shape, type.layout.ranks, strict=True)]
+    ranks = [0 if known_one(n) else r for n, r in zip(type.shape, type.layout.ranks, strict=True)]
     steps = sorted({0, *ranks})
     return Layout(tuple(steps.index(rank) for rank in ranks), type.layout.dense)
 

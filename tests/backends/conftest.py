@@ -70,7 +70,7 @@ def gpu(monkeypatch):
             count = len(function.parameters)
             values = []
             for p, v in zip(function.parameters, given[:count], strict=True):
-                if p.kind in ("array", "partial") and isinstance(v, int):  # an address, from a CUDA graph
+                if p.is_array and isinstance(v, int):  # an address, from a CUDA graph
                     v = at(v, POINTERS[p.type])
                 values.append(np.int64(v).view(np.float64) if p.kind == "number" else v)
             assert len(arguments) == count + function.signals + 2

@@ -24,7 +24,7 @@ def short_and_silent(monkeypatch):
     monkeypatch.setattr(kernels, "write", lambda kernel, signals, *given: write(kernel, False, *given))
 
 
-def compared(build, x, rtol, count=2):
+def compared(build, x, rtol, count=1):
     graph = graph_of(build, x)
     made = on_interpreter(graph)
     with np.errstate(all="ignore"):
@@ -39,9 +39,9 @@ def compared(build, x, rtol, count=2):
 def test_rows_are_read_once(axis, monkeypatch):
     x = sample("float32", (150, 3) if axis == 0 else (3, 150))
     compile_all(compared(variance(axis), x, 1e-5), (90,))
-    compile_all(compared(normal(axis), x, 1e-5, count=3), (90,))
+    compile_all(compared(normal(axis), x, 1e-5, count=2), (90,))
     monkeypatch.setattr(rows_module, "FEW_PROGRAMS", 0)  # so no row is shared out
-    compared(variance(axis), x, 1e-5, count=1)
+    compared(variance(axis), x, 1e-5)
 
 
 @pytest.mark.parametrize("shift", [1e3, 1e6, -1e8])
@@ -68,7 +68,7 @@ def test_other_sums_are_left_as_they_are():
         near = op("subtract", op("exp", x), op("max", x, axis=(0,), keepdims=True))
         return op("sum", op("multiply", near, near), axis=(0,), keepdims=False)
 
-    compared(apart, sample("float32", (150, 3)), 1e-4, count=3)
+    compared(apart, sample("float32", (150, 3)), 1e-4, count=2)
 
     def from_the_least(op, x):
         near = op("subtract", x, op("min", x, axis=(0,), keepdims=True))
@@ -77,8 +77,8 @@ def test_other_sums_are_left_as_they_are():
     for at in (0, 70):  # an infinity stays one
         x = sample("float32", (150, 3))
         x[at, 1] = np.inf
-        compared(from_the_least, x, 1e-5, count=3)
-    compared(variance(0), sample("float64", (150, 3)), 1e-12, count=3)
+        compared(from_the_least, x, 1e-5, count=2)
+    compared(variance(0), sample("float64", (150, 3)), 1e-12, count=2)
     graph = graph_of(variance(0), sample("float32", (150, 3)))
     (kernel,) = on_interpreter(graph).schedule.kernels
     assert moments.in_one_pass(kernel) is not kernel

@@ -45,7 +45,7 @@ def compile_all(compiled: CompiledGraph, capabilities: tuple[int, ...] = CAPABIL
 
 def compile_function(function: Any, capabilities: tuple[int, ...] = CAPABILITIES, wide: bool = False) -> None:
     """Compiles one function of a kernel to machine code."""
-    aligned = tuple(parameter.kind in ("array", "partial") for parameter in function.parameters)
+    aligned = tuple(parameter.is_array for parameter in function.parameters)
     for capability in capabilities:
         code = cubins.compiled(function, capability, cubins.Variant(wide, aligned))
         assert code.code[:4] == b"\x7fELF" and code.name == function.name

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import tcompile
+from tcompile.observe.events import FellBack
+from tcompile.observe.recorder import Recorder
 from tests.differential import check
 
 I = np.array([3, 0, -1, 3])
@@ -339,3 +341,15 @@ def test_a_size_that_varies_meets_one_that_does_not():
         with tcompile.config.patch(verify=True):
             assert compiled(got, mask, I)[1] == f(want, mask, I)[1]
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(("text", "values"), [("**= -1", [1, 1]), ("/= 0.0", [1.0, 2.0]), ("//= 0", [1, 2])])
+def test_what_signals_of_any_element_is_not_asked_of_those_outside(text, values):
+    """Where no element is selected NumPy does nothing, and a call that asks has to be made again."""
+    space: dict = {}
+    exec(f"def f(x):\n    x[x > 2] {text}\n    return x", space)
+    compiled = tcompile.compile(space["f"], backend="eager")
+    with Recorder() as recorder:
+        assert compiled(np.array(values)).tolist() == values
+    assert not recorder.of(FellBack)
+    check(space["f"], lambda: [np.array(values) * 3])

@@ -113,3 +113,16 @@ def test_what_has_no_elements_may_be_itself():
     compiled = tcompile.compile(f)
     for k in (1, 2, 5, 4, 3):
         assert compiled(filled(5, 3), k) == f(filled(5, 3), k), k
+
+
+def test_where_it_lies_in_memory_is_the_same_to_verify():
+    """The mean's axes of one element lie elsewhere once its graph is in canonical form."""
+
+    def f(x):
+        return round(float(x.diagonal(1).var()), 9), (x.diagonal(1) - 1.5).tolist()
+
+    with tcompile.config.patch(verify=True):
+        compiled = tcompile.compile(f)
+        for n, m in ((6, 4), (5, 4), (2, 17), (5, 7)):
+            x = (filled(2, n, m) % 7).astype("uint16")
+            assert compiled(x) == f(x), n

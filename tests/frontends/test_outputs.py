@@ -11,6 +11,8 @@ import pytest
 from differential import check
 
 import tcompile
+from tcompile.observe.events import FellBack
+from tcompile.observe.recorder import Recorder
 
 # -- outputs of rank 0, and beside results of another shape ------------------------------------------------------------
 ODD_OUTPUTS = {
@@ -31,6 +33,19 @@ def test_outputs_of_rank_0_and_beside_others(name):
     f, *shapes = ODD_OUTPUTS[name]
     for out, given in shapes:
         check(f, lambda out=out, given=given: [np.zeros(out), np.ones(given)])
+
+
+def test_an_output_without_elements_asks_for_no_operation():
+    def f(x):
+        kept = x[x >= 0]
+        np.power(1, x, out=kept)
+        return kept
+
+    compiled = tcompile.compile(f, backend="eager")
+    with Recorder() as recorder:
+        for x in (np.array([-3]), np.array([3])):
+            assert compiled(x).tolist() == f(x).tolist()
+    assert not recorder.of(FellBack)
 
 
 NUMBERS = [np.int64(3), np.bool_(True), np.float64(2), np.complex64(1j), 2.5, 3, True, 1j]

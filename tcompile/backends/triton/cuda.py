@@ -7,11 +7,12 @@ compiling needs no GPU, and running needs no compiler once the machine code is o
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy as np
 from tcompile.backends import helpers
 from tcompile.backends.replay import Replay
 from tcompile.backends.triton import cubins, interpreter
+from tcompile.backends.triton.configs import FEW_PROGRAMS
 from tcompile.backends.triton.launches import Loaded, Status
 from tcompile.backends.triton.text import Function
 from tcompile.errors import BackendError
@@ -59,6 +61,14 @@ def _current_device(cupy: Any) -> Any:
         ) from error
 
 
+class _Own(threading.local):
+    """What each thread has on a GPU: counters by stream, and those that are ``lent``, if they are."""
+
+    def __init__(self) -> None:
+        self.counters: dict[int, Any] = {}
+        self.lent: list[Any] | None = None
+
+
 class Cuda:
     """The GPU that is CuPy's current one. Raises BackendError where there is none, or one that is too old."""
 
@@ -68,7 +78,7 @@ class Cuda:
         self.number = int(device.id)
         self.capability = int(device.compute_capability)
         cubins.check_capability(self.capability)
-        self._own = threading.local()
+        self._own = _Own()
 
     @functools.cached_property
     def name(self) -> str | None:
@@ -148,7 +158,8 @@ class Cuda:
         """What a host program calls."""
         return {
             "empty": self.empty, "stride": interpreter.stride, "placed": self.placed, "on_host": self.on_host,
-            "to_host": self.to_host, "copy": lambda x: x.copy(order="K") if self.is_mine(x) else helpers.copy(x),
+            "to_host": self.to_host, "counters": self.counters,
+            "copy": lambda x: x.copy(order="K") if self.is_mine(x) else helpers.copy(x),
         }  # fmt: skip
 
     def around(self, program: Callable[..., tuple[Any, ...]], resident: bool) -> Callable[..., tuple[Any, ...]]:
@@ -192,6 +203,27 @@ class Cuda:
     def launcher(self, function: Function) -> Callable[..., Status | int]:
         """Runs a function on the GPU."""
         return Loaded(function, self).launch
+
+    def counters(self, count: int) -> Any:
+        """At least so many counters for the next launch, all zero, and left so: CuPy's current stream has its own, on
+        which one launch comes after the other.
+        """
+        if self._own.lent is not None:
+            self._own.lent.append(self.cupy.zeros(count, np.int32))
+            return self._own.lent[-1]
+        counters, stream = self._own.counters, self.cupy.cuda.get_current_stream().ptr
+        if stream not in counters or counters[stream].size < count:
+            counters[stream] = self.cupy.zeros(max(count, FEW_PROGRAMS), np.int32)
+        return counters[stream]
+
+    @contextlib.contextmanager
+    def lent(self) -> Iterator[list[Any]]:
+        """Counters that this thread asks for meanwhile are new ones, as for launches that run at any time."""
+        before, self._own.lent = self._own.lent, []
+        try:
+            yield self._own.lent
+        finally:
+            self._own.lent = before
 
     @property
     def words(self) -> Any:

@@ -136,7 +136,7 @@ class Recording:
 
     ``places`` says for each launch that sees arguments or results which of its words hold an address in which of them,
     and how far behind its first element; ``addresses`` are those of the arguments and results that it sees now.
-    ``held`` is its memory for temporary arrays, and the words of status bits.
+    ``held`` is its memory for temporary arrays, the words of status bits, and its counters.
     """
 
     graph: Any
@@ -226,7 +226,7 @@ class Recorder:
         cuda = self.device.cupy.cuda
         own = [self._like(x) for x in inputs]  # apart from each other in memory, which arguments need not be
         notes = _Notes(cuda, own)
-        with noted(notes.take), cuda.using_allocator(notes.malloc):
+        with noted(notes.take), cuda.using_allocator(notes.malloc), self.device.lent() as counters:
             outputs = self.program(*own)
         if not notes.is_whole:
             self._give_up("the GPU has not enough memory for it")
@@ -236,7 +236,7 @@ class Recorder:
         except (RuntimeError, OSError, AttributeError) as error:
             self._give_up(f"{type(error).__name__}: {error}")
             return None
-        recording = Recording(graph, notes.places([*own, *outputs]), (notes.pool, self.device.words))
+        recording = Recording(graph, notes.places([*own, *outputs]), (notes.pool, self.device.words, counters))
         made = self.recordings[key] = self._written(recording, len(inputs), outputs)
         return made
 

@@ -102,19 +102,22 @@ class Program(host.Program):
                     partials.append(name)
             factors = [_blocks(*factor) if factor else parts for factor in function.grid]
             programs = " * ".join(factor for factor in factors if factor != "1") or "1"
-            given = ", ".join(self._given(parameter, parts, partials) for parameter in function.parameters)
+            blocks = " * ".join(factor for factor in factors if factor not in ("1", parts)) or "1"
+            given = ", ".join(self._given(parameter, parts, partials, blocks) for parameter in function.parameters)
             kernel = self._constant(function.name, launchable)
             found = "" if self.is_resident else "status |= "
             self.lines.append(f"{found}{kernel}({programs}, {given})")
         if partials:
             self.lines.append(f"del {', '.join(partials)}")
 
-    def _given(self, parameter: Parameter, parts: str, partials: list[str]) -> str:
+    def _given(self, parameter: Parameter, parts: str, partials: list[str], blocks: str) -> str:
         source = parameter.source
         if parameter.kind == "partial":
             return partials[parameter.axis]
         if parameter.kind == "count":
             return parts
+        if parameter.kind == "counters":
+            return f"counters({blocks})"
         if isinstance(source, SymInt):
             return self._word(source)
         assert isinstance(source, Node)

@@ -219,7 +219,7 @@ class Interpreter:
 
     def tools(self) -> dict[str, Any]:
         """NumPy's arrays."""
-        return {"empty": empty, "stride": stride}
+        return {"empty": empty, "stride": stride, "counters": lambda count: np.zeros(count, np.int32)}
 
     def around(self, program: Callable[..., tuple[Any, ...]], resident: bool) -> Callable[..., tuple[Any, ...]]:
         """They are NumPy's already."""

@@ -111,7 +111,7 @@ class Loaded:
         run time, no offset may need 64 bits; of complex numbers, each is two cells.
         """
         parameters, signals = self.function.parameters, self.function.signals
-        arrays = [f"a{i}" for i, p in enumerate(parameters) if p.kind in ("array", "partial")]
+        arrays = [f"a{i}" for i, p in enumerate(parameters) if p.is_array]
         numbers = [f"a{i}" for i, p in enumerate(parameters) if p.kind in ("size", "stride", "count", "wide")]
         indices = [f"a{i}" for i, is_index in enumerate(self._indices) if is_index]
         given = [f"float64(a{i}).view(int64)" if p.kind == "number" else f"a{i}" for i, p in enumerate(parameters)]
@@ -158,7 +158,7 @@ class Loaded:
         arguments: list[Any] = []
         key, number, aligned = 0, 0, True
         for parameter, value in zip(function.parameters, given, strict=True):
-            if parameter.kind in ("array", "partial"):
+            if parameter.is_array:
                 if value.device.id != device.number:
                     raise Replay(
                         f"arrays on GPU {value.device.id}, kernels on GPU {device.number}: copy them, or compile there"
@@ -188,8 +188,7 @@ class Loaded:
         if programs * function.points >= WIDE or (isinstance(function.row, int) and function.row >= WIDE):
             return True
         for parameter, value in zip(function.parameters, given, strict=True):
-            is_array = parameter.kind in ("array", "partial")
-            if (is_array and extent(value) >= WIDE) or (parameter.is_index and abs(int(value)) >= WIDE):
+            if (parameter.is_array and extent(value) >= WIDE) or (parameter.is_index and abs(int(value)) >= WIDE):
                 return True
         return False
 

@@ -258,6 +258,13 @@ def flags_product_unsigned(a: Block, b: Block, product: Block, one: Block) -> Bl
     return tl.where((a != 0) & (product // safe != b), INTEGER_OVERFLOW, 0)
 
 
+# -- programs that share something ------------------------------------------------------------------------------------
+def is_last(counter: Block, programs: Block) -> Block:
+    """Whether this is the last of so many programs that come here: it sees what all others have stored before."""
+    tl.debug_barrier()
+    return tl.atomic_add(counter, 1) == programs - 1
+
+
 # -- floats -----------------------------------------------------------------------------------------------------------
 
 

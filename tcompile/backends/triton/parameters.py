@@ -18,7 +18,7 @@ from tcompile.graph import Node, Size, SymInt
 from tcompile.graph.names import is_plain
 from tcompile.graph.types import DType
 
-Kind: TypeAlias = Literal["array", "size", "stride", "wide", "number", "partial", "count"]
+Kind: TypeAlias = Literal["array", "size", "stride", "wide", "number", "partial", "count", "counters"]
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,8 @@ class Parameter:
 
     an ``array``; a ``size``, or the ``stride`` of an array along ``axis`` in elements, in the type of the kernel's
     indices; a size as a value (``wide``, 64 bits); the bits of a Python float (``number``, 64 bits); an array of
-    ``partial`` results, of which ``axis`` is the number; the ``count`` of these in a row.
+    ``partial`` results, of which ``axis`` is the number; the ``count`` of these in a row; an array of ``counters``,
+    which are zero before and behind the launch.
     """
 
     name: str
@@ -35,6 +36,11 @@ class Parameter:
     source: Node | SymInt | str
     axis: int = 0
     type: str = ""
+
+    @property
+    def is_array(self) -> bool:
+        """Whether it is the address of an array."""
+        return self.kind in ("array", "partial", "counters")
 
     @property
     def is_index(self) -> bool:
@@ -75,6 +81,10 @@ class Parameters:
     def count(self) -> str:
         """How many partial results there are for each row."""
         return self._add("count", "parts", "count", "parts")
+
+    def counters(self) -> str:
+        """The pointer to a counter for each block of rows."""
+        return self._add("counters", "done", "counters", "parts", type="*i32")
 
     def size(self, size: Size) -> str:
         """A size: a literal, or a parameter."""

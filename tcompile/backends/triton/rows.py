@@ -4,8 +4,8 @@ Enters: a ``Kernel``. Leaves: its functions. A row that fits is held in register
 a longer one is walked block by block, once for every pass (``Stages``). Rows whose elements lie apart in memory lie
 side by side there: a program takes many of them, so that what it loads at once is together. Where that makes few
 programs with much to do, the parts of a row are shared out: each pass is a function of its own (``Parts``), whose
-programs leave their accumulators, and begin by merging those of the passes before. A last function (``Merged``)
-computes what is stored once a row.
+programs leave their accumulators, and begin by merging those of the passes before. What is stored once a row is
+computed by the last program that comes to that row.
 """
 
 from __future__ import annotations
@@ -143,12 +143,12 @@ class Rows(Text):
         self.tell_all()
         return self.function(self.kernel.name, grid, row=self.row)
 
-    def tell_all(self, passes: bool = True) -> None:
+    def tell_all(self) -> None:
         """Tells what was found once a row, and in passes."""
         found = ["row_found = tl.full([ROWS, 1], 0, tl.int32)", "told = tl.full([ROWS, COLUMNS], 0, tl.int32)"]
         if self.any_flags:
-            self.lines[self.begun : self.begun] = [f"    {line}" for line in found[: 1 + passes]]
-        self.tell(["tl.where(in_rows, row_found, 0)", "told"][: 1 + passes])
+            self.lines[self.begun : self.begun] = [f"    {line}" for line in found]
+        self.tell(["tl.where(in_rows, row_found, 0)", "told"])
 
     def place_part(self, backwards: bool = False) -> Grid:
         """The rows of this program, and which part of them, where parts are shared out.
@@ -162,7 +162,8 @@ class Rows(Text):
         self.line(f"part = program // {across}" if several else "part = program")
         if backwards:
             self.line(f"part = {self.parameters.count()} - 1 - part")
-        grid = self.place_rows(f"program % {across}" if several else "")
+        self.block_of_rows = f"program % {across}" if several else ""
+        grid = self.place_rows(self.block_of_rows)
         self.blocks += [("COLUMNS", self.columns()), ("CHUNK", self.chunk)]
         self.line("first = part * CHUNK")
         return *grid, None
@@ -255,14 +256,15 @@ class Rows(Text):
             return
         for reduce in reductions:
             self.clear(reduce, "[ROWS, PIECES]")
-        self.line(f"for start in range(0, {end}, PIECES):")
+        self.line(f"for begin in range(0, {end}, PIECES):")
         self.indent += 1
-        self.line("piece = (start + tl.arange(0, PIECES)[None, :]).to(INDEX)")
+        self.line("piece = (begin + tl.arange(0, PIECES)[None, :]).to(INDEX)")
         self.line(f"inside = in_rows & (piece < {end})")
         for reduce in reductions:
             kind, texts = self.kinds[reduce], []
             for part, place in zip(kind.parts, self.partial(reduce, number, "piece"), strict=True):
-                texts.append(f"tl.load({place}, mask=inside, other={literal(part.start, part.dtype)})")
+                other = literal(part.start, part.dtype)  # ".cg": not from what this processor's own cache may hold
+                texts.append(f'tl.load({place}, mask=inside, other={other}, cache_modifier=".cg")')
             number += len(texts)
             for line in kind.merge(self.accumulator(reduce), texts):
                 self.line(line)
@@ -271,38 +273,41 @@ class Rows(Text):
             for line in self.kinds[reduce].across(self.accumulator(reduce)):
                 self.line(line)
 
-    def merge_passes(self, before: int, stores: bool) -> None:
-        """What is known of a row before a pass: the results of all earlier ones, from what their parts have left.
-
-        Flags are those of the last of them: the others were told by the passes that came after these.
-        """
-        signals, self.signals = self.signals, False
-        for number in range(before):
-            self.once_a_row(number, stores)
-            self.merge_parts(self.stages.reductions(number), self.number_of(number), self.parameters.count())
-            self.signals = signals and number == before - 1
-            for reduce in self.stages.reductions(number):
-                self.finish(reduce, errors=True)
-        self.signals = signals
-        self.once_a_row(before, stores)
+    def merge_pass(self, number: int, signals: bool) -> None:
+        """The results of a pass, from what its parts have left; ``signals``: whether flags are told."""
+        self.merge_parts(self.stages.reductions(number), self.number_of(number), self.parameters.count())
+        before, self.signals = self.signals, signals
+        for reduce in self.stages.reductions(number):
+            self.finish(reduce, errors=True)
+        self.signals = before
 
 
 class Parts(Rows):
-    """A pass over rows whose parts are shared out among programs: each leaves its accumulators."""
+    """A pass over rows whose parts are shared out among programs: each leaves its accumulators.
+
+    What is stored once a row is computed by the last pass: by the last program that comes to some rows, from what all
+    parts have left. A function of its own would have to be started, which takes as long as reading some megabytes.
+    """
 
     def __init__(
         self, kernel: Kernel, signals: bool, taken: frozenset[str], config: Config = USUAL, number: int = 0
     ) -> None:
         super().__init__(kernel, signals, taken, config)
         self.number = number
+        self.stores = number == self.stages.passes - 1 and any(map(self.stages.row_store, kernel.stores))
 
     def write(self) -> Function:
         """The function."""
         number, backwards = self.number, self.number % 2 == 1
         grid = self.place_part(backwards)
-        if number:
+        if number or self.stores:
             self.place_pieces()
-        self.merge_passes(number, stores=False)  # which the function that merges does once
+        signals, self.signals = self.signals, False  # earlier flags have been told, but for those of the last pass
+        for earlier in range(number):
+            self.once_a_row(earlier, stores=False)
+            self.merge_pass(earlier, signals and earlier == number - 1)
+        self.signals = signals
+        self.once_a_row(number, stores=False)
         self.walk_part(number, backwards)
         partials: list[Partial] = []
         first = self.number_of(number)
@@ -311,22 +316,27 @@ class Parts(Rows):
             for part, place in zip(self.kinds[reduce].parts, places, strict=True):
                 self.line(f"tl.store({place}, {self.accumulator(reduce)}{part.suffix}, mask=in_rows)")
                 partials.append(Partial(part.dtype, self.rows))
+        if self.stores:
+            self.store_rows()
         self.tell_all()
         name = f"{self.kernel.name}_pass_{number}" if number else self.kernel.name
         return self.function(name, grid, partials, self.row)
 
-
-class Merged(Rows):
-    """What is computed and stored once a row, from the accumulators that the parts have left."""
-
-    def write(self) -> Function:
-        """The function."""
-        self.whole = False
-        grid = self.place_rows()
-        self.place_pieces()
-        self.merge_passes(self.stages.passes, stores=True)
-        self.tell_all(passes=False)
-        return self.function(f"{self.kernel.name}_merged", grid)
+    def store_rows(self) -> None:
+        """What is stored once a row: what is known before the last pass by whoever has the first part of the row."""
+        known, merged = range(self.number + 1), bool(self.stages.reductions(self.number))
+        if merged:
+            counter = self.parameters.counters() + (f" + {self.block_of_rows}" if self.block_of_rows else "")
+            self.line(f"if is_last({counter}, {self.parameters.count()}):")
+            self.line(f"    tl.store({counter}, 0)")
+        else:
+            self.line("if part == 0:")
+        self.indent += 1
+        for store in (store for number in known for store in self.stages.row_stores(number)):
+            self.store(store)
+        self.merge_pass(self.number, self.signals)
+        self.once_a_row(self.number + 1)
+        self.indent -= 1
 
 
 def write(kernel: Kernel, signals: bool, taken: frozenset[str], config: Config) -> list[Function]:
@@ -337,10 +347,7 @@ def write(kernel: Kernel, signals: bool, taken: frozenset[str], config: Config) 
         rows = Rows(kernel, signals, taken, config)
     if not rows.is_shared_out:
         return [rows.write()]
-    functions = [Parts(kernel, signals, taken, config, number).write() for number in range(rows.stages.passes)]
-    if any(map(rows.stages.row_store, kernel.stores)):
-        functions.append(Merged(kernel, signals, taken, config).write())
-    return functions
+    return [Parts(kernel, signals, taken, config, number).write() for number in range(rows.stages.passes)]
 
 
 __all__ = ["Parts", "Rows", "write"]

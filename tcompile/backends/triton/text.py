@@ -25,9 +25,9 @@ from tcompile.graph.types import DType
 
 _INT64 = np.dtype("int64")
 _RESERVED = {"tl", "libdevice", "status", "INDEX", "found", "told", "row_found", "inside", "in_rows", "point", "row",
-             "column", "start", "first", "part", "parts", "piece", "bits", "range", "float", "down", "across", "rows",
-             "in_tall", "in_wide", "in_deep_left", "in_deep_right", "left_found", "right_found", "left_told",
-             "right_told", "program"}  # fmt: skip
+             "column", "start", "begin", "first", "part", "parts", "piece", "bits", "range", "float", "down",
+             "across", "rows", "in_tall", "in_wide", "in_deep_left", "in_deep_right", "left_found", "right_found",
+             "left_told", "right_told", "program"}  # fmt: skip
 
 
 # How many programs run: the product of sizes, each divided by a block, rounding up; None: of the parts of a row.

@@ -79,7 +79,10 @@ def compute(
         number: Any = 1
         if not others:
             tries = ((n, _outside(function, args, kwargs, dict.fromkeys(map(id, parts), n))) for n in _HARMLESS)
-            number, outside = next(((n, found) for n, found in tries if found is not None), (1, None))
+            harmless = next(((n, found) for n, found in tries if found is not None), None)
+            if harmless is None:  # whether NumPy tells of it depends on whether there are any elements
+                raise refused(f"in {getattr(function, '__name__', function)}, which signals whatever they are")
+            number, outside = harmless
         guarded = {id(part): _with_outside(b, part, number) for part in parts}
     else:
         guarded = {id(part): part for part in parts}
