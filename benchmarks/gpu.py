@@ -3,8 +3,9 @@
 Enters: the command line; needs a GPU, Triton and CuPy. Leaves: lines on the terminal, and JSON, a page and a picture
 with the GPU's name in a folder. The kernels are those of ``kernels``, and one that multiplies matrices. Every result,
 those of the peers (``gpu_peers``) too, is checked against NumPy's before anything is timed. What is timed are calls on
-arrays that are on the GPU already, by the GPU's own clock, with a cold cache: medians of many runs. Copies between host
-and GPU are not in it. What a call costs beside its kernels, and what the first one does, is timed by the host's clock.
+arrays that are on the GPU already, by the GPU's own clock, with a cold cache, in turn with the peers': medians of many
+runs. Copies between host and GPU are not in it. What a call costs beside its kernels, and what the first one does, is
+timed by the host's clock.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ from tcompile.observe.events import KernelCompiled
 from tcompile.observe.recorder import Recorder
 
 HERE = Path(__file__).resolve().parent
-N = 4096
+SHAPE = 4096, 4096
 MANY = 12  # sums and subtractions
 CACHE = 1 << 28  # bytes that no GPU's cache holds
 WORDS = {"one": "one kernel", "many": f"{MANY} kernels"}
@@ -44,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, default=HERE / "results")
     parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--shape", type=shape_of, default=SHAPE, help="as 4096x4096")
     parser.add_argument("--kernels", nargs="*", default=[*KERNELS, LAYER.name], help="which of them")
     parser.add_argument("--without", nargs="*", default=[], help="peers to leave out")
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -58,37 +60,50 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), "machine": machine(),
         "threads": os.cpu_count(), "versions": {**versions, **gpu_peers.versions()},
         "command": "python -m benchmarks.gpu " + shlex.join(arguments),
-        "device": name, "capability": device.capability, "dtype": options.dtype, "shape": [N, N],
+        "device": name, "capability": device.capability, "dtype": options.dtype,
+        "shape": list(options.shape),
     }  # fmt: skip
-    copy = copy_bandwidth(cupy, device, options.dtype)
+    copy = copy_bandwidth(cupy, device, options.shape, options.dtype)
     print(f"{name}: a copy moves {copy:.0f} GB/s", flush=True)
     rows, wrong = [], 0
     for kernel in (one for one in (*KERNELS.values(), LAYER) if one.name in options.kernels):
-        row = measured(cupy, device, kernel, options.dtype, copy, options.without)
+        row = measured(cupy, device, kernel, options.shape, options.dtype, copy, options.without)
         rows.append(row)
         wrong += sum(row["refused"].get(own) == "wrong" for own in MODES)
         print(gpu_report.line(row), flush=True)
     data = {"suite": "gpu", "about": about, "copy GB/s": copy, "rows": rows, "host": host(cupy, device)}
-    path = f"{about['date'][:10]}-gpu-{name.lower().replace(' ', '-')}-{options.dtype}"
+    size = "" if options.shape == SHAPE else "-" + "x".join(map(str, options.shape))
+    path = f"{about['date'][:10]}-gpu-{name.lower().replace(' ', '-')}{size}-{options.dtype}"
     print("\n".join([*gpu_report.closing(data), *gpu_report.write(data, options.out, path)]))
     return int(wrong > 0)
 
 
-def copy_bandwidth(cupy: Any, device: Any, dtype: str) -> float:
+def shape_of(text: str) -> tuple[int, int]:
+    """Rows and columns.
+
+    >>> shape_of("1000x3")
+    (1000, 3)
+    """
+    rows, columns = text.split("x")
+    return int(rows), int(columns)
+
+
+def copy_bandwidth(cupy: Any, device: Any, shape: tuple[int, int], dtype: str) -> float:
     """GB/s that a copy on the GPU reads and writes."""
-    x = device.placed(np.ones((N, N), dtype))
+    x = device.placed(np.ones(shape, dtype))
     copied = cupy.empty_like(x)
-    return float(2 * x.nbytes / milliseconds(cupy, lambda: cupy.copyto(copied, x)) / 1e6)
+    return float(2 * x.nbytes / milliseconds(cupy, {"": lambda: cupy.copyto(copied, x)})[""] / 1e6)
 
 
 def measured(
-    cupy: Any, device: Any, kernel: Kernel, dtype: str, bandwidth: float, without: Sequence[str]
-) -> dict[str, Any]:
+    cupy: Any, device: Any, kernel: Kernel, shape: tuple[int, int], dtype: str, bandwidth: float,
+    without: Sequence[str],
+) -> dict[str, Any]:  # fmt: skip
     """What a kernel takes, its peers' times, and why some have none."""
-    given = kernel.inputs((N, N), dtype)
+    given = kernel.inputs(shape, dtype)
     want, there = kernel.numpy(*given), tuple(map(device.placed, given))
     rtol, atol = kernel.limits(dtype)
-    times: dict[str, float] = {}
+    runs: dict[str, Callable[[], object]] = {}
     refused: dict[str, str] = {}
     rivals: dict[str, Any] = {
         own: partial(tcompile.compile(kernel.numpy, fullgraph=True, mode=mode), *there) for own, mode in MODES.items()
@@ -103,8 +118,9 @@ def measured(
         if not close(gpu_peers.on_host(result), want, *((rtol, atol) if peer in MODES else ())):
             refused[peer] = "wrong"
         else:
-            finish = gpu_peers.FINISH.get(peer)
-            times[peer] = milliseconds(cupy, run) if finish is None else milliseconds_of_many(run, finish)
+            runs[peer] = run
+    times = milliseconds(cupy, {peer: run for peer, run in runs.items() if peer not in gpu_peers.FINISH})
+    times |= {peer: milliseconds_of_many(runs[peer], end) for peer, end in gpu_peers.FINISH.items() if peer in runs}
     moved = sum(x.nbytes for x in given) + np.asarray(want).nbytes
     share = moved / times["tcompile"] / 1e6 / bandwidth if "tcompile" in times else 0.0
     return {
@@ -191,28 +207,30 @@ def close(got: Any, want: Any, rtol: float = 1e-4, atol: float | None = None) ->
     return got.shape == np.shape(want) and bool(np.allclose(got, want, rtol=rtol, atol=atol))
 
 
-def milliseconds(cupy: Any, run: Callable[[], object], seconds: float = 0.1) -> float:
-    """The median time of a run, by the GPU's clock.
+def milliseconds(cupy: Any, runs: Mapping[str, Callable[[], object]], seconds: float = 0.1) -> dict[str, float]:
+    """The median time of each run, by the GPU's clock, in turn; each is given so many seconds.
 
     Before each run all of the GPU's cache is overwritten, which takes the GPU longer than the host takes to start the
     run: so what is read comes from memory, and what the host does is not measured here.
     """
-    for _ in range(3):
-        run()
+    for run in runs.values():
+        for _ in range(3):
+            run()
     other = cupy.empty(CACHE, "u1")
-    pairs: list[tuple[Any, Any]] = []
-    started = time.perf_counter()
-    while len(pairs) < 20 or time.perf_counter() - started < seconds:
-        start, stop = cupy.cuda.Event(), cupy.cuda.Event()
-        other.fill(len(pairs) % 256)
-        start.record()
-        run()
-        stop.record()
-        pairs.append((start, stop))
-        if len(pairs) % 20 == 0:
-            stop.synchronize()
-    cupy.cuda.get_current_stream().synchronize()
-    return float(np.median([cupy.cuda.get_elapsed_time(*pair) for pair in pairs]))
+    found: dict[str, list[float]] = {name: [] for name in runs}
+    started, rounds = time.perf_counter(), 0
+    while rounds < 4 or time.perf_counter() - started < seconds * len(runs):
+        rounds += 1
+        for name, run in runs.items():
+            pairs = [(cupy.cuda.Event(), cupy.cuda.Event()) for _ in range(10)]
+            for start, stop in pairs:
+                other.fill(rounds % 256)
+                start.record()
+                run()
+                stop.record()
+            pairs[-1][1].synchronize()
+            found[name] += [cupy.cuda.get_elapsed_time(*pair) for pair in pairs]
+    return {name: float(np.median(times)) for name, times in found.items()}
 
 
 def milliseconds_of_many(run: Callable[[], Any], finish: Callable[[Any], object], many: int = 50) -> float:

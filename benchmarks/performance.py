@@ -22,7 +22,7 @@ Data = dict[str, Any]
 
 
 def newest(folder: Path, suite: str) -> Path | None:
-    """The newest JSON file of a suite: ``peers``, ``programs``, ``small``, or ``gpu-*`` of any GPU."""
+    """The newest JSON file of a suite: ``peers``, ``programs``, ``small``, or ``gpu-*-float32`` of any GPU."""
     return max(folder.glob(f"????-??-??-{suite}.json"), default=None)
 
 
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--results", type=Path, default=HERE / "results", help="folder with the JSON files")
     parser.add_argument("--root", type=Path, default=HERE.parent, help="folder with README.md and docs")
     options = parser.parse_args(arguments)
-    found = [newest(options.results, suite) for suite in ("peers", "programs", "small", "gpu-*")]
+    found = [newest(options.results, suite) for suite in ("peers", "programs", "small", "gpu-*-float32")]
     data = [None if path is None else json.loads(path.read_text(encoding="utf-8")) for path in found]
     readme, written = options.root / "README.md", options.root / "docs" / "performance.md"
     written.write_text(page(*data), encoding="utf-8")

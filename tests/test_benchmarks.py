@@ -277,8 +277,8 @@ def test_the_page_of_all_figures(tmp_path):
     result.about |= {"date": "2030-01-02", "command": "python -m benchmarks.run", "machine": run.machine()}
     (tmp_path / "2030-01-02-peers.json").write_text(json.dumps(result.as_dict()), encoding="utf-8")
     (tmp_path / "2029-01-02-peers.json").write_text("not read", encoding="utf-8")
-    of_a_gpu = performance.newest(ROOT / "benchmarks" / "results", "gpu-*")
-    (tmp_path / "2030-01-02-gpu-any.json").write_text(of_a_gpu.read_text(encoding="utf-8"), encoding="utf-8")
+    of_a_gpu = performance.newest(ROOT / "benchmarks" / "results", "gpu-*-float32")
+    (tmp_path / "2030-01-02-gpu-any-float32.json").write_text(of_a_gpu.read_text(encoding="utf-8"), encoding="utf-8")
     (tmp_path / "docs").mkdir()
     (tmp_path / "README.md").write_text(f"{report.BEGIN}\n{report.END}\n", encoding="utf-8")
     assert performance.main(["--results", str(tmp_path), "--root", str(tmp_path)]) == 0
@@ -296,7 +296,7 @@ def test_a_gpus_figures_say_what_was_chosen(monkeypatch):
     result, told = gpu.first_run(lambda: tcompile.compile(lambda x: np.sqrt(x) + 1, mode="max-autotune")(x))
     assert (result == np.sqrt(x) + 1).all()
     assert told == [Variant(unroll=2).text()]
-    newest = performance.newest(ROOT / "benchmarks" / "results", "gpu-*")
+    newest = performance.newest(ROOT / "benchmarks" / "results", "gpu-*-float32")
     data = json.loads(newest.read_text(encoding="utf-8"))
     data["rows"][0]["tuned"] = told
     said = [line for line in gpu_report.closing(data) if line.startswith("max-autotune chose")]

@@ -108,7 +108,7 @@ class FakeArray(np.lib.mixins.NDArrayOperatorsMixin):
         elif memptr is None and base is None:  # it is copied to memory that begins where CuPy's does
             low = sum((n - 1) * s for n, s in zip(host.shape, host.strides, strict=True) if s < 0 and host.size)
             high = sum((n - 1) * s for n, s in zip(host.shape, host.strides, strict=True) if s > 0 and host.size)
-            memptr = allocated(high - low + host.itemsize) + -low
+            memptr = Allocator.current[-1](high - low + host.itemsize) + -low
             placed = memptr.array(host.shape, host.dtype, host.strides)
             placed[...] = host
             host = placed
@@ -352,7 +352,7 @@ def module(
         return made if any(isinstance(x, FakeArray) for x in args) else np
 
     get_array_module.__module__ = "cupy.fake"
-    pool = types.SimpleNamespace(total_bytes=lambda: 3 << 20, used_bytes=lambda: 2 << 20)
+    pool = types.SimpleNamespace(malloc=allocated, total_bytes=lambda: 3 << 20, used_bytes=lambda: 2 << 20)
     made = types.ModuleType("cupy")
     made.__dict__.update(
         ndarray=FakeArray,

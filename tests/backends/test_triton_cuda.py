@@ -131,7 +131,7 @@ def test_the_benchmark_checks_times_and_writes(gpu, monkeypatch, tmp_path, capsy
     from benchmarks import gpu as benchmark
 
     gpu()
-    monkeypatch.setattr(benchmark, "N", 24)
+    monkeypatch.setattr(benchmark, "SHAPE", (24, 24))
     monkeypatch.setattr(benchmark, "milliseconds", lambda cupy, run, real=benchmark.milliseconds: real(cupy, run, 0.0))
     monkeypatch.setattr(benchmark, "by_the_host", lambda cupy, run, real=benchmark.by_the_host: real(cupy, run, 1, 1))
     monkeypatch.setattr(benchmark, "KERNELS", {name: benchmark.KERNELS[name] for name in ("relu", "softmax")})

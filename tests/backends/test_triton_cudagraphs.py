@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import tcompile
-from tcompile.backends.triton import cudagraphs
+from tcompile.backends import triton
+from tcompile.backends.triton import cudagraphs, rows
+from tcompile.backends.triton.configs import Config
 from tcompile.errors import InvalidArgument
 from tcompile.observe import bus
 from tests.backends.fake_cupy import FakeArray, LaunchGraph, Pool
@@ -54,6 +56,22 @@ def test_a_graph_is_recorded_once_and_launched_at_every_call(gpu, reasons, setti
         assert type(got) is FakeArray and got.strides == want.strides
         np.testing.assert_allclose(got.host, want)
     assert len({got.data.ptr for got, _ in kept}) == 4
+
+
+def test_counters_are_not_where_other_launches_write(gpu, reasons, monkeypatch):
+    """Of a second kernel: temporary arrays of the first one, which are given back, use memory in turn."""
+    gpu()
+    monkeypatch.setattr(triton, "RESIDENT", Config(elements=16, rows=4, chunk=32, tile=None))
+    monkeypatch.setattr(rows, "IN_REGISTERS", 16)
+
+    def spread(x):
+        return (x - x.sum(axis=0) / 130).var(axis=1).sum()
+
+    f, before = compiled(spread), LaunchGraph.started
+    for n in range(3):
+        x = np.random.default_rng(n).normal(size=(130, 140)).astype("f4")
+        np.testing.assert_allclose(f(on_gpu(x)).host, spread(x), rtol=1e-5)
+    assert LaunchGraph.started - before == 3 and not reasons
 
 
 def test_sizes_are_recorded_apart_up_to_a_limit(gpu, reasons, monkeypatch):

@@ -26,7 +26,7 @@ tools = interpreter.Interpreter.tools
 @pytest.fixture
 def short(monkeypatch):
     """Few elements are many."""
-    monkeypatch.setattr(triton, "USUAL", Config(elements=64, rows=4, chunk=32))
+    monkeypatch.setattr(triton, "USUAL", Config(elements=32, rows=4, chunk=32))
     monkeypatch.setattr(rows_module, "IN_REGISTERS", 16)
 
 

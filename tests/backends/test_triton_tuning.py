@@ -72,9 +72,9 @@ def test_the_winner_is_remembered_and_told(afresh, monkeypatch):
             tcompile.compile(relu, mode="max-autotune")(on_gpu(np.ones((20, 20))))
     assert timed == [3, 3]
     told = [event.description for event in seen if isinstance(event, KernelCompiled)]
-    assert len(told) == 2 and all("tuned: points=4096 side=32" in text and "warps=2.0" in text for text in told)
+    assert len(told) == 2 and all("tuned: points=4096 side=64" in text and "warps=2.0" in text for text in told)
     assert [value for value in kept.values() if value.startswith(b"points")] == [
-        b"points=4096 side=32 elements=4096 rows=32 chunk=8192 warps=2.0 stages=3 tile=none padded=False"
+        b"points=4096 side=64 elements=4096 rows=32 chunk=16384 warps=2.0 stages=3 tile=none padded=False"
     ]
 
 

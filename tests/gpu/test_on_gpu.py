@@ -123,6 +123,31 @@ def test_streams_of_cupys_and_threads():
                     np.testing.assert_allclose(got, want[n], rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
+def test_parts_of_rows_are_merged_once_all_are_there(mode):
+    """Programs leave parts in any order, and launches on several streams run at once: the bits are always the same."""
+    cupy = importlib.import_module("cupy")
+    shapes = [(3_000_000,), (3, 400_000), (200_000, 40), (70_000, 300)]
+    functions = [lambda x: (x * x).sum(axis=0), lambda x: x.sum(axis=-1), lambda x: (x - x.mean(axis=0)).var(axis=0)]
+    streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(4)]
+    for dtype in ("float32", "float64", "int64"):
+        for function in functions:
+            for shape in shapes:
+                compiled = tcompile.compile(function, fullgraph=True, mode=mode, dynamic=False)
+                x = cupy.asarray(sample(dtype, shape))
+                want = compiled(x).get()
+                np.testing.assert_allclose(want, function(x).get(), rtol=1e-3, atol=1e-3)
+                cupy.cuda.Device().synchronize()
+                made = []
+                for _ in range(25):
+                    for stream in streams:
+                        with stream:
+                            made.append(compiled(x))
+                cupy.cuda.Device().synchronize()
+                for got in made:
+                    np.testing.assert_array_equal(got.get(), want)
+
+
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8", "uint64", "float16", "float32", "float64"])
 def test_arithmetic(dtype):
     def f(x, y):

@@ -24,10 +24,10 @@ class Config:
     """
 
     points: int = 1024
-    side: int = 32
+    side: int = 64
     elements: int = 4096  # each thread has four or eight loads of 16 bytes of float32 on their way
     rows: int = 32  # 128 bytes of float32
-    chunk: int = 1 << 13
+    chunk: int = 1 << 14
     warps: float = 1.0
     stages: int = 3
     tile: tuple[int, int, int] | None = (64, 64, 32)
@@ -49,7 +49,7 @@ IN_REGISTERS = 8192  # elements that a program holds from one pass over its rows
 CARRIED = 4  # as so many accumulators counts one that carries rounding errors: it does from block to block alone
 ADJACENT = 16  # rows side by side that are still read at the memory's speed: 64 bytes of float32
 MOST_ROWS = 64  # short ones that a program takes
-SIDE_BY_SIDE = 4  # each program leaves partial results for all of its rows
+SIDE_BY_SIDE = 2  # each program leaves partial results for all of its rows
 FEW_PROGRAMS, MOST_PROGRAMS = 256, 2048  # fewer leave parts of a GPU idle; no more are made of what is shared out
 WRITTEN_OUT = 16  # elements of a row that a thread takes one after the other
 WRITTEN_OUT_APART = 8  # the same where neighbouring threads' rows lie one behind the other: each load meets many lines

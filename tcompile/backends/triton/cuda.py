@@ -209,12 +209,18 @@ class Cuda:
         which one launch comes after the other.
         """
         if self._own.lent is not None:
-            self._own.lent.append(self.cupy.zeros(count, np.int32))
+            self._own.lent.append(self._zeros(count))
             return self._own.lent[-1]
         counters, stream = self._own.counters, self.cupy.cuda.get_current_stream().ptr
         if stream not in counters or counters[stream].size < count:
-            counters[stream] = self.cupy.zeros(max(count, FEW_PROGRAMS), np.int32)
+            counters[stream] = self._zeros(max(count, FEW_PROGRAMS))
         return counters[stream]
+
+    def _zeros(self, count: int) -> Any:
+        """Numbers in memory of their own: what a recording uses in turn is written to whenever that is started."""
+        made = self.cupy.ndarray((count,), np.int32, self.cupy.get_default_memory_pool().malloc(4 * count))
+        made.fill(0)
+        return made
 
     @contextlib.contextmanager
     def lent(self) -> Iterator[list[Any]]:
@@ -229,7 +235,7 @@ class Cuda:
     def words(self) -> Any:
         """This thread's word of status bits."""
         if not hasattr(self._own, "words"):
-            self._own.words = self.cupy.zeros(1, np.int32)
+            self._own.words = self._zeros(1)
         return self._own.words
 
 

@@ -85,7 +85,7 @@ class Rows(Text):
     def chunk(self) -> int:
         """How many elements of a row that is shared out are one program's."""
         chunk = self.config.chunk * (SIDE_BY_SIDE if self.side_by_side else 1)
-        chunk = max(chunk, self.config.elements) // self.together
+        chunk = max(chunk, 2 * self.config.elements) // self.together  # what is taken at once is never more
         while self._programs() * -(-hint(self.row) // chunk) > MOST_PROGRAMS:
             chunk *= 2
         return chunk
@@ -294,6 +294,8 @@ class Parts(Rows):
     ) -> None:
         super().__init__(kernel, signals, taken, config)
         self.number = number
+        if not self.side_by_side:
+            self.at_once *= 2  # of a row alone: a few percent faster, with more loads on their way
         self.stores = number == self.stages.passes - 1 and any(map(self.stages.row_store, kernel.stores))
 
     def write(self) -> Function:

@@ -23,7 +23,7 @@ from tcompile.graph.sizes import hint
 TRIED: dict[str, tuple[Any, ...]] = {
     "padded": (True,),
     "tile": ((32, 64, 32), (64, 32, 64), (64, 64, 32), (64, 128, 32), (128, 64, 32), (128, 128, 32), (128, 256, 32)),
-    "points": (512, 4096), "side": (16, 64), "elements": (1024, 16384), "rows": (16, 64), "chunk": (1 << 12, 1 << 15),
+    "points": (512, 4096), "side": (16, 32), "elements": (1024, 16384), "rows": (16, 64), "chunk": (1 << 13, 1 << 15),
     "warps": (0.5, 2.0), "stages": (1, 5),
 }  # fmt: skip
 DIVIDED = frozenset(TRIED) - {"tile", "padded"}  # how the kernels that there are anyway are divided among programs
