@@ -44,6 +44,7 @@ def of_jax(kernel: Kernel, arrays: Sequence[Any]) -> dict[str, Callable[[], Run]
     """JAX, which has streams of its own (``FINISH``)."""
     jax: Any = importlib.import_module("jax")
     importlib.import_module("jax.dlpack")
+    jax.config.update("jax_enable_x64", True)  # else it would take float64 for float32
     jax.config.update("jax_default_matmul_precision", "highest")  # as the others: no products of fewer bits
     given, run = [jax.dlpack.from_dlpack(x) for x in arrays], jax.jit(forms.JAX[kernel.name](jax))
     return {"jax.jit": lambda: partial(run, *given)}

@@ -68,7 +68,8 @@ def closing(data: Data) -> list[str]:
     lines = [
         f"A copy of {data['about']['shape'][0]} x {data['about']['shape'][1]} {data['about']['dtype']} moves"
         f" {data['copy GB/s']:.0f} GB/s, counting what is read and what is written. Times are the GPU's own, medians,"
-        " with a cold cache; ratios are how many times as long others take.",
+        " with a cold cache; ratios are how many times as long others take. JAX, which has streams of its own, is timed"
+        " by the host's clock in a row of calls: of small arrays that is what starting them takes.",
         "Geometric means: " + ", ".join(f"{peer} {mean:.2f}" for peer, mean in means if mean is not None) + ".",
     ]
     lines += [f"max-autotune chose for `{row['title']}`: {'; '.join(row['tuned'])}." for row in data["rows"]

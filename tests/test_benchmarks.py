@@ -298,7 +298,8 @@ def test_a_gpus_figures_say_what_was_chosen(monkeypatch):
     assert told == [Variant(unroll=2).text()]
     newest = performance.newest(ROOT / "benchmarks" / "results", "gpu-*-float32")
     data = json.loads(newest.read_text(encoding="utf-8"))
-    data["rows"][0]["tuned"] = told
+    for row in data["rows"]:
+        row["tuned"] = told if row is data["rows"][0] else []
     said = [line for line in gpu_report.closing(data) if line.startswith("max-autotune chose")]
     assert said == [f"max-autotune chose for `{data['rows'][0]['title']}`: {told[0]}."]
 

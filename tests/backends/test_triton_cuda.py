@@ -36,6 +36,33 @@ def test_programs_are_the_same_on_a_gpu(gpu, function):
     assert_same_on_gpu(function, lambda: [np.repeat(make()[0], 2, 1)[:, ::2], make()[1]])
 
 
+def filled(x):
+    x.fill(2)
+
+
+def sorted_in_place(x):
+    x.sort()
+
+
+def written_in_part(x):
+    x[::2] = 3
+    return x[1:]
+
+
+def turned(x):
+    return np.flip(np.greater(x[:, None, :] * 1, x[None]).transpose(1, 0, 2)), np.moveaxis(x * 2, 0, 1)[::-1]
+
+
+@pytest.mark.parametrize("function", [filled, sorted_in_place, written_in_part, turned])
+def test_what_kernels_only_write_to_and_views_of_results(gpu, function):
+    gpu()
+    x, fallen = np.array([[3.0, 1, 2, 7], [5, 4, 6, 0]]), []
+    with bus.listening(lambda event: fallen.append(event) if event.kind == "fell_back" else None):
+        assert_same_on_gpu(function, lambda: [x.copy()])
+        assert_same_on_gpu(function, lambda: [np.asfortranarray(x)])
+    assert gpu.compiled and not fallen
+
+
 def test_numbers_and_sizes_reach_the_gpu(gpu):
     gpu()
     compiled = tcompile.compile(lambda x, a: x * a + len(x), backend="triton", dynamic=True)

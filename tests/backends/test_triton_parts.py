@@ -147,7 +147,7 @@ def test_rows_side_by_side_are_read_together():
     assert blocks((2000, 30000), total) == [{"ROWS": 32, "COLUMNS": 128}]
     assert blocks((500, 20), softmax) == [{"ROWS": 16, "COLUMNS": 512}]  # read once
     for one in blocks((2048, 1024), variance)[:2]:
-        assert (one["ROWS"], one["COLUMNS"], one["CHUNK"]) == (32, 128, 1024)
+        assert (one["ROWS"], one["COLUMNS"], one["CHUNK"]) == (32, 128, 256)
 
 
 @pytest.mark.parametrize("row", [20, 100, 700])

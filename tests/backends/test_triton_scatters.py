@@ -37,6 +37,15 @@ def test_one_number_goes_to_places(dtype):
     assert forms(made) == ["places"] and compile_all(made) == 3
 
 
+def test_an_axis_of_one_element():
+    """Its places are all the same, and there are as many pointers as places."""
+    made = check(one("float32"), np.zeros(1, "f4"), np.array([0, -1]), kernels=1)
+    assert compile_all(made) == 3
+    picked = lambda op, x, i: op("add", op("gather", x, i, axes=(0,)), 1.0)
+    made = check(picked, np.ones(1), np.array([0, -1]), kernels=1)
+    assert compile_all(made) == 3
+
+
 def test_what_is_written_is_computed_in_the_kernel():
     def build(op, x, i, s):
         return op("scatter", x, op("add", op("sqrt", s), 1.0), op("bitwise_and", i, 7), axes=(0,), path=())

@@ -133,6 +133,7 @@ def test_parts_of_rows_are_merged_once_all_are_there(mode):
     for dtype in ("float32", "float64", "int64"):
         for function in functions:
             for shape in shapes:
+                tcompile.reset()
                 compiled = tcompile.compile(function, fullgraph=True, mode=mode, dynamic=False)
                 x = cupy.asarray(sample(dtype, shape))
                 want = compiled(x).get()
@@ -155,6 +156,25 @@ def test_arithmetic(dtype):
 
     same_on_gpu(f, lambda: [sample(dtype, (70, 90)), sample(dtype, (70, 90), 1)])
     same_on_gpu(f, lambda: [sample(dtype, (90, 70)).T, sample(dtype, (70, 180), 1)[:, ::2]])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
+def test_the_least_and_the_largest_integers(dtype):
+    """What is computed of them is computed with, in registers that may have more bits."""
+
+    def f(x, y):
+        a, b = abs(x), -x
+        return (a % 6, b % 6, a // 7, a < 0, b > y, a.astype("f4"), b.astype("i8"), (x + y) % 5, (x * y) // 3,
+                np.maximum(a, y), np.where(b < a, 1, 2), (x - y) > 0, np.sign(a), ~x % 9)  # fmt: skip
+
+    info = np.iinfo(dtype)
+    ends = np.array([info.min, info.min + 1, 0, 1, 2, info.max // 2, info.max - 1, info.max], dtype)
+    x, y = (np.ascontiguousarray(a) for a in np.meshgrid(ends, ends))
+    compiled = on_gpu(f, fullgraph=True)
+    with np.errstate(all="ignore"):
+        for got, want in zip(compiled(x, y), f(x, y), strict=True):
+            np.testing.assert_array_equal(got, want)
+            assert got.dtype == want.dtype
 
 
 def test_complex_numbers():

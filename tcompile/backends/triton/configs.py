@@ -16,11 +16,12 @@ class Config:
 
     A program takes ``points`` of a kernel that reduces nothing, or a rectangle of ``side`` times ``side``, one of rows
     of a few elements being twice as broad. Of a kernel that reduces it takes ``elements`` at once: of one row, of
-    several short ones, or of ``rows`` that lie side by side in memory; rows that are shared out are cut so that a
-    program walks ``chunk`` elements in all, or, of rows side by side, ``SIDE_BY_SIDE`` times that. ``warps`` are a
-    multiple of the usual, one for 256 elements, or 512 of rows that are walked; ``stages`` is how many rounds of a loop
-    load ahead. Of a product of matrices it takes a ``tile``: rows, columns, and terms at a time; None leaves products
-    to the library, whose factors' rows are filled up with zeros where they are ``padded``.
+    several short ones, or of ``rows`` that lie side by side in memory. Of numbers of 8 bytes, points and elements of
+    rows that are written out are half as many. Rows that are shared out are cut so that a program walks ``chunk``
+    elements in all, or, of rows side by side, ``SIDE_BY_SIDE`` times that. ``warps`` are a multiple of the usual, one
+    for 256 elements, 128 points of 8 bytes, or 512 elements of rows that are walked; ``stages`` is how many rounds of a
+    loop load ahead. Of a product of matrices it takes a ``tile``: rows, columns, and terms at a time; None leaves
+    products to the library, whose factors' rows are filled up with zeros where they are ``padded``.
     """
 
     points: int = 1024
@@ -51,11 +52,13 @@ ADJACENT = 16  # rows side by side that are still read at the memory's speed: 64
 MOST_ROWS = 64  # short ones that a program takes
 SIDE_BY_SIDE = 2  # each program leaves partial results for all of its rows
 FEW_PROGRAMS, MOST_PROGRAMS = 256, 2048  # fewer leave parts of a GPU idle; no more are made of what is shared out
+MANY_PROGRAMS = 1024  # of whole rows: fewer leave it idle, too, since each waits for its row
+LEAST_PART = 2048  # elements that a program takes of what is shared out, at least
 WRITTEN_OUT = 16  # elements of a row that a thread takes one after the other
 WRITTEN_OUT_APART = 8  # the same where neighbouring threads' rows lie one behind the other: each load meets many lines
 MOST_LINES = 512  # that elements written out may make
 
 __all__ = [
-    "ADJACENT", "CARRIED", "FEW_PROGRAMS", "IN_REGISTERS", "MOST_LINES", "MOST_PROGRAMS", "MOST_ROWS", "RESIDENT",
-    "SIDE_BY_SIDE", "USUAL", "WRITTEN_OUT", "WRITTEN_OUT_APART", "Config",
+    "ADJACENT", "CARRIED", "FEW_PROGRAMS", "IN_REGISTERS", "LEAST_PART", "MANY_PROGRAMS", "MOST_LINES",
+    "MOST_PROGRAMS", "MOST_ROWS", "RESIDENT", "SIDE_BY_SIDE", "USUAL", "WRITTEN_OUT", "WRITTEN_OUT_APART", "Config",
 ]  # fmt: skip

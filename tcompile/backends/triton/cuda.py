@@ -123,7 +123,7 @@ class Cuda:
         made[...] = x
         return made
 
-    def to_host(self, x: Any, made: dict[int, tuple[Any, Any]] | None = None) -> Any:
+    def to_host(self, x: Any, made: dict[int, tuple[Any, Any, Any]] | None = None) -> Any:
         """An array of the GPU's as NumPy's, lying in memory likewise; views of one array stay views of one array.
 
         ``made`` holds what has been copied in the same call.
@@ -138,11 +138,11 @@ class Cuda:
             axes = tuple(sorted(range(whole.ndim), key=lambda axis: -whole.strides[axis]))
             host = interpreter.empty(whole.shape, whole.dtype, axes)
             whole.transpose(axes).get(out=host.transpose(axes))
-            made[id(whole)] = whole, host
-        host = made[id(whole)][1]
+            made[id(whole)] = whole, host, host.transpose(axes)
+        _, host, memory = made[id(whole)]
         if x is whole:
             return host
-        return np.ndarray(x.shape, x.dtype, host, x.data.ptr - whole.data.ptr, x.strides)
+        return np.ndarray(x.shape, x.dtype, memory, x.data.ptr - whole.data.ptr, x.strides)
 
     def on_host(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """A call of the library's, on NumPy arrays."""
@@ -179,7 +179,7 @@ class Cuda:
             if not depth and hasattr(self._own, "words"):
                 self.words.fill(0)  # what a run that was given up may have left
             self._own.depth = depth + 1  # regions run inside of a program, whose bits are not theirs to clear
-            made: dict[int, tuple[Any, Any]] = {}
+            made: dict[int, tuple[Any, Any, Any]] = {}
             try:
                 return tuple(self.to_host(x, made) for x in program(*inputs))
             except self.cupy.cuda.memory.OutOfMemoryError as error:

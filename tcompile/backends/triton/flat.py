@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tcompile.backends.schedule.parts import PARTS
 from tcompile.backends.triton.text import Function, Grid, Text, power_of_two
 from tcompile.graph.sizes import product
 
@@ -21,17 +22,24 @@ class Flat(Text):
     def write(self) -> Function:
         """The function."""
         kernel, axes = self.kernel, range(len(self.kernel.axes))
+        per_warp = 256
         if kernel.form == "tiled":
             grid = self.place_tile(axes, self.config.side, self.config.side)
         else:
-            grid = self.place_points(axes, self.config.points)
+            per_warp = 128 if self.is_wide else 256  # each thread has two loads of 16 bytes on their way
+            grid = self.place_points(axes, self.config.points // (2 if self.is_wide else 1))
         self.flagged, started = "found", len(self.lines)
         for value in kernel.values:
             self.compute(value)
         for store in kernel.stores:
             self.store(store)
         self.tell_found(started)
-        return self.function(kernel.name, grid)
+        return self.function(kernel.name, grid, per_warp=per_warp)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether there are values of 8 bytes."""
+        return any(PARTS.get(value.dtype, value.dtype).itemsize == 8 for value in self.kernel.values)
 
     def place_points(self, axes: Sequence[int], most: int) -> Grid:
         """The points of this program, ``most`` at most."""

@@ -51,8 +51,13 @@ class Program(host.Program):
     def _constants(self) -> dict[Node, Any]:
         return {} if self.is_resident else super()._constants
 
+    @cached_property
+    def _seen_by_kernels(self) -> set[Node]:
+        """The arrays that machine code reads, and those that it writes to."""
+        return self._read_by_kernels | {node.inputs[0] for step in self.schedule.steps for node in step.onto}
+
     def _rank_zero_inputs(self) -> None:
-        """What kernels read is copied to the device."""
+        """What kernels read, and what they write to, is copied to the device."""
         if self.is_resident:
             return
         if not self.is_remote:
@@ -67,7 +72,7 @@ class Program(host.Program):
             return
         if not self.is_remote:
             super()._settle(node)
-        elif node in self._read_by_kernels and isinstance(node.type, TensorType):
+        elif node in self._seen_by_kernels and isinstance(node.type, TensorType):
             order = None if node.type.c_contiguous else node.type.layout.order
             name = self.for_kernels[node] = self._fresh(f"{self.arrays[node]}_there")
             self.lines.append(f"{name} = placed({self.arrays[node]}, {order})")

@@ -258,6 +258,14 @@ def flags_product_unsigned(a: Block, b: Block, product: Block, one: Block) -> Bl
     return tl.where((a != 0) & (product // safe != b), INTEGER_OVERFLOW, 0)
 
 
+def magnitude(a: Block) -> Block:
+    """|a|, of the least number that itself. CUDA takes what it makes of ``tl.abs`` for positive where more is computed
+    from it; what ``a`` is subtracted from here is 0, which no compiler knows.
+    """
+    nothing = tl.program_id(1).to(a.dtype)
+    return tl.where(a < 0, nothing - a, a)
+
+
 # -- programs that share something ------------------------------------------------------------------------------------
 def is_last(counter: Block, programs: Block) -> Block:
     """Whether this is the last of so many programs that come here: it sees what all others have stored before."""

@@ -52,7 +52,7 @@ _NUMBERS = {
 }  # fmt: skip
 
 _INTEGERS = {
-    "negative": "{zero} - {a}", "abs": "tl.abs({A})", "floor": "{a}", "ceil": "{a}", "trunc": "{a}", "round": "{a}",
+    "negative": "{zero} - {a}", "abs": "magnitude({A})", "floor": "{a}", "ceil": "{a}", "trunc": "{a}", "round": "{a}",
     "maximum": "tl.maximum({A}, {B})", "minimum": "tl.minimum({A}, {B})", "fmax": "tl.maximum({A}, {B})",
     "fmin": "tl.minimum({A}, {B})", "bitwise_and": "{a} & {b}", "bitwise_or": "{a} | {b}", "bitwise_xor": "{a} ^ {b}",
     "bitwise_invert": "~{A}", "floor_divide": "quotient({A}, {B}, {one})", "remainder": "rest({A}, {B}, {one})",

@@ -19,6 +19,8 @@ from tcompile.backends.triton.configs import (
     CARRIED,
     FEW_PROGRAMS,
     IN_REGISTERS,
+    LEAST_PART,
+    MANY_PROGRAMS,
     MOST_PROGRAMS,
     MOST_ROWS,
     SIDE_BY_SIDE,
@@ -85,9 +87,12 @@ class Rows(Text):
     def chunk(self) -> int:
         """How many elements of a row that is shared out are one program's."""
         chunk = self.config.chunk * (SIDE_BY_SIDE if self.side_by_side else 1)
-        chunk = max(chunk, 2 * self.config.elements) // self.together  # what is taken at once is never more
-        while self._programs() * -(-hint(self.row) // chunk) > MOST_PROGRAMS:
+        chunk = max(chunk, self.config.elements) // self.together
+        programs, row = self._programs(), hint(self.row)
+        while programs * -(-row // chunk) > MOST_PROGRAMS:
             chunk *= 2
+        while programs * -(-row // chunk) < FEW_PROGRAMS and chunk * self.together > LEAST_PART:
+            chunk //= 2
         return chunk
 
     def _carried(self, number: int) -> int:
@@ -102,6 +107,8 @@ class Rows(Text):
         columns = self.columns()
         most = min(MOST_ROWS, max(self.least, self.config.elements // columns)) if self.whole else self.together
         count = min(most, power_of_two(hint(self.rows)))
+        while self.whole and count > self.least and hint(self.rows) < MANY_PROGRAMS * count:
+            count //= 2
         self.blocks.append(("ROWS", count))
         before = f"({program}).to(INDEX) * ROWS + " if program else ""
         self.line(f"row = ({before}tl.arange(0, ROWS)).to(INDEX)[:, None]")
@@ -164,7 +171,7 @@ class Rows(Text):
             self.line(f"part = {self.parameters.count()} - 1 - part")
         self.block_of_rows = f"program % {across}" if several else ""
         grid = self.place_rows(self.block_of_rows)
-        self.blocks += [("COLUMNS", self.columns()), ("CHUNK", self.chunk)]
+        self.blocks += [("COLUMNS", min(self.columns(), self.chunk)), ("CHUNK", self.chunk)]
         self.line("first = part * CHUNK")
         return *grid, None
 

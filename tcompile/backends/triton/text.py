@@ -55,6 +55,7 @@ class Function:
     signals: bool = False
     row: Size = 0  # the length of a row, where there are reduced axes
     config: Config = USUAL
+    per_warp: int = 256  # elements
 
     @property
     def warps(self) -> int:
@@ -67,7 +68,7 @@ class Function:
             elements *= blocks.get("PIECES", 1)
         elif not isinstance(self.row, int) or self.row > blocks["COLUMNS"]:  # it is walked
             elements //= 2
-        return max(1, min(16, int(max(1, min(8, elements // 256)) * self.config.warps)))
+        return max(1, min(16, int(max(1, min(8, elements // self.per_warp)) * self.config.warps)))
 
     @property
     def points(self) -> int:
@@ -110,7 +111,9 @@ class Text:
         """One more line."""
         self.lines.append("    " * self.indent + text)
 
-    def function(self, name: str, grid: Grid, partials: Sequence[Partial] = (), row: Size = 0) -> Function:
+    def function(
+        self, name: str, grid: Grid, partials: Sequence[Partial] = (), row: Size = 0, per_warp: int = 256
+    ) -> Function:
         """The finished function."""
         names = [parameter.name for parameter in self.parameters.found.values()]
         signals = self.any_flags
@@ -119,7 +122,8 @@ class Text:
         head = [f"def {name}({', '.join(names)}):", f"    # {self.kernel.describe()}"]
         text = "\n".join([*head, *self.lines]) + "\n"
         found = tuple(self.parameters.found.values())
-        return Function(name, text, found, tuple(self.blocks), grid, tuple(partials), signals, row, self.config)
+        blocks, arrays = tuple(self.blocks), tuple(partials)
+        return Function(name, text, found, blocks, grid, arrays, signals, row, self.config, per_warp)
 
     def note(self, location: Location | None) -> None:
         """The user's line, where it is another one than before."""
@@ -336,6 +340,7 @@ class Text:
             total, texts = p.distance(value.attrs["strides"][number], access.buffer)
             steps = [*([str(total)] if total else []), *texts]
             moved += [f"{place} * ({step})" for step in steps]
+        moved = moved or [f"{place} * 0"]  # of an axis of one element: as many pointers as there are masks
         within = p.fresh(f"{name}_within")
         self.line(f"{within} = {' & '.join(valid)}")
         if self.signals:

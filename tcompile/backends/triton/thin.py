@@ -72,15 +72,15 @@ class Thin(Flat):
         A thread takes several rows of it, and loads for them together.
         """
         kept, config, kernel = self.kernel.kept, self.config, self.kernel
-        broad = 2 * config.side
-        high = max(1, config.elements // broad)
+        broad, elements = 2 * config.side, config.elements // (2 if self.is_wide else 1)
+        high = max(1, elements // broad)
         if self.stages.passes == 1 and len(kept) > 1:
             tall, wide = (hint(kernel.axes[axis].size) for axis in kept[-2:])
             sides = frozenset(kept[-2:])
             shared = any(v.access is not None and len(v.access.axes & sides) == 1 for v in kernel.values)
             if shared and tall >= high and wide >= broad and all(s.access.axes >= sides for s in kernel.stores):
                 return self.place_tile(kept, high, broad)
-        return self.place_points(kept, max(1, min(config.points, config.elements // power_of_two(self.row))))
+        return self.place_points(kept, max(1, min(config.points, elements // power_of_two(self.row))))
 
     def one_pass(self, number: int) -> None:
         """The elements of the rows, one after the other."""
