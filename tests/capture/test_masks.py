@@ -353,3 +353,15 @@ def test_what_signals_of_any_element_is_not_asked_of_those_outside(text, values)
         assert compiled(np.array(values)).tolist() == values
     assert not recorder.of(FellBack)
     check(space["f"], lambda: [np.array(values) * 3])
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("text", ["x[x > 0] *= k", "x[x > 0] /= k", "x[x > 0] /= len(x)", "x[0] = (x[x > 0] / k).sum()"])
+def test_numbers_that_vary_are_no_reason_to_break(text, dynamic):
+    space: dict = {}
+    exec(f"def f(x, k):\n    {text}\n    return x", space)
+    compiled = tcompile.compile(space["f"], fullgraph=True, dynamic=dynamic)
+    for n in (5, 6, 9):
+        for k in (n, n / 3):
+            x = np.linspace(-1, 2, n)
+            np.testing.assert_allclose(compiled(x.copy(), k), space["f"](x.copy(), k), rtol=1e-15)

@@ -48,6 +48,19 @@ def test_an_output_without_elements_asks_for_no_operation():
     assert not recorder.of(FellBack)
 
 
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_outputs_to_which_others_are_broadcast_stay_in_the_graph(dynamic):
+    def f(row, rows):
+        np.multiply(row, 2.0, out=rows[2:])
+        np.add(row[0], 1.0, out=rows[0])
+
+    compiled = tcompile.compile(f, fullgraph=True, dynamic=dynamic)
+    for n in (5, 6, 3):
+        row, rows = np.arange(4.0), np.zeros((n, 4))
+        compiled(row, rows)
+        assert rows[2:].tolist() == [[0, 2, 4, 6]] * (n - 2) and rows[0].tolist() == [1] * 4
+
+
 NUMBERS = [np.int64(3), np.bool_(True), np.float64(2), np.complex64(1j), 2.5, 3, True, 1j]
 OF_NUMBERS = [
     "np.squeeze(x)", "np.transpose(x)", "np.permute_dims(x, ())", "np.reshape(x, ())", "np.reshape(x, [])",

@@ -12,7 +12,7 @@ one selection.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -80,9 +80,10 @@ def compute(
         if not others:
             tries = ((n, _outside(function, args, kwargs, dict.fromkeys(map(id, parts), n))) for n in _HARMLESS)
             harmless = next(((n, found) for n, found in tries if found is not None), None)
-            if harmless is None:  # whether NumPy tells of it depends on whether there are any elements
+            if harmless is None and _are_known(a for a in (*args, *kwargs.values()) if not isinstance(a, Selected)):
+                # Whether NumPy tells of it depends on whether there are any elements.
                 raise refused(f"in {getattr(function, '__name__', function)}, which signals whatever they are")
-            number, outside = harmless
+            number, outside = harmless or (1, None)
         guarded = {id(part): _with_outside(b, part, number) for part in parts}
     else:
         guarded = {id(part): part for part in parts}
@@ -116,6 +117,11 @@ def _beside(b: Builder, value: Traced, s: Selected) -> Traced:
     return Traced(b.op("index", value.node, key=key)) if new else value
 
 
+def _are_known(values: Iterable[Any]) -> bool:
+    """Whether values are the same in every call."""
+    return all(is_constant(v) or v is None or isinstance(v, type | np.dtype | str) for v in values)
+
+
 def _outside(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], others: Mapping[int, int]) -> Any:
     """What an operation makes of the numbers outside the mask; None where they are not known, or it signals.
 
@@ -130,7 +136,7 @@ def _outside(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], othe
 
     values = [number(a) for a in args]
     named = {name: number(a) for name, a in kwargs.items()}
-    if not all(is_constant(v) or v is None or isinstance(v, type | np.dtype | str) for v in (*values, *named.values())):
+    if not _are_known((*values, *named.values())):
         return None
     if any(v is None for v, a in zip(values, args, strict=True) if isinstance(a, Selected)):
         return None

@@ -22,7 +22,7 @@ from tcompile.frontends.numpy.registry import NO_VALUE
 from tcompile.frontends.numpy.values import BOOL, broadcast, cast, is_constant, sizes_equal
 from tcompile.frontends.numpy.writing import chosen, fitted, target_of
 from tcompile.graph.overlap import root
-from tcompile.graph.sizes import may_be_empty
+from tcompile.graph.sizes import always
 from tcompile.strict import strict
 
 Call = Callable[[Sequence[Any], Mapping[str, Any]], Any]
@@ -128,9 +128,9 @@ def _into(b: Builder, out: Any, result: Any, casting: str, where: Any) -> Traced
         raise CannotCapture("writes-to-array", f"Writing {dtype} to {target.type.dtype} under where=")
     if isinstance(result, Traced) and result.type.ndim > target.type.ndim:  # not even axes of size one are dropped
         raise CannotCapture("operation-raises", f"a result of {result.type} for an output of {target.type}")
-    if isinstance(result, Traced) and may_be_empty(target.type.shape) and not _same_shape(out, result):
-        # Where there are no places NumPy computes nothing, and has nothing to tell of it.
-        raise CannotCapture("unsupported-argument", "an output that may be empty, to which others are broadcast")
+    if isinstance(result, Traced) and always(lambda: 0 in target.type.shape) and not _same_shape(out, result):
+        # NumPy computes nothing, and has nothing to tell of it.
+        raise CannotCapture("unsupported-argument", "an output without elements, to which others are broadcast")
     contents = fitted(b, target.type, result, casting)
     return b.write(target, contents if where is True else chosen(b, target, where, contents))
 
