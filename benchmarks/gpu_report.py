@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import against_report
+from benchmarks import against_report, gpu_peers
 from benchmarks.report import figure
 
 Data = dict[str, Any]
@@ -68,10 +68,12 @@ def closing(data: Data) -> list[str]:
     lines = [
         f"A copy of {data['about']['shape'][0]} x {data['about']['shape'][1]} {data['about']['dtype']} moves"
         f" {data['copy GB/s']:.0f} GB/s, counting what is read and what is written. Times are the GPU's own, medians,"
-        " with a cold cache; ratios are how many times as long others take. JAX, which has streams of its own, is timed"
-        " by the host's clock in a row of calls: of small arrays that is what starting them takes.",
+        " with a cold cache; ratios are how many times as long others take.",
         "Geometric means: " + ", ".join(f"{peer} {mean:.2f}" for peer, mean in means if mean is not None) + ".",
     ]
+    by_the_host = [peer for peer in gpu_peers.FINISH if any(peer in row["ms"] for row in data["rows"])]
+    lines += [f"{peer}, which has streams of its own, is timed by the host's clock in a row of calls: of small arrays"
+              " that is what starting them takes." for peer in by_the_host]  # fmt: skip
     lines += [f"max-autotune chose for `{row['title']}`: {'; '.join(row['tuned'])}." for row in data["rows"]
               if row.get("tuned")]  # fmt: skip
     for what, found in data["host"].items():

@@ -6,10 +6,11 @@ import pytest
 pytest.importorskip("triton")
 
 from tcompile.backends import triton
+from tcompile.backends.replay import Replay
 from tcompile.backends.triton import rows, scans
 from tcompile.backends.triton.configs import Config
-from tests.backends.llvm_cases import LAYOUTS, sample, scan
-from tests.backends.triton_cases import check
+from tests.backends.llvm_cases import LAYOUTS, graph_of, sample, scan
+from tests.backends.triton_cases import check, on_interpreter
 
 SHAPES = [(0,), (1,), (100,), (0, 3), (3, 0), (9, 1), (33, 130), (3, 5, 70)]
 
@@ -56,6 +57,17 @@ def test_special_values_and_warnings(special):
         check(scan(0, name), np.array([special, special, -special]))
     rows = np.tile([1.0, special, -1.0], (scans.ENOUGH_ROWS, 1))
     check(scan(1, "cumulative_prod"), rows)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_that_leave_the_range_and_come_back_are_numpys(dtype):
+    """In every error state: added up as a tree, which a GPU does, they may never have left it."""
+    big = np.finfo(dtype).max
+    x = np.array([big, big, -big], dtype)
+    made = on_interpreter(graph_of(scan(0), x))
+    for state in ("warn", "ignore"):
+        with np.errstate(all=state), pytest.raises(Replay):
+            made(x)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])

@@ -356,7 +356,9 @@ def test_what_signals_of_any_element_is_not_asked_of_those_outside(text, values)
 
 
 @pytest.mark.parametrize("dynamic", [None, True])
-@pytest.mark.parametrize("text", ["x[x > 0] *= k", "x[x > 0] /= k", "x[x > 0] /= len(x)", "x[0] = (x[x > 0] / k).sum()"])
+@pytest.mark.parametrize("text", [
+    "x[x > 0] *= k", "x[x > 0] /= k", "x[x > 0] /= len(x)", "x[0] = (x[x > 0] / k).sum()",
+])  # fmt: skip
 def test_numbers_that_vary_are_no_reason_to_break(text, dynamic):
     space: dict = {}
     exec(f"def f(x, k):\n    {text}\n    return x", space)

@@ -22,12 +22,10 @@ class Flat(Text):
     def write(self) -> Function:
         """The function."""
         kernel, axes = self.kernel, range(len(self.kernel.axes))
-        per_warp = 256
         if kernel.form == "tiled":
-            grid = self.place_tile(axes, self.config.side, self.config.side)
-        else:
-            per_warp = 128 if self.is_wide else 256  # each thread has two loads of 16 bytes on their way
-            grid = self.place_points(axes, self.config.points // (2 if self.is_wide else 1))
+            grid, per_warp = self.place_tile(axes, self.config.side, self.config.side), 256
+        else:  # each thread has two loads of 16 bytes on their way
+            grid, per_warp = self.place_points(axes, self.config.points // self.words), 256 // self.words
         self.flagged, started = "found", len(self.lines)
         for value in kernel.values:
             self.compute(value)
@@ -37,9 +35,9 @@ class Flat(Text):
         return self.function(kernel.name, grid, per_warp=per_warp)
 
     @property
-    def is_wide(self) -> bool:
-        """Whether there are values of 8 bytes."""
-        return any(PARTS.get(value.dtype, value.dtype).itemsize == 8 for value in self.kernel.values)
+    def words(self) -> int:
+        """How many words of 4 bytes the widest value takes, or half of a complex one."""
+        return max(1, *(PARTS.get(value.dtype, value.dtype).itemsize // 4 for value in self.kernel.values))
 
     def place_points(self, axes: Sequence[int], most: int) -> Grid:
         """The points of this program, ``most`` at most."""

@@ -72,7 +72,7 @@ class Thin(Flat):
         A thread takes several rows of it, and loads for them together.
         """
         kept, config, kernel = self.kernel.kept, self.config, self.kernel
-        broad, elements = 2 * config.side, config.elements // (2 if self.is_wide else 1)
+        broad, elements = 2 * config.side, config.elements // self.words
         high = max(1, elements // broad)
         if self.stages.passes == 1 and len(kept) > 1:
             tall, wide = (hint(kernel.axes[axis].size) for axis in kept[-2:])
