@@ -228,6 +228,27 @@ def test_programs(function):
     differential.check(function, arguments)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("name", ["abs", "hypot", "fmod", "remainder", "sin", "power", "arctan2"])
+def test_functions_of_one_value_at_a_time(dtype, name):
+    if dtype[0] == "c" and name not in ("abs", "sin", "power"):
+        pytest.skip("NumPy's is real")
+    function = getattr(np, name)
+
+    def write(i, y):
+        x = np.zeros(20, y.real.dtype if name == "abs" else y.dtype)
+        x[i] = function(y) if name in ("abs", "sin") else function(y, y[::-1] + 0.5)
+        return x
+
+    def arguments():
+        y = np.linspace(-3, 3, 9).astype(dtype)
+        y[3:7] = 1e-30, 1e30, np.inf, np.nan
+        return PLACES[:9].copy(), y
+
+    with np.errstate(all="ignore"):
+        differential.check(write, arguments, ulp=4)
+
+
 @pytest.mark.parametrize("store", [np.subtract.at, lambda x, i, y: x.__setitem__(i, y)])
 def test_no_places_behind_a_write(store):
     """The write was made, and made again: a kernel without items was an error, for which all ran again in Python."""

@@ -173,7 +173,7 @@ def _lane_by_lane(v: Vectors, helper: str, libm: str, dtype: DType, function: Fu
     def lane(i: str, carried: list[str]) -> list[str]:
         shifted = w.get(f"lshr i{lanes} %mask, {w.get(f'trunc i64 {i} to i{lanes}')}")
         do, skip = w.label("do"), w.label("skip")
-        w.branch(w.get(f"trunc i{lanes} {shifted} to i1"), do, skip)
+        w.branch(w.get(f"icmp ne i{lanes} {w.get(f'and i{lanes} {shifted}, 1')}, 0"), do, skip)
         w.place(do)
         arguments = []
         for place in places:
