@@ -103,6 +103,13 @@ def unread_complex_comparison(x, y):
 
 
 @program
+def unread_floor_of_sorted_halves(x, y):  # where NumPy sorts by vectors, it leaves signalling NaNs
+    z = np.sort((x * np.nan).astype(np.float16))
+    _ = np.floor(z)
+    return z
+
+
+@program
 def broadcast_to_nothing(x, y):
     return np.sqrt(-x[:1]) + y[:0]
 

@@ -337,7 +337,7 @@ class _Moving(ast.NodeTransformer):
         if name in SUMS:
             return _through("_move_sum", node, *owner, *node.args[:1])
         if name in MATH:
-            return _through("_move", node)
+            return _through("_move_logarithm" if name.startswith("logaddexp") else "_move", node)
         if name == "multiply" and any(keyword.arg == "out" for keyword in node.keywords):
             return _through("_move_one_product", node)
         if name in ("abs", "absolute"):
@@ -418,6 +418,16 @@ class _Mover:
         if value.flags.writeable:
             value[...] = made
         return value
+
+    def move_logarithm(self, value: Any) -> Any:
+        """Sums of powers near one have logarithms near zero: their error is one of one."""
+        if isinstance(value, np.ndarray | np.generic) and value.dtype.kind == "f":
+            made = (value + self._part(value.shape, value.dtype)).astype(value.dtype)
+            if isinstance(value, np.ndarray) and value.flags.writeable:
+                value[...] = made
+            else:
+                value = made
+        return self.move(value)
 
     def moved_copy(self, value: Any) -> Any:
         """For what a sum is taken of: its error is one of its parts."""
@@ -547,7 +557,7 @@ def told_moved(source: str, seed: int, ways: Ways = CALLED) -> Told:
     mover = _Mover(seed)
     space |= {
         "_move": mover.move, "_move_sum": mover.move_sum, "_move_one_product": mover.move_one_product,
-        "_move_one_square": mover.move_one_square,
+        "_move_one_square": mover.move_one_square, "_move_logarithm": mover.move_logarithm,
         "_moved_copy": mover.moved_copy, "_move_backwards": mover.move_backwards,
         "_wide": mover.wide,
         "_move_of_complex": mover.move_of_complex, "_turn_zeros": mover.turn_zeros, "_turn_nans": mover.turn_nans,
