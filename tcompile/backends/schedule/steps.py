@@ -106,8 +106,8 @@ class _Planner:
         self.arrays = arrays
         self.alone = alone
         self.read_inside: dict[Step, set[Node]] = {}
-        # Of the node that is just put into a group: what runs before steps, and its leaves at a map.
-        self.before: dict[Step, set[Step]] = {}
+        # Of the node that is just put into a group: what runs before it, as far as is known, and its leaves at a map.
+        self.earlier: set[Step] = set()
         self.leaves_of: dict[tuple[object, ...], list[tuple[Node, Map]]] = {}
         self.old = {node: _old(node) for node in kept}  # what assignments replace
 
@@ -309,7 +309,8 @@ class _Planner:
     def _join(self, node: Node) -> None:
         """Puts a stored node or a reduction into a group."""
         reduce = self.kind[node] == "reduce"
-        self.before.clear()
+        base = self.step_of.get(node.inputs[0]) if replaces_part(node) else None
+        self.earlier = {base, *steps_before(base)} if base is not None else set()
         self.leaves_of.clear()
         for step in reversed(self.groups):
             if self._joins(node, step, reduce):
@@ -344,19 +345,16 @@ class _Planner:
         assert map is not None
         key = map_key(map)
         if key not in self.leaves_of:
-            self.leaves_of[key] = self.leaves(node, map)
+            leaves = self.leaves_of[key] = self.leaves(node, map)
+            for step in self._steps_of(leaf for leaf, _ in leaves):
+                if step not in self.earlier:  # else what runs before it is there, too
+                    self.earlier |= steps_before(step)
         return self.leaves_of[key]
-
-    def _leads_to(self, step: Step, goal: Step) -> bool:
-        """Whether ``step`` has to run after ``goal``, another step."""
-        if step not in self.before:
-            self.before[step] = steps_before(step)
-        return goal in self.before[step]
 
     def _joins(self, node: Node, step: Step, reduce: bool) -> bool:
         group = step.group
         assert group is not None
-        if len(group.members) >= MOST_MEMBERS or step.alone or node in self.alone:
+        if step in self.earlier or len(group.members) >= MOST_MEMBERS or step.alone or node in self.alone:
             return False
         if group.along or self.kind[node] == "along":
             return False
@@ -383,10 +381,9 @@ class _Planner:
             row_level = True
         else:
             return False
-        base = self.step_of.get(node.inputs[0]) if replaces_part(node) else None
-        if base is not None and (base is step or self._leads_to(base, step)):
-            return False
         leaves = self._leaves_in(node, trial)
+        if step in self.earlier:
+            return False
         related = False
         mine = group.sources.union(group.members)
         for leaf, map in leaves:
@@ -397,8 +394,6 @@ class _Planner:
                     return False
                 if trial.is_full and not row_level and self._row_level(leaf, trial):
                     return False
-            elif leaf in self.step_of and self._leads_to(self.step_of[leaf], step):
-                return False
         if row_level and not any(leaf in group.members for leaf, _ in leaves):
             return False
         if not related and hint(product(group.shape)) > SMALL:
