@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 from tcompile.errors import GraphError
@@ -68,8 +69,11 @@ def parse_type(text: str, size: Callable[[str], Size] | None) -> Type:
     layout = Layout.c(len(shape))
     if match["layout"]:
         word, _, numbers = match["layout"].partition(" ")
-        given = tuple(int(number) for number in numbers.split(",") if number)
-        layout = Layout.of_order(given) if word == "order" else Layout(given, word != "strided")
+        given = [Fraction(number) for number in numbers.split(",") if number]
+        if word == "order":
+            layout = Layout.of_order(tuple(int(axis) for axis in given))
+        else:
+            layout = Layout(tuple(int(rank) if rank.denominator == 1 else rank for rank in given), word != "strided")
     try:
         dtype = long_dtype(match["dtype"])
     except TypeError as error:

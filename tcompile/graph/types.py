@@ -7,6 +7,7 @@ elements lie in memory (NumPy lets a user see that order, so it is part of the t
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
@@ -16,6 +17,7 @@ from tcompile.graph.sizes import Size, is_one, may_be_empty, may_be_one, product
 from tcompile.records import dataclass
 
 DType: TypeAlias = np.dtype[Any]
+Rank: TypeAlias = int | Fraction
 
 _SHORT = {
     "bool": "b8", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16",
@@ -31,10 +33,12 @@ class Layout:
 
     ``ranks[i]`` orders the strides: a larger rank is a larger absolute stride, 0 is stride zero (a broadcast
     axis). Axes of size one carry no information whatever their rank. ``dense`` says that the strides follow
-    from the shape and the ranks; otherwise they are known at run time only.
+    from the shape and the ranks; otherwise they are known at run time only. The ranks of axes whose strides are
+    multiples of one stride, as those of windows are, share their integer part: ``k`` times the stride of rank
+    ``r`` has the rank ``r + 1 - 1/k``.
     """
 
-    ranks: tuple[int, ...]
+    ranks: tuple[Rank, ...]
     dense: bool = True
 
     @staticmethod

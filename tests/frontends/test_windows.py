@@ -27,6 +27,16 @@ def test_views_and_their_orders(arguments, layout):
         check_frontend(form.format(f"{WINDOWS}(x, {arguments})"), x, exact=False)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("arguments", ["3, 0", "4, -1", "(2, 3), (0, 2)", "(2, 4), axis=(2, 1)", "(2, 2, 3)"])
+def test_steps_between_windows_and_inside(arguments, layout):
+    """They have strides in common, so that steps decide which axis is the outer one."""
+    x = LAYOUTS[layout](X)
+    for cut in ("[::2]", "[..., ::2]", "[::2, ..., ::3]", "[::3][..., ::2]", "[..., ::2][::-1, :, ::2]", "[::2][::2]"):
+        for form in ("{} + 1", "{}.T * 2", "np.copy({})"):
+            check_frontend(form.format(f"{WINDOWS}(x, {arguments}){cut}"), x, exact=False)
+
+
 @pytest.mark.parametrize(
     "call",
     [
@@ -39,6 +49,7 @@ def test_views_and_their_orders(arguments, layout):
         lambda x: np.einsum("ijkl,kl->ij", sliding_window_view(x[1], (3, 3)), x[0, :3, :3]),
         lambda x: sliding_window_view(np.cumsum(x[0, 0]), 2).std(axis=1),
         lambda x: sliding_window_view(x > 0, 3, 1).any(-1),
+        lambda x: sliding_window_view(x[0, 0], 8)[::4].T * 2,
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("layout", ["c", "f", "cut"])

@@ -257,7 +257,8 @@ class Guards(Words):
             return False
         if not wanted.dense:
             itemsize, order = facts.dtype.itemsize, reversed(wanted.order)
-            self.emit("ranked", self.at(array), itemsize, len(wanted.ranks), *wanted.ranks, *order)
+            ranks = map(int, wanted.ranks)  # whole numbers, for it is an array from outside
+            self.emit("ranked", self.at(array), itemsize, len(wanted.ranks), *ranks, *order)
             return True
         step = self.literal(facts.dtype.itemsize)
         for axis in reversed(wanted.order):
