@@ -27,6 +27,11 @@ class Source:
         """The place in the user's own terms: ``x``, ``self.w``, ``layers[0]``."""
         raise NotImplementedError
 
+    @property
+    def operand(self) -> str:
+        """The text as a part of another one's."""
+        return self.text
+
     def expression(self, load: Load, constant: Constant) -> str:
         """Python code that loads the value; ``load`` names the variable of another source."""
         raise NotImplementedError
@@ -190,12 +195,29 @@ class ComputedSource(Source):
     @property
     def text(self) -> str:
         """The expression in the user's terms."""
-        shown = self.template.format(*(part.text for part in self.parts), *(_name(f) for f in self.functions))
-        return shown[1:-1] if shown.startswith("(") and shown.endswith(")") else shown
+        shown = self.operand
+        return shown[1:-1] if _is_in_parentheses(shown) else shown
+
+    @property
+    def operand(self) -> str:
+        """The expression as a part of another one: in parentheses, where those tell what belongs together."""
+        tight = self.template.startswith("(")  # what calls and comparisons take needs no parentheses
+        shown = (part.operand if tight else part.text for part in self.parts)
+        return self.template.format(*shown, *(_name(f) for f in self.functions))
 
     def expression(self, load: Load, constant: Constant) -> str:
         """The expression over loaded variables."""
         return self.template.format(*(load(part) for part in self.parts), *(constant(f) for f in self.functions))
+
+
+def _is_in_parentheses(text: str) -> bool:
+    """Whether all of it is: the parenthesis at the start is the one that closes at the end."""
+    depth = 0
+    for place, char in enumerate(text):
+        depth += (char == "(") - (char == ")")
+        if not depth:
+            return place == len(text) - 1 > 0
+    return False
 
 
 def _name(function: Any) -> str:
@@ -234,6 +256,11 @@ class SizeSource(Source):
     def text(self) -> str:
         """The expression over symbols."""
         return self.size
+
+    @property
+    def operand(self) -> str:
+        """The same, in parentheses."""
+        return self.size if self.size.isidentifier() or self.size.isdigit() else f"({self.size})"
 
     def expression(self, load: Load, constant: Constant) -> str:
         """The same: symbols are local variables of the entry program."""

@@ -701,21 +701,21 @@ class Capture:
             text = ComputedSource(template.format(*fields), tuple(parts)).text
             raise CannotCapture("unsupported-operands", f"`{text}` of numbers that vary")
         # The result's type may change with the values (a negative base gives a complex power).
-        source = ComputedSource(f"({template.format(*fields)})", tuple(parts))
+        formula = template.format(*fields)
+        source = ComputedSource(formula if template.endswith("({})") else f"({formula})", tuple(parts))
         if source.terms > _MOST_TERMS:
             raise CannotCapture("unsupported-operands", "an expression of too many numbers that vary")
-        text = f"type({source.text}) is float"
-        self.prologue.guard(source, "type({}) is float", text, "float", "type")
+        self.prologue.guard(source, "type({}) is float", f"type({source.text}) is float", "float", "type")
         return FloatValue(source, result)
 
     @staticmethod
     def _number_text(number: Any) -> str:
         """A constant beside run-time numbers, as an expression."""
-        if type(number) is float:
-            return f"({number!r})" if math.isfinite(number) else f"float({str(number)!r})"
-        if type(number) is bool or (type(number) is int and abs(number) < 1 << 64):
-            return f"({number})"
-        raise CannotCapture("unsupported-operands", f"a {type(number).__name__} beside a number that varies")
+        if type(number) is float and not math.isfinite(number):
+            return f"float({str(number)!r})"
+        if type(number) not in (float, bool) and not (type(number) is int and abs(number) < 1 << 64):
+            raise CannotCapture("unsupported-operands", f"a {type(number).__name__} beside a number that varies")
+        return f"({number!r})" if repr(number)[0] == "-" else repr(number)
 
     # -- calls -----------------------------------------------------------------------------------------------------
     def fold(self, function: Callable[..., Any], args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:

@@ -252,14 +252,18 @@ CASES = {
         lambda x, k: x * 2 if k > 3 else x, [(ones(3), 4), (ones(3), 5), (ones(3), 2)], "k - 3 > 0 does not hold", QUESTION,
     ),
     "question about a float": (
-        lambda x, k: x * 2 if k > 3.0 else x, [(ones(3), 4.0), (ones(3), 2.0)], "k > (3.0) does not hold", QUESTION,
+        lambda x, k: x * 2 if k > 3.0 else x, [(ones(3), 4.0), (ones(3), 2.0)], "k > 3.0 does not hold", QUESTION,
+    ),
+    "question about a formula": (
+        lambda x, k, m: x * 2 if (k + m) / -2.0 > k * abs(m - 1) + k * m else x, [(ones(3), -1.0, -2.0), (ones(3), 1.0, 2.0)],
+        "(k + m) / (-2.0) > (k * abs(m - 1)) + (k * m) does not hold", QUESTION,
     ),
     "identity": (
         lambda x, y: x + y if x is y else x - y, [(ONES, ONES), (ones(3), ones(3))],
         "x is y does not hold", QUESTION,
     ),
     "type of a result": (
-        lambda x, k: x * k**0.5, [(ones(3), 4.0), (ones(3), -2.0)], "type(k ** (0.5)) is float, got complex", TYPES.format("k ** (0.5)"),
+        lambda x, k: x * k**0.5, [(ones(3), 4.0), (ones(3), -2.0)], "type(k ** 0.5) is float, got complex", TYPES.format("k ** 0.5"),
     ),
     "two names of one list": (
         lambda x, a, b: (a.append(1), x * len(b))[1], [(ones(3), [1], [2]), (ones(3), changing, changing)],
