@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
 
 from tcompile.errors import GraphError
@@ -69,11 +68,11 @@ def parse_type(text: str, size: Callable[[str], Size] | None) -> Type:
     layout = Layout.c(len(shape))
     if match["layout"]:
         word, _, numbers = match["layout"].partition(" ")
-        given = [Fraction(number) for number in numbers.split(",") if number]
+        given = [number for number in numbers.split(",") if number]
         if word == "order":
-            layout = Layout.of_order(tuple(int(axis) for axis in given))
+            layout = Layout.of_order(tuple(map(int, given)))
         else:
-            layout = Layout(tuple(int(rank) if rank.denominator == 1 else rank for rank in given), word != "strided")
+            layout = Layout(tuple(float(rank) if "." in rank else int(rank) for rank in given), word != "strided")
     try:
         dtype = long_dtype(match["dtype"])
     except TypeError as error:

@@ -7,7 +7,6 @@ elements lie in memory (NumPy lets a user see that order, so it is part of the t
 
 from __future__ import annotations
 
-from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
@@ -17,7 +16,6 @@ from tcompile.graph.sizes import Size, is_one, may_be_empty, may_be_one, product
 from tcompile.records import dataclass
 
 DType: TypeAlias = np.dtype[Any]
-Rank: TypeAlias = int | Fraction
 
 _SHORT = {
     "bool": "b8", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16",
@@ -38,7 +36,7 @@ class Layout:
     ``r`` has the rank ``r + 1 - 1/k``.
     """
 
-    ranks: tuple[Rank, ...]
+    ranks: tuple[float, ...]
     dense: bool = True
 
     @staticmethod

@@ -7,6 +7,8 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
 import tcompile
+from tcompile.graph.printer import code
+from tcompile.graph.reader import from_code
 from tests.differential import check
 from tests.frontends.harness import check as check_frontend
 
@@ -57,6 +59,15 @@ def test_kernels(call, layout):
     compiled = check(call, lambda: [LAYOUTS[layout](X)])[-1]
     assert any(node.op == "windows" for graph in compiled.graphs for node in graph.nodes)
     assert not compiled.breaks
+
+
+def test_orders_are_read_back():
+    compiled = tcompile.compile(lambda x: np.copy(sliding_window_view(x, 4)[::3].T), backend="eager")
+    compiled(X[0, 0])
+    text = code(compiled.graphs[0])
+
+    assert "f64[6, 4]{strided 1.6" in text
+    assert code(from_code(text)) == text
 
 
 def test_memory_is_shared():

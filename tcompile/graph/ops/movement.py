@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from tcompile.errors import GraphError
 from tcompile.graph.graph import Node
 from tcompile.graph.ops.table import Op, define, only
 from tcompile.graph.sizes import Size, SymInt, always, is_one, product, same
-from tcompile.graph.types import Layout, Rank, TensorType
+from tcompile.graph.types import Layout, TensorType
 
 
 def _reshape_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
@@ -82,7 +81,7 @@ def _broadcast_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -
     lead = len(shape) - type.ndim
     if lead < 0:
         raise GraphError(f"cannot broadcast {type} to {shape}")
-    ranks: list[Rank] = [0] * lead
+    ranks: list[float] = [0] * lead
     dense = lead == 0
     for size, rank, target in zip(type.shape, type.layout.ranks, shape[lead:], strict=True):
         if same(size, target) or (not is_one(size) and size == target):
@@ -121,7 +120,7 @@ def _index_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> Te
     type = only("index", types)
     key = expand_key(attrs["key"], type.ndim)
     shape: list[Size] = []
-    ranks: list[Rank] = []
+    ranks: list[float] = []
     dense = type.layout.dense
     axis = 0
     for item in key:
@@ -145,7 +144,7 @@ def _index_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> Te
     return TensorType(type.dtype, tuple(shape), Layout(tuple(ranks), dense))
 
 
-def _rank_of_steps(type: TensorType, axis: int, step: int) -> Rank:
+def _rank_of_steps(type: TensorType, axis: int, step: int) -> float:
     """The rank of an axis whose stride is ``step`` times what it was: another one among axes that share a stride.
 
     All others differ by more than such a factor, or the axis is left with one element.
@@ -154,7 +153,8 @@ def _rank_of_steps(type: TensorType, axis: int, step: int) -> Rank:
     whole = int(rank)
     sizes = zip(type.layout.ranks, type.shape, strict=True)
     alike = sum(int(other) == whole for other, size in sizes if isinstance(size, SymInt) or size != 1)
-    return whole + 1 - (whole + 1 - rank) * Fraction(1, step) if step > 1 and whole and alike > 1 else rank
+    multiple = round(1 / (whole + 1 - rank)) * step
+    return whole + 1 - 1 / multiple if step > 1 and whole and alike > 1 else rank
 
 
 def _dense_exactly(type: TensorType, key: Sequence[Any], shape: tuple[Size, ...]) -> bool | None:

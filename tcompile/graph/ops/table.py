@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 from tcompile.errors import GraphError
 from tcompile.graph.graph import Graph, Location, Node, Operand
 from tcompile.graph.sizes import Size, SymInt, is_one, same, turns_out_one
-from tcompile.graph.types import DType, Layout, Rank, ScalarType, TensorType, Type
+from tcompile.graph.types import DType, Layout, ScalarType, TensorType, Type
 from tcompile.records import dataclass
 
 Kind: TypeAlias = Literal["pointwise", "reduction", "movement", "creation", "opaque", "control"]
@@ -123,7 +123,7 @@ def walked_order(operands: Sequence[TensorType], shape: tuple[Size, ...]) -> Lay
     ndim = len(shape)
     cannot_tell = is_one if len({operand.layout.ranks for operand in operands}) == 1 else tells_nothing(operands)
 
-    def rank(operand: TensorType, axis: int) -> Rank:
+    def rank(operand: TensorType, axis: int) -> float:
         own = axis - (ndim - operand.ndim)
         return 0 if own < 0 or cannot_tell(operand.shape[own]) else operand.layout.ranks[own]
 
