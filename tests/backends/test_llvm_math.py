@@ -260,6 +260,19 @@ def test_exp_keeps_its_bound_on_many_arguments():
     assert_within(got, np.exp(x.astype(np.float64)), documented_bounds()["exp"] * 0.9)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [1, 3, 40])
+@pytest.mark.parametrize("exponent", [1, 3, -1, 7, 2, 0, 0.5, 3.3, -np.inf, np.nan])
+def test_powers_of_nans_have_numpys_signs(exponent, n, dtype):
+    exponents = np.full(n, exponent, dtype)
+    for power in (lambda x: np.power(x, exponent), lambda x: np.power(x, exponents), lambda x: x**exponents):
+        compiled = tcompile.compile(lambda x, power=power: np.copysign(1, power(x)))
+        with np.errstate(all="ignore"):
+            for base in (np.nan, -np.nan, -2):
+                given = np.full(n, base, dtype)
+                assert compiled(given).tolist() == np.copysign(1, power(given)).tolist(), base
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("n", [1, 3, 40])
 @pytest.mark.parametrize("name", [

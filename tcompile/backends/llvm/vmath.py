@@ -184,6 +184,11 @@ def _lane_by_lane(v: Vectors, helper: str, libm: str, dtype: DType, function: Fu
             no_value = w.get(f"fcmp uno {scalar} {value}, {value}")
             wrong = w.get(f"and i1 {no_value}, {w.get(f'fcmp ord {arguments[0]}, {arguments[0].split()[1]}')}")
             value = w.get(f"select i1 {wrong}, {scalar} 0xFFF8000000000000, {scalar} {value}")
+        if function.name == "pow" and _keeps_nans(dtype):  # libm turns the sign, if the exponent is odd
+            base = arguments[0].split()[1]
+            no_value = w.get(f"fcmp uno {scalar} {value}, {value}")
+            kept = w.get(f"and i1 {no_value}, {w.get(f'fcmp uno {scalar} {base}, {base}')}")
+            value = w.get(f"select i1 {kept}, {scalar} {w.get(f'fadd {scalar} {base}, {base}')}, {scalar} {value}")
         at = w.get(f"getelementptr {scalar}, ptr {out}, i64 {i}")
         w.do(f"store {scalar} {value}, ptr {at}")
         w.jump(skip)
@@ -207,6 +212,12 @@ def _has_negative_nans(name: str, dtype: DType) -> bool:
     function, number = _WITHOUT_A_VALUE[name]
     with np.errstate(invalid="ignore"):
         return bool(np.signbit(function(np.full(1, number, dtype)))[0])
+
+
+@cache
+def _keeps_nans(dtype: DType) -> bool:
+    """Whether odd powers of NaN have its sign in NumPy, as where it has a vector loop."""
+    return bool(np.signbit(np.power(np.full(1, -np.nan, dtype), np.full(1, 3, dtype)))[0])
 
 
 def _near_fmod(v: Vectors, d: DType, a: str, b: str) -> tuple[str, str]:
