@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import tcompile
+from tcompile.observe.events import FellBack
+from tcompile.observe.recorder import Recorder
 
 NONE = np.zeros(0, int)
 FIVE, ONE = np.array([5]), np.array([1])
@@ -85,3 +87,31 @@ def test_indices_into_many_axes():
         assert got.strides == want.strides and np.array_equal(got, want)
         assert any(node.op == "gather" for node in compiled.graphs[-1].nodes) == (axes == 7)
     assert {broke.reason.id for broke in compiled.breaks} == {"memory-order"}
+
+
+EMPTY = {
+    "new": lambda: np.zeros((0, 5, 6)), "turned": lambda: np.zeros((0, 6, 5)).swapaxes(1, 2),
+    "no rows of some": lambda: np.ones((1, 5, 6))[1:], "every second": lambda: np.ones((4, 10, 12))[4:, ::2, 1::2],
+    "of turned": lambda: np.ones((1, 6, 5)).swapaxes(1, 2)[1:],
+    "of Fortran's": lambda: np.ones((5, 6, 1), order="F").T[1:],
+    "of broadcast": lambda: np.broadcast_to(np.ones(6), (3, 5, 6))[3:],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("backend", ["llvm", "eager"])
+@pytest.mark.parametrize("name", EMPTY)
+@pytest.mark.parametrize("function", [
+    lambda x: np.sum(x, axis=0), lambda x: x.any(0), lambda x: x.prod(0) + 1, lambda x: (x + 1).sum(0),
+    lambda x: np.concatenate([x, np.ones((1, *x.shape[1:]))]), lambda x: np.sum(x, axis=0) is None,
+])  # fmt: skip
+def test_reductions_of_no_rows(function, name, backend):
+    """Their results lie as the strides of the array say, which views have although there are no elements."""
+    compiled = tcompile.compile(function, backend=backend)
+    with Recorder() as recorder:
+        for _ in range(2):
+            got, want = compiled(EMPTY[name]()), function(EMPTY[name]())
+            assert np.array_equal(got, want) and getattr(got, "strides", 0) == getattr(want, "strides", 0)
+
+    assert not recorder.of(FellBack)
+    if name in ("new", "no rows of some", "every second"):
+        assert not compiled.breaks

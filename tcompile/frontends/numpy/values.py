@@ -11,6 +11,7 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -55,10 +56,10 @@ def _takes(dtype: DType) -> bool:
 
 
 def layout_of(array: np.ndarray[Any, Any]) -> Layout:
-    """The memory layout of an array, from its strides."""
-    if array.flags.c_contiguous:
-        return Layout.c(array.ndim)
+    """The memory layout of an array, from its strides. Views without elements have an order, too."""
     strides = [0 if n == 1 else abs(s) for n, s in zip(array.shape, array.strides, strict=True)]
+    if array.flags.c_contiguous and (array.size or all(a >= b for a, b in pairwise(filter(None, strides)))):
+        return Layout.c(array.ndim)
     distinct = sorted({s for s in strides if s})
     ranks = [
         1 if n == 1 else (distinct.index(s) + 1 if s else 0)
