@@ -296,19 +296,21 @@ def unequal(got: np.ndarray, want: np.ndarray, moved: list[np.ndarray]) -> str:
         if same.all() or not moved:
             return _told(a, b, ~same)
         deviation, excused = np.zeros(a.shape, np.longdouble), np.zeros(a.shape, bool)
+        vague = np.zeros(a.shape, bool)  # zeros that are none in another run have either sign
         anything = False
         for one in moved:
             c, sign_c = _bits(one)
             far = np.abs(c.astype(np.longdouble) - b.astype(np.longdouble))
             odd = (np.isfinite(c) != np.isfinite(b)) | (np.isnan(c) != np.isnan(b)) | (sign_c != sign_b)
             excused |= odd | (~np.isfinite(far) & (c != b) & ~(np.isnan(c) & np.isnan(b)))
+            vague |= (b == 0) & (c != 0)
             deviation = np.fmax(deviation, np.where(np.isfinite(far), far, 0))
             anything |= bool(((c != b) & ~(np.isnan(c) & np.isnan(b))).any())
         room = 16 * deviation
         if anything:
             room = room + 8 * np.finfo(want.dtype).eps * np.abs(np.where(np.isfinite(b), b, 0)).astype(np.longdouble)
         near = np.abs(a.astype(np.longdouble) - b.astype(np.longdouble)) <= room
-        near &= (b != 0) | (a != 0) | (sign_a == sign_b)
+        near &= (b != 0) | (a != 0) | (sign_a == sign_b) | vague
         return _told(a, b, ~(same | near | excused))
 
 
