@@ -18,8 +18,12 @@ _QUIET_POINTWISE = frozenset({
     "less_equal", "greater",
     "greater_equal", "logical_and", "logical_or", "logical_xor", "logical_not",
 })  # fmt: skip
-_LOUD_ON_COMPLEX = frozenset({"sign", "less", "less_equal", "greater", "greater_equal"})  # at NaN, and at infinity
-_LOUD_ON_HALVES = frozenset({"floor", "ceil", "trunc", "round"})  # at signalling NaNs, which NumPy's sort leaves
+# The characters of the dtypes on which some of them are loud: on complex numbers at NaN and infinity; on float16 at
+# signalling NaNs, which NumPy's sort leaves.
+_LOUD = {
+    **dict.fromkeys(("sign", "less", "less_equal", "greater", "greater_equal"), "FD"),
+    **dict.fromkeys(("floor", "ceil", "trunc", "round"), "e"),
+}
 _QUIET_ON_INTEGERS = frozenset({
     "add", "subtract", "multiply", "square", "sum", "prod", "matmul", "cumulative_sum", "cumulative_prod",
 })  # fmt: skip
@@ -30,10 +34,8 @@ _QUIET_OPAQUE = frozenset({"assign", "concat", "copy", "copy_c", "sort", "argsor
 def may_signal(node: Node) -> bool:
     """Whether running ``node`` may warn or raise. Integer and boolean arithmetic that wraps is silent."""
     kind = OPS[node.op].kind
-    dtypes = [operand.type.dtype for operand in node.inputs if isinstance(operand.type, TensorType)]
-    if node.op in _LOUD_ON_COMPLEX and any(dtype.kind == "c" for dtype in dtypes):
-        return True
-    if node.op in _LOUD_ON_HALVES and any(dtype.char == "e" for dtype in dtypes):
+    loud = _LOUD.get(node.op, "")
+    if loud and any(isinstance(o.type, TensorType) and o.type.dtype.char in loud for o in node.inputs):
         return True
     if (
         kind in ("movement", "creation")
