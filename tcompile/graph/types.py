@@ -72,7 +72,7 @@ class TensorType:
     device: str = "cpu"
 
     def __post_init__(self) -> None:
-        if self.layout is None:
+        if self.layout is None or not self.shape:  # one element has no gaps, whatever it is a view of
             object.__setattr__(self, "layout", Layout.c(len(self.shape)))
 
     @property

@@ -115,3 +115,16 @@ def test_reductions_of_no_rows(function, name, backend):
     assert not recorder.of(FellBack)
     if name in ("new", "no rows of some", "every second"):
         assert not compiled.breaks
+
+
+@pytest.mark.parametrize("backend", ["llvm", "eager"])
+@pytest.mark.parametrize("function", [
+    lambda z: (np.asarray(z) + 1).real.argmax(), lambda z: np.asarray([z, 2]).imag[1, ...].flatten(),
+])  # fmt: skip
+def test_parts_of_one_element(function, backend):
+    """One element has no gaps, also as half of a complex number: `argmax` took NumPy's scalar for an array."""
+    compiled = tcompile.compile(function, backend=backend)
+    with Recorder() as recorder:
+        got, want = compiled(np.complex64(3 - 2j)), function(np.complex64(3 - 2j))
+    assert np.array_equal(got, want) and type(got) is type(want)
+    assert not recorder.of(FellBack) and not compiled.breaks
