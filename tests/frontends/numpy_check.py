@@ -502,15 +502,17 @@ class _Mover:
                 value = value + lost
             elif isinstance(value, np.ndarray) and value.dtype == np.float64 and value.flags.writeable:
                 value += lost
-        if self.seed % 4 == 3 and of is not None and of.dtype.kind == "f" and of.size:
+        if self.seed % 4 == 3 and of is not None and of.dtype.kind in "fc" and of.size:
             value = self._without_rounding_errors(value, np.finfo(of.dtype).eps * np.abs(of).max())
         return self.move(value)
 
     def _without_rounding_errors(self, value: Any, unit: float) -> Any:
         """What is nothing but rounding errors, as the deviation of equal numbers, is zero for who makes none."""
-        if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind != "f":
+        if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind not in "fc":
             return value
-        kept = np.where(np.abs(value) <= 64 * unit, 0, value).astype(value.dtype)
+        kept = np.array(value)
+        for part in (kept.real, kept.imag) if value.dtype.kind == "c" else (kept,):
+            part[np.abs(part) <= 64 * unit] = 0
         if isinstance(value, np.ndarray) and value.flags.writeable:
             value[...] = kept
             return value
