@@ -228,11 +228,12 @@ def test_softmax_and_layer_norm(shape):
 
 
 @pytest.mark.parametrize("shape", [(4096, 70), (3000, 4000), (4, 300_000)])
-def test_variances(shape):
-    x = sample("float32", shape) + 3
+@pytest.mark.parametrize(("dtype", "rtol"), [("float32", 1e-5), ("float64", 1e-13)])
+def test_variances(dtype, rtol, shape):
+    x = sample(dtype, shape) + 3
     for axis in (0, 1, None):
         got = on_gpu(lambda x: x.var(axis=axis), fullgraph=True)(x)
-        np.testing.assert_allclose(got, x.astype("f8").var(axis=axis), rtol=1e-5)
+        np.testing.assert_allclose(got, x.astype("f8").var(axis=axis), rtol=rtol)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

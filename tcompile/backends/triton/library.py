@@ -399,6 +399,37 @@ def last_of(a: Block, zero: Block, COLUMNS: tl.constexpr) -> Block:
     return sum_of(tl.where(at == COLUMNS - 1, a, zero))
 
 
+def moments_of(inside: Block, a: Block) -> tuple[Block, Block, Block]:
+    """Of each row, as columns: how many elements are ``inside``, their mean, and what they differ from it, squared and
+    added up. Nothing overflows on the way to the mean.
+    """
+    count = sum_of(inside.to(tl.int32)).to(tl.float64)
+    mean = sum_of(tl.where(inside, a, 0.0) * (1.0 / tl.maximum(count, 1.0)))
+    apart = tl.where(inside, a - mean, 0.0)
+    return count, mean, sum_of(apart * apart)
+
+
+def moments_of_all(count: Block, mean: Block, squares: Block) -> tuple[Block, Block, Block]:
+    """The same of all sets of elements in a row, of which these are known."""
+    elements = sum_of(count)
+    middle = sum_of(mean * (count * (1.0 / tl.maximum(elements, 1.0))))
+    apart = mean - middle
+    return elements, middle, sum_of(squares + apart * (apart * count))
+
+
+def moments_together(
+    count: Block, mean: Block, squares: Block, more: Block, other: Block, others: Block
+) -> tuple[Block, Block, Block]:
+    """The same of two sets of elements; the first has ``count``, the second ``more`` of them.
+
+    T. F. Chan, G. H. Golub, R. J. LeVeque, The American Statistician 37, 1983, page 242.
+    """
+    elements = count + more
+    share = more * (1.0 / tl.maximum(elements, 1.0))
+    apart = other - mean
+    return elements, mean + apart * share, squares + others + apart * (apart * (count * share))
+
+
 def all_bits(a: Block) -> Block:
     """The bits that are set in any element."""
     return tl.reduce(a, None, either)

@@ -1,12 +1,17 @@
 """Sums of squared distances from a row's mean, without another pass.
 
 Enters: a ``Kernel`` whose rows would be read again, as for a variance. Leaves: one that reads them once less where that
-can be. With ``e`` the distances to the row's first element, in float64, the sum over ``(x - m)**2`` is
-``sum(e*e) - sum(e)**2 / n + n * (m - first - sum(e) / n)**2``, and ``sum(e)`` is ``sum(x) - n * first``. What cancels
-out there is at most ``n`` times the result, since the first element's own distance is among those that are squared: it
-is not seen in float32. An infinity makes that a NaN, and so does it with distances from a mean, which is one of them;
-distances from other numbers are left as they are. Only where nothing is reported: of distances that overflow float32 on
-the way nobody is told.
+can be. With ``e`` the distances to the row's first element, the sum over ``(x - m)**2`` is that of the squares of what
+``e`` differ from their mean, plus ``n * (m - first - mean(e))**2``. Where the first element is far from the others, its
+own distance is among those that are squared, and the rounding errors of ``e`` are not seen beside it.
+
+For float32, in float64, the former is ``sum(e*e) - sum(e)**2 / n``, and ``sum(e)`` is ``sum(x) - n * first``: what
+cancels out is at most ``n`` times the result, and not seen in float32. For float64 it would be: there ``e`` have
+``Moments``, in which nothing cancels out.
+
+An infinity makes that a NaN, and so does it with distances from a mean, which is one of them; distances from other
+numbers are left as they are. Only where nothing is reported: of distances that overflow float32 on the way nobody is
+told.
 """
 
 from __future__ import annotations
@@ -22,8 +27,8 @@ from tcompile.backends.schedule.stages import Stages
 from tcompile.graph import Node
 from tcompile.graph.types import DType
 
-_FLOAT32, _FLOAT64 = np.dtype("float32"), np.dtype("float64")
-_MOST = 1 << 24  # elements of a row; beyond, what cancels out may be seen
+_BOOL, _FLOAT32, _FLOAT64 = np.dtype("bool"), np.dtype("float32"), np.dtype("float64")
+_MOST = 1 << 24  # elements of a row; beyond, what cancels out may be seen in float32
 
 
 def in_one_pass(kernel: Kernel) -> Kernel:
@@ -49,13 +54,14 @@ class _Moments:
     def kernel(self) -> Kernel:
         """What there is in its place."""
         squared = {value: found for value in self.given.values if (found := self.distance(value)) is not None}
-        elements = {element for element, _ in squared.values()}
+        elements = {element for element, _ in squared.values() if element.dtype == _FLOAT32}
         made: dict[Value, Value] = {}
         for value in self.given.values:
             self.node = value.node
             if value in squared:
                 element, number = squared[value]
-                made[value] = self.total(element, made[number])
+                of_dtype = self.narrow if element in elements else self.wide
+                made[value] = of_dtype(element, made[number], self.first(element))
             elif self.is_sum(value) and value.values[0] in elements:
                 made[value] = self.new("astype", self.sum(value.values[0])[1], dtype=_FLOAT32)
             else:
@@ -67,8 +73,8 @@ class _Moments:
         return Kernel(self.given.name, self.given.form, self.given.axes, values, stores, self.given.nodes)
 
     def is_sum(self, value: Value) -> bool:
-        """Whether it is a sum of float32."""
-        return value.op == "reduce" and value.attrs["op"] == "sum" and value.dtype == _FLOAT32
+        """Whether it is a sum of floats in their own precision."""
+        return value.op == "reduce" and value.attrs["op"] == "sum" and value.dtype in (_FLOAT32, _FLOAT64)
 
     def distance(self, value: Value) -> tuple[Value, Value] | None:
         """Of a sum of squared distances: what is loaded, and the number of its row that it is apart from."""
@@ -79,7 +85,7 @@ class _Moments:
             apart = squared.values[0]
             if apart.op == "subtract" and len(apart.values) == 2:
                 for element, number in (apart.values, apart.values[::-1]):
-                    if element.op == "load" and element.dtype == _FLOAT32 and self.is_mean(number, element):
+                    if element.op == "load" and element.dtype == value.dtype and self.is_mean(number, element):
                         return element, number
         return None
 
@@ -105,14 +111,19 @@ class _Moments:
             self.sums[element] = wide, self.new("reduce", wide, op="sum", narrow=True, called="total")
         return self.sums[element]
 
-    def total(self, element: Value, number: Value) -> Value:
-        """The sum of squared distances."""
-        access, new, n = element.access, self.new, float(self.row)
+    def first(self, element: Value) -> Value:
+        """The first element of each row."""
+        access = element.access
         assert access is not None
         steps = tuple(step if axis in self.kept else () for axis, step in enumerate(access.steps))
         place = Access(access.buffer, steps, access.offset)
-        loaded = Value("load", (), _FLOAT32, element.axes & self.kept, element.node, access=place)
+        loaded = Value("load", (), element.dtype, element.axes & self.kept, element.node, access=place)
         self.values.append(loaded)
+        return loaded
+
+    def narrow(self, element: Value, number: Value, loaded: Value) -> Value:
+        """The sum of squared distances of float32 from ``number``; ``loaded``: the row's first element."""
+        new, n = self.new, float(self.row)
         wide, total = self.sum(element)
         first = new("astype", loaded, of=_FLOAT32, called="from_first")
         apart = new("subtract", wide, first, called="apart")
@@ -120,11 +131,29 @@ class _Moments:
         squares = new("reduce", square, op="sum", narrow=True, called="squares")
         distance = new("subtract", total, new("multiply", first, n, called="all_first"), called="distance")
         mean = new("divide", distance, n, called="distance_mean")
-        given = new("subtract", new("astype", number, of=number.dtype, called="given"), first, called="given_apart")
-        left = new("subtract", given, mean, called="left")
         around = new("subtract", squares, new("multiply", distance, mean, called="shift"), called="around_mean")
-        more = new("multiply", new("multiply", left, left, called="left_square"), n, called="left_squares")
-        return new("astype", new("add", around, more, called="around_given"), dtype=_FLOAT32)
+        number = new("astype", number, of=number.dtype, called="given")
+        return new("astype", self.moved(around, mean, number, first), dtype=_FLOAT32)
+
+    def wide(self, element: Value, number: Value, first: Value) -> Value:
+        """The same of float64. What overflows on the way is infinite, as it is without the way."""
+        new = self.new
+        apart = new("subtract", element, first, called="apart")
+        moments = new("reduce", apart, op="moments", called="moments")
+        mean, around = (new("part", moments, index=index) for index in range(2))
+        squares = self.moved(around, mean, number, first)
+        finite = new("isfinite", number, dtype=_BOOL, called="is_finite")
+        beyond = new("logical_and", new("isnan", squares, dtype=_BOOL, called="is_lost"), finite, dtype=_BOOL,
+                     of=_BOOL, called="is_beyond")  # fmt: skip
+        return new("where", beyond, float("inf"), squares, called="squares")
+
+    def moved(self, around: Value, mean: Value, number: Value, first: Value) -> Value:
+        """The squared distances from ``number``; ``around`` are those from the mean, ``mean`` beyond ``first``."""
+        new = self.new
+        left = new("subtract", new("subtract", number, first, called="given_apart"), mean, called="left")
+        square = new("multiply", left, left, called="left_square")
+        more = new("multiply", square, float(self.row), called="left_squares")
+        return new("add", around, more, called="around_given")
 
 
 __all__ = ["in_one_pass"]

@@ -4,7 +4,8 @@ Enters: names of blocks of elements. Leaves: text of the accumulators, and of th
 of accumulators, each of which is merged by itself. Sums of float32 are carried in float64, as in the llvm backend, but
 for a few elements, which are added up in NumPy's order; of float64, the rounding error of every addition from block to
 block is carried beside the sum, unless it is ``narrow``: what it is for has the precision of float32. Small integers
-are carried in 32 bits, since what wraps around there wraps around in fewer bits, too.
+are carried in 32 bits, since what wraps around there wraps around in fewer bits, too. ``Moments`` of a block are
+added up across before they are merged, so that there is one set of accumulators for a row.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ class Reduction:
     """The reduction that a value is. ``signals``: whether status bits are wanted; ``in_order``: whether the elements
     are few, and come one after the other, as NumPy adds them: then float32 need not be carried in float64.
     """
+
+    is_of_row = False  # whether there is one set of accumulators for a row also while it is walked
 
     def __init__(self, value: Value, signals: bool, in_order: bool = False) -> None:
         self.op: str = value.attrs["op"]
@@ -137,4 +140,48 @@ class Reduction:
         return f"{function}({result}, {name}_kinds)" if self.signals else ""
 
 
-__all__ = ["Part", "Reduction"]
+class Moments(Reduction):
+    """The mean of float64 elements, and the sum of their squared distances from it, which its result's parts are.
+
+    Each block's are merged into those of the blocks before it. Nothing is reported.
+    """
+
+    is_of_row = True
+
+    def __init__(self, value: Value) -> None:
+        super().__init__(value, signals=False)
+        self.parts = [Part(suffix, FLOAT64, "moments", 0.0) for suffix in ("_count", "_mean", "_squares")]
+
+    def lift(self, element: str, inside: str) -> list[str]:
+        """A block of elements: whether there is one, and which."""
+        return [inside, element, ""]
+
+    def merge(self, name: str, texts: list[str]) -> list[str]:
+        """Lines that merge a block of elements or of accumulators into those called ``name``."""
+        held, further = ", ".join(self._names(name)), ", ".join(self._names(f"{name}_next"))
+        return [*self.across(f"{name}_next", texts), f"{held} = moments_together({held}, {further})"]
+
+    def across(self, name: str, texts: list[str] | None = None) -> list[str]:
+        """Lines that make a block one for each row, which what has been merged is."""
+        if texts is None:
+            return []
+        names = self._names(name)
+        if not texts[-1]:
+            return [f"{', '.join(names)} = moments_of({', '.join(texts[:-1])})"]
+        lines = [f"{held} = {text}" for held, text in zip(names, texts, strict=True)]
+        return [*lines, f"{', '.join(names)} = moments_of_all({', '.join(names)})"]
+
+    def results(self, name: str) -> tuple[str, str]:
+        """The names of both results."""
+        return f"{name}_mean", f"{name}_squares"
+
+    def _names(self, name: str) -> list[str]:
+        return [f"{name}{part.suffix}" for part in self.parts]
+
+
+def reduction_of(value: Value, signals: bool) -> Reduction:
+    """How the reduction that a value is accumulates."""
+    return Moments(value) if value.attrs["op"] == "moments" else Reduction(value, signals)
+
+
+__all__ = ["Moments", "Part", "Reduction", "reduction_of"]

@@ -97,7 +97,12 @@ class Rows(Text):
 
     def _carried(self, number: int) -> int:
         """How many accumulators a pass has for each element that a program takes at once."""
-        return sum(CARRIED if self.kinds[r].is_compensated else 1 for r in self.stages.reductions(number))
+        kinds = [self.kinds[reduce] for reduce in self.stages.reductions(number)]
+        return sum(CARRIED if kind.is_compensated else 1 for kind in kinds if not kind.is_of_row)
+
+    def clear(self, reduce: Value, shape: str) -> None:
+        """The accumulators of a reduction before the first element."""
+        super().clear(reduce, "[ROWS, 1]" if self.kinds[reduce].is_of_row else shape)
 
     def _programs(self) -> int:
         return -(-hint(self.rows) // self.together)

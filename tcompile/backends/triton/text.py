@@ -19,7 +19,7 @@ from tcompile.backends.triton import pointwise
 from tcompile.backends.triton.configs import USUAL, Config
 from tcompile.backends.triton.names import BOOL, full, literal, type_of
 from tcompile.backends.triton.parameters import Parameter, Parameters
-from tcompile.backends.triton.reductions import Reduction
+from tcompile.backends.triton.reductions import Moments, reduction_of
 from tcompile.graph import Location, Size
 from tcompile.graph.types import DType
 
@@ -99,7 +99,7 @@ class Text:
         self.registers: dict[Value, str | tuple[str, str]] = {}
         self.indices: dict[int, str | int] = {}  # a number where an element is written out
         self.suffix = ""  # of what is computed for that element
-        self.kinds = {v: Reduction(v, signals) for v in kernel.values if v.op == "reduce"}
+        self.kinds = {v: reduction_of(v, signals) for v in kernel.values if v.op == "reduce"}
         self.accumulators: dict[Value, str] = {}
         self.blocks: list[tuple[str, int]] = []
         self.flagged: str | None = None  # where status bits go now
@@ -297,6 +297,9 @@ class Text:
         """The result of a reduction, from its accumulators; ``errors``: whether rounding errors have been carried."""
         self.note(reduce.node.location if reduce.node is not None else None)
         name, kind = self.accumulator(reduce), self.kinds[reduce]
+        if isinstance(kind, Moments):
+            self.registers[reduce] = kind.results(name)
+            return
         made = self.parameters.fresh(self.called(reduce))
         self.line(f"{made} = {kind.finish(name, errors)}")
         self.registers[reduce] = made
