@@ -349,6 +349,8 @@ class _Moving(ast.NodeTransformer):
             return _through("_move_backwards", made, *node.args)
         if name == "view" and node.args and isinstance(node.func, ast.Attribute):
             node.func.value = _through("_turn_nans", node.func.value)
+        if name in ("copysign", "signbit"):
+            node.args = [_through("_turn_nans", arg) for arg in node.args]
         if name in ZEROS:
             in_place = name == "sort" and isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) != "np"
             return _through("_turn_zeros", node, *([node.func.value] if in_place else []))  # type: ignore[attr-defined]
@@ -539,7 +541,7 @@ class _Mover:
         return value
 
     def turn_nans(self, value: Any) -> Any:
-        """NaNs get any sign, which a view of another dtype shows."""
+        """NaNs get any sign, which `copysign`, `signbit` and a view of another dtype show."""
         if not isinstance(value, np.ndarray | np.generic) or value.dtype.kind not in "fc" or not np.isnan(value).any():
             return value
         parts = np.array(value).reshape(value.shape or 1)
