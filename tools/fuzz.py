@@ -23,6 +23,7 @@ import json
 import multiprocessing
 import os
 import platform
+import resource
 import sys
 import time
 import traceback
@@ -35,6 +36,7 @@ os.environ["TCOMPILE_CACHE_DIR"] = ""  # no program comes twice
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 CHUNK = 1000
+MEMORY = 8 << 30  # bytes for a process: a statement that may make a list of a billion elements raises instead
 KINDS = {
     "language": "capture.language_check", "loops": "capture.loop_check", "elements": "capture.element_check",
     "numpy": "frontends.numpy_check", "special": "frontends.special_check", "cells": "frontends.cell_check",
@@ -49,6 +51,7 @@ def of_kind(kind: str) -> Any:
 
 def run_chunk(seeds: range, options: argparse.Namespace, pipe: Any, current: Any) -> None:
     """Runs the programs of some seeds; sends what differs."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     programs = of_kind(options.kind)
     gc.freeze()  # what was imported is not looked through again and again: a seventh of the time
     gc.set_threshold(100_000, 20, 50)
@@ -113,6 +116,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="where the JSON summary goes")
     options = parser.parse_args()
     if options.only is not None:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         return run_one(options.only, options)
 
     context = multiprocessing.get_context("spawn")
