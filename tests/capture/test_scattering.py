@@ -160,10 +160,21 @@ def stored_at_arrays(h, b, v):
     return h.sum()
 
 
-@pytest.mark.parametrize("f", [stored_at, stored_at_arrays])
+def stored_in_rows(h, b, v):
+    m = h.reshape(4, 2)
+    m[b[1]] = v[0]
+    m[:, b.argmax()] = v[1]
+    m[b[1:2]] = v[1] * 3
+    m[b[2], 1:] = v.sum()
+    return h.sum()
+
+
+@pytest.mark.parametrize("f", [stored_at, stored_at_arrays, stored_in_rows])
 @pytest.mark.parametrize("dtype", ["i1", "i2", "u1", "u4", "i8", "u8", "f4", "?"])
-def test_an_int_that_does_not_fit_where_one_element_is_named(dtype, f):
-    """NumPy makes a Python int of a scalar there, and raises; what goes to several elements is cast."""
+def test_an_int_that_does_not_fit_where_no_array_names_the_elements(dtype, f):
+    """NumPy makes a Python int of a scalar there, and raises, also where a row is named; what goes to elements that an
+    array names is cast.
+    """
     tcompile.reset()
     compiled = tcompile.compile(f, backend="llvm")
     for values in ([1, 2, 3], [186624, 1, 1], [1, -40000, 1], [1, 1, 1 << 40], [-1, -1, -1], [127, 63, 255]):

@@ -94,7 +94,7 @@ def as_item(b: Builder, value: Any, dtype: DType) -> Any:
 def scattered(b: Builder, x: Traced, items: tuple[Any, ...], value: Any, listed: bool = False) -> None:
     """``x[items] = value`` where arrays are among the items; ``listed`` says that the value was a list."""
     element = _names_an_element(x, items)
-    if element:
+    if all(_is_number(item) for item in items if isinstance(item, Traced)):  # a view is written to, as of plain numbers
         value = as_item(b, value, x.type.dtype)
     places = Places.of(b, x, items)
     _refuse_sequence(places.type, value, element or listed)
