@@ -260,6 +260,21 @@ def test_scalars_of_numpy_repeat_sequences(f):
     check(f, lambda: (np.abs(X),), backends=("eager",))
 
 
+@pytest.mark.parametrize("dtype", ["int64", "float64", "bool"])
+def test_scalars_of_numpy_repeat_sequences_in_place_too(dtype):
+    def several(a):
+        n = a.sum()
+        n *= [1, 2]
+        return n
+
+    def an_element(a, i):
+        a[i] *= [2]
+        return a
+
+    check(several, lambda: (np.arange(3).astype(dtype),))
+    check(an_element, lambda: (np.arange(3).astype(dtype), np.int64(1)))
+
+
 def test_a_view_that_turns_out_to_be_in_c_order():
     def f(x):
         row = x[1]

@@ -43,7 +43,7 @@ def _binary_op(f: Frame, i: Instruction) -> None:
 
 
 def _inplace(f: Frame, sign: str, left: Value, right: Value) -> Value:
-    if isinstance(left, ArrayValue | SelectedValue):
+    if isinstance(left, SelectedValue) or (isinstance(left, ArrayValue) and not left.traced.scalar):
         return left.update(f.tx, sign, right)
     if isinstance(left, SequenceValue) and left.cls is list and not isinstance(right, ArrayValue):
         if sign == "+":

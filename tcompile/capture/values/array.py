@@ -133,9 +133,7 @@ class ArrayValue(Value):
         tx.write()
 
     def update(self, tx: Capture, sign: str, right: Value) -> Value:
-        """``self sign= right``: the object itself with new contents, or a new object for scalars."""
-        if self.traced.scalar:
-            return tx.from_frontend(self.frontend.binary(tx.builder, sign, self.traced, right.export(tx)))
+        """``self sign= right``: the object itself with new contents. Scalars have none: that is ``self sign right``."""
         tx.builder.write(self.traced, self.frontend.inplace(tx.builder, sign, self.traced, right.export(tx)).node)
         tx.write()
         return self

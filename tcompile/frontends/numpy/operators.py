@@ -91,9 +91,7 @@ def unary(b: Builder, sign: str, x: Traced) -> Any:
 
 
 def inplace(b: Builder, sign: str, left: Traced, right: Any) -> Traced:
-    """The new contents of ``left`` after ``left sign= right``; for a scalar, the new scalar."""
-    if left.scalar:
-        return binary(b, sign, left, right)  # type: ignore[no-any-return]
+    """The new contents of ``left``, an array, after ``left sign= right``."""
     operand = _operand(b, right)
     if sign == "@":
         result = linear.matmul(b, left, operand)
