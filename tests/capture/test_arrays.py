@@ -275,6 +275,13 @@ def test_scalars_of_numpy_repeat_sequences_in_place_too(dtype):
     check(an_element, lambda: (np.arange(3).astype(dtype), np.int64(1)))
 
 
+@pytest.mark.parametrize("f", [
+    lambda a: a.__abs__(0), lambda a: a.sum().__neg__(axis=0), lambda a: a.ravel().searchsorted(np.int16),
+])  # fmt: skip
+def test_arguments_that_nobody_takes_raise(f):
+    check(f, lambda: (X,), backends=("eager",))
+
+
 def test_a_view_that_turns_out_to_be_in_c_order():
     def f(x):
         row = x[1]

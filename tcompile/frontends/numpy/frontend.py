@@ -173,6 +173,8 @@ class NumPyFrontend:
         if masks.holds_selected(args, kwargs):
             raise masks.refused(f"in a call of the method {name}")
         if name in _OPERATOR_METHODS:
+            if args or kwargs:
+                raise CannotCapture("operation-raises", f"{name} with arguments")
             return operators.unary(b, _OPERATOR_METHODS[name], x)
         if not OF_FUNCTIONS_ONLY.get(name, set()).isdisjoint(kwargs):
             raise CannotCapture("operation-raises", f"the method {name} with keywords of the function")

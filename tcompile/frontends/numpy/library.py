@@ -211,7 +211,7 @@ class _Arguments:
             if name not in _SEQUENCES and any(map(_is_computed_number, value)):
                 return self.template(name, nested(self.b, value))
             return type(value)(self.template(name, v) for v in value)
-        if isinstance(value, np.dtype) or (isinstance(value, type) and value is not object):
+        if isinstance(value, np.dtype) or (isinstance(value, type) and name == "dtype" and value is not object):
             return self._dtype(value)
         if isinstance(value, slice):
             return slice(*(self.template(name, v) for v in (value.start, value.stop, value.step)))
