@@ -1,6 +1,6 @@
 """Statements of one operation: keys of every kind with values of every kind, operators with operands of every kind.
 
-Each test makes some of all combinations, and compares them with plain Python.
+Each is compared with plain Python: all assignments, and some of all other combinations.
 """
 
 import itertools
@@ -71,16 +71,26 @@ OPERATIONS += [
 ]
 
 
+def same(statement, dtype):
+    names = {"np": np}
+    exec(f"def f(x, w, o, i, k, s, y, p, m):\n    z = None\n    {statement}\n    return x + 0, z\n", names)
+    try:
+        check(names["f"], lambda: arguments(dtype), backends=("eager",))
+    except AssertionError as error:
+        raise AssertionError(f"{statement}, of {dtype}: {error}") from error
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_assignments(place):
+    """Into the integers that hold least."""
+    for value in VALUES:
+        same(f"{place} = {value}", "i1")
+
+
 @pytest.mark.parametrize("part", range(12))
 @pytest.mark.parametrize("statements", [WRITES, OPERATIONS], ids=["writes", "operators"])
 @pytest.mark.filterwarnings("ignore::SyntaxWarning")
 def test_statements(statements, part):
     random = Random(part)
     for statement in random.sample(statements, 120):
-        names = {"np": np}
-        exec(f"def f(x, w, o, i, k, s, y, p, m):\n    z = None\n    {statement}\n    return x + 0, z\n", names)
-        dtype = random.choice(["i1", "u2", "i8", "f2", "f4", "f8", "c16", "?"])
-        try:
-            check(names["f"], lambda dtype=dtype: arguments(dtype), backends=("eager",))
-        except AssertionError as error:
-            raise AssertionError(f"{statement}, of {dtype}: {error}") from error
+        same(statement, random.choice(["i1", "u2", "i8", "f2", "f4", "f8", "c16", "?"]))
