@@ -51,7 +51,6 @@ def of_kind(kind: str) -> Any:
 
 def run_chunk(seeds: range, options: argparse.Namespace, pipe: Any, current: Any) -> None:
     """Runs the programs of some seeds; sends what differs."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     programs = of_kind(options.kind)
     gc.freeze()  # what was imported is not looked through again and again: a seventh of the time
     gc.set_threshold(100_000, 20, 50)
@@ -115,8 +114,8 @@ def main() -> int:
     parser.add_argument("--only", type=int, help="show and run the program of this seed")
     parser.add_argument("--out", type=Path, help="where the JSON summary goes")
     options = parser.parse_args()
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))  # for the processes that it starts, too
     if options.only is not None:
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         return run_one(options.only, options)
 
     context = multiprocessing.get_context("spawn")

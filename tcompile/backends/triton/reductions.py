@@ -46,8 +46,6 @@ class Reduction:
     are few, and come one after the other, as NumPy adds them: then float32 need not be carried in float64.
     """
 
-    is_of_row = False  # whether there is one set of accumulators for a row also while it is walked
-
     def __init__(self, value: Value, signals: bool, in_order: bool = False) -> None:
         self.op: str = value.attrs["op"]
         self.dtype = value.dtype
@@ -143,10 +141,9 @@ class Reduction:
 class Moments(Reduction):
     """The mean of float64 elements, and the sum of their squared distances from it, which its result's parts are.
 
-    Each block's are merged into those of the blocks before it. Nothing is reported.
+    Each block's are merged into those of the blocks before it: there is one set of accumulators for a row also while it
+    is walked. Nothing is reported.
     """
-
-    is_of_row = True
 
     def __init__(self, value: Value) -> None:
         super().__init__(value, signals=False)

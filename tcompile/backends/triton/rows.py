@@ -28,6 +28,7 @@ from tcompile.backends.triton.configs import (
     Config,
 )
 from tcompile.backends.triton.names import literal
+from tcompile.backends.triton.reductions import Moments
 from tcompile.backends.triton.text import Function, Grid, Partial, Text, power_of_two
 from tcompile.graph import Size
 from tcompile.graph.sizes import hint, may_be_empty
@@ -98,11 +99,11 @@ class Rows(Text):
     def _carried(self, number: int) -> int:
         """How many accumulators a pass has for each element that a program takes at once."""
         kinds = [self.kinds[reduce] for reduce in self.stages.reductions(number)]
-        return sum(CARRIED if kind.is_compensated else 1 for kind in kinds if not kind.is_of_row)
+        return sum(CARRIED if kind.is_compensated else 1 for kind in kinds if not isinstance(kind, Moments))
 
     def clear(self, reduce: Value, shape: str) -> None:
         """The accumulators of a reduction before the first element."""
-        super().clear(reduce, "[ROWS, 1]" if self.kinds[reduce].is_of_row else shape)
+        super().clear(reduce, "[ROWS, 1]" if isinstance(self.kinds[reduce], Moments) else shape)
 
     def _programs(self) -> int:
         return -(-hint(self.rows) // self.together)
