@@ -7,6 +7,7 @@ import contextlib
 import gc
 import importlib.util
 import os
+import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +20,9 @@ import pytest
 
 if "TCOMPILE_CACHE_DIR" not in os.environ:  # not the user's own; shared by the processes that run tests
     os.environ["TCOMPILE_CACHE_DIR"] = os.path.join(tempfile.gettempdir(), f"tcompile-tests-{os.getuid()}")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so a shell starts what runs in the background; tests interrupt
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
 if "TRITON_CACHE_DIR" not in os.environ:  # Triton's own, likewise; a tenth of its time goes into directories there
