@@ -128,8 +128,9 @@ class Config:
     )
     rest_when_slower = Setting(
         True,
-        "Time some calls of functions that Python and compiled stretches run in turn, and of loops of numbers; where"
-        " plain Python takes less time, and gives the same bits, leave further calls to it.",
+        "Time some calls of functions that Python and compiled stretches run in turn, of loops of numbers, and of loops"
+        " of which Python runs the rounds; where plain Python takes less time, and gives the same bits, leave further"
+        " calls to it.",
     )
     triton_interpret = Setting(
         False,

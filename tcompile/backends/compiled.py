@@ -108,6 +108,11 @@ class CompiledGraph(Generic[K]):
         """Runs the graph."""
         return self.program(*inputs)
 
+    @property
+    def rounds(self) -> frozenset[str]:
+        """Who runs the rounds of loops here and in regions: "machine code", "python rounds"."""
+        return frozenset().union(*(part.rounds for part in self.parts.values()))
+
     def settle(self) -> None:
         """Waits for its machine code where that is still being made. Raises what went wrong with it."""
 

@@ -104,6 +104,7 @@ class Frame:
         self.decoded = decode(self.code)
         self.at = 0
         self.steps = 0  # that were followed, where config.stress_breaks counts them
+        self.began = 0  # the instruction at which capture of it began
         self.came_back = -1  # the instruction that a jump back has led to
         self.apart: dict[int, tuple[Header, Plan]] = {}  # loops a round of which is followed before the node is made
         self.rounds: dict[int, WhileRounds] = {}  # of the `while` loops that the frame is in, by where they begin

@@ -64,14 +64,22 @@ _MOST_TRIES = 12  # of one loop
 _MOST_RESTARTS = 64  # of one capture
 _MANY_RESTARTS, _MOST_FOLLOWED = 4, 10_000  # beyond both no branch becomes a node any more: a second is gone
 _COLLECTS = ("LIST_APPEND", "SET_ADD", "MAP_ADD")
+# What has its place in the program, whatever the number of the round.
+_IN_THE_FRAME = frozenset({
+    "input-output", "side-effect", "graph-break-call", "disabled-function", "compiled-by-itself", "with-statement",
+})  # fmt: skip
 
 
 class WhileRounds:
-    """How far a frame is with a ``while`` loop; the rounds of a node are counted from 0."""
+    """How far a frame is with a ``while`` loop; the rounds of a node are counted from 0.
 
-    def __init__(self) -> None:
-        self.taken = 0
-        self.decided = False
+    ``inside``: the frame began in the middle of a round, behind what only the frame can do. The first round ends where
+    that was; what is left of it goes on into the next one.
+    """
+
+    def __init__(self, inside: bool = False, taken: int = 0) -> None:
+        self.taken = taken
+        self.decided = self.inside = inside
         self.plan: Plan | None = None
         self.left: Size = FOREVER
 
@@ -249,7 +257,9 @@ class Loop:
         uneven = {error.name} if isinstance(error, Uneven) else set(plan.steps) if varies else set()
         if not uneven <= plan.uneven or (varies and not plan.open_tests):
             self.compute(uneven, apart=0, open_tests=plan.open_tests or varies)
-        self.again(outcome="unrolled", reason=why(error))
+        in_the_frame = isinstance(error, CannotCapture) and error.reason in _IN_THE_FRAME
+        stepped = in_the_frame and self.tx.options.max_unrolled is not None
+        self.again(outcome="unrolled", reason=why(error), stepped=stepped)
 
     def compute(self, names: set[str], **more: Any) -> None:
         """Starts anew with ints that the graph computes, for they do not grow by the same amount in each round."""

@@ -63,6 +63,7 @@ class Plan:
     made: bool = False  # the loop has to have made such an array: what comes right behind it asks for that
     marked: set[str] = field(default_factory=set)  # variables of which the rounds note whether they hold a new array
     halves_apart: bool = False  # the second half of some `a and b` changes something: a branch of its own
+    stepped: bool = False  # a round does what belongs into the frame, which goes from round to round then
     is_branch: bool = False  # a side of a test that stays in the round is a loop of at most one round
 
 

@@ -60,7 +60,7 @@ class RootFrame(Frame):
                 self.uncertain[source.name] = source, found
         items = iter(sources[count:])
         self.stack = [Unread(given[source := next(items)], source) if full else NULL for full in start.slots]
-        self.at = self.decoded.positions[start.offset]
+        self.at = self.began = self.decoded.positions[start.offset]
         if start.slots or start.offset != start_of(code).offset:
             self._expect_rounds([source.name for source in sources], values)
         self.trail: list[int] = []

@@ -170,7 +170,7 @@ class Graph:
         ``operands`` are already those of the new graph; None keeps the node as it is. This is how a transform is
         written: it sees the nodes in order and never edits a graph in place.
         """
-        result = Graph(self.name, self.env)
+        result = Graph(self.name, self.env, scratch=self.scratch)
         new: dict[Node, Node] = {}
         for node in self.inputs:
             assert not isinstance(node.type, tuple)
@@ -185,7 +185,7 @@ class Graph:
                 )  # fmt: skip
             new[node] = made
         result.outputs = [new[node] for node in self.outputs]
-        result.updates, result.scratch = self.updates, self.scratch
+        result.updates = self.updates
         return result
 
     @property

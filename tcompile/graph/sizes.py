@@ -367,7 +367,24 @@ class SymInt:
         raise VariesInLoop(f"{self} {sign} 0 is not the same in all rounds of the loop")
 
     def bounds(self) -> tuple[int | None, int | None]:
-        """Lower and upper bound that follow from the symbols' minima and maxima (None: unbounded)."""
+        """Lower and upper bound that follow from the symbols' minima and maxima (None: unbounded).
+
+        A size that is linear in the rounds of a loop lies between what it is in the first and in the last one.
+
+        >>> env = ShapeEnv()
+        >>> n = env.symbol(5, minimum=2)
+        >>> (n - env.counter(n - 1)).bounds()
+        (1, None)
+        """
+        low, high = self._bounds_of_terms()
+        if self.env.counters and self.counters():
+            least, most = self._at_an_end(-1), self._at_an_end(1)
+            low = low if least is None else _bound(least, 0)
+            high = high if most is None else _bound(most, 1)
+        return low, high
+
+    def _bounds_of_terms(self) -> tuple[int | None, int | None]:
+        """The same where nothing is known of how the terms go together."""
         low: int | None = 0
         high: int | None = 0
         for monomial, coefficient in self.terms.items():
@@ -377,6 +394,21 @@ class SymInt:
             low = None if least is None or low is None else low + coefficient * least
             high = None if most is None or high is None else high + coefficient * most
         return low, high
+
+    def _at_an_end(self, sign: int) -> Size | None:
+        """The size in those rounds in which it is the largest (``sign`` 1) or the least; None where that is not known.
+
+        A loop that may have no rounds has none for which the answer is wrong.
+        """
+        size: Size = self
+        while isinstance(size, SymInt) and (counters := size.counters()):
+            name = counters[0]
+            growing = [coefficient for monomial, coefficient in size.terms.items() if name in monomial]
+            if len(growing) != 1 or (name,) not in size.terms or size.varies_unevenly():
+                return None
+            first, last = self.env.counters[name]
+            size = size.at(name, last if growing[0] * sign > 0 else first)
+        return size
 
     def _range(self, monomial: _Monomial) -> tuple[int | None, int | None]:
         """The smallest and the largest value of a product of atoms, as far as they are known."""
@@ -452,6 +484,10 @@ def always(test: Callable[[], bool]) -> bool:
         return test()
     except VariesInLoop:
         return False
+
+
+def _bound(size: Size, number: int) -> int | None:
+    return size.bounds()[number] if isinstance(size, SymInt) else size
 
 
 def _terms(size: Size) -> Iterable[tuple[_Monomial, int]]:

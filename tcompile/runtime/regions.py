@@ -27,7 +27,7 @@ from tcompile.observe.userline import file_label
 from tcompile.observe.warn import warn
 from tcompile.runtime import interrupted, native
 from tcompile.runtime.cache import DROWSY, Entry, FunctionCache, Region
-from tcompile.runtime.trials import begin, is_alone, note_compile
+from tcompile.runtime.trials import begin, is_alone, is_run_by_python, note_compile
 from tcompile.stance import DEFAULT, Stance, current
 
 REPLAYS = 8  # in turn, after which an entry rests,
@@ -135,7 +135,8 @@ class Compiler:
             bus.emit(FellBack(**cache.about, reason="error suppressed", detail=str(error)))
             return None
         cache.add(region, entry)
-        if region is cache.first and cache.compiles == 1 and entry.graph is not None and is_alone(entry.graph):
+        is_first = cache.compiles == 1 and entry.graph is not None and is_alone(entry.graph)
+        if region is cache.first and (is_first or is_run_by_python(entry)):
             begin(cache, alone=True)
         return entry
 

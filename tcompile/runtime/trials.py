@@ -1,9 +1,10 @@
 """Trials: whether compiled calls of a function take less time than plain Python's.
 
-Enters: calls of functions that may not be worth it: those that Python and captured stretches run in turn, and loops of
-numbers alone. Leaves: the same results, for some calls are plain Python's, which is what compiled ones give as well;
-and a verdict. Where plain calls are the shorter ones, the function rests: its calls are plain Python's until some take
-much longer than those of the trial did, as with larger arrays, and it is tried again.
+Enters: calls of functions that may not be worth it: those that Python and captured stretches run in turn, loops of
+numbers alone, and loops of which Python runs the rounds. Leaves: the same results, for some calls are plain Python's,
+which is what compiled ones give as well; and a verdict. Where plain calls are the shorter ones, the function rests: its
+calls are plain Python's until some take much longer than those of the trial did, as with larger arrays, and it is tried
+again.
 
 No other function is on trial, since kernels are faster than NumPy by design. Nor is one whose kernels may round in
 another way than NumPy does, or that can see whether it is compiled: two calls with the same arguments give the same
@@ -23,7 +24,7 @@ from tcompile.observe.events import FellBack
 from tcompile.runtime.cache import SUSPENDS
 
 if TYPE_CHECKING:
-    from tcompile.runtime.cache import FunctionCache
+    from tcompile.runtime.cache import Entry, FunctionCache
 
 SAMPLES = 3  # calls of each kind
 # Seconds: a compiled call that takes longer is worth it, as a rule, and a plain one might take very much longer.
@@ -42,7 +43,7 @@ MOST = 8  # trials of a function; then it stays compiled
 class Trial:
     """The trial of one function, or the rest that has come of it.
 
-    ``alone``: the function is one loop of numbers, which machine code answers by itself once the trial has ended.
+    ``alone``: the function is one graph, whose calls machine code answers by itself once the trial has ended.
     """
 
     __slots__ = ("alone", "cache", "compiled", "held", "inside", "limit", "plain", "wasted")
@@ -146,7 +147,7 @@ def _longest(cache: FunctionCache) -> float:
         for entry in at.entries:
             if entry.captured.differs or (entry.graph is not None and not is_exact_throughout(entry.graph)):
                 return 0.0
-            if entry.graph is not None and _loops(entry.graph):
+            if _loops(entry.graph) and not is_run_by_python(entry):
                 longest = LONGEST_WITH_LOOPS
         more = set(at.called) - found
         found |= more
@@ -162,8 +163,18 @@ def is_alone(graph: Graph) -> bool:
     return _loops(graph)
 
 
-def _loops(graph: Graph) -> bool:
-    return any(node.regions or node.op == "element_loop" for node in graph.nodes)
+def is_run_by_python(entry: Entry) -> bool:
+    """Whether a stretch has loops, and Python runs all their rounds, which takes longer than plain ones may."""
+    if not _loops(entry.graph):
+        return False
+    from tcompile.backends.compiled import CompiledGraph  # whoever has loops has loaded it
+
+    made = entry.compiled_graph
+    return isinstance(made, CompiledGraph) and made.rounds == {"python rounds"}
 
 
-__all__ = ["Trial", "begin", "is_alone", "note_compile"]
+def _loops(graph: Graph | None) -> bool:
+    return graph is not None and any(node.regions or node.op == "element_loop" for node in graph.nodes)
+
+
+__all__ = ["Trial", "begin", "is_alone", "is_run_by_python", "note_compile"]

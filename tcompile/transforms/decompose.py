@@ -46,7 +46,7 @@ def _rule(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | No
         build = _position
     else:
         return None
-    draft = Graph(result.name, result.env)
+    draft = Graph(result.name, result.env, scratch=result.scratch)
     x = operands[0]
     if not isinstance(x, Node):
         return None
@@ -113,7 +113,9 @@ def _position(op: _Parts, x: Node, node: Node, operands: tuple[Operand, ...]) ->
     in_one_piece = type.layout.order[-1] == axis
     if type.dtype.kind not in "iuf" or type.dtype.name == "float16" or hint(count) >= 1 << 31:
         return None
-    if in_one_piece and not (_at_most(count, _SHORT) or _at_most(product(type.shape), _FEW)):
+    size = product(type.shape)
+    is_round = op.graph.scratch and hint(size) <= _FEW  # machine code goes through all rounds, or Python through each
+    if in_one_piece and not (is_round or _at_most(count, _SHORT) or _at_most(size, _FEW)):
         return None
     extremum = op(_POSITIONS[node.op], x, axis=(axis,), keepdims=True)
     found = op("equal", x, extremum)
@@ -126,8 +128,9 @@ def _position(op: _Parts, x: Node, node: Node, operands: tuple[Operand, ...]) ->
 
 
 def _at_most(size: Size, most: int) -> bool:
-    """Whether a size is known, and no larger: one that is open may be anything at the next call."""
-    return isinstance(size, int) and size <= most
+    """Whether a size is no larger, in all calls: one that is open may be anything at the next one."""
+    high = size.bounds()[1] if isinstance(size, SymInt) else size
+    return high is not None and high <= most
 
 
 def _clip(op: _Parts, x: Node, node: Node, operands: tuple[Operand, ...]) -> Node | None:

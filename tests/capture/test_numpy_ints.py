@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from differential import BACKENDS, Run, assert_same_run
+from differential import BACKENDS, Run, assert_same_run, check
 
 import tcompile
 
@@ -119,3 +119,20 @@ def test_divisions_of_scalars_are_kernels(dtype, errors):
             assert_same_run(Run(compiled, (x,)), Run(divided, (x,)))
     assert all(not entry.broke for entry in compiled.entries)
     assert all(step.kind != "call" for step in compiled.entries[0].compiled_graph.host.schedule.steps)
+
+
+def lists_of_ints(a, k):
+    m, n = a.argmax(), len(a)
+    flat = a.ravel()
+    flat[[m, k]] = flat[[k, m]]
+    return (
+        np.array([m, 3]), np.array([[m, n], [True, m]]), np.array([m, n, k]), flat[[m, 0, -1]], np.array([m]),
+        np.array([m, 2.5]), np.array([m, k], dtype=np.int8), np.array([np.int32(4), m]), np.array([m, k], dtype=float),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_arrays_of_a_few_ints(dynamic):
+    for n, k in ((3, 1), (5, 2), (4, 0), (6, 3)):
+        a = np.arange(2.0 * n).reshape(n, 2) % 5
+        check(lists_of_ints, lambda a=a, k=k: (a.copy(), k), dynamic=dynamic, fullgraph=True)

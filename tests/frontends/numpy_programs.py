@@ -246,8 +246,8 @@ WRITES = (
     "np.round({w}, out={w})", "{w}[...] = {w}[..., ::-1]", "{w}.setflags(write=False)",
     "np.take({w}, [0, 0], axis=0, out={w}[:2])", "np.mean({a}, axis=0, out={w})", "{w}.itemset(0)",
     "np.random.default_rng(3).shuffle({w})", "{w}[0], {w}[-1] = {w}[-1], {w}[0]",
-    "{w}[np.abs({i}.ravel()) % len({w})] = {v}", "np.add.at({w}, np.abs({i}.ravel()) % len({w}), {s})",
-    "np.add.at({w}, np.abs({i}.ravel()) % len({w}), {v})", "{w}[..., np.abs({i}.ravel()) % {w}.shape[-1]] = {s}",
+    "{w}[np.abs({i}.ravel()) % len({w})] = {v}", "np.add.at({w}, np.abs({i}.ravel()[:99]) % len({w}), {s})",
+    "np.add.at({w}, np.abs({i}.ravel()[:99]) % len({w}), {v})", "{w}[..., np.abs({i}.ravel()) % {w}.shape[-1]] = {s}",
     "np.multiply.at({w}, [-1, 0, -1], {w}[:1])", "{w}[np.abs({i}) % len({w})] {o}= {s}",
     "{w}[:, {w}[0] > {s}] = {s}", "{w}[:, {w}[0] > {s}] {o}= {v}", "{w}[::-1, {w}[0] != 0] *= {w}[:, {w}[0] != 0]",
 )  # fmt: skip

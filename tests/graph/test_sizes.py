@@ -93,6 +93,22 @@ def test_frozen_environments_let_sizes_grow():
     assert not isinstance(size, int)
 
 
+def test_sizes_lie_between_those_of_the_first_and_the_last_round():
+    env = ShapeEnv()
+    n = env.symbol(9, minimum=2)
+    i = env.counter(n - 2)
+    j = env.counter(i)
+    assert (n - 1 - i).bounds() == (1, None)
+    assert (n - i + j).bounds() == (2, None)
+    assert (i - j).bounds() == (0, None)
+    assert (n - i - j).bounds() == (None, None)  # from 4 - n on
+    assert (n * n - i).bounds() == (None, None)
+    assert (i * j + 1).bounds() == (1, None)  # not linear
+    assert (3 - i // 2).bounds() == (None, None)
+    assert (10 - 2 * env.counter(4)).bounds() == (2, 10)
+    assert not env.guards
+
+
 def test_whether_a_loop_is_a_branch_is_asked_without_deciding_its_bounds():
     bound = ShapeEnv().symbol(5, minimum=0)
     for operands in ((0, bound), (bound, 1), (0, 2)):

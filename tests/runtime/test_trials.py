@@ -70,11 +70,20 @@ def recursive(n, x):
     return recursive(n - 1, x + 1) if n % 2 else recursive(n - 2, x - 1)
 
 
+def sorted_rounds(x):
+    """Python runs the rounds: nothing else sorts rows."""
+    total = 0.0
+    for k in range(x.shape[0]):
+        total = total + np.sort(x[k])[2]
+    return total
+
+
 ARGUMENTS = {
     secant: lambda: (1.0, 2.0),
     in_turn: lambda: (np.arange(4.0), []),
     fails_at_times: lambda: (np.arange(3), [0] * 3),
     recursive: lambda: (5, np.zeros(2)),
+    sorted_rounds: lambda: (np.arange(140.0).reshape(20, 7) * -1,),
 }
 
 
@@ -90,7 +99,7 @@ def test_every_call_gives_the_same(function, gain, monkeypatch):
         assert_same_run(Run(compiled, kept), Run(function, kept_plain))
 
 
-@pytest.mark.parametrize("function", [secant, in_turn])
+@pytest.mark.parametrize("function", [secant, in_turn, sorted_rounds])
 def test_the_slower_rest(function, monkeypatch, told):
     slower(monkeypatch)
     compiled = tcompile.compile(function)
@@ -105,7 +114,7 @@ def test_the_slower_rest(function, monkeypatch, told):
     assert reasons == ["plain Python takes less time"]
 
 
-@pytest.mark.parametrize("function", [secant, in_turn])
+@pytest.mark.parametrize("function", [secant, in_turn, sorted_rounds])
 def test_the_faster_go_on(function, monkeypatch, told):
     slower(monkeypatch)
     monkeypatch.setattr(trials, "GAIN", 0)

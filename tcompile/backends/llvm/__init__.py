@@ -71,6 +71,12 @@ class CompiledGraph(compiled.CompiledGraph[CompiledKernel]):
         self._waiting: tuple[Graph, tuning.Made, Variant] | None = (graph, made, variant)
         self._recipe: host.Recipe | None = None
 
+    @property
+    def rounds(self) -> frozenset[str]:
+        """Who runs the rounds of loops here and in regions: "machine code", "python rounds"."""
+        own = {"python rounds" if rounds is None else "machine code" for rounds in self.host.native_loops.values()}
+        return super().rounds | own | ({"machine code"} if self.host.scalar_loops else set())
+
     def settle(self) -> None:
         """Waits for the machine code, gives the program its addresses, and tells of the kernels."""
         if self._waiting is None:

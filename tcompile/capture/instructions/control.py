@@ -45,6 +45,8 @@ def _for_iter(f: Frame, i: Instruction) -> None:
             raise CannotCapture("unsupported-object", "A loop over elements that is no scalar code")
         if items.is_symbolic and loops.enter(f, items):
             return
+        if items.taken and items.plan is not None and items.plan.stepped:
+            raise CannotCapture("frame-step", f.tx.current_text())
     value = advance(f.tx, items)
     if value is not None:
         f.push(value)
@@ -68,6 +70,7 @@ def _jump(f: Frame, i: Instruction) -> None:
 
 @handler("JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
 def _jump_back(f: Frame, i: Instruction) -> None:
+    """To another round, unless the loop has become too much already."""
     now, most = len(f.tx.builder.graph.nodes), f.tx.options.max_unrolled
     if most is not None and now - f.first_round.setdefault(i.offset, now) > most:
         raise CannotCapture("too-long", f"A loop was unrolled into more than {most} operations.")
@@ -84,14 +87,19 @@ def at_header(f: Frame, i: Instruction) -> None:
     header = f.decoded.headers[at]
     if element_loops.enter(f, header):
         return
-    if at == header.entry and f.came_back != at:
-        f.rounds[header.at] = WhileRounds()
-    elif header.at in f.rounds:
-        f.rounds[header.at].taken += 1
-    f.came_back = -1
     rounds = f.rounds.get(header.at)
-    if rounds is None or not enter_while(f, header, rounds):
-        HANDLERS[i.opname](f, i)
+    if (at == header.entry and f.came_back != at) or rounds is None:
+        inside = at != header.entry or f.came_back == at
+        whole = inside and f.began in f.decoded.flow.chain(at)  # it began with this very test
+        rounds = f.rounds[header.at] = WhileRounds(inside, int(whole))
+    else:
+        rounds.taken += 1
+    f.came_back = -1
+    if enter_while(f, header, rounds):
+        return
+    if rounds.taken and (rounds.inside or (rounds.plan is not None and rounds.plan.stepped)):
+        raise CannotCapture("frame-step", f.tx.current_text())
+    HANDLERS[i.opname](f, i)
 
 
 @handler(
@@ -105,9 +113,13 @@ def _pop_jump(f: Frame, i: Instruction) -> None:
 
         if branches.enter(f, i, value):
             return
-    if value.truth(f.tx) == i.opname.endswith("TRUE"):
+    if value.truth(f.tx) != i.opname.endswith("TRUE"):
+        return
+    if "BACKWARD" in i.opname:
+        _jump_back(f, i)
+    else:
         f.jump(i)
-        f.came_back = f.at if f.at <= f.decoded.positions[i.offset] else -1
+        f.came_back = -1
 
 
 @handler(

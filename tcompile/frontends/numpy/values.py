@@ -234,10 +234,11 @@ def nested(b: Builder, value: Any, dtype: DType | None = None) -> Traced:
         raise CannotCapture("operation-raises", str(error)) from error
     if not takes_dtype(seen.dtype):
         raise CannotCapture("unsupported-dtype", f"a list becomes an array of dtype {seen.dtype}")
-    floats = all(x.type.dtype == FLOAT for x in leaves if isinstance(x, Traced))
+    same = all(x.type.dtype == seen.dtype for x in leaves if isinstance(x, Traced))
     counted = any(isinstance(item, SymInt) for item in items)
-    if leaves and seen.dtype == FLOAT and 1 < seen.size <= _FEW and floats and not counted:
-        return Traced(_one_by_one(b, items, seen.shape))
+    is_few = same and 1 < seen.size <= _FEW
+    if leaves and is_few and (seen.dtype == INT or (seen.dtype == FLOAT and not counted)):
+        return Traced(_one_by_one(b, items, seen.shape, seen.dtype))
     # Every leaf is converted to the common dtype by NumPy itself, so it has to be told which one that is.
     result = TensorType(seen.dtype, seen.shape)
     target = "numpy.array"
@@ -250,16 +251,19 @@ def nested(b: Builder, value: Any, dtype: DType | None = None) -> Traced:
     return call(b, target, leaves, result, template, dtype=seen.dtype.name)
 
 
-def _one_by_one(b: Builder, items: Sequence[Any], shape: tuple[int, ...]) -> Node:
-    """An array of a few floats: a kernel chooses among them, by where it is."""
+def _one_by_one(b: Builder, items: Sequence[Any], shape: tuple[int, ...], dtype: DType) -> Node:
+    """An array of a few numbers: a kernel chooses among them, by where it is."""
     place = b.op("arange", start=0, stop=len(items), step=1, dtype=INT.name)
     place = b.op("reshape", place, shape=shape) if len(shape) > 1 else place
-    found = b.op("full", shape=shape, fill_value=0, dtype=FLOAT.name)
+    found = b.op("full", shape=shape, fill_value=0, dtype=dtype.name)
     for number, item in enumerate(items):
+        one: Operand
         if isinstance(item, Traced | TracedNumber):
             one = item.node
+        elif isinstance(item, SymInt):
+            one = item
         else:
-            one = b.op("full", shape=(), fill_value=float(item), dtype=FLOAT.name)
+            one = b.op("full", shape=(), fill_value=dtype.type(item).item(), dtype=dtype.name)
         found = b.op("where", b.op("equal", place, number), one, found)
     return found
 
