@@ -182,6 +182,8 @@ def settle(
     if usual and x.flags.c_contiguous:
         return x  # type: ignore[no-any-return]
     array = np.asarray(x)
+    if not shape and x.__class__ is dtype.type:  # a scalar of the library's
+        return array
     if array.dtype != dtype or array.shape != shape:
         raise Replay(f"a library call gave {array.dtype}{list(array.shape)} where {dtype}{list(shape)} was expected")
     order = tuple(range(len(shape))) if order is None else order

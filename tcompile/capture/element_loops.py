@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from tcompile.capture.interpreter import Frame
 
 FEW_ROUNDS = 4  # of straight code: as many are unrolled
+MANY_INSIDE = 16  # rounds with loops inside that need nothing but their own numbers: as many are followed
 
 
 def enter(f: Frame, header: Header) -> bool:
@@ -195,12 +196,17 @@ class _Stretch:
 
     def _is_long(self, items: Any) -> bool:
         """Whether a loop over numbers alone is better done than followed: what it computes is then known to the graph
-        only, and may be no size.
+        only, and may be no size. Rounds with loops inside are soon too many to be followed.
         """
-        if not isinstance(items, RangeIterator) or not (isinstance(items.left, SymInt) or items.left > MANY_ROUNDS):
+        most = MANY_INSIDE if self._has_loops_inside() else MANY_ROUNDS
+        if not isinstance(items, RangeIterator) or not (isinstance(items.left, SymInt) or items.left > most):
             return False
         floats = any("float" in self.t.kinds[register] for block in self.t.blocks for register in block.parameters)
         return floats or sum(self.found.goes[at] >= 0 for at in self.inside) > 2
+
+    def _has_loops_inside(self) -> bool:
+        """Whether a jump goes back to elsewhere than where a round begins."""
+        return any(0 <= self.found.goes[at] <= at and self.found.goes[at] != self.start for at in self.inside)
 
     # -- what the stretch finds ----------------------------------------------------------------------------------------
     def _attribute(self, module: types.ModuleType, name: str) -> Any:

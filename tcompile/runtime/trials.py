@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from tcompile.runtime.cache import Entry, FunctionCache
 
 SAMPLES = 3  # calls of each kind
-# Seconds: a compiled call that takes longer is worth it, as a rule, and a plain one might take very much longer.
-LONGEST, LONGEST_WITH_LOOPS = 3e-2, 1e-4
+# Seconds: a compiled call that takes longer is worth it, as a rule, and a plain one might take very much longer, if
+# machine code goes through loops; not so if Python does.
+LONGEST, LONGEST_WITH_LOOPS, LONGEST_IN_PYTHON = 3e-2, 1e-4, 1.0
 GAIN = 0.9  # of a compiled call's time: a plain one must be shorter by so much,
 DISPATCH = 2e-6  # and by these seconds, which machine code would not need in place of the trial's own steps
 # Plain calls that take so many times as long need not be done again, but for those of less than so many seconds:
@@ -141,18 +142,26 @@ def _longest(cache: FunctionCache) -> float:
     """
     from tcompile.backends.llvm.exactness import is_exact_throughout  # who has no kernels need not wait for it
 
-    found, left, longest = {cache}, [cache], LONGEST
+    found, left, limits = {cache}, [cache], set[float]()
     while left:
         at = left.pop()
         for entry in at.entries:
             if entry.captured.differs or (entry.graph is not None and not is_exact_throughout(entry.graph)):
                 return 0.0
-            if _loops(entry.graph) and not is_run_by_python(entry):
-                longest = LONGEST_WITH_LOOPS
+            limits.add(_longest_of(entry))
         more = set(at.called) - found
         found |= more
         left += more
-    return longest
+    return min(limits, default=LONGEST)
+
+
+def _longest_of(entry: Entry) -> float:
+    if is_run_by_python(entry):
+        return LONGEST_IN_PYTHON
+    graph = entry.graph
+    if graph is None or not _loops(graph) or (is_alone(graph) and not _has_element_loops(graph)):
+        return LONGEST
+    return LONGEST_WITH_LOOPS
 
 
 def is_alone(graph: Graph) -> bool:
@@ -171,6 +180,10 @@ def is_run_by_python(entry: Entry) -> bool:
 
     made = entry.compiled_graph
     return isinstance(made, CompiledGraph) and made.rounds == {"python rounds"}
+
+
+def _has_element_loops(graph: Graph) -> bool:
+    return any(node.op == "element_loop" or any(map(_has_element_loops, node.regions)) for node in graph.nodes)
 
 
 def _loops(graph: Graph | None) -> bool:

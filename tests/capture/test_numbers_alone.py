@@ -92,6 +92,14 @@ def powers(x, n):
     return x * s
 
 
+def triangle(x, n):
+    total = 0
+    for i in range(n):
+        for j in range(i):
+            total += i * j % 7
+    return total
+
+
 ALONG = [histogram, first_beyond, writes_ahead, within, changes_the_name, of_ints]
 ALONE = [longest, series, powers]
 
@@ -216,6 +224,14 @@ def test_arrays_of_numbers(f, x):
     for y in (2.5, 3.5, -0.0):
         got, want = compiled(np.array(x), y), f(np.array(x), y)
         assert repr(got) == repr(want) and (got.dtype, got.strides) == (want.dtype, want.strides)
+
+
+@pytest.mark.parametrize("f", [longest, triangle])
+def test_rounds_with_loops_inside_are_soon_too_many_to_be_followed(f):
+    for n, are_many in ((60, True), (20, True), (5, False)):
+        compiled = check(f, lambda n=n: (np.ones(2), n), ulp=0, dynamic=False)[-1]
+        assert ("element_loop" in ops(compiled)) == are_many
+        assert not compiled.breaks
 
 
 def test_what_depends_on_nothing_else_is_followed():

@@ -33,6 +33,7 @@ def slower(monkeypatch):
     monkeypatch.setattr(trials, "GAIN", math.inf)
     monkeypatch.setattr(trials, "LONGEST", math.inf)
     monkeypatch.setattr(trials, "LONGEST_WITH_LOOPS", math.inf)
+    monkeypatch.setattr(trials, "LONGEST_IN_PYTHON", math.inf)
     monkeypatch.setattr(trials, "NOISE", math.inf)
 
 
