@@ -76,16 +76,19 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
     # slot is: CPython puts them in the order of their names.
     __slots__ = (
         "_Called_tables", "__attached", "__bind", "__cache", "__cells", "__code", "__compiler", "__count", "__dict__",
-        "__function", "__generation", "__hosted", "__private", "__settings", "__simple", "__suspends", "__weakref__",
+        "__function", "__generation", "__hosted", "__once", "__private", "__settings", "__simple", "__suspends",
+        "__weakref__",
     )  # fmt: skip
 
     def __init__(
         self, function: types.FunctionType, settings: Settings, compile: CompileFunction,
-        private: FunctionCache | None = None,
+        private: FunctionCache | None = None, once: bool = False,
     ) -> None:
-        functools.update_wrapper(self, function)
-        if "__wrapped__" in function.__dict__:  # it shows what it wraps itself, as the function does
-            self.__wrapped__ = function.__dict__["__wrapped__"]
+        self.__once = once  # nobody sees it, and it is called no more than this time
+        if not once:
+            functools.update_wrapper(self, function)
+            if "__wrapped__" in function.__dict__:  # it shows what it wraps itself, as the function does
+                self.__wrapped__ = function.__dict__["__wrapped__"]
         self.__function = function
         self.__settings = settings
         self.__compiler = compiler_for(compile)
@@ -177,7 +180,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
 
     def _attach(self, entries: tuple[Entry, ...]) -> None:
         """Lets the next calls that fit these entries be answered in machine code, where that is not on trial."""
-        if self.__cache.trial is not None and self.__cache.trial.alone:
+        if self.__once or (self.__cache.trial is not None and self.__cache.trial.alone):
             return
         if config.native_calls and not bus.listened[0]:  # calls that somebody hears of are Python's
             if set(entries) != set(self.__attached):
@@ -414,12 +417,11 @@ def _by_itself(compiler: Compiler, cache: FunctionCache, function: Any, again: b
     known = caches.followed.get(function)
     if known is not None and parts_of(known)[2] is inside:
         return known
-    private = inside if cache.callees is not None else None
-    made = CompiledFunction(function, cache.settings, compiler.compile, private)
-    if "<" not in function.__qualname__ and private is None:  # others may hold what the call that made them held
-        if len(caches.followed) >= caches.MOST_FOLLOWED:
-            caches.followed.clear()
-        caches.followed[function] = made
+    if "<" in function.__qualname__ or cache.callees is not None:  # it may hold what the call that made it held
+        return CompiledFunction(function, cache.settings, compiler.compile, inside, once=True)
+    if len(caches.followed) >= caches.MOST_FOLLOWED:
+        caches.followed.clear()
+    made = caches.followed[function] = CompiledFunction(function, cache.settings, compiler.compile)
     return made
 
 

@@ -20,11 +20,13 @@ from tcompile.transforms.fold import fold
 from tcompile.transforms.places import store_parts
 from tcompile.transforms.rewrite import Pass
 from tcompile.transforms.rolls import merge_rolls
+from tcompile.transforms.sinks import sink_views
 
 PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("decompose", decompose),  # means, variances and clips into primitive rows
     ("fold", fold),  # constants, casts of casts, views of views
     ("cse", merge_common),  # equal nodes become one
+    ("sinks", sink_views),  # in loops, views are made where they are read
     ("dce", drop_dead),  # what nobody can notice goes
     ("rolls", merge_rolls),  # rolls of one array become slices of one copy
     ("places", store_parts),  # in loops, parts of joined arrays are stored where they belong
@@ -58,4 +60,4 @@ def run(
     return graph
 
 
-__all__ = ["PIPELINE", "Pass", "decompose", "drop_dead", "fold", "merge_common", "merge_rolls", "run"]
+__all__ = ["PIPELINE", "Pass", "decompose", "drop_dead", "fold", "merge_common", "merge_rolls", "run", "sink_views"]

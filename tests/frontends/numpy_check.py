@@ -502,11 +502,13 @@ class _Mover:
         if of is not None and of.dtype.kind not in "fc" and of.size:
             for _ in range(math.isqrt(of.size) // 4):
                 value = self.move(value)
-            lost = self.random.integers(-ULP, ULP + 1) * 1e-16 * np.abs(of.astype(float)).max()
-            if isinstance(value, np.float64):
-                value = value + lost
-            elif isinstance(value, np.ndarray) and value.dtype == np.float64 and value.flags.writeable:
-                value += lost
+            if isinstance(value, np.ndarray | np.generic) and value.dtype.kind == "f":
+                unit = np.finfo(value.dtype).eps / 2 * np.abs(of.astype(float)).max()
+                lost = value.dtype.type(self.random.integers(-ULP, ULP + 1) * unit)
+                if isinstance(value, np.generic):
+                    value = value + lost
+                elif value.flags.writeable:
+                    value += lost
         if self.seed % 4 == 3 and of is not None and of.dtype.kind in "fc" and of.size:
             value = self._without_rounding_errors(value, np.finfo(of.dtype).eps * np.abs(of).max())
         return self.move(value)

@@ -1,0 +1,119 @@
+"""In the rounds of loops, views that branches and loops inside only read are made there.
+
+Enters: a graph. Leaves: one in whose loop bodies a view that a region is given, and hands back as it is, is the
+region's own: it is given the array. Exists because kernels read parts of arrays where they are, while a view that is
+handed on has to be made by somebody: a round with ``row = x[i]`` and a branch on it would be Python's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tcompile.graph import Graph, Node, TensorType
+from tcompile.transforms.rewrite import keep, through_regions
+
+_VIEWS = ("index", "permute_dims")
+_LOOPS = ("exit_loop", "fori_loop")
+_Views = Mapping[int, tuple[Node, Sequence[Node]]]  # by position: an array, and the views of it, the last one is given
+
+
+def sink_views(graph: Graph) -> Graph:
+    """Makes views in the regions that read them."""
+    if not any(node.regions for node in graph.nodes):
+        return graph
+    done = through_regions(graph, sink_views)
+    sunk = _sunk(graph) if graph.scratch else {}
+    if not sunk and all(old is new for old, new in done.items()):
+        return graph
+    result = Graph(graph.name, graph.env, scratch=graph.scratch)
+    new: dict[Node, Node] = {}
+    for node in graph.inputs:
+        assert not isinstance(node.type, tuple)
+        new[node] = result.input(node.name, node.type, node.location)
+    for node in graph.nodes:
+        if node.op == "get" and node.attrs["index"] in sunk.get(node.inputs[0], ()):
+            continue  # nobody reads it
+        operands = [new[o] if isinstance(o, Node) else o for o in node.operands]
+        regions = tuple(done[region] for region in node.regions)
+        views = sunk.get(node)
+        if views is None:
+            new[node] = keep(result, node, tuple(operands), regions)
+            continue
+        assert isinstance(node.type, tuple)
+        types = list(node.type)
+        for position, (array, _) in views.items():
+            operands[position + 2] = new[array]
+            types[position] = array.tensor
+        new[node] = result.append(
+            node.op, tuple(operands), node.attrs, tuple(types), name=node.name, location=node.location,
+            regions=tuple(_with_views(region, views) for region in regions),
+        )  # fmt: skip
+    result.outputs = [new[node] for node in graph.outputs]
+    result.updates = graph.updates
+    return result
+
+
+def _sunk(graph: Graph) -> dict[Node, _Views]:
+    """The loops with views among what they carry that stay as they are."""
+    users = graph.users()
+    found: dict[Node, _Views] = {}
+    for node in graph.nodes:
+        if node.op not in _LOOPS:
+            continue
+        read = {user.attrs["index"] for user in users[node] if users[user] or user in graph.outputs}
+        carried = node.operands[2:]
+        views: dict[int, tuple[Node, Sequence[Node]]] = {}
+        for position, operand in enumerate(carried):
+            if not isinstance(operand, Node) or position in read or not _stays(node, position):
+                continue
+            array, chain = _chain(operand)
+            others = [other for other, given in enumerate(carried) if given is array]
+            if chain and isinstance(array.type, TensorType) and all(_stays(node, other) for other in others):
+                views[position] = array, chain
+        if views:
+            found[node] = views
+    return found
+
+
+def _stays(node: Node, position: int) -> bool:
+    """Whether all parts of a round hand on what they are given."""
+    return all(
+        region.outputs[position] is region.inputs[position + 1] and position + 1 not in region.updates.values()
+        for region in node.regions
+    )
+
+
+def _chain(view: Node) -> tuple[Node, list[Node]]:
+    """The array behind views, and these, the innermost first."""
+    chain: list[Node] = []
+    while view.op in _VIEWS:
+        chain.insert(0, view)
+        view = view.inputs[0]
+    return view, chain
+
+
+def _with_views(region: Graph, views: _Views) -> Graph:
+    """The region, given arrays, with the views made in it."""
+    result = Graph(region.name, region.env, scratch=region.scratch)
+    new: dict[Node, Node] = {}
+    given: dict[int, Node] = {}
+    for number, node in enumerate(region.inputs):
+        assert not isinstance(node.type, tuple)
+        if number - 1 in views:
+            given[number - 1] = result.input(node.name, views[number - 1][0].tensor, node.location)
+        else:
+            new[node] = result.input(node.name, node.type, node.location)
+    for position, (_, chain) in views.items():
+        made = given[position]
+        for view in chain:
+            made = result.append(view.op, (made,), view.attrs, view.type, name=view.name, location=view.location)
+        new[region.inputs[position + 1]] = made
+    for node in region.nodes:
+        operands = tuple(new[o] if isinstance(o, Node) else o for o in node.operands)
+        new[node] = keep(result, node, operands)
+    result.outputs = [given.get(position, new[node]) for position, node in enumerate(region.outputs)]
+    result.updates = region.updates
+    return result
+
+
+__all__ = ["sink_views"]
