@@ -98,3 +98,20 @@ def test_rounds_with_views_run_in_machine_code(loop):
     told = {(event.outcome, event.reason) for event in events if isinstance(event, LoopDecided)}
     assert ("machine code", "") in told
     assert not [reason for outcome, reason in told if outcome == "python rounds"]
+
+
+def test_what_keeps_rounds_from_machine_code_is_told():
+    def f(a, n):
+        total = np.zeros(a.shape[1])
+        for k in range(n):
+            row = a[k]
+            if row.sum() > 0:
+                row = row * 2  # behind the branch it is one or the other
+            total += row
+        return total
+
+    events = []
+    with bus.listening(events.append):
+        tcompile.compile(f)(np.random.default_rng(0).normal(size=(30, 40)), 20)
+    told = [event.reason for event in events if isinstance(event, LoopDecided) and event.outcome == "python rounds"]
+    assert told == ["they hand on a part of an array"]

@@ -135,7 +135,10 @@ class Rounds:
                 self._reshaped(step.node)
             elif not _is_result(step.node, program):
                 others = [other for other in program.schedule.steps[position:] if other.kind not in ("view", "loop")]
-                others = [other for other in others if other.kernel is None]
+                others = [other for other in others if other.kernel is None and other.node not in program.native_loops]
+                others = [other for other in others if not _is_result(other.node, program)]
+                if not others and step.kind == "view":
+                    raise NotNative("they hand on a part of an array")
                 raise NotNative(f"they call {_done_by((others or [step])[0])}")
 
     def _move_on(self) -> None:
