@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tcompile.graph import Graph, Node, TensorType
+from tcompile.graph import Graph, Node, Operand, TensorType
 from tcompile.transforms.rewrite import keep, through_regions
 
 _VIEWS = ("index", "permute_dims")
@@ -25,32 +25,31 @@ def sink_views(graph: Graph) -> Graph:
     sunk = _sunk(graph) if graph.scratch else {}
     if not sunk and all(old is new for old, new in done.items()):
         return graph
-    result = Graph(graph.name, graph.env, scratch=graph.scratch)
-    new: dict[Node, Node] = {}
-    for node in graph.inputs:
-        assert not isinstance(node.type, tuple)
-        new[node] = result.input(node.name, node.type, node.location)
-    for node in graph.nodes:
-        if node.op == "get" and node.attrs["index"] in sunk.get(node.inputs[0], ()):
-            continue  # nobody reads it
-        operands = [new[o] if isinstance(o, Node) else o for o in node.operands]
+
+    def replace(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | None:
+        if node.op == "get" and node.inputs[0] in sunk:
+            (loop,) = operands
+            assert isinstance(loop, Node) and isinstance(loop.type, tuple)
+            type = loop.type[node.attrs["index"]]
+            return result.append("get", operands, node.attrs, type, name=node.name, location=node.location)
         regions = tuple(done[region] for region in node.regions)
         views = sunk.get(node)
         if views is None:
-            new[node] = keep(result, node, tuple(operands), regions)
-            continue
+            return keep(result, node, operands, regions) if regions else None
         assert isinstance(node.type, tuple)
-        types = list(node.type)
-        for position, (array, _) in views.items():
-            operands[position + 2] = new[array]
+        given, types = list(operands), list(node.type)
+        for position in views:
+            view = given[position + 2]
+            assert isinstance(view, Node)
+            array, _ = _chain(view)
+            given[position + 2] = array
             types[position] = array.tensor
-        new[node] = result.append(
-            node.op, tuple(operands), node.attrs, tuple(types), name=node.name, location=node.location,
+        return result.append(
+            node.op, tuple(given), node.attrs, tuple(types), name=node.name, location=node.location,
             regions=tuple(_with_views(region, views) for region in regions),
         )  # fmt: skip
-    result.outputs = [new[node] for node in graph.outputs]
-    result.updates = graph.updates
-    return result
+
+    return graph.rebuild(replace)
 
 
 def _sunk(graph: Graph) -> dict[Node, _Views]:
