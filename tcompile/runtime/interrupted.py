@@ -8,6 +8,7 @@ made, and the variables there that an interrupted loop of plain Python leaves.
 
 from __future__ import annotations
 
+import dis
 import os
 import sys
 import threading
@@ -93,12 +94,20 @@ class _Watch:
 
     def inside(self, frame: types.FrameType, event: str, arg: Any) -> Any:
         """Something happens in a function."""
-        if self.is_near or (event == "return" and frame is self.bottom):
+        passes = event == "opcode" and "JUMP_BACKWARD" not in _instruction(frame)
+        if (self.is_near and not passes) or (event == "return" and frame is self.bottom):
             sys.settrace(None)
             self.bottom = None
+            frame.f_trace_opcodes = False
             raise self.errors.pop()
-        self.is_near = event == "line" and (frame.f_code.co_filename, frame.f_lineno) in self.loops
+        if not passes:
+            self.is_near = event == "line" and (frame.f_code.co_filename, frame.f_lineno) in self.loops
+            frame.f_trace_opcodes = self.is_near  # from 3.12 on a loop in one line has no other events
         return self.inside
+
+
+def _instruction(frame: types.FrameType) -> str:
+    return dis.opname[frame.f_code.co_code[frame.f_lasti]]
 
 
 __all__ = ["go_on", "is_raised", "pending", "taken"]

@@ -160,7 +160,7 @@ def test_the_users_handlers_see_what_is_raised_in_a_loop(f, interrupts, native):
         elif f is trained_inside:
             assert found == (4, ["begins"]) and found[1] is log
         else:
-            assert found == 0 and log == ["bell"]
+            assert found in (0, 1) and log == ["bell"]  # from 3.12 on the frame tells of its second round first
         assert compiled(0.5, 20, [], "bell") == expected
 
 
