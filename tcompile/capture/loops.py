@@ -73,8 +73,8 @@ _IN_THE_FRAME = frozenset({
 class WhileRounds:
     """How far a frame is with a ``while`` loop; the rounds of a node are counted from 0.
 
-    ``inside``: the frame began in the middle of a round, behind what only the frame can do. The first round ends where
-    that was; what is left of it goes on into the next one.
+    ``inside``: the frame began in the middle of a round, behind what only the frame can do. What is left of that round
+    goes on into one more, and there the frame itself takes over again.
     """
 
     def __init__(self, inside: bool = False, taken: int = 0) -> None:

@@ -164,17 +164,21 @@ class Graph:
                 users[operand].append(node)
         return users
 
-    def rebuild(self, replace: Callable[[Graph, Node, tuple[Operand, ...]], Node | None]) -> Graph:
+    def rebuild(
+        self, replace: Callable[[Graph, Node, tuple[Operand, ...]], Node | None],
+        given: Callable[[Graph, Node], Node | None] = lambda graph, node: None,
+    ) -> Graph:  # fmt: skip
         """A new graph in which ``replace(graph, node, operands)`` decides what stands for each node.
 
         ``operands`` are already those of the new graph; None keeps the node as it is. This is how a transform is
-        written: it sees the nodes in order and never edits a graph in place.
+        written: it sees the nodes in order and never edits a graph in place. ``given(graph, node)`` may add another
+        input in the place of one, and says what stands for it.
         """
         result = Graph(self.name, self.env, scratch=self.scratch)
         new: dict[Node, Node] = {}
         for node in self.inputs:
             assert not isinstance(node.type, tuple)
-            new[node] = result.input(node.name, node.type, node.location)
+            new[node] = given(result, node) or result.input(node.name, node.type, node.location)
         for node in self.nodes:
             operands = tuple(new[o] if isinstance(o, Node) else o for o in node.operands)
             made = replace(result, node, operands)

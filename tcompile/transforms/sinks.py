@@ -93,25 +93,20 @@ def _chain(view: Node) -> tuple[Node, list[Node]]:
 
 def _with_views(region: Graph, views: _Views) -> Graph:
     """The region, given arrays, with the views made in it."""
-    result = Graph(region.name, region.env, scratch=region.scratch)
-    new: dict[Node, Node] = {}
-    given: dict[int, Node] = {}
-    for number, node in enumerate(region.inputs):
-        assert not isinstance(node.type, tuple)
-        if number - 1 in views:
-            given[number - 1] = result.input(node.name, views[number - 1][0].tensor, node.location)
-        else:
-            new[node] = result.input(node.name, node.type, node.location)
-    for position, (_, chain) in views.items():
-        made = given[position]
+    by_input = {region.inputs[position + 1]: found for position, found in views.items()}
+
+    def given(result: Graph, node: Node) -> Node | None:
+        if node not in by_input:
+            return None
+        array, chain = by_input[node]
+        made = result.input(node.name, array.tensor, node.location)
         for view in chain:
             made = result.append(view.op, (made,), view.attrs, view.type, name=view.name, location=view.location)
-        new[region.inputs[position + 1]] = made
-    for node in region.nodes:
-        operands = tuple(new[o] if isinstance(o, Node) else o for o in node.operands)
-        new[node] = keep(result, node, operands)
-    result.outputs = [given.get(position, new[node]) for position, node in enumerate(region.outputs)]
-    result.updates = region.updates
+        return made
+
+    result = region.rebuild(lambda *_: None, given)
+    for position in views:
+        result.outputs[position] = result.inputs[position + 1]
     return result
 
 

@@ -112,3 +112,32 @@ def test_graphs_stay_small(loop):
 def test_a_graph_that_has_to_be_whole_has_all_rounds():
     for loop in (until_a_time, over_a_range):
         check(loop, lambda: (np.arange(12.0) % 5, 0.12, 1000), fullgraph=True)
+
+
+def grows(x, n):
+    while len(x) < n:
+        x = np.concatenate([x, x[:2] * 0.5])
+    return x
+
+
+def along_links(x, n):
+    links = None
+    for k in range(n):
+        links = (k, links)
+    link = links
+    while link is not None:
+        k, link = link
+        x = np.concatenate([x, x[:1] + k])
+    return x
+
+
+@pytest.mark.recompile_limit(64)
+@pytest.mark.parametrize("loop", [grows, along_links])
+def test_while_loops_are_written_out_up_to_the_limit(loop):
+    """Also on 3.11, where a test ends each round with a jump back."""
+    with tcompile.config.patch(max_unrolled=20):
+        check(loop, lambda: (np.arange(4.0), 60), calls=2)
+        tcompile.reset()
+        compiled = tcompile.compile(loop)
+        compiled(np.arange(4.0), 60)
+        assert all(entry.graph is None or entry.graph.op_count <= 40 for entry in compiled.entries)

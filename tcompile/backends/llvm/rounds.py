@@ -134,9 +134,7 @@ class Rounds:
             elif step.kind == "view" and step.node is not None and _is_the_same(step.node):
                 self._reshaped(step.node)
             elif not _is_result(step.node, program):
-                others = [other for other in program.schedule.steps[position:] if other.kind not in ("view", "loop")]
-                others = [other for other in others if other.kernel is None and other.node not in program.native_loops]
-                others = [other for other in others if not _is_result(other.node, program)]
+                others = [other for other in program.schedule.steps[position:] if _is_call(other, program)]
                 if not others and step.kind == "view":
                     raise NotNative("they hand on a part of an array")
                 raise NotNative(f"they call {_done_by((others or [step])[0])}")
@@ -450,6 +448,13 @@ def _is_the_same(node: Node) -> bool:
 def _is_result(node: Node | None, program: Program) -> bool:
     """Whether it is a result of a loop."""
     return node is not None and node.op == "get" and node.inputs[0] in {**program.native_loops, **program.scalar_loops}
+
+
+def _is_call(step: Step, program: Program) -> bool:
+    """Whether a step is no kernel, view or loop, and no result of one."""
+    if step.kernel is not None or step.kind in ("view", "loop") or step.node in program.native_loops:
+        return False
+    return not _is_result(step.node, program)
 
 
 def _done_by(step: Step) -> str:

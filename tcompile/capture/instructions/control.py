@@ -113,8 +113,12 @@ def _pop_jump(f: Frame, i: Instruction) -> None:
 
         if branches.enter(f, i, value):
             return
-    if value.truth(f.tx) != i.opname.endswith("TRUE"):
-        return
+    if value.truth(f.tx) == i.opname.endswith("TRUE"):
+        _jump_either_way(f, i)
+
+
+def _jump_either_way(f: Frame, i: Instruction) -> None:
+    """Ahead, or to another round: 3.11 has tests that jump back."""
     if "BACKWARD" in i.opname:
         _jump_back(f, i)
     else:
@@ -128,7 +132,7 @@ def _pop_jump(f: Frame, i: Instruction) -> None:
 )  # fmt: skip
 def _pop_jump_none(f: Frame, i: Instruction) -> None:
     if identical(f.tx, f.pop(), Constant(None)) != i.opname.endswith("NOT_NONE"):
-        f.jump(i)
+        _jump_either_way(f, i)
 
 
 @handler("JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP")
