@@ -26,7 +26,6 @@ from tcompile.capture.state import Capture
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Null, Unread, Value
 from tcompile.capture.values.callable import FunctionValue, MethodValue
-from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.memory import Memory
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Graph, Node, ScalarType, TensorType
@@ -97,7 +96,7 @@ class Rebuilder:
         return code
 
     def _make(self, value: Value) -> str:
-        if value.source is not None or isinstance(value, Constant | IntegerValue | FloatValue | ArrayValue):
+        if value.source is not None or not value.has_variable:
             return value.rebuild(self)
         known = self._made.get(id(value))
         if known is not None:

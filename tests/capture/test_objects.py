@@ -538,3 +538,17 @@ def test_operators_of_enumerations():
     compiled = tcompile.compile(g, backend="eager")
     for count in range(1, 4):
         assert compiled(X)[0] == 2 and len(TOLD) == count
+
+
+def test_built_in_methods_of_fixed_objects_are_made_by_each_read():
+    def f(x):
+        reduce = np.maximum.reduce
+        return [reduce, reduce, np.maximum.reduce, (5).__add__, dict.fromkeys, object.__new__], reduce(x)
+
+    def same(call):
+        found = [*call(X)[0], *call(X)[0]]
+        return [[a is b for a in found] for b in found]
+
+    compiled = tcompile.compile(f, fullgraph=True)
+    assert same(compiled) == same(f)
+    assert np.array_equal(compiled(X)[1], X.max(axis=0))

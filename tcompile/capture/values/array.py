@@ -31,6 +31,8 @@ class ArrayValue(Value):
     ``path`` leads from ``memory`` to it. A scalar object, and an array as it was at one time, have no memory.
     """
 
+    has_variable = False  # but the graph's output
+
     def __init__(
         self, traced: Traced, frontend: Frontend, source: Source | None = None, memory: Memory | None = None,
         path: Path = (),

@@ -37,6 +37,7 @@ class Value:
 
     source: Source | None = None
     filled_last = False  # whether it is always made empty and filled when all others are there
+    has_variable = True  # whether it is made once, where the code of ``rebuild`` would make one object each time
 
     def __bool__(self) -> bool:
         """Always true: whether there is a value is asked, never what it is (which ``truth`` says)."""

@@ -20,17 +20,21 @@ from tcompile.capture.values.base import Value
 from tcompile.capture.values.classes import answers_in_python, attribute_of_class, module_answers
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import SymInt
+from tcompile.graph.names import attribute_of
 
 if TYPE_CHECKING:
     from tcompile.capture.program import Rebuilder
     from tcompile.capture.state import Capture
 
 _LITERALS = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis))
+_METHODS = (types.BuiltinMethodType, types.MethodWrapperType)
 _PURE_METHODS = (str, bytes, int, float, complex, bool, tuple, frozenset, range, slice)
 
 
 class Constant(Value):
     """An object fixed for this entry: a literal, a module, a class, a dtype, a built-in function, …"""
+
+    has_variable = False
 
     def __init__(self, value: Any, source: Source | None = None) -> None:
         self.value = value
@@ -88,6 +92,8 @@ class Constant(Value):
         fixed = type(owner) in _LITERALS or isinstance(owner, type | np.generic) or tx.is_fixed(owner)
         if not fixed and name not in ("__name__", "__qualname__", "__module__", "__doc__"):
             raise CannotCapture("unsupported-object", f"The attribute `{name}` of {self.describe()} is read.")
+        if type(found) in _METHODS and getattr(owner, name) is not found:
+            return FixedMethod(found, owner, name)
         return tx.wrap_found(found)
 
     def store_attribute(self, tx: Capture, name: str, value: Value | None) -> None:
@@ -148,8 +154,24 @@ class Constant(Value):
         return program.constant(self.value) if self.source is None else program.load(self.source)
 
 
+class FixedMethod(Constant):
+    """A built-in method of a fixed object: each read of it makes another one, as of ``np.add.reduce``."""
+
+    has_variable = True
+
+    def __init__(self, value: Any, owner: Any, name: str) -> None:
+        super().__init__(value)
+        self.owner, self.name = owner, name
+
+    def rebuild(self, program: Rebuilder) -> str:
+        """One read of the attribute."""
+        return attribute_of(program.constant(self.owner), self.name)
+
+
 class IntegerValue(Value):
     """A Python int given by an expression over symbolic sizes."""
+
+    has_variable = False
 
     def __init__(self, size: SymInt, source: Source | None = None) -> None:
         self.size = size
