@@ -72,7 +72,6 @@ ZEROS = {
     "clip",
     "ptp",
     "sort",
-    "reduce",
     "amax",
     "amin",
 }
@@ -330,6 +329,7 @@ class _Moving(ast.NodeTransformer):
         self.generic_visit(node)
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         owner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
+        of = getattr(owner[0], "attr", "") if name == "reduce" and owner else ""
         if name in SUMS:
             node.args = [_through("_moved_copy", arg) for arg in node.args]
             if isinstance(node.func, ast.Attribute):
@@ -337,7 +337,8 @@ class _Moving(ast.NodeTransformer):
         if name in WIDE:
             node.func = _through("_wide", node.func)
         if name in SUMS:
-            return _through("_move_sum", node, *owner, *node.args[:1])
+            made = _through("_move_sum", node, *owner, *node.args[:1])
+            return _through("_turn_zeros", made) if of in ZEROS else made
         if name in MATH:
             return _through("_move_logarithm" if name.startswith("logaddexp") else "_move", node)
         if name == "multiply" and any(keyword.arg == "out" for keyword in node.keywords):
