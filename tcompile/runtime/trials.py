@@ -13,7 +13,7 @@ bits, whatever the clock says. Only a kind of call that first comes while its fu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -47,12 +47,13 @@ class Trial:
     ``alone``: the function is one graph, whose calls machine code answers by itself once the trial has ended.
     """
 
-    __slots__ = ("alone", "cache", "compiled", "held", "inside", "limit", "plain", "wasted")
+    __slots__ = ("alone", "cache", "compiled", "held", "hits", "inside", "limit", "plain", "wasted")
 
     def __init__(self, cache: FunctionCache, alone: bool, held: int = 1) -> None:
         self.cache = cache
         self.alone = alone
         self.held = held  # trials, this one included
+        self.hits: dict[Entry, int] = {}  # of each entry, before the first compiled call
         self.compiled: list[float] = []
         self.plain: list[float] = []
         self.limit = 0.0  # of a rest: the seconds of a plain call beyond which there may be more to do,
@@ -67,10 +68,13 @@ class Trial:
         if self.inside is not None:
             return function(*args, **kwargs)
         is_compiled = not self.limit and len(self.compiled) < SAMPLES  # other threads may change what is asked here
-        is_over = not is_compiled and not self.limit and min(self.compiled, default=0.0) >= _longest(self.cache)
+        asks = not is_compiled and not self.limit
+        is_over = asks and min(self.compiled, default=0.0) >= _longest(self.cache, self.hits)
         if is_over or not config.rest_when_slower:
             self._end()
             return compiled(*args, **kwargs)
+        if is_compiled and not self.compiled:
+            self.hits = {entry: entry.hits for entry in _entries(self.cache)}
         compiles = _compiles
         try:
             self.inside = is_compiled
@@ -135,24 +139,32 @@ def begin(cache: FunctionCache, alone: bool = False) -> None:
         cache.trial = Trial(cache, alone)
 
 
-def _longest(cache: FunctionCache) -> float:
+def _longest(cache: FunctionCache, hits: Mapping[Entry, int] | None = None) -> float:
     """How long a compiled call may take that is done plainly as well, in seconds; 0 where calls are never to be.
 
-    That is decided by all that has been compiled, of the functions called from there, too.
+    The latter is decided by all that has been compiled, of the functions called from there, too; the former by what has
+    been called since the entries had these ``hits``.
     """
     from tcompile.backends.llvm.exactness import is_exact_throughout  # who has no kernels need not wait for it
 
-    found, left, limits = {cache}, [cache], set[float]()
+    limits = set[float]()
+    for entry in _entries(cache):
+        if entry.captured.differs or (entry.graph is not None and not is_exact_throughout(entry.graph)):
+            return 0.0
+        if hits is None or entry.hits > hits.get(entry, 0):
+            limits.add(_longest_of(entry))
+    return min(limits, default=LONGEST)
+
+
+def _entries(cache: FunctionCache) -> Iterator[Entry]:
+    """Those of a function, and of the functions called from there."""
+    found, left = {cache}, [cache]
     while left:
         at = left.pop()
-        for entry in at.entries:
-            if entry.captured.differs or (entry.graph is not None and not is_exact_throughout(entry.graph)):
-                return 0.0
-            limits.add(_longest_of(entry))
+        yield from at.entries
         more = set(at.called) - found
         found |= more
         left += more
-    return min(limits, default=LONGEST)
 
 
 def _longest_of(entry: Entry) -> float:

@@ -357,6 +357,15 @@ def test_a_loop_that_is_compiled_later_shortens_what_is_done_plainly(monkeypatch
     assert not compiled.cache.trial.compiled
 
 
+def test_only_what_has_been_called_says_how_long_plain_calls_may_take(monkeypatch):
+    slower(monkeypatch)
+    monkeypatch.setattr(trials, "LONGEST", 1e-9)  # which a call with few rounds has: they are unrolled
+    compiled = tcompile.compile(sorted_rounds)
+    for rows in (2, 2, *[20] * (2 + 2 * trials.SAMPLES)):
+        compiled(np.arange(7.0 * rows).reshape(rows, 7))
+    assert compiled.cache.trial.limit
+
+
 def test_a_rest_ends_with_its_setting(monkeypatch):
     slower(monkeypatch)
     compiled = tcompile.compile(secant)
