@@ -23,6 +23,7 @@ from tcompile.records import dataclass
 
 Size: TypeAlias = Union[int, "SymInt"]
 _Monomial: TypeAlias = tuple[str, ...]  # atom texts, sorted; () is the constant term
+_Range: TypeAlias = tuple[int | None, int | None]  # the least and the largest value
 
 # The characters of a division, the terms of a sum, and the factors of a product: what has more is fixed to its hint.
 # Each division is in brackets, of which Python reads no more than two hundred in one another.
@@ -66,8 +67,9 @@ class ShapeEnv:
     specialised; nothing for Python ints), and at most ``maximum``. ``guards`` are relations between sizes, over the
     names of symbols, with what was assumed: whether they hold. ``on_guard`` hears of each new one.
     ``counters`` gives the first and the last value of each symbol that counts the rounds of a loop: what is asked of
-    such a symbol is asked of all rounds, and the answer must be one. ``names`` says what symbols are called, by what
-    they stand for: where several captures of the same code share it, a name means one thing in all of them.
+    such a symbol is asked of all rounds, and the answer must be one. ``facts`` are the bounds of an atom that follow
+    from guards, by the guards' texts: those that were taken back say nothing any more. ``names`` says what symbols are
+    called, by what they stand for: where several captures of the same code share it, a name means one thing in all.
     """
 
     hints: dict[str, int] = field(default_factory=dict)
@@ -78,6 +80,7 @@ class ShapeEnv:
     atoms: dict[str, Division] = field(default_factory=dict)
     on_guard: Callable[[str], None] | None = None
     counters: dict[str, tuple[Size, Size]] = field(default_factory=dict)
+    facts: dict[str, dict[str, _Range]] = field(default_factory=dict)
     names: dict[Any, str] = field(default_factory=dict)
 
     def symbol(
@@ -120,6 +123,21 @@ class ShapeEnv:
             if self.on_guard is not None:
                 self.on_guard(text)
         return hint
+
+    def range_of(self, atom: str) -> _Range:
+        """The least and the largest value of an atom (None: unbounded), by what is assumed and by what was asked.
+
+        >>> env = ShapeEnv()
+        >>> n = env.symbol(5)
+        >>> n - 1 >= 0, n < 9, env.range_of("s0"), n >= 0, env.guards
+        (True, True, (1, 8), True, {'s0 - 1 >= 0': True, 's0 - 9 < 0': True})
+        """
+        low, high = self.minimum.get(atom), self.maximum.get(atom)
+        for text, (least, most) in self.facts.get(atom, {}).items():
+            if text in self.guards:
+                low = least if low is None or (least is not None and least > low) else low
+                high = most if high is None or (most is not None and most < high) else high
+        return low, high
 
 
 class SymInt:
@@ -337,7 +355,23 @@ class SymInt:
         text = f"{difference} {sign} 0"
         if sign == "==" and self.env.frozen and text not in self.env.guards:
             text = f"{-difference} == 0"  # as it was asked the other way round
-        return self.env.decide(text, compare(difference.hint))
+        answer = self.env.decide(text, compare(difference.hint))
+        if not self.env.frozen and sign != "==":
+            difference._note(text, sign, answer)
+        return answer
+
+    def _note(self, text: str, sign: str, answer: bool) -> None:
+        """Notes what the answer to ``self sign 0`` says of the only atom there is."""
+        (monomial, factor), *others = sorted(self.terms.items(), key=_order)
+        if len(monomial) != 1 or any(rest for rest, _ in others):
+            return
+        constant = sum(value for _, value in others)
+        is_above = (sign in (">", ">=")) is answer
+        is_apart = (sign in ("<", ">")) is answer  # whether it cannot be 0
+        bound = (is_apart if is_above else -is_apart) - constant  # of factor * atom
+        least = is_above is (factor > 0)
+        value = -(-bound // factor) if least else bound // factor
+        self.env.facts.setdefault(monomial[0], {})[text] = (value, None) if least else (None, value)
 
     def _ask_rounds(self, name: str, sign: str) -> bool:
         """The answer to ``self sign 0`` in all rounds that ``name`` counts.
@@ -366,8 +400,8 @@ class SymInt:
             return compare(first)
         raise VariesInLoop(f"{self} {sign} 0 is not the same in all rounds of the loop")
 
-    def bounds(self) -> tuple[int | None, int | None]:
-        """Lower and upper bound that follow from the symbols' minima and maxima (None: unbounded).
+    def bounds(self) -> _Range:
+        """Lower and upper bound that follow from what is known of the symbols (None: unbounded).
 
         A size that is linear in the rounds of a loop lies between what it is in the first and in the last one.
 
@@ -383,7 +417,7 @@ class SymInt:
             high = high if most is None else _bound(most, 1)
         return low, high
 
-    def _bounds_of_terms(self) -> tuple[int | None, int | None]:
+    def _bounds_of_terms(self) -> _Range:
         """The same where nothing is known of how the terms go together."""
         low: int | None = 0
         high: int | None = 0
@@ -410,12 +444,14 @@ class SymInt:
             size = size.at(name, last if growing[0] * sign > 0 else first)
         return size
 
-    def _range(self, monomial: _Monomial) -> tuple[int | None, int | None]:
+    def _range(self, monomial: _Monomial) -> _Range:
         """The smallest and the largest value of a product of atoms, as far as they are known."""
+        if len(monomial) == 1:
+            return self.env.range_of(monomial[0])
         least: int | None = 1
         most: int | None = 1
         for atom in monomial:
-            minimum, maximum = self.env.minimum.get(atom), self.env.maximum.get(atom)
+            minimum, maximum = self.env.range_of(atom)
             known = minimum is not None and minimum >= 0
             least = least * minimum if known and minimum is not None and least is not None else None
             most = most * maximum if known and maximum is not None and most is not None else None

@@ -13,12 +13,12 @@ from tests.capture.loop_cases import line, until_inside
 from tests.differential import check
 
 
-def decided(f, *args):
+def decided(f, *args, **settings):
     """Who runs the rounds of each loop: what the backend says of them, in order."""
     events = []
     tcompile.reset()
     with bus.listening(events.append):
-        tcompile.compile(f, backend="llvm")(*args)
+        tcompile.compile(f, backend="llvm", **settings)(*args)
     told = [event for event in events if isinstance(event, LoopDecided)]
     return [(event.outcome, event.reason) for event in told if event.outcome in ("machine code", "python rounds")]
 

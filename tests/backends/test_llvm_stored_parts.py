@@ -48,3 +48,19 @@ def test_parts_are_stored_by_kernels(name):
     check(f, lambda: make(40), backends=("llvm",), dynamic=True)
     found = decided(f, *make(40))
     assert set(found) == {("machine code", "")}
+
+
+def test_sizes_that_are_numbers_are_asked_whether_they_are_large_enough():
+    def f(n, rule, rows):
+        grid = np.zeros((rows, n), int)
+        grid[0, n // 2] = 1
+        table = np.array([rule >> k & 1 for k in range(8)])
+        for i in range(1, rows):
+            row = grid[i - 1]
+            grid[i] = table[4 * np.roll(row, 1) + 2 * row + np.roll(row, -1)]
+        return grid, np.roll(grid, 3, axis=1)
+
+    for dynamic in (None, True):
+        for n in (20, 30, 40, 2, 1, 3, 0):
+            check(f, lambda n=n: (n, 30, 40) if n else (1, 2, 0), calls=2, dynamic=dynamic)
+    assert set(decided(f, 20, 30, 40, dynamic=True)) == {("machine code", "")}

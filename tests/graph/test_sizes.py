@@ -43,6 +43,33 @@ def test_what_follows_from_the_minimum_needs_no_guard():
     assert list(env.guards) == ["s0 - 5 == 0", "s0 - 7 == 0"]
 
 
+@pytest.mark.parametrize("sign", SIGNS)
+@pytest.mark.parametrize("factor", [1, -1, 2, -3])
+def test_an_answer_bounds_the_symbol_as_long_as_its_guard_is_there(sign, factor):
+    compare = SIGNS[sign]
+    for offset in range(-7, 8):
+        for hint in (-2, 1, 3):
+            env = ShapeEnv()
+            size = env.symbol(hint)
+            answer = compare(size * factor + offset, 0)
+            low, high = size.bounds()
+            values = [value for value in range(-40, 40) if compare(value * factor + offset, 0) is answer]
+            assert low in (None, values[0])
+            assert high in (None, values[-1])
+            assert (low is None and high is None) is (sign in ("==", "!="))
+            env.guards.popitem()
+            assert size.bounds() == (None, None)
+
+
+def test_what_follows_from_an_answer_needs_no_guard():
+    env = ShapeEnv()
+    size = env.symbol(5)
+    assert size >= 2
+    assert not (size == 1 or size - 2 < 0)
+    assert (size + 2) * size > 7
+    assert list(env.guards) == ["s0 - 2 >= 0"]
+
+
 def test_two_sizes():
     env = ShapeEnv()
     a, b = env.symbol(5, minimum=2), env.symbol(5, minimum=2)
