@@ -68,7 +68,7 @@ class Collected:
         env = self.tx.graph.env
         for name, row in self.rows.items():
             found = self.f.locals.get(name)
-            if not _is_own_list(found):
+            if not is_own_list(found):
                 raise CannotCapture("loop-mismatch", f"`{name}` is another list in some rounds")
             assert isinstance(found, SequenceValue)
             shape = (rounds * row.count, *(env.adopt(n) for n in row.type.shape))
@@ -90,7 +90,7 @@ class Collected:
         rows: dict[str, Row] = {}
         seen: set[int] = set()
         for name, value in sorted(self.f.locals.items()):
-            if not _is_own_list(value) or id(value) in seen or id(value) not in known:
+            if not is_own_list(value) or id(value) in seen or id(value) not in known:
                 continue
             assert isinstance(value, SequenceValue)
             added = value.collecting
@@ -198,9 +198,9 @@ def alike(a: Mapping[str, Row], b: Mapping[str, Row]) -> bool:
     )
 
 
-def _is_own_list(value: Any) -> bool:
+def is_own_list(value: Any) -> bool:
     """Whether it is a list that the function has made."""
     return type(value) is SequenceValue and value.cls is list and value.source is None
 
 
-__all__ = ["Collected", "Row", "alike"]
+__all__ = ["Collected", "Row", "alike", "is_own_list"]

@@ -38,7 +38,8 @@ class V:
 
     Kinds are those of registers, or tuples: ``("array", number)``, ``("row", number, indices)``, ``("tuple", kinds)``,
     ``("object", identity)``; a str ``("text", number)``, by the array of its code points, and a character of one,
-    ``("letter",)``; a random generator, ``("generator", number of its state, family, class, identity)``, and a
+    ``("letter",)``; a list that is appended to, ``("list", number)``, and its method, ``("append", number)``; a random
+    generator, ``("generator", number of its state, family, class, identity)``, and a
     method of one, ``("draw", number, family, what, numbers of what else it keeps)``; iterators ``("range", step)``,
     ``("rows", array)``, ``("letters", text)``, ``("items", kinds, place)`` of a tuple, and ``("counted", iterator)`` of
     ``enumerate``.

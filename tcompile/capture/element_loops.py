@@ -16,6 +16,8 @@ import dataclasses
 import functools
 import types
 from bisect import bisect
+from collections.abc import Sequence
+from dataclasses import field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,7 @@ import numpy as np
 from tcompile.bytecode.analysis import Analysis
 from tcompile.bytecode.instructions import Instruction
 from tcompile.capture import element_steps  # noqa: F401  # fills the translator's tables
+from tcompile.capture.collected import is_own_list
 from tcompile.capture.element_nodes import append, number_of, operand_of
 from tcompile.capture.element_translator import Exit, Refused, Translator, V, is_number, parts_of
 from tcompile.capture.instructions.registry import Returned
@@ -36,15 +39,19 @@ from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.counted import Counted, Enumerated, RangeIterator, RowIterator, TextIterator
 from tcompile.capture.values.random_generator import RandomGeneratorValue, known_generator
-from tcompile.frontends.base import CannotCapture
+from tcompile.capture.values.scalar import ScalarValue
+from tcompile.capture.values.span import CountedSpan, Span
+from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Node, SymInt, TensorType
-from tcompile.graph.ops.element_loop import ELEMENTS
+from tcompile.graph.ops.element_loop import ELEMENTS, dtype_of, is_numpy
+from tcompile.records import dataclass
 
 if TYPE_CHECKING:
     from tcompile.capture.headers import Header
     from tcompile.capture.interpreter import Frame
 
 FEW_ROUNDS = 4  # of straight code: as many are unrolled
+ROOM = 1 << 14  # items that a list may get from loops whose rounds nobody counts: if more come, all is left to Python
 MANY_INSIDE = 16  # rounds with loops inside that need nothing but their own numbers: as many are followed
 
 
@@ -119,6 +126,20 @@ def _ways(found: Analysis, start: int, loop: frozenset[int]) -> tuple[set[int], 
     return inside, end
 
 
+@dataclass(eq=False)
+class Room:
+    """Where the items of a list go: the arrays, and the one that counts them, by their numbers, and the items' kind.
+
+    ``places`` are the instructions that append. ``counts``: each may do so in some rounds only, or several times.
+    """
+
+    count: int
+    kind: Any = None
+    arrays: Sequence[int] = ()
+    places: set[int] = field(default_factory=set)
+    counts: bool = False
+
+
 class _Stretch:
     """One loop on its way to become a node."""
 
@@ -127,6 +148,9 @@ class _Stretch:
         if len(f.decoded.instructions) != found.stream.size:
             raise Refused("its code is not understood")
         self.arrays: list[ArrayValue] = []
+        self.lists: list[SequenceValue] = []
+        self.rooms: dict[int, Room] = {}
+        self.items: Counted | None = None
         self.by_identity: dict[int, V] = {}
         self.inside, self.end = _ways(found, start, header.inside)
         bound = {
@@ -135,7 +159,7 @@ class _Stretch:
         self.t = Translator(
             found, f.decoded.instructions, self.inside, bound, self._outside, functools.partial(self._global, f),
             self._array_type, self._callee, self._generator, self._spare, self._known_text,
-            self._attribute,
+            self._attribute, self._room, self._below,
         )  # fmt: skip
 
     def run(self) -> None:
@@ -148,6 +172,7 @@ class _Stretch:
         if items is not None:
             if not isinstance(items, Counted):
                 raise Refused("a loop over something else than a range, a text, or the elements of an array")
+            self.items = items
             t.in_ufunc = items.scalar
             if not items.scalar:
                 self._check_worth(items.left)
@@ -270,7 +295,7 @@ class _Stretch:
         return Translator(
             found, f.decoded.instructions, set(range(found.stream.size)), set(found.fast_bit), parameters.get,
             functools.partial(self._global, f), self._array_type, self._callee, self._generator, self._spare,
-            self._known_text, self._attribute, t,
+            self._known_text, self._attribute, self._room, _nothing_below, t,
         )  # fmt: skip
 
     def _generator(self, t: Translator, generator: Any) -> V:
@@ -313,6 +338,12 @@ class _Stretch:
             found = V(("generator", len(self.arrays) - 1, value.family.name, value.python_type, id(value)))
         elif isinstance(value, SequenceValue) and value.cls is tuple:
             return t.pack([self._value(t, settled(tx, item)) for item in value.items])
+        elif is_own_list(value):
+            assert isinstance(value, SequenceValue)
+            if tx.builder.graph is not tx.graph:
+                raise Refused("a list that each round of a loop appends to")
+            self.lists.append(value)
+            found = V(("list", len(self.lists) - 1))
         elif isinstance(value, FunctionValue):
             found = t.object(value)
         else:
@@ -323,6 +354,85 @@ class _Stretch:
     def _array_type(self, number: int) -> TensorType:
         type_: TensorType = self.arrays[number].traced.type
         return type_
+
+    # -- lists ---------------------------------------------------------------------------------------------------------
+    def _below(self, depth: int) -> V:
+        """The list of a comprehension whose loop this is."""
+        found = self.f.stack[-1 - depth] if self.items is not None and depth > 0 else None
+        value = None if found is None else self._value(self.t, settled(self.tx, found))
+        if value is None or value.kind[0] != "list":
+            raise Refused("it appends to something else than a list")
+        return value
+
+    def _room(self, t: Translator, number: int, item: V | None) -> Sequence[int]:
+        """The arrays that such items of a list go to, and before them that of their number."""
+        room = self.rooms.get(number)
+        if room is None:
+            room = self.rooms[number] = Room(self._new_array(1, "int64"))
+        if item is None:
+            if self.lists[number].held:
+                raise Refused("the length of a list that has items before")
+            return (room.count,)
+        if item.kind != room.kind:
+            parts = item.kind[1] if item.kind[0] == "tuple" else (item.kind,)
+            numbers = len(parts) > 0 and all(isinstance(part, str) for part in parts)
+            if room.kind is not None or not numbers:
+                raise Refused("a list of other items than numbers, or tuples of them, of one kind")
+            room.kind = item.kind
+            room.arrays = [self._new_array(self._most_items(), dtype_of(part).name) for part in parts]
+        room.places.add(t.at)
+        room.counts = room.counts or t is not self.t or not self._is_in_each_round(t.at)
+        return (room.count, *room.arrays)
+
+    def _fill(self, found: SequenceValue, room: Room) -> None:
+        """Gives a list what the loop has appended to it."""
+        if room.kind is None:
+            return
+        tx = self.tx
+        is_tuple = not isinstance(room.kind, str)
+        kinds = room.kind[1] if is_tuple else (room.kind,)
+        tx.mutate(found)
+        found.spans = True
+        if not room.counts and not is_tuple and self.items is not None:
+            node = self.arrays[room.arrays[0]].traced.node
+            rows = tx.builder.op("index", node, key=(slice(0, self.items.left * len(room.places)),))
+            kind = "scalar" if is_numpy(room.kind) else {"int": int, "float": float, "bool": bool}[room.kind]
+            found.held.append(Span(tx, tx.new_array(Traced(rows), tx.frontends[0]), kind, None))
+            return
+        count = number_of(tx, "int", tx.builder.op("index", self.arrays[room.count].traced.node, key=(0,)))
+        assert isinstance(count, ScalarValue)
+        found.held.append(CountedSpan(tx, [self.arrays[n] for n in room.arrays], kinds, is_tuple, count))
+
+    def _new_array(self, size: Any, dtype: str) -> int:
+        tx = self.tx
+        self.arrays.append(tx.new_array(Traced(tx.builder.op("full", shape=(size,), fill_value=0, dtype=dtype)),
+                                        tx.frontends[0]))  # fmt: skip
+        return len(self.arrays) - 1
+
+    def _most_items(self) -> Any:
+        """How many items a list may get."""
+        instructions = (self.f.decoded.instructions[at] for at in self.inside)
+        appends = sum(i.argval == "append" or i.opname == "LIST_APPEND" for i in instructions)
+        if self.items is None or self._has_loops_inside() or not appends:
+            return ROOM
+        return self.items.left * appends
+
+    def _is_in_each_round(self, at: int) -> bool:
+        """Whether each round comes to an instruction once, and none is the last one before its time."""
+        if self.items is None:
+            return False
+        before, behind = (self._reached(begin, {at, self.start}) for begin in (self.start + 1, at + 1))
+        return self.start not in before and at not in behind and before | behind <= self.header.inside | {self.start}
+
+    def _reached(self, begin: int, stops: set[int]) -> set[int]:
+        """The instructions that may follow, up to where it stops."""
+        met, waiting = set[int](), [begin]
+        while waiting:
+            here = waiting.pop()
+            if here not in met:
+                met.add(here)
+                waiting.extend(self.found.ways(here) if here not in stops and here in self.inside else ())
+        return met
 
     # -- the way out ---------------------------------------------------------------------------------------------------
     def _exit(self) -> Exit:
@@ -351,7 +461,7 @@ class _Stretch:
         return results
 
     def _check_kind(self, kind: Any) -> None:
-        if isinstance(kind, str) or kind[0] in ("array", "object"):
+        if isinstance(kind, str) or kind[0] in ("array", "list", "object"):
             return
         if kind[0] != "tuple":
             raise Refused(f"a {kind[0]} behind the loop")
@@ -367,6 +477,8 @@ class _Stretch:
         values = append(tx, t, self.arrays, kinds)
         self._tell(str(items.left) if items is not None else "any number of")
         tx.touch()
+        for number, room in self.rooms.items():
+            self._fill(self.lists[number], room)
         if items is not None:
             items.decided = True
             items.leave(early=f.decoded.flow.is_left_early(self.header))
@@ -400,6 +512,9 @@ class _Stretch:
         if kind[0] == "array":
             array: Value = self.arrays[kind[1]]
             return array
+        if kind[0] == "list":
+            appended: Value = self.lists[kind[1]]
+            return appended
         if kind[0] == "object":
             found = self.t.objects[kind[1]]
             return found if isinstance(found, Value) else Constant(found)
@@ -421,6 +536,10 @@ def code_points(text: str) -> np.ndarray[Any, Any]:
     """
     coded = text.encode("utf-32-le", "surrogatepass")
     return np.frombuffer(coded, np.int32) if coded else np.empty(0, np.int32)
+
+
+def _nothing_below(depth: int) -> V:
+    raise Refused("it reaches below its part of the stack")
 
 
 def _stored(i: Instruction) -> tuple[str, ...]:

@@ -74,6 +74,9 @@ def _length(t: Translator, arguments: list[V]) -> V:
     (value,) = arguments
     if value.kind[0] == "tuple":
         return t.constant(len(value.kind[1]))
+    if value.kind[0] == "list":
+        count = t.load_room(t, value.kind[1], None)[0]
+        return V("int", t.as_ints(t.add("load", "np.int64", count, t.constant(0).register).registers))
     value = t.text(value)
     if value.kind[0] == "text":
         return t.add("size", "int", value.kind[1], 0)
@@ -157,6 +160,27 @@ def _draw(t: Translator, method: V, arguments: list[V]) -> V:
 
 
 METHODS["draw"] = _draw
+
+
+def _appended(t: Translator, method: V, arguments: list[V]) -> V:
+    """``list.append``: the next elements of the arrays that have room for the list's items."""
+    if len(arguments) != 1:
+        raise Refused("list.append with other arguments")
+    _append(t, method.kind[1], arguments[0])
+    return t.constant(None)
+
+
+def _append(t: Translator, found: int, item: V) -> None:
+    count, *arrays = t.load_room(t, found, item)
+    first = t.constant(0).register
+    place = t.as_ints(t.add("load", "np.int64", count, first).registers)
+    for array, register in zip(arrays, item.registers, strict=True):
+        t.block.lines.append(("store", -1, array, register, *place))
+    more = t.add("+", "int", *place, t.constant(1).register)
+    t.block.lines.append(("store", -1, count, more.register, first))
+
+
+METHODS["append"] = _appended
 
 
 def _method_of(t: Translator, generator: V, name: str) -> V:
@@ -267,6 +291,8 @@ def _attribute_of(t: Translator, owner: V, name: str) -> V:
         for size in sizes[1:]:
             found = t.binary("*", found, size)
         return found
+    if owner.kind[0] == "list" and name == "append":
+        return V(("append", owner.kind[1]))
     if owner.kind[0] == "generator":
         return _method_of(t, owner, name)
     if owner.kind[0] == "object" and (owner.known in (math, np) or owner.known is sys.modules.get("numpy.random")):
@@ -306,6 +332,14 @@ def _build_list(t: Translator, i: Instruction) -> None:
     if first != "STORE_SUBSCR" or following[0] == "STORE_SUBSCR":
         raise Refused("a list is made")
     t.stack.append(t.pack(t.pop(i.arg or 0)))
+
+
+@_step("LIST_APPEND")
+def _list_append(t: Translator, i: Instruction) -> None:
+    """Of a comprehension, whose list lies below what the stretch has on the stack."""
+    (item,) = t.pop(1)
+    found = t.load_below((i.arg or 0) - len(t.stack))
+    _append(t, found.kind[1], item)
 
 
 @_step("UNPACK_SEQUENCE")

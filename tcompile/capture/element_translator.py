@@ -61,7 +61,8 @@ class Translator(Instructions):
     translator of the code of a function that is called, and None for what is no function of Python;
     ``load_generator(translator, object)`` a random generator that is known, ``load_spare(value)`` the arrays with what
     one keeps beside its state, ``load_text(text)`` the array of a str's code points; ``load_attribute(module, name)``
-    an object of a library's.
+    an object of a library's; ``load_room(translator, list, item)`` the arrays that a list's items go to, the first of
+    which counts them; ``load_below(depth)`` a list that lies on the frame's stack below what the stretch has there.
 
     The code of a function that is called is a stretch of its own in the program of its ``caller``.
     """
@@ -71,13 +72,16 @@ class Translator(Instructions):
         load_outside: Callable[[str], V | None], load_global: Callable[[Translator, Instruction], V],
         array_type: Callable[[int], Any], callee: Callable[[Translator, Any, list[V]], Translator | None],
         load_generator: Callable[[Translator, Any], V], load_spare: Callable[[Any], tuple[int, ...]],
-        load_text: Callable[[str], V], load_attribute: Callable[[Any, str], Any], caller: Translator | None = None,
+        load_text: Callable[[str], V], load_attribute: Callable[[Any, str], Any],
+        load_room: Callable[[Translator, int, V | None], Sequence[int]], load_below: Callable[[int], V],
+        caller: Translator | None = None,
     ) -> None:  # fmt: skip
         super().__init__(caller)
         self.found, self.instructions, self.inside, self.bound = found, instructions, inside, bound
         self.load_outside, self.load_global, self.array_type = load_outside, load_global, array_type
         self.callee, self.load_generator, self.load_spare = callee, load_generator, load_spare
         self.load_text, self.load_attribute = load_text, load_attribute
+        self.load_room, self.load_below = load_room, load_below
         self.depth: int = 0 if caller is None else caller.depth + 1
         self.by_state: dict[State, Block] = {}
         self.versions: dict[tuple[int, tuple[int, ...]], int] = {}

@@ -19,6 +19,8 @@ class Writer(Lines):
     def __init__(self, random: Random) -> None:
         super().__init__(random)
         self.whiles = 0
+        self.item = self.pick("{}", "int({})", "float({})", "np.float64({})", "({}, 2 * {})", "(int({}), a[{}])")
+        self.appends = False
         self.letters: list[str] = []
 
     def index(self, size: int) -> str:
@@ -40,6 +42,7 @@ class Writer(Lines):
             return self.pick(
                 *INTS, *FLOATS, *self.counters * 2, self.element(), self.element(), self.element(), "1", "2", "0.5",
                 "-3", "7", "True", "1 << 40", "1e200", "0.0", "-0.0", f"ord({self.letter()})", "len(w)",
+                *(["len(found)"] if self.appends else []),
             )  # fmt: skip
         one, two = self.number(depth + 1), self.number(depth + 1)
         sign = self.pick("+", "-", "*", "+", "-", "*", "/", "//", "%", "&", "|", "^", ">>", "<<", "**")
@@ -76,7 +79,7 @@ class Writer(Lines):
         return text
 
     def statement(self) -> None:
-        kind = self.random.randrange(18)
+        kind = self.random.randrange(19)
         if kind < 4:
             self.add(f"{self.element()} = {self.number()}")
         elif kind < 6:
@@ -114,6 +117,10 @@ class Writer(Lines):
             self.counters.pop()
         elif kind == 15:
             self.row()
+        elif kind == 18:
+            self.appends = True
+            item = self.item.format(self.pick("s", "k", "c", *self.counters * 3, self.element()), self.pick("0", "c"))
+            self.add(f"{self.pick('', f'if {self.test()}: ', f'if {self.test()}: ')}found.append({item})")
         elif kind == 16 and self.depth < 4:
             steps = self.pick("((1, 0), (0, -1))", "((1, 2), (k, c), (-1, 0))", "((0, n),)", "((0, 1), (1, 0))")
             self.add(f"for d, e in {steps}:")
@@ -181,13 +188,14 @@ class Writer(Lines):
     def program(self) -> str:
         self.lines = ["def f(a, b, m, q, h, size, w):"]
         self.add("k, n, c, s, t, v = 0, 5, 1, 0.5, a[1], a[::-1]")
+        self.add(f"found = [{self.pick('', '', '', 'k')}]")
         for _ in range(self.random.randint(1, 3)):
             for _ in range(self.pick(0, 0, 1, 2)):
                 self.whole()
             self.loop()
         if self.pick(True, False):
             self.whole()
-        self.add(f"return {self.pick('s, t, k', 's', 'k, c', 'a, s, n, t', 't', 'v', 'v[2:], m[1]')}, n, a[0]")
+        self.add(f"return {self.pick('s, t, k', 's', 'k, c', 'a, s, n, t', 't', 'v', 'v[2:], m[1]')}, n, a[0], found")
         return "\n".join(self.lines) + "\n"
 
 

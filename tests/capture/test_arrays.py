@@ -213,7 +213,7 @@ def test_memory_orders_have_entries_of_their_own():
 
 @pytest.mark.parametrize("f, reason, line", [
     (lambda a: a * 2 if a.sum() > 0 else a, "data-dependent-branch", "a.sum() > 0"),
-    (lambda a: [v for v in a[0] if v > 0], "data-dependent-branch", "v > 0"),
+    (lambda a: {v for v in a[0] if v > 0}, "data-dependent-branch", "v > 0"),
     (lambda a: complex(a.sum()) * a, "data-dependent-value", "complex(a.sum())"),
     (lambda a: int(a[0, 0]) * a, "array-conversion", "int(a[0, 0])"),
     (lambda a: range(int(a.shape[0]), a.argmax()), "data-dependent-value", "a.argmax()"),

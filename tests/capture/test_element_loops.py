@@ -529,7 +529,7 @@ def test_no_loop_over_elements():
     def lists(a, n):
         out = []
         for i in range(n):
-            out.append(a[i, 0])
+            out.append(a[i])
         return out
 
     refused(rows, lambda: (random(9, 4), 9))

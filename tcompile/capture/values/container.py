@@ -15,7 +15,7 @@ from tcompile.capture.values.base import Deferred, Unread, Value, named, settled
 from tcompile.capture.values.classes import answers_in_python, class_attribute
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
 from tcompile.capture.values.slices import SliceValue, count_of, index_of
-from tcompile.capture.values.span import Span
+from tcompile.capture.values.span import CountedSpan, Span
 from tcompile.frontends.base import CannotCapture, Stacked
 
 if TYPE_CHECKING:
@@ -83,9 +83,9 @@ class SequenceValue(Value):
         if self.spans:
             items: list[Value] = []
             for item in self._items:
-                if type(item) is Span:
-                    item.tx.touch()  # a step that reads items cannot be taken back
+                if isinstance(item, Span):
                     items += item.items()
+                    item.tx.touch()  # a step that reads items cannot be taken back
                 else:
                     items.append(item)
             self._items[:], self.spans = items, False
@@ -126,8 +126,8 @@ class SequenceValue(Value):
     def export(self, tx: Capture) -> Any:
         """The same container of exported items."""
         if self.spans:
-            parts = [item.rows if type(item) is Span else settled(tx, item).export(tx) for item in self._items]
-            return Stacked(parts, tuple(type(item) is Span for item in self._items))
+            parts = [item.rows if isinstance(item, Span) else settled(tx, item).export(tx) for item in self._items]
+            return Stacked(parts, tuple(isinstance(item, Span) for item in self._items))
         items = [item.export(tx) for item in self.items]
         return self.cls(*items) if hasattr(self.cls, "_fields") else self.cls(items)
 
@@ -316,7 +316,9 @@ class SequenceValue(Value):
     def length(self, tx: Capture) -> Value:
         """The number of items. That of a list from outside stays open where it varies and no item is read."""
         if self.spans:
-            return integer(sum((item.size if type(item) is Span else 1 for item in self._items), 0))
+            if len(self._items) == 1 and isinstance(self._items[0], CountedSpan):
+                return self._items[0].count
+            return integer(sum((item.size if isinstance(item, Span) else 1 for item in self._items), 0))
         if self.cls is not list or self._loosen is None:
             return Constant(len(self))
         assert self.source is not None
@@ -355,7 +357,7 @@ class SequenceValue(Value):
         if not self.spans:
             self._read()
             return [program.rebuild(item) for item in self._items]
-        parts = [item.starred(program) if type(item) is Span else [program.rebuild(item)] for item in self._items]
+        parts = [item.starred(program) if isinstance(item, Span) else [program.rebuild(item)] for item in self._items]
         return [code for part in parts for code in part]
 
     def shell(self, program: Rebuilder) -> str | None:

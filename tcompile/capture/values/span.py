@@ -1,19 +1,22 @@
 """Items of a list that a loop appended to, as the rows of one array.
 
 Enters: the array, and what its rows are to Python. Leaves: ``Span``, which stands among a list's items until somebody
-reads them one by one. Exists because a loop may append thousands, and most lists are made into an array or returned.
+reads them one by one, and ``CountedSpan`` of items whose number only the graph knows. Exists because a loop may append
+thousands, and most lists are made into an array or returned.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
-from tcompile.capture.values.scalar import of_kind
+from tcompile.capture.values.scalar import ScalarValue, of_kind
 from tcompile.frontends.base import CannotCapture, Traced
+from tcompile.graph.ops.element_loop import is_numpy
 from tcompile.graph.sizes import Size
 
 if TYPE_CHECKING:
@@ -69,4 +72,45 @@ class Span(Value):
         return [f"*{rows}" if self.kind == "scalar" else f"*{rows}.tolist()"]
 
 
-__all__ = ["Span"]
+class CountedSpan(Span):
+    """Items of a list that are the first elements of arrays, ``count`` of them: what some of a loop's rounds appended.
+
+    ``kinds`` are those of an element of each array (``graph.ops.element_loop``). There are several where the items are
+    tuples.
+    """
+
+    def __init__(
+        self, tx: Capture, arrays: Sequence[ArrayValue], kinds: Sequence[str], is_tuple: bool, count: ScalarValue
+    ) -> None:
+        super().__init__(tx, arrays[0], None, None)
+        self.arrays, self.kinds, self.is_tuple, self.count = arrays, kinds, is_tuple, count
+
+    @property
+    def size(self) -> Size:
+        """Nobody knows."""
+        raise self._refusal("the length of")
+
+    @property
+    def rows(self) -> Traced:
+        """No array of a known size."""
+        raise self._refusal("an array of")
+
+    def items(self) -> list[Value]:
+        """They are Python's to read."""
+        raise self._refusal("the items of")
+
+    @staticmethod
+    def _refusal(what: str) -> CannotCapture:
+        return CannotCapture("data-dependent-shape", f"{what} a list that a loop has appended to in some rounds only")
+
+    def starred(self, program: Rebuilder) -> list[str]:
+        """The items in a list's display."""
+        count = program.name(program.rebuild(self.count))
+        columns = [
+            f"{program.rebuild(array)}[:{count}]{'' if is_numpy(kind) else '.tolist()'}"
+            for array, kind in zip(self.arrays, self.kinds, strict=True)
+        ]
+        return [f"*{program.constant(zip)}({', '.join(columns)})" if self.is_tuple else f"*{columns[0]}"]
+
+
+__all__ = ["CountedSpan", "Span"]
