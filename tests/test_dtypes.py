@@ -217,3 +217,20 @@ def test_metadata_is_no_part_of_equality():
         other, same, doubled = compiled(x)
         assert other is not x and other.base is x and other.dtype.metadata == {"unit": "m"}
         assert same is x and doubled.tolist() == [1, 3, 5]
+
+
+def test_a_bool_of_another_byte_is_true():
+    def f(m):
+        return m.sum(), np.where(m, 3, 4), m | False, m + 1, ~m, m.any(axis=0), np.count_nonzero(m)
+
+    def other():
+        m = np.zeros(40, bool)
+        m.view(np.uint8)[::3] = 2
+        return m
+
+    compiled = tcompile.compile(f)
+    for _ in range(2):
+        for got, want in zip(compiled(other()), f(other()), strict=True):
+            np.testing.assert_array_equal(got, want)
+    assert other().copy().view(np.uint8)[0] == 2
+    assert (other() | False).view(np.uint8)[0] == 1

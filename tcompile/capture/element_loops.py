@@ -51,7 +51,9 @@ if TYPE_CHECKING:
     from tcompile.capture.interpreter import Frame
 
 FEW_ROUNDS = 4  # of straight code: as many are unrolled
-ROOM = 1 << 14  # items that a list may get from loops whose rounds nobody counts: if more come, all is left to Python
+# Items that a list may get from a loop whose rounds nobody counts, and from one in which some rounds append: if more
+# come, all is left to Python.
+ROOM, MOST_ROOM = 1 << 14, 1 << 22
 MANY_INSIDE = 16  # rounds with loops inside that need nothing but their own numbers: as many are followed
 
 
@@ -373,15 +375,17 @@ class _Stretch:
             if self.lists[number].held:
                 raise Refused("the length of a list that has items before")
             return (room.count,)
+        always = t is self.t and self._is_in_each_round(t.at)
         if item.kind != room.kind:
             parts = item.kind[1] if item.kind[0] == "tuple" else (item.kind,)
             numbers = len(parts) > 0 and all(isinstance(part, str) for part in parts)
             if room.kind is not None or not numbers:
                 raise Refused("a list of other items than numbers, or tuples of them, of one kind")
             room.kind = item.kind
-            room.arrays = [self._new_array(self._most_items(), dtype_of(part).name) for part in parts]
+            size = self._most_items(always)
+            room.arrays = [self._new_array(size, dtype_of(part).name) for part in parts]
         room.places.add(t.at)
-        room.counts = room.counts or t is not self.t or not self._is_in_each_round(t.at)
+        room.counts |= not always
         return (room.count, *room.arrays)
 
     def _fill(self, found: SequenceValue, room: Room) -> None:
@@ -409,13 +413,14 @@ class _Stretch:
                                         tx.frontends[0]))  # fmt: skip
         return len(self.arrays) - 1
 
-    def _most_items(self) -> Any:
-        """How many items a list may get."""
+    def _most_items(self, always: bool) -> Any:
+        """How many items a list may get, which each round appends to ``always``, or in some rounds."""
         instructions = (self.f.decoded.instructions[at] for at in self.inside)
         appends = sum(i.argval == "append" or i.opname == "LIST_APPEND" for i in instructions)
-        if self.items is None or self._has_loops_inside() or not appends:
+        most = ROOM if self._has_loops_inside() or self.f.decoded.flow.is_left_early(self.header) else MOST_ROOM
+        if self.items is None or not appends:
             return ROOM
-        return self.items.left * appends
+        return self.items.left * appends if always or self.items.left * appends <= most else most
 
     def _is_in_each_round(self, at: int) -> bool:
         """Whether each round comes to an instruction once, and none is the last one before its time."""
