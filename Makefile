@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab test test-ui test-cpython test-numpy test-array-api test-triton test-gpu test-stress lint labextension bench bench-gpu bench-programs bench-draws bench-small bench-quick clean
+.PHONY: help demo lab test test-ui test-cpython test-numpy test-array-api test-triton test-gpu test-stress lint labextension bench bench-gpu bench-programs bench-everyday bench-draws bench-small bench-quick clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
@@ -83,7 +83,7 @@ $(BIN)/python:
 # torch.compile is measured too with BENCH_TORCH=1; torch is large, and needs a C++ compiler to compile.
 BENCH := $(VENV)/bench.stamp $(if $(filter 1,$(BENCH_TORCH)),$(VENV)/bench-torch.stamp)
 
-bench: $(BENCH) bench-programs bench-draws bench-small  ## measure tcompile beside its peers, write benchmarks/results (BENCH_TORCH=1: torch.compile too)
+bench: $(BENCH) bench-programs bench-everyday bench-draws bench-small  ## measure tcompile beside its peers, write benchmarks/results (BENCH_TORCH=1: torch.compile too)
 	$(BIN)/python -m benchmarks.run
 	$(BIN)/python -m benchmarks.performance
 
@@ -93,6 +93,9 @@ bench-gpu: $(if $(GPU_PYTHON),,$(VENV)/gpu.stamp)  ## kernels on an NVIDIA GPU b
 
 bench-programs: $(VENV)/bench.stamp  ## whole programs, tcompile beside NumPy alone (two minutes)
 	$(BIN)/python -m benchmarks.against_numpy programs
+
+bench-everyday: $(VENV)/bench.stamp  ## programs of notebooks, at another size first, beside NumPy alone (two minutes)
+	$(BIN)/python -m benchmarks.against_numpy everyday
 
 bench-draws: $(VENV)/bench.stamp  ## random numbers, tcompile beside NumPy alone (a minute)
 	$(BIN)/python -m benchmarks.against_numpy draws

@@ -17,7 +17,8 @@ from benchmarks.report import COLOURS, figure
 
 Data = dict[str, Any]
 _TITLES = {
-    "programs": "Whole programs", "draws": "Random numbers", "small": "Small functions, 1 to 10^7 elements",
+    "programs": "Whole programs", "everyday": "Programs of notebooks, at another size first",
+    "draws": "Random numbers", "small": "Small functions, 1 to 10^7 elements",
 }  # fmt: skip
 
 
@@ -64,17 +65,20 @@ def table(data: Data) -> tuple[list[str], list[list[str]]]:
 
 
 def _programs(data: Data) -> tuple[list[str], list[list[str]]]:
-    heads = ["program", "size", "NumPy ms", "tcompile ms", "quartiles", "times faster", "first call ms", "breaks"]
+    other = ["another size ms"] if data["suite"] == "everyday" else []
+    heads = ["program", "size", "NumPy ms", "tcompile ms", "quartiles", "times faster", "first call ms", *other]
+    heads.append("breaks")
     rows = []
     for row in data["rows"]:
         if row["status"] != "ok":
-            rows.append([row["name"], str(row["size"]), "", row["status"], row["detail"], "", "", ""])
+            given = [row["name"], str(row["size"]), "", row["status"], row["detail"]]
+            rows.append(given + [""] * (len(heads) - len(given)))
             continue
         middle, low, high = row["tcompile_ms"]
         rows.append(
             [row["name"], str(row["size"]), figure(row["numpy_ms"][0]), figure(middle),
              f"{figure(low)} - {figure(high)}", figure(row["speedup"]) + (" <" if row["speedup"] < 1 else ""),
-             figure(row["first_call_ms"]), ", ".join(row["breaks"])]
+             figure(row["first_call_ms"]), *([figure(row["other_size_ms"])] if other else []), ", ".join(row["breaks"])]
         )  # fmt: skip
     return heads, rows
 

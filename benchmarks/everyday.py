@@ -342,7 +342,7 @@ _TABLE = (
     _program(training, "prints, and stops early", _training, 40, 1000, 2**14),
     _program(first_rises, "a function with an early return", lambda n: (_normal(n, 30),), 10, 500),
     _program(row_medians, "np.median of each row", lambda n: (_normal(n, 50),), 10, 300),
-    _program(moving_mean, "the mean of each window", lambda n: (_normal(n), 20), 60, 5000, 64),
+    _program(moving_mean, "the mean of each window", lambda n: (_normal(n), 20), 60, 5000, 2**10),
     _program(spectrum, "Fourier transforms of windows", lambda n: (_normal(n), 256), 600, 20_000, 64),
     _program(distances, "np.linalg.norm of each pair", lambda n: (_normal(n, 3),), 8, 60),
     _program(safe_ratios, "raises and handles", lambda n: (_normal(n), _normal(n) * (np.arange(n) % 7)), 20, 2000),

@@ -206,7 +206,10 @@ def _write_entry(
     milliseconds = (time.perf_counter() - started) * 1e3
     kernels = tuple(getattr(ours, "kernels", ()))
     rest = Rest(runs, compiled, route, follow)
-    return Entry(index, runs, run, program, compiled, captured.graph, broke, kernels, milliseconds, rest, trifling)
+    return Entry(
+        index, runs, run, program, compiled, captured.graph, broke, kernels, milliseconds, cache.profile.stage, rest,
+        trifling,
+    )  # fmt: skip
 
 
 def _note_break(cache: FunctionCache, broke: GraphBreak) -> None:

@@ -96,7 +96,8 @@ class Config:
 
     recompile_limit = Setting(
         8,
-        "Compiled entries that one code object may have; further kinds of call then run in plain Python.",
+        "Compiled entries that one stretch of code may have, those from before another size became symbolic not "
+        "counted; further kinds of call then run in plain Python.",
         minimum=1,
     )
     cache_size_limit = Setting(8, "An older name of recompile_limit.", minimum=1, alias_of="recompile_limit")

@@ -332,6 +332,7 @@ def test_figures(value, text):
     ("suite", "names", "said"),
     [
         ("programs", "blur;monte_carlo", "Geometric mean"), ("draws", "normal;bootstrap", "Geometric mean"),
+        ("everyday", "told_steps;peaks;groups", "another size ms"),
         ("small", "add;max", "Allowed: NumPy's time, 5% more"),
     ],
 )

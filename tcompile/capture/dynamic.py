@@ -27,6 +27,7 @@ class Profile:
     numbers: dict[str, int] = field(default_factory=dict)
     open_axes: dict[str, set[int]] = field(default_factory=dict)
     open_numbers: set[str] = field(default_factory=set)
+    ever_open: set[Any] = field(default_factory=set)  # the places, and the axes there, that have been so at some time
     needed: set[str] = field(default_factory=set)  # the places of floats and ints of NumPy whose values captures need,
     fixed: dict[str, set[Any]] = field(default_factory=dict)  # and the values that have been compiled by themselves
     results: dict[Any, tuple[Any, ...]] = field(default_factory=dict)  # of calls assumed constant, and what they hold
@@ -51,9 +52,17 @@ class Profile:
         opened = self.open_axes.setdefault(place, set())
         if before is not None and len(before) == len(shape):
             opened.update(axis for axis, (a, b) in enumerate(zip(before, shape, strict=True)) if a != b)
+            self.ever_open.update((place, axis) for axis in opened)
         elif before is not None:
             opened.clear()
         return {axis for axis in opened if shape[axis] > 1}
+
+    @property
+    def stage(self) -> int:
+        """How often something was opened. What was compiled before may be of no use any more, and is no reason not to
+        compile again.
+        """
+        return len(self.ever_open)
 
     def observe(self, names: Sequence[str], values: Sequence[Any]) -> None:
         """Remembers the arguments of a call that ran in plain Python, so that the next one's changes count."""
@@ -89,6 +98,7 @@ class Profile:
             return True
         if before is not None and before != value:
             self.open_numbers.add(f"{among}[…]" if among else place)
+            self.ever_open |= self.open_numbers
         return place in self.open_numbers or f"{among}[…]" in self.open_numbers
 
 

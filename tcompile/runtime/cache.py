@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from tcompile.capture.dynamic import Profile
 from tcompile.capture.entries import Start, start_of
 from tcompile.capture.guards import texts
+from tcompile.config import config
 from tcompile.observe.context import cell_of, current_cell
 from tcompile.records import dataclass
 
@@ -78,6 +79,7 @@ class Entry:
     broke: GraphBreak | None = None
     kernels: tuple[Any, ...] = ()
     compile_ms: float = 0.0
+    stage: int = 0  # of the function's profile
     rest: Rest | None = None  # the program behind its guards
     trifling: bool = False  # whether plain Python computes it sooner, if that is all there is to do
     plan: Plan | None = None
@@ -115,6 +117,11 @@ class Region:
     # From which the machine code works that enters here, by gate: that of the whole host, and of the one in use.
     tables: weakref.WeakKeyDictionary[Any, Any] = field(default_factory=weakref.WeakKeyDictionary)
     unchecked: tuple[tuple[Entry, ...], tuple[Callable[..., Any], ...]] = ((), ())
+
+    def is_full(self, profile: Profile) -> bool:
+        """Whether no more is compiled here. Entries from before another size was opened do not count."""
+        entries, limit = self.entries, config.recompile_limit
+        return len(entries) >= limit and sum(entry.stage == profile.stage for entry in entries) >= limit
 
     @property
     def is_plain(self) -> bool:

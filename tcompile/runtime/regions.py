@@ -87,7 +87,7 @@ class Compiler:
         found = try_entries(cache, entries, values, _unchecked(region) if stance.skip_guard_eval_unsafe else None)
         if found is not None:
             return found
-        if len(region.entries) >= config.recompile_limit and stance.name != "fail_on_recompile":
+        if region.is_full(cache.profile) and stance.name != "fail_on_recompile":
             _at_limit(cache, region, values)
             return None
         if sys.is_finalizing():  # a generator is closed as Python ends: nothing can be imported any more
@@ -323,8 +323,8 @@ def _at_limit(cache: FunctionCache, region: Region, values: Sequence[Any]) -> No
         )
     region.limit_warned = True
     text = (
-        f"tcompile: {cache.name} was compiled {limit} times (config.recompile_limit). Calls that fit those entries "
-        f"stay compiled, all others run in plain Python. Last reason: {last}. "
+        f"tcompile: {cache.name} was compiled {len(region.entries)} times (config.recompile_limit: {limit}). Calls "
+        f"that fit those entries stay compiled, all others run in plain Python. Last reason: {last}. "
         "tcompile.set_logs(recompiles=True) shows every reason."
     )
     warn(text)

@@ -285,6 +285,23 @@ def test_warnings_of_ours_are_never_raised(monkeypatch, capsys):
             assert_same(compiled(np.ones(size)), np.ones(size) + 1)
 
 
+@pytest.mark.at_recompile_limit
+def test_entries_from_before_a_size_was_open_leave_room_for_others(capsys):
+    def f(x, kind):
+        return x + 1 if kind == "a" else x * 2 if kind == "b" else x - 3
+
+    compiled = tcompile.compile(f, backend="eager")
+    with tcompile.config.patch(recompile_limit=3):
+        for size, kinds in ((3, "ab"), (4, "abc"), (5, "abc"), (9, "bca")):
+            for kind in kinds:
+                assert_same(compiled(np.ones(size), kind), f(np.ones(size), kind))
+        assert len(compiled.entries) == 5  # two for the first size, three for all others
+        assert not capsys.readouterr().err
+        compiled(np.ones(5, "f4"), "a")
+        assert len(compiled.entries) == 5
+    assert "f was compiled 5 times (config.recompile_limit: 3)" in capsys.readouterr().err
+
+
 ENDS_LATE = """\
 import gc, sys, tcompile
 gc.disable()
