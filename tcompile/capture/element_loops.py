@@ -184,6 +184,8 @@ class _Stretch:
         computed = any(isinstance(o, Node) and isinstance(o.type, TensorType) for _, o in self.t.numbers)
         if not t.accesses and not computed and not self._is_long(items):
             raise Refused("it reads no elements")
+        if self.rooms and any(array.traced.type.device != "cpu" for array in self.arrays):
+            raise Refused("a list of what a GPU holds")  # of which each element would be stored by itself
         exit = self._exit()
         results = self._finish_blocks(exit)
         self._add(exit, results, depth, items)

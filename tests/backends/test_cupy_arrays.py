@@ -112,6 +112,22 @@ def test_calls_between_compiled_stretches_are_cupys(gpu):
     assert [bool(entry.kernels) for entry in compiled.entries] == [True, True]
 
 
+def test_lists_of_elements_are_cupys(gpu):
+    gpu()
+
+    def f(x):
+        found = []
+        for i in range(len(x)):
+            if x[i] > 0:
+                found.append(i)
+        return found, [v for v in x if v > 3]
+
+    compiled = tcompile.compile(f)
+    for _ in range(2):
+        assert_alike(compiled(on_gpu(np.arange(-9.0, 9))), f(on_gpu(np.arange(-9.0, 9))))
+    assert not any(node.op == "element_loop" for graph in compiled.graphs for node in graph.nodes)
+
+
 def test_what_cupys_routines_raise_or_give_is_theirs(gpu, monkeypatch):
     gpu()
     x, y = arrays()

@@ -81,14 +81,10 @@ class SequenceValue(Value):
         if self.collecting is not None:
             raise CannotCapture("loop-mismatch", "a list is read in a round that appends to it")
         if self.spans:
-            items: list[Value] = []
-            for item in self._items:
-                if isinstance(item, Span):
-                    items += item.items()
-                    item.tx.touch()  # a step that reads items cannot be taken back
-                else:
-                    items.append(item)
-            self._items[:], self.spans = items, False
+            spans = [item for item in self._items if isinstance(item, Span)]
+            parts = [item.items() if isinstance(item, Span) else [item] for item in self._items]
+            spans[0].tx.touch()  # a step that has read items cannot be taken back
+            self._items[:], self.spans = [item for part in parts for item in part], False
 
     def __len__(self) -> int:
         self._read()
