@@ -34,7 +34,7 @@ from tcompile.capture.plans import MANY_ROUNDS, Plan, Restart
 from tcompile.capture.sources import ComputedSource, ConstantSource, Source
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Unread, Value, settled
-from tcompile.capture.values.callable import FunctionValue, value_of
+from tcompile.capture.values.callable import FunctionValue, IteratorValue, value_of
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.counted import Counted, Enumerated, RangeIterator, RowIterator, TextIterator
@@ -344,8 +344,8 @@ class _Stretch:
             return t.pack([self._value(t, settled(tx, item)) for item in value.items])
         elif is_own_list(value):
             assert isinstance(value, SequenceValue)
-            if tx.builder.graph is not tx.graph:
-                raise Refused("a list that each round of a loop appends to")
+            if tx.builder.graph is not tx.graph or self._is_written_out():
+                raise Refused("a list that each round of a loop around it appends to, or makes")
             self.lists.append(value)
             found = V(("list", len(self.lists) - 1))
         elif isinstance(value, FunctionValue):
@@ -360,6 +360,11 @@ class _Stretch:
         return type_
 
     # -- lists ---------------------------------------------------------------------------------------------------------
+    def _is_written_out(self) -> bool:
+        """Whether a loop around this one is followed round by round: each would have a program of its own."""
+        held = (value for frame in self.tx.frames for value in frame.stack)
+        return any(isinstance(value, IteratorValue) and value is not self.items for value in held)
+
     def _below(self, depth: int) -> V:
         """The list of a comprehension whose loop this is."""
         found = self.f.stack[-1 - depth] if self.items is not None and depth > 0 else None

@@ -128,3 +128,16 @@ def test_parts_of_one_element(function, backend):
         got, want = compiled(np.complex64(3 - 2j)), function(np.complex64(3 - 2j))
     assert np.array_equal(got, want) and type(got) is type(want)
     assert not recorder.of(FellBack) and not compiled.breaks
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        np.ones((1, 17))[None].diagonal(1), np.ones((4, 6))[:0, ::2], np.ones((4, 6))[::2, :0],
+        np.broadcast_to(np.ones((0, 3)), (5, 0, 3))[1:, :, ::2],
+    ],
+)  # fmt: skip
+def test_an_array_without_elements_lies_in_c_order_whatever_its_strides(view):
+    compiled = tcompile.compile(lambda x: np.ascontiguousarray(x), backend="eager")
+    assert np.ascontiguousarray(view) is view
+    assert compiled(view) is view

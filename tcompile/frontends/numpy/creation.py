@@ -445,7 +445,7 @@ def ascontiguousarray(b: Builder, a: Any, dtype: Any = None, *, like: Any = None
     x = _converted(b, x, dtype, False)
     if not x.type.ndim:
         return reshape_to(b, x, (1,))
-    if x.type.c_contiguous:
+    if x.type.c_contiguous or any(type(n) is int and n == 0 for n in x.type.shape):  # then whatever the strides
         return x
     if not certainly_not_c(x.node):
         raise CannotCapture("memory-order", "ascontiguousarray of a view whose strides are not known")
