@@ -185,6 +185,15 @@ class Writer(Lines):
             )
         )  # fmt: skip
 
+    def comprehension(self) -> None:
+        """A list of numbers, or what is made of it. What it reads is in cells from there on, before 3.12."""
+        self.counters.append("i")
+        item = self.pick("{}", "{}", "float({})", "({}, i)").format(self.number(1))
+        test = self.pick("", f" if {self.test(1)}", f" if {self.test(1)}")
+        self.counters.pop()
+        text = f"[{item} for i in range({self.pick('8', '1, 7', 'size', 'len(a)', '9')}){test}]"
+        self.add(f"found.append({self.pick('{}', 'len({})', 'np.array({})', '{}[-1:]').format(text)})")
+
     def program(self) -> str:
         self.lines = ["def f(a, b, m, q, h, size, w):"]
         self.add("k, n, c, s, t, v = 0, 5, 1, 0.5, a[1], a[::-1]")
@@ -193,6 +202,8 @@ class Writer(Lines):
             for _ in range(self.pick(0, 0, 1, 2)):
                 self.whole()
             self.loop()
+        if self.random.random() < 0.15:
+            self.comprehension()
         if self.pick(True, False):
             self.whole()
         self.add(f"return {self.pick('s, t, k', 's', 'k, c', 'a, s, n, t', 't', 'v', 'v[2:], m[1]')}, n, a[0], found")
