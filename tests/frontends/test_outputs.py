@@ -48,6 +48,33 @@ def test_an_output_without_elements_asks_for_no_operation():
     assert not recorder.of(FellBack)
 
 
+@pytest.mark.parametrize(
+    ("call", "values"), [("power(x, -1", [1, 1]), ("divide(x, 0.0", [1.0, 2.0]), ("floor_divide(x, 0", [1, 2])]
+)
+def test_what_signals_of_any_element_is_not_asked_of_those_left_out(call, values):
+    space = {"np": np}
+    exec(f"def f(x):\n    np.{call}, where=x > 2, out=x)\n    return x", space)
+    f = space["f"]
+    compiled = tcompile.compile(f)
+    with Recorder() as recorder:
+        assert compiled(np.array(values)).tolist() == values
+    assert not recorder.of(FellBack)
+    check(f, lambda: [np.array(values) * 3])
+
+
+def test_elements_left_out_are_harmless_where_a_number_is():
+    def f(x):
+        np.power(x, -1.0, where=x > 0, out=x)
+        np.log(x, where=x > 0, out=x)
+        return x
+
+    compiled = tcompile.compile(f, fullgraph=True)
+    with Recorder() as recorder, np.errstate(all="raise", under="ignore"):
+        for _ in range(2):
+            np.testing.assert_allclose(compiled(np.arange(-3.0, 9)), f(np.arange(-3.0, 9)), rtol=1e-14)
+    assert not recorder.of(FellBack)
+
+
 @pytest.mark.parametrize("dynamic", [None, True])
 def test_outputs_to_which_others_are_broadcast_stay_in_the_graph(dynamic):
     def f(row, rows):

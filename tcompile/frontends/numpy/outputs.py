@@ -139,8 +139,9 @@ def _within(b: Builder, ufunc: np.ufunc, operands: Sequence[Any], where: Any, re
     """The operands with a harmless number in the places that ``where=`` leaves out."""
     if not isinstance(where, Traced) or where.type.dtype != BOOL:
         raise CannotCapture("unsupported-argument", f"{ufunc.__name__} with this where=")
-    numbers = (n for n in _HARMLESS if _is_harmless(ufunc, operands, n, rest))
-    number = next(numbers, 1)  # where none is, the operation may signal without need: it is then done in plain Python
+    number = next((n for n in _HARMLESS if _is_harmless(ufunc, operands, n, rest)), None)
+    if number is None:  # NumPy tells of it where any element is chosen: `np.power(integers, -1, where=m, out=y)`
+        raise CannotCapture("unsupported-argument", f"{ufunc.__name__} with where=, which signals whatever is computed")
 
     def guarded(value: Any) -> Any:
         if not isinstance(value, Traced):
