@@ -43,7 +43,7 @@ from tcompile.capture.values.scalar import ScalarValue
 from tcompile.capture.values.span import CountedSpan, Span
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Node, SymInt, TensorType
-from tcompile.graph.ops.element_loop import ELEMENTS, dtype_of, is_numpy
+from tcompile.graph.ops.element_loop import ELEMENTS, PYTHON, dtype_of
 from tcompile.records import dataclass
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ FEW_ROUNDS = 4  # of straight code: as many are unrolled
 # come, all is left to Python.
 ROOM, MOST_ROOM = 1 << 14, 1 << 22
 MANY_INSIDE = 16  # rounds with loops inside that need nothing but their own numbers: as many are followed
+FEW_APPENDING = 16  # rounds that append to lists: as many cost less than the arrays that keep the items
 
 
 def enter(f: Frame, header: Header) -> bool:
@@ -141,6 +142,11 @@ class Room:
     places: set[int] = field(default_factory=set)
     counts: bool = False
 
+    @property
+    def is_tuple(self) -> bool:
+        """Whether an item is several numbers."""
+        return self.kind is not None and not isinstance(self.kind, str)
+
 
 class _Stretch:
     """One loop on its way to become a node."""
@@ -186,6 +192,8 @@ class _Stretch:
             raise Refused("it reads no elements")
         if self.rooms and any(array.traced.type.device != "cpu" for array in self.arrays):
             raise Refused("a list of what a GPU holds")  # of which each element would be stored by itself
+        if self.rooms:
+            self._check_appending()
         exit = self._exit()
         results = self._finish_blocks(exit)
         self._add(exit, results, depth, items)
@@ -216,12 +224,22 @@ class _Stretch:
 
     def _check_worth(self, left: Any) -> None:
         """Straight code of a few rounds is better followed: what it computes fuses with what comes before and after."""
-        if not isinstance(left, int) or left > FEW_ROUNDS:
-            return
+        if isinstance(left, int) and left <= FEW_ROUNDS and self._is_straight():
+            raise Refused("few rounds of straight code are unrolled")
+
+    def _is_straight(self) -> bool:
         instructions = self.f.decoded.instructions
         jumps = sum(self.found.goes[at] >= 0 for at in self.inside)
-        if jumps <= 2 and not any(instructions[at].opname == "FOR_ITER" for at in self.inside if at != self.start):
-            raise Refused("few rounds of straight code are unrolled")
+        loops = any(instructions[at].opname == "FOR_ITER" for at in self.inside if at != self.start)
+        return jumps <= 2 and not loops
+
+    def _check_appending(self) -> None:
+        """The same for rounds that append to lists; but not where a graph break, as at a test, is an error."""
+        left = self.items.left if self.items is not None else None
+        if isinstance(left, int) and left <= FEW_APPENDING and (self._is_straight() or not self.tx.profile.whole):
+            raise Refused("few rounds that append to a list are followed")
+        if any(not room.counts and room.is_tuple for room in self.rooms.values()):
+            raise Refused("a tuple for each round, which Python makes as fast")
 
     def _is_long(self, items: Any) -> bool:
         """Whether a loop over numbers alone is better done than followed: what it computes is then known to the graph
@@ -400,19 +418,18 @@ class _Stretch:
         if room.kind is None:
             return
         tx = self.tx
-        is_tuple = not isinstance(room.kind, str)
-        kinds = room.kind[1] if is_tuple else (room.kind,)
         tx.mutate(found)
         found.spans = True
-        if not room.counts and not is_tuple and self.items is not None:
+        if not room.counts and self.items is not None:
             node = self.arrays[room.arrays[0]].traced.node
             rows = tx.builder.op("index", node, key=(slice(0, self.items.left * len(room.places)),))
-            kind = "scalar" if is_numpy(room.kind) else {"int": int, "float": float, "bool": bool}[room.kind]
+            kind = PYTHON.get(room.kind, "scalar")
             found.held.append(Span(tx, tx.new_array(Traced(rows), tx.frontends[0]), kind, None))
             return
         count = number_of(tx, "int", tx.builder.op("index", self.arrays[room.count].traced.node, key=(0,)))
         assert isinstance(count, ScalarValue)
-        found.held.append(CountedSpan(tx, [self.arrays[n] for n in room.arrays], kinds, is_tuple, count))
+        kinds = room.kind[1] if room.is_tuple else (room.kind,)
+        found.held.append(CountedSpan(tx, [self.arrays[n] for n in room.arrays], kinds, room.is_tuple, count))
 
     def _new_array(self, size: Any, dtype: str) -> int:
         tx = self.tx

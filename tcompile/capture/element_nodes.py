@@ -21,7 +21,7 @@ from tcompile.graph import Node, TensorType
 from tcompile.graph.ops.element_blocks import tidy
 from tcompile.graph.ops.element_carry import carry
 from tcompile.graph.ops.element_choices import choose
-from tcompile.graph.ops.element_loop import ELEMENTS, dtype_of, is_numpy, written_arrays
+from tcompile.graph.ops.element_loop import ELEMENTS, PYTHON, dtype_of, is_numpy, written_arrays
 from tcompile.graph.ops.element_versions import merge_versions
 from tcompile.graph.ops.table import like_order
 from tcompile.graph.ops.writing import Path, path_types
@@ -50,8 +50,7 @@ def number_of(tx: Capture, kind: str, node: Node) -> Value:
     """The value of a number that a loop hands on."""
     if is_numpy(kind):
         return tx.new_array(Traced(node, True), tx.frontends[0])
-    cls = {"int": int, "float": float, "bool": bool}[kind]
-    return ScalarValue(ArrayValue(Traced(node, scalar=True), tx.frontends[0]), cls)
+    return ScalarValue(ArrayValue(Traced(node, scalar=True), tx.frontends[0]), PYTHON[kind])
 
 
 def append(

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tcompile
+from benchmarks.everyday import peaks
 from tcompile.capture import element_loops
 
 from .test_element_loops import BACKENDS, captured, check, ops, refused
@@ -16,14 +17,6 @@ X = np.random.default_rng(3).integers(-6, 9, 60) * 0.5
 
 def x(n=60, dtype="float64"):
     return X[:n].astype(dtype)
-
-
-def peaks(x):
-    found = []
-    for i in range(1, len(x) - 1):
-        if x[i - 1] < x[i] > x[i + 1]:
-            found.append(i)
-    return found
 
 
 def crossings(x):
@@ -199,6 +192,21 @@ def test_comprehensions_over_elements_are_machine_code(text):
     names = {"np": np, "math": math}
     exec(compile(f"def f(x):\n    return {text}\n", "<comprehension>", "exec"), names)
     captured(names["f"], lambda: (abs(x()),), fullgraph=True)
+
+
+def test_few_rounds_that_append_are_followed_where_no_test_is_in_the_way():
+    def each(x):
+        return sum([v * v for v in x])
+
+    def some(x):
+        return [v for v in x if v > 1]
+
+    few, many = (lambda: (x(16),)), (lambda: (x(17),))
+    refused(each, few)
+    refused(some, few)
+    captured(some, few, fullgraph=True)
+    captured(some, many)
+    captured(each, many)
 
 
 @pytest.mark.parametrize(

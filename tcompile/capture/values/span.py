@@ -105,7 +105,7 @@ class CountedSpan(Span):
 
     def starred(self, program: Rebuilder) -> list[str]:
         """The items in a list's display."""
-        count = program.name(program.rebuild(self.count))
+        count = program.rebuild(self.count)
         columns = [
             f"{program.rebuild(array)}[:{count}]{'' if is_numpy(kind) else '.tolist()'}"
             for array, kind in zip(self.arrays, self.kinds, strict=True)

@@ -45,7 +45,7 @@ ARITHMETIC = ("+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<<", ">>")
 COMPARISONS = ("<", "<=", "==", "!=", ">", ">=")
 # What the elements of an array may be.
 ELEMENTS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "float32", "float64")
-_PYTHON = {"int": int, "float": float, "bool": bool}
+PYTHON: dict[Kind, type] = {"int": int, "float": float, "bool": bool}
 _WEAK: dict[Kind, Any] = {"int": 1, "float": 1.0, "bool": True}
 DTYPES = {"int": "int64", "float": "float64", "bool": "bool"}
 # Functions of one float that C's library computes for Python, which raises where the result is no finite number.
@@ -296,7 +296,7 @@ def _function(program: Program, arrays: int) -> Callable[..., tuple[Any, ...]]:
 def _number(value: Any, kind: Kind) -> Any:
     if is_numpy(kind):
         return np.asarray(value)[()]
-    return _PYTHON[kind](value)
+    return PYTHON[kind](value)
 
 
 def written_arrays(program: Program) -> list[int]:
