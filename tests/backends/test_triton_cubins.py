@@ -8,7 +8,7 @@ pytest.importorskip("triton")
 from tcompile.backends.triton import cubins
 from tcompile.errors import BackendError
 from tests.backends.llvm_cases import graph_of, sample
-from tests.backends.triton_cases import compile_all, on_interpreter
+from tests.backends.triton_cases import check, compile_all, on_interpreter
 
 F32, I64 = sample("float32", (8, 300)), sample("int64", (8, 300))
 
@@ -79,3 +79,23 @@ def test_the_least_integers_absolute_value_is_not_taken_for_positive(dtype):
     build = lambda op, x: [op("remainder", op("abs", x), 6), op("less", op("abs", x), 0)]
     made = on_interpreter(graph_of(build, sample(dtype, 300)))
     assert "abs." not in made.kernels[0].assembly(90)
+
+
+NEGATIONS = {
+    "-x": lambda op, x: op("negative", x),
+    "0 - x": lambda op, x: op("subtract", 0, x),
+    "x * -1": lambda op, x: op("multiply", x, -1),
+    "(x - y) - x": lambda op, x: op("subtract", op("subtract", op("sign", x), x), op("sign", x)),
+}
+
+
+@pytest.mark.parametrize("negation", NEGATIONS)
+def test_the_least_integer_of_16_bits_negated_is_not_taken_for_positive(negation):
+    """What PTX's ``neg`` makes of it is, by CUDA 12.8's assembler: on a GPU, ``-x % 6`` was wrong."""
+
+    def build(op, x):
+        y = NEGATIONS[negation](op, x)
+        return [op("remainder", y, 6), op("less", y, x)]
+
+    made = check(build, np.array([-32768, -32767, -1, 0, 1, 32767] * 50, "i2"))
+    assert "neg.s16" not in made.kernels[0].assembly(90)

@@ -19,7 +19,7 @@ write = kernels.write
 @pytest.fixture(autouse=True)
 def short_and_silent(monkeypatch):
     """Few elements are many, and kernels tell nothing."""
-    monkeypatch.setattr(triton, "USUAL", Config(elements=32, rows=4, chunk=32))
+    monkeypatch.setattr(triton, "USUAL", Config(elements=32, rows=2, chunk=32))
     monkeypatch.setattr(rows_module, "IN_REGISTERS", 16)
     monkeypatch.setattr(kernels, "write", lambda kernel, signals, *given: write(kernel, False, *given))
 

@@ -89,10 +89,22 @@ def test_what_elements_meet():
               rtol=1e-12)  # fmt: skip
 
 
-def test_sums_of_float64_are_exact():
-    x = np.array([[1e16, 1.0, -1e16], [1.0, 1e16, -1e16], [1e-30, 1.0, -1.0]])
-    (got,) = check(lambda op, x: op("sum", x, axis=(1,), keepdims=False), x, rtol=1.0)(x)
-    np.testing.assert_array_equal(got, [1.0, 1.0, 1e-30])
+@pytest.mark.parametrize("n", [3, 7])
+def test_sums_of_few_float64_are_numpys(n):
+    x = np.zeros((40, n))
+    x[:, :3] = [[1e16, 1.0, -1e16], [1.0, 1e16, -1e16], [1e-30, 1.0, -1.0], [0.1, 0.2, 0.3]] * 10
+    x[10:] += sample("float64", (30, n))
+    for values, axis in ((x, 1), (x.T.copy(), 0)):
+        made = check(lambda op, x, axis=axis: op("sum", x, axis=(axis,), keepdims=False), values)
+        assert is_written_out(made)
+        np.testing.assert_array_equal(made(values)[0], values.sum(axis=axis))
+
+
+def test_sums_of_float64_carry_rounding_errors():
+    x = np.zeros((2, 9, 3))
+    x[0], x[1, :, 2] = [1e16, 1.0, -1e16], 1e-30
+    (got,) = check(lambda op, x: op("sum", x, axis=(0, 2), keepdims=False), x, rtol=1.0)(x)
+    np.testing.assert_array_equal(got, 1.0)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

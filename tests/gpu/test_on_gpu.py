@@ -165,7 +165,8 @@ def test_the_least_and_the_largest_integers(dtype):
     def f(x, y):
         a, b = abs(x), -x
         return (a % 6, b % 6, a // 7, a < 0, b > y, a.astype("f4"), b.astype("i8"), (x + y) % 5, (x * y) // 3,
-                np.maximum(a, y), np.where(b < a, 1, 2), (x - y) > 0, np.sign(a), ~x % 9)  # fmt: skip
+                np.maximum(a, y), np.where(b < a, 1, 2), (x - y) > 0, np.sign(a), ~x % 9,
+                (0 - x) % 6, (x * x.dtype.type(-1)) // 7 if x.dtype.kind == "i" else x)  # fmt: skip
 
     info = np.iinfo(dtype)
     ends = np.array([info.min, info.min + 1, 0, 1, 2, info.max // 2, info.max - 1, info.max], dtype)

@@ -26,6 +26,13 @@ from tcompile.backends.triton.text import Function
 from tcompile.errors import BackendError
 
 OLDEST = 80  # Ampere: what comes before has no tested code
+# The assembler of CUDA 12.8 takes the least integer of 16 bits, negated, for a positive one where more is computed from
+# it (``-x % 6``, ``-x > y``). What is subtracted from here is 0, which no assembler knows.
+_NEGATED = re.compile(r"\bneg\.s16\s+(%\w+), (%\w+);")
+_SUBTRACTED = (
+    r"{ .reg .b32 program; .reg .b16 zero; mov.u32 program, %ctaid.y; cvt.u16.u32 zero, program;"
+    r" sub.s16 \1, zero, \2; }"
+)
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,7 @@ def compiled(function: Function, capability: int, variant: Variant) -> Cubin:
     """
     check_capability(capability)
     about = (function.blocks, function.warps, function.config.stages, variant, capability)
-    key = key_of("triton", version(), library_text(), function.text, repr(about),
+    key = key_of("triton", version(), library_text(), _SUBTRACTED, function.text, repr(about),
                  repr([(p.name, p.type) for p in function.parameters]))  # fmt: skip
     found = cache.find(key)
     if found is not None:
@@ -117,16 +124,27 @@ def _compile(function: Function, capability: int, variant: Variant) -> Any:
     }  # fmt: skip
     known = {field.name for field in dataclasses.fields(CUDAOptions)}
     source = ASTSource(JITFunction(defined(function, _names())), signature, constants, attributes)
-    settings = triton.knobs.compilation
+    settings, hooks = triton.knobs.compilation, triton.knobs.runtime
     try:
-        with settings.scope():
+        with settings.scope(), hooks.scope():
             settings.disable_line_info = True  # two thirds of the machine code's size
+            hooks.add_stages_inspection_hook = _negating
+            settings.always_compile = True  # what Triton 3.6 keeps on disk does not depend on the hook
             return triton.compile(
                 source, target=GPUTarget("cuda", capability, 32),
                 options={name: value for name, value in options.items() if name in known},
             )  # fmt: skip
     except Exception as error:
         raise BackendError(f"Triton refuses kernel {function.name}: {error}\n{function.text}") from error
+
+
+def _negating(backend: Any = None, stages: dict[str, Any] | None = None, *others: Any) -> Any:
+    """Triton asks so for what is done to its stages: without arguments for the key and the hash of that."""
+    if stages is None:
+        return _SUBTRACTED, _SUBTRACTED
+    assembled = stages["ptx"]
+    stages["ptx"] = lambda source, metadata: _NEGATED.sub(_SUBTRACTED, assembled(source, metadata))
+    return None
 
 
 @functools.cache

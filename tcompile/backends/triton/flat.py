@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tcompile.backends.schedule.parts import PARTS
 from tcompile.backends.triton.text import Function, Grid, Text, power_of_two
 from tcompile.graph.sizes import product
 
@@ -24,8 +23,8 @@ class Flat(Text):
         kernel, axes = self.kernel, range(len(self.kernel.axes))
         if kernel.form == "tiled":
             grid, per_warp = self.place_tile(axes, self.config.side, self.config.side), 256
-        else:  # each thread has two loads of 16 bytes on their way
-            grid, per_warp = self.place_points(axes, self.config.points // self.words), 256 // self.words
+        else:  # each thread has two loads of 16 bytes on their way, or one of numbers of 8 bytes, which need registers
+            grid, per_warp = self.place_points(axes, self.config.points // self.words), 256 // self.words**2
         self.flagged, started = "found", len(self.lines)
         for value in kernel.values:
             self.compute(value)
@@ -33,11 +32,6 @@ class Flat(Text):
             self.store(store)
         self.tell_found(started)
         return self.function(kernel.name, grid, per_warp=per_warp)
-
-    @property
-    def words(self) -> int:
-        """How many words of 4 bytes the widest value takes, or half of a complex one."""
-        return max(1, *(PARTS.get(value.dtype, value.dtype).itemsize // 4 for value in self.kernel.values))
 
     def place_points(self, axes: Sequence[int], most: int) -> Grid:
         """The points of this program, ``most`` at most."""

@@ -131,11 +131,11 @@ def _names() -> dict[str, Any]:
             names[name] = types.FunctionType(value.__code__, names, name, value.__defaults__)
         elif isinstance(value, int):
             names[name] = value
-    standard = tl.standard
-    # The interpreter knows these by their identity, and does them at once.
-    names |= {"added": standard._sum_combine, "highest": standard._elementwise_max, "lowest": standard._elementwise_min}
+    names["added"] = tl.standard._sum_combine  # which the interpreter knows by its identity, and does at once
     names["range"] = _range
     names["product_of"] = lambda block: _reduced(np.multiply, block, 1)
+    names["max_of"] = lambda block: _reduced(np.maximum, block, 1)
+    names["min_of"] = lambda block: _reduced(np.minimum, block, 1)
     names["bits_of"] = lambda block: _reduced(np.bitwise_or, block, 1)
     names["sums_along"] = lambda block: _accumulated(np.add, block)
     names["products_along"] = lambda block: _accumulated(np.multiply, block)

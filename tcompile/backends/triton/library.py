@@ -339,13 +339,19 @@ def multiplied(a: Block, b: Block) -> Block:
 
 
 def highest(a: Block, b: Block) -> Block:
-    """For ``max_of``."""
-    return tl.maximum(a, b)
+    """The larger one, or NaN. For float64 GPUs have no such operation; what stands for it asks for zeros' signs."""
+    if a.dtype == tl.float64:
+        return larger(a, b)
+    else:
+        return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
 
 
 def lowest(a: Block, b: Block) -> Block:
-    """For ``min_of``."""
-    return tl.minimum(a, b)
+    """The smaller one, or NaN."""
+    if a.dtype == tl.float64:
+        return smaller(a, b)
+    else:
+        return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
 
 
 def either(a: Block, b: Block) -> Block:
@@ -364,12 +370,12 @@ def product_of(a: Block) -> Block:
 
 
 def max_of(a: Block) -> Block:
-    """The largest number of each row, as a column. There are no NaNs."""
+    """The largest number of each row, as a column; NaN where there is one."""
     return tl.reduce(a, 1, highest, keep_dims=True)
 
 
 def min_of(a: Block) -> Block:
-    """The smallest number of each row, as a column."""
+    """The smallest number of each row, as a column; NaN where there is one."""
     return tl.reduce(a, 1, lowest, keep_dims=True)
 
 

@@ -21,7 +21,7 @@ from tcompile.graph.types import DType
 FLOAT32, FLOAT64, INT32 = np.dtype("float32"), np.dtype("float64"), np.dtype("int32")
 _ALONG = {"sum": "sum_of", "product": "product_of", "max": "max_of", "min": "min_of", "bits": "bits_of"}
 _MERGED = {
-    "sum": "{a} + {b}", "product": "{a} * {b}", "max": "tl.maximum({a}, {b})", "min": "tl.minimum({a}, {b})",
+    "sum": "{a} + {b}", "product": "{a} * {b}", "max": "highest({a}, {b})", "min": "lowest({a}, {b})",
     "bits": "{a} | {b}",
 }  # fmt: skip
 
@@ -43,7 +43,8 @@ class Part:
 
 class Reduction:
     """The reduction that a value is. ``signals``: whether status bits are wanted; ``in_order``: whether the elements
-    are few, and come one after the other, as NumPy adds them: then float32 need not be carried in float64.
+    are few, and come one after the other, as NumPy adds them: then neither is float32 carried in float64, nor are
+    rounding errors.
     """
 
     def __init__(self, value: Value, signals: bool, in_order: bool = False) -> None:
@@ -51,9 +52,9 @@ class Reduction:
         self.dtype = value.dtype
         self.first: float | None = value.attrs.get("start")
         is_float = self.dtype.kind == "f"
-        self.is_extremum = self.op in ("max", "min") and is_float
         self.signals = signals and is_float and self.op in ("sum", "prod")
-        self.is_compensated = self.op == "sum" and self.dtype == FLOAT64 and not value.attrs.get("narrow")
+        is_wide = self.op == "sum" and self.dtype == FLOAT64 and not value.attrs.get("narrow")
+        self.is_compensated = is_wide and not in_order
         how = {"sum": "sum", "prod": "product", "any": "max", "all": "min"}.get(self.op, self.op)
         carried = INT32 if self.dtype.itemsize < 4 else self.dtype
         if is_float and self.op == "sum" and not (in_order and self.dtype == FLOAT32):
@@ -61,8 +62,6 @@ class Reduction:
         self.parts = [Part("", carried, how, self._start())]
         if self.is_compensated:
             self.parts.append(Part("_error", FLOAT64, "sum", 0.0))
-        if self.is_extremum:
-            self.parts.append(Part("_lost", INT32, "max", 0))
         if self.signals:
             self.parts.append(Part("_kinds", INT32, "bits", 0))
 
@@ -81,21 +80,13 @@ class Reduction:
         info = np.iinfo(self.dtype)
         return int(info.min if self.op == "max" else info.max)
 
-    def lift(self, element: str, inside: str) -> list[str]:
-        """The accumulators of one block of elements; those that are not ``inside`` change nothing."""
-        start = full(self._start(), self.dtype)
-        number = f"tl.where({inside}, {element}, {start})"
-        if self.is_extremum:
-            first = f"tl.where({inside} & ({element} == {element}), {element}, {start})"
-        elif self.parts[0].dtype != self.dtype:
-            first = f"{number}.to({type_of(self.parts[0].dtype)})"
-        else:
-            first = number
-        texts = [first]
+    def lift(self, element: str, inside: str = "") -> list[str]:
+        """The accumulators of one block of elements; those that are not ``inside``, if that is said, change nothing."""
+        number = f"tl.where({inside}, {element}, {full(self._start(), self.dtype)})" if inside else element
+        carried = self.parts[0].dtype
+        texts = [number if carried == self.dtype else f"{number}.to({type_of(carried)})"]
         if self.is_compensated:
             texts.append("")  # nothing has been rounded yet
-        if self.is_extremum:
-            texts.append(f"({inside} & ({element} != {element})).to(tl.int32)")
         if self.signals:
             texts.append(f"kinds({number})")
         return texts
@@ -126,8 +117,6 @@ class Reduction:
         """The result's text; ``errors``: whether rounding errors have been carried."""
         if self.is_compensated:
             return f"with_error({name}, {name}_error)" if errors else name
-        if self.is_extremum:
-            return f"tl.where({name}_lost != 0, {full(float('nan'), self.dtype)}, {name})"
         if self.dtype.kind == "b":
             return f"{name} != 0"
         return f"{name}.to({type_of(self.dtype)})" if self.parts[0].dtype != self.dtype else name
@@ -149,7 +138,7 @@ class Moments(Reduction):
         super().__init__(value, signals=False)
         self.parts = [Part(suffix, FLOAT64, "moments", 0.0) for suffix in ("_count", "_mean", "_squares")]
 
-    def lift(self, element: str, inside: str) -> list[str]:
+    def lift(self, element: str, inside: str = "") -> list[str]:
         """A block of elements: whether there is one, and which."""
         return [inside, element, ""]
 

@@ -25,6 +25,7 @@ from tcompile.backends.triton.configs import (
     MOST_ROWS,
     SIDE_BY_SIDE,
     USUAL,
+    WITH_MOMENTS,
     Config,
 )
 from tcompile.backends.triton.names import literal
@@ -71,8 +72,13 @@ class Rows(Text):
 
     @property
     def together(self) -> int:
-        """How many rows a program walks together."""
-        return min(self.config.rows, power_of_two(hint(self.rows))) if self.side_by_side else 1
+        """How many rows a program walks together.
+
+        Of those whose blocks have moments there are more: these are added up across threads in each round.
+        """
+        has_moments = any(isinstance(kind, Moments) for kind in self.kinds.values())
+        most = self.config.rows * (WITH_MOMENTS if has_moments else 1)
+        return min(most, power_of_two(hint(self.rows))) if self.side_by_side else 1
 
     @property
     def is_shared_out(self) -> bool:
@@ -154,7 +160,7 @@ class Rows(Text):
                 for reduce in self.stages.reductions(number):
                     self.finish(reduce, errors=not self.whole)
         self.tell_all()
-        return self.function(self.kernel.name, grid, row=self.row)
+        return self.function(self.kernel.name, grid, row=self.row, per_warp=256 // self.words if self.whole else 256)
 
     def tell_all(self) -> None:
         """Tells what was found once a row, and in passes."""

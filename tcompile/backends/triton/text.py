@@ -68,7 +68,8 @@ class Function:
             elements *= blocks.get("PIECES", 1)
         elif not isinstance(self.row, int) or self.row > blocks["COLUMNS"]:  # it is walked
             elements //= 2
-        return max(1, min(16, int(max(1, min(8, elements // self.per_warp)) * self.config.warps)))
+        most = 2048 // self.per_warp
+        return max(1, min(16, int(max(1, min(most, elements // self.per_warp)) * self.config.warps)))
 
     @property
     def points(self) -> int:
@@ -105,6 +106,11 @@ class Text:
         self.flagged: str | None = None  # where status bits go now
         self.any_flags = False
         self.location: Location | None = None
+
+    @property
+    def words(self) -> int:
+        """How many words of 4 bytes the widest value takes, or half of a complex one."""
+        return max(1, *(PARTS.get(value.dtype, value.dtype).itemsize // 4 for value in self.kernel.values))
 
     # -- text -----------------------------------------------------------------------------------------------------
     def line(self, text: str) -> None:

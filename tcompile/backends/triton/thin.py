@@ -102,7 +102,7 @@ class Thin(Flat):
                 self.store(store)
             for reduce in reductions:
                 kind = self.kinds[reduce]
-                for line in kind.merge(self.accumulator(reduce), kind.lift(str(self.real(reduce.values[0])), "inside")):
+                for line in kind.merge(self.accumulator(reduce), kind.lift(str(self.real(reduce.values[0])))):
                     self.line(line)
         self.registers, self.suffix = once, ""
         for reduce in reductions:
