@@ -16,7 +16,7 @@ from typing import Any, overload
 from tcompile import stance
 from tcompile.backends import check_backend, list_backends, preload, takes_option
 from tcompile.capture.control_flow import associative_scan, cond, map, scan, while_loop
-from tcompile.capture.intrinsics import graph_break, is_compiling, unroll
+from tcompile.capture.intrinsics import cudagraph_mark_step_begin, graph_break, is_compiling, unroll
 from tcompile.capture.marks import mark_dynamic, mark_static, maybe_mark_dynamic
 from tcompile.capture.policy import error_on_graph_break
 from tcompile.capture.treatments import (
@@ -470,8 +470,8 @@ variables.follow(
 
 __all__ = [
     "CompileProfiler", "allow_in_graph", "associative_scan", "assume_constant_result", "bus", "by_itself", "compile",
-    "compile_times", "compile_with", "cond", "device", "diagnose", "disable", "disallow_in_graph",
-    "error_on_graph_break", "events", "explain", "get_num_threads", "graph_break", "is_compiling",
+    "compile_times", "compile_with", "cond", "cudagraph_mark_step_begin", "device", "diagnose", "disable",
+    "disallow_in_graph", "error_on_graph_break", "events", "explain", "get_num_threads", "graph_break", "is_compiling",
     "list_mode_options", "list_options", "map", "mark_dynamic", "mark_static", "maybe_mark_dynamic",
     "nested_compile_region", "reset", "run", "run_cell", "scan", "set_num_threads", "substitute_in_graph", "unroll",
     "while_loop",

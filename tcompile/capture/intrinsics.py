@@ -27,6 +27,14 @@ def graph_break(msg: str = "") -> None:
         raise InvalidType(f"graph_break: msg must be str, got {type(msg).__name__} {msg!r}")
 
 
+def cudagraph_mark_step_begin() -> None:
+    """Does nothing, for programs that say where a step begins, since other compilers' CUDA graphs write over what the
+    step before has returned. What tcompile's give is the caller's, as without them: no call writes over it.
+
+    >>> cudagraph_mark_step_begin()
+    """
+
+
 def unroll(values: T) -> T:
     """``values`` as they are. A compiled ``for`` over ``unroll(range(n))`` is unrolled and no node of the graph.
 

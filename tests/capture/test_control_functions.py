@@ -582,3 +582,12 @@ def test_bad_arguments(call, text):
     with pytest.raises(InvalidType, match=text):
         call()
     assert treatments._table == before
+
+
+def test_where_a_step_begins_may_be_said():
+    def f(v):
+        tcompile.cudagraph_mark_step_begin()
+        return v * 2 + 1
+
+    np.testing.assert_array_equal(tcompile.compile(f, fullgraph=True)(X), f(X))
+    broken_by(lambda a: tcompile.cudagraph_mark_step_begin(a) or a * 2, "operation-raises", "wrong arguments")

@@ -10,7 +10,7 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tcompile.capture.intrinsics import graph_break, is_compiling, unroll
+from tcompile.capture.intrinsics import cudagraph_mark_step_begin, graph_break, is_compiling, unroll
 from tcompile.capture.special.regions import state_of
 from tcompile.capture.special.registry import bind, special
 from tcompile.capture.values.base import Value
@@ -33,6 +33,12 @@ def _is_compiling(tx: Capture, function: Constant, args: Sequence[Value], kwargs
 def _graph_break(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     reason = next((str(v.value) for v in [*args, *kwargs.values()] if isinstance(v, Constant)), "")
     raise CannotCapture("graph-break-call", reason or "The program asks for it.")
+
+
+@special(cudagraph_mark_step_begin)
+def _mark_step(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    bind("cudagraph_mark_step_begin", {}, args, kwargs)
+    return Constant(None)
 
 
 @special(unroll)
