@@ -1,5 +1,7 @@
 """Kernels of the triton backend as machine code: compiled for three generations of GPUs, without one."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -99,3 +101,14 @@ def test_the_least_integer_of_16_bits_negated_is_not_taken_for_positive(negation
 
     made = check(build, np.array([-32768, -32767, -1, 0, 1, 32767] * 50, "i2"))
     assert "neg.s16" not in made.kernels[0].assembly(90)
+
+
+def test_threads_leave_tritons_settings_alone():
+    import triton
+
+    (kernel,) = on_interpreter(graph_of(CASES["pointwise"][0], F32, F32)).kernels
+    before = dict(vars(triton.knobs.compilation)), dict(vars(triton.knobs.runtime))
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda capability: kernel.assembly(capability), [80, 90, 80, 90]))
+    assert made[0] == made[2] != made[1] == made[3]
+    assert before == (dict(vars(triton.knobs.compilation)), dict(vars(triton.knobs.runtime)))

@@ -13,6 +13,7 @@ import functools
 import importlib.metadata
 import json
 import re
+import threading
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ _SUBTRACTED = (
     r"{ .reg .b32 program; .reg .b16 zero; mov.u32 program, %ctaid.y; cvt.u16.u32 zero, program;"
     r" sub.s16 \1, zero, \2; }"
 )
+_one_at_a_time = threading.Lock()  # Triton's settings are the process's
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,7 @@ def _compile(function: Function, capability: int, variant: Variant) -> Any:
     source = ASTSource(JITFunction(defined(function, _names())), signature, constants, attributes)
     settings, hooks = triton.knobs.compilation, triton.knobs.runtime
     try:
-        with settings.scope(), hooks.scope():
+        with _one_at_a_time, settings.scope(), hooks.scope():
             settings.disable_line_info = True  # two thirds of the machine code's size
             hooks.add_stages_inspection_hook = _negating
             settings.always_compile = True  # what Triton 3.6 keeps on disk does not depend on the hook
