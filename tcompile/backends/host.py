@@ -252,7 +252,8 @@ class Program:
         graph = self.schedule.graph
         for name, (position, axis) in graph.symbol_inputs().items():
             source = self.arrays[graph.inputs[position]]
-            self.lines.append(f"{name} = {source}" if axis is None else f"{name} = {source}.shape[{axis}]")
+            number = f"int({source})" if name in graph.env.counters else source  # rounds are counted in arrays
+            self.lines.append(f"{name} = {number}" if axis is None else f"{name} = {source}.shape[{axis}]")
 
     def _rank_zero_inputs(self) -> None:
         """NumPy scalars become 0-d arrays, which kernels can read."""

@@ -71,6 +71,18 @@ def test_numbers_and_sizes_reach_the_gpu(gpu):
     assert_same_on_gpu(lambda x, y: (x * y, y + 1), lambda: [np.arange(3.0), np.array(2.0)])
 
 
+def test_what_counts_rounds_reaches_kernels_as_a_number(gpu):
+    gpu()
+
+    def f(x):
+        for i in range(1, 40):
+            x[i] = np.roll(x[i - 1], 1) * 0.5 + 1
+        return x
+
+    assert_same_on_gpu(f, lambda: [np.ones((40, 1))])
+    assert gpu.compiled
+
+
 def test_running_out_of_memory_goes_on_in_plain_python(gpu):
     gpu(room=1000)
     events = []
