@@ -252,8 +252,7 @@ class Program:
         graph = self.schedule.graph
         for name, (position, axis) in graph.symbol_inputs().items():
             source = self.arrays[graph.inputs[position]]
-            number = f"int({source})" if name in graph.env.counters else source  # rounds are counted in arrays
-            self.lines.append(f"{name} = {number}" if axis is None else f"{name} = {source}.shape[{axis}]")
+            self.lines.append(f"{name} = {source}" if axis is None else f"{name} = {source}.shape[{axis}]")
 
     def _rank_zero_inputs(self) -> None:
         """NumPy scalars become 0-d arrays, which kernels can read."""
@@ -318,10 +317,17 @@ class Program:
 
     def loop(self, node: Node, operands: Sequence[str]) -> None:
         """Writes a loop whose region is given the number of the round."""
-        self.control(node, operands)
+        (region,) = node.regions
+        body, missing = self._compiled(region)
+        native = self.native_parts(node, [body], len(operands) - 2)
+        updated = tuple(number - 1 for number in region.updates.values())
+        made = TimedLoop(parts.RoundLoop(body, updated, missing, native, self.names["copy"]), line_of(node))
+        name = self._constant(f"{node.name}_rounds", made)
+        sizes = [f"sizes=({', '.join(missing)},)"] if missing else []
+        self.lines.append(f"{self.arrays[node]} = {name}({', '.join([*operands, *sizes])})")
 
     def native_parts(self, node: Node, bodies: Sequence[Any], carried: int) -> Any:
-        """What runs a loop's parts without Python, as ``parts.PartLoop`` calls it; None where nothing does."""
+        """What runs a loop's round, or its parts, without Python, as ``parts`` calls it; None where nothing does."""
         return None
 
     def exit_loop(self, node: Node, operands: Sequence[str]) -> None:

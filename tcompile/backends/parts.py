@@ -1,7 +1,8 @@
-"""Loops that may be left in the middle of a round, part by part.
+"""Loops that are nodes, round by round, and part by part those that may be left in the middle of a round.
 
-Enters: the compiled parts of an ``exit_loop``'s round. Leaves: a ``PartLoop``, which runs the loop on arrays. Exists
-because where a round goes on depends on what its parts have computed.
+Enters: the compiled round of a ``fori_loop``, or the parts of an ``exit_loop``'s. Leaves: a ``RoundLoop`` or a
+``PartLoop``, which runs the loop on arrays: without Python where a backend can and it pays. Rounds write in place to
+what they carry: that is a copy, never the caller's.
 """
 
 from __future__ import annotations
@@ -17,6 +18,30 @@ from tcompile.records import dataclass
 
 FEWEST = 8  # rounds for which going without Python pays
 Native: TypeAlias = "Callable[[int, Sequence[Any], Mapping[str, int]], tuple[tuple[Any, ...], int, int]]"
+
+
+@dataclass
+class RoundLoop:
+    """A ``fori_loop`` as a host program calls it. ``updated`` are the carried values that a round writes in place."""
+
+    body: Callable[..., tuple[Any, ...]]
+    updated: tuple[int, ...]
+    symbols: Sequence[str]
+    native: Native | None
+    copy: Callable[[Any], Any]
+
+    def __call__(self, start: int, stop: int, *carried: Any, sizes: tuple[int, ...] = ()) -> tuple[Any, ...]:
+        """Runs it; ``sizes`` are those that a round takes besides."""
+        if self.native is not None and start == 0 and stop >= FEWEST:
+            return self.native(stop, carried, dict(zip(self.symbols, sizes, strict=True)))[0]
+        if self.updated and stop > start:
+            own = list(carried)
+            for number in self.updated:
+                own[number] = self.copy(own[number])
+            carried = tuple(own)
+        for i in range(start, stop):
+            carried = self.body(i, *carried, *sizes)
+        return carried
 
 
 @dataclass
@@ -69,4 +94,4 @@ def part_loop(parts: Sequence[Callable[..., tuple[Any, ...]]], regions: Sequence
     return PartLoop(parts, updated=updated, **ways)
 
 
-__all__ = ["PartLoop", "part_loop"]
+__all__ = ["PartLoop", "RoundLoop", "part_loop"]

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from tcompile.backends.llvm.rounds import Loop
-from tcompile.backends.parts import PartLoop
+from tcompile.backends.parts import PartLoop, RoundLoop
 from tcompile.backends.timed import TimedLoop
 from tests.differential import check
 
@@ -130,7 +129,6 @@ def test_loops_in_loops_of_kernels_run_without_python(function):
     (compiled,) = check(function, lambda: arguments("plain"), backends=["llvm"], calls=2)
     names = compiled.entries[0].compiled_graph.program.__globals__
     (loop,) = (value.loop for value in names.values() if isinstance(value, TimedLoop))
-    assert isinstance(loop, Loop | PartLoop)
-    assert (loop.rounds if isinstance(loop, Loop) else loop.native) is not None
+    assert isinstance(loop, RoundLoop | PartLoop) and loop.native is not None
     for kind in ("zero", "none", "beyond"):
         check(function, lambda k=kind: arguments(k), backends=["llvm"], calls=2)

@@ -71,6 +71,41 @@ def test_numbers_and_sizes_reach_the_gpu(gpu):
     assert_same_on_gpu(lambda x, y: (x * y, y + 1), lambda: [np.arange(3.0), np.array(2.0)])
 
 
+def halved(x, y):
+    for i in range(40):
+        x[-i - 1 :] *= 0.5
+    return np.sqrt(y)
+
+
+def halved_until(x, y):
+    x = x * 2
+    for i in range(40):
+        x[-i - 1 :] *= 0.5
+        if x[-1] < y[0]:
+            break
+    return x, np.sqrt(y)
+
+
+def handed_on(x, y):
+    for i in range(40):
+        z = x.copy()
+        z[-i - 1 :] *= 0.5
+        x = z
+    return x, np.sqrt(y)
+
+
+@pytest.mark.parametrize("where", ["gpu", "interpreter"])
+@pytest.mark.parametrize("function", [halved, halved_until, handed_on])
+def test_rounds_write_to_copies_of_what_they_are_given(function, where, request):
+    if where == "gpu":
+        request.getfixturevalue("gpu")()
+    for low in (0.1, -1.0):  # of which a root is told: then plain Python does the call
+        make = lambda low=low: [np.arange(1.0, 49.0), np.full(3, low)]
+        want, compiled = Run(function, make()), tcompile.compile(function, backend="triton")
+        assert_same_run(Run(compiled, make(), interpret=where == "interpreter"), want)
+        assert compiled.graphs
+
+
 def test_what_counts_rounds_reaches_kernels_as_a_number(gpu):
     gpu()
 

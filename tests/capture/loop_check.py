@@ -94,7 +94,6 @@ def all_loops() -> Iterator[None]:
         mock.patch("tcompile.capture.loops.FEW_ROUNDS", 1),
         mock.patch("tcompile.capture.loops.FEW_OPERATIONS", 0),
         mock.patch("tcompile.capture.loops.MANY_ROUNDS", 0),
-        mock.patch("tcompile.backends.llvm.rounds.FEWEST", 1),
         mock.patch("tcompile.backends.parts.FEWEST", 1),
         tcompile.config.patch(verify=True),
     ):

@@ -21,7 +21,7 @@ from tcompile.backends.llvm.nests import Code
 from tcompile.backends.llvm.scalar_loops import ScalarLoop
 from tcompile.backends.llvm.variants import USUAL, Variant
 from tcompile.backends.schedule.plan import Step
-from tcompile.backends.timed import TimedLoop, line_of
+from tcompile.backends.timed import line_of
 from tcompile.graph import Node, SymInt
 from tcompile.graph.ops.control import is_branch
 from tcompile.graph.ops.element_loop import dtype_of, written_roots
@@ -239,19 +239,9 @@ class Program(host.Program):
         given = any(get.attrs["index"] == place for get in step.onto)
         return given or self._is_done_with(node.inputs[number], step)
 
-    def loop(self, node: Node, operands: Sequence[str]) -> None:
-        """A loop whose region is given the number of the round."""
-        body, missing = self._compiled(node.regions[0])
-        found = self._rounds(node, [body.host], len(operands) - 2)
-        updated = tuple(number - 1 for number in body.host.schedule.graph.updates.values())
-        made = TimedLoop(rounds.Loop(body, found, updated, tuple(missing)), line_of(node))
-        name = self._constant(f"{node.name}_rounds", made)
-        sizes = f"sizes=({', '.join(missing)},)"
-        self.lines.append(f"{self.arrays[node]} = {name}({', '.join([*operands, *([sizes] if missing else [])])})")
-
     def native_parts(self, node: Node, bodies: Sequence[Any], carried: int) -> Any:
-        """A loop's parts in machine code."""
-        found = self._rounds(node, [body.host for body in bodies], carried, node.attrs["leaves"])
+        """A loop's round, or its parts, in machine code."""
+        found = self._rounds(node, [body.host for body in bodies], carried, node.attrs.get("leaves", ()))
         return None if found is None else found.run
 
     def _rounds(

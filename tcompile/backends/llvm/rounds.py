@@ -15,13 +15,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tcompile.backends import helpers
-from tcompile.backends.llvm import native
 from tcompile.backends.llvm.native import entries, interrupts
 from tcompile.backends.llvm.nest import element_ns, lanes_of
 from tcompile.backends.llvm.round_steps import (
@@ -40,7 +39,6 @@ from tcompile.backends.llvm.stale import stays_unseen
 from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType
 from tcompile.graph.ops.element_loop import dtype_of, written_roots
 from tcompile.graph.sizes import counters_in, product
-from tcompile.records import dataclass
 
 if TYPE_CHECKING:
     from tcompile.backends.llvm.host import Program
@@ -48,7 +46,6 @@ if TYPE_CHECKING:
     from tcompile.backends.schedule.plan import Step
 
 _ELSEWHERE = ("gather", "scatter")  # values whose places are computed
-FEWEST = 8  # rounds for which writing the program pays
 _SPARE_BYTES, _SPARE = 1 << 22, 256  # how much programs of earlier calls may hold that are kept, and how many are
 
 
@@ -465,30 +462,4 @@ def _done_by(step: Step) -> str:
     return str(node.attrs["target"]) if node.op == "call" else node.op
 
 
-@dataclass
-class Loop:
-    """A ``fori_loop`` as a host program calls it: in machine code where that is possible and pays.
-
-    ``updated`` are the carried values that a round writes in place.
-    """
-
-    body: Callable[..., tuple[Any, ...]]
-    rounds: Rounds | None
-    updated: tuple[int, ...]
-    symbols: tuple[str, ...]
-
-    def __call__(self, start: int, stop: int, *carried: Any, sizes: tuple[int, ...] = ()) -> tuple[Any, ...]:
-        """Runs it."""
-        if self.rounds is not None and start == 0 and stop >= FEWEST:
-            return self.rounds.run(stop, carried, dict(zip(self.symbols, sizes, strict=True)))[0]
-        if self.updated and stop > start:
-            own = list(carried)
-            for number in self.updated:
-                own[number] = native.copy(own[number])
-            carried = tuple(own)
-        for i in range(start, stop):
-            carried = self.body(i, *carried, *sizes)
-        return carried
-
-
-__all__ = ["FEWEST", "Loop", "NotNative", "Rounds"]
+__all__ = ["NotNative", "Rounds"]
