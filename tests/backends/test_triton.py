@@ -174,6 +174,12 @@ def test_what_reductions_meet(n):
     check(lambda op, x: op("prod", near_one(op, x), axis=(0,), keepdims=False), sample("float64", n), rtol=1e-2)
 
 
+@pytest.mark.parametrize("shape", [(3, 2), ()])
+def test_reductions_over_no_axis(shape):
+    build = lambda op, x: [op(name, x, axis=(), keepdims=False) for name in ("sum", "prod", "max")]
+    check(build, sample("float64", shape))
+
+
 def test_sums_of_float64_are_as_exact_as_numpys():
     errors = []
     for seed in range(8):

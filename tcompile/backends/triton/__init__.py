@@ -167,7 +167,7 @@ def _admits_product(node: Node) -> bool:
     the result does not show. So only rows that a thread multiplies in NumPy's order.
     """
     x, axes = node.inputs[0].tensor, node.attrs["axis"]
-    if x.dtype.kind not in "fc" or node.device != "cpu":
+    if x.dtype.kind not in "fc" or node.device != "cpu" or not axes:
         return True
     (row, *others), rows = [x.shape[axis] for axis in axes], [n for i, n in enumerate(x.shape) if i not in axes]
     return isinstance(row, int) and row < NUMPYS_ORDER and not others and any(n != 1 for n in rows)
