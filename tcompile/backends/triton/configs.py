@@ -19,10 +19,10 @@ class Config:
     several short ones, or of ``rows`` that lie side by side in memory. Of numbers of 8 bytes, points and elements of
     rows that are written out are half as many. Rows that are shared out are cut so that a program walks ``chunk``
     elements in all, or, of rows side by side, ``SIDE_BY_SIDE`` times that. ``warps`` are a multiple of the usual, one
-    for 256 elements, 64 points of 8 bytes, 128 elements of 8 bytes of rows that are whole, or 512 elements of rows that
-    are walked; ``stages`` is how many rounds of a loop load ahead. Of a product of matrices it takes a ``tile``: rows,
-    columns, and terms at a time; None leaves products to the library, whose factors' rows are filled up with zeros
-    where they are ``padded``.
+    for 256 elements, 64 or 128 points of 8 bytes, 128 elements of 8 bytes of rows that are whole, or 512 elements of
+    rows that are walked; ``stages`` is how many rounds of a loop load ahead. Of a product of matrices it takes a
+    ``tile``: rows, columns, and terms at a time; None leaves products to the library, whose factors' rows are filled up
+    with zeros where they are ``padded``.
     """
 
     points: int = 1024
@@ -48,7 +48,7 @@ USUAL = Config()
 RESIDENT = Config(tile=None)  # of arrays that lie on a GPU: CuPy has cuBLAS
 
 IN_REGISTERS = 8192  # elements that a program holds from one pass over its rows to the next
-CARRIED = 4  # as so many accumulators counts one that carries rounding errors: it does from block to block alone
+CARRIED = 4  # as so many accumulators counts one that carries rounding errors
 ADJACENT = 16  # rows side by side that are still read at the memory's speed: 64 bytes of float32
 MOST_ROWS = 64  # short ones that a program takes
 WITH_MOMENTS = 2  # times as many rows side by side

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tcompile.backends.triton.pointwise import FUNCTIONS, OF_ANGLES
 from tcompile.backends.triton.text import Function, Grid, Text, power_of_two
 from tcompile.graph.sizes import product
 
@@ -23,8 +24,8 @@ class Flat(Text):
         kernel, axes = self.kernel, range(len(self.kernel.axes))
         if kernel.form == "tiled":
             grid, per_warp = self.place_tile(axes, self.config.side, self.config.side), 256
-        else:  # each thread has two loads of 16 bytes on their way, or one of numbers of 8 bytes, which need registers
-            grid, per_warp = self.place_points(axes, self.config.points // self.words), 256 // self.words**2
+        else:
+            grid, per_warp = self.place_points(axes, self.config.points // self.words), self.per_warp
         self.flagged, started = "found", len(self.lines)
         for value in kernel.values:
             self.compute(value)
@@ -32,6 +33,18 @@ class Flat(Text):
             self.store(store)
         self.tell_found(started)
         return self.function(kernel.name, grid, per_warp=per_warp)
+
+    @property
+    def per_warp(self) -> int:
+        """How many points a warp has: two loads of 16 bytes for each thread, or, of numbers of 8 bytes, one.
+
+        Two of these as well where functions are computed, which a thread does side by side; those of angles take so
+        many registers that few threads would find room.
+        """
+        if self.words == 1:
+            return 256
+        functions = FUNCTIONS.intersection(value.op for value in self.kernel.values)
+        return 128 if functions and functions.isdisjoint(OF_ANGLES) else 64
 
     def place_points(self, axes: Sequence[int], most: int) -> Grid:
         """The points of this program, ``most`` at most."""

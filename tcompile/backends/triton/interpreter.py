@@ -106,6 +106,14 @@ def _reduced(function: Any, block: Any, axis: int | None) -> Any:
     return tl.core.tensor(TensorHandle(made.astype(data.dtype), dtype), type)
 
 
+def _sums(library_sum: Callable[..., Any], a: Any, errors: Any) -> tuple[Any, Any]:
+    """The reduction ``sums_of``, by halves; ``library_sum`` adds two sums and their errors."""
+    while (n := int(a.handle.data.shape[1])) > 1:
+        halves = [x.handle.data[:, part] for part in (slice(n // 2), slice(n // 2, None)) for x in (a, errors)]
+        a, errors = library_sum(*(_of(half, [a]) for half in halves))
+    return a, errors
+
+
 def _accumulated(function: Any, block: Any) -> Any:
     """A scan that the interpreter would do element by element."""
     import triton.language as tl
@@ -133,6 +141,7 @@ def _names() -> dict[str, Any]:
             names[name] = value
     names["added"] = tl.standard._sum_combine  # which the interpreter knows by its identity, and does at once
     names["range"] = _range
+    names["sums_of"] = functools.partial(_sums, names["added_with_errors"])
     names["product_of"] = lambda block: _reduced(np.multiply, block, 1)
     names["max_of"] = lambda block: _reduced(np.maximum, block, 1)
     names["min_of"] = lambda block: _reduced(np.minimum, block, 1)

@@ -364,6 +364,18 @@ def sum_of(a: Block) -> Block:
     return tl.reduce(a, 1, added, keep_dims=True)
 
 
+def added_with_errors(a: Block, error: Block, b: Block, other: Block) -> tuple[Block, Block]:
+    """For ``sums_of``."""
+    total = a + b
+    return total, error + other + lost_in_sum(a, b, total)
+
+
+def sums_of(a: Block, error: Block) -> tuple[Block, Block]:
+    """The sum of each row, and its rounding errors, to which those of the elements are added, as columns."""
+    total, errors = tl.reduce((a, error), 1, added_with_errors, keep_dims=True)
+    return total, errors
+
+
 def product_of(a: Block) -> Block:
     """The product of each row, as a column."""
     return tl.reduce(a, 1, multiplied, keep_dims=True)

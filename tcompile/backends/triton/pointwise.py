@@ -88,6 +88,8 @@ _LIBRARY = frozenset({
     "cosh", "tanh", "asinh", "acosh", "atanh", "cbrt", "atan2", "hypot", "pow", "fmod", "nextafter", "copysign",
     "trunc",
 })  # fmt: skip
+FUNCTIONS = _LIBRARY - {"fmod", "nextafter", "copysign", "trunc"}  # that take many operations
+OF_ANGLES = frozenset({"sin", "cos", "tan"})
 _FLOATS = {
     "negative": "{A} * -1.0", "abs": "tl.abs({A})", "floor": "tl.floor({A})", "ceil": "tl.ceil({A})",
     "round": "libdevice.rint({A})", "nearbyint": "libdevice.rint({A})",

@@ -1,11 +1,11 @@
 """How each reduction accumulates, merges and finishes.
 
 Enters: names of blocks of elements. Leaves: text of the accumulators, and of their final value. A reduction is a list
-of accumulators, each of which is merged by itself. Sums of float32 are carried in float64, as in the llvm backend, but
-for a few elements, which are added up in NumPy's order; of float64, the rounding error of every addition from block to
-block is carried beside the sum, unless it is ``narrow``: what it is for has the precision of float32. Small integers
-are carried in 32 bits, since what wraps around there wraps around in fewer bits, too. ``Moments`` of a block are
-added up across before they are merged, so that there is one set of accumulators for a row.
+of accumulators. Sums of float32 are carried in float64, as in the llvm backend, but for a few elements, which are added
+up in NumPy's order; of float64, the rounding error of every addition, but for those of a row that is one block, is
+carried beside the sum, unless it is ``narrow``: what it is for has the precision of float32. Small integers are carried
+in 32 bits, since what wraps around there wraps around in fewer bits, too. ``Moments`` of a block are added up across
+before they are merged, so that there is one set of accumulators for a row.
 """
 
 from __future__ import annotations
@@ -106,12 +106,11 @@ class Reduction:
 
     def across(self, name: str, texts: list[str] | None = None) -> list[str]:
         """Lines that make the accumulators (or ``texts``) one for each row."""
-        given = texts or [f"{name}{part.suffix}" for part in self.parts]
-        lines = []
-        for part, text in zip(self.parts, given, strict=True):
-            if text:
-                lines.append(f"{name}{part.suffix} = {_ALONG[part.how]}({text})")
-        return lines
+        given = zip(self.parts, texts or [f"{name}{part.suffix}" for part in self.parts], strict=True)
+        parts, lines = [(part, text) for part, text in given if text], list[str]()
+        if self.is_compensated and texts is None:
+            parts, lines = parts[2:], [f"{name}, {name}_error = sums_of({name}, {name}_error)"]
+        return [*lines, *(f"{name}{part.suffix} = {_ALONG[part.how]}({text})" for part, text in parts)]
 
     def finish(self, name: str, errors: bool) -> str:
         """The result's text; ``errors``: whether rounding errors have been carried."""
