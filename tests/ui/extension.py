@@ -85,7 +85,11 @@ def fresh(page, cells):
             const shared = first.content.model.sharedModel;
             shared.deleteCellRange(0, shared.cells.length);
             shared.insertCells(0, cells.map(source => ({ cell_type: 'code', source, metadata: {}, outputs: [] })));
-            await first.sessionContext.session.kernel.restart();
+            const kernel = first.sessionContext.session.kernel;
+            await kernel.restart();
+            // What is asked of a kernel before it says that it restarts is forgotten.
+            for (let quiet = 0; quiet < 3; quiet = kernel.status === 'idle' ? quiet + 1 : 0)
+                await new Promise(done => setTimeout(done, 50));
         }""",
         cells,
     )
