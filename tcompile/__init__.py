@@ -73,8 +73,7 @@ __all__ = [
     "CompileProfiler", "allow_in_graph", "associative_scan", "assume_constant_result", "cache", "compile",
     "compile_times", "cond", "config", "cudagraph_mark_step_begin", "device", "diagnose", "disable",
     "disallow_in_graph", "error_on_graph_break", "explain", "get_num_threads", "graph_break", "is_compiling",
-    "list_backends",
-    "list_mode_options", "list_options", "load_ipython_extension", "map", "mark_dynamic", "mark_static",
-    "maybe_mark_dynamic", "memory", "nested_compile_region", "register_backend", "reset", "run", "scan", "set_logs",
-    "set_num_threads", "set_stance", "substitute_in_graph", "unroll", "while_loop",
+    "list_backends", "list_mode_options", "list_options", "load_ipython_extension", "map", "mark_dynamic",
+    "mark_static", "maybe_mark_dynamic", "memory", "nested_compile_region", "register_backend", "reset", "run", "scan",
+    "set_logs", "set_num_threads", "set_stance", "substitute_in_graph", "unroll", "while_loop",
 ]  # fmt: skip

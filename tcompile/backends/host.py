@@ -320,8 +320,8 @@ class Program:
         (region,) = node.regions
         body, missing = self._compiled(region)
         native = self.native_parts(node, [body], len(operands) - 2)
-        updated = tuple(number - 1 for number in region.updates.values())
-        made = TimedLoop(parts.RoundLoop(body, updated, missing, native, self.names["copy"]), line_of(node))
+        own = parts.owner(node.regions, self.names["copy"])
+        made = TimedLoop(parts.RoundLoop(body, own, missing, native), line_of(node))
         name = self._constant(f"{node.name}_rounds", made)
         sizes = [f"sizes=({', '.join(missing)},)"] if missing else []
         self.lines.append(f"{self.arrays[node]} = {name}({', '.join([*operands, *sizes])})")
@@ -336,8 +336,9 @@ class Program:
         bodies = [body for body, _ in compiled]
         native = self.native_parts(node, bodies, len(operands) - 2)
         symbols = [missing for _, missing in compiled]
+        own = parts.owner(node.regions, self.names["copy"])
         made = TimedLoop(
-            parts.part_loop(bodies, node.regions, symbols=symbols, native=native, **node.attrs), line_of(node), True
+            parts.PartLoop(bodies, own=own, symbols=symbols, native=native, **node.attrs), line_of(node), True
         )
         name = self._constant(f"{node.name}_rounds", made)
         sizes = "".join(f"({''.join(f'{size}, ' for size in missing)}), " for _, missing in compiled)

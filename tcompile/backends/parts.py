@@ -22,23 +22,19 @@ Native: TypeAlias = "Callable[[int, Sequence[Any], Mapping[str, int]], tuple[tup
 
 @dataclass
 class RoundLoop:
-    """A ``fori_loop`` as a host program calls it. ``updated`` are the carried values that a round writes in place."""
+    """A ``fori_loop`` as a host program calls it. ``own`` copies what rounds write in place of what they carry."""
 
     body: Callable[..., tuple[Any, ...]]
-    updated: tuple[int, ...]
+    own: Callable[[Sequence[Any]], tuple[Any, ...]]
     symbols: Sequence[str]
     native: Native | None
-    copy: Callable[[Any], Any]
 
     def __call__(self, start: int, stop: int, *carried: Any, sizes: tuple[int, ...] = ()) -> tuple[Any, ...]:
         """Runs it; ``sizes`` are those that a round takes besides."""
         if self.native is not None and start == 0 and stop >= FEWEST:
             return self.native(stop, carried, dict(zip(self.symbols, sizes, strict=True)))[0]
-        if self.updated and stop > start:
-            own = list(carried)
-            for number in self.updated:
-                own[number] = self.copy(own[number])
-            carried = tuple(own)
+        if stop > start:
+            carried = self.own(carried)
         for i in range(start, stop):
             carried = self.body(i, *carried, *sizes)
         return carried
@@ -46,12 +42,12 @@ class RoundLoop:
 
 @dataclass
 class PartLoop:
-    """An ``exit_loop`` as a host program calls it. ``updated`` are the carried values that parts write in place."""
+    """An ``exit_loop`` as a host program calls it. ``own`` copies what parts write in place of what they carry."""
 
     parts: Sequence[Callable[..., tuple[Any, ...]]]
     leaves: tuple[bool, ...]
     least: tuple[int | None, ...]
-    updated: frozenset[int]
+    own: Callable[[Sequence[Any]], tuple[Any, ...]]
     symbols: Sequence[Sequence[str]]
     native: Native | None
 
@@ -67,7 +63,7 @@ class PartLoop:
             return (*results, np.asarray(i), np.asarray(way))
         parts = list(zip(self.parts, sizes, strict=True))
         last = len(parts)
-        state = tuple(np.copy(x, order="K") if n in self.updated else x for n, x in enumerate(carried))
+        state = self.own(carried)
         i, way = start, 0
         while i < stop and not way:
             for number, (part, given) in enumerate(parts, 1):
@@ -88,10 +84,10 @@ class PartLoop:
             raise Replay("the loop is left in a way that its graph cannot follow")
 
 
-def part_loop(parts: Sequence[Callable[..., tuple[Any, ...]]], regions: Sequence[Graph], **ways: Any) -> PartLoop:
-    """The loop of these parts, compiled from these regions."""
+def owner(regions: Sequence[Graph], copy: Callable[[Any], Any]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """What copies, of the values that a loop carries, those that its regions write in place."""
     updated = frozenset(number - 1 for region in regions for number in region.updates.values())
-    return PartLoop(parts, updated=updated, **ways)
+    return lambda carried: tuple(copy(x) if number in updated else x for number, x in enumerate(carried))
 
 
-__all__ = ["PartLoop", "RoundLoop", "part_loop"]
+__all__ = ["PartLoop", "RoundLoop", "owner"]

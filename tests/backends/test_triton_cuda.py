@@ -101,9 +101,10 @@ def test_rounds_write_to_copies_of_what_they_are_given(function, where, request)
         request.getfixturevalue("gpu")()
     for low in (0.1, -1.0):  # of which a root is told: then plain Python does the call
         make = lambda low=low: [np.arange(1.0, 49.0), np.full(3, low)]
-        want, compiled = Run(function, make()), tcompile.compile(function, backend="triton")
-        assert_same_run(Run(compiled, make(), interpret=where == "interpreter"), want)
-        assert compiled.graphs
+        want, compiled, fallen = Run(function, make()), tcompile.compile(function, backend="triton"), []
+        with bus.listening(lambda event: fallen.append(event) if event.kind == "fell_back" else None):
+            assert_same_run(Run(compiled, make(), interpret=where == "interpreter"), want)
+        assert compiled.graphs and bool(fallen) == (low < 0)
 
 
 def test_what_counts_rounds_reaches_kernels_as_a_number(gpu):

@@ -89,18 +89,7 @@ class Program(host.Program):
 
     def control(self, node: Node, operands: Sequence[str]) -> None:
         """Branches, and rounds that are given all they need, are NumPy's to arrange."""
-        super().control(node, self._on_host(operands))
-
-    def loop(self, node: Node, operands: Sequence[str]) -> None:
-        """Rounds that are given their number."""
-        super().loop(node, self._on_host(operands))
-
-    def exit_loop(self, node: Node, operands: Sequence[str]) -> None:
-        """Rounds that may be left."""
-        super().exit_loop(node, self._on_host(operands))
-
-    def _on_host(self, operands: Sequence[str]) -> Sequence[str]:
-        return [f"to_host({operand})" if self.is_remote else operand for operand in operands]
+        super().control(node, [f"to_host({operand})" if self.is_remote else operand for operand in operands])
 
     def launch(self, step: Step) -> None:
         """Writes the launches of a kernel's functions."""

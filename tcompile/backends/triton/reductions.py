@@ -106,11 +106,10 @@ class Reduction:
 
     def across(self, name: str, texts: list[str] | None = None) -> list[str]:
         """Lines that make the accumulators (or ``texts``) one for each row."""
-        given = zip(self.parts, texts or [f"{name}{part.suffix}" for part in self.parts], strict=True)
-        parts, lines = [(part, text) for part, text in given if text], list[str]()
+        lines, given = [], zip(self.parts, texts or [f"{name}{part.suffix}" for part in self.parts], strict=True)
         if self.is_compensated and texts is None:
-            parts, lines = parts[2:], [f"{name}, {name}_error = sums_of({name}, {name}_error)"]
-        return [*lines, *(f"{name}{part.suffix} = {_ALONG[part.how]}({text})" for part, text in parts)]
+            lines.append(f"{name}, {name}_error = sums_of({next(given)[1]}, {next(given)[1]})")
+        return lines + [f"{name}{part.suffix} = {_ALONG[part.how]}({text})" for part, text in given if text]
 
     def finish(self, name: str, errors: bool) -> str:
         """The result's text; ``errors``: whether rounding errors have been carried."""
