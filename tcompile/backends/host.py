@@ -321,7 +321,7 @@ class Program:
         body, missing = self._compiled(region)
         native = self.native_parts(node, [body], len(operands) - 2)
         own = parts.owner(node.regions, self.names["copy"])
-        made = TimedLoop(parts.RoundLoop(body, own, missing, native), line_of(node))
+        made = TimedLoop(parts.RoundLoop(node.name, body, own, missing, native), line_of(node))
         name = self._constant(f"{node.name}_rounds", made)
         sizes = [f"sizes=({', '.join(missing)},)"] if missing else []
         self.lines.append(f"{self.arrays[node]} = {name}({', '.join([*operands, *sizes])})")
@@ -338,7 +338,7 @@ class Program:
         symbols = [missing for _, missing in compiled]
         own = parts.owner(node.regions, self.names["copy"])
         made = TimedLoop(
-            parts.PartLoop(bodies, own=own, symbols=symbols, native=native, **node.attrs), line_of(node), True
+            parts.PartLoop(node.name, bodies, own=own, symbols=symbols, native=native, **node.attrs), line_of(node), True
         )
         name = self._constant(f"{node.name}_rounds", made)
         sizes = "".join(f"({''.join(f'{size}, ' for size in missing)}), " for _, missing in compiled)

@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tcompile.backends.replay import Replay
+from tcompile.backends.polls import Clock, has_changed
+from tcompile.backends.replay import Paused, Replay
 from tcompile.graph import Graph
 from tcompile.records import dataclass
 
@@ -24,19 +25,26 @@ Native: TypeAlias = "Callable[[int, Sequence[Any], Mapping[str, int]], tuple[tup
 class RoundLoop:
     """A ``fori_loop`` as a host program calls it. ``own`` copies what rounds write in place of what they carry."""
 
+    name: str
     body: Callable[..., tuple[Any, ...]]
     own: Callable[[Sequence[Any]], tuple[Any, ...]]
     symbols: Sequence[str]
     native: Native | None
 
     def __call__(self, start: int, stop: int, *carried: Any, sizes: tuple[int, ...] = ()) -> tuple[Any, ...]:
-        """Runs it; ``sizes`` are those that a round takes besides."""
+        """Runs it; ``sizes`` are those that a round takes besides. Raises Paused where what was read has changed."""
         if self.native is not None and start == 0 and stop >= FEWEST:
-            return self.native(stop, carried, dict(zip(self.symbols, sizes, strict=True)))[0]
+            try:
+                return self.native(stop, carried, dict(zip(self.symbols, sizes, strict=True)))[0]
+            except Paused as paused:
+                raise _named(paused, self.name) from None
         if stop > start:
             carried = self.own(carried)
+        clock = Clock()
         for i in range(start, stop):
             carried = self.body(i, *carried, *sizes)
+            if clock.is_due() and has_changed():
+                raise Paused(self.name, i + 1 - start, carried)
         return carried
 
 
@@ -44,6 +52,7 @@ class RoundLoop:
 class PartLoop:
     """An ``exit_loop`` as a host program calls it. ``own`` copies what parts write in place of what they carry."""
 
+    name: str
     parts: Sequence[Callable[..., tuple[Any, ...]]]
     leaves: tuple[bool, ...]
     least: tuple[int | None, ...]
@@ -52,19 +61,26 @@ class PartLoop:
     native: Native | None
 
     def __call__(self, start: int, stop: int, *carried: Any, sizes: Sequence[tuple[int, ...]]) -> tuple[Any, ...]:
-        """Runs it; ``sizes`` are those that each part takes besides. Raises Replay where only plain Python goes on."""
+        """Runs it; ``sizes`` are those that each part takes besides.
+
+        Raises Replay where only plain Python goes on, and Paused where what was read has changed.
+        """
         if self.native is not None and start == 0 and stop >= FEWEST:
             named: dict[str, int] = {}
             if any(sizes):
                 for names, row in zip(self.symbols, sizes, strict=True):
                     named.update(zip(names, row, strict=True))
-            results, i, way = self.native(stop, carried, named)
+            try:
+                results, i, way = self.native(stop, carried, named)
+            except Paused as paused:
+                raise _named(paused, self.name) from None
             self._check(i, way)
             return (*results, np.asarray(i), np.asarray(way))
         parts = list(zip(self.parts, sizes, strict=True))
         last = len(parts)
         state = self.own(carried)
         i, way = start, 0
+        clock = Clock()
         while i < stop and not way:
             for number, (part, given) in enumerate(parts, 1):
                 state = part(i, *state, *given)
@@ -75,6 +91,8 @@ class PartLoop:
                         way = number if self.leaves[number - 1] else 0
                         break
             i += not way
+            if not way and clock.is_due() and has_changed():
+                raise Paused(self.name, i - start, state)
         self._check(i - start, way)
         return (*state, np.asarray(i), np.asarray(way))
 
@@ -82,6 +100,13 @@ class PartLoop:
         least = self.least[way]
         if least is None or rounds < least:
             raise Replay("the loop is left in a way that its graph cannot follow")
+
+
+def _named(paused: Paused, name: str) -> Paused:
+    """The same, with the name of the loop's node; in the middle of an iteration nothing is known of the loop."""
+    if paused.iterations:
+        paused.loop = name
+    return paused
 
 
 def owner(regions: Sequence[Graph], copy: Callable[[Any], Any]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:

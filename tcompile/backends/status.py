@@ -14,5 +14,9 @@ INVALID = 8
 INTEGER_OVERFLOW = 16
 ONLY_NUMPY = 32  # always replayed
 INTERRUPTED = 64  # a signal's handler has raised in the middle of a loop
+PAUSED = 128  # something that was read has changed: a loop has ended with fewer iterations, and what it holds is right
+CHANGED = 256  # the same, in the middle of an iteration: what the loop holds is void
 
-__all__ = ["DIVIDE", "INTEGER_OVERFLOW", "INTERRUPTED", "INVALID", "ONLY_NUMPY", "OVERFLOW", "UNDERFLOW"]
+__all__ = [
+    "CHANGED", "DIVIDE", "INTEGER_OVERFLOW", "INTERRUPTED", "INVALID", "ONLY_NUMPY", "OVERFLOW", "PAUSED", "UNDERFLOW",
+]  # fmt: skip

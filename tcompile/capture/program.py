@@ -13,6 +13,7 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from tcompile.bytecode import KEEP, UNBOUND, Point
 from tcompile.callers import mark, raise_if_callers
 from tcompile.capture.entries import MISS, PLAIN, Start
 from tcompile.capture.guards import Guard, GuardFailure, LoadStep, Prologue
+from tcompile.capture.reread import Reread
 from tcompile.capture.sources import SizeSource, Source
 from tcompile.capture.state import Capture
 from tcompile.capture.values.array import ArrayValue
@@ -29,6 +31,7 @@ from tcompile.capture.values.callable import FunctionValue, MethodValue
 from tcompile.capture.values.memory import Memory
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Graph, Node, ScalarType, TensorType
+from tcompile.graph.ops.control import LOOPS
 from tcompile.graph.sizes import SymInt
 from tcompile.records import dataclass
 
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from tcompile.capture.root import RootFrame
 
 Entry = Callable[..., Any]
+ENTRY_FILE = "<tcompile entry>"  # the file that frames of entry programs tell
 _OF_WRITES = ("memory", "writeable")  # kinds of guards that plain Python has no need of
 _MOST_OF_PLAIN = 64  # guards in front of plain Python: those of every item of a long list take longer than it does
 
@@ -248,7 +252,7 @@ class Captured:
         ``run`` is the compiled graph; ``follow`` gives a function compiled by itself in place of itself.
         """
         names = self.names(run, follow)
-        exec(compile(self.source(route, keep), "<tcompile entry>", "exec"), names)
+        exec(compile(self.source(route, keep), ENTRY_FILE, "exec"), names)
         made: Entry = names["entry"]
         return made
 
@@ -257,8 +261,18 @@ class Captured:
         return {
             **self.prologue.constants, "graph": run, "MISS": MISS, "PLAIN": PLAIN, "asarray": np.asarray,
             "follow": follow, "UNBOUND": UNBOUND, "KEEP": KEEP, "copyto": np.copyto, "held": held, "mark": mark,
-            "raise_if_callers": raise_if_callers,
+            "raise_if_callers": raise_if_callers, "captured": self,
         }  # fmt: skip
+
+    @cached_property
+    def reread(self) -> Reread:
+        """What looks again at everything that the entry has read."""
+        return Reread(self.prologue, self.arity, self.names(None, None))
+
+    @property
+    def has_loops(self) -> bool:
+        """Whether a loop of the graph may run for long."""
+        return self.graph is not None and any(node.op in LOOPS for node in self.graph.nodes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,7 +295,7 @@ class Rest:
     def function(self, parameters: Sequence[str], computed: bool, returned: Sequence[bool] | None) -> Entry:
         """The same as a function."""
         names = self.captured.names(self.run, self.follow)
-        exec(compile(self.source(parameters, computed, returned), "<tcompile entry>", "exec"), names)
+        exec(compile(self.source(parameters, computed, returned), ENTRY_FILE, "exec"), names)
         made: Entry = names["rest"]
         return made
 

@@ -19,9 +19,9 @@ from typing import Any
 from tcompile.backends.replay import Interrupted
 from tcompile.callers import is_callers
 from tcompile.graph import Graph
+from tcompile.graph.ops.control import LOOPS
 from tcompile.runtime.cache import Entry, FunctionCache
 
-_LOOPS = frozenset({"element_loop", "fori_loop", "exit_loop", "while_loop", "scan", "map"})
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 # Runs in machine code that were interrupted, by thread, until the call is made again in Python.
@@ -66,7 +66,7 @@ def go_on(error: Interrupted, cache: FunctionCache, entries: Iterable[Entry]) ->
 
 def _loops(graph: Graph) -> Iterable[tuple[str, int]]:
     for node in graph.nodes:
-        if node.op in _LOOPS and node.location is not None:
+        if node.op in LOOPS and node.location is not None:
             yield node.location.file, node.location.line
         for region in node.regions:
             yield from _loops(region)

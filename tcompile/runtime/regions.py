@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from tcompile.backends.replay import Interrupted, Replay
+from tcompile.backends.replay import Interrupted, Paused, Replay
 from tcompile.callers import raise_if_callers
 from tcompile.capture.entries import MISS, PLAIN
 from tcompile.config import config
@@ -25,7 +25,7 @@ from tcompile.observe import bus
 from tcompile.observe.events import FellBack, GuardFailed
 from tcompile.observe.userline import file_label
 from tcompile.observe.warn import warn
-from tcompile.runtime import interrupted, native
+from tcompile.runtime import changes, interrupted, native  # noqa: F401
 from tcompile.runtime.cache import DROWSY, Entry, FunctionCache, Region
 from tcompile.runtime.trials import begin, is_alone, is_run_by_python, note_compile
 from tcompile.stance import DEFAULT, Stance, current
@@ -255,6 +255,8 @@ def note_replay(cache: FunctionCache, entry: Entry, error: Exception) -> None:
     raise_if_callers(error)
     if isinstance(error, Interrupted):
         interrupted.go_on(error, cache, [entry])
+        return
+    if isinstance(error, Paused):
         return
     entry.replays += 1
     entry.in_turn = entry.in_turn + 1 if entry.hits == entry.replayed + 1 else 1

@@ -21,7 +21,7 @@ from tcompile.backends.llvm import native, skewing
 from tcompile.backends.llvm.native import interrupts, target, threads
 from tcompile.backends.llvm.round_steps import Array, Copy, Inner, Launch, LoopArray, Test
 from tcompile.backends.replay import Replay
-from tcompile.backends.status import INTERRUPTED, ONLY_NUMPY
+from tcompile.backends.status import CHANGED, INTERRUPTED, ONLY_NUMPY, PAUSED
 from tcompile.graph import Size, SymInt, TensorType
 from tcompile.graph.sizes import counters_in, evaluate, product
 from tcompile.records import dataclass
@@ -53,7 +53,10 @@ class Plan:
 
 @cache
 def _code() -> target.Code:
-    stops = {"LAST": ONLY_NUMPY | INTERRUPTED, "ONLY_NUMPY": ONLY_NUMPY, "INTERRUPTED": INTERRUPTED}
+    stops = {
+        "LAST": ONLY_NUMPY | INTERRUPTED | CHANGED, "ONLY_NUMPY": ONLY_NUMPY, "INTERRUPTED": INTERRUPTED,
+        "CHANGED": CHANGED, "PAUSED": PAUSED,
+    }  # fmt: skip
     text = target.source("rounds.ll", stops) + target.source("skewed.ll")
     symbols = {"tc_parallel": threads.code()["tc_parallel"], **interrupts.functions(), **native.symbols(text)}
     return target.keep_forever(target.load(text, ["tc_begin", "tc_copy", "tc_loop"], symbols))
@@ -92,7 +95,9 @@ class At:
 class Level:
     """The arrays and the program of one loop, for one call. ``inside`` another loop, which gives it its arrays."""
 
-    def __init__(self, rounds: Rounds, given: Sequence[Any], at: At, inside: bool = False) -> None:
+    def __init__(
+        self, rounds: Rounds, given: Sequence[Any], at: At, inside: bool = False, clock: Array | None = None
+    ) -> None:
         self.rounds, self.given, self.at, self.inside = rounds, given, at, inside
         self.forms = [self._form(made) for made in rounds.arrays]
         self.arrays = [self._memory(number) for number in range(len(rounds.arrays))]
@@ -100,7 +105,7 @@ class Level:
         self.table = _address(self.slots)
         self.taken = [(number, *self._taken(number)) for number in rounds.fresh]
         self.numbers: list[tuple[int, Size]] = []  # words that hold sizes
-        self.clock = np.array([1, 1, 0], np.int64)  # see tc_due in poll.ll
+        self.clock = np.array([1, 1, 0, 0], np.int64) if clock is None else clock  # see tc_due in poll.ll
         self.tables: list[Array] = []  # of addresses and numbers, which the program points to
         self.held: list[Level] = []
         self.words: list[int] = []
@@ -373,7 +378,7 @@ class Level:
             for number, type in zip(step.given, types, strict=True)
         ]
         at = At(self.at.symbols, {**self.at.last, rounds.counter: self.at.most(step.count) - 1})
-        level = Level(rounds, given, at, inside=True)
+        level = Level(rounds, given, at, inside=True, clock=self.clock)
         self.held.append(level)
         rows: list[_Row] = []
         for number, position in rounds.inputs.items():

@@ -42,7 +42,7 @@ from tcompile.backends.llvm.scalar_vectors import Lanes, Several, straight
 from tcompile.backends.llvm.text import Module, Writer, element_type, scalar_type
 from tcompile.backends.schedule.elements import Seen, roots, seen
 from tcompile.backends.schedule.kernel import Distance, static_elements
-from tcompile.backends.status import INTERRUPTED, ONLY_NUMPY
+from tcompile.backends.status import CHANGED, INTERRUPTED, ONLY_NUMPY
 from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType
 from tcompile.graph.ops.element_blocks import affine, operands
 from tcompile.graph.ops.element_loop import ARITHMETIC, COMPARISONS, Program, dtype_of, is_ufunc
@@ -194,6 +194,8 @@ class _Function:
         w.do(f"ret i32 {ONLY_NUMPY}")
         w.place("interrupted")
         w.do(f"ret i32 {INTERRUPTED}")
+        w.place("changed")
+        w.do(f"ret i32 {CHANGED}")
         scalar = [header for header in self.shape.meetings if not self._in_lanes(header)]
         vectors = [header for header in scalar if not self.checked & self.shape.bodies[header]]
         self._phis()
@@ -360,11 +362,13 @@ class _Function:
         old = w.get(f"load i64, ptr {self.budget}")
         left = w.get(f"sub i64 {old}, {work}")
         w.do(f"store i64 {left}, ptr {self.budget}")
-        ask, quiet, fine = w.label("ask"), w.label("quiet"), w.label("fine")
+        ask, heard, quiet, fine = w.label("ask"), w.label("heard"), w.label("quiet"), w.label("fine")
         w.branch(w.get(f"icmp sge i64 {left}, 0"), fine, ask)
         w.place(ask)
         stopped = w.get(f"call i32 @tc_late(ptr {self.last})")
-        w.branch(w.get(f"icmp eq i32 {stopped}, 0"), quiet, "interrupted")
+        w.branch(w.get(f"icmp eq i32 {stopped}, 0"), quiet, heard)
+        w.place(heard)
+        w.branch(w.get(f"icmp eq i32 {stopped}, 2"), "changed", "interrupted")
         w.place(quiet)
         w.do(f"store i64 {_BUDGET}, ptr {self.budget}")
         w.jump(fine)

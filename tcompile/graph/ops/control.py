@@ -25,6 +25,7 @@ from tcompile.errors import GraphError
 from tcompile.graph.ops.table import Op, define
 from tcompile.graph.types import TensorType
 
+LOOPS = frozenset({"element_loop", "fori_loop", "exit_loop", "while_loop", "scan", "map"})  # may run for long
 FOREVER = 1 << 48  # rounds of a loop that only a test ends
 
 

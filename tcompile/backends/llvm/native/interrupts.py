@@ -1,8 +1,8 @@
 """Interrupts of long loops in machine code.
 
-Enters: signals, as Python has noted them. Leaves: ``functions``, the addresses of those that machine code calls now and
-then, and ``heard``, which tells of what a signal's handler has raised there. Exists so that Ctrl-C ends a loop that
-has no Python in it: the loop returns at once, and none of its effects has happened.
+Input: signals, as Python has noted them, and changes to what compiled code has read. Output: ``functions``, the
+addresses of those that machine code calls now and then, and ``heard``, which raises what a signal handler has raised
+there. Why: Ctrl-C ends a loop that has no Python in it. The loop returns at once, and none of its effects has happened.
 """
 
 from __future__ import annotations
@@ -14,17 +14,20 @@ from types import TracebackType
 from typing import Any
 
 from tcompile.backends.llvm.native import abi, target
-from tcompile.backends.replay import Interrupted, Replay
-from tcompile.backends.status import INTERRUPTED, ONLY_NUMPY
+from tcompile.backends import polls
+from tcompile.backends.replay import Interrupted, Paused, Replay
+from tcompile.backends.status import CHANGED, INTERRUPTED, ONLY_NUMPY
 from tcompile.callers import mark
 
 _FUNCTIONS = ("tc_late", "tc_due", "tc_now")
+_PATIENCE = 30_000_000  # ns from a change to the end of an iteration, beyond which the loop is left in the middle of one
 
 
 @cache
 def _code() -> target.Code:
-    ir = target.source("poll.ll", {"MONOTONIC": time.CLOCK_MONOTONIC})
-    return target.keep_forever(target.load(ir, [*_FUNCTIONS, "raised"], abi.symbols(ir), opt=0))
+    ir = target.source("poll.ll", {"MONOTONIC": time.CLOCK_MONOTONIC, "PATIENCE": _PATIENCE})
+    symbols = {"yes": id(target.immortal(True)), "reread": id(target.immortal(polls.has_changed))}
+    return target.keep_forever(target.load(ir, [*_FUNCTIONS, "raised"], abi.symbols(ir) | symbols, opt=0))
 
 
 def functions() -> dict[str, int]:
@@ -56,11 +59,14 @@ def _raised() -> BaseException:
 def heard(status: int) -> int:
     """The status of a loop that has come to its end.
 
-    Raises Interrupted where a handler has raised something, and Replay where only plain Python goes on: loops that
-    come later would start from anything.
+    Raises Interrupted where a handler has raised something, Paused where something that was read has changed and the
+    loop was left in the middle of an iteration, and Replay where only plain Python goes on: loops that come later would
+    start from anything.
     """
     if status & INTERRUPTED:
         raise Interrupted(_raised())
+    if status & CHANGED:
+        raise Paused
     if status & ONLY_NUMPY:
         raise Replay("a loop over elements comes to what only Python knows how to treat")
     return status

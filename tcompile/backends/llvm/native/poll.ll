@@ -9,6 +9,10 @@ declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare i32 @usleep(i32)
 declare i32 @clock_gettime(i32, ptr)
+declare ptr @PyObject_CallNoArgs(ptr)
+declare void @Py_DecRef(ptr)
+@yes = external global i8
+@reread = external global i8
 
 ; What the signal's handler has raised: its type, the value, the traceback.
 @raised = global [3 x ptr] zeroinitializer
@@ -16,17 +20,26 @@ declare i32 @clock_gettime(i32, ptr)
 define internal i32 @check() nounwind {
   %failed = call i32 @PyErr_CheckSignals()
   %quiet = icmp eq i32 %failed, 0
-  br i1 %quiet, label %nothing, label %keep
+  br i1 %quiet, label %ask, label %keep
+; Handlers may run in this call, too.
+ask:
+  %answer = call ptr @PyObject_CallNoArgs(ptr @reread)
+  %lost = icmp eq ptr %answer, null
+  br i1 %lost, label %keep, label %told
+told:
+  %changed = icmp eq ptr %answer, @yes
+  call void @Py_DecRef(ptr %answer)
+  %two = select i1 %changed, i32 2, i32 0
+  ret i32 %two
 keep:
   %value = getelementptr [3 x ptr], ptr @raised, i64 0, i64 1
   %traceback = getelementptr [3 x ptr], ptr @raised, i64 0, i64 2
   call void @PyErr_Fetch(ptr @raised, ptr %value, ptr %traceback)
   ret i32 1
-nothing:
-  ret i32 0
 }
 
-; i32 tc_poll(): 1 where a handler has raised. Other threads get their turn, as they do in plain Python.
+; i32 tc_poll(): 1 where a handler has raised, 2 where something that the code has read has changed since, else 0. Other
+; threads get their turn, as they do in plain Python.
 define i32 @tc_poll() nounwind {
   %held = call i32 @PyGILState_Check()
   %free = icmp eq i32 %held, 0
@@ -44,9 +57,22 @@ take:
   ret i32 %two
 }
 
-; i32 tc_due(i64 *clock): the same for rounds of any length. The clock holds how many rounds are left until the next call,
-; how many there are from one to the next, and when the last one was, in nanoseconds. 5 to 20 milliseconds are aimed at.
+; i32 tc_due(i64 *clock): the same for iterations of any length. The clock holds how many iterations are left until the
+; next call, how many there are from one to the next, when the last one was, and when a change was seen (0: none was), in
+; nanoseconds. 5 to 20 milliseconds are aimed at. Once a change was seen, each call returns 2, and 3 when it is too long
+; ago: the loop that could end with an iteration of its own has not come to the end of one.
 define i32 @tc_due(ptr %clock) nounwind {
+  %seen.at = getelementptr i64, ptr %clock, i64 3
+  %seen = load i64, ptr %seen.at
+  %unseen = icmp eq i64 %seen, 0
+  br i1 %unseen, label %entry, label %again
+again:
+  store i64 1, ptr %clock
+  %since = call i64 @tc_now()
+  %waited = sub i64 %since, %seen
+  %long.ago = icmp sgt i64 %waited, $PATIENCE
+  %ends = select i1 %long.ago, i32 3, i32 2
+  ret i32 %ends
 entry:
   %stretch.at = getelementptr i64, ptr %clock, i64 1
   %last.at = getelementptr i64, ptr %clock, i64 2
@@ -71,6 +97,13 @@ later:
   ret i32 0
 ask:
   %raised = call i32 @tc_poll()
+  %changed = icmp eq i32 %raised, 2
+  br i1 %changed, label %note, label %answer
+note:
+  store i64 %now, ptr %seen.at
+  store i64 1, ptr %clock
+  br label %answer
+answer:
   ret i32 %raised
 }
 

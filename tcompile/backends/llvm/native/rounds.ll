@@ -76,6 +76,8 @@ define i32 @tc_loop(ptr %words, i64 %begin, i64 %end) nounwind {
   %last.at = getelementptr i64, ptr %clock, i64 2
   %now = call i64 @tc_now()
   store i64 %now, ptr %last.at
+  %seen.at = getelementptr i64, ptr %clock, i64 3
+  store i64 0, ptr %seen.at
   %thread = call ptr @PyEval_SaveThread()
   %status = call i32 @tc_rounds(ptr %p, ptr %slots, i64 %rounds, i32 -1)
   call void @PyEval_RestoreThread(ptr %thread)
@@ -316,8 +318,15 @@ round.end:
 ; now and then: has a signal arrived, and is there a status that may be the end of the loop?
 due:
   %q.raised = call i32 @tc_due(ptr %clock)
-  %q.quiet = icmp eq i32 %q.raised, 0
-  br i1 %q.quiet, label %look, label %interrupted
+  switch i32 %q.raised, label %late [
+    i32 0, label %look
+    i32 1, label %interrupted
+    i32 2, label %changed
+  ]
+; something that the code has read has changed: the outermost loop ends with this iteration
+changed:
+  %q.outermost = icmp ne i32 %until, 0
+  br i1 %q.outermost, label %pause, label %look
 look:
   %q.bits = and i32 %status.end, %until
   %q.none = icmp eq i32 %q.bits, 0
@@ -325,12 +334,16 @@ look:
 
 interrupted:
   ret i32 $INTERRUPTED
+late:
+  ret i32 $CHANGED
 pause:
+  %q.bit = phi i32 [ 0, %look ], [ $PAUSED, %changed ]
+  %q.status = or i32 %status.end, %q.bit
   %q.done = getelementptr i64, ptr %p, i64 8
   %q.way = getelementptr i64, ptr %p, i64 9
   store i64 %r.next, ptr %q.done
   store i64 0, ptr %q.way
-  ret i32 %status.end
+  ret i32 %q.status
 done:
   %d.done = getelementptr i64, ptr %p, i64 8
   %d.way = getelementptr i64, ptr %p, i64 9
