@@ -71,6 +71,7 @@ class Run:
     began: float
     ended: float
     set: float  # infinite where it ended before
+    late: bool  # something was compiled before that, which takes its time
 
     @property
     def iteration(self) -> Any:
@@ -108,7 +109,7 @@ class Program:
     @property
     def compiles(self) -> int:
         """How often something was compiled for it."""
-        return self.function.cache.compiles
+        return self.function.cache.compiles if self.compiled else 0
 
     def call(self) -> Any:
         """The result of a call, or what it raised to end, with what became of the arguments."""
@@ -133,7 +134,11 @@ class Program:
         at: list[float] = []
         put(names["VALUES"][0])
 
+        compiles = self.compiles
+        late: list[bool] = []
+
         def change() -> None:
+            late.append(self.compiles > compiles)
             put(values[len(at)])
             at.append(time.perf_counter())
 
@@ -142,7 +147,7 @@ class Program:
             result = self.call()
             ended = time.perf_counter()
         seen = names["SEEN"] - 1
-        return Run(result, began, ended, at[seen] if seen < len(at) and at[seen] < ended else float("inf"))
+        return Run(result, began, ended, at[seen] if seen < len(at) and at[seen] < ended else float("inf"), any(late[: seen + 1]))
 
 
 @contextlib.contextmanager
@@ -200,7 +205,7 @@ def differs(source: str, plan: Plan) -> tuple[str, str] | None:
             if picture(got) != picture(want):
                 return "values", f"nothing was set, and {got} instead of {want}"
         cost = seconds(compiled)
-        least = min(cost, seconds(plain)) if plain.names["STOPS"] else cost
+        least = max(cost / 4, min(cost, seconds(plain))) if plain.names["STOPS"] else cost
         for _ in range(plan.runs):
             found = compared(plain, compiled, cost, least)
             if found is not None:
@@ -233,34 +238,35 @@ def compared(plain: Program, compiled: Program, cost: float, least: float) -> tu
         if compiled.constant:
             for _ in range(2):
                 compiled.quiet(limit)  # compiles it
-        compiles = compiled.compiles
         run = compiled.run()
         if run.set < float("inf"):
             break
     else:
         return "too short", f"{run.ended - run.began:.4f} s for {limit} iterations of {cost:.2e} s"
     how, k = run.result[0], run.iteration
-    stops = names["STOPS"]
     base = None
-    if stops:
+    if names["STOPS"]:
         plain.renew(limit)
         base = plain.run()
-        if compiled.compiles == compiles and run.set - run.began > base.set - base.began + LATER:
+        base = base if base.set < float("inf") else None  # it ends before, and has nothing to tell
+    if base is not None:
+        if not run.late and run.set - run.began > base.set - base.began + LATER:
             return "setter late", f"set after {run.set - run.began:.3f} s, in plain Python {base.set - base.began:.3f} s"
         if how == 0 and run.delay > base.delay + LATER:
             return "never seen", f"ended by itself {run.delay:.3f} s after it was set"
     elif how == 0 and run.delay > LATER:
         return "never seen", f"ended by itself {run.delay:.3f} s after it was set"
     found = explained(compiled, run, limit, cost, base)
-    if found is not None or compiled.compiles > compiles:  # it takes its time to compile
+    if found is not None:
         return found
     if base is not None:
         if run.delay > base.delay + LATER:
             return "late", f"{run.delay:.3f} s after it was set, in plain Python {base.delay:.3f} s"
         ours, theirs = (progress(one.iteration, limit, names["STEP"]) / (one.set - one.began) for one in (run, base))
-        if 2 * ours < min(theirs, 1 / cost):
-            return "restarted", f"seen at iteration {k}, in plain Python at {base.iteration}"
-    elif how != 0:
+        if not run.late and 2 * ours < min(theirs, 1 / cost):
+            done = (f"{progress(one.iteration, limit, names['STEP']):.0f}" for one in (run, base))
+            return "restarted", "{} iterations were done, in plain Python {}".format(*done)
+    elif how != 0 and not run.late:
         expected = (run.set - run.began) / cost
         if 8 * progress(k, limit, names["STEP"]) < expected:
             return "restarted", f"seen at iteration {k} instead of about {expected:.0f}"
@@ -314,7 +320,7 @@ def called(names: dict[str, Any], twin: Callable[..., Any], limit: int, ks: list
 
 def shown(value: Any) -> str:
     """A value as a short text."""
-    text = repr(value)
+    text = " ".join(repr(value).split())
     return text if len(text) < 300 else f"{text[:200]} … {text[-100:]}"
 
 

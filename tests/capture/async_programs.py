@@ -7,7 +7,7 @@ happens is chance, so ``twin`` says what the result has to be, given that iterat
 
 A module holds, too: ``VALUES``, which the flag has one after the other; ``SEEN``, the number of the first one that ends the
 loop; ``SETTER``, ``DELAY`` and ``GAP``, which say who sets them and when; ``STEP``, by how much the iteration number grows;
-``STOPS``, whether the flag ends the loop. ``ending(f(...), limit)`` is how the loop ended (0: by itself, 1: the flag was
+``STOPS``, whether the flag ends the loop; ``HELD``, what reads of the values give. ``ending(f(...), limit)`` is how the loop ended (0: by itself, 1: the flag was
 seen, 2: another exit), the iteration at which the flag had changed, and the state. ``LIMIT`` stands for a bound that is a
 constant of the code, and is replaced by a number.
 """
@@ -297,6 +297,7 @@ class Writer(Lines):
         self.lines += HEADER.replace("SIZE", str(self.size)).splitlines()
         self.add(f"VALUES, SEEN, STEP = {values}, {seen}, {self.loop.step}")
         self.add(f"STOPS, SETTER, DELAY, GAP = {self.stops}, {self.setter!r}, {self.delay}, {self.pick(0.02, 0.03)}")
+        self.add("HELD = tuple(np.array(VALUES))" if self.place_of.startswith("element") else "HELD = VALUES")
         for line in self.body.module if self.body else ():
             self.add(line)
         for line in self.place.setup:
@@ -392,7 +393,7 @@ class Writer(Lines):
     def twin(self) -> None:
         """The same with ``n >= k`` for each read; ``k`` has a number for each change that is seen."""
         sign = ">=" if self.loop.step > 0 else "<="
-        read = f"(VALUES[SEEN] if n {sign} k else VALUES[0])"
+        read = f"(HELD[SEEN] if n {sign} k else HELD[0])"
         if self.kind_of == "flag":
             read = f"(n {sign} k)"
         if self.reader == "marks":
