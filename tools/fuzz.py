@@ -11,6 +11,7 @@ generator for some seconds.
     python tools/fuzz.py --kind cells         the same as cells of a notebook
     python tools/fuzz.py --kind loops         programs with loops over ranges, rows, and until a test ends them
     python tools/fuzz.py --kind elements      programs with loops over the elements of arrays
+    python tools/fuzz.py --kind async         loops that signal handlers and threads change
     python tools/fuzz.py --only 4711          one program: shows it, and its difference if it has one
 """
 
@@ -39,7 +40,7 @@ CHUNK = 1000
 MEMORY = 8 << 30  # bytes for a process: a statement that may make a list of a billion elements raises instead
 KINDS = {
     "language": "capture.language_check", "loops": "capture.loop_check", "elements": "capture.element_check",
-    "numpy": "frontends.numpy_check", "special": "frontends.special_check", "cells": "frontends.cell_check",
+    "async": "capture.async_check", "numpy": "frontends.numpy_check", "special": "frontends.special_check", "cells": "frontends.cell_check",
     "small": "frontends.small_check",
 }  # fmt: skip
 

@@ -1,0 +1,420 @@
+"""Generated programs that others change while they run, in plain Python and compiled.
+
+Input: a program's text and a ``Plan``. Output: nothing, or ``Difference``. Each program runs in a worker process, which is
+killed where it hangs. Why: when a running loop sees a change is chance. So a compiled run tells at which iteration it has
+seen it, and a twin of the program, in which the flag changes at that very iteration, has to give the same values, bit for
+bit. How late it was is measured, and whether it has lost what it had done.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import gc
+import io
+import multiprocessing
+import signal
+import sys
+import threading
+import time
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
+
+import numpy as np
+
+import tcompile
+
+from .async_programs import NEVER, program
+from .language_check import Difference, checks
+
+HANGS = 20.0  # seconds for one try
+LATER = 0.05  # seconds by which a compiled loop may see a change later than plain Python
+AFTERWARDS = 0.3  # seconds that a loop goes on after the change, where it never sees it
+SMALL = 300  # iterations of the calls around the one that is looked at
+REPLAY = 1.5  # seconds for which a twin may run in plain Python; a longer one is compiled
+TRIES = 3  # a machine that is busy makes a run late
+OFTEN = 60  # programs for one worker process
+PARTS = ("loop", "place", "setter", "reader", "kind", "body")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a program is run: by which backend, and how often before the run that is looked at."""
+
+    backend: str = "llvm"
+    before: int = 4
+    native: bool = True
+    runs: int = 1
+
+    def simpler(self) -> Iterator[Plan]:
+        """Plans with less in them."""
+        yield Plan()
+        yield replace(self, runs=1)
+        yield replace(self, backend="llvm")
+
+    @classmethod
+    def random(cls, random: Random, backend: str | None = None, stress: bool = False) -> Plan:
+        """Some plan; ``stress`` adds nothing to it."""
+        backend = backend or random.choice(("llvm",) * 7 + ("eager",))
+        return cls(backend, random.choice((1, 2, 4, 4)), random.random() < 0.8, random.choice((1, 1, 2)))
+
+
+# -- one run -----------------------------------------------------------------------------------------------------------
+@dataclass
+class Run:
+    """One run of a program: what it returned, and when the flag was set."""
+
+    result: Any
+    began: float
+    ended: float
+    set: float  # infinite where it ended before
+
+    @property
+    def iteration(self) -> Any:
+        """The iteration at which the change was seen, or several."""
+        return self.result[1]
+
+    @property
+    def delay(self) -> float:
+        return self.ended - self.set
+
+
+class Program:
+    """A program's module, and its function, plain or compiled."""
+
+    def __init__(self, source: str, plan: Plan, compiled: bool) -> None:
+        self.source, self.plan, self.compiled = source, plan, compiled
+        self.constant = "range(LIMIT)" in source
+        self.names: dict[str, Any] = {}
+        self.function: Callable[..., Any] = types.FunctionType
+        self.limit = -1
+        self.renew(SMALL)
+
+    def renew(self, limit: int) -> None:
+        """The module with this bound: a new one only where it is a constant of the code."""
+        if limit == self.limit or self.limit >= 0 and not self.constant:
+            self.limit = limit
+            return
+        self.limit = limit
+        self.names = {"__name__": "async_program"}
+        exec(compile(self.source.replace("LIMIT", str(limit)), "<async>", "exec"), self.names)
+        self.function = self.names["f"]
+        if self.compiled:
+            self.function = tcompile.compile(self.function, backend=self.plan.backend)
+
+    @property
+    def compiles(self) -> int:
+        """How often something was compiled for it."""
+        return self.function.cache.compiles
+
+    def call(self) -> Any:
+        """The result of a call, or what it raised to end, with what became of the arguments."""
+        arguments = self.names["args"]()
+        try:
+            found = self.names["ending"](self.function(*arguments, self.limit), self.limit)
+        except self.names["Stop"] as stop:
+            found = (f"raised {stop.args[0]}", *stop.args[1:])
+        return tuple(found) + arguments
+
+    def quiet(self, limit: int, number: int = 0) -> tuple[Any, float]:
+        """A call during which nothing is set, and how long it took."""
+        self.renew(limit)
+        self.names["put"](self.names["VALUES"][number])
+        began = time.perf_counter()
+        return self.call(), time.perf_counter() - began
+
+    def run(self) -> Run:
+        """A call during which the flag is set."""
+        names = self.names
+        values, put, gap = list(names["VALUES"][1:]), names["put"], names["GAP"]
+        at: list[float] = []
+        put(names["VALUES"][0])
+
+        def change() -> None:
+            put(values[len(at)])
+            at.append(time.perf_counter())
+
+        with setter(names["SETTER"], names["DELAY"], gap, len(values), change):
+            began = time.perf_counter()
+            result = self.call()
+            ended = time.perf_counter()
+        seen = names["SEEN"] - 1
+        return Run(result, began, ended, at[seen] if seen < len(at) and at[seen] < ended else float("inf"))
+
+
+@contextlib.contextmanager
+def setter(name: str, delay: float, gap: float, count: int, change: Callable[[], None]) -> Iterator[None]:
+    """Calls ``change`` after a delay, by a signal's handler or a thread, and so often."""
+    left = [count]
+    ended = threading.Event()
+
+    def step(*_: Any) -> None:
+        if left[0]:
+            left[0] -= 1
+            change()
+
+    def steps() -> None:
+        time.sleep(delay)
+        while left[0] and not ended.is_set():
+            step()
+            time.sleep(gap)
+
+    if name.startswith("alarm"):
+        before = signal.signal(signal.SIGALRM, step)
+        signal.setitimer(signal.ITIMER_REAL, delay, gap if count > 1 else 0.0)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        return
+    thread = threading.Timer(delay, step) if name == "timer" else threading.Thread(target=steps)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+# -- comparing ---------------------------------------------------------------------------------------------------------
+def picture(value: Any) -> Any:
+    """All that can be seen of a value."""
+    if isinstance(value, np.ndarray | np.generic):
+        return type(value), value.dtype, value.shape, value.tobytes()
+    if isinstance(value, tuple | list):
+        return type(value), [picture(item) for item in value]
+    return type(value), value.hex() if isinstance(value, float) else value
+
+
+def differs(source: str, plan: Plan) -> tuple[str, str] | None:
+    """What is wrong with a program's compiled runs: the kind of fault, and a text."""
+    tcompile.reset()
+    plain, compiled = Program(source, plan, False), Program(source, plan, True)
+    with tcompile.config.patch(native_calls=plan.native, rest_when_slower=False):
+        for _ in range(plan.before):
+            got, want = compiled.quiet(SMALL)[0], plain.quiet(SMALL)[0]
+            if picture(got) != picture(want):
+                return "values", f"nothing was set, and {got} instead of {want}"
+        cost = seconds(compiled)
+        least = min(cost, seconds(plain)) if plain.names["STOPS"] else cost
+        for _ in range(plan.runs):
+            found = compared(plain, compiled, cost, least)
+            if found is not None:
+                return found
+        for number in (0, plain.names["SEEN"], 0):
+            got, want = compiled.quiet(SMALL, number)[0], plain.quiet(SMALL, number)[0]
+            if picture(got) != picture(want):
+                return "afterwards", f"set to value {number} before the call, and {got} instead of {want}"
+    return None
+
+
+def seconds(compiled: Program) -> float:
+    """What one iteration costs, compiled, where nothing is set."""
+    limit, took = 4000, 0.0
+    while True:
+        compiled.quiet(limit)
+        took = min(compiled.quiet(limit)[1] for _ in range(2))
+        if took > 0.004 or limit > 1 << 40:
+            return took / limit
+        limit *= 20 if took < 0.0005 else 6
+
+
+def compared(plain: Program, compiled: Program, cost: float, least: float) -> tuple[str, str] | None:
+    """What is wrong with one run in which the flag is set."""
+    names = plain.names
+    gap = names["GAP"] * len(names["VALUES"])
+    for more in (1, 4, 16):
+        limit = max(SMALL, int(more * (names["DELAY"] + gap + AFTERWARDS) / least))
+        compiled.renew(limit)
+        if compiled.constant:
+            for _ in range(2):
+                compiled.quiet(limit)  # compiles it
+        compiles = compiled.compiles
+        run = compiled.run()
+        if run.set < float("inf"):
+            break
+    else:
+        return "too short", f"{run.ended - run.began:.4f} s for {limit} iterations of {cost:.2e} s"
+    how, k = run.result[0], run.iteration
+    stops = names["STOPS"]
+    base = None
+    if stops:
+        plain.renew(limit)
+        base = plain.run()
+        if compiled.compiles == compiles and run.set - run.began > base.set - base.began + LATER:
+            return "setter late", f"set after {run.set - run.began:.3f} s, in plain Python {base.set - base.began:.3f} s"
+        if how == 0 and run.delay > base.delay + LATER:
+            return "never seen", f"ended by itself {run.delay:.3f} s after it was set"
+    elif how == 0 and run.delay > LATER:
+        return "never seen", f"ended by itself {run.delay:.3f} s after it was set"
+    found = explained(compiled, run, limit, cost, base)
+    if found is not None or compiled.compiles > compiles:  # it takes its time to compile
+        return found
+    if base is not None:
+        if run.delay > base.delay + LATER:
+            return "late", f"{run.delay:.3f} s after it was set, in plain Python {base.delay:.3f} s"
+        ours, theirs = (progress(one.iteration, limit, names["STEP"]) / (one.set - one.began) for one in (run, base))
+        if 2 * ours < min(theirs, 1 / cost):
+            return "restarted", f"seen at iteration {k}, in plain Python at {base.iteration}"
+    elif how != 0:
+        expected = (run.set - run.began) / cost
+        if 8 * progress(k, limit, names["STEP"]) < expected:
+            return "restarted", f"seen at iteration {k} instead of about {expected:.0f}"
+    return None
+
+
+def progress(k: Any, limit: int, step: int) -> float:
+    """How many iterations were done when the change was seen."""
+    if isinstance(k, list):
+        k = k[0]
+    if abs(k) >= NEVER:
+        return limit
+    return limit - k if step < 0 else k / step
+
+
+def explained(compiled: Program, run: Run, limit: int, cost: float, base: Run | None) -> tuple[str, str] | None:
+    """Whether the result is what a change at the iteration gives that it tells."""
+    names = compiled.names
+    k = run.iteration
+    ks = k if isinstance(k, list) else [k]
+    twin = names["twin"]
+    if not all(type(one) is int for one in ks):
+        return "values", f"the iteration is {k!r}"
+    plain_cost = None
+    if base is not None:
+        plain_cost = (base.ended - base.began) / max(1.0, progress(base.iteration, limit, names["STEP"]))
+    long = (plain_cost or 20 * cost) * progress(ks[0], limit, names["STEP"]) > REPLAY
+    if long:
+        twin = tcompile.compile(twin)
+        for size in (SMALL, 2 * SMALL):  # where it is quick, plain Python says what it is
+            half = [NEVER * (1 if names["STEP"] > 0 else -1)] * len(ks)
+            half[0] = size // 2
+            got, want = (called(names, function, size, half) for function in (twin, names["twin"]))
+            if picture(got) != picture(want):
+                return "values", f"the twin, which nothing changes: {got} instead of {want}"
+    want = called(names, twin, limit, ks)
+    if picture(run.result) != picture(want):
+        return "values", f"no change at iteration {k} explains it: {shown(run.result)} instead of {shown(want)}"
+    return None
+
+
+def called(names: dict[str, Any], twin: Callable[..., Any], limit: int, ks: list[int]) -> Any:
+    """What a twin returns or raises to end, with what became of the arguments."""
+    arguments = names["args"]()
+    try:
+        found = names["ending"](twin(*arguments, limit, *ks), limit)
+    except names["Stop"] as stop:
+        found = (f"raised {stop.args[0]}", *stop.args[1:])
+    return tuple(found) + arguments
+
+
+def shown(value: Any) -> str:
+    """A value as a short text."""
+    text = repr(value)
+    return text if len(text) < 300 else f"{text[:200]} … {text[-100:]}"
+
+
+# -- worker processes --------------------------------------------------------------------------------------------------
+def work(pipe: Any) -> None:
+    """What a worker does: it compares program after program."""
+    sys.unraisablehook = lambda _: None
+    gc.freeze()
+    while True:
+        try:
+            source, plan = pipe.recv()
+        except EOFError:
+            return
+        with contextlib.redirect_stdout(io.StringIO()):
+            try:
+                found = differs(source, plan)
+            except BaseException as error:
+                found = "raised", f"{type(error).__name__}: {error}"
+        pipe.send(found)
+
+
+class Worker:
+    """A process that runs programs; a new one where it hung, died, or has run many."""
+
+    def __init__(self) -> None:
+        self.process: Any = None
+        self.pipe: Any = None
+        self.done = 0
+
+    def start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=work, args=(theirs,), daemon=True)
+        self.process.start()
+        theirs.close()
+        self.done = 0
+
+    def end(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.join()
+            self.pipe.close()
+            self.process = None
+
+    def differs(self, source: str, plan: Plan) -> tuple[str, str] | None:
+        """``differs`` in the process."""
+        if self.process is None or self.done >= OFTEN:
+            self.end()
+            self.start()
+        first = self.done == 0
+        self.done += 1
+        try:
+            self.pipe.send((source, plan))
+            if self.pipe.poll(HANGS + 10 * first):
+                return self.pipe.recv()
+            self.end()
+            return "hung", f"for more than {HANGS:.0f} s"
+        except (EOFError, OSError):
+            self.process.join()
+            ended = self.process.exitcode
+            self.end()
+            return "died", f"the process ended with {ended}"
+
+
+WORKER = Worker()
+
+
+def compare(source: str, plan: Plan) -> bool:
+    """Runs a program both ways. Raises Difference where it shows one in each of some tries."""
+    for _ in range(TRIES):
+        found = WORKER.differs(source, plan)
+        if found is None:
+            return True
+        if found[0] in ("values", "afterwards", "raised", "died"):  # nothing that a busy machine would do
+            break
+    title = source.partition("\n")[0].removeprefix("# ")
+    raise Difference(f"{found[0]}: {found[1]} [{title}]")
+
+
+check, difference = checks(program, Plan.random, compare)
+
+
+def shrink(source: str, fails: Callable[[str], bool], seconds: float = 60.0) -> str:
+    """The program itself: its parts are few, and its twin has the same."""
+    return source
+
+
+# -- differences by kind ------------------------------------------------------------------------------------------------
+def groups(differences: list[dict[str, Any]]) -> Iterator[str]:
+    """Lines that tell how many of the differences there are of each kind of fault, loop, place, setter, and so on."""
+    rows = [parts(one["program"]) | {"fault": one["difference"].partition(":")[0]} for one in differences]
+    for name in PARTS:
+        counts = collections.Counter((row["fault"], row.get(name, "")) for row in rows)
+        for (fault, value), count in sorted(counts.items(), key=lambda item: (item[0][0], -item[1])):
+            yield f"{fault}; {name}: {value}: {count}"
+
+
+def parts(source: str) -> dict[str, str]:
+    """What a program is made of, by its first line."""
+    return dict(part.split(": ") for part in source.partition("\n")[0].removeprefix("# ").split("; ") if ": " in part)
+
+
+__all__ = ["Difference", "Plan", "check", "compare", "difference", "differs", "groups", "parts", "program", "shrink"]
