@@ -8,6 +8,7 @@ program.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import sys
 import time
@@ -119,11 +120,7 @@ def _compile_region(
     def capture_it() -> Outcome:
         return capture(
             code, cache.namespace, region.start, values, name=f"graph_{cache.number}_{index}", frontends=frontends(),
-            options=CaptureOptions(
-                settings.dynamic, config.max_instructions, settings.enter_compiled, settings.exact,
-                None if settings.fullgraph else config.max_unrolled,
-            ),
-            profile=cache.profile, host=lambda: host_of(cache, code, compiler),
+            options=_options(cache), profile=cache.profile, host=lambda: host_of(cache, code, compiler),
         )  # fmt: skip
 
     try:
@@ -198,6 +195,8 @@ def _write_entry(
         made: Callable[..., Any] = runs.entry(compiled, route, follow, keep)
         return made
 
+    if runs.has_loops:
+        runs.continue_in = functools.partial(_continuation, weakref.ref(cache), region, compiler)
     run = _timed(phases, "entry", program)
     if captured.graph is not None and isinstance(ours, CompiledGraph):
         captured.graph.compiled = weakref.ref(ours)
@@ -209,6 +208,36 @@ def _write_entry(
     return Entry(
         index, runs, run, program, compiled, captured.graph, broke, kernels, milliseconds, cache.profile.stage, rest,
         trifling,
+    )  # fmt: skip
+
+
+def _continuation(
+    held: weakref.ref[FunctionCache], region: Region, compiler: Compiler, loop: str, values: Sequence[Any]
+) -> Captured | None:
+    """The program that leads from the start of a stretch to the next iteration of the loop of this name.
+
+    Raises NoContinuation where there is none.
+    """
+    cache = held()
+    if cache is None:
+        return None
+    code = cache.code
+    options = dataclasses.replace(_options(cache), continues=loop, arity=region.start.arity)
+    outcome = capture(
+        code, cache.namespace, region.start, values, name=f"continuation_{cache.number}", frontends=frontends(),
+        options=options, profile=cache.profile, host=lambda: host_of(cache, code, compiler),
+    )  # fmt: skip
+    if outcome.graph_break is not None:
+        return None
+    open_gates(cache, outcome.captured, region)
+    return outcome.captured
+
+
+def _options(cache: FunctionCache) -> CaptureOptions:
+    settings = cache.settings
+    return CaptureOptions(
+        settings.dynamic, config.max_instructions, settings.enter_compiled, settings.exact,
+        None if settings.fullgraph else config.max_unrolled,
     )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from typing import Any
 from tcompile.bytecode import Host
 from tcompile.callers import raise_if_callers
 from tcompile.capture.breaks import GraphBreak
+from tcompile.capture.continuation import NoContinuation, Reached
 from tcompile.capture.dynamic import Profile
 from tcompile.capture.entries import Start
 from tcompile.capture.plans import Loops, Plan, Restart
@@ -131,11 +132,23 @@ class _Attempts:
                 if isinstance(ended, Outcome):
                     return ended, tx.left_open
                 stop = ended
+            except Reached:
+                return self._continuation(tx, frame), {}
             except Restart:
                 self.loops.followed += tx.instructions
             finally:  # what was captured holds on to both, and they to the program's own objects
                 frame.forget()
         raise AssertionError("the last attempt ends in an outcome")
+
+    def _continuation(self, tx: Capture, frame: RootFrame) -> Outcome:
+        """The program that leads to the next iteration of a loop. Raises NoContinuation where there is none."""
+        host = self.host()
+        if host is None or frame.offset not in host.targets:
+            raise NoContinuation("the frame cannot be resumed there")
+        try:
+            return Outcome(finish_at(tx, frame, host.analysis.points[frame.offset], self.start.arity))
+        except CannotCapture as error:
+            raise NoContinuation(error.detail) from error
 
     def _stopped(
         self, tx: Capture, frame: RootFrame, reason: Stopped | CannotCapture | RecursionError, broke: GraphBreak | None

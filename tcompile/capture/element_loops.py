@@ -27,8 +27,9 @@ from tcompile.bytecode.analysis import Analysis
 from tcompile.bytecode.instructions import Instruction
 from tcompile.capture import element_steps  # noqa: F401  # fills the translator's tables
 from tcompile.capture.collected import is_own_list
+from tcompile.capture.continuation import LateIterator, LateNumber, NoContinuation, go_to_next_iteration, is_wanted
 from tcompile.capture.element_nodes import append, number_of, operand_of
-from tcompile.capture.element_translator import Exit, Refused, Translator, V, is_number, parts_of
+from tcompile.capture.element_translator import Exit, Iteration, Refused, Translator, V, is_number, parts_of
 from tcompile.capture.instructions.registry import Returned
 from tcompile.capture.plans import MANY_ROUNDS, Plan, Restart
 from tcompile.capture.sources import ComputedSource, ConstantSource, Source
@@ -159,6 +160,8 @@ class _Stretch:
         self.lists: list[SequenceValue] = []
         self.rooms: dict[int, Room] = {}
         self.items: Counted | None = None
+        self.reads_state = False  # whether it reads numbers that others may change while it runs
+        self.held: dict[str, Any] = {}  # the variables that an iteration begins with, and their kinds
         self.by_identity: dict[int, V] = {}
         self.inside, self.end = _ways(found, start, header.inside)
         bound = {
@@ -186,6 +189,7 @@ class _Stretch:
                 self._check_worth(items.left)
             t.block = t.entry
             stack = [self._iterator(items, items.rounds)]
+        t.header = self.start if items is not None else self.header.at
         t.run(self.start, stack)
         computed = any(isinstance(o, Node) and isinstance(o.type, TensorType) for _, o in self.t.numbers)
         if not t.accesses and not computed and not self._is_long(items):
@@ -276,7 +280,9 @@ class _Stretch:
             value = None if cell is None else cell.value
         if value is None:
             raise Refused(f"the variable {i.argval}")
-        return self._read(t, value)
+        found = self._read(t, value)
+        self.reads_state |= is_number(found) or found.kind[0] in ("array", "tuple")
+        return found
 
     def _read(self, t: Translator, value: Value) -> V:
         """A variable's value. Of a str from outside only the characters are asked for."""
@@ -484,10 +490,44 @@ class _Stretch:
             size = len(parts_of(kind))
             results.append((name, kind, tuple(range(at, at + size))))
             at += size
+        self.held = self._kept()
+        for iteration in t.iterations if self.held else ():
+            registers = self._registers(iteration)
+            if registers:
+                iteration.block.lines.insert(0, ("hold", -1, *registers))
         for other in t.exits.values():
             for block, given in other.blocks:
                 block.end = ("exit", given) if other is exit else ("replay",)
         return results
+
+    def _kept(self) -> dict[str, Any]:
+        """The variables with which iterations begin but the first, and their kinds; empty where these are not certain.
+
+        The loop may be left where such an iteration begins, because something that it reads has changed.
+        """
+        t = self.t
+        envs = [iteration.env for iteration in t.iterations if iteration.block.state in t.repeated]
+        simple = self.items is None or isinstance(self.items, RangeIterator | RowIterator | Enumerated)
+        if not self.reads_state or self.rooms or not simple or not envs:
+            return {}
+        most = max(envs, key=len)
+        kinds = [{name: v.kind for name, v in env.items()} for env in envs if env.keys() == most.keys()]
+        return kinds[0] if len(kinds) == 1 and all(map(_is_kept, most.values())) else {}
+
+    def _registers(self, iteration: Iteration) -> tuple[int, ...]:
+        """The registers of these variables, behind that of the iterator's position; () where they are others.
+
+        A first iteration may begin with other kinds: no loop is left before it, but its blocks may be those of all.
+        """
+        env = iteration.env
+        if env.keys() != self.held.keys():
+            return ()
+        parts = [part for name in self.held for part in parts_of(env[name].kind)]
+        wanted = [part for kind in self.held.values() for part in parts_of(kind)]
+        if [dtype_of(part) for part in parts] != [dtype_of(part) for part in wanted]:
+            return ()
+        position = iteration.stack[-1].registers[:1] if self.items is not None else ()
+        return (*position, *(register for name in self.held for register in env[name].registers))
 
     def _check_kind(self, kind: Any) -> None:
         if isinstance(kind, str) or kind[0] in ("array", "list", "object"):
@@ -504,6 +544,9 @@ class _Stretch:
         f, t, tx = self.f, self.t, self.tx
         kinds = [kind for _, whole, _ in results for kind in parts_of(whole)]
         values = append(tx, t, self.arrays, kinds)
+        made = next(node for node in reversed(tx.builder.graph.nodes) if node.op == "element_loop")
+        if is_wanted(f, made.name):
+            self._continue()
         self._tell(str(items.left) if items is not None else "any number of")
         tx.touch()
         for number, room in self.rooms.items():
@@ -523,6 +566,36 @@ class _Stretch:
             f.assigned.add(variable)
             f.locals[variable] = self._result(kind, [values[n] for n in numbers])
         f.at = exit.state[0]
+
+    def _continue(self) -> None:
+        """Ends the capture where the next iteration begins, with variables that are not known yet."""
+        f, tx, items = self.f, self.tx, self.items
+        if not self.held:
+            raise NoContinuation("what an iteration begins with is not kept")
+        for bound in self.t.bound:
+            if bound in f.locals and bound not in self.held:
+                del f.locals[bound]
+        place = 0
+        for name, kind in self.held.items():
+            parts = parts_of(kind)
+            f.assigned.add(name)
+            f.locals[name] = self._late(kind, place, name)
+            tx.late_kinds += parts
+            place += len(parts)
+        advanced = None if items is None else LateIterator(tx, items, absolute=True)
+        go_to_next_iteration(f, self.start if items is not None else self.header.at, advanced)
+
+    def _late(self, kind: Any, place: int, name: str) -> Value:
+        """The value of a variable of which the program gets the numbers from the loop that it goes on with."""
+        if isinstance(kind, str):
+            return LateNumber(self.tx, place, name)
+        if kind[0] == "tuple":
+            items = []
+            for inner in kind[1]:
+                items.append(self._late(inner, place, name))
+                place += len(parts_of(inner))
+            return SequenceValue(items, tuple)
+        return self._result(kind, [])
 
     def _tell(self, rounds: str) -> None:
         """Notes for the reports what became of the loop."""
@@ -555,6 +628,14 @@ class _Stretch:
                 at += size
             return SequenceValue(items, tuple)
         raise AssertionError(kind)
+
+
+def _is_kept(v: V) -> bool:
+    """Whether a variable consists of numbers, or is an object that the loop does not replace."""
+    kind = v.kind
+    if isinstance(kind, str) or kind[0] in ("array", "object"):
+        return True
+    return kind[0] == "tuple" and all(_is_kept(V(inner)) for inner in kind[1])
 
 
 def code_points(text: str) -> np.ndarray[Any, Any]:

@@ -40,6 +40,15 @@ State: TypeAlias = "tuple[int, tuple[Any, ...], tuple[tuple[str, Any], ...]]"
 
 
 @dataclass
+class Iteration:
+    """A block with which an iteration of the outermost loop begins, and the values there."""
+
+    block: Block
+    stack: tuple[V, ...]
+    env: dict[str, V]
+
+
+@dataclass
 class Exit:
     """A way out: the kinds of the variables there, and the blocks that take it, with the values."""
 
@@ -87,6 +96,9 @@ class Translator(Instructions):
         self.versions: dict[tuple[int, tuple[int, ...]], int] = {}
         self.waiting: list[Block] = []
         self.exits: dict[State, Exit] = {}
+        self.header = -1  # the instruction with which an iteration of the outermost loop begins
+        self.iterations: list[Iteration] = []
+        self.repeated: set[State] = set()  # the states in which all iterations begin but the first
         self.outer: dict[str, V | None] = {}
         self.names = {bit: name for name, bit in found.fast_bit.items()}
         self.targets = {target for target in found.goes if target >= 0}
@@ -106,6 +118,8 @@ class Translator(Instructions):
             block = self.new_block(state)
             self.exits.setdefault(state, Exit(state, [])).blocks.append((block, given))
             return block.number, ()
+        if at == self.header and self.block is not self.entry:
+            self.repeated.add(state)
         block_ = self.by_state.get(state)
         if block_ is None:
             place = at, tuple(kind[2] for kind in state[1] if kind[0] == "items")
@@ -164,10 +178,12 @@ class Translator(Instructions):
         self.block = block
         self.stack = [value(kind) for kind in stack]
         self.env = {name: value(kind) for name, kind in variables}
+        if at == self.header:
+            self.iterations.append(Iteration(block, tuple(self.stack), dict(self.env)))
         self.keywords: tuple[str, ...] = ()
         first = True
         while not block.end:
-            if at not in self.inside or (at in self.targets and not first):
+            if at not in self.inside or ((at in self.targets or at == self.header) and not first):
                 self.jump(at)
                 return
             first = False
@@ -318,6 +334,6 @@ class Translator(Instructions):
 
 
 __all__ = [
-    "CALLS", "METHODS", "NULL", "NUMBERS", "RETURNED", "STEPS", "Exit", "Refused", "Translator", "V", "is_number",
-    "parts_of",
+    "CALLS", "METHODS", "NULL", "NUMBERS", "RETURNED", "STEPS", "Exit", "Iteration", "Refused", "Translator", "V",
+    "is_number", "parts_of",
 ]  # fmt: skip

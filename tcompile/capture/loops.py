@@ -31,6 +31,7 @@ from tcompile.capture.behind import Behind
 from tcompile.capture.breaks import CATALOGUE
 from tcompile.capture.carried import Carried
 from tcompile.capture.collected import Collected, alike
+from tcompile.capture.continuation import LateInt, LateIterator, NoContinuation, go_to_next_iteration, is_wanted
 from tcompile.capture.exits import Exits, Left, Way
 from tcompile.capture.foresight import foresee
 from tcompile.capture.headers import Header
@@ -373,14 +374,10 @@ class Loop:
         f.assigned |= self.bound
         tx.touch()
         behind = Behind(carried, None, whole=self.sure and not self.exits.flags)
+        if made and is_wanted(f, made[0].inputs[0].name):
+            self._continue(before, results, stack, behind)
         if not self.exits.ways:
-            for name, tree in self._after(before, results).items():
-                if tree is None:
-                    f.locals.pop(name, None)
-                else:
-                    f.locals[name] = behind.value(tree)
-            self.marks.tell(carried, behind)
-            self.slots.store()
+            self._hold(self._after(before, results), behind)
             self.collected.put(carried, behind)
         f.stack[:] = stack
         if self.exits.ways:
@@ -397,6 +394,29 @@ class Loop:
             raise CannotCapture("loop-mismatch", "nothing ends it")
         f.at = self.way_out()
         return True, None
+
+    def _hold(self, held: dict[str, Any], behind: Behind) -> None:
+        """Gives variables and slots what they hold after the loop."""
+        f = self.f
+        for name, tree in held.items():
+            if tree is None:
+                f.locals.pop(name, None)
+            else:
+                f.locals[name] = behind.value(tree)
+        self.marks.tell(self.carried, behind)
+        self.slots.store()
+
+    def _continue(self, before: dict[str, Value], results: dict[str, Any], stack: list[Value], behind: Behind) -> None:
+        """Ends the capture where the next iteration begins, after a number of iterations that is not known yet."""
+        f, tx = self.f, self.tx
+        if self.collected.lists:
+            raise NoContinuation("it appends to lists")
+        ints = {n: LateInt(tx, int_of(before[n]), amount) for n, amount in self.plan.steps.items() if n in before}
+        self._hold({**self.carried.trees, **results, **ints}, behind)
+        f.stack[:] = stack
+        items = self.items
+        advanced = LateIterator(tx, items, self.plan.at_once) if isinstance(items, Counted) else None
+        go_to_next_iteration(f, self.header.at, advanced)
 
     def _collect(self, known: Any, counter: Size) -> None:
         """Keeps what the round has appended to lists, where that is known; else capture starts anew with it."""

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ from tcompile.callers import mark, raise_if_callers
 from tcompile.capture.entries import MISS, PLAIN, Start
 from tcompile.capture.guards import Guard, GuardFailure, LoadStep, Prologue
 from tcompile.capture.reread import Reread
-from tcompile.capture.sources import SizeSource, Source
+from tcompile.capture.sources import SizeSource, Source, is_state
 from tcompile.capture.state import Capture
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Null, Unread, Value
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from tcompile.capture.root import RootFrame
 
 Entry = Callable[..., Any]
+_HARDLY_CHANGED = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type, np.ufunc)
 ENTRY_FILE = "<tcompile entry>"  # the file that frames of entry programs tell
 _OF_WRITES = ("memory", "writeable")  # kinds of guards that plain Python has no need of
 _MOST_OF_PLAIN = 64  # guards in front of plain Python: those of every item of a long list take longer than it does
@@ -141,6 +143,8 @@ class Captured:
     says that this instruction is a call whose function may be compiled by itself. ``differs`` says that plain Python
     would do otherwise, because its user said so (a function was replaced, or asked whether it is being compiled).
     ``locks`` are variables: those of random generators, held while the graph draws.
+    ``continue_in(loop, parameters)`` captures the way to the next iteration of a loop (``continuation``, once that was
+    tried). Of such a program ``late_kinds`` are the kinds of the numbers that it gets from a scalar loop.
     """
 
     graph: Graph | None
@@ -156,6 +160,9 @@ class Captured:
     calls: bool = False
     differs: bool = False
     locks: Sequence[str] = ()
+    late_kinds: Sequence[str] | None = None
+    continue_in: Callable[[str, Sequence[Any]], Captured] | None = None
+    continuation: tuple[Captured | None] | None = None
 
     @property
     def does_nothing(self) -> bool:
@@ -267,7 +274,13 @@ class Captured:
     @cached_property
     def reread(self) -> Reread:
         """What looks again at everything that the entry has read."""
-        return Reread(self.prologue, self.arity, self.names(None, None))
+        late = 0 if self.late_kinds is None else 1 + len(self.late_kinds)
+        return Reread(self.prologue, self.arity + late, self.names(None, None))
+
+    def reads_state(self, variables: Mapping[str, Any]) -> bool:
+        """Whether anything is read that others may well change while the entry runs: no module, function or class."""
+        steps = (step for step in self.prologue.steps if isinstance(step, LoadStep) and is_state(step.source))
+        return any(not isinstance(variables.get(step.variable), _HARDLY_CHANGED) for step in steps)
 
     @property
     def has_loops(self) -> bool:
@@ -394,6 +407,7 @@ def _program(tx: Capture, builder: Rebuilder, returns: str, arity: int, extras: 
     return Captured(
         graph, tx.prologue, arity, [tx.prologue.load(source) for source in inputs], [*fixes, *builder.lines],
         returns, effects, symbol_texts=tx.symbol_texts, extras=extras, differs=tx.differs, locks=tx.locks(),
+        late_kinds=tuple(tx.late_kinds) if tx.options.continues else None,
     )  # fmt: skip
 
 

@@ -77,7 +77,9 @@ _OURS = ("tcompile", "tcompile_jupyter")  # our own functions are called, never 
 class CaptureOptions:
     """What the caller decided: ``dynamic`` as in ``compile``, how many instructions are followed at most, whether
     functions that are already compiled are followed too, whether results must have NumPy's very bits, and how many
-    operations one loop may become when it is unrolled (None: any number).
+    operations one loop may become when it is unrolled (None: any number). ``continues`` is the name of the loop's node
+    where capture ends at the loop's next iteration (``continuation``), and ``arity`` then the number of the entry's own
+    parameters.
     """
 
     dynamic: bool | None = None
@@ -85,6 +87,8 @@ class CaptureOptions:
     enter_compiled: bool = True
     exact: bool = False
     max_unrolled: int | None = None
+    continues: str = ""
+    arity: int = 0
 
 
 def _is_scalar(value: Value) -> bool:
@@ -142,6 +146,7 @@ class Capture:
     still: dict[Memory, tuple[str, list[Memory]]] = field(default_factory=dict)  # what was kept before, and rows of it
     mutated: dict[int, Value] = field(default_factory=dict)  # what came from outside and was changed, in order
     left_open: dict[str, type] = field(default_factory=dict)  # places of numbers whose values are not fixed
+    late_kinds: list[str] = field(default_factory=list)  # of the numbers that a continuation gets from a scalar loop
     differs: bool = False  # something was captured that plain Python would do otherwise, because its user said so
     input_sources: list[Source] = field(default_factory=list)
     symbol_texts: dict[str, str] = field(default_factory=dict)

@@ -42,10 +42,12 @@ def run(
     args: Sequence[Any],
     symbols: Mapping[str, int] | None = None,
     spy: Callable[[Node, Any], None] | None = None,
+    known: Mapping[Node, Any] | None = None,
 ) -> tuple[Any, ...]:
     """Runs ``graph`` on ``args`` and returns its outputs.
 
     ``symbols`` is given for regions: those that are bound outside of it. ``spy(node, value)`` sees every value.
+    ``known`` are values of nodes, which are not computed.
     """
     if len(args) != len(graph.inputs):
         raise TypeError(f"{graph.name} takes {len(graph.inputs)} inputs, got {len(args)}")
@@ -55,7 +57,11 @@ def run(
     def value_of(operand: Operand) -> Any:
         return values[operand] if isinstance(operand, Node) else concrete(operand, bound)
 
+    if known:
+        values.update(known)
     for node in graph.nodes:
+        if known and node in known:
+            continue
         attrs = {key: concrete(value, bound) for key, value in node.attrs.items()}
         if node.regions:
             attrs["regions"] = [_callable(region, bound) for region in node.regions]

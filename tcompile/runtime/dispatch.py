@@ -29,9 +29,10 @@ from tcompile.runtime import cache as caches
 from tcompile.runtime import interrupted, native
 from tcompile.runtime.binding import binder
 from tcompile.runtime.cache import SUSPENDS, Entry, FunctionCache, Settings, function_cache
-from tcompile.runtime.host import host_of, settle
+from tcompile.runtime.changes import Resumed
+from tcompile.runtime.host import host_of, host_that_goes_on, settle
 from tcompile.runtime.native import stack
-from tcompile.runtime.regions import CompileFunction, Compiler, note_replay
+from tcompile.runtime.regions import CompileFunction, Compiler, after_interrupt, note_replay
 from tcompile.stance import DEFAULT, Stance, current
 
 if TYPE_CHECKING:
@@ -101,8 +102,10 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
     # -- calling -------------------------------------------------------------------------------------------------------
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Calls the function."""
-        if interrupted.pending and interrupted.taken(self.__cache, self.__cache.first.entries):
-            return self.__function(*args, **kwargs)
+        if interrupted.pending:
+            resumed = after_interrupt(self.__cache, self.__cache.first.entries)
+            if resumed is not MISS:
+                return self._go_on(resumed, args, kwargs)
         stack.check()
         stance = current()
         if stance is not DEFAULT:
@@ -135,10 +138,9 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
                 try:
                     result = entry.run(*values)
                 except Exception as error:
-                    note_replay(cache, entry, error)
+                    result = note_replay(cache, entry, error)  # acted on below, where no exception is being handled
                     if entry.rests:
                         self.__attached = ()
-                    result = PLAIN  # called below, where no exception is being handled
                 if result is MISS:
                     continue
                 entry.calls += 1
@@ -146,8 +148,8 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
                     cache.promote(region, entry)
                 if self.__attached is not entries:
                     self._attach(entries)
-                if result is PLAIN:
-                    return self.__function(*args, **kwargs)
+                if result is PLAIN or type(result) is Resumed:
+                    return self._go_on(result, args, kwargs)
                 if started:
                     self._tell_call(started, timed)
                 return result
@@ -169,7 +171,9 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
             if cache.host is None:
                 if found is not None and config.verify:
                     self._attach(cache.first.entries)
-                return function(*args, **kwargs) if found is None or found[1] is PLAIN else found[1]
+                if found is None or found[1] is PLAIN or type(found[1]) is Resumed:
+                    return self._go_on(PLAIN if found is None else found[1], args, kwargs)
+                return found[1]
         if cache.host is None:  # a function that is suspended starts in its host
             cache.host = host_of(cache, function.__code__, self.__compiler)
         host = cache.host
@@ -177,6 +181,17 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
             return function(*args, **kwargs)
         settle(cache, self.__compiler)
         return self._function_of(host.code)(*args, **kwargs)
+
+    def _go_on(self, resumed: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call that the entries leave to plain Python, from its start or, Resumed, from a loop's next iteration."""
+        function, cache = self.__function, self.__cache
+        if resumed is PLAIN:
+            return function(*args, **kwargs)
+        code = host_that_goes_on(cache, self.__compiler, resumed.answer)
+        made = types.FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
+        made.__qualname__ = function.__qualname__
+        _take_defaults(made, function)
+        return made(*args, **kwargs)
 
     def _attach(self, entries: tuple[Entry, ...]) -> None:
         """Lets the next calls that fit these entries be answered in machine code, where that is not on trial."""

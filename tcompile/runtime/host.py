@@ -10,7 +10,8 @@ import dis
 import itertools
 import sys
 import types
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from tcompile.config import config
 from tcompile.observe import bus
@@ -73,6 +74,48 @@ def settle(cache: FunctionCache, compiler: Compiler) -> None:
         cache.host = host
 
 
+def host_that_goes_on(cache: FunctionCache, compiler: Compiler, answer: tuple[Any, ...]) -> types.CodeType:
+    """The code of a host for one call, which is led to where the answer says as soon as it starts."""
+    from tcompile.bytecode import build
+
+    full = cache.built
+    assert full is not None
+    start = full.analysis.start
+    answers = [answer]
+
+    def call(offset: int) -> Callable[..., Any]:
+        if offset == start:
+            return lambda *values: answers.pop() if answers else None
+        gate = compiler.enter(cache, offset)
+        return gate if cache.region(offset).entries else _Later(gate)
+
+    with cache.lock:
+        cache.host = cache.host or full
+        used = {start, *(offset for offset, gate in full.gates.items() if gate)}
+        host = build(full.analysis, call, every=full.every, only=used)
+    for offset in used:
+        host.gates[offset].append(offset)
+    return host.code
+
+
+class _Later:
+    """A resume point that nothing was compiled for, in a frame that may be about to end: plain Python goes on at first.
+
+    What has changed is most often the flag that ends the loop.
+    """
+
+    def __init__(self, gate: Callable[..., Any]) -> None:
+        self.gate, self.left = gate, _PLAIN_PASSES
+
+    def __call__(self, *values: Any) -> Any:
+        """None for the first calls, then what the region says."""
+        if self.left:
+            self.left -= 1
+            return None
+        return self.gate(*values)
+
+
+_PLAIN_PASSES = 64  # of such a resume point
 _ON_TRIAL = 8  # calls without a new gate, after which a function may go on trial
 _SETTLED = 64
 _SETTLED_UNDER_STRESS = 2

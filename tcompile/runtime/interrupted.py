@@ -16,7 +16,7 @@ import types
 from collections.abc import Iterable
 from typing import Any
 
-from tcompile.backends.replay import Interrupted
+from tcompile.backends.replay import Interrupted, Paused
 from tcompile.callers import is_callers
 from tcompile.graph import Graph
 from tcompile.graph.ops.control import LOOPS
@@ -25,24 +25,20 @@ from tcompile.runtime.cache import Entry, FunctionCache
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 # Runs in machine code that were interrupted, by thread, until the call is made again in Python.
-pending: dict[int, Interrupted] = {}
+pending: dict[int, Interrupted | Paused] = {}
 
 
 def is_raised(error: BaseException) -> bool:
     """Whether machine code is to raise an exception that came up in it, and not to make the call again in Python."""
-    if isinstance(error, Interrupted):
+    if isinstance(error, Interrupted | Paused):
         pending[threading.get_ident()] = error
         return False
     return is_callers(error)
 
 
-def taken(cache: FunctionCache, entries: Iterable[Entry]) -> bool:
-    """Whether the last run of these entries was interrupted, in this thread: plain Python is to go on."""
-    error = pending.pop(threading.get_ident(), None)
-    if error is None:
-        return False
-    go_on(error, cache, entries)
-    return True
+def taken() -> Interrupted | Paused | None:
+    """What has interrupted the last run of machine code in this thread, once."""
+    return pending.pop(threading.get_ident(), None)
 
 
 def go_on(error: Interrupted, cache: FunctionCache, entries: Iterable[Entry]) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 import types
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from tcompile.backends.replay import Interrupted, Paused, Replay
@@ -25,7 +25,7 @@ from tcompile.observe import bus
 from tcompile.observe.events import FellBack, GuardFailed
 from tcompile.observe.userline import file_label
 from tcompile.observe.warn import warn
-from tcompile.runtime import changes, interrupted, native  # noqa: F401
+from tcompile.runtime import changes, interrupted, native
 from tcompile.runtime.cache import DROWSY, Entry, FunctionCache, Region
 from tcompile.runtime.trials import begin, is_alone, is_run_by_python, note_compile
 from tcompile.stance import DEFAULT, Stance, current
@@ -108,8 +108,7 @@ class Compiler:
         try:
             result = entry.run(*values)
         except Exception as error:
-            note_replay(cache, entry, error)
-            result = PLAIN
+            result = note_replay(cache, entry, error)
         return None if result is MISS else (entry, result)  # MISS: a value changed under our hands
 
     def _entry_for(
@@ -164,8 +163,10 @@ class Gate(native.Base):  # type: ignore[misc]  # which class that is depends on
         if cache is None or cache.held() is None:  # a generator that has outlived its function
             return None
         region = cache.region(self.offset)
-        if interrupted.pending and interrupted.taken(cache, region.entries):
-            return None
+        if interrupted.pending:
+            resumed = after_interrupt(cache, region.entries)
+            if resumed is not MISS:
+                return None if resumed is PLAIN else resumed.answer
         stance = current()
         found = None
         if stance is DEFAULT:
@@ -174,10 +175,9 @@ class Gate(native.Base):  # type: ignore[misc]  # which class that is depends on
                 try:
                     result = entry.run(*values)
                 except Exception as error:
-                    note_replay(cache, entry, error)
+                    result = note_replay(cache, entry, error)
                     if entry.rests:
                         self.attached = ()
-                    result = PLAIN
                 if result is not MISS:
                     entry.calls += 1
                     if entry is not entries[0]:
@@ -196,6 +196,8 @@ class Gate(native.Base):  # type: ignore[misc]  # which class that is depends on
             if entry.calls > DROWSY and region.is_plain:
                 cache.sleep(self.offset)
             return None
+        if type(result) is changes.Resumed:
+            return result.answer
         if entry.captured.exit is None:
             assert cache.host is not None
             return (None, *cache.host.returned, (result,))
@@ -226,8 +228,7 @@ def try_entries(
         try:
             result = run(*values)
         except Exception as error:
-            note_replay(cache, entry, error)
-            result = PLAIN
+            result = note_replay(cache, entry, error)
         if result is not MISS:
             entry.calls += 1
             return entry, result
@@ -246,8 +247,25 @@ def miss_reasons(region: Region, values: Sequence[Any]) -> tuple[str, ...]:
     return tuple(reasons)
 
 
-def note_replay(cache: FunctionCache, entry: Entry, error: Exception) -> None:
+def after_interrupt(cache: FunctionCache, entries: Iterable[Entry]) -> Any:
+    """What a run of machine code comes to that was interrupted in this thread; MISS where none was.
+
+    PLAIN: plain Python goes on, and raises there what a signal handler has raised. Resumed: the function's host does,
+    where the answer leads it.
+    """
+    error = interrupted.taken()
+    if isinstance(error, Paused):
+        return changes.go_on(error, cache)
+    if error is None:
+        return MISS
+    interrupted.go_on(error, cache, entries)
+    return PLAIN
+
+
+def note_replay(cache: FunctionCache, entry: Entry, error: Exception) -> Any:
     """Counts a run that raised and is done again in plain Python; an entry's first one is told, and its first rest.
+
+    Returns PLAIN, or what a run that was paused comes to.
 
     After several in turn the entry rests: what is going to be done again is not done. A rest that was followed by
     another such run is followed by one twice as long. What a signal's handler has raised meanwhile is raised.
@@ -255,9 +273,9 @@ def note_replay(cache: FunctionCache, entry: Entry, error: Exception) -> None:
     raise_if_callers(error)
     if isinstance(error, Interrupted):
         interrupted.go_on(error, cache, [entry])
-        return
+        return PLAIN
     if isinstance(error, Paused):
-        return
+        return changes.go_on(error, cache)
     entry.replays += 1
     entry.in_turn = entry.in_turn + 1 if entry.hits == entry.replayed + 1 else 1
     entry.replayed = entry.hits
@@ -268,9 +286,9 @@ def note_replay(cache: FunctionCache, entry: Entry, error: Exception) -> None:
         if entry.rests == 1:
             reason = f"replayed {REPLAYS} times in turn: the next {calls} calls begin there"
             bus.emit(FellBack(**cache.about, reason=reason, detail=_detail(error)))
-    if entry.replays > 1:
-        return
-    bus.emit(FellBack(**cache.about, reason="replayed in plain Python", detail=_detail(error)))
+    if entry.replays == 1:
+        bus.emit(FellBack(**cache.about, reason="replayed in plain Python", detail=_detail(error)))
+    return PLAIN
 
 
 def _detail(error: Exception) -> str:
@@ -363,4 +381,4 @@ def _recompile_text(cache: FunctionCache, reasons: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-__all__ = ["CompileFunction", "Compiler", "miss_reasons", "note_replay", "try_entries"]
+__all__ = ["CompileFunction", "Compiler", "after_interrupt", "miss_reasons", "note_replay", "try_entries"]

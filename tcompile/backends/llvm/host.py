@@ -81,7 +81,7 @@ class Program(host.Program):
     def tools(self) -> dict[str, Any]:
         """Machine code launches, and arrays and copies come from the pool."""
         tools = {"launch": native.launcher(), "empty": native.empty, "copy": native.copy}
-        return tools | {"heard": interrupts.heard, "zero": np.zeros} if self.scalar_loops else tools
+        return tools | {"heard": interrupts.heard, "paused": interrupts.paused, "zero": np.zeros} if self.scalar_loops else tools
 
     def function(self, name: str) -> str:
         """What the program calls the address of a function, which it gets in the end."""
@@ -218,17 +218,32 @@ class Program(host.Program):
             dtype = dtype_of(kind)
             self.lines.append(f"{results[-1]} = zero((), {self._constant(dtype.name, dtype)})")
         given = [self.function(loop.name)]
+        held = ""
         for argument in loop.arguments:
             if isinstance(argument, tuple):
-                given.append((written if argument[0] == "written" else results)[argument[1]])
+                match argument:
+                    case ("written", number):
+                        given.append(written[number])
+                    case ("result", number):
+                        given.append(results[number])
+                    case ("held", count):
+                        held = self._fresh(f"{node.name}_held")
+                        int64 = self._constant("int64", np.dtype("int64"))
+                        self.lines.append(f"{held} = zero(({count},), {int64})")
+                        given.append(held)
+                    case ("pauses", _):
+                        given.append("1")
             elif isinstance(argument, Node):
                 given.append(self.for_kernels.get(argument, self.arrays[argument]))
             else:
                 given.append(self._size(argument))
         kernel = self._constant(f"enter_{loop.arrays}", entries.entry(loop.arrays))
         spec = repr(f"i{loop.spec}".encode())
-        self.lines.append(f"status |= heard(launch({', '.join([kernel, spec, '1', '1', *given])}))")
         made = [*written.values(), *results]
+        launched = f"launch({', '.join([kernel, spec, '1', '1', *given])})"
+        if held:
+            launched = f"paused({launched}, {node.name!r}, {held}, {''.join(f'{name}, ' for name in made)})"
+        self.lines.append(f"status |= heard({launched})")
         self.lines.append(f"{self.arrays[node]} = ({''.join(f'{name}, ' for name in made)})")
 
     def writes_in_place(self, step: Step, number: int) -> bool:

@@ -279,13 +279,25 @@ class Rounds:
         arguments: list[tuple[str, Any]] = [("i", program.addresses[loop.name])]
         for char, argument in zip(loop.spec, loop.arguments, strict=True):
             if isinstance(argument, tuple):
-                arguments.append((char, (written if argument[0] == "written" else results)[argument[1]]))
+                arguments.append((char, self._made_for(argument, written, results)))
             else:
                 arguments.append((char, self._argument(argument)))
         arrays = [number for char, number in arguments if char == "a"]  # each comes once so, and again for its strides
         if any(arrays.count(number) > 1 for number in made):
             raise NotNative("a loop over elements is given an array twice")
         self.steps.append(Launch(entries.entry(loop.arrays), tuple(arguments), (1,), 1, None))
+
+    def _made_for(self, argument: tuple[str, int], written: Mapping[int, int], results: Sequence[int]) -> int:
+        """What a loop over elements is given for an argument that is no value of the graph. It never pauses here."""
+        match argument:
+            case ("written", number):
+                return written[number]
+            case ("result", number):
+                return results[number]
+            case ("held", count):
+                self.arrays.append(LoopArray(None, (count,), np.dtype("int64")))
+                return len(self.arrays) - 1
+        return 0
 
     def _like(self, node: Node) -> int:
         """A new array, as ``node`` is one."""

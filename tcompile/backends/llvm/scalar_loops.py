@@ -11,8 +11,10 @@ more than 64 bits, and where a way out was not foreseen, the function ends with 
 copies, and plain Python does everything again. Arrays that come from different memory are passed as such (``noalias``),
 for capture has seen to that where one is written.
 
-A long loop asks now and then whether a signal has arrived (``native.interrupts``): ``scalar_shape`` says what each loop
-takes from the budget that is spent between two questions.
+A long loop asks now and then whether a signal has arrived, and whether something has changed that the code has read
+(``native.interrupts``): ``scalar_shape`` says what each loop takes from the budget that is spent between two questions.
+After a change the outermost loop is left before its next iteration, with the status ``PAUSED`` and what that iteration
+would begin with; where it has no way out for that, or takes too long to come to it, with ``CHANGED``.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ from tcompile.backends.llvm.scalar_vectors import Lanes, Several, straight
 from tcompile.backends.llvm.text import Module, Writer, element_type, scalar_type
 from tcompile.backends.schedule.elements import Seen, roots, seen
 from tcompile.backends.schedule.kernel import Distance, static_elements
-from tcompile.backends.status import CHANGED, INTERRUPTED, ONLY_NUMPY
+from tcompile.backends.status import CHANGED, INTERRUPTED, ONLY_NUMPY, PAUSED
 from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType
 from tcompile.graph.ops.element_blocks import affine, operands
 from tcompile.graph.ops.element_loop import ARITHMETIC, COMPARISONS, Program, dtype_of, is_ufunc
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
 
 _STRIP = 1 << 16  # rounds of an innermost loop that are paid for at once
 _BUDGET = 1 << 22  # units of work between two looks at the clock
+_PATIENCE = 6  # polls, some milliseconds apart, from a change to the end of an iteration
 
 
 @dataclass
@@ -60,7 +63,9 @@ class ScalarLoop:
     """One node's function.
 
     ``spec`` and ``arguments`` are those of a launch of ``entries.entry(arrays)``, behind the function's address;
-    arguments are ``("written", n)``, the operand that is written, ``("result", n)``, or arrays, numbers and sizes.
+    arguments are ``("written", n)``, the operand that is written, ``("result", n)``, ``("held", n)``, an array of n
+    words for what the next iteration begins with, ``("pauses", 0)``, a word that says whether the loop may be left with
+    ``PAUSED``, or arrays, numbers and sizes.
     """
 
     node: Node
@@ -160,6 +165,9 @@ class _Function:
         self.strip_values: dict[int, list[str]] = {}
         self.strip_limits: dict[int, str] = {}
         self.generators: dict[int, Generator] = {}  # by the numbers of the arrays that are their states
+        # What each outermost loop holds where an iteration begins, before which it may be left.
+        self.held = {at: found for at in self.order if (found := self._held(at)) and self.shape.depth[at] == 1}
+        self.pausing = ""  # the word that says that it is to be
         self.strip_ends: dict[int, tuple[str, int]] = {}  # the block and the line where a strip's first round begins
 
     def _known_size(self, array: int, axis: int) -> int | None:
@@ -171,6 +179,8 @@ class _Function:
         """Writes it."""
         w = self.w
         self.budget = self.last = ""
+        if self.held and any(self.shape.pays.values()):
+            self._make_budget()
         if self._keeps_flags():
             self.v.kept = w.slot("i32", align=4)
             w.entry.append(f"  store i32 0, ptr {self.v.kept}")
@@ -284,6 +294,10 @@ class _Function:
         for at, (line, bounds) in enumerate(zip(instructions, self.shape.ranges.before(number), strict=True)):
             for register in operands(line):
                 self._show(register, bounds)
+            if line[0] == "hold":
+                if number in self.held and self.budget and strip is None:
+                    self._leave_if_changed(number, {})
+                continue
             if line[0] == "store":
                 self._store(*line[2:], again=is_stored_again(line, instructions[at + 1 :]))
             else:
@@ -352,13 +366,53 @@ class _Function:
         self.edges[to].append((w.block, names))
         return f"b{to}"
 
+    def _make_budget(self) -> None:
+        """The words that are counted down, and that say what was heard."""
+        w = self.w
+        self.budget, self.last = w.slot("i64", align=8), w.slot("i64", align=8)
+        self.changes = w.slot("i32", align=4)
+        self.pausing = w.slot("i32", align=4)
+        w.entry += [f"  store i64 {_BUDGET}, ptr {self.budget}", f"  store i64 0, ptr {self.last}"]
+        w.entry += [f"  store i32 0, ptr {word}" for word in (self.changes, self.pausing)]
+        w.module.declare("@tc_late", "declare i32 @tc_late(ptr nocapture) nounwind")
+
+    def _held(self, number: int) -> tuple[int, ...]:
+        """The registers that a block holds, with which an iteration begins."""
+        return next((line[2:] for line in self.blocks[number][1] if line[0] == "hold"), ())
+
+    def _leave_if_changed(self, number: int, values: Mapping[int, str]) -> None:
+        """Before an iteration: leaves the loop where something has changed. ``values`` are the block's parameters."""
+        w = self.w
+        leave, on = w.label("leave"), w.label("on")
+        w.branch(w.get(f"icmp ne i32 {w.get(f'load i32, ptr {self.pausing}')}, 0"), leave, on)
+        w.place(leave)
+        held = self.held[number]
+        word = self._word(self.words.place(("held",), "a", ("held", len(held))))
+        for place, register in enumerate(held):
+            at = w.get(f"inttoptr i64 {w.get(f'add i64 {word}, {8 * place}')} to ptr")
+            stored(w, dtype_of(self.kinds[register]), values.get(register) or self.registers[register], at)
+        for generator in self.generators.values():
+            generator.keep()
+        kept = w.get(f"load i32, ptr {self.v.kept}") if self.v.kept else "0"
+        w.do(f"ret i32 {w.get(f'or i32 {kept}, {PAUSED}')}")
+        w.place(on)
+
+    def _note_change(self, quiet: str) -> None:
+        """Something has changed: the outermost loop ends with this iteration, or all of it where that takes too long."""
+        w = self.w
+        may = w.get(f"icmp ne i64 {self._word(self.words.place(('pauses',), 'i', ('pauses', 0)))}, 0")
+        count = w.get(f"add i32 {w.get(f'load i32, ptr {self.changes}')}, 1")
+        w.do(f"store i32 {count}, ptr {self.changes}")
+        most = _PATIENCE if self.held else w.get(f"select i1 {may}, i32 1, i32 {_PATIENCE}")
+        if self.held:
+            w.do(f"store i32 {w.get(f'zext i1 {may} to i32')}, ptr {self.pausing}")
+        w.branch(w.get(f"icmp sge i32 {count}, {most}"), "changed", quiet)
+
     def _pay(self, work: str) -> None:
         """Takes work from the budget, and asks where it is spent."""
         w = self.w
         if not self.budget:
-            self.budget, self.last = w.slot("i64", align=8), w.slot("i64", align=8)
-            w.entry += [f"  store i64 {_BUDGET}, ptr {self.budget}", f"  store i64 0, ptr {self.last}"]
-            w.module.declare("@tc_late", "declare i32 @tc_late(ptr nocapture) nounwind")
+            self._make_budget()
         old = w.get(f"load i64, ptr {self.budget}")
         left = w.get(f"sub i64 {old}, {work}")
         w.do(f"store i64 {left}, ptr {self.budget}")
@@ -368,7 +422,10 @@ class _Function:
         stopped = w.get(f"call i32 @tc_late(ptr {self.last})")
         w.branch(w.get(f"icmp eq i32 {stopped}, 0"), quiet, heard)
         w.place(heard)
-        w.branch(w.get(f"icmp eq i32 {stopped}, 2"), "changed", "interrupted")
+        seen = w.label("seen")
+        w.branch(w.get(f"icmp eq i32 {stopped}, 2"), seen, "interrupted")
+        w.place(seen)
+        self._note_change(quiet)
         w.place(quiet)
         w.do(f"store i64 {_BUDGET}, ptr {self.budget}")
         w.jump(fine)
@@ -401,6 +458,8 @@ class _Function:
             rounds = w.get(f"sub i64 {limit}, {start}") if step == 1 else ""
             paid = w.get(f"mul i64 {rounds}, {self.shape.pays[number]}") if rounds else str(min(most, _BUDGET // 64))
             self._pay(paid)
+        if number in self.held and self.budget:
+            self._leave_if_changed(number, values)
         self.strip_ends[number] = w.block, len(w.lines)
         self.edges[number].append((w.block, names))
         w.jump(f"b{number}")

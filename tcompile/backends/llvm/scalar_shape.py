@@ -163,6 +163,8 @@ class Shape:
         for at in self.order:
             parameters, lines, end = self.blocks[at]
             for line in lines:
+                if line[0] == "hold":  # reads nothing in a loop that goes on
+                    continue
                 (of.setdefault(line[1], []) if self._is_pure(line) else waiting).extend(self._depends(line))
             for _, _, given in self.ranges.arms[at]:
                 for parameter, register in zip(parameters, given, strict=True):
@@ -196,6 +198,8 @@ class Shape:
             here = {end[1]} if end[0] == "branch" else set(end[1] if end[0] == "exit" else end[2] if end[2:] else ())
             here &= read
             for line in reversed(lines):
+                if line[0] == "hold":
+                    continue
                 if self._is_pure(line) and line[1] not in here:
                     if line[0] not in RAISING or dtype_of(self.ranges.kinds[line[1]]).kind != "f":
                         continue
@@ -280,7 +284,7 @@ class Shape:
 
 def _weight(line: tuple[Any, ...]) -> int:
     """What an instruction takes, in units of about an addition."""
-    if line[0] in ("const", "size"):
+    if line[0] in ("const", "size", "hold"):
         return 0
     return 20 if line[0] in _SLOW or is_called(line[0]) else 1
 

@@ -64,7 +64,7 @@ def straight(shape: Shape, header: int, kinds: Sequence[str], arrays: Sequence[S
         return None
     (body,) = others
     parameters, lines, end = shape.blocks[body]
-    asks_only = all(line[0] in (*_PLAIN, "more") for line in shape.blocks[header][1])
+    asks_only = all(line[0] in (*_PLAIN, "more", "hold") for line in shape.blocks[header][1])
     if parameters or end[0] not in ("jump", "back") or not asks_only:
         return None
     more = []

@@ -240,7 +240,7 @@ class _Blocks:
             for old in self.lines[at]:
                 line = self._instruction(old)
                 name, result = line[:2]
-                if name not in _ACCESSES and name not in _LEADING:
+                if name not in _ACCESSES and name not in _LEADING and name != "hold":
                     key = (name, self.kinds[result] if result >= 0 else "", line[2:])
                     if key in table:
                         if result >= 0:

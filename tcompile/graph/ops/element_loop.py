@@ -12,7 +12,9 @@ A program is ``(kinds, numbers, blocks, results)``, plain tuples throughout, so 
 - a block is ``(parameters, instructions, end)``. The first one is where it starts.
 - an instruction is ``(name, result, *operands)``, registers all; ``const`` has a literal, ``size`` and ``load`` and
   ``store`` an array's number first. ``more`` asks whether a range goes on, and ``step`` goes on with it. ``draw`` has
-  the number of a generator's state, which it writes, the bit generator's kind, and what is drawn (``draws``).
+  the number of a generator's state, which it writes, the bit generator's kind, and what is drawn (``draws``). ``hold``
+  stands where an iteration of the outermost loop begins and does nothing: its operands are what is needed to begin the
+  iteration elsewhere, so a backend may leave the loop there.
 - the end is ``("jump", block, given)``, ``("back", block, given)`` where a loop goes on,
   ``("branch", condition, block, given, block, given)``, ``("exit", values)``, or ``("replay",)``, where only plain
   Python can go on.
@@ -218,6 +220,8 @@ def _entered(end: tuple[Any, ...]) -> tuple[int, ...]:
 
 def _lines(kinds: Sequence[Kind], instructions: Sequence[tuple[Any, ...]]) -> Iterator[str]:
     for name, result, *rest in instructions:
+        if name == "hold":
+            continue
         if name == "store":
             array, value, *places = rest
             yield f"a{array}[{_places(places)}] = r{value}"

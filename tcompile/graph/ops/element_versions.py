@@ -22,7 +22,7 @@ from tcompile.graph.ops.element_loop import COMPARISONS, Block, Kind, Program, d
 # What does the same to all numbers of the same bits.
 _ALIKE = frozenset((*COMPARISONS, "+", "-", "*", "&", "|", "^", "negative", "abs", "bool", "not", "int", "float"))
 _SHORT = 3  # instructions
-_MOVES = frozenset(("select", "load", "store", "more", "step", "require"))
+_MOVES = frozenset(("select", "load", "store", "more", "step", "require", "hold"))
 
 
 def merge_versions(program: Program) -> Program:

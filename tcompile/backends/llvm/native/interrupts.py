@@ -16,7 +16,7 @@ from typing import Any
 from tcompile.backends.llvm.native import abi, target
 from tcompile.backends import polls
 from tcompile.backends.replay import Interrupted, Paused, Replay
-from tcompile.backends.status import CHANGED, INTERRUPTED, ONLY_NUMPY
+from tcompile.backends.status import CHANGED, INTERRUPTED, ONLY_NUMPY, PAUSED
 from tcompile.callers import mark
 
 _FUNCTIONS = ("tc_late", "tc_due", "tc_now")
@@ -56,6 +56,13 @@ def _raised() -> BaseException:
     return mark(value.with_traceback(traceback if isinstance(traceback, TracebackType) else None))
 
 
+def paused(status: int, loop: str, held: Any, *results: Any) -> int:
+    """The status of a scalar loop. Raises Paused where it was left early: ``held`` is what its next iteration begins with."""
+    if status & PAUSED and not status & (INTERRUPTED | CHANGED | ONLY_NUMPY):
+        raise Paused(loop, results=results, variables=held)
+    return status
+
+
 def heard(status: int) -> int:
     """The status of a loop that has come to its end.
 
@@ -72,4 +79,4 @@ def heard(status: int) -> int:
     return status
 
 
-__all__ = ["functions", "heard"]
+__all__ = ["functions", "heard", "paused"]
