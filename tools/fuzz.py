@@ -40,8 +40,8 @@ CHUNK = 1000
 MEMORY = 8 << 30  # bytes for a process: a statement that may make a list of a billion elements raises instead
 KINDS = {
     "language": "capture.language_check", "loops": "capture.loop_check", "elements": "capture.element_check",
-    "async": "capture.async_check", "numpy": "frontends.numpy_check", "special": "frontends.special_check", "cells": "frontends.cell_check",
-    "small": "frontends.small_check",
+    "async": "capture.async_check", "numpy": "frontends.numpy_check", "special": "frontends.special_check",
+    "cells": "frontends.cell_check", "small": "frontends.small_check",
 }  # fmt: skip
 
 
@@ -155,6 +155,8 @@ def main() -> int:
         rate = done / (time.monotonic() - started)
         print(f"{done} programs, {len(differences)} differences, {rate:.0f} a second", file=sys.stderr, flush=True)
 
+    for line in getattr(of_kind(options.kind), "groups", lambda _: ())(differences):
+        print(f"# {line}")
     summary = {
         "kind": options.kind, "programs": done, "passed over": skipped, "seed": options.seed,
         "backend": options.backend or "mixed",

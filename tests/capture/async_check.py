@@ -1,9 +1,9 @@
 """Generated programs that others change while they run, in plain Python and compiled.
 
-Input: a program's text and a ``Plan``. Output: nothing, or ``Difference``. Each program runs in a worker process, which is
-killed where it hangs. Why: when a running loop sees a change is chance. So a compiled run tells at which iteration it has
-seen it, and a twin of the program, in which the flag changes at that very iteration, has to give the same values, bit for
-bit. How late it was is measured, and whether it has lost what it had done.
+Input: a program's text and a ``Plan``. Output: nothing, or ``Difference``. Each program runs in a worker process, which
+is killed where it hangs. Why: when a running loop sees a change is chance. So a compiled run tells at which iteration
+it has seen it. A twin of the program, in which the flag changes at that iteration, has to give the same values, bit for
+bit. How late the loop was is measured, and whether its iterations before the change were done again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import signal
 import sys
 import threading
 import time
-import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from random import Random
@@ -90,13 +89,13 @@ class Program:
         self.source, self.plan, self.compiled = source, plan, compiled
         self.constant = "range(LIMIT)" in source
         self.names: dict[str, Any] = {}
-        self.function: Callable[..., Any] = types.FunctionType
+        self.function: Any = None
         self.limit = -1
         self.renew(SMALL)
 
     def renew(self, limit: int) -> None:
         """The module with this bound: a new one only where it is a constant of the code."""
-        if limit == self.limit or self.limit >= 0 and not self.constant:
+        if limit == self.limit or (self.limit >= 0 and not self.constant):
             self.limit = limit
             return
         self.limit = limit
@@ -147,7 +146,8 @@ class Program:
             result = self.call()
             ended = time.perf_counter()
         seen = names["SEEN"] - 1
-        return Run(result, began, ended, at[seen] if seen < len(at) and at[seen] < ended else float("inf"), any(late[: seen + 1]))
+        moment = at[seen] if seen < len(at) and at[seen] < ended else float("inf")
+        return Run(result, began, ended, moment, any(late[: seen + 1]))
 
 
 @contextlib.contextmanager
@@ -250,8 +250,9 @@ def compared(plain: Program, compiled: Program, cost: float, least: float) -> tu
         base = plain.run()
         base = base if base.set < float("inf") else None  # it ends before, and has nothing to tell
     if base is not None:
-        if not run.late and run.set - run.began > base.set - base.began + LATER:
-            return "setter late", f"set after {run.set - run.began:.3f} s, in plain Python {base.set - base.began:.3f} s"
+        ours, theirs = run.set - run.began, base.set - base.began
+        if not run.late and ours > theirs + LATER:
+            return "setter late", f"set after {ours:.3f} s, in plain Python {theirs:.3f} s"
         if how == 0 and run.delay > base.delay + LATER:
             return "never seen", f"ended by itself {run.delay:.3f} s after it was set"
     elif how == 0 and run.delay > LATER:
@@ -408,7 +409,7 @@ def shrink(source: str, fails: Callable[[str], bool], seconds: float = 60.0) -> 
     return source
 
 
-# -- differences by kind ------------------------------------------------------------------------------------------------
+# -- differences by kind -----------------------------------------------------------------------------------------------
 def groups(differences: list[dict[str, Any]]) -> Iterator[str]:
     """Lines that tell how many of the differences there are of each kind of fault, loop, place, setter, and so on."""
     rows = [parts(one["program"]) | {"fault": one["difference"].partition(":")[0]} for one in differences]

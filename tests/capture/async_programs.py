@@ -1,15 +1,19 @@
 """Generates programs that others change while they run: a loop, a place where a flag lives, a setter, a reader.
 
-Input: a ``Random``. Output: the text of a module. ``f`` is the function to compile, ``put`` writes the flag, and ``twin``
-is ``f`` with each read of the flag replaced by a comparison of the iteration number with ``k``. Why: what a signal
-handler or another thread changes has to be seen by a running loop as plain Python sees it. The iteration at which that
-happens is chance, so ``twin`` says what the result has to be, given that iteration.
+Input: a ``Random``. Output: the text of a module. ``f`` is the function to compile, ``put`` writes the flag, and
+``twin`` is ``f`` with each read of the flag replaced by a comparison of the iteration number with ``k``. Why: what a
+signal handler or another thread changes has to be seen by a running loop as plain Python sees it. The iteration at
+which that happens is chance, so ``twin`` says what the result has to be, given that iteration.
 
-A module holds, too: ``VALUES``, which the flag has one after the other; ``SEEN``, the number of the first one that ends the
-loop; ``SETTER``, ``DELAY`` and ``GAP``, which say who sets them and when; ``STEP``, by how much the iteration number grows;
-``STOPS``, whether the flag ends the loop; ``HELD``, what reads of the values give. ``ending(f(...), limit)`` is how the loop ended (0: by itself, 1: the flag was
-seen, 2: another exit), the iteration at which the flag had changed, and the state. ``LIMIT`` stands for a bound that is a
-constant of the code, and is replaced by a number.
+A module holds, too:
+
+- ``VALUES``: what the flag is set to, one after the other; ``HELD``: what reads of them give.
+- ``SEEN``: the number of the first value that ends the loop; ``STOPS``: whether one does.
+- ``SETTER``, ``DELAY``, ``GAP``: who sets them, and when.
+- ``STEP``: by how much the iteration number grows.
+- ``ending(f(...), limit)``: how the loop ended (0: by itself, 1: the flag was seen, 2: another exit), the iteration at
+  which the flag had changed, and the state.
+- ``LIMIT``: a bound that is a constant of the code, to be replaced by a number.
 """
 
 from __future__ import annotations
@@ -51,20 +55,25 @@ PLACES = {
         (CLASS, "    pass", "BOX = Box()", "BOX.inner = Box()", "BOX.inner.stop = OLD"), "BOX",
     ),
     "class attribute": Place("Box.stop", "Box.stop = value", (CLASS, "    stop = OLD")),
-    "class attribute of an object": Place("box.stop", "Box.stop = value", (CLASS, "    stop = OLD", "BOX = Box()"), "BOX"),
+    "class attribute of an object": Place(
+        "box.stop", "Box.stop = value", (CLASS, "    stop = OLD", "BOX = Box()"), "BOX"
+    ),
     "slots": Place(
         "box.stop", "BOX.stop = value", (CLASS, "    __slots__ = ('stop',)", "BOX = Box()", "BOX.stop = OLD"), "BOX"
     ),
     "property": Place(
         "box.stop", "BOX.held = value",
-        (CLASS, "    held = OLD", "    @property", "    def stop(self):", "        return self.held", "BOX = Box()"), "BOX",
+        (CLASS, "    held = OLD", "    @property", "    def stop(self):", "        return self.held", "BOX = Box()"),
+        "BOX",
     ),
     "namespace": Place("box.stop", "BOX.stop = value", ("BOX = types.SimpleNamespace(stop=OLD)",), "BOX"),
     "function attribute": Place("mark.stop", "mark.stop = value", ("def mark():", "    pass", "mark.stop = OLD")),
     "dict": Place("STATE['stop']", "STATE['stop'] = value", ("STATE = {'stop': OLD}",)),
     "dict argument": Place("box['stop']", "STATE['stop'] = value", ("STATE = {'stop': OLD}",), "STATE"),
     "dict get": Place("STATE.get('stop')", "STATE['stop'] = value", ("STATE = {'stop': OLD}",)),
-    "dict in a dict": Place("box['a']['stop']", "STATE['a']['stop'] = value", ("STATE = {'a': {'stop': OLD}}",), "STATE"),
+    "dict in a dict": Place(
+        "box['a']['stop']", "STATE['a']['stop'] = value", ("STATE = {'a': {'stop': OLD}}",), "STATE"
+    ),
     "default": Place("state['stop']", "STATE['stop'] = value", ("STATE = {'stop': OLD}",)),
     "list": Place("STATE[0]", "STATE[0] = value", ("STATE = [OLD, 7]",)),
     "list argument": Place("box[-1]", "STATE[-1] = value", ("STATE = [7, OLD]",), "STATE"),
@@ -72,7 +81,8 @@ PLACES = {
         "(len(STATE) > 0)", "STATE[:] = [1] if value else []", ("STATE = [1] if OLD else []",), kinds=TRUTHS
     ),
     "deque": Place(
-        "bool(STATE)", "STATE.append(1) if value else STATE.clear()", ("STATE = deque([1] if OLD else [])",), kinds=TRUTHS
+        "bool(STATE)", "STATE.append(1) if value else STATE.clear()", ("STATE = deque([1] if OLD else [])",),
+        kinds=TRUTHS,
     ),
     "set": Place(
         "('stop' in STATE)", "STATE.add('stop') if value else STATE.clear()",
@@ -91,7 +101,9 @@ PLACES = {
         "box.is_set()", "EVENT.set() if value else EVENT.clear()",
         ("EVENT = threading.Event()", "EVENT.set() if OLD else EVENT.clear()"), "EVENT", kinds=TRUTHS,
     ),
-    "contextvar": Place("VAR.get()", "VAR.set(value)", ("VAR = ContextVar('VAR', default=OLD)",), setters=("alarm", "alarms")),
+    "contextvar": Place(
+        "VAR.get()", "VAR.set(value)", ("VAR = ContextVar('VAR', default=OLD)",), setters=("alarm", "alarms")
+    ),
 }  # fmt: skip
 
 
@@ -136,7 +148,8 @@ BODIES = {
         ("c = 1",), ("c = (c * 1103515245 + 12345) % 2147483648", "x[c % 8] += 0.5"), "c, x.copy()", "c < 0"
     ),
     "branches": Body(
-        ("s = 1.0",), ("if x[n % 8] > s:", "    s = s / 0.75 + 0.25", "else:", "    s = math.sqrt(s) * 0.5"), "s", "s < 0.0"
+        ("s = 1.0",), ("if x[n % 8] > s:", "    s = s / 0.75 + 0.25", "else:", "    s = math.sqrt(s) * 0.5"), "s",
+        "s < 0.0",
     ),
     "inner": Body(
         (), ("for j in range(1, 7):", "    x[j] = 0.25 * x[j - 1] + 0.5 * x[j] + 0.25 * x[j + 1]", "x[0] += 0.001"),
@@ -152,7 +165,9 @@ BODIES = {
         ("s = 1.0",), (CHAIN, "LOG.count += 1", "LOG.last = s"), "s, LOG.count, LOG.last", "s > 1e9",
         module=("class Log:", "    count = 0", "    last = 0.0", "LOG = Log()"),
     ),
-    "draws": Body(("rng = np.random.default_rng(7)", "s = 0.0"), ("s = s * 0.5 + rng.random()",), "s, rng.random()", "s > 1e9"),
+    "draws": Body(
+        ("rng = np.random.default_rng(7)", "s = 0.0"), ("s = s * 0.5 + rng.random()",), "s, rng.random()", "s > 1e9"
+    ),
     "kernel": Body((), ("u = u * 0.5 + w",), "u.copy()", "u[0] > 1e9", True),
     "in place": Body((), ("u += w", "u *= 0.5"), "u.copy()", "u.max() > 1e9", True),
     "stencil": Body((), ("u[1:-1] = 0.5 * (u[:-2] + u[2:])", "u[0] += 0.001"), "u.copy()", "u[1] < 0.0", True),
@@ -188,15 +203,21 @@ LOOPS = {
     "for start": Loop(("for n in range(2, limit + 2):",)),
     "for step": Loop(("for n in range(5, 3 * limit, 3):",), step=3),
     "for down": Loop(("for n in range(limit, 0, -1):",), step=-1),
-    "for enumerate": Loop(("for i in range(limit // 500 + 1):", "for j, e in enumerate(w):"), ZERO, counts=True, stops=False),
+    "for enumerate": Loop(
+        ("for i in range(limit // 500 + 1):", "for j, e in enumerate(w):"), ZERO, counts=True, stops=False
+    ),
     "while and": Loop(("while n < limit and not (TEST):",), ZERO, counts=True),
     "while not": Loop(("while not (TEST) and n < limit:",), ZERO, counts=True),
     "while": Loop(("while n < limit:",), ZERO, counts=True),
     "while true": Loop(("while True:",), ZERO, counts=True, extra=("n >= limit",)),
-    "nested inner": Loop(("for i in range(limit // 1000 + 1):", "for j in range(1000):"), ZERO, counts=True, stops=False),
+    "nested inner": Loop(
+        ("for i in range(limit // 1000 + 1):", "for j in range(1000):"), ZERO, counts=True, stops=False
+    ),
     "nested outer": Loop(("for i in range(limit // 40 + 1):", "for j in range(40):"), ZERO, counts=True),
     "nested both": Loop(("for i in range(limit // 1000 + 1):", "for j in range(1000):"), ZERO, counts=True),
-    "elements": Loop(("for i in range(limit // 500 + 1):", "for e in w:"), ZERO, counts=True, stops=False, arrays=False),
+    "elements": Loop(
+        ("for i in range(limit // 500 + 1):", "for e in w:"), ZERO, counts=True, stops=False, arrays=False
+    ),
     "rows": Loop(("for i in range(limit // 50 + 1):", "for row in GRID:"), ZERO, counts=True, stops=False, arrays=True),
     "generator": Loop(("for n in range(limit):",)),
     "comprehension": Loop(()),
@@ -207,6 +228,7 @@ READERS = (
     "break", "break", "return", "raise", "helper", "method", "late", "and", "or", "skip", "data", "marks", "caught",
     "conditional", "else", "match",
 )  # fmt: skip
+EXPRESSIONS = ("comprehension", "sum")  # loops that are no statements
 COUNTING = ("skip", "data", "marks")  # readers after which some iterations follow
 SETTERS = ("alarm", "alarm", "alarms", "timer", "thread", "threads")
 HEADER = """\
@@ -244,7 +266,7 @@ class Writer(Lines):
         self.place: Place = PLACES[place_of]
         loop_of = self._chosen("loop", LOOPS, chosen)
         self.loop = LOOPS[loop_of]
-        alone = loop_of in ("comprehension", "sum", "while and", "while not", "nested outer", "nested both", "generator")
+        alone = loop_of in (*EXPRESSIONS, "while and", "while not", "nested outer", "nested both", "generator")
         readers = READERS if self.loop.stops else [name for name in READERS if name not in COUNTING]
         reader = self.own(loop_of) if alone else self._chosen("reader", readers, chosen)
         bodies = [name for name, body in BODIES.items() if self.loop.arrays in (None, body.arrays)]
@@ -260,9 +282,9 @@ class Writer(Lines):
         kind = chosen.get("kind") or self.pick(*kinds)
         if kind == "array":
             bodies = [name for name in bodies if name in ("kernel", "in place", "maximum")] or ["kernel"]
-        body_of = "value" if loop_of in ("comprehension", "sum") else self._chosen("body", bodies, chosen)
+        body_of = "value" if loop_of in EXPRESSIONS else self._chosen("body", bodies, chosen)
         setter = chosen.get("setter") or self.pick(*(self.place.setters or SETTERS))
-        stops = self.loop.stops and loop_of not in ("comprehension", "sum") or reader in ("return", "raise")
+        stops = (self.loop.stops and loop_of not in EXPRESSIONS) or reader in ("return", "raise")
         if reader == "marks":
             setter = "alarms" if setter.startswith("alarm") else "threads"
         elif not stops or reader in COUNTING:  # one number says when all that was seen has changed
@@ -416,7 +438,7 @@ class Writer(Lines):
     def ending(self) -> None:
         """How what ``f`` returns tells the end of the loop, the iteration of the change, and the state."""
         self.begin("def ending(found, limit):")
-        if self.loop_of in ("comprehension", "sum"):
+        if self.loop_of in EXPRESSIONS:
             self.add(f"k = {'found' if self.loop_of == 'sum' else 'len(found)'}")
             self.add(f"return int(k < limit), k if k < limit else {NEVER}, found")
         else:
@@ -455,7 +477,7 @@ class Writer(Lines):
 
     def loops(self, test: str, read: str, call: str) -> None:
         """The loop, and what it returns. ``test`` is of the flag that ``read`` reads; ``call`` asks a helper for it."""
-        if self.loop_of in ("comprehension", "sum"):
+        if self.loop_of in EXPRESSIONS:
             value = "math.sqrt(x[n % 8] + n)"
             if self.loop_of == "sum":
                 self.add(f"return sum(1 for n in range(limit) if not ({test}))")
@@ -530,7 +552,7 @@ class Writer(Lines):
     def iteration(self, test: str, read: str, call: str) -> None:
         """The lines of an iteration: the read of the flag, and the body."""
         done = ("how = 1", "break")
-        ahead = self.loop.counts  # ``n`` grows behind the body, before which the flag is read
+        ahead = self.loop.counts  # ``n`` grows after the body, before which the flag is read
         match self.reader:
             case "return" | "raise":
                 result = self.result("1", "n")

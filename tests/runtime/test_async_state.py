@@ -1,8 +1,9 @@
 """What signal handlers and threads change while a compiled loop runs.
 
-Input: small loops that read a flag, and what sets it while they run. Output: none; the tests fail where a loop does not see
-it. Why: plain Python reads globals, attributes, items and cells in each iteration. Machine code may read them once, as long
-as it looks again every few milliseconds. ``python tools/fuzz.py --kind async`` combines loops, places and setters at random.
+Input: small loops that read a flag, and what sets it while they run. Output: none; the tests fail where a loop does not
+see it. Why: plain Python reads globals, attributes, items and cells in each iteration. Machine code may read them once,
+as long as it looks again every few milliseconds. ``python tools/fuzz.py --kind async`` combines loops, places and
+setters at random.
 """
 
 from __future__ import annotations
@@ -102,7 +103,8 @@ def seen(space: dict[str, object], setter: str = SETTER, native: bool = True, go
             n = compiled(x, LIMIT)
         assert x.tolist() == counted(n)
         assert n < LIMIT
-        assert compiled(x := np.zeros(3), 1000) == 0  # set from the beginning
+        x = np.zeros(3)
+        assert compiled(x, 1000) == 0  # set from the beginning
         assert x.tolist() == [0.0, 0.0, 0.0]
     assert n > 100 or not goes_on, f"the loop has begun again: it was at iteration {n}"
 
@@ -112,7 +114,8 @@ PLACES = {  # lines before, the flag's expression, the statement that sets it
     "global": ("stop = False", "stop", "global stop; stop = True"),
     "attribute": ("class Box: pass\nbox = Box()\nbox.stop = False", "box.stop", "box.stop = True"),
     "attribute of an attribute": (
-        "class Box: pass\nbox = Box()\nbox.inner = Box()\nbox.inner.stop = False", "box.inner.stop", "box.inner.stop = True",
+        "class Box: pass\nbox = Box()\nbox.inner = Box()\nbox.inner.stop = False", "box.inner.stop",
+        "box.inner.stop = True",
     ),
     "attribute that is replaced": (
         "class Box: stop = False\nclass Set: stop = True\nclass Outer: pass\nbox = Outer()\nbox.inner = Box()",
@@ -130,10 +133,12 @@ PLACES = {  # lines before, the flag's expression, the statement that sets it
         "box.stop", "box.held = True",
     ),
     "method": (
-        "class Box:\n    held = False\n    def stop(self): return self.held\nbox = Box()", "box.stop()", "box.held = True",
+        "class Box:\n    held = False\n    def stop(self): return self.held\nbox = Box()", "box.stop()",
+        "box.held = True",
     ),
     "call": (
-        "class Box:\n    held = False\n    def __call__(self): return self.held\nbox = Box()", "box()", "box.held = True",
+        "class Box:\n    held = False\n    def __call__(self): return self.held\nbox = Box()", "box()",
+        "box.held = True",
     ),
     "truth of an object": (
         "class Box:\n    held = False\n    def __bool__(self): return self.held\nbox = Box()", "box", "box.held = True",
@@ -161,7 +166,9 @@ PLACES = {  # lines before, the flag's expression, the statement that sets it
     "element of an array of bools": ("state = np.zeros(2, bool)", "state[1]", "state[1] = True"),
     "array without dimensions": ("state = np.array(0)", "state", "state[()] = 1"),
     "any of an array": ("state = np.zeros(4, bool)", "state.any()", "state[2] = True"),
-    "module": ("settings = types.ModuleType('settings')\nsettings.stop = False", "settings.stop", "settings.stop = True"),
+    "module": (
+        "settings = types.ModuleType('settings')\nsettings.stop = False", "settings.stop", "settings.stop = True",
+    ),
     "event": ("event = threading.Event()", "event.is_set()", "event.set()"),
     "number": ("phase = 1", "phase == 2", "global phase; phase = 2"),
     "float": ("rate = 1.0", "rate > 1.0", "global rate; rate = 1.5"),
@@ -287,7 +294,7 @@ LOOPS = {
             n = limit
         return n
     """,
-    "a flag behind the body": """
+    "a flag after the body": """
         for n in range(1, limit + 1):
             x[(n - 1) % 3] += 1.0
             if stop and n < limit:
@@ -535,7 +542,8 @@ LOOPS = {
 
 def flagged(body: str) -> dict[str, object]:
     """A module whose ``f`` has this body, in which ``stop`` is the flag."""
-    text = "stop, ticks, ONES = False, 0, np.ones(1000)\nclass BOX: n = 0\ndef change():\n    global stop\n    stop = True\n"
+    text = "stop, ticks, ONES = False, 0, np.ones(1000)\nclass BOX: n = 0\n"
+    text += "def change():\n    global stop\n    stop = True\n"
     return module(text + "def f(x, limit):\n" + textwrap.indent(textwrap.dedent(body), "    "))
 
 
@@ -928,12 +936,15 @@ def test_clocks(clock):
 
 OPAQUE = {
     "locked": ("lock = threading.Lock()", "lock.locked()", "lock.acquire()"),
-    "acquire": ("lock = threading.Lock()\nlock.acquire()", "lock.acquire(False) and not lock.release()", "lock.release()"),
+    "acquire": (
+        "lock = threading.Lock()\nlock.acquire()", "lock.acquire(False) and not lock.release()", "lock.release()",
+    ),
     "semaphore": (
         "lock = threading.Semaphore(0)", "lock.acquire(blocking=False) and not lock.release()", "lock.release()",
     ),
     "condition": (
-        "condition = threading.Condition()\nheld = []", "condition.wait_for(lambda: True, 0) and held", "held.append(1)",
+        "condition = threading.Condition()\nheld = []", "condition.wait_for(lambda: True, 0) and held",
+        "held.append(1)",
     ),
     "queue empty": ("items = queue.Queue()", "not items.empty()", "items.put(1)"),
     "queue size": ("items = queue.Queue()", "items.qsize() > 0", "items.put(1)"),
@@ -953,7 +964,8 @@ OPAQUE = {
     "input": ("text = ''\ndef input(): return text", "input()", "global text; text = 'x'"),
     "readline": ("import io\nfile = io.StringIO()", "file.seek(0) or file.readline()", "file.seek(0); file.write('x')"),
     "weak reference": (
-        "import weakref\nclass Box: pass\nbox = Box()\nref = weakref.ref(box)", "ref() is None", "global box; box = None",
+        "import weakref\nclass Box: pass\nbox = Box()\nref = weakref.ref(box)", "ref() is None",
+        "global box; box = None",
     ),
     "number of C": ("import ctypes\nheld = ctypes.c_int(0)", "held.value", "held.value = 1"),
     "bytes": ("held = bytearray(1)", "held[0]", "held[0] = 1"),
