@@ -25,6 +25,8 @@ from typing import Any
 import numpy as np
 
 import tcompile
+from tcompile.observe import bus
+from tcompile.observe.events import CompileStarted
 
 from .async_programs import NEVER, program
 from .language_check import Difference, checks
@@ -36,6 +38,7 @@ SMALL = 300  # iterations of the calls around the one that is looked at
 REPLAY = 1.5  # seconds for which a twin may run in plain Python; a longer one is compiled
 TRIES = 3  # a machine that is busy makes a run late
 OFTEN = 60  # programs for one worker process
+COMPILES = [0]  # so many in this process
 PARTS = ("loop", "place", "setter", "reader", "kind", "body")
 
 
@@ -63,14 +66,22 @@ class Plan:
 
 # -- one run -----------------------------------------------------------------------------------------------------------
 @dataclass
+class Moment:
+    """The time, the main thread's own time, which does not run while others have the processor, and compilations."""
+
+    time: float
+    own: float
+    compiles: int
+
+
+@dataclass
 class Run:
-    """One run of a program: what it returned, and when the flag was set."""
+    """One run of a program: what it returned, and when the flag was set (None: not before it ended)."""
 
     result: Any
-    began: float
-    ended: float
-    set: float  # infinite where it ended before
-    late: bool  # something was compiled before that, which takes its time
+    began: Moment
+    set: Moment | None
+    ended: Moment
 
     @property
     def iteration(self) -> Any:
@@ -78,8 +89,24 @@ class Run:
         return self.result[1]
 
     @property
+    def before(self) -> float:
+        """Seconds from the call to the change, as far as the machine was there for it."""
+        return min(self.set.time - self.began.time, self.set.own - self.began.own)
+
+    @property
     def delay(self) -> float:
-        return self.ended - self.set
+        """Seconds from the change to the end, likewise."""
+        return min(self.ended.time - self.set.time, self.ended.own - self.set.own)
+
+    @property
+    def compiled_before(self) -> bool:
+        """Whether something was compiled before the change, which takes its time."""
+        return self.set.compiles > self.began.compiles
+
+    @property
+    def compiled_after(self) -> bool:
+        """The same between the change and the end."""
+        return self.ended.compiles > self.set.compiles
 
 
 class Program:
@@ -105,11 +132,6 @@ class Program:
         if self.compiled:
             self.function = tcompile.compile(self.function, backend=self.plan.backend)
 
-    @property
-    def compiles(self) -> int:
-        """How often something was compiled for it."""
-        return self.function.cache.compiles if self.compiled else 0
-
     def call(self) -> Any:
         """The result of a call, or what it raised to end, with what became of the arguments."""
         arguments = self.names["args"]()
@@ -123,31 +145,31 @@ class Program:
         """A call during which nothing is set, and how long it took."""
         self.renew(limit)
         self.names["put"](self.names["VALUES"][number])
-        began = time.perf_counter()
-        return self.call(), time.perf_counter() - began
+        began = time.thread_time()
+        return self.call(), time.thread_time() - began
 
     def run(self) -> Run:
         """A call during which the flag is set."""
         names = self.names
         values, put, gap = list(names["VALUES"][1:]), names["put"], names["GAP"]
-        at: list[float] = []
+        at: list[Moment] = []
         put(names["VALUES"][0])
 
-        compiles = self.compiles
-        late: list[bool] = []
+        clock = time.pthread_getcpuclockid(threading.get_ident())
+
+        def now() -> Moment:
+            return Moment(time.perf_counter(), time.clock_gettime(clock), COMPILES[0])
 
         def change() -> None:
-            late.append(self.compiles > compiles)
             put(values[len(at)])
-            at.append(time.perf_counter())
+            at.append(now())
 
         with setter(names["SETTER"], names["DELAY"], gap, len(values), change):
-            began = time.perf_counter()
+            began = now()
             result = self.call()
-            ended = time.perf_counter()
+            ended = now()
         seen = names["SEEN"] - 1
-        moment = at[seen] if seen < len(at) and at[seen] < ended else float("inf")
-        return Run(result, began, ended, moment, any(late[: seen + 1]))
+        return Run(result, began, at[seen] if seen < len(at) and at[seen].time < ended.time else None, ended)
 
 
 @contextlib.contextmanager
@@ -239,20 +261,19 @@ def compared(plain: Program, compiled: Program, cost: float, least: float) -> tu
             for _ in range(2):
                 compiled.quiet(limit)  # compiles it
         run = compiled.run()
-        if run.set < float("inf"):
+        if run.set is not None:
             break
     else:
-        return "too short", f"{run.ended - run.began:.4f} s for {limit} iterations of {cost:.2e} s"
+        return "too short", f"{run.ended.time - run.began.time:.4f} s for {limit} iterations of {cost:.2e} s"
     how, k = run.result[0], run.iteration
     base = None
     if names["STOPS"]:
         plain.renew(limit)
         base = plain.run()
-        base = base if base.set < float("inf") else None  # it ends before, and has nothing to tell
+        base = base if base.set is not None else None  # it ends before, and has nothing to tell
     if base is not None:
-        ours, theirs = run.set - run.began, base.set - base.began
-        if not run.late and ours > theirs + LATER:
-            return "setter late", f"set after {ours:.3f} s, in plain Python {theirs:.3f} s"
+        if not run.compiled_before and run.before > base.before + LATER:
+            return "setter late", f"set after {run.before:.3f} s, in plain Python {base.before:.3f} s"
         if how == 0 and run.delay > base.delay + LATER:
             return "never seen", f"ended by itself {run.delay:.3f} s after it was set"
     elif how == 0 and run.delay > LATER:
@@ -262,13 +283,14 @@ def compared(plain: Program, compiled: Program, cost: float, least: float) -> tu
         return found
     if base is not None:
         if run.delay > base.delay + LATER:
-            return "late", f"{run.delay:.3f} s after it was set, in plain Python {base.delay:.3f} s"
-        ours, theirs = (progress(one.iteration, limit, names["STEP"]) / (one.set - one.began) for one in (run, base))
-        if not run.late and 2 * ours < min(theirs, 1 / cost):
+            fault = "compiles" if run.compiled_after else "late"  # compiling may take longer than that
+            return fault, f"{run.delay:.3f} s after it was set, in plain Python {base.delay:.3f} s"
+        ours, theirs = (progress(one.iteration, limit, names["STEP"]) / one.before for one in (run, base))
+        if not run.compiled_before and 2 * ours < min(theirs, 1 / cost):
             done = (f"{progress(one.iteration, limit, names['STEP']):.0f}" for one in (run, base))
             return "restarted", "{} iterations were done, in plain Python {}".format(*done)
-    elif how != 0 and not run.late:
-        expected = (run.set - run.began) / cost
+    elif how != 0 and not run.compiled_before:
+        expected = run.before / cost
         if 8 * progress(k, limit, names["STEP"]) < expected:
             return "restarted", f"seen at iteration {k} instead of about {expected:.0f}"
     return None
@@ -293,7 +315,7 @@ def explained(compiled: Program, run: Run, limit: int, cost: float, base: Run | 
         return "values", f"the iteration is {k!r}"
     plain_cost = None
     if base is not None:
-        plain_cost = (base.ended - base.began) / max(1.0, progress(base.iteration, limit, names["STEP"]))
+        plain_cost = (base.ended.own - base.began.own) / max(1.0, progress(base.iteration, limit, names["STEP"]))
     long = (plain_cost or 20 * cost) * progress(ks[0], limit, names["STEP"]) > REPLAY
     if long:
         twin = tcompile.compile(twin)
@@ -326,10 +348,16 @@ def shown(value: Any) -> str:
 
 
 # -- worker processes --------------------------------------------------------------------------------------------------
+def count(event: Any) -> None:
+    """Counts what is compiled."""
+    COMPILES[0] += isinstance(event, CompileStarted)
+
+
 def work(pipe: Any) -> None:
     """What a worker does: it compares program after program."""
     sys.unraisablehook = lambda _: None
     gc.freeze()
+    bus.subscribe(count, calls=False)
     while True:
         try:
             source, plan = pipe.recv()
