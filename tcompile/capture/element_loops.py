@@ -16,7 +16,7 @@ import dataclasses
 import functools
 import types
 from bisect import bisect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -160,8 +160,7 @@ class _Stretch:
         self.lists: list[SequenceValue] = []
         self.rooms: dict[int, Room] = {}
         self.items: Counted | None = None
-        self.reads_state = False  # whether it reads numbers that others may change while it runs
-        self.held: dict[str, Any] = {}  # the variables that an iteration begins with, and their kinds
+        self.held: dict[str, Any] | None = None  # the variables that an iteration begins with, and their kinds
         self.by_identity: dict[int, V] = {}
         self.inside, self.end = _ways(found, start, header.inside)
         bound = {
@@ -280,9 +279,7 @@ class _Stretch:
             value = None if cell is None else cell.value
         if value is None:
             raise Refused(f"the variable {i.argval}")
-        found = self._read(t, value)
-        self.reads_state |= is_number(found) or found.kind[0] in ("array", "tuple")
-        return found
+        return self._read(t, value)
 
     def _read(self, t: Translator, value: Value) -> V:
         """A variable's value. Of a str from outside only the characters are asked for."""
@@ -491,43 +488,44 @@ class _Stretch:
             results.append((name, kind, tuple(range(at, at + size))))
             at += size
         self.held = self._kept()
-        for iteration in t.iterations if self.held else ():
-            registers = self._registers(iteration)
-            if registers:
-                iteration.block.lines.insert(0, ("hold", -1, *registers))
+        for iteration in t.iterations if self.held is not None else ():
+            self._hold(iteration, self.held)
         for other in t.exits.values():
             for block, given in other.blocks:
                 block.end = ("exit", given) if other is exit else ("replay",)
         return results
 
-    def _kept(self) -> dict[str, Any]:
-        """The variables with which iterations begin but the first, and their kinds; empty where these are not certain.
+    def _kept(self) -> dict[str, Any] | None:
+        """The variables with which iterations begin but the first, and their kinds; None where these are not certain.
 
         The loop may be left where such an iteration begins, because something that it reads has changed.
         """
         t = self.t
         envs = [iteration.env for iteration in t.iterations if iteration.block.state in t.repeated]
         simple = self.items is None or isinstance(self.items, RangeIterator | RowIterator | Enumerated)
-        if not self.reads_state or self.rooms or not simple or not envs:
-            return {}
+        if self.rooms or not simple or not envs:
+            return None
         most = max(envs, key=len)
         kinds = [{name: v.kind for name, v in env.items()} for env in envs if env.keys() == most.keys()]
-        return kinds[0] if len(kinds) == 1 and all(map(_is_kept, most.values())) else {}
+        return kinds[0] if len(kinds) == 1 and all(map(_is_kept, most.values())) else None
 
-    def _registers(self, iteration: Iteration) -> tuple[int, ...]:
-        """The registers of these variables, behind that of the iterator's position; () where they are others.
+    def _hold(self, iteration: Iteration, held: Mapping[str, Any]) -> None:
+        """Has a block hold these variables, behind the iterator's position.
 
-        A first iteration may begin with other kinds: no loop is left before it, but its blocks may be those of all.
+        It does not where their kinds need other words. A first iteration may begin with other kinds of the same words:
+        no loop is left before it, but its blocks may be those of all iterations.
         """
-        env = iteration.env
-        if env.keys() != self.held.keys():
-            return ()
-        parts = [part for name in self.held for part in parts_of(env[name].kind)]
-        wanted = [part for kind in self.held.values() for part in parts_of(kind)]
+        t, env = self.t, iteration.env
+        if env.keys() != held.keys():
+            return
+        parts = [part for name in held for part in parts_of(env[name].kind)]
+        wanted = [part for kind in held.values() for part in parts_of(kind)]
         if [dtype_of(part) for part in parts] != [dtype_of(part) for part in wanted]:
-            return ()
-        position = iteration.stack[-1].registers[:1] if self.items is not None else ()
-        return (*position, *(register for name in self.held for register in env[name].registers))
+            return
+        t.block = iteration.block
+        position = iteration.stack[-1].register if self.items is not None else t.constant(0).register
+        registers = [register for name in held for register in env[name].registers]
+        iteration.block.lines.insert(0, ("hold", -1, position, *registers))
 
     def _check_kind(self, kind: Any) -> None:
         if isinstance(kind, str) or kind[0] in ("array", "list", "object"):
@@ -570,7 +568,7 @@ class _Stretch:
     def _continue(self) -> None:
         """Ends the capture where the next iteration begins, with variables that are not known yet."""
         f, tx, items = self.f, self.tx, self.items
-        if not self.held:
+        if self.held is None:
             raise NoContinuation("what an iteration begins with is not kept")
         for bound in self.t.bound:
             if bound in f.locals and bound not in self.held:

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -24,7 +23,7 @@ from tcompile.callers import mark, raise_if_callers
 from tcompile.capture.entries import MISS, PLAIN, Start
 from tcompile.capture.guards import Guard, GuardFailure, LoadStep, Prologue
 from tcompile.capture.reread import Reread
-from tcompile.capture.sources import SizeSource, Source, is_state
+from tcompile.capture.sources import SizeSource, Source
 from tcompile.capture.state import Capture
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Null, Unread, Value
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from tcompile.capture.root import RootFrame
 
 Entry = Callable[..., Any]
-_HARDLY_CHANGED = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type, np.ufunc)
 ENTRY_FILE = "<tcompile entry>"  # the file that frames of entry programs tell
 _OF_WRITES = ("memory", "writeable")  # kinds of guards that plain Python has no need of
 _MOST_OF_PLAIN = 64  # guards in front of plain Python: those of every item of a long list take longer than it does
@@ -276,11 +274,6 @@ class Captured:
         """What looks again at everything that the entry has read."""
         late = 0 if self.late_kinds is None else 1 + len(self.late_kinds)
         return Reread(self.prologue, self.arity + late, self.names(None, None))
-
-    def reads_state(self, variables: Mapping[str, Any]) -> bool:
-        """Whether anything is read that others may well change while the entry runs: no module, function or class."""
-        steps = (step for step in self.prologue.steps if isinstance(step, LoadStep) and is_state(step.source))
-        return any(not isinstance(variables.get(step.variable), _HARDLY_CHANGED) for step in steps)
 
     @property
     def has_loops(self) -> bool:

@@ -210,13 +210,6 @@ class ComputedSource(Source):
         return self.template.format(*(load(part) for part in self.parts), *(constant(f) for f in self.functions))
 
 
-def is_state(source: Source | None) -> bool:
-    """Whether a place may hold something else while the entry runs: a global, an attribute, an item, a cell."""
-    if isinstance(source, ComputedSource):
-        return any(map(is_state, source.parts))
-    return isinstance(source, GlobalSource | CellSource | AttributeSource | ItemSource | VaryingItemSource)
-
-
 def _is_in_parentheses(text: str) -> bool:
     """Whether all of it is: the parenthesis at the start is the one that closes at the end."""
     depth = 0

@@ -13,6 +13,7 @@ is no such program, the stretch is done again from its start, as if the change h
 
 from __future__ import annotations
 
+import contextvars
 import sys
 import types
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from tcompile.backends import polls
+from tcompile.backends.llvm.native.target import uninterrupted
 from tcompile.backends.replay import Paused
 from tcompile.callers import raise_if_callers
 from tcompile.capture.entries import MISS
@@ -68,8 +70,9 @@ def _has_changed() -> bool:
     parameters = [known[name] for name in names]
     if captured.reread.has_changed(parameters, known):
         return True
-    if _KEPT not in known and captured.reads_state(known):
-        known[_KEPT] = _prepare(captured, parameters)
+    if _KEPT not in known:
+        context = contextvars.copy_context()  # with NumPy's error state, which guards may ask for
+        known[_KEPT] = uninterrupted(lambda: context.run(_prepare, captured, parameters))
     return False
 
 
@@ -187,12 +190,11 @@ def _late_numbers(captured: Captured, error: Paused) -> list[Any]:
     words = error.variables
     if not len(words):
         return [error.iterations]
-    first = len(words) - len(kinds)
     numbers = []
-    for kind, word in zip(kinds, words[first:], strict=True):
+    for kind, word in zip(kinds, words[1:], strict=False):
         value = np.asarray(word).reshape(1).view(np.uint8)[: dtype_of(kind).itemsize].view(dtype_of(kind))[0]
         numbers.append(PYTHON[kind](value) if kind in PYTHON else value)
-    return [int(words[0]) if first else 0, *numbers]
+    return [int(words[0]), *numbers]
 
 
 __all__ = ["Resumed", "go_on"]

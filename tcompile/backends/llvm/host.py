@@ -20,6 +20,7 @@ from tcompile.backends.llvm.nest import Function, element_ns
 from tcompile.backends.llvm.nests import Code
 from tcompile.backends.llvm.scalar_loops import ScalarLoop
 from tcompile.backends.llvm.variants import USUAL, Variant
+from tcompile.backends.replay import Paused
 from tcompile.backends.schedule.plan import Step
 from tcompile.backends.timed import line_of
 from tcompile.graph import Node, SymInt
@@ -80,8 +81,10 @@ class Program(host.Program):
 
     def tools(self) -> dict[str, Any]:
         """Machine code launches, and arrays and copies come from the pool."""
-        tools = {"launch": native.launcher(), "empty": native.empty, "copy": native.copy}
-        return tools | {"heard": interrupts.heard, "paused": interrupts.paused, "zero": np.zeros} if self.scalar_loops else tools
+        tools: dict[str, Any] = {"launch": native.launcher(), "empty": native.empty, "copy": native.copy}
+        if self.scalar_loops:
+            tools |= {"heard": interrupts.heard, "told": interrupts.told, "Paused": Paused, "zero": np.zeros}
+        return tools
 
     def function(self, name: str) -> str:
         """What the program calls the address of a function, which it gets in the end."""
@@ -218,7 +221,6 @@ class Program(host.Program):
             dtype = dtype_of(kind)
             self.lines.append(f"{results[-1]} = zero((), {self._constant(dtype.name, dtype)})")
         given = [self.function(loop.name)]
-        held = ""
         for argument in loop.arguments:
             if isinstance(argument, tuple):
                 match argument:
@@ -226,11 +228,6 @@ class Program(host.Program):
                         given.append(written[number])
                     case ("result", number):
                         given.append(results[number])
-                    case ("held", count):
-                        held = self._fresh(f"{node.name}_held")
-                        int64 = self._constant("int64", np.dtype("int64"))
-                        self.lines.append(f"{held} = zero(({count},), {int64})")
-                        given.append(held)
                     case ("pauses", _):
                         given.append("1")
             elif isinstance(argument, Node):
@@ -240,10 +237,12 @@ class Program(host.Program):
         kernel = self._constant(f"enter_{loop.arrays}", entries.entry(loop.arrays))
         spec = repr(f"i{loop.spec}".encode())
         made = [*written.values(), *results]
-        launched = f"launch({', '.join([kernel, spec, '1', '1', *given])})"
-        if held:
-            launched = f"paused({launched}, {node.name!r}, {held}, {''.join(f'{name}, ' for name in made)})"
-        self.lines.append(f"status |= heard({launched})")
+        launched = f"status |= heard(launch({', '.join([kernel, spec, '1', '1', *given])}))"
+        results = f"({''.join(f'{name}, ' for name in made)})"
+        self.lines += [
+            "try:", f"    {launched}",
+            "except Paused as paused:", f"    raise told(paused, {node.name!r}, {results})",
+        ]  # fmt: skip
         self.lines.append(f"{self.arrays[node]} = ({''.join(f'{name}, ' for name in made)})")
 
     def writes_in_place(self, step: Step, number: int) -> bool:

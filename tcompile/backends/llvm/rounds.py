@@ -294,9 +294,6 @@ class Rounds:
                 return written[number]
             case ("result", number):
                 return results[number]
-            case ("held", count):
-                self.arrays.append(LoopArray(None, (count,), np.dtype("int64")))
-                return len(self.arrays) - 1
         return 0
 
     def _like(self, node: Node) -> int:
@@ -416,7 +413,7 @@ class Rounds:
         left = stop
         while True:
             if status:
-                helpers.floating_point_report(interrupts.heard(status))
+                helpers.floating_point_report(interrupts.heard(status & ~PAUSED))
             way = level.told[WAY]
             left -= level.told[DONE]
             if way or not left or status & PAUSED:

@@ -44,7 +44,7 @@ from tcompile.backends.llvm.scalar_vectors import Lanes, Several, straight
 from tcompile.backends.llvm.text import Module, Writer, element_type, scalar_type
 from tcompile.backends.schedule.elements import Seen, roots, seen
 from tcompile.backends.schedule.kernel import Distance, static_elements
-from tcompile.backends.status import CHANGED, INTERRUPTED, ONLY_NUMPY, PAUSED
+from tcompile.backends.status import CHANGED, INTERRUPTED, ONLY_NUMPY, PAUSED, PAUSED_SHIFT
 from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType
 from tcompile.graph.ops.element_blocks import affine, operands
 from tcompile.graph.ops.element_loop import ARITHMETIC, COMPARISONS, Program, dtype_of, is_ufunc
@@ -63,9 +63,8 @@ class ScalarLoop:
     """One node's function.
 
     ``spec`` and ``arguments`` are those of a launch of ``entries.entry(arrays)``, behind the function's address;
-    arguments are ``("written", n)``, the operand that is written, ``("result", n)``, ``("held", n)``, an array of n
-    words for what the next iteration begins with, ``("pauses", 0)``, a word that says whether the loop may be left with
-    ``PAUSED``, or arrays, numbers and sizes.
+    arguments are ``("written", n)``, the operand that is written, ``("result", n)``, ``("pauses", 0)``, a word that
+    says whether the loop may be left with ``PAUSED``, or arrays, numbers and sizes.
     """
 
     node: Node
@@ -378,7 +377,8 @@ class _Function:
 
     def _held(self, number: int) -> tuple[int, ...]:
         """The registers that a block holds, with which an iteration begins."""
-        return next((line[2:] for line in self.blocks[number][1] if line[0] == "hold"), ())
+        held = next((line[2:] for line in self.blocks[number][1] if line[0] == "hold"), ())
+        return held if len(held) <= interrupts.HELD else ()
 
     def _leave_if_changed(self, number: int, values: Mapping[int, str]) -> None:
         """Before an iteration: leaves the loop where something has changed. ``values`` are the block's parameters."""
@@ -386,15 +386,20 @@ class _Function:
         leave, on = w.label("leave"), w.label("on")
         w.branch(w.get(f"icmp ne i32 {w.get(f'load i32, ptr {self.pausing}')}, 0"), leave, on)
         w.place(leave)
-        held = self.held[number]
-        word = self._word(self.words.place(("held",), "a", ("held", len(held))))
-        for place, register in enumerate(held):
-            at = w.get(f"inttoptr i64 {w.get(f'add i64 {word}, {8 * place}')} to ptr")
+        w.module.declare("@tc_held", "@tc_held = external global i64")
+        w.module.declare("@tc_held_count", "@tc_held_count = external global i64")
+        used = w.get("atomicrmw add ptr @tc_held_count, i64 1 seq_cst")
+        row = w.get(f"and i64 {used}, {interrupts.HELD_ROWS - 1}")
+        words = w.get(f"getelementptr i64, ptr @tc_held, i64 {w.get(f'mul i64 {row}, {interrupts.HELD}')}")
+        for place, register in enumerate(self.held[number]):
+            at = w.get(f"getelementptr i64, ptr {words}, i64 {place}")
             stored(w, dtype_of(self.kinds[register]), values.get(register) or self.registers[register], at)
         for generator in self.generators.values():
             generator.keep()
         kept = w.get(f"load i32, ptr {self.v.kept}") if self.v.kept else "0"
-        w.do(f"ret i32 {w.get(f'or i32 {kept}, {PAUSED}')}")
+        told = w.get(f"shl i32 {w.get(f'trunc i64 {row} to i32')}, {PAUSED_SHIFT}")
+        status = w.get(f"or i32 {kept}, {w.get(f'or i32 {told}, {PAUSED}')}")
+        w.do(f"ret i32 {status}")
         w.place(on)
 
     def _note_change(self, quiet: str) -> None:

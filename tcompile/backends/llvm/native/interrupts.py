@@ -9,17 +9,22 @@ from __future__ import annotations
 
 import ctypes
 import time
+from collections.abc import Sequence
 from functools import cache
 from types import TracebackType
 from typing import Any
 
-from tcompile.backends.llvm.native import abi, target
+import numpy as np
+
+from tcompile.backends.llvm.native import abi, memory, target
 from tcompile.backends import polls
 from tcompile.backends.replay import Interrupted, Paused, Replay
-from tcompile.backends.status import CHANGED, INTERRUPTED, ONLY_NUMPY, PAUSED
+from tcompile.backends.status import CHANGED, INTERRUPTED, ONLY_NUMPY, PAUSED, PAUSED_SHIFT
 from tcompile.callers import mark
 
 _FUNCTIONS = ("tc_late", "tc_due", "tc_now")
+HELD, HELD_ROWS = 64, 64  # words a row, and rows: more loops are hardly left at the same time
+_held, _count = np.zeros((HELD_ROWS, HELD), np.int64), np.zeros((), np.int64)
 _PATIENCE = 30_000_000  # ns from a change to the end of an iteration, beyond which the loop is left in the middle of one
 
 
@@ -32,10 +37,12 @@ def _code() -> target.Code:
 
 def functions() -> dict[str, int]:
     """The addresses of ``i32 tc_late(i64 *last)`` and ``i32 tc_due(i64 *clock)``, which say whether the loop is to end,
-    and of ``i64 tc_now()``.
+    of ``i64 tc_now()``, and of the words that scalar loops hold for the next iteration where they are left early:
+    ``tc_held``, so many rows, and ``tc_held_count``, the number of rows that were used.
     """
     code = _code()
-    return {name: code[name] for name in _FUNCTIONS}
+    held = {"tc_held": _held.ctypes.data, "tc_held_count": _count.ctypes.data}
+    return {name: code[name] for name in _FUNCTIONS} | held
 
 
 def _raised() -> BaseException:
@@ -56,27 +63,30 @@ def _raised() -> BaseException:
     return mark(value.with_traceback(traceback if isinstance(traceback, TracebackType) else None))
 
 
-def paused(status: int, loop: str, held: Any, *results: Any) -> int:
-    """The status of a scalar loop. Raises Paused where it was left early: ``held`` is what its next iteration begins with."""
-    if status & PAUSED and not status & (INTERRUPTED | CHANGED | ONLY_NUMPY):
-        raise Paused(loop, results=results, variables=held)
-    return status
+def told(paused: Paused, loop: str, results: Sequence[Any]) -> Paused:
+    """The same, with the name of the scalar loop that was left, and what its node results in."""
+    if len(paused.variables):
+        paused.loop = loop
+        paused.results = [memory.copy(result) for result in results]  # the caller's arrays get back what they held
+    return paused
 
 
 def heard(status: int) -> int:
     """The status of a loop that has come to its end.
 
-    Raises Interrupted where a handler has raised something, Paused where something that was read has changed and the
-    loop was left in the middle of an iteration, and Replay where only plain Python goes on: loops that come later would
-    start from anything.
+    Raises Interrupted where a handler has raised something, Paused where something that was read has changed, with the
+    words that a scalar loop has held for its next iteration, and Replay where only plain Python goes on: loops that
+    come later would start from anything.
     """
     if status & INTERRUPTED:
         raise Interrupted(_raised())
     if status & CHANGED:
         raise Paused
+    if status & PAUSED:
+        raise Paused(variables=_held[status >> PAUSED_SHIFT].copy())
     if status & ONLY_NUMPY:
         raise Replay("a loop over elements comes to what only Python knows how to treat")
     return status
 
 
-__all__ = ["functions", "heard", "paused"]
+__all__ = ["HELD", "HELD_ROWS", "functions", "heard", "told"]

@@ -146,7 +146,7 @@ def _begun(run: Callable[[Callable[[], object]], T]) -> Callable[[], T]:
     return end
 
 
-def _uninterrupted(run: Callable[[], T]) -> T:
+def uninterrupted(run: Callable[[], T]) -> T:
     """What ``run`` returns or raises. Where the wait for it is interrupted, it ends all the same."""
     return run() if threading.current_thread() is not threading.main_thread() else _begun(lambda _: run())()
 
@@ -200,7 +200,7 @@ def _tools() -> _Tools:
         with _lock, no_collection():
             return _make_tools()
 
-    return _uninterrupted(make)
+    return uninterrupted(make)
 
 
 def _next_library(tools: _Tools) -> tuple[Any, str]:
@@ -254,7 +254,7 @@ class Code:
                 text: str = tools.machine_for(EFFORT).emit_assembly(module)
             return text
 
-        return _uninterrupted(made)
+        return uninterrupted(made)
 
     def __repr__(self) -> str:
         return f"Code({', '.join(f'{name}=0x{at:x}' for name, at in self.addresses.items())})"
