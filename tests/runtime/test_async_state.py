@@ -102,8 +102,8 @@ def seen(space: dict[str, object], setter: str = SETTER, native: bool = True) ->
             n = compiled(x, LIMIT)
         assert x.tolist() == counted(n)
         assert 100 < n < LIMIT  # what was done before the change is not done again
-        assert compiled(x := np.zeros(3), 1000) == 0  # set from the beginning
-        assert x.tolist() == [0.0, 0.0, 0.0]
+        assert compiled(x := np.zeros(3), 1000) == space["f"](y := np.zeros(3), 1000)  # set from the beginning
+        assert x.tolist() == y.tolist()
     return n
 
 
