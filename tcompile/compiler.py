@@ -25,6 +25,7 @@ from tcompile.capture.breaks import GraphBreak
 from tcompile.capture.driver import Outcome, capture
 from tcompile.capture.entries import Start, start_of
 from tcompile.capture.guards import Guard, LoadStep, Prologue, texts
+from tcompile.capture.plans import Loops
 from tcompile.capture.program import Captured, Rest
 from tcompile.capture.sources import ParameterSource
 from tcompile.capture.state import CaptureOptions
@@ -145,7 +146,7 @@ def _compile_region(
         captured = captured.as_plain()
     write = functools.partial(_write_entry, cache, region, values, backend, compiler, phases, started, index)
     try:
-        entry = write(captured, broke)
+        entry = write(captured, broke, outcome.plans)
     except _PASSED_ON:
         raise
     except Exception as error:
@@ -154,7 +155,7 @@ def _compile_region(
         captured, broke = outcome.captured, outcome.graph_break
         assert broke is not None
         _note_break(cache, broke)
-        entry = write(captured, broke)
+        entry = write(captured, broke, outcome.plans)
     cache.compiles += 1
     if again and reasons:
         cache.recompiles.append(tuple(reasons))
@@ -172,7 +173,7 @@ def _compile_region(
 
 def _write_entry(
     cache: FunctionCache, region: Region, values: Sequence[Any], backend: Backend, compiler: Compiler,
-    phases: dict[str, float], started: float, index: int, captured: Captured, broke: GraphBreak | None,
+    phases: dict[str, float], started: float, index: int, captured: Captured, broke: GraphBreak | None, plans: Loops,
 ) -> Entry:  # fmt: skip
     """What was captured as an entry, its graph compiled."""
     compiled: Callable[..., Any] | None = None
@@ -196,7 +197,7 @@ def _write_entry(
         return made
 
     if runs.has_loops:
-        runs.continue_in = functools.partial(_continuation, weakref.ref(cache), region, compiler)
+        runs.continue_in = functools.partial(_continuation, weakref.ref(cache), region, compiler, plans)
     run = _timed(phases, "entry", program)
     if captured.graph is not None and isinstance(ours, CompiledGraph):
         captured.graph.compiled = weakref.ref(ours)
@@ -212,7 +213,7 @@ def _write_entry(
 
 
 def _continuation(
-    held: weakref.ref[FunctionCache], region: Region, compiler: Compiler, loop: str, values: Sequence[Any]
+    held: weakref.ref[FunctionCache], region: Region, compiler: Compiler, plans: Loops, loop: str, values: Sequence[Any]
 ) -> Captured | None:
     """The program that leads from the start of a stretch to the next iteration of the loop of this name.
 
@@ -225,7 +226,7 @@ def _continuation(
     options = dataclasses.replace(_options(cache), continues=loop, arity=region.start.arity)
     outcome = capture(
         code, cache.namespace, region.start, values, name=f"continuation_{cache.number}", frontends=frontends(),
-        options=options, profile=cache.profile, host=lambda: host_of(cache, code, compiler),
+        options=options, profile=cache.profile, host=lambda: host_of(cache, code, compiler), plans=plans,
     )  # fmt: skip
     if outcome.graph_break is not None:
         return None

@@ -338,8 +338,9 @@ class Program:
         symbols = [missing for _, missing in compiled]
         own = parts.owner(node.regions, self.names["copy"])
         made = TimedLoop(
-            parts.PartLoop(node.name, bodies, own=own, symbols=symbols, native=native, **node.attrs), line_of(node), True
-        )
+            parts.PartLoop(node.name, bodies, own=own, symbols=symbols, native=native, **node.attrs),
+            line_of(node), True,
+        )  # fmt: skip
         name = self._constant(f"{node.name}_rounds", made)
         sizes = "".join(f"({''.join(f'{size}, ' for size in missing)}), " for _, missing in compiled)
         self.lines.append(f"{self.arrays[node]} = {name}({', '.join([*operands, f'sizes=({sizes})'])})")

@@ -1,7 +1,7 @@
 """Polls: whether anything that running compiled code has read was changed by others since.
 
-Input: the poll of a loop that runs for long, in machine code or in Python. Output: ``has_changed``, and ``Clock``, which
-says when the next poll is due. Why: backends run loops, and the runtime knows what the running code has read; it
+Input: the poll of a loop that runs for long, in machine code or in Python. Output: ``has_changed``, and ``Clock``,
+which says when the next poll is due. Why: backends run loops, and the runtime knows what the running code has read; it
 registers a function here, so that imports go one way.
 """
 
@@ -21,7 +21,7 @@ def register(reader: Callable[[], bool]) -> None:
 
 def has_changed() -> bool:
     """Whether something that the running code has read is now another object or number."""
-    return any([reader() for reader in _readers])
+    return any(reader() for reader in _readers)
 
 
 class Clock:

@@ -46,6 +46,7 @@ class Outcome:
     captured: Captured
     graph_break: GraphBreak | None = None
     loops: Sequence[Plan] = ()
+    plans: Loops = field(default_factory=Loops)  # what was learned of them
 
 
 def capture(
@@ -59,13 +60,16 @@ def capture(
     options: CaptureOptions,
     profile: Profile,
     host: Callable[[], Host | None],
+    plans: Loops | None = None,
 ) -> Outcome:
     """Captures the stretch of a function from ``start``, where its frame holds ``values`` (in the order of ``start``).
 
-    ``namespace`` holds the function's globals. ``host`` says where the frame can be resumed (None: nowhere). Raises
-    StanceError where the function changes the stance; everything else that stops capture is in the Outcome.
+    ``namespace`` holds the function's globals. ``host`` says where the frame can be resumed (None: nowhere). ``plans``
+    is what another capture of this stretch has learned of its loops. Raises NoContinuation where the options ask for a
+    continuation and there is none, and StanceError where the function changes the stance; everything else that stops
+    capture is in the Outcome.
     """
-    attempts = _Attempts(code, namespace, start, values, name, frontends, options, profile, host)
+    attempts = _Attempts(code, namespace, start, values, name, frontends, options, profile, host, plans or Loops())
     outcome, left_open = attempts.run()
     loops = attempts.loops.told()
     for kind in (int, float):  # the value of one may be what was missing: fix them and try again
@@ -80,7 +84,7 @@ def capture(
             outcome, left_open, loops = fixed, less_open, attempts.loops.told()
         else:
             profile.needed -= places
-    return dataclasses.replace(outcome, loops=loops)
+    return dataclasses.replace(outcome, loops=loops, plans=attempts.loops)
 
 
 def _followed(tx: weakref.ref[Capture]) -> str:
@@ -143,6 +147,8 @@ class _Attempts:
     def _continuation(self, tx: Capture, frame: RootFrame) -> Outcome:
         """The program that leads to the next iteration of a loop. Raises NoContinuation where there is none."""
         host = self.host()
+        if host is not None and frame.offset not in host.targets:  # the jump that leads there may be one
+            frame.at = next(iter(frame.jumps_to(frame.at)), frame.at)
         if host is None or frame.offset not in host.targets:
             raise NoContinuation("the frame cannot be resumed there")
         try:

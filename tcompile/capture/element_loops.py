@@ -487,9 +487,9 @@ class _Stretch:
             size = len(parts_of(kind))
             results.append((name, kind, tuple(range(at, at + size))))
             at += size
-        self.held = self._kept()
-        for iteration in t.iterations if self.held is not None else ():
-            self._hold(iteration, self.held)
+        self.held = held = self._kept()
+        for iteration in t.iterations if held is not None else ():
+            self._hold(iteration, held or {})
         for other in t.exits.values():
             for block, given in other.blocks:
                 block.end = ("exit", given) if other is exit else ("replay",)

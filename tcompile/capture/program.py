@@ -159,7 +159,7 @@ class Captured:
     differs: bool = False
     locks: Sequence[str] = ()
     late_kinds: Sequence[str] | None = None
-    continue_in: Callable[[str, Sequence[Any]], Captured] | None = None
+    continue_in: Callable[[str, Sequence[Any]], Captured | None] | None = None
     continuation: tuple[Captured | None] | None = None
 
     @property

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import types
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tcompile.bytecode import UNBOUND
@@ -149,6 +149,12 @@ class RootFrame(Frame):
     def offset(self) -> int:
         """The offset of the instruction that was not done."""
         return self.decoded.instructions[self.at].start
+
+    def jumps_to(self, at: int) -> Iterator[int]:
+        """The instructions that only jump back to an instruction."""
+        for place, instruction in enumerate(self.decoded.instructions):
+            if instruction.opname == "JUMP_BACKWARD" and self.decoded.flow.target(place) == at:
+                yield place
 
     def goes_on(self) -> bool:
         """Whether the instruction only goes on with what the running frame holds.

@@ -45,6 +45,7 @@ class Resumed:
     """A run that was paused: what leads the function's host to the loop's next iteration."""
 
     answer: tuple[Any, ...]
+    is_scalar: bool  # the loop's iterations are scalar code, which plain Python does sooner than stretches one by one
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ def go_on(error: Paused, cache: FunctionCache) -> Any:
             answer = None
     how = "does the stretch again" if answer is None else "goes on in plain Python with the next iteration"
     bus.emit(FellBack(**cache.about, reason="what a loop reads has changed", detail=f"the call {how}"))
-    return MISS if answer is None else Resumed(answer)
+    return MISS if answer is None else Resumed(answer, bool(len(error.variables)))
 
 
 def _continuation_of(error: Paused) -> _Continuation | None:

@@ -187,7 +187,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         function, cache = self.__function, self.__cache
         if resumed is PLAIN:
             return function(*args, **kwargs)
-        code = host_that_goes_on(cache, self.__compiler, resumed.answer)
+        code = host_that_goes_on(cache, self.__compiler, resumed.answer, resumed.is_scalar)
         made = types.FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
         made.__qualname__ = function.__qualname__
         _take_defaults(made, function)

@@ -74,8 +74,13 @@ def settle(cache: FunctionCache, compiler: Compiler) -> None:
         cache.host = host
 
 
-def host_that_goes_on(cache: FunctionCache, compiler: Compiler, answer: tuple[Any, ...]) -> types.CodeType:
-    """The code of a host for one call, which is led to where the answer says as soon as it starts."""
+def host_that_goes_on(
+    cache: FunctionCache, compiler: Compiler, answer: tuple[Any, ...], stays_plain: bool
+) -> types.CodeType:  # fmt: skip
+    """The code of a host for one call, which is led to where the answer says as soon as it starts.
+
+    stays_plain: whether plain Python runs everything from there on.
+    """
     from tcompile.bytecode import build
 
     full = cache.built
@@ -91,7 +96,8 @@ def host_that_goes_on(cache: FunctionCache, compiler: Compiler, answer: tuple[An
 
     with cache.lock:
         cache.host = cache.host or full
-        used = {start, *(offset for offset, gate in full.gates.items() if gate)}
+        opened = () if stays_plain else (offset for offset, gate in full.gates.items() if gate)
+        used = {start, *opened}
         host = build(full.analysis, call, every=full.every, only=used)
     for offset in used:
         host.gates[offset].append(offset)

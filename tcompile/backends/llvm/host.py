@@ -238,10 +238,10 @@ class Program(host.Program):
         spec = repr(f"i{loop.spec}".encode())
         made = [*written.values(), *results]
         launched = f"status |= heard(launch({', '.join([kernel, spec, '1', '1', *given])}))"
-        results = f"({''.join(f'{name}, ' for name in made)})"
+        all_made = f"({''.join(f'{name}, ' for name in made)})"
         self.lines += [
             "try:", f"    {launched}",
-            "except Paused as paused:", f"    raise told(paused, {node.name!r}, {results})",
+            "except Paused as paused:", f"    raise told(paused, {node.name!r}, {all_made})",
         ]  # fmt: skip
         self.lines.append(f"{self.arrays[node]} = ({''.join(f'{name}, ' for name in made)})")
 

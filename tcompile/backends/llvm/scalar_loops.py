@@ -165,7 +165,7 @@ class _Function:
         self.strip_limits: dict[int, str] = {}
         self.generators: dict[int, Generator] = {}  # by the numbers of the arrays that are their states
         # What each outermost loop holds where an iteration begins, before which it may be left.
-        self.held = {at: found for at in self.order if (found := self._held(at)) and self.shape.depth[at] == 1}
+        self.held = {at: self._held(at) for at in self.order if self.shape.depth[at] == 1 and self._held(at)}
         self.pausing = ""  # the word that says that it is to be
         self.strip_ends: dict[int, tuple[str, int]] = {}  # the block and the line where a strip's first round begins
 
@@ -403,7 +403,7 @@ class _Function:
         w.place(on)
 
     def _note_change(self, quiet: str) -> None:
-        """Something has changed: the outermost loop ends with this iteration, or all of it where that takes too long."""
+        """Something has changed: the outermost loop ends with this iteration, or at once where that takes too long."""
         w = self.w
         may = w.get(f"icmp ne i64 {self._word(self.words.place(('pauses',), 'i', ('pauses', 0)))}, 0")
         count = w.get(f"add i32 {w.get(f'load i32, ptr {self.changes}')}, 1")

@@ -16,16 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from tcompile.backends.llvm.native import abi, memory, target
 from tcompile.backends import polls
+from tcompile.backends.llvm.native import abi, memory, target
 from tcompile.backends.replay import Interrupted, Paused, Replay
 from tcompile.backends.status import CHANGED, INTERRUPTED, ONLY_NUMPY, PAUSED, PAUSED_SHIFT
 from tcompile.callers import mark
 
 _FUNCTIONS = ("tc_late", "tc_due", "tc_now")
-HELD, HELD_ROWS = 64, 64  # words a row, and rows: more loops are hardly left at the same time
+HELD, HELD_ROWS = 64, 64  # words a row, and rows: hardly more loops are left at the same time
 _held, _count = np.zeros((HELD_ROWS, HELD), np.int64), np.zeros((), np.int64)
-_PATIENCE = 30_000_000  # ns from a change to the end of an iteration, beyond which the loop is left in the middle of one
+_PATIENCE = 30_000_000  # ns from a change to the end of an iteration, after which the loop is left in the middle of it
 
 
 @cache
