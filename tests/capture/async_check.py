@@ -275,7 +275,8 @@ def compared(plain: Program, compiled: Program, cost: float, least: float) -> tu
         if not run.compiled_before and run.before > base.before + LATER:
             return "setter late", f"set after {run.before:.3f} s, in plain Python {base.before:.3f} s"
         if how == 0 and run.delay > base.delay + LATER:
-            return "never seen", f"ended by itself {run.delay:.3f} s after it was set"
+            missed = run.compiled_after and isinstance(k, list)  # it was cleared again while something was compiled
+            return "compiles" if missed else "never seen", f"ended by itself {run.delay:.3f} s after it was set"
     elif how == 0 and run.delay > LATER:
         return "never seen", f"ended by itself {run.delay:.3f} s after it was set"
     found = explained(compiled, run, limit, cost, base)
