@@ -275,8 +275,7 @@ def compared(plain: Program, compiled: Program, cost: float, least: float) -> tu
         if not run.compiled_before and run.before > base.before + LATER:
             return "setter late", f"set after {run.before:.3f} s, in plain Python {base.before:.3f} s"
         if how == 0 and run.delay > base.delay + LATER:
-            missed = run.compiled_after and isinstance(k, list)  # it was cleared again while something was compiled
-            return "compiles" if missed else "never seen", f"ended by itself {run.delay:.3f} s after it was set"
+            return "never seen", f"ended by itself {run.delay:.3f} s after it was set"
     elif how == 0 and run.delay > LATER:
         return "never seen", f"ended by itself {run.delay:.3f} s after it was set"
     found = explained(compiled, run, limit, cost, base)
@@ -321,8 +320,7 @@ def explained(compiled: Program, run: Run, limit: int, cost: float, base: Run | 
     if long:
         twin = tcompile.compile(twin)
         for size in (SMALL, 2 * SMALL):  # where it is quick, plain Python says what it is
-            half = [NEVER * (1 if names["STEP"] > 0 else -1)] * len(ks)
-            half[0] = size // 2
+            half = [size // 2, *ks[1:]]
             got, want = (called(names, function, size, half) for function in (twin, names["twin"]))
             if picture(got) != picture(want):
                 return "values", f"the twin, which nothing changes: {got} instead of {want}"

@@ -42,7 +42,7 @@ class Place:
 
 CLASS = "class Box:"
 TRUTHS = ("flag", "inverse")
-NUMBERS = ("flag", "inverse", "phase", "limit", "rate")
+NUMBERS = ("flag", "inverse", "phase", "level", "limit", "rate")
 
 PLACES = {
     "global": Place("stop", "stop = value", ("stop = OLD",)),
@@ -120,6 +120,7 @@ KINDS = {
     "flag": Kind("(False, True)", "{0}", "(False, True, False, True)"),
     "inverse": Kind("(True, False)", "not {0}", "(True, False, True, False)"),
     "phase": Kind("(1, 2)", "{0} == 2", "(0, 1, 2)"),
+    "level": Kind("(0, 2)", "{0} == 2", "(0, 1, 0, 2)"),
     "text": Kind("('run', 'stop')", "{0} == 'stop'", "('run', 'pause', 'stop')"),
     "result": Kind("(None, 5.0)", "{0} is not None", "(None, 5.0)"),
     "limit": Kind("(1 << 60, 0)", "n >= {0}", "(1 << 60, 1 << 59, 0)"),
@@ -274,11 +275,11 @@ class Writer(Lines):
             kinds: tuple[str, ...] = ("rate", "array")
         else:
             kinds = ("flag", "flag", "flag", "inverse", "phase", "text", "result", "limit")
+        if reader == "marks":
+            kinds = ("level",)
         kinds = tuple(kind for kind in kinds if not self.place.kinds or kind in self.place.kinds)
         if not kinds:  # the place holds no data
             reader, kinds = "break", ("flag",)
-        if reader == "marks":
-            kinds = ("flag",)
         kind = chosen.get("kind") or self.pick(*kinds)
         if kind == "array":
             bodies = [name for name in bodies if name in ("kernel", "in place", "maximum")] or ["kernel"]
@@ -419,7 +420,7 @@ class Writer(Lines):
         if self.kind_of == "flag":
             read = f"(n {sign} k)"
         if self.reader == "marks":
-            read = f"(((n {sign} k) + (n {sign} k1) + (n {sign} k2)) % 2 == 1)"
+            read = f"(l2 if n {sign} k2 else l1 if n {sign} k1 else l if n {sign} k else 0)"
         test = self.kind.test.format(read)
         if self.loop_of == "generator":
             self.begin("def twin_steps(x, u, w, limit, k):")
@@ -429,7 +430,7 @@ class Writer(Lines):
             self.consume("twin_steps(x, u, w, limit, k)")
             self.depth -= 1
             return
-        self.begin(f"def twin(x, u, w, limit, k{', k1, k2' if self.reader == 'marks' else ''}):")
+        self.begin(f"def twin(x, u, w, limit, k{', k1, k2, l, l1, l2' if self.reader == 'marks' else ''}):")
         if self.wrapped:
             self.add("x[7] = 0.5")
         self.loops(test, read, test)
@@ -492,7 +493,7 @@ class Writer(Lines):
         if self.reader == "data":
             self.add("total = 0.0")
         if self.reader == "marks":
-            self.add("was, j, marks = False, 0, np.full(4, " + str(never) + ")")
+            self.add(f"was, j, marks, levels = 0, 0, np.full(4, {never}), np.zeros(4, int)")
         level = self.depth
         if self.loop_of == "nested outer":
             self.begin(self.loop.head[0])
@@ -545,7 +546,7 @@ class Writer(Lines):
             if self.loop.counts:
                 k = f"n - (over - 1) - (how == 0) if over else {never}"
         if self.reader == "marks":
-            k = "marks.tolist()[:3]"
+            k = "marks.tolist()[:3] + levels.tolist()[:3]"
         extra = "total, " if self.reader == "data" else "over, " if self.reader == "skip" else ""
         self.add(f"return (how, {k}, {extra}{self.body.result})")
 
@@ -592,12 +593,13 @@ class Writer(Lines):
                 self.asks(f"over > {AFTER}", *done)
                 self.depth -= 1
             case "marks":
-                self.add(f"now = {test}")
+                self.add(f"now = {read}")
                 self.begin("if now != was:")
                 self.add("marks[j] = n")
+                self.add("levels[j] = now")
                 self.add("j += 1")
                 self.add("was = now")
-                self.asks("j > 2", *done)
+                self.asks("now == 2", *done)
                 self.depth -= 1
                 self.work()
             case "caught":
