@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tcompile.backends.polls import Clock, has_changed
-from tcompile.backends.replay import Paused, Replay
+from tcompile.backends.replay import Replay
 from tcompile.graph import Graph
+from tcompile.polls import Changed, Clock, has_changed
 from tcompile.records import dataclass
 
 FEWEST = 8  # rounds for which going without Python pays
@@ -32,19 +32,19 @@ class RoundLoop:
     native: Native | None
 
     def __call__(self, start: int, stop: int, *carried: Any, sizes: tuple[int, ...] = ()) -> tuple[Any, ...]:
-        """Runs it; ``sizes`` are those that a round takes besides. Raises Paused where what was read has changed."""
+        """Runs it; ``sizes`` are those that a round takes besides. Raises Changed where what was read has changed."""
         if self.native is not None and start == 0 and stop >= FEWEST:
             try:
                 return self.native(stop, carried, dict(zip(self.symbols, sizes, strict=True)))[0]
-            except Paused as paused:
-                raise _named(paused, self.name) from None
+            except Changed as changed:
+                raise _named(changed, self.name) from None
         if stop > start:
             carried = self.own(carried)
         clock = Clock()
         for i in range(start, stop):
             carried = self.body(i, *carried, *sizes)
             if clock.is_due() and has_changed():
-                raise Paused(self.name, i + 1 - start, carried)
+                raise Changed(self.name, i + 1 - start, carried)
         return carried
 
 
@@ -63,7 +63,7 @@ class PartLoop:
     def __call__(self, start: int, stop: int, *carried: Any, sizes: Sequence[tuple[int, ...]]) -> tuple[Any, ...]:
         """Runs it; ``sizes`` are those that each part takes besides.
 
-        Raises Replay where only plain Python goes on, and Paused where what was read has changed.
+        Raises Replay where only plain Python goes on, and Changed where what was read has changed.
         """
         if self.native is not None and start == 0 and stop >= FEWEST:
             named: dict[str, int] = {}
@@ -72,8 +72,8 @@ class PartLoop:
                     named.update(zip(names, row, strict=True))
             try:
                 results, i, way = self.native(stop, carried, named)
-            except Paused as paused:
-                raise _named(paused, self.name) from None
+            except Changed as changed:
+                raise _named(changed, self.name) from None
             self._check(i, way)
             return (*results, np.asarray(i), np.asarray(way))
         parts = list(zip(self.parts, sizes, strict=True))
@@ -92,7 +92,7 @@ class PartLoop:
                         break
             i += not way
             if not way and clock.is_due() and has_changed():
-                raise Paused(self.name, i - start, state)
+                raise Changed(self.name, i - start, state)
         self._check(i - start, way)
         return (*state, np.asarray(i), np.asarray(way))
 
@@ -102,11 +102,11 @@ class PartLoop:
             raise Replay("the loop is left in a way that its graph cannot follow")
 
 
-def _named(paused: Paused, name: str) -> Paused:
+def _named(changed: Changed, name: str) -> Changed:
     """The same, with the name of the loop's node; in the middle of an iteration nothing is known of the loop."""
-    if paused.iterations:
-        paused.loop = name
-    return paused
+    if changed.iterations:
+        changed.loop = name
+    return changed
 
 
 def owner(regions: Sequence[Graph], copy: Callable[[Any], Any]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:

@@ -16,6 +16,7 @@ from tcompile.graph.graph import Graph, Node, Operand
 from tcompile.graph.ops.table import OPS
 from tcompile.graph.sizes import SymInt
 from tcompile.graph.types import TensorType
+from tcompile.polls import Changed
 
 
 def bind_symbols(graph: Graph, args: Sequence[Any]) -> dict[str, int]:
@@ -70,7 +71,13 @@ def run(
             (viewed,) = node.inputs
             if isinstance(values[viewed], np.generic):  # all views show one array, where NumPy has given a scalar
                 values[viewed] = np.asarray(values[viewed])
-        values[node] = op.numpy(*map(value_of, node.operands), **attrs)
+        try:
+            values[node] = op.numpy(*map(value_of, node.operands), **attrs)
+        except Changed as changed:
+            changed.loop = node.name if symbols is None and len(changed.results) else ""
+            if symbols is not None:  # in the middle of an iteration of the loop around
+                changed.results = ()
+            raise
         if node.op == "call":
             _check_call(node, values[node], bound)
         if spy is not None:

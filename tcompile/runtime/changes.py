@@ -22,9 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from tcompile.backends import polls
+from tcompile import polls
 from tcompile.backends.llvm.native.target import uninterrupted
-from tcompile.backends.replay import Paused
 from tcompile.callers import raise_if_callers
 from tcompile.capture.entries import MISS
 from tcompile.capture.program import ENTRY_FILE, Captured, Rest
@@ -34,6 +33,7 @@ from tcompile.graph.ops.control import LOOPS
 from tcompile.graph.ops.element_loop import PYTHON, dtype_of
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack
+from tcompile.polls import Changed
 from tcompile.records import dataclass
 from tcompile.runtime.cache import FunctionCache
 
@@ -111,11 +111,11 @@ def _named(parameters: Sequence[Any]) -> dict[str, Any]:
     return {f"p{number}": value for number, value in enumerate(parameters)}
 
 
-def go_on(error: Paused, cache: FunctionCache) -> Any:
+def go_on(error: Changed, cache: FunctionCache) -> Any:
     """What a run that was paused comes to: Resumed, or MISS where the stretch is to be done again."""
-    found = _continuation_of(error)
     answer = None
-    if found is not None and error.loop:
+    found = _continuation_of(error) if error.loop else None
+    if found is not None:
         try:
             answer = _answer(error, found, cache)
         except _Unlike:
@@ -125,7 +125,7 @@ def go_on(error: Paused, cache: FunctionCache) -> Any:
     return MISS if answer is None else Resumed(answer, bool(len(error.variables)))
 
 
-def _continuation_of(error: Paused) -> _Continuation | None:
+def _continuation_of(error: Changed) -> _Continuation | None:
     """What the paused run has prepared, from the frame of its entry program."""
     traceback = error.__traceback__
     while traceback is not None:
@@ -140,7 +140,7 @@ class _Unlike(Exception):
     """The node of the continuation is another one than that of the run."""
 
 
-def _answer(error: Paused, found: _Continuation, cache: FunctionCache) -> tuple[Any, ...]:
+def _answer(error: Changed, found: _Continuation, cache: FunctionCache) -> tuple[Any, ...]:
     captured, graph = found.captured, found.captured.graph
     assert graph is not None and captured.exit is not None and cache.built is not None
     node = next((node for node in graph.nodes if node.name == error.loop), None)
@@ -164,7 +164,7 @@ def _answer(error: Paused, found: _Continuation, cache: FunctionCache) -> tuple[
     return answer
 
 
-def _results(graph: Graph, node: Node, error: Paused) -> tuple[Any, ...]:
+def _results(graph: Graph, node: Node, error: Changed) -> tuple[Any, ...]:
     """The results of the node, those of an ``exit_loop`` with the number of iterations and the way out behind them."""
     results = list(error.results)
     if node.op == "exit_loop":
@@ -185,7 +185,7 @@ def _fits(value: Any, type: Any) -> bool:
     return array.dtype == type.dtype and array.ndim == type.ndim and len(known) <= array.ndim
 
 
-def _late_numbers(captured: Captured, error: Paused) -> list[Any]:
+def _late_numbers(captured: Captured, error: Changed) -> list[Any]:
     """The parameters behind the entry's own: the iterations, and the numbers that a scalar loop holds."""
     kinds = captured.late_kinds or ()
     words = error.variables

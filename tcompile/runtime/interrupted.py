@@ -16,27 +16,28 @@ import types
 from collections.abc import Iterable
 from typing import Any
 
-from tcompile.backends.replay import Interrupted, Paused
+from tcompile.backends.replay import Interrupted
 from tcompile.callers import is_callers
 from tcompile.graph import Graph
 from tcompile.graph.ops.control import LOOPS
+from tcompile.polls import Changed
 from tcompile.runtime.cache import Entry, FunctionCache
 
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 # Runs in machine code that were interrupted, by thread, until the call is made again in Python.
-pending: dict[int, Interrupted | Paused] = {}
+pending: dict[int, Interrupted | Changed] = {}
 
 
 def is_raised(error: BaseException) -> bool:
     """Whether machine code is to raise an exception that came up in it, and not to make the call again in Python."""
-    if isinstance(error, Interrupted | Paused):
+    if isinstance(error, Interrupted | Changed):
         pending[threading.get_ident()] = error
         return False
     return is_callers(error)
 
 
-def taken() -> Interrupted | Paused | None:
+def taken() -> Interrupted | Changed | None:
     """What has interrupted the last run of machine code in this thread, once."""
     return pending.pop(threading.get_ident(), None)
 

@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-from tcompile.backends.replay import Interrupted, Paused, Replay
+from tcompile.backends.replay import Interrupted, Replay
 from tcompile.callers import raise_if_callers
 from tcompile.capture.entries import MISS, PLAIN
 from tcompile.config import config
@@ -25,6 +25,7 @@ from tcompile.observe import bus
 from tcompile.observe.events import FellBack, GuardFailed
 from tcompile.observe.userline import file_label
 from tcompile.observe.warn import warn
+from tcompile.polls import Changed
 from tcompile.runtime import changes, interrupted, native
 from tcompile.runtime.cache import DROWSY, Entry, FunctionCache, Region
 from tcompile.runtime.trials import begin, is_alone, is_run_by_python, note_compile
@@ -254,7 +255,7 @@ def after_interrupt(cache: FunctionCache, entries: Iterable[Entry]) -> Any:
     where the answer leads it.
     """
     error = interrupted.taken()
-    if isinstance(error, Paused):
+    if isinstance(error, Changed):
         return changes.go_on(error, cache)
     if error is None:
         return MISS
@@ -274,7 +275,7 @@ def note_replay(cache: FunctionCache, entry: Entry, error: Exception) -> Any:
     if isinstance(error, Interrupted):
         interrupted.go_on(error, cache, [entry])
         return PLAIN
-    if isinstance(error, Paused):
+    if isinstance(error, Changed):
         return changes.go_on(error, cache)
     entry.replays += 1
     entry.in_turn = entry.in_turn + 1 if entry.hits == entry.replayed + 1 else 1

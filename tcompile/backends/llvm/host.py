@@ -20,7 +20,6 @@ from tcompile.backends.llvm.nest import Function, element_ns
 from tcompile.backends.llvm.nests import Code
 from tcompile.backends.llvm.scalar_loops import ScalarLoop
 from tcompile.backends.llvm.variants import USUAL, Variant
-from tcompile.backends.replay import Paused
 from tcompile.backends.schedule.plan import Step
 from tcompile.backends.timed import line_of
 from tcompile.graph import Node, SymInt
@@ -29,6 +28,7 @@ from tcompile.graph.ops.element_loop import dtype_of, written_roots
 from tcompile.graph.sizes import hint, product
 from tcompile.observe import bus
 from tcompile.observe.events import LoopDecided
+from tcompile.polls import Changed
 from tcompile.records import dataclass
 
 # Work that is worth a second thread. Where there is more, a chunk is a part of the whole: at least what makes it pay,
@@ -83,7 +83,7 @@ class Program(host.Program):
         """Machine code launches, and arrays and copies come from the pool."""
         tools: dict[str, Any] = {"launch": native.launcher(), "empty": native.empty, "copy": native.copy}
         if self.scalar_loops:
-            tools |= {"heard": interrupts.heard, "told": interrupts.told, "Paused": Paused, "zero": np.zeros}
+            tools |= {"heard": interrupts.heard, "told": interrupts.told, "Changed": Changed, "zero": np.zeros}
         return tools
 
     def function(self, name: str) -> str:
@@ -241,7 +241,7 @@ class Program(host.Program):
         all_made = f"({''.join(f'{name}, ' for name in made)})"
         self.lines += [
             "try:", f"    {launched}",
-            "except Paused as paused:", f"    raise told(paused, {node.name!r}, {all_made})",
+            "except Changed as changed:", f"    raise told(changed, {node.name!r}, {all_made})",
         ]  # fmt: skip
         self.lines.append(f"{self.arrays[node]} = ({''.join(f'{name}, ' for name in made)})")
 

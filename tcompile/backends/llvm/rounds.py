@@ -36,11 +36,11 @@ from tcompile.backends.llvm.round_steps import (
 )
 from tcompile.backends.llvm.round_words import DONE, WAY, At, Level, Plan
 from tcompile.backends.llvm.stale import stays_unseen
-from tcompile.backends.replay import Paused
 from tcompile.backends.status import PAUSED
 from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType
 from tcompile.graph.ops.element_loop import dtype_of, written_roots
 from tcompile.graph.sizes import counters_in, product
+from tcompile.polls import Changed
 
 if TYPE_CHECKING:
     from tcompile.backends.llvm.host import Program
@@ -396,7 +396,7 @@ class Rounds:
         """What ``stop`` rounds make of the carried values; ``sizes`` are the symbols that the parts take besides.
 
         Says in which round the loop was left, and by which way (0: all are done). Raises Replay where only plain Python
-        can go on, and Paused where something that was read has changed.
+        can go on, and Changed where something that was read has changed.
         """
         helpers.check_error_state()
         key = (
@@ -431,7 +431,7 @@ class Rounds:
             self.spare[key] = level
             self.spare_bytes += level.size
         if status & PAUSED and left and not way:
-            raise Paused(iterations=done, results=results)
+            raise Changed(iterations=done, results=results)
         return tuple(results), done, way
 
     def _result(self, position: int, number: int | None) -> tuple[int | None, int]:

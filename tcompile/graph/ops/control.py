@@ -24,6 +24,7 @@ import numpy as np
 from tcompile.errors import GraphError
 from tcompile.graph.ops.table import Op, define
 from tcompile.graph.types import TensorType
+from tcompile.polls import Clock
 
 LOOPS = frozenset({"element_loop", "fori_loop", "exit_loop", "while_loop", "scan", "map"})  # may run for long
 FOREVER = 1 << 48  # rounds of a loop that only a test ends
@@ -39,14 +40,18 @@ def _cond(pred: Any, *args: Any, regions: Sequence[Any]) -> tuple[Any, ...]:
 
 def _while_loop(*carried: Any, regions: Sequence[Any]) -> tuple[Any, ...]:
     condition, body = regions
+    clock = Clock()
     while condition(*carried)[0]:
         carried = body(*carried)
+        clock.tick()
     return carried
 
 
 def _fori_loop(start: int, stop: int, *carried: Any, regions: Sequence[Any]) -> tuple[Any, ...]:
+    clock = Clock()
     for i in range(int(start), int(stop)):
         carried = regions[0](np.asarray(i), *carried)
+        clock.tick(i + 1 - int(start), carried)
     return carried
 
 
@@ -55,6 +60,7 @@ def _exit_loop(
     regions: Sequence[Any],
 ) -> tuple[Any, ...]:  # fmt: skip
     state, i, way = carried, int(start), 0
+    clock = Clock()
     while i < stop and not way:
         for number, part in enumerate(regions, 1):
             state = part(np.asarray(i), *state)
@@ -65,6 +71,8 @@ def _exit_loop(
                     way = number if leaves[number - 1] else 0
                     break
         i += not way
+        if not way:
+            clock.tick(i - int(start), state)
     fewest = least[way]
     if fewest is None or i < fewest:
         raise GraphError("the loop is left in a way that its graph cannot follow")

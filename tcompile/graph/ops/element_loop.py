@@ -38,6 +38,7 @@ from tcompile.graph.ops.draws import drawn
 from tcompile.graph.ops.table import Op, define
 from tcompile.graph.ops.writing import shown
 from tcompile.graph.types import TensorType
+from tcompile.polls import Clock
 
 Kind: TypeAlias = str
 Block: TypeAlias = tuple[tuple[int, ...], tuple[tuple[Any, ...], ...], tuple[Any, ...]]
@@ -166,10 +167,12 @@ def text(program: Program, arrays: int) -> str:
         first = [f"    {line}" for line in _lines(kinds, blocks[0][1])]
         drawn = f"    a{target}[...] = {_draw(what, f'size=a{target}.shape')}"
         return "\n".join([head, *first, drawn, "    return ()"]) + "\n"
-    lines = [head, "    at = 0", "    while True:"]
+    lines = [head, "    at = 0", "    clock = Clock()", "    while True:"]
     for number, (_, instructions, end) in enumerate(blocks):
         lines.append(f"        {'elif' if number else 'if'} at == {number}:")
         lines += [f"            {line}" for line in _lines(kinds, instructions)]
+        if any(way <= number for way in ways(end)):
+            lines.append("            clock.tick()")
         lines += [f"            {line}" for line in _end(blocks, end)]
     return "\n".join(lines) + "\n"
 
@@ -291,7 +294,7 @@ class Replayed(Exception):
 
 @lru_cache(maxsize=256)
 def _function(program: Program, arrays: int) -> Callable[..., tuple[Any, ...]]:
-    names: dict[str, Any] = {"np": np, "math": math, "drawn": drawn, "Replayed": Replayed}
+    names: dict[str, Any] = {"np": np, "math": math, "drawn": drawn, "Replayed": Replayed, "Clock": Clock}
     exec(compile(text(program, arrays), "<element loop>", "exec"), names)
     function: Callable[..., tuple[Any, ...]] = names["loop"]
     return function

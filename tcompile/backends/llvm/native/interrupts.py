@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from tcompile.backends import polls
 from tcompile.backends.llvm.native import abi, memory, target
-from tcompile.backends.replay import Interrupted, Paused, Replay
+from tcompile.backends.replay import Interrupted, Replay
 from tcompile.backends.status import CHANGED, INTERRUPTED, ONLY_NUMPY, PAUSED, PAUSED_SHIFT
 from tcompile.callers import mark
+from tcompile.polls import Changed, has_changed
 
 _FUNCTIONS = ("tc_late", "tc_due", "tc_now")
 HELD, HELD_ROWS = 64, 64  # words a row, and rows: hardly more loops are left at the same time
@@ -31,7 +31,7 @@ _PATIENCE = 30_000_000  # ns from a change to the end of an iteration, after whi
 @cache
 def _code() -> target.Code:
     ir = target.source("poll.ll", {"MONOTONIC": time.CLOCK_MONOTONIC, "PATIENCE": _PATIENCE})
-    symbols = {"yes": id(target.immortal(True)), "reread": id(target.immortal(polls.has_changed))}
+    symbols = {"yes": id(target.immortal(True)), "reread": id(target.immortal(has_changed))}
     return target.keep_forever(target.load(ir, [*_FUNCTIONS, "raised"], abi.symbols(ir) | symbols, opt=0))
 
 
@@ -63,27 +63,27 @@ def _raised() -> BaseException:
     return mark(value.with_traceback(traceback if isinstance(traceback, TracebackType) else None))
 
 
-def told(paused: Paused, loop: str, results: Sequence[Any]) -> Paused:
+def told(changed: Changed, loop: str, results: Sequence[Any]) -> Changed:
     """The same, with the name of the scalar loop that was left, and what its node results in."""
-    if len(paused.variables):
-        paused.loop = loop
-        paused.results = [memory.copy(result) for result in results]  # the caller's arrays get back what they held
-    return paused
+    if len(changed.variables):
+        changed.loop = loop
+        changed.results = [memory.copy(result) for result in results]  # the caller's arrays get back what they held
+    return changed
 
 
 def heard(status: int) -> int:
     """The status of a loop that has come to its end.
 
-    Raises Interrupted where a handler has raised something, Paused where something that was read has changed, with the
+    Raises Interrupted where a handler has raised something, Changed where something that was read has changed, with the
     words that a scalar loop has held for its next iteration, and Replay where only plain Python goes on: loops that
     come later would start from anything.
     """
     if status & INTERRUPTED:
         raise Interrupted(_raised())
     if status & CHANGED:
-        raise Paused
+        raise Changed
     if status & PAUSED:
-        raise Paused(variables=_held[status >> PAUSED_SHIFT].copy())
+        raise Changed(variables=_held[status >> PAUSED_SHIFT].copy())
     if status & ONLY_NUMPY:
         raise Replay("a loop over elements comes to what only Python knows how to treat")
     return status
