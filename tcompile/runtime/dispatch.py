@@ -19,6 +19,7 @@ from time import perf_counter
 from types import CellType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
+from tcompile import reentry
 from tcompile.backends import takes_option
 from tcompile.capture.entries import MISS, PLAIN, local_names
 from tcompile.capture.policy import error_on_graph_break
@@ -170,7 +171,8 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
                 if found is not None and config.verify:
                     self._attach(cache.first.entries)
                 return function(*args, **kwargs) if found is None or found[1] is PLAIN else found[1]
-        if cache.host is None:  # a function that is suspended starts in its host
+        if cache.host is None and cache.resumable and not sys.is_finalizing() and not reentry.is_inside():
+            # A function that is suspended starts in its host.
             cache.host = host_of(cache, function.__code__, self.__compiler)
         host = cache.host
         if host is None:
@@ -184,6 +186,8 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
             return
         if config.native_calls and not bus.listened[0]:  # calls that somebody hears of are Python's
             if set(entries) != set(self.__attached):
+                if reentry.is_inside():
+                    return
                 native.attach(self, _TABLES, self.__function, entries)
             self.__attached = entries
 

@@ -16,6 +16,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from tcompile import reentry
 from tcompile.backends.replay import Interrupted, Replay
 from tcompile.callers import raise_if_callers
 from tcompile.capture.entries import MISS, PLAIN
@@ -92,6 +93,9 @@ class Compiler:
             return None
         if sys.is_finalizing():  # a generator is closed as Python ends: nothing can be imported any more
             return None
+        if reentry.is_inside():
+            bus.emit(FellBack(**cache.about, reason="called while this thread compiles or imports"))
+            return None
         with cache.lock:
             # Another thread may have compiled this stretch while we waited.
             if not hosted and cache.host is not None:
@@ -112,6 +116,7 @@ class Compiler:
             result = PLAIN
         return None if result is MISS else (entry, result)  # MISS: a value changed under our hands
 
+    @reentry.slow
     def _entry_for(
         self, cache: FunctionCache, region: Region, values: Sequence[Any], stance: Stance
     ) -> Entry | None:  # fmt: skip
@@ -206,7 +211,9 @@ class Gate(native.Base):  # type: ignore[misc]  # which class that is depends on
         if region.is_plain and region is not cache.first:
             return  # the gate will not be needed for long
         entries = tuple(sorted(entry.index for entry in region.entries))
-        if entries != self.attached and cache.built is not None and config.native_calls and not bus.listened[0]:
+        if entries == self.attached or cache.built is None or not config.native_calls or bus.listened[0]:
+            return
+        if not reentry.is_inside():
             self.attached = entries
             native.attach_gate(self, _TABLE, region, region is not cache.first, cache.built.returned)
 
