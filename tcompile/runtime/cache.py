@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tcompile.capture.guards import Guard
     from tcompile.capture.program import Captured, Rest
     from tcompile.graph import Graph
+    from tcompile.runtime.frames import Look
     from tcompile.runtime.native.words import Plan
     from tcompile.runtime.trials import Trial
 
@@ -168,6 +169,7 @@ class FunctionCache:
     compiles: int = 0
     callees: dict[types.CodeType, FunctionCache] | None = None  # of a cache that shares nothing with others
     called: weakref.WeakSet[FunctionCache] = field(default_factory=weakref.WeakSet)  # of what is compiled by itself
+    look: Look | None = None  # at its callers, for which it stays plain
     trial: Trial | None = None  # whether it is worth it, as long as that is not known, or plain calls take less time
     lock: threading.RLock = field(default_factory=process.lock)
 

@@ -12,7 +12,6 @@ import inspect
 import pickle
 import sys
 import types
-import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
@@ -30,6 +29,7 @@ from tcompile.runtime import cache as caches
 from tcompile.runtime import interrupted, native
 from tcompile.runtime.binding import binder
 from tcompile.runtime.cache import SUSPENDS, Entry, FunctionCache, Settings, function_cache
+from tcompile.runtime.frames import look_at_callers, tell_plain
 from tcompile.runtime.host import host_of, settle
 from tcompile.runtime.native import stack
 from tcompile.runtime.regions import CompileFunction, Compiler, note_replay
@@ -410,6 +410,11 @@ def _by_itself(compiler: Compiler, cache: FunctionCache, function: Any, again: b
     if not _is_followed(function) or (treatment is not None and treatment.kind != "region"):
         return function
     inside = cache.of_callee(function) or function_cache(function, cache.settings)
+    look = look_at_callers(function)
+    if look is not None:
+        if inside.look is None:
+            tell_plain(inside, look)
+        return function
     inside.callers_breaks = cache.breaks
     cache.called.add(inside)
     if inside.is_quiet and not bus.listened[0]:
@@ -439,43 +444,7 @@ def _is_followed(function: types.FunctionType) -> bool:
     name = function.__globals__.get("__name__")
     if type(name) is str and name.partition(".")[0] in ("tcompile", "tcompile_jupyter"):
         return False
-    code = function.__code__
-    if code.co_filename.startswith(_LIBRARIES):
-        return False
-    return not looks_at_callers(function)
-
-
-_FRAMES = {
-    "_getframe", "currentframe", "stack", "getouterframes", "extract_stack", "format_stack", "print_stack",
-    "walk_stack",
-}  # fmt: skip
-_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
-
-
-_looked: dict[int, tuple[weakref.ref[types.CodeType], bool]] = {}  # by the code's number: calls ask again and again
-
-
-def looks_at_callers(function: types.FunctionType) -> bool:
-    """Whether a function may look at its caller's frame, which must be the caller's then, and not one of ours."""
-    code = function.__code__
-    number = id(code)
-    found = _looked.get(number)
-    if found is None or found[0]() is not code:
-        drop = _looked.pop  # by name here, for at exit the module's own names are gone first
-        held = weakref.ref(code, lambda _: drop(number, None))
-        found = _looked[number] = held, _names_frames(code, function.__globals__)
-    return found[1]
-
-
-def _names_frames(code: types.CodeType, known: dict[str, Any]) -> bool:
-    """Whether code names a function that looks at frames, or the level of a warning."""
-    names = set(code.co_names)
-    names |= {f.__name__ for name in names if isinstance(f := known.get(name), _FUNCTIONS)}  # under other names
-    if not _FRAMES.isdisjoint(names):
-        return True
-    if "warn" in names and any(type(number) is int and number > 1 for number in code.co_consts):
-        return True  # at a level that is given by its place
-    return any("stacklevel" in (text if type(text) is tuple else (text,)) for text in code.co_consts)
+    return not function.__code__.co_filename.startswith(_LIBRARIES)
 
 
 _rebuild_hook: list[Callable[[types.FunctionType, Settings], CompiledFunction]] = []
@@ -491,4 +460,4 @@ def on_rebuild(make: Callable[[types.FunctionType, Settings], CompiledFunction])
     _rebuild_hook[:] = [make]
 
 
-__all__ = ["CompiledFunction", "compiler_for", "looks_at_callers", "on_rebuild", "parts_of"]
+__all__ = ["CompiledFunction", "compiler_for", "on_rebuild", "parts_of"]
