@@ -170,6 +170,7 @@ class FunctionCache:
     callees: dict[types.CodeType, FunctionCache] | None = None  # of a cache that shares nothing with others
     called: weakref.WeakSet[FunctionCache] = field(default_factory=weakref.WeakSet)  # of what is compiled by itself
     look: Look | None = None  # at its callers, for which it stays plain
+    stays_plain: bool = False  # nothing is compiled for it
     trial: Trial | None = None  # whether it is worth it, as long as that is not known, or plain calls take less time
     lock: threading.RLock = field(default_factory=process.lock)
 

@@ -77,8 +77,8 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
     # slot is: CPython puts them in the order of their names.
     __slots__ = (
         "_Called_tables", "__attached", "__bind", "__cache", "__cells", "__code", "__compiler", "__count", "__dict__",
-        "__function", "__generation", "__hosted", "__once", "__private", "__settings", "__simple", "__suspends",
-        "__weakref__",
+        "__function", "__generation", "__hosted", "__once", "__plain", "__private", "__settings", "__simple",
+        "__suspends", "__weakref__",
     )  # fmt: skip
 
     def __init__(
@@ -102,6 +102,8 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
     # -- calling -------------------------------------------------------------------------------------------------------
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Calls the function."""
+        if self.__plain is not None and current() is DEFAULT and self.__plain is self.__function.__code__:
+            return self.__function(*args, **kwargs)
         if interrupted.pending and interrupted.taken(self.__cache, self.__cache.first.entries):
             return self.__function(*args, **kwargs)
         stack.check()
@@ -162,6 +164,9 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
     def _through(self, cache: FunctionCache, stance: Stance, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call that its entries have not answered yet: compiles it, or runs it in the function's host."""
         function = self.__function
+        if cache.stays_plain:
+            self._refresh()
+            return function(*args, **kwargs)
         if cache.host is None and not self.__suspends:
             values = self._bound(args, kwargs)
             if values is None:
@@ -233,6 +238,8 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         self.__cache = self.__private or function_cache(function, self.__settings)
         self.__generation = caches.generation[0]
         self.__attached = ()
+        # The code for which nothing is compiled.
+        self.__plain: types.CodeType | None = code if self.__cache.stays_plain else None
 
     def _call_under(self, stance: Stance, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call under a stance that is not the default one."""

@@ -35,6 +35,10 @@ REPLAYS = 8  # in turn, after which an entry rests,
 _REST, _LONGEST = 32, 5  # for so many calls, and twice as many the next time, as often as that
 
 
+class StaysPlain(Exception):
+    """A function is not compiled, since plain Python is faster than what is left without native code."""
+
+
 class ByItself(Protocol):
     """What is called in place of a function that code of a cache is about to call."""
 
@@ -93,6 +97,8 @@ class Compiler:
             return None
         if sys.is_finalizing():  # a generator is closed as Python ends: nothing can be imported any more
             return None
+        if cache.stays_plain:
+            return None
         if reentry.is_inside():
             bus.emit(FellBack(**cache.about, reason="called while this thread compiles or imports"))
             return None
@@ -133,6 +139,10 @@ class Compiler:
         note_compile()
         try:
             entry = self.compile(cache, region, values, reasons, self)
+        except StaysPlain as error:
+            cache.stays_plain = True
+            _tell_plain(cache, str(error))
+            return None
         except (BackendError, InvalidArgument, StanceError) as error:
             if not config.suppress_errors:
                 raise
@@ -313,6 +323,16 @@ def _tell_failure(cache: FunctionCache, entry: Entry, values: Sequence[Any]) -> 
     )
 
 
+_told: set[str] = set()  # why functions stay plain, as far as that was said
+
+
+def _tell_plain(cache: FunctionCache, reason: str) -> None:
+    bus.emit(FellBack(**cache.about, reason="no native code, so it runs in plain Python", detail=reason))
+    if reason not in _told:
+        _told.add(reason)
+        warn(f"tcompile: nothing is compiled, functions run in plain Python: {reason}.")
+
+
 def _at_limit(cache: FunctionCache, region: Region, values: Sequence[Any]) -> None:
     """What a miss means where no more is compiled: the first is told, and a place that is always missed is closed."""
     region.misses += 1
@@ -368,4 +388,4 @@ def _recompile_text(cache: FunctionCache, reasons: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-__all__ = ["CompileFunction", "Compiler", "miss_reasons", "note_replay", "try_entries"]
+__all__ = ["CompileFunction", "Compiler", "StaysPlain", "miss_reasons", "note_replay", "try_entries"]

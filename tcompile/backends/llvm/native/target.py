@@ -34,7 +34,7 @@ from functools import partial
 from importlib import resources
 from typing import Any, TypeVar
 
-from tcompile import process, reentry
+from tcompile import process, reentry, versions
 from tcompile.backends.disk import cache, key_of
 from tcompile.collector import no_collection
 from tcompile.observe import bus
@@ -182,6 +182,9 @@ def immortal(value: Any) -> Any:
 @once
 def _make_tools() -> _Tools:
     import llvmlite
+
+    if versions.numbers(llvmlite.__version__) < versions.LLVMLITE:
+        raise ImportError(f"llvmlite {llvmlite.__version__} is too old")
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
@@ -441,6 +444,9 @@ def has_symbol(name: str) -> bool:
     return library is not None and hasattr(library, name)
 
 
+_GET = f"which `pip install --upgrade 'llvmlite>={versions.dotted(versions.LLVMLITE)}'` mends"
+
+
 def unsupported() -> str | None:
     """Why native code cannot be made in this process, in one sentence; None where it can."""
     if sys.implementation.name != "cpython":
@@ -455,6 +461,8 @@ def unsupported() -> str | None:
         return f"native code is not supported on {sys.platform}"
     try:
         _tools()
+    except ModuleNotFoundError as error:
+        return f"{error.name or 'llvmlite'} is not installed, {_GET}"
     except Exception as error:  # whatever goes wrong inside llvmlite, plain NumPy still works
-        return f"LLVM could not be set up: {error}"
+        return f"llvmlite cannot be used ({type(error).__name__}: {error}), {_GET}"
     return None
