@@ -12,6 +12,11 @@ In a notebook: ``%load_ext tcompile``, then ``%%tcompile`` on a cell.
 
 from typing import Any
 
+from tcompile import versions
+
+if versions.refusal():
+    raise ImportError(versions.refusal())
+
 from tcompile.api import (
     CompileProfiler,
     allow_in_graph,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, overload
 
-from tcompile import stance
+from tcompile import process, reentry, stance
 from tcompile.backends import check_backend, list_backends, preload, takes_option
 from tcompile.capture.control_flow import associative_scan, cond, map, scan, while_loop
 from tcompile.capture.intrinsics import cudagraph_mark_step_begin, graph_break, is_compiling, unroll
@@ -64,9 +64,10 @@ def compile_region(
 
 
 @functools.cache
+@reentry.slow
 def _pipeline() -> Callable[..., Entry]:
     preload.map_llvm()
-    with no_collection():
+    with process.loading, no_collection():
         from tcompile import compiler as pipeline
         from tcompile.backends import llvm  # noqa: F401  # as good as always used
     return pipeline.compile_region

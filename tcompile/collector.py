@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
 from collections.abc import Iterator
 
 _stopped = False  # by a block
@@ -31,6 +32,18 @@ def no_collection() -> Iterator[None]:
         if collecting:
             _stopped = False
             gc.enable()
+
+
+def _start_again() -> None:
+    """In a forked child, where no thread is left that would leave its block."""
+    global _stopped
+    if _stopped:
+        _stopped = False
+        gc.enable()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_again)
 
 
 def catch_up() -> None:

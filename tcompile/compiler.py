@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from tcompile import transforms
-from tcompile.backends import Backend, find_backend, why_not_on
+from tcompile.backends import Backend, find_backend, why_no_native, why_not_on
 from tcompile.backends.compiled import CompiledGraph
 from tcompile.callers import raise_if_callers
 from tcompile.capture.breaks import GraphBreak
@@ -52,7 +52,7 @@ from tcompile.observe.events import (
 from tcompile.observe.warn import warn
 from tcompile.runtime.cache import Entry, FunctionCache, Region, Settings
 from tcompile.runtime.host import host_of, open_gates
-from tcompile.runtime.regions import Compiler
+from tcompile.runtime.regions import Compiler, StaysPlain
 
 # Not ours to hide: errors for the user, and the recursion limit, near which the runtime goes on in plain Python.
 _PASSED_ON = (BackendError, InvalidArgument, InvalidType, StanceError)
@@ -88,8 +88,9 @@ def compile_region(
 ) -> Entry:
     """Compiles one stretch of a function, from ``region``, for parameters such as ``values``.
 
-    Raises Unsupported for a graph break under ``fullgraph``, BackendError where the backend fails, and StanceError
-    where the function changes the stance. An interrupt leaves the cache as it was.
+    Raises StaysPlain where there is no native code and no other backend was asked for, Unsupported for a graph break
+    under ``fullgraph``, BackendError where the backend fails, and StanceError where the function changes the stance. An
+    interrupt leaves the cache as it was.
     """
     named = compiling(cache.name, f"{cache.number}/{cache.compiles}", cache.defined_in)
     with no_collection(), named, _traced() if cache.settings.traced else contextlib.nullcontext():
@@ -107,6 +108,8 @@ def _compile_region(
 ) -> Entry:
     """The column. Its events belong to the compile that the caller has named."""
     settings = cache.settings
+    if settings.backend == "auto" and len(frontends()) == 1 and (reason := why_no_native()) is not None:
+        raise StaysPlain(reason)
     index = cache.compiles
     started = time.perf_counter()
     phases: dict[str, float] = {}

@@ -17,12 +17,12 @@ import functools
 import inspect
 import math
 import sys
-import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, TypeVar, final
 
+from tcompile import process
 from tcompile.callsite import kept_or_dropped
 from tcompile.errors import InvalidArgument, InvalidType, StanceError, did_you_mean
 from tcompile.observe import bus
@@ -82,7 +82,7 @@ DEFAULT = Stance()
 _process = DEFAULT
 departed = array.array("q", [0])  # 1 while the process has another stance: machine code reads it
 _epoch = 0  # counts the statements
-_lock = threading.Lock()
+_lock = process.lock()
 blocks: ContextVar[_Block | None] = ContextVar("tcompile_stance", default=None)
 
 

@@ -17,6 +17,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tcompile import process
+
 Action = Literal["error", "ignore"]
 
 
@@ -48,7 +50,7 @@ class _Matcher:
 
 _here = _Here()
 _FILTERS: Any = [(action, None, Warning, _Matcher(action), 0) for action in ("error", "ignore")]
-_lock = threading.RLock()  # a signal's handler may come in between
+_lock = process.lock()
 _inside: set[_Entered] = set()
 # Lists of filters that ours have replaced, what is to stand in ours, and ours: other threads may be looking through
 # any of them, and must find each filter, so that lists are replaced and not changed.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -113,3 +115,57 @@ def test_the_first_compile_loads_nothing_that_it_does_not_need():
     printed = subprocess.run([sys.executable, "-c", FIRST], check=True, capture_output=True, text=True).stdout
     needless = {"numpy.random", "hashlib", "html", "difflib", "csv", "sysconfig", "tcompile.graph.draw"}
     assert not needless & set(printed.split())
+
+
+def test_what_is_needed_is_said_once():
+    from tcompile import versions
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["requires-python"] == f">={versions.dotted(versions.PYTHON)}"
+    numpy, llvmlite = versions.dotted(versions.NUMPY), versions.dotted(versions.LLVMLITE)
+    assert project["dependencies"] == [f"numpy>={numpy}", f"llvmlite>={llvmlite}"]
+
+
+@pytest.mark.parametrize(
+    ("before", "text"),
+    [
+        ("sys.version_info = (3, 10, 13)", "tcompile needs Python 3.11 or newer, and this is Python 3.10.13"),
+        (
+            "import numpy; numpy.__version__ = '1.26.4'",
+            "tcompile needs NumPy {numpy} or newer, and this is NumPy 1.26.4: pip install 'numpy>={numpy}'",
+        ),
+        ("sys.modules['numpy'] = None", "tcompile needs NumPy {numpy} or newer, which cannot be imported: "),
+    ],
+)
+@pytest.mark.parametrize("where", ["tcompile", "tcompile_jupyter"])
+def test_what_is_too_old_is_refused_with_one_line(before, text, where):
+    from tcompile import versions
+
+    program = f"import sys\n{before}\nimport {where}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    last = done.stderr.rstrip().splitlines()[-1]
+    assert done.returncode == 1
+    assert last.startswith(f"ImportError: {text.format(numpy=versions.dotted(versions.NUMPY))}")
+
+
+@pytest.mark.parametrize(
+    "file", ["tcompile/__init__.py", "tcompile/versions.py", "jupyter_ext/tcompile_jupyter/__init__.py"]
+)
+def test_old_versions_of_python_come_as_far_as_the_refusal(file):
+    module = ast.parse((ROOT / file).read_text(encoding="utf-8"), feature_version=(3, 8))
+    imported = [node for node in module.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    ours = [node for node in imported if not isinstance(node, ast.ImportFrom) or node.module.startswith("tcompile")]
+    if file == "tcompile/__init__.py":
+        assert [alias.name for alias in ours[0].names] == ["versions"]
+
+
+@pytest.mark.skipif(shutil.which("python3.10") is None, reason="there is no Python 3.10")
+def test_python_3_10_says_which_python_is_needed():
+    for command in ("import tcompile", "import tcompile_jupyter"):
+        done = subprocess.run(
+            ["python3.10", "-c", f"import sys; sys.path[:0] = {[str(ROOT), str(ROOT / 'jupyter_ext')]!r}; {command}"],
+            capture_output=True, text=True,
+        )  # fmt: skip
+        if "not found" in done.stderr:  # by a version manager
+            pytest.skip(done.stderr)
+        assert "ImportError: tcompile needs Python 3.11 or newer, and this is Python 3.10" in done.stderr

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.displayhook import DisplayHook
 from IPython.core.error import UsageError
@@ -31,8 +31,12 @@ from IPython.core.error import UsageError
 import tcompile
 from tcompile.api import run_cell
 from tcompile.errors import TcompileError
+from tcompile.observe import bus
+from tcompile.observe.events import FellBack
 from tcompile.records import dataclass
-from tcompile.runtime.dispatch import looks_at_callers
+from tcompile.runtime.cache import SUSPENDS
+from tcompile.runtime.dispatch import CompiledFunction, parts_of
+from tcompile.runtime.frames import look_at_callers, tell_plain
 from tcompile.strict import silent
 
 if TYPE_CHECKING:
@@ -121,7 +125,7 @@ class Stretch:
         if self.kind is Kind.FUNCTION:
             name = self.body[0].name  # type: ignore[attr-defined]
             value = namespace.get(name)
-            if plain_function(value):
+            if isinstance(value, types.FunctionType) and not _stays_plain(value, settings):
                 compiled = namespace[name] = settings.compile(value)
                 return compiled
         return None
@@ -153,15 +157,22 @@ def one_statement(statement: ast.stmt, filename: str) -> Stretch:
     return Stretch([_kept(statement) if isinstance(statement, ast.Expr) else statement], filename, Kind.STATEMENTS)
 
 
-def plain_function(value: Any) -> TypeGuard[types.FunctionType]:
-    """Whether a cell compiles ``value``: a ``def`` that no decorator has made something else.
+def _stays_plain(function: types.FunctionType, settings: Settings) -> bool:
+    """Whether a cell leaves a function as it is, which is told then.
 
     One that looks at its caller's frame has to find it there.
     """
-    return isinstance(value, types.FunctionType) and not (
-        inspect.isgeneratorfunction(value) or inspect.iscoroutinefunction(value) or inspect.isasyncgenfunction(value)
-        or looks_at_callers(value)
-    )  # fmt: skip
+    if function.__code__.co_flags & SUSPENDS:
+        what = "generators and coroutines are compiled where @tcompile.compile stands above them"
+        line = f"line {function.__code__.co_firstlineno}"
+        bus.emit(FellBack(function=function.__qualname__, reason=what, detail=line))
+        return True
+    look = look_at_callers(function)
+    compiled = settings.compile(function) if look is not None else None
+    if look is None or not isinstance(compiled, CompiledFunction):  # or it is disabled
+        return False
+    tell_plain(parts_of(compiled)[2], look)
+    return True
 
 
 def _cut(statements: list[ast.stmt], interactivity: str) -> Iterator[tuple[list[ast.stmt], Kind]]:

@@ -16,6 +16,7 @@ from tcompile.observe.context import cell_of
 from tcompile.records import dataclass
 from tcompile.runtime.cache import Entry, FunctionCache, caches
 from tcompile.runtime.cell import CELL
+from tcompile.runtime.frames import REASON
 from tcompile.runtime.look import cache_view
 
 MOST_LINES = 2_000
@@ -72,6 +73,14 @@ def _marks(cache: FunctionCache) -> Iterator[Mark]:
     """The marks, those that win over others at the same line last."""
     graphs = [entry.graph for entry in list(cache.entries) if entry.graph is not None]
     of_cell = cache.name == CELL
+    if cache.look is not None and not cache.entries:
+        yield from _plain(cache)
+        if cache.look.line:
+            file = cache.code.co_filename
+            line = linecache.getline(file, cache.look.line).strip()
+            yield Mark(
+                file=file, line=cache.look.line, text=line, state="plain", headline=REASON, explanation=str(cache.look)
+            )
     tried = cache.eager_calls or cache.breaks or cache.entries
     if tried and not of_cell and not any(graph.nodes for graph in graphs):
         yield from _plain(cache)

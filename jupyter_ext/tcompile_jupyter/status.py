@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, TypeGuard
 
 import tcompile
+from tcompile.backends import why_no_native
 from tcompile.observe.display import sheet
 from tcompile.records import dataclass
 from tcompile.runtime.dispatch import CompiledFunction, parts_of
@@ -27,6 +28,7 @@ class Status:
     calls: str
     backends: tuple[str, ...]
     functions: tuple[tuple[str, int, int, int, int], ...]
+    plain: str = ""  # why functions run in plain Python
 
     HEADS = ("function", "entries", "graphs", "breaks", "recompiles")
 
@@ -38,12 +40,14 @@ class Status:
             if is_compiled(value) and not name.startswith("_"):
                 cache = parts_of(value)[2]  # the user may have given the function attributes of these names
                 rows.append((name, len(cache.entries), len(cache.graphs), len(cache.breaks), len(cache.recompiles)))
-        return cls(current_stance(), calls_are(), tuple(tcompile.list_backends()), tuple(rows))
+        return cls(current_stance(), calls_are(), tuple(tcompile.list_backends()), tuple(rows), why_no_native() or "")
 
     def __str__(self) -> str:
         lines = [f"stance {self.stance}; calls {self.calls}; backends {', '.join(self.backends)}"]
+        if self.plain:
+            lines.append(f"no native code, so functions run in plain Python: {self.plain}")
         if not self.functions:
-            return f"{lines[0]}\nno compiled functions here"
+            return "\n".join([*lines, "no compiled functions here"])
         table = [self.HEADS, *((sheet.cut(sheet.printable(name)), *map(str, row)) for name, *row in self.functions)]
         widths = [max(len(row[n]) for row in table) for n in range(len(self.HEADS))]
         for row in table:
@@ -56,6 +60,8 @@ class Status:
         backends = ", ".join(self.backends)
         told = f"stance {self.stance}", f"calls {self.calls}", f"backends {backends}"
         head = sheet.title("tcompile", f'<span class="tcd-dim">{sheet.facts(map(sheet.short, told))}</span>')
+        if self.plain:
+            head += sheet.note("plain", sheet.code(f"no native code, so functions run in plain Python: {self.plain}"))
         rows = [(f"<code>{sheet.short(name)}</code>", *map(str, counts)) for name, *counts in self.functions]
         return sheet.page(head + (sheet.table(self.HEADS, rows) if rows else "<div>no compiled functions here</div>"))
 

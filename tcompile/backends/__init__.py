@@ -11,9 +11,11 @@ from tcompile.backends.registry import (
     list_backends,
     register_backend,
     takes_option,
+    why_no_native,
     why_not_on,
 )
 
 __all__ = [
-    "Backend", "check_backend", "find_backend", "list_backends", "register_backend", "takes_option", "why_not_on",
+    "Backend", "check_backend", "find_backend", "list_backends", "register_backend", "takes_option", "why_no_native",
+    "why_not_on",
 ]  # fmt: skip

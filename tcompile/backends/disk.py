@@ -17,11 +17,11 @@ import os
 import stat
 import struct
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from tcompile import process
 from tcompile.errors import InvalidArgument, InvalidType
 
 try:
@@ -77,7 +77,7 @@ class DiskCache:
     """
 
     def __init__(self, directory: str | os.PathLike[str] | None, limit: int = 256 << 20) -> None:
-        self._lock = threading.Lock()
+        self._lock = process.lock()
         self._numbers = itertools.count()
         self._used: set[str] = set()
         self._hits = self._misses = 0

@@ -6,15 +6,12 @@ Enters: names and callables. Leaves: ``Backend`` records: what turns a graph int
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from tcompile.errors import BackendError, InvalidArgument, InvalidType, did_you_mean
-from tcompile.observe import bus
-from tcompile.observe.events import FellBack
 from tcompile.records import dataclass
 
 if TYPE_CHECKING:
@@ -148,15 +145,11 @@ def takes_option(backend: str | Compile, option: str) -> bool:
     return isinstance(backend, str) and (backend == "auto" or option in _BACKENDS[backend].options)
 
 
-@functools.cache
-def _for_this_machine() -> str:
-    """The backend behind ``auto``. Where it cannot be ``llvm``, an event says why, once."""
+def why_no_native() -> str | None:
+    """Why there is no native code in this process; None where there is. The first call loads LLVM."""
     from tcompile.backends.llvm import native
 
-    reason = native.unavailable()
-    if reason is not None:
-        bus.emit(FellBack(reason="no native code on this machine", detail=reason))
-    return "llvm" if reason is None else "aot_eager"
+    return native.unavailable()
 
 
 def why_not_on(device: str) -> str | None:
@@ -172,13 +165,18 @@ def find_backend(backend: str | Compile, device: str = "cpu") -> Backend:
     """The record behind a name or callable, for a graph over arrays on ``device``.
 
     ``auto`` is ``llvm``, or ``aot_eager`` where there is no native code; for arrays on a GPU it is ``triton``. Raises
-    BackendError where tcompile's own backend of that name does not run there.
+    BackendError where tcompile's own backend of that name does not run there, or ``llvm`` not at all.
     """
     check_backend(backend)
     if backend == "auto":
-        backend = _for_this_machine() if device == "cpu" else "triton"
+        if device != "cpu":
+            backend = "triton"
+        else:
+            backend = "llvm" if why_no_native() is None else "aot_eager"
     if not isinstance(backend, str):
         return Backend(getattr(backend, "__name__", type(backend).__name__), backend)
+    if backend == "llvm" and (reason := why_no_native()) is not None:
+        raise BackendError(f"backend='llvm' cannot be used: {reason}. With backend='auto' it is plain Python.")
     found, kind = _BACKENDS[backend], device.partition(":")[0]
     if found.builtin and kind not in found.devices:
         able = ", ".join(["auto", *(b.name for b in _BACKENDS.values() if b.builtin and kind in b.devices)])

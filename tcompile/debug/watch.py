@@ -16,14 +16,13 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tcompile import compiler, transforms
+from tcompile import compiler, process, transforms
 from tcompile.backends import Backend
 from tcompile.backends.replay import Interrupted, Replay
 from tcompile.debug.judge import STAGES, TOLERANCE, Column, Verdict, compare, copies
@@ -56,7 +55,7 @@ class Watcher:
         self.folder = Path(folder)
         self.written: list[Path] = []
         self._count = 0
-        self._lock = threading.Lock()
+        self._lock = process.lock()
 
     def __call__(
         self, graph: Graph, examples: Sequence[Any], backend: Backend, exact: bool,

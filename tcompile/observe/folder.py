@@ -21,12 +21,12 @@ import linecache
 import os
 import re
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from tcompile import process
 from tcompile.observe import bus, page
 from tcompile.observe.events import (
     CompileFinished,
@@ -51,7 +51,7 @@ class DebugFolder:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._parent = Path(folder)
-        self._lock = threading.Lock()
+        self._lock = process.lock()
         self._open()
 
     def _open(self) -> None:
@@ -236,7 +236,7 @@ class _Traced:
     """The folder into which compiles that ask for it are written: one for a process, told when it is made."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = process.lock()
         self._made: DebugFolder | None = None
         self._users = 0
         self._stop: Callable[[], None] = lambda: None

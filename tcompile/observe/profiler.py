@@ -7,12 +7,12 @@ this slow?" asked of a program that runs on for a while; ``explain`` answers it 
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any
 
+from tcompile import process
 from tcompile.observe import bus
 from tcompile.observe.events import (
     CallTimed,
@@ -86,7 +86,7 @@ class CompileProfiler:
     def __init__(self) -> None:
         self.functions: dict[str, FunctionProfile] = {}
         self.loops: dict[tuple[str, int], LoopTimed] = {}
-        self._lock = threading.Lock()
+        self._lock = process.lock()
         self._stops: list[Callable[[], None]] = []
 
     def __enter__(self) -> CompileProfiler:

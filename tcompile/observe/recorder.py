@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TypeVar
 
+from tcompile import process
 from tcompile.observe import bus
 from tcompile.observe.events import Event
 
@@ -33,7 +34,7 @@ class Recorder:
 
     def __init__(self, limit: int = 10_000, *, this_thread: bool = False) -> None:
         self._events: deque[Event] = deque(maxlen=limit)
-        self._lock = threading.Lock()
+        self._lock = process.lock()
         self._total = 0
         self._thread = threading.get_ident() if this_thread else None
         self._stops: list[Callable[[], None]] = []

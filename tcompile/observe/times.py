@@ -7,9 +7,9 @@ afterwards, of a program in which nobody listened. The last compiles are kept on
 from __future__ import annotations
 
 import io
-import threading
 from collections import deque
 
+from tcompile import process
 from tcompile.errors import InvalidArgument, InvalidType
 from tcompile.observe import bus
 from tcompile.observe.events import CompileFinished, Event
@@ -17,7 +17,7 @@ from tcompile.observe.tables import table
 
 LIMIT = 1000  # compiles that are kept one by one
 
-_lock = threading.Lock()
+_lock = process.lock()
 _compiles: deque[tuple[str, str, dict[str, float], float]] = deque(maxlen=LIMIT)
 _totals: dict[str, tuple[int, float]] = {}  # by phase: how many compiles had it, and their milliseconds
 

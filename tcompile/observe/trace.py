@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
+from tcompile import process
 from tcompile.observe import bus
 from tcompile.observe.events import (
     CallTimed,
@@ -39,7 +40,7 @@ class Trace:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._lock = threading.Lock()
+        self._lock = process.lock()
         self._parts: dict[str, list[PassFinished | KernelCompiled]] = {}  # by compile, until it ends
         self._open()
 

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from tcompile import process
 from tcompile.capture.dynamic import Profile
 from tcompile.capture.entries import Start, start_of
 from tcompile.capture.guards import texts
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from tcompile.capture.guards import Guard
     from tcompile.capture.program import Captured, Rest
     from tcompile.graph import Graph
+    from tcompile.runtime.frames import Look
     from tcompile.runtime.native.words import Plan
     from tcompile.runtime.trials import Trial
 
@@ -167,8 +169,10 @@ class FunctionCache:
     compiles: int = 0
     callees: dict[types.CodeType, FunctionCache] | None = None  # of a cache that shares nothing with others
     called: weakref.WeakSet[FunctionCache] = field(default_factory=weakref.WeakSet)  # of what is compiled by itself
+    look: Look | None = None  # at its callers, for which it stays plain
+    stays_plain: bool = False  # nothing is compiled for it
     trial: Trial | None = None  # whether it is worth it, as long as that is not known, or plain calls take less time
-    lock: threading.RLock = field(default_factory=threading.RLock)
+    lock: threading.RLock = field(default_factory=process.lock)
 
     @staticmethod
     def of(function: types.FunctionType, settings: Settings) -> FunctionCache:
@@ -306,7 +310,7 @@ _by_name: dict[tuple[int, str, Settings], _Key] = {}
 # Callables of modules' functions that compiled code has called: each is made once, as long as they are few.
 followed: dict[types.FunctionType, Any] = {}
 MOST_FOLLOWED = 64
-_lock = threading.Lock()
+_lock = process.lock()
 # Grows with every reset, so that callables look their cache up again; machine code reads it.
 generation = array.array("q", [0])
 

@@ -12,13 +12,13 @@ import inspect
 import pickle
 import sys
 import types
-import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
 from types import CellType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
+from tcompile import reentry
 from tcompile.backends import takes_option
 from tcompile.capture.entries import MISS, PLAIN, local_names
 from tcompile.capture.policy import error_on_graph_break
@@ -30,6 +30,7 @@ from tcompile.runtime import interrupted, native
 from tcompile.runtime.binding import binder
 from tcompile.runtime.cache import SUSPENDS, Entry, FunctionCache, Settings, function_cache
 from tcompile.runtime.changes import Resumed
+from tcompile.runtime.frames import look_at_callers, tell_plain
 from tcompile.runtime.host import host_of, host_that_goes_on, settle
 from tcompile.runtime.native import stack
 from tcompile.runtime.regions import CompileFunction, Compiler, after_interrupt, note_replay
@@ -77,8 +78,8 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
     # slot is: CPython puts them in the order of their names.
     __slots__ = (
         "_Called_tables", "__attached", "__bind", "__cache", "__cells", "__code", "__compiler", "__count", "__dict__",
-        "__function", "__generation", "__hosted", "__once", "__private", "__settings", "__simple", "__suspends",
-        "__weakref__",
+        "__function", "__generation", "__hosted", "__once", "__plain", "__private", "__settings", "__simple",
+        "__suspends", "__weakref__",
     )  # fmt: skip
 
     def __init__(
@@ -102,6 +103,8 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
     # -- calling -------------------------------------------------------------------------------------------------------
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Calls the function."""
+        if self.__plain is not None and current() is DEFAULT and self.__plain is self.__function.__code__:
+            return self.__function(*args, **kwargs)
         if interrupted.pending:
             resumed = after_interrupt(self.__cache, self.__cache.first.entries)
             if resumed is not MISS:
@@ -163,6 +166,9 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
     def _through(self, cache: FunctionCache, stance: Stance, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call that its entries have not answered yet: compiles it, or runs it in the function's host."""
         function = self.__function
+        if cache.stays_plain:
+            self._refresh()
+            return function(*args, **kwargs)
         if cache.host is None and not self.__suspends:
             values = self._bound(args, kwargs)
             if values is None:
@@ -174,7 +180,8 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
                 if found is None or found[1] is PLAIN or type(found[1]) is Resumed:
                     return self._go_on(PLAIN if found is None else found[1], args, kwargs)
                 return found[1]
-        if cache.host is None:  # a function that is suspended starts in its host
+        if cache.host is None and cache.resumable and not sys.is_finalizing() and not reentry.is_inside():
+            # A function that is suspended starts in its host.
             cache.host = host_of(cache, function.__code__, self.__compiler)
         host = cache.host
         if host is None:
@@ -199,6 +206,8 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
             return
         if config.native_calls and not bus.listened[0]:  # calls that somebody hears of are Python's
             if set(entries) != set(self.__attached):
+                if reentry.is_inside():
+                    return
                 native.attach(self, _TABLES, self.__function, entries)
             self.__attached = entries
 
@@ -244,6 +253,8 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         self.__cache = self.__private or function_cache(function, self.__settings)
         self.__generation = caches.generation[0]
         self.__attached = ()
+        # The code for which nothing is compiled.
+        self.__plain: types.CodeType | None = code if self.__cache.stays_plain else None
 
     def _call_under(self, stance: Stance, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call under a stance that is not the default one."""
@@ -421,6 +432,11 @@ def _by_itself(compiler: Compiler, cache: FunctionCache, function: Any, again: b
     if not _is_followed(function) or (treatment is not None and treatment.kind != "region"):
         return function
     inside = cache.of_callee(function) or function_cache(function, cache.settings)
+    look = look_at_callers(function)
+    if look is not None:
+        if inside.look is None:
+            tell_plain(inside, look)
+        return function
     inside.callers_breaks = cache.breaks
     cache.called.add(inside)
     if inside.is_quiet and not bus.listened[0]:
@@ -450,43 +466,7 @@ def _is_followed(function: types.FunctionType) -> bool:
     name = function.__globals__.get("__name__")
     if type(name) is str and name.partition(".")[0] in ("tcompile", "tcompile_jupyter"):
         return False
-    code = function.__code__
-    if code.co_filename.startswith(_LIBRARIES):
-        return False
-    return not looks_at_callers(function)
-
-
-_FRAMES = {
-    "_getframe", "currentframe", "stack", "getouterframes", "extract_stack", "format_stack", "print_stack",
-    "walk_stack",
-}  # fmt: skip
-_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
-
-
-_looked: dict[int, tuple[weakref.ref[types.CodeType], bool]] = {}  # by the code's number: calls ask again and again
-
-
-def looks_at_callers(function: types.FunctionType) -> bool:
-    """Whether a function may look at its caller's frame, which must be the caller's then, and not one of ours."""
-    code = function.__code__
-    number = id(code)
-    found = _looked.get(number)
-    if found is None or found[0]() is not code:
-        drop = _looked.pop  # by name here, for at exit the module's own names are gone first
-        held = weakref.ref(code, lambda _: drop(number, None))
-        found = _looked[number] = held, _names_frames(code, function.__globals__)
-    return found[1]
-
-
-def _names_frames(code: types.CodeType, known: dict[str, Any]) -> bool:
-    """Whether code names a function that looks at frames, or the level of a warning."""
-    names = set(code.co_names)
-    names |= {f.__name__ for name in names if isinstance(f := known.get(name), _FUNCTIONS)}  # under other names
-    if not _FRAMES.isdisjoint(names):
-        return True
-    if "warn" in names and any(type(number) is int and number > 1 for number in code.co_consts):
-        return True  # at a level that is given by its place
-    return any("stacklevel" in (text if type(text) is tuple else (text,)) for text in code.co_consts)
+    return not function.__code__.co_filename.startswith(_LIBRARIES)
 
 
 _rebuild_hook: list[Callable[[types.FunctionType, Settings], CompiledFunction]] = []
@@ -502,4 +482,4 @@ def on_rebuild(make: Callable[[types.FunctionType, Settings], CompiledFunction])
     _rebuild_hook[:] = [make]
 
 
-__all__ = ["CompiledFunction", "compiler_for", "looks_at_callers", "on_rebuild", "parts_of"]
+__all__ = ["CompiledFunction", "compiler_for", "on_rebuild", "parts_of"]

@@ -13,10 +13,12 @@ import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from tcompile import reentry
 from tcompile.config import config
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack
 from tcompile.observe.userline import file_line
+from tcompile.process import loading
 from tcompile.runtime.cache import FunctionCache, Region
 from tcompile.runtime.trials import begin
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from tcompile.runtime.regions import Compiler
 
 
+@reentry.slow
 def host_of(cache: FunctionCache, code: types.CodeType, compiler: Compiler) -> Host | None:
     """The function's host, its first gate open; None where the function cannot be resumed.
 
@@ -33,8 +36,8 @@ def host_of(cache: FunctionCache, code: types.CodeType, compiler: Compiler) -> H
     """
     with cache.lock:
         if cache.built is None and cache.resumable:
-            from tcompile.bytecode import NotResumable, analyse, build
-
+            with loading:
+                from tcompile.bytecode import NotResumable, analyse, build
             try:
                 analysis = analyse(code)
                 host = build(
@@ -60,8 +63,13 @@ def settle(cache: FunctionCache, compiler: Compiler) -> None:
         cache.wake()
     if count == _ON_TRIAL:
         begin(cache)
-    if count % settled or cache.host is not cache.built:
-        return
+    if not count % settled and cache.host is cache.built and not reentry.is_inside():
+        _narrow(cache, compiler)
+
+
+@reentry.slow
+def _narrow(cache: FunctionCache, compiler: Compiler) -> None:
+    """Has calls run in a host that has only the gates that are open now."""
     from tcompile.bytecode import build
 
     with cache.lock:

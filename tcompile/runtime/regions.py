@@ -16,6 +16,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
+from tcompile import reentry
 from tcompile.backends.replay import Interrupted, Replay
 from tcompile.callers import raise_if_callers
 from tcompile.capture.entries import MISS, PLAIN
@@ -33,6 +34,10 @@ from tcompile.stance import DEFAULT, Stance, current
 
 REPLAYS = 8  # in turn, after which an entry rests,
 _REST, _LONGEST = 32, 5  # for so many calls, and twice as many the next time, as often as that
+
+
+class StaysPlain(Exception):
+    """A function is not compiled, since plain Python is faster than what is left without native code."""
 
 
 class ByItself(Protocol):
@@ -93,6 +98,11 @@ class Compiler:
             return None
         if sys.is_finalizing():  # a generator is closed as Python ends: nothing can be imported any more
             return None
+        if cache.stays_plain:
+            return None
+        if reentry.is_inside():
+            bus.emit(FellBack(**cache.about, reason="called while this thread compiles or imports"))
+            return None
         with cache.lock:
             # Another thread may have compiled this stretch while we waited.
             if not hosted and cache.host is not None:
@@ -112,6 +122,7 @@ class Compiler:
             result = note_replay(cache, entry, error)
         return None if result is MISS else (entry, result)  # MISS: a value changed under our hands
 
+    @reentry.slow
     def _entry_for(
         self, cache: FunctionCache, region: Region, values: Sequence[Any], stance: Stance
     ) -> Entry | None:  # fmt: skip
@@ -128,6 +139,10 @@ class Compiler:
         note_compile()
         try:
             entry = self.compile(cache, region, values, reasons, self)
+        except StaysPlain as error:
+            cache.stays_plain = True
+            _tell_plain(cache, str(error))
+            return None
         except (BackendError, InvalidArgument, StanceError) as error:
             if not config.suppress_errors:
                 raise
@@ -209,7 +224,9 @@ class Gate(native.Base):  # type: ignore[misc]  # which class that is depends on
         if region.is_plain and region is not cache.first:
             return  # the gate will not be needed for long
         entries = tuple(sorted(entry.index for entry in region.entries))
-        if entries != self.attached and cache.built is not None and config.native_calls and not bus.listened[0]:
+        if entries == self.attached or cache.built is None or not config.native_calls or bus.listened[0]:
+            return
+        if not reentry.is_inside():
             self.attached = entries
             native.attach_gate(self, _TABLE, region, region is not cache.first, cache.built.returned)
 
@@ -327,6 +344,16 @@ def _tell_failure(cache: FunctionCache, entry: Entry, values: Sequence[Any]) -> 
     )
 
 
+_told: set[str] = set()  # why functions stay plain, as far as that was said
+
+
+def _tell_plain(cache: FunctionCache, reason: str) -> None:
+    bus.emit(FellBack(**cache.about, reason="no native code, so it runs in plain Python", detail=reason))
+    if reason not in _told:
+        _told.add(reason)
+        warn(f"tcompile: nothing is compiled, functions run in plain Python: {reason}.")
+
+
 def _at_limit(cache: FunctionCache, region: Region, values: Sequence[Any]) -> None:
     """What a miss means where no more is compiled: the first is told, and a place that is always missed is closed."""
     region.misses += 1
@@ -382,4 +409,6 @@ def _recompile_text(cache: FunctionCache, reasons: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-__all__ = ["CompileFunction", "Compiler", "after_interrupt", "miss_reasons", "note_replay", "try_entries"]
+__all__ = [
+    "CompileFunction", "Compiler", "StaysPlain", "after_interrupt", "miss_reasons", "note_replay", "try_entries",
+]  # fmt: skip

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tcompile_jupyter.findings import function_state
 
 import tcompile
 from tcompile.observe import bus
+from tcompile.runtime.cache import caches
 
 
 def test_names_are_bound_in_the_notebook(notebook):
@@ -112,6 +114,24 @@ def test_functions_that_look_at_their_caller_are_left_as_they_are(notebook):
     with pytest.warns(UserWarning, match="old") as warned:
         notebook("%%tcompile\ndef f(x):\n    warnings.warn('old', stacklevel=2)\n    return x + 1\n\nf(np.ones(2))")
     assert warned[0].lineno == 6 and warned[0].filename == notebook["f"].__code__.co_filename
+
+
+def test_functions_that_stay_plain_are_announced(notebook):
+    ran = notebook("%%tcompile\nimport inspect\ndef f():\n    return inspect.stack()[0]\n\ndef g():\n    yield 1\n")
+    (report,) = ran.reports
+    for text in report.data["text/plain"], report.data["text/html"]:
+        assert "inspect.stack in line 4" in text and "it looks at its caller" in text
+        assert "@tcompile.compile" in text and "line 6" in text
+    (cache,) = (cache for cache in caches() if cache.held() is notebook["f"].__code__)
+    marks = function_state(cache)["marks"]
+    assert [(mark["line"], mark["state"]) for mark in marks] == [(4, "plain")]
+    assert "inspect.stack" in marks[0]["explanation"]
+
+
+def test_functions_that_stack_are_compiled(notebook):
+    ran = notebook("%%tcompile\ndef f(x):\n    return np.stack([x, x]) * 2\n\nf(np.ones(3))")
+    np.testing.assert_array_equal(ran.value, np.full((2, 3), 2.0))
+    assert "f: 1 graph" in ran.reports[0].data["text/plain"] and notebook["f"].graphs
 
 
 def test_ipython_syntax(notebook):

@@ -344,22 +344,6 @@ def test_finalizers_still_work_as_python_ends():
     assert ended.stdout == "closed\n", ended.stderr
 
 
-def test_auto_is_eager_where_there_is_no_native_code(monkeypatch):
-    from tcompile.backends import registry
-    from tcompile.backends.llvm import native
-
-    monkeypatch.setattr(native, "unavailable", lambda: "no such machine")
-    registry._for_this_machine.cache_clear()
-    try:
-        compiled = tcompile.compile(chain)
-        with Recorder() as recorder:
-            assert_same(compiled(np.ones(3)), chain(np.ones(3)))
-        assert "no such machine" in recorder.of(FellBack)[0].detail
-        assert not compiled.entries[0].kernels
-    finally:
-        registry._for_this_machine.cache_clear()
-
-
 def test_who_is_replayed_again_and_again_rests():
     """What plain Python does again each time is not done before; now and then it is tried, in case it helps."""
     ran = []

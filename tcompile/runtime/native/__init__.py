@@ -14,11 +14,13 @@ import types
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from tcompile import reentry
 from tcompile.runtime.native.layout import Base, complete
 
 if TYPE_CHECKING:
     from tcompile.runtime.cache import Entry, Region
 
+@reentry.slow
 def attach(called: Any, slot: Any, function: types.FunctionType, entries: Sequence[Entry]) -> None:
     """``calls.attach``."""
     from tcompile.runtime.native import calls
@@ -26,6 +28,7 @@ def attach(called: Any, slot: Any, function: types.FunctionType, entries: Sequen
     calls.attach(called, slot, function, entries)
 
 
+@reentry.slow
 def attach_gate(called: Any, slot: Any, region: Region, whole: bool, returned: Sequence[bool]) -> None:
     """``calls.attach_gate``."""
     from tcompile.runtime.native import calls
@@ -33,6 +36,7 @@ def attach_gate(called: Any, slot: Any, region: Region, whole: bool, returned: S
     calls.attach_gate(called, slot, region, whole, returned)
 
 
+@reentry.slow
 def unavailable() -> str | None:
     """Why calls are not machine code in this process, in one sentence; None where they can be.
 

@@ -18,9 +18,9 @@ main thread, the only one that signals reach, lets another one do all that.
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import itertools
+import os
 import platform
 import re
 import sys
@@ -34,6 +34,7 @@ from functools import partial
 from importlib import resources
 from typing import Any, TypeVar
 
+from tcompile import process, reentry, versions
 from tcompile.backends.disk import cache, key_of
 from tcompile.collector import no_collection
 from tcompile.observe import bus
@@ -90,7 +91,7 @@ EFFORT = 1
 # A linker remembers something of each library (about 10 KB) until it goes, and it goes with the last of its libraries.
 _LIBRARIES_PER_LINKER = 16
 
-_lock = threading.Lock()
+_lock = process.lock()
 _serial = itertools.count()
 _libraries = itertools.count()
 _linker: Any = None
@@ -99,6 +100,22 @@ _trackers: dict[int, Any] = {}
 _dropped: list[int] = []  # numbers of code that is gone, to be closed with the next load, where nothing interrupts
 
 T = TypeVar("T")
+
+
+_starting = process.lock()  # a thread of ``_begun``
+_working: set[Any] = set()  # for each such thread a lock, which it holds to its end
+
+
+def _before_fork() -> None:
+    """Waits for these threads: the child would have none of them, and whatever locks they hold in LLVM."""
+    _starting.acquire()
+    for done in list(_working):
+        with done:
+            pass
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_starting.release, after_in_child=_starting.release)
 
 
 @once
@@ -120,12 +137,14 @@ def _begun(run: Callable[[Callable[[], object]], T]) -> Callable[[], T]:
     values: list[T] = []
     errors: list[BaseException] = []
 
+    @reentry.slow
     def work() -> None:
         try:
             values.append(run(busy.release))
         except BaseException as error:
             errors.append(error)
         finally:
+            _working.discard(done)
             done.release()
             if busy.locked():
                 busy.release()
@@ -138,10 +157,12 @@ def _begun(run: Callable[[Callable[[], object]], T]) -> Callable[[], T]:
 
     done.acquire()
     busy.acquire()
-    try:
-        start_new_thread(work, ())
-    except RuntimeError:  # no thread to be had, as when the interpreter ends
-        work()
+    with _starting:
+        _working.add(done)
+        try:
+            start_new_thread(work, ())
+        except RuntimeError:  # no thread to be had, as when the interpreter ends
+            work()
     busy.acquire()
     return end
 
@@ -161,6 +182,9 @@ def immortal(value: Any) -> Any:
 @once
 def _make_tools() -> _Tools:
     import llvmlite
+
+    if versions.numbers(llvmlite.__version__) < versions.LLVMLITE:
+        raise ImportError(f"llvmlite {llvmlite.__version__} is too old")
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
@@ -237,6 +261,8 @@ class Code:
         self.addresses = dict(addresses)
         self._number = next(_serial)
         _trackers[self._number] = tracker
+        if process.has_ended():
+            _keep_all()
 
     def __getitem__(self, name: str) -> int:
         return self.addresses[name]
@@ -378,11 +404,13 @@ def keep_forever(code: Code) -> Code:
     return code
 
 
-@atexit.register
 def _keep_all() -> None:
     """A daemon thread may be inside any kernel while the interpreter ends, so none is unloaded then."""
     immortal(dict(_trackers))
     _trackers.clear()
+
+
+process.at_end(_keep_all)
 
 
 def machine() -> Machine:
@@ -416,6 +444,9 @@ def has_symbol(name: str) -> bool:
     return library is not None and hasattr(library, name)
 
 
+_GET = f"which `pip install --upgrade 'llvmlite>={versions.dotted(versions.LLVMLITE)}'` mends"
+
+
 def unsupported() -> str | None:
     """Why native code cannot be made in this process, in one sentence; None where it can."""
     if sys.implementation.name != "cpython":
@@ -430,6 +461,8 @@ def unsupported() -> str | None:
         return f"native code is not supported on {sys.platform}"
     try:
         _tools()
+    except ModuleNotFoundError as error:
+        return f"{error.name or 'llvmlite'} is not installed, {_GET}"
     except Exception as error:  # whatever goes wrong inside llvmlite, plain NumPy still works
-        return f"LLVM could not be set up: {error}"
+        return f"llvmlite cannot be used ({type(error).__name__}: {error}), {_GET}"
     return None

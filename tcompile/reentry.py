@@ -1,0 +1,51 @@
+"""Re-entry: calls of compiled functions from inside our own slow work, in the same thread.
+
+Input: the functions that do slow work (``slow``): compiles, imports, the making of machine code. Output: whether a call
+comes from inside one of them. Why: signal handlers and finalizers run between any two lines of ours, where modules are
+half imported and locks are held. What they call then runs in plain Python, unless it is compiled already. The stack is
+the only state: no exception, fork or thread can leave it wrong.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_codes: dict[int, types.CodeType] = {}  # by number: to compare code objects would cost more than the walk
+_IMPORTS = "<frozen importlib._bootstrap>"
+_NEEDED = frozenset({"tcompile", "numpy", "llvmlite"}) | sys.stdlib_module_names
+
+
+def slow(function: F) -> F:
+    """Marks a function: nothing is compiled for calls from inside it."""
+    code = function.__code__
+    _codes[id(code)] = code
+    return function
+
+
+def is_inside() -> bool:
+    """Whether this thread is inside slow work, or imports a module that such work needs.
+
+    >>> slow(lambda: is_inside())()
+    True
+    >>> is_inside()
+    False
+    """
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if id(code) in _codes:
+            return True
+        if code.co_filename == _IMPORTS and code.co_name == "_find_and_load":
+            name = frame.f_locals.get("name")
+            if isinstance(name, str) and name.partition(".")[0] in _NEEDED:
+                return True
+        frame = frame.f_back
+    return False
+
+
+__all__ = ["is_inside", "slow"]
