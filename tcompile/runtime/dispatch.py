@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import pickle
 import sys
 import types
 import weakref
@@ -31,6 +30,7 @@ from tcompile.runtime.binding import binder
 from tcompile.runtime.cache import SUSPENDS, Entry, FunctionCache, Settings, function_cache
 from tcompile.runtime.host import host_of, settle
 from tcompile.runtime.native import stack
+from tcompile.runtime.pickled import reduction
 from tcompile.runtime.regions import CompileFunction, Compiler, note_replay
 from tcompile.stance import DEFAULT, Stance, current
 
@@ -297,17 +297,9 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
     def __deepcopy__(self, memo: Any) -> CompiledFunction:
         return self
 
-    def __reduce__(self) -> Any:
-        name = self.__function.__qualname__
-        module = sys.modules.get(self.__function.__module__)
-        found: Any = module
-        for part in name.split("."):
-            found = getattr(found, part, None)
-        if found is self:
-            return name
-        if found is not self.__function:
-            raise pickle.PicklingError(f"cannot pickle compiled {name!r}: it is not found as {name} in its module")
-        return _rebuild, (self.__function, self.__settings)
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        # The caller's frame is that of the pickler's method, also where the pickler is one of C: C has no frames.
+        return reduction(self, self.__function, self.__settings, sys._getframe(1).f_locals.get("self"))
 
     def __repr__(self) -> str:
         function, settings, cache = self.__tcompile_parts__()
@@ -474,17 +466,4 @@ def _names_frames(code: types.CodeType, known: dict[str, Any]) -> bool:
     return any("stacklevel" in (text if type(text) is tuple else (text,)) for text in code.co_consts)
 
 
-_rebuild_hook: list[Callable[[types.FunctionType, Settings], CompiledFunction]] = []
-
-
-def _rebuild(function: types.FunctionType, settings: Settings) -> CompiledFunction:
-    """Makes a pickled callable again; ``api`` says how, since it has the compiler."""
-    return _rebuild_hook[0](function, settings)
-
-
-def on_rebuild(make: Callable[[types.FunctionType, Settings], CompiledFunction]) -> None:
-    """Sets how unpickled callables are made."""
-    _rebuild_hook[:] = [make]
-
-
-__all__ = ["CompiledFunction", "compiler_for", "looks_at_callers", "on_rebuild", "parts_of"]
+__all__ = ["CompiledFunction", "compiler_for", "looks_at_callers", "parts_of"]
