@@ -68,6 +68,9 @@ class _Shown(Generic[_Told]):
         return self if instance is None else self.read(instance)
 
 
+_IMPLIED = {"__new__": staticmethod, "__init_subclass__": classmethod, "__class_getitem__": classmethod}
+
+
 class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that is depends on the machine
     """A function whose array work runs as compiled graphs. Called, bound and shown like the function itself."""
 
@@ -257,13 +260,23 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
     # -- being a function ----------------------------------------------------------------------------------------------
     @property
     def __code__(self) -> types.CodeType:
-        """The plain function's code."""
+        """The plain function's code; setting it sets that one's."""
         return self.__function.__code__
+
+    @__code__.setter
+    def __code__(self, code: types.CodeType) -> None:
+        self.__function.__code__ = code
 
     @property
     def __globals__(self) -> dict[str, Any]:
         """The plain function's global variables."""
         return self.__function.__globals__
+
+    @property
+    def __builtins__(self) -> dict[str, Any]:
+        """What the plain function takes for built-ins."""
+        held: dict[str, Any] = self.__function.__builtins__  # type: ignore[attr-defined, unused-ignore]
+        return held
 
     @property
     def __closure__(self) -> tuple[CellType, ...] | None:
@@ -290,6 +303,10 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        if name in _IMPLIED:  # a class statement makes plain functions of these names such methods by itself
+            type.__setattr__(owner, name, _IMPLIED[name](self))
 
     def __copy__(self) -> CompiledFunction:
         return self  # as functions do
