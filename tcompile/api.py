@@ -37,7 +37,8 @@ from tcompile.runtime import cache as caches
 from tcompile.runtime import cell
 from tcompile.runtime.cache import Entry, FunctionCache, Region, Settings
 from tcompile.runtime.cell import run_statements
-from tcompile.runtime.dispatch import CompiledFunction, on_rebuild, parts_of
+from tcompile.runtime.dispatch import CompiledFunction, parts_of
+from tcompile.runtime.pickled import on_unpickling
 from tcompile.runtime.regions import Compiler
 
 F = Callable[..., Any]
@@ -187,7 +188,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 200 else text[:197] + "..."
 
 
-on_rebuild(lambda function, settings: CompiledFunction(function, settings, compile_region))
+on_unpickling(compile_region)
 compile.set_stance = stance.set_stance  # type: ignore[attr-defined]  # where the tutorial's readers look for it
 
 

@@ -10,12 +10,13 @@ from tcompile.backends.registry import (
     find_backend,
     list_backends,
     register_backend,
+    registered_backend,
     takes_option,
     why_no_native,
     why_not_on,
 )
 
 __all__ = [
-    "Backend", "check_backend", "find_backend", "list_backends", "register_backend", "takes_option", "why_no_native",
-    "why_not_on",
+    "Backend", "check_backend", "find_backend", "list_backends", "register_backend", "registered_backend",
+    "takes_option", "why_no_native", "why_not_on",
 ]  # fmt: skip

@@ -140,6 +140,11 @@ def check_backend(backend: str | Compile) -> None:
         raise InvalidType(f"backend must be a name or a callable, got {type(backend).__name__} {backend!r}")
 
 
+def registered_backend(backend: str | Compile) -> Backend | None:
+    """The backend of that name; None for a callable, for ``auto``, and for a name that this process does not know."""
+    return _BACKENDS.get(backend) if isinstance(backend, str) else None
+
+
 def takes_option(backend: str | Compile, option: str) -> bool:
     """Whether ``backend`` takes an option: ``auto`` takes all, since it stands for several backends."""
     return isinstance(backend, str) and (backend == "auto" or option in _BACKENDS[backend].options)

@@ -239,12 +239,17 @@ class Frontend(Protocol):
         """The class that Python sees: the array class, or the scalar class of the dtype."""
 
     def checks(
-        self, name: str, type: TensorType, scalar: bool, open_axes: frozenset[int], constant: Callable[[Any], str]
-    ) -> list[Check]:
+        self, name: str, type: TensorType, scalar: bool, open_axes: frozenset[int], constant: Callable[[Any], str],
+        own_dtype: bool = False,
+    ) -> list[Check]:  # fmt: skip
         """How an entry recognises an object of this type, called ``name`` by the user, whose ``open_axes`` may vary.
 
-        ``constant`` gives the name under which the entry holds an object.
+        ``constant`` gives the name under which the entry holds an object. ``own_dtype``: its dtype
+        is a copy of the type's.
         """
+
+    def copied_dtype(self, value: object) -> DType | None:
+        """The library's own dtype where ``value`` is another object that equals it, as unpickling makes one."""
 
     def is_fixed(self, value: object) -> bool:
         """Whether ``value`` is an immutable object of the library (a dtype, a function, a class), or one whose every

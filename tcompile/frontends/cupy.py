@@ -136,14 +136,18 @@ class CuPyFrontend:
         return cls
 
     def checks(
-        self, name: str, type: TensorType, scalar: bool, open_axes: frozenset[int], constant: Callable[[Any], str]
-    ) -> list[Check]:
+        self, name: str, type: TensorType, scalar: bool, open_axes: frozenset[int], constant: Callable[[Any], str],
+        own_dtype: bool = False,
+    ) -> list[Check]:  # fmt: skip
         """How an entry recognises an array of this type, on the same GPU, where that is the current one."""
         contiguous = "{}._c_contiguous"  # which is there before the flags are an object
         found = checks.checks(name, type, scalar, open_axes, constant, self.cupy.ndarray, contiguous)
         number = type.device.partition(":")[2]
         code = f"{{}}.data.device_id == {number} == {constant(self.cupy.cuda.device.get_device_id)}()"
         return [*found, Check(code, f"{name} is on GPU {number}, the current one", f"GPU {number}", "device")]
+
+    def copied_dtype(self, value: object) -> None:
+        """Arrays with such dtypes are not taken, and dtypes are NumPy's."""
 
     def is_fixed(self, value: object) -> bool:
         """Functions, universal functions and classes of CuPy."""

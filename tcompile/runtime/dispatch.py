@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import pickle
 import sys
 import types
 from collections.abc import Callable
@@ -33,6 +32,7 @@ from tcompile.runtime.changes import Resumed
 from tcompile.runtime.frames import look_at_callers, tell_plain
 from tcompile.runtime.host import host_of, host_that_goes_on, settle
 from tcompile.runtime.native import stack
+from tcompile.runtime.pickled import reduction
 from tcompile.runtime.regions import CompileFunction, Compiler, after_interrupt, note_replay
 from tcompile.stance import DEFAULT, Stance, current
 
@@ -68,6 +68,9 @@ class _Shown(Generic[_Told]):
 
     def __get__(self, instance: CompiledFunction | None, owner: type) -> _Shown[_Told] | _Told:
         return self if instance is None else self.read(instance)
+
+
+_IMPLIED = {"__new__": staticmethod, "__init_subclass__": classmethod, "__class_getitem__": classmethod}
 
 
 class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that is depends on the machine
@@ -283,13 +286,23 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
     # -- being a function ----------------------------------------------------------------------------------------------
     @property
     def __code__(self) -> types.CodeType:
-        """The plain function's code."""
+        """The plain function's code; setting it sets that one's."""
         return self.__function.__code__
+
+    @__code__.setter
+    def __code__(self, code: types.CodeType) -> None:
+        self.__function.__code__ = code
 
     @property
     def __globals__(self) -> dict[str, Any]:
         """The plain function's global variables."""
         return self.__function.__globals__
+
+    @property
+    def __builtins__(self) -> dict[str, Any]:
+        """What the plain function takes for built-ins."""
+        held: dict[str, Any] = self.__function.__builtins__  # type: ignore[attr-defined, unused-ignore]
+        return held
 
     @property
     def __closure__(self) -> tuple[CellType, ...] | None:
@@ -317,23 +330,19 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
+    def __set_name__(self, owner: type, name: str) -> None:
+        if name in _IMPLIED:  # a class statement makes plain functions of these names such methods by itself
+            type.__setattr__(owner, name, _IMPLIED[name](self))
+
     def __copy__(self) -> CompiledFunction:
         return self  # as functions do
 
     def __deepcopy__(self, memo: Any) -> CompiledFunction:
         return self
 
-    def __reduce__(self) -> Any:
-        name = self.__function.__qualname__
-        module = sys.modules.get(self.__function.__module__)
-        found: Any = module
-        for part in name.split("."):
-            found = getattr(found, part, None)
-        if found is self:
-            return name
-        if found is not self.__function:
-            raise pickle.PicklingError(f"cannot pickle compiled {name!r}: it is not found as {name} in its module")
-        return _rebuild, (self.__function, self.__settings)
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        # The caller's frame is that of the pickler's method, also where the pickler is one of C: C has no frames.
+        return reduction(self, self.__function, self.__settings, sys._getframe(1).f_locals.get("self"))
 
     def __repr__(self) -> str:
         function, settings, cache = self.__tcompile_parts__()
@@ -469,17 +478,4 @@ def _is_followed(function: types.FunctionType) -> bool:
     return not function.__code__.co_filename.startswith(_LIBRARIES)
 
 
-_rebuild_hook: list[Callable[[types.FunctionType, Settings], CompiledFunction]] = []
-
-
-def _rebuild(function: types.FunctionType, settings: Settings) -> CompiledFunction:
-    """Makes a pickled callable again; ``api`` says how, since it has the compiler."""
-    return _rebuild_hook[0](function, settings)
-
-
-def on_rebuild(make: Callable[[types.FunctionType, Settings], CompiledFunction]) -> None:
-    """Sets how unpickled callables are made."""
-    _rebuild_hook[:] = [make]
-
-
-__all__ = ["CompiledFunction", "compiler_for", "on_rebuild", "parts_of"]
+__all__ = ["CompiledFunction", "compiler_for", "parts_of"]

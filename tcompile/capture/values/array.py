@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tcompile.capture.sources import Source
+from tcompile.capture.sources import AttributeSource, Source
 from tcompile.capture.values.base import Value, named, settled
-from tcompile.capture.values.constant import Constant, integer
+from tcompile.capture.values.constant import Constant, CopiedDtype, integer
 from tcompile.capture.values.memory import Memory
 from tcompile.frontends.base import CannotCapture, Frontend, Traced
 from tcompile.graph.sizes import SymInt
@@ -84,6 +84,10 @@ class ArrayValue(Value):
         """A data attribute through the frontend, or a method bound to this array."""
         if self.frontend.has_method(self.traced, name):
             return ArrayMethod(self, name)
+        memory = self.memory
+        if name == "dtype" and memory is not None and memory.own_dtype and memory.owner is not None:
+            assert memory.owner.source is not None
+            return CopiedDtype(self.traced.type.dtype, AttributeSource(memory.owner.source, "dtype"))
         return tx.from_frontend(self.frontend.attribute(tx.builder, self.traced, name), self)
 
     def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:

@@ -154,6 +154,16 @@ class Constant(Value):
         return program.constant(self.value) if self.source is None else program.load(self.source)
 
 
+class CopiedDtype(Constant):
+    """A dtype that equals NumPy's own, ``value``, and is another object, as that of an unpickled array."""
+
+    def attribute(self, tx: Capture, name: str) -> Value:
+        """Of the attributes, one tells the two apart."""
+        if name == "isbuiltin":
+            raise CannotCapture("object-identity", f"`isbuiltin` of {self.describe()}")
+        return super().attribute(tx, name)
+
+
 class FixedMethod(Constant):
     """A built-in method of a fixed object: each read of it makes another one, as of ``np.add.reduce``."""
 

@@ -49,6 +49,7 @@ class Memory:
     handed: Plan | None = None
     choice: Choice | None = None
     stands_in: bool = False  # for a view at a place that the graph computes: as good as that while it is only read
+    own_dtype: bool = False  # whether the dtype is an object of its own, which only equals the type's
     made: bool | None = None  # behind a loop: whether its rounds have made them, whichever way it was left
 
     @property

@@ -24,7 +24,7 @@ from tcompile.capture.special.policy import PolicyValue
 from tcompile.capture.values.base import Unread, Value
 from tcompile.capture.values.callable import FunctionValue, MethodValue, PartialValue
 from tcompile.capture.values.classes import class_answers_in_python, plain_named_tuple
-from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
+from tcompile.capture.values.constant import Constant, CopiedDtype, FloatValue, IntegerValue
 from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.dicts import DictValue
 from tcompile.capture.values.object import ObjectValue, OpaqueValue
@@ -34,6 +34,7 @@ from tcompile.capture.values.slices import RangeValue, SliceValue
 from tcompile.frontends.base import CannotCapture, Frontend
 from tcompile.graph import TensorType
 from tcompile.graph.ops.draws import is_generator
+from tcompile.graph.types import DType
 
 if TYPE_CHECKING:
     from tcompile.capture.state import Capture
@@ -90,6 +91,10 @@ def wrap(tx: Capture, value: Any, source: Source) -> Value:
         return _cell(tx, value, source)
     if cls is functools.partial:
         return _partial(tx, value, source)
+    for frontend in tx.frontends:
+        usual = frontend.copied_dtype(value)
+        if usual is not None:
+            return _copied_dtype(tx, usual, frontend, source)
     # From here on nothing is asked of the object itself, which may answer in Python.
     if issubclass(cls, _BY_IDENTITY) or (not _by_class_statement(cls) and tx.is_fixed(value)) or tx.is_special(value):
         return _identical(tx, value, source, shown(value))
@@ -190,7 +195,8 @@ def _array(tx: Capture, value: Any, type_: TensorType, frontend: Frontend, sourc
             raise not_dynamic(text, f"{text} == {type_.shape[axis]}", tx.user_stack())
     fixed = tx.options.dynamic is False
     advice = "dynamic=False compiles each size by itself; without it, one that varies becomes symbolic" if fixed else ""
-    for check in frontend.checks(source.text, type_, scalar, frozenset(axes), tx.prologue.constant):
+    own_dtype = not scalar and frontend.copied_dtype(value.dtype) is not None
+    for check in frontend.checks(source.text, type_, scalar, frozenset(axes), tx.prologue.constant, own_dtype):
         tx.prologue.guard(
             source, check.code, check.text, check.expected, check.kind,
             advice=advice if check.kind == "shape" else "",
@@ -201,7 +207,16 @@ def _array(tx: Capture, value: Any, type_: TensorType, frontend: Frontend, sourc
             for axis, size in enumerate(type_.shape)
         )
         type_ = TensorType(type_.dtype, shape, type_.layout, type_.device)
-    return tx.array_input(type_, scalar, frontend, source)
+    array = tx.array_input(type_, scalar, frontend, source)
+    if array.memory is not None:
+        array.memory.own_dtype = own_dtype
+    return array
+
+
+def _copied_dtype(tx: Capture, usual: DType, frontend: Frontend, source: Source) -> Value:
+    code = f"{tx.prologue.constant(frontend.copied_dtype)}({{}}) is {tx.prologue.constant(usual)}"
+    tx.prologue.guard(source, code, f"{source.text} is a copy of {usual}", f"a copy of {usual}", "value")
+    return CopiedDtype(usual, source)
 
 
 def _generator(tx: Capture, value: Any, source: Source) -> Value:

@@ -13,25 +13,26 @@ from typing import Any
 import numpy as np
 
 from tcompile.frontends.base import Check
-from tcompile.frontends.numpy.values import layout_of
+from tcompile.frontends.numpy.values import copied_dtype, layout_of
 from tcompile.graph import Layout, TensorType
 
 
 def checks(
     name: str, type: TensorType, scalar: bool, open_axes: frozenset[int], constant: Callable[[Any], str],
-    array_class: Any = np.ndarray, contiguous: str = "{}.flags.c_contiguous",
+    array_class: Any = np.ndarray, contiguous: str = "{}.flags.c_contiguous", own_dtype: bool = False,
 ) -> list[Check]:  # fmt: skip
     """The conditions on the array or NumPy scalar called ``name``. ``array_class`` is that of the library's arrays,
-    and ``contiguous`` how one of them is asked whether it lies in C order.
+    and ``contiguous`` how one of them is asked whether it lies in C order. ``own_dtype``: its dtype is a copy.
     """
     if scalar:
         cls = type.dtype.type
         return [Check(f"type({{}}) is {constant(cls)}", f"type({name}) is {cls.__name__}", cls.__name__, "type")]
     ndarray, dtype = constant(array_class), constant(type.dtype)
-    found = [
-        Check(f"type({{}}) is {ndarray}", f"type({name}) is ndarray", "ndarray", "type"),
-        Check(f"{{}}.dtype is {dtype}", f"{name}.dtype == {type.dtype}", str(type.dtype), "dtype"),
-    ]
+    is_dtype = Check(f"{{}}.dtype is {dtype}", f"{name}.dtype == {type.dtype}", str(type.dtype), "dtype")
+    if own_dtype:
+        text, expected = f"{name}.dtype is a copy of {type.dtype}", f"a copy of {type.dtype}"
+        is_dtype = Check(f"{constant(copied_dtype)}({{}}.dtype) is {dtype}", text, expected, "dtype")
+    found = [Check(f"type({{}}) is {ndarray}", f"type({name}) is ndarray", "ndarray", "type"), is_dtype]
     if not open_axes:
         shape = tuple(type.shape)
         found.append(Check(f"{{}}.shape == {shape}", f"{name}.shape == {shape}", str(shape), "shape"))

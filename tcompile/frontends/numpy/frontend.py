@@ -32,6 +32,7 @@ from tcompile.frontends.numpy.forms import FORMS
 from tcompile.frontends.numpy.library import METHOD_RULES, RULES, Rule, library_call
 from tcompile.frontends.numpy.registry import ATTRIBUTES, FUNCTIONS, METHODS, OF_FUNCTIONS_ONLY, invoke, signature_of
 from tcompile.graph import TensorType
+from tcompile.graph.types import DType
 
 _FIXED = (
     np.ufunc, np.dtype, type, types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType,
@@ -86,10 +87,15 @@ class NumPyFrontend:
         return x.type.dtype.type if x.scalar else np.ndarray
 
     def checks(
-        self, name: str, type: TensorType, scalar: bool, open_axes: frozenset[int], constant: Callable[[Any], str]
-    ) -> list[Check]:
+        self, name: str, type: TensorType, scalar: bool, open_axes: frozenset[int], constant: Callable[[Any], str],
+        own_dtype: bool = False,
+    ) -> list[Check]:  # fmt: skip
         """How an entry recognises an array or scalar of this type."""
-        return checks.checks(name, type, scalar, open_axes, constant)
+        return checks.checks(name, type, scalar, open_axes, constant, own_dtype=own_dtype)
+
+    def copied_dtype(self, value: object) -> DType | None:
+        """NumPy's own dtype where ``value`` is another object that equals it."""
+        return values.copied_dtype(value)
 
     def is_fixed(self, value: object) -> bool:
         """Functions, ufuncs, dtypes and classes of NumPy; not what changes, as bit generators and seeds do."""

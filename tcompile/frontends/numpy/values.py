@@ -75,6 +75,17 @@ def layout_of(array: np.ndarray[Any, Any]) -> Layout:
     return Layout(layout.ranks, dense)
 
 
+def copied_dtype(value: object) -> DType | None:
+    """The dtype that ``value`` equals and is not, as that of an unpickled array; None where it is none that we take."""
+    if not issubclass(type(value), np.dtype):  # not isinstance, which asks the object
+        return None
+    assert isinstance(value, np.dtype)
+    if not takes_dtype(value):
+        return None
+    usual = np.dtype(value.str)
+    return None if usual is value else usual
+
+
 _OF_A_CLASS_STATEMENT = 1 << 9  # among the flags of a class: it may have a dtype of its own
 
 
@@ -82,10 +93,7 @@ def type_of(value: object) -> TensorType | None:
     """The type of an exact ndarray or NumPy scalar; None for everything else, subclasses and odd dtypes included."""
     if type(value) is np.ndarray:
         dtype = value.dtype
-        # Equal dtypes may be different objects (C's long and long long): we take the one that entries check for.
-        if not takes_dtype(dtype) or np.dtype(dtype.str) is not dtype:
-            return None
-        return TensorType(dtype, value.shape, layout_of(value))
+        return TensorType(np.dtype(dtype.str), value.shape, layout_of(value)) if takes_dtype(dtype) else None
     # Of the type itself: isinstance would ask the object, which may claim any class, or be a proxy of nothing.
     if not issubclass(type(value), np.generic) or type(value).__flags__ & _OF_A_CLASS_STATEMENT:
         return None
