@@ -7,8 +7,8 @@ Why: a fault of another compiler is a place where this one may have it, too.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import tcompile
@@ -16,6 +16,7 @@ from differential import ULP, Picture, Run, assert_same_picture, assert_same_run
 
 REPOSITORIES = {"numba": "numba/numba", "pytorch": "pytorch/pytorch", "jax": "jax-ml/jax"}
 ROUNDS = 3  # the second hit of an entry and all later ones are machine code's
+STANCES = ("default", "eager_then_compile")
 
 Case = Callable[[], tuple[Any, ...]]
 
@@ -41,13 +42,12 @@ class Table:
 
         def add(function: Callable[..., Any]) -> Callable[..., Any]:
             def check() -> None:
-                for stance, order in (("default", cases), ("eager_then_compile", cases[::-1])):
+                for stance, order in zip(STANCES, (cases, cases[::-1]), strict=True):
                     tcompile.reset()
                     compiled = tcompile.compile(function)
                     for case in [case for _ in range(ROUNDS) for case in order]:
                         want = Run(function, case())
-                        block = contextlib.nullcontext() if stance == "default" else tcompile.set_stance(stance)
-                        with block:  # outside of one, a call is machine code's
+                        with _under(stance):
                             got = Run(compiled, case())
                         assert_same_run(got, want, ulp=ulp)
 
@@ -61,11 +61,14 @@ class Table:
 
         def add(program: Callable[..., Any]) -> Callable[..., Any]:
             def check() -> None:
-                tcompile.reset()
-                want, got = Run(program, (_plain,)), Run(program, (tcompile.compile,))
-                assert_same_picture(Picture(got.value), Picture(want.value))
-                want.value = got.value = None
-                assert_same_run(got, want)
+                for stance in STANCES:
+                    tcompile.reset()
+                    want = Run(program, (_plain,))
+                    with _under(stance):
+                        got = Run(program, (tcompile.compile,))
+                    assert_same_picture(Picture(got.value), Picture(want.value))
+                    want.value = got.value = None
+                    assert_same_run(got, want)
 
             self._add(number, program, check)
             return program
@@ -77,6 +80,11 @@ class Table:
         assert function.__doc__ and "\n" not in function.__doc__, f"{number}: one line says what the situation is"
         self.situations[number] = function.__doc__
         self._checks[number] = check
+
+
+def _under(stance: str) -> AbstractContextManager[Any]:
+    """A stance in force; calls are machine code's in the default one, where no block sets it."""
+    return nullcontext() if stance == "default" else tcompile.set_stance(stance)
 
 
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
