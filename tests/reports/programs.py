@@ -11,8 +11,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-import tcompile
 from differential import ULP, Picture, Run, assert_same_picture, assert_same_run
+
+import tcompile
 
 REPOSITORIES = {"numba": "numba/numba", "pytorch": "pytorch/pytorch", "jax": "jax-ml/jax"}
 ROUNDS = 3  # the second hit of an entry and all later ones are machine code's

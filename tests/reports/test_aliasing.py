@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.lib.stride_tricks import as_strided
+
 from reports.programs import Table
 
 TABLE = Table()
@@ -12,7 +13,12 @@ GRID = lambda: np.arange(24.0).reshape(4, 6)
 INTS = lambda: np.arange(-12, 12).reshape(4, 6)
 
 
-@TABLE.calls("numba-230", lambda: (np.arange(8.0), 1), lambda: (np.arange(8), 3), lambda: (np.arange(40, dtype="f4"), 5))
+@TABLE.calls(
+    "numba-230",
+    lambda: (np.arange(8.0), 1),
+    lambda: (np.arange(8), 3),
+    lambda: (np.arange(40, dtype="f4"), 5),
+)
 def shift_right(a, k):
     """A slice is assigned to a later, overlapping slice of the same array."""
     a[k:] = a[:-k]
@@ -63,7 +69,12 @@ def maybe_drop(x, rate, training):
     return x * (np.ones_like(x) > rate) if training else x
 
 
-@TABLE.calls("pytorch-195422", lambda: (np.ones((2, 2)), False), lambda: (np.ones((2, 2)), True), lambda: (GRID(), False))
+@TABLE.calls(
+    "pytorch-195422",
+    lambda: (np.ones((2, 2)), False),
+    lambda: (np.ones((2, 2)), True),
+    lambda: (GRID(), False),
+)
 def doubled_by_helper(x, training):
     """A helper returns its argument itself, and the caller changes that in place."""
     y = maybe_drop(x, 0.5, training)
@@ -80,7 +91,12 @@ def absolute_windows(x):
     return windows, t
 
 
-@TABLE.calls("pytorch-197829", lambda: (GRID(),), lambda: (np.random.default_rng(0).random((300, 400)),), lambda: (INTS(),))
+@TABLE.calls(
+    "pytorch-197829",
+    lambda: (GRID(),),
+    lambda: (np.random.default_rng(0).random((300, 400)),),
+    lambda: (INTS(),),
+)
 def next_row(x):
     """Rows take the values of a copy of the rows before them."""
     x[1:] = x[:-1].copy()
@@ -175,7 +191,7 @@ def ravelled(x):
     return flat
 
 
-@TABLE.calls("numba-3353", lambda: (GRID()[:, ::2],), lambda: (GRID()[::-1],), lambda: (GRID(),))
+@TABLE.calls("numba-3353", lambda: (GRID()[:, ::2],), lambda: (GRID()[::-1],), lambda: (GRID(),), lambda: (GRID().T,))
 def reshaped(x):
     """An array that is not contiguous is reshaped: a copy here, a view there."""
     y = x.reshape(-1, 2)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import threading
 from collections import OrderedDict
 
 import numpy as np
 import pytest
+
 import tcompile
 from reports.programs import Table
 
@@ -318,7 +318,10 @@ def unused_argument(jit):
     return [f(np.zeros(n), X()) for n in (0, 2, 1, 5, 0)]
 
 
-@TABLE.calls("pytorch-136640", *[lambda n=n, m=m: (np.arange(n), np.arange(m)) for n, m in ((4, 8), (8, 8), (8, 4), (4, 4), (8, 12))])
+@TABLE.calls(
+    "pytorch-136640",
+    *[lambda n=n, m=m: (np.arange(n), np.arange(m)) for n, m in ((4, 8), (8, 8), (8, 4), (4, 4), (8, 12))],
+)
 def reshaped_and_broadcast(x, y):
     """Arrays of changing sizes are reshaped to rows and broadcast if one has a single row."""
     return x.reshape(-1, 4) * y.reshape(-1, 4)
@@ -444,16 +447,6 @@ def calls_back(jit):
 
     f = jit(lambda x: outside(x * 2))
     return [f(X()) for _ in range(4)], count
-
-
-@TABLE.session("jax-1605")
-def rebound_function(jit):
-    """A name is bound to a newly compiled function in each round, and the old one is let go."""
-    seen = []
-    for k in range(6):
-        f = jit(functools.partial(lambda k, n: k * np.ones(n), k))
-        seen.append(f(3))
-    return seen
 
 
 @pytest.mark.parametrize("number", TABLE.numbers)

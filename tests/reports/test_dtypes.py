@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from reports.programs import Table
 
 TABLE = Table()
 SIGNED = (np.int8, np.int16, np.int32, np.int64)
 
 
-@TABLE.calls("numba-9986", lambda: (np.uint8(255), 1), lambda: (np.full(9, 255, np.uint8), 1), lambda: (np.int8(127), 2))
+@TABLE.calls(
+    "numba-9986",
+    lambda: (np.uint8(255), 1),
+    lambda: (np.full(9, 255, np.uint8), 1),
+    lambda: (np.int8(127), 2),
+)
 def shifted_left(x, k):
     """A uint8 scalar is shifted left by a Python int and stays a uint8."""
     return np.left_shift(x, k)
@@ -40,7 +46,12 @@ def filled_bools(shape, value):
     return np.full(shape, value, dtype=bool)
 
 
-@TABLE.calls("numba-9147", lambda: (np.array([1, 2], "f4"),), lambda: (np.arange(50, dtype="f4"),), lambda: (np.ones(3),))
+@TABLE.calls(
+    "numba-9147",
+    lambda: (np.array([1, 2], "f4"),),
+    lambda: (np.arange(50, dtype="f4"),),
+    lambda: (np.ones(3),),
+)
 def centred(x):
     """The mean of float32 is subtracted, and the result is float32."""
     return x - np.mean(x), np.mean(x)
@@ -72,7 +83,14 @@ def power_of_two(x):
     return pow(2, x), np.ones(2) * 2**x
 
 
-@TABLE.calls("numba-8169", lambda: (2,), lambda: (2.0,), lambda: (0,), lambda: (np.int64(2),), lambda: (np.arange(1, 4),))
+@TABLE.calls(
+    "numba-8169",
+    lambda: (2,),
+    lambda: (2.0,),
+    lambda: (0,),
+    lambda: (np.int64(2),),
+    lambda: (np.arange(1, 4),),
+)
 def inverse(x):
     """The power -1 of ints, floats and integer arrays."""
     return x ** (-1)
@@ -108,10 +126,16 @@ def modulo(a, b):
 
 
 def signs():
-    return np.array([-2.0, 3, -4, 6, -0.0, 2, 0, np.inf, -np.inf, np.nan]), np.array([-0.0, 0, 3, -7, 1, 0, -0.0, 2, 0, 1])
+    dividends = np.array([-2.0, 3, -4, 6, -0.0, 2, 0, np.inf, -np.inf, np.nan])
+    return dividends, np.array([-0.0, 0, 3, -7, 1, 0, -0.0, 2, 0, 1])
 
 
-@TABLE.calls("numba-5985", signs, lambda: tuple(a.astype("f4") for a in signs()), lambda: tuple(a[::-1] for a in signs()))
+@TABLE.calls(
+    "numba-5985",
+    signs,
+    lambda: tuple(a.astype("f4") for a in signs()),
+    lambda: tuple(a[::-1] for a in signs()),
+)
 def floors_with_zeros(a, b):
     """Floor division of floats where zeros of both signs are divisors."""
     return np.floor_divide(a, b)
@@ -230,7 +254,12 @@ def shifted_masks(bits):
     return (mask << bits).astype(np.uint32), (mask >> bits).astype(np.uint32), np.right_shift(~0, bits)
 
 
-@TABLE.calls("jax-37752", lambda: (1.0, 0.0), lambda: (np.float32(-1), np.float32(0)), lambda: (np.array([1.0, -1]), 0.0))
+@TABLE.calls(
+    "jax-37752",
+    lambda: (1.0, 0.0),
+    lambda: (np.float32(-1), np.float32(0)),
+    lambda: (np.array([1.0, -1]), 0.0),
+)
 def floor_by_zero(x, y):
     """A float is divided by zero with floor_divide: infinite, with a warning."""
     return np.floor_divide(x, y)
@@ -262,7 +291,12 @@ def operator_by_zero(x, y):
     return x // y
 
 
-@TABLE.calls("jax-15626", lambda: (np.zeros(1, "u4"),), lambda: (np.arange(4, dtype="u1"),), lambda: (np.zeros(2, "f4"),))
+@TABLE.calls(
+    "jax-15626",
+    lambda: (np.zeros(1, "u4"),),
+    lambda: (np.arange(4, dtype="u1"),),
+    lambda: (np.zeros(2, "f4"),),
+)
 def clipped_unsigned(x):
     """Unsigned integers are clipped at minus one: an error for unsigned dtypes."""
     return np.clip(x, -1, 1)
@@ -274,7 +308,12 @@ def halves(x):
     return x // 2, x % 3
 
 
-@TABLE.calls("jax-37991", lambda: (np.array([-1, 1], "i4"),), lambda: (np.array([0, 2, 0]),), lambda: (np.array([0.5, 0]),))
+@TABLE.calls(
+    "jax-37991",
+    lambda: (np.array([-1, 1], "i4"),),
+    lambda: (np.array([0, 2, 0]),),
+    lambda: (np.array([0.5, 0]),),
+)
 def bool_cumsum(x):
     """A cumulative sum is asked for in bool."""
     return np.cumsum(x, dtype=bool)
@@ -292,7 +331,12 @@ def multiples(a, b):
     return np.lcm(a, b), np.gcd(a, b)
 
 
-@TABLE.calls("jax-17105", lambda: (np.array([1, -1]),), lambda: (np.array([3, 4]),), lambda: (np.arange(1, 9, dtype="i1"),))
+@TABLE.calls(
+    "jax-17105",
+    lambda: (np.array([1, -1]),),
+    lambda: (np.array([3, 4]),),
+    lambda: (np.arange(1, 9, dtype="i1"),),
+)
 def unsigned_product(x):
     """A product of signed integers is asked for in uint16."""
     return np.prod(x, dtype="uint16")
@@ -349,6 +393,30 @@ def integers_then_floats(n):
 def distributed(c, x, y):
     """A product of int8 is distributed over a sum: both forms wrap alike."""
     return c * (x + y), c * x + c * y
+
+
+@TABLE.calls("jax-1830", lambda: (np.array([1, 2], "f4"), np.float32(1.0)), lambda: (np.ones(3, "f2"), np.float16(3)))
+def squared_scalar(x, sigma):
+    """An array of float32 is divided by the square of a float32 scalar and stays float32."""
+    return np.exp(x / sigma**2), sigma**2
+
+
+@TABLE.calls("jax-732", lambda: (np.array([1, 2, 3], "f4"), 0.1), lambda: (np.arange(3, dtype="i2"), 2))
+def scaled_by_argument(r, c):
+    """An array of float32 is multiplied by a Python float that is an argument."""
+    return r * c
+
+
+@TABLE.calls("jax-6874", lambda: (np.int16(1), np.array(2, "i2")), lambda: (np.int8(100), np.array([100], "i1")))
+def three_before_and_after(a, b):
+    """A Python int is added to an int16 scalar and an int16 array, first or last."""
+    return a + b + 3, 3 + a + b
+
+
+@TABLE.calls("jax-6160", lambda: (np.complex64,), lambda: (np.float32,), lambda: (np.int8,))
+def promoted_with_float(dtype):
+    """promote_types of complex64 and Python's float is complex128."""
+    return np.ones(2, np.promote_types(dtype, float)), np.ones(2, np.result_type(dtype, 1.0))
 
 
 @pytest.mark.parametrize("number", TABLE.numbers)

@@ -6,6 +6,7 @@ import contextlib
 
 import numpy as np
 import pytest
+
 from reports.programs import Table
 
 TABLE = Table()

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+
 from reports.programs import Table
 
 TABLE = Table()
@@ -32,7 +33,7 @@ def empty_product(a, b):
     return a.dot(b), a @ b
 
 
-@TABLE.calls("numba-4144", lambda: (np.arange(1, 40), 10), lambda: (np.arange(1, 40, dtype="f8"), 3))
+@TABLE.calls("numba-4144", lambda: (np.arange(1, 40), 10), lambda: (np.arange(1.0, 40), 3), lambda: (np.ones(9), True))
 def products_of_windows(x, d):
     """Products of sliding windows are written to the elements of a float array."""
     windows = np.lib.stride_tricks.sliding_window_view(x, d)
@@ -61,7 +62,10 @@ def rounded(x, decimals):
 
 
 @TABLE.calls(
-    "numba-9995", lambda: (np.array([1, 2]), NAN, NAN), lambda: (np.array([1.0, 5]), 2, NAN), lambda: (np.arange(9.0), 1, 2)
+    "numba-9995",
+    lambda: (np.array([1, 2]), NAN, NAN),
+    lambda: (np.array([1.0, 5]), 2, NAN),
+    lambda: (np.arange(9.0), 1, 2),
 )
 def clipped_by_nan(x, low, high):
     """Integers are clipped at NaN."""
@@ -74,7 +78,11 @@ def clipped_by_infinity(x, low, high):
     return np.clip(x, low, high)
 
 
-@TABLE.calls("numba-9991", lambda: (np.array([[1], [2]]), 0, np.array([3, 4, 5])), lambda: (RANDOM(3, 1), -RANDOM(2), 1.0))
+@TABLE.calls(
+    "numba-9991",
+    lambda: (np.array([[1], [2]]), 0, np.array([3, 4, 5])),
+    lambda: (RANDOM(3, 1), -RANDOM(2), 1.0),
+)
 def clipped_and_broadcast(x, low, high):
     """The bounds of clip have more columns than what is clipped."""
     return np.clip(x, low, high)
@@ -104,7 +112,12 @@ def counted(x, bins):
     return np.histogram(x, bins=bins)
 
 
-@TABLE.calls("numba-9684", lambda: (np.array([1.0, 0, 1]), 0), lambda: (np.array([1, 0, 2]), None), lambda: (np.eye(3), 0))
+@TABLE.calls(
+    "numba-9684",
+    lambda: (np.array([1.0, 0, 1]), 0),
+    lambda: (np.array([1, 0, 2]), None),
+    lambda: (np.eye(3), 0),
+)
 def nonzeros(a, axis):
     """count_nonzero along the only axis gives a number."""
     return np.count_nonzero(a, axis=axis), a.astype(bool).sum(axis=0)
@@ -140,7 +153,11 @@ def counts_in_windows(x, d):
     return out
 
 
-@TABLE.calls("numba-8768", lambda: (np.array([NAN, 1]), np.array([1.5, NAN])), lambda: (RANDOM(9), np.array([-1.0, 0, 1])))
+@TABLE.calls(
+    "numba-8768",
+    lambda: (np.array([NAN, 1]), np.array([1.5, NAN])),
+    lambda: (RANDOM(9), np.array([-1.0, 0, 1])),
+)
 def digitized(x, bins):
     """Bins and values of digitize contain NaN."""
     return np.digitize(x, bins)
@@ -152,7 +169,11 @@ def steps(step):
     return np.arange(0, 1 + step, step).view(np.int64), np.linspace(0, 1, 100).view(np.int64)
 
 
-@TABLE.calls("numba-3499", lambda: (-(10.0 ** np.arange(-10, 100, 9)) + 0j,), lambda: (np.array([-4 - 0j, -4 + 0j, 1e-300j]),))
+@TABLE.calls(
+    "numba-3499",
+    lambda: (-(10.0 ** np.arange(-10, 100, 9)) + 0j,),
+    lambda: (np.array([-4 - 0j, -4 + 0j, 1e-300j]),),
+)
 def complex_roots(a):
     """Square roots of large negative complex numbers, and on both sides of the cut."""
     return np.sqrt(a)
@@ -191,7 +212,12 @@ def extremes_with_nan(x):
     return np.argmin(x), np.argmax(x), x.min(), x.max()
 
 
-@TABLE.calls("jax-2446", lambda: (np.array([INF] * 3),), lambda: (np.array([INF, -INF]),), lambda: (np.array([1, INF, 2, 3]),))
+@TABLE.calls(
+    "jax-2446",
+    lambda: (np.array([INF] * 3),),
+    lambda: (np.array([INF, -INF]),),
+    lambda: (np.array([1, INF, 2, 3]),),
+)
 def median_of_infinities(x):
     """The median of infinities."""
     return np.median(x)
@@ -258,7 +284,10 @@ def places_of_row_maxima(a, b):
     return s.max(axis=1), s.argmax(axis=1)
 
 
-@TABLE.calls("pytorch-97968", *[lambda d=d: (np.ones((5, 10, 1), d), np.ones((10, 1), d)) for d in ("i1", "?", "i2", "u2")])
+@TABLE.calls(
+    "pytorch-97968",
+    *[lambda d=d: (np.ones((5, 10, 1), d), np.ones((10, 1), d)) for d in ("i1", "?", "i2", "u2")],
+)
 def both_then_least(x, y):
     """A bitwise and of small integers is bounded by an array."""
     return np.minimum(np.bitwise_and(x, y), y)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from reports.programs import Table
 
 TABLE = Table()
@@ -16,7 +17,11 @@ def wrapped_index(a, i):
     return a[i], a[i : i + 2]
 
 
-@TABLE.calls("numba-9829", lambda: (np.array([3, 5, 9]), np.array([0, 1, 2]), 9), lambda: (np.array([0]), np.array([4]), 3))
+@TABLE.calls(
+    "numba-9829",
+    lambda: (np.array([3, 5, 9]), np.array([0, 1, 2]), 9),
+    lambda: (np.array([0]), np.array([4]), 3),
+)
 def numbered(index, values, last):
     """Places are written by an index array, the others get new numbers one after the other."""
     missing = np.iinfo(np.uint32).max
@@ -31,7 +36,11 @@ def numbered(index, values, last):
     return out
 
 
-@TABLE.calls("numba-7676", lambda: (np.arange(12.0), np.array([[1, 0.5], [2, 3], [3, 5]]), 4), lambda: (np.ones(7), np.ones((2, 1)), 3))
+@TABLE.calls(
+    "numba-7676",
+    lambda: (np.arange(12.0), np.array([[1, 0.5], [2, 3], [3, 5]]), 4),
+    lambda: (np.ones(7), np.ones((2, 1)), 3),
+)
 def chunks(x, par, parts):
     """Columns of a result are written chunk by chunk, the last one shorter."""
     out = np.zeros((par.shape[0], len(x)))
@@ -130,6 +139,13 @@ def write_beyond(x, i):
     x[0] = 10
     x[i] = 20
     return x
+
+
+@TABLE.calls("jax-3989", lambda: (np.ones((9, 9)), np.ones((5, 3))), lambda: (np.ones((3, 2)), np.ones((5, 3))))
+def larger_grid(data, u):
+    """A grid of indices is larger than the array that it indexes: an error."""
+    ii, jj = np.mgrid[: data.shape[0], : data.shape[1]]
+    return ii - u[ii, jj]
 
 
 @pytest.mark.parametrize("number", TABLE.numbers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from reports.programs import Table
 
 TABLE = Table()
@@ -30,7 +31,12 @@ def conditional_count(n):
     return c
 
 
-@TABLE.calls("numba-7344", lambda: (np.arange(9) % 3 == 0, 1), lambda: (np.arange(40) % 2 == 0, 2), lambda: (np.zeros(3, bool), 0))
+@TABLE.calls(
+    "numba-7344",
+    lambda: (np.arange(9) % 3 == 0, 1),
+    lambda: (np.arange(40) % 2 == 0, 2),
+    lambda: (np.zeros(3, bool), 0),
+)
 def count_from(cond, s):
     """A count of elements starts with a number other than zero."""
     for i in range(cond.shape[0]):
@@ -162,7 +168,11 @@ def becomes_float(x, n):
     return x + trace, trace
 
 
-@TABLE.calls("numba-3745", lambda: (np.linspace(1, 2, 500), np.linspace(2, 1, 500)), lambda: (np.ones(3), np.full(3, 2.0)))
+@TABLE.calls(
+    "numba-3745",
+    lambda: (np.linspace(1, 2, 500), np.linspace(2, 1, 500)),
+    lambda: (np.ones(3), np.full(3, 2.0)),
+)
 def option_prices(price, strike):
     """A chain of array operations is written as whole arrays (reported as slower than a loop)."""
     a = np.log(price / strike)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import enum
-from collections import namedtuple
+from collections import OrderedDict, namedtuple
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import pytest
+
 from reports.programs import Table
 
 TABLE = Table()
@@ -378,6 +379,110 @@ def identity_decides(jit):
 
     a, b = State(), State()
     return [f(*args, np.ones(2)) for args in ((a, a), (a, b), (b, b), (a, b), (a, a))], vars(a), vars(b)
+
+
+@TABLE.session("pytorch-192872")
+def class_across_break(jit):
+    """A list of a class made in the function grows before and after a break."""
+
+    @jit
+    def f(t):
+        class Holder:
+            items = []
+
+        Holder.items.append(1)
+        y = t * 2
+        print("between")
+        Holder.items.append(2)
+        return (y * 3).sum() + len(Holder.items)
+
+    return [f(X()) for _ in range(3)]
+
+
+@TABLE.session("pytorch-198189")
+def moved_to_end(jit):
+    """An item of an OrderedDict is moved to its end, as a cache does with what was used last."""
+
+    @jit
+    def touch(cache, x):
+        cache.move_to_end("a")
+        return x + cache["a"]
+
+    seen = []
+    for _ in range(3):
+        cache = OrderedDict(a=1, b=2, c=3)
+        seen += [touch(cache, X()), list(cache), cache.popitem(last=False)]
+    return seen
+
+
+@TABLE.session("pytorch-150110")
+def items_returned(jit):
+    """The items of a dict made in the function are returned: a view, and no tuple."""
+    f = jit(lambda x: {"a": 1, "b": "2", "c": x * 3}.items())
+    return [(type(items).__name__, list(items), ("a", 1) in items) for items in (f(X()), f(X()), f(np.ones(2)))]
+
+
+@TABLE.session("numba-8026")
+def tuples_in_dict(jit):
+    """Named tuples are the values of a dict that a function changes."""
+
+    @jit
+    def f(nodes, x):
+        nodes["2"] = Pair(x * 2, nodes["1"].bar)
+        return nodes
+
+    return [f({"1": Pair("1", "abc")}, X()) for _ in range(3)]
+
+
+@TABLE.calls("numba-1378", lambda: (3,), lambda: (0,), lambda: (5,))
+def tuple_of_lists(n):
+    """A named tuple of lists is returned."""
+    return tuple(Pair(list(range(n)), [42, np.ones(n)]))
+
+
+@TABLE.session("numba-4016")
+def list_in_tuple(jit):
+    """A list in a tuple that is an argument grows."""
+
+    @jit
+    def f(a, x):
+        a[0].append(x * 2)
+        return len(a[0])
+
+    given = ([0],)
+    return [f(given, X()) for _ in range(3)], given
+
+
+@TABLE.session("numba-7108")
+def grows_while_iterated(jit):
+    """A dict grows while a loop goes over its keys: an error, after the first new key."""
+
+    @jit
+    def f(d, x):
+        for key in d.keys():
+            d[(key[0] + 1, key[1])] = x + 1
+        return d
+
+    seen = []
+    for _ in range(3):
+        d = {(0, 0): 1, (1, 1): 1}
+        try:
+            f(d, X())
+        except RuntimeError as error:
+            seen.append(str(error))
+        seen.append(dict(d))
+    return seen
+
+
+@TABLE.calls(
+    "numba-6570",
+    lambda: (np.array([3], "u8"), np.array([5.67], "f4")),
+    lambda: (np.array([1]), np.array([2.0])),
+)
+def tuple_as_key(a, b):
+    """A tuple of NumPy's scalars is a key, and is found again."""
+    d = {(a[0], b[0]): a[0] * 2}
+    return (a[0], b[0]) in d, (int(a[0]), float(b[0])) in d, d[(a[0], b[0])]
 
 
 @pytest.mark.parametrize("number", TABLE.numbers)
