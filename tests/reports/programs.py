@@ -16,7 +16,7 @@ from differential import ULP, Picture, Run, assert_same_picture, assert_same_run
 import tcompile
 
 REPOSITORIES = {"numba": "numba/numba", "pytorch": "pytorch/pytorch", "jax": "jax-ml/jax"}
-ROUNDS = 3  # the second hit of an entry and all later ones are machine code's
+CALLS = 3  # the second hit of an entry and all later ones are machine code's
 STANCES = ("default", "eager_then_compile")
 
 Case = Callable[[], tuple[Any, ...]]
@@ -46,7 +46,7 @@ class Table:
                 for stance, order in zip(STANCES, (cases, cases[::-1]), strict=True):
                     tcompile.reset()
                     compiled = tcompile.compile(function)
-                    for case in [case for _ in range(ROUNDS) for case in order]:
+                    for case in [case for _ in range(CALLS) for case in order]:
                         want = Run(function, case())
                         with _under(stance):
                             got = Run(compiled, case())

@@ -421,7 +421,7 @@ def inner_function(jit):
 
 @TABLE.session("jax-9288")
 def compiled_in_loop(jit):
-    """A function is compiled anew in each round of a loop."""
+    """A function is compiled anew in each iteration of a loop."""
 
     def body(i):
         return i + 1

@@ -52,7 +52,7 @@ def chunks(x, par, parts):
 
 @TABLE.calls("numba-3681", lambda: (np.random.default_rng(0).standard_normal((9, 9)),), lambda: (np.ones((3, 3)),))
 def one_place(x):
-    """All rounds of two loops add to one element of a matrix."""
+    """All iterations of two loops add to one element of a matrix."""
     y = np.zeros_like(x)
     for i in range(len(x)):
         for j in range(len(x)):

@@ -1,4 +1,4 @@
-"""Reports about loops: sums over rounds, variables after loops, jumps, loops that others run in parallel."""
+"""Reports about loops: sums over iterations, variables after loops, jumps, loops that others run in parallel."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def stack(rows, out, place):
 
 @TABLE.calls("numba-4922", lambda: (10,), lambda: (20,), lambda: (0,))
 def conditional_count(n):
-    """A count grows in every round, and once more in some."""
+    """A count grows in every iteration, and once more in some."""
     c = 0
     for i in range(n):
         c += 1
@@ -112,7 +112,7 @@ def shifted_sum(img, rad):
 
 @TABLE.calls("numba-4915", lambda: (65,), lambda: (1,), lambda: (np.int64(7),))
 def endless(value):
-    """A number is replaced in each round of `while True`, which a test leaves."""
+    """A number is replaced in each iteration of `while True`, which a test leaves."""
     a = 0
     while True:
         value = value * 16807 % 2147483647
@@ -161,7 +161,7 @@ def one_name_two_types(a, b):
 
 @TABLE.calls("numba-5501", lambda: (np.arange(3), 0), lambda: (np.arange(3), 2), lambda: (np.arange(3.0), 1))
 def becomes_float(x, n):
-    """A number is an int where a loop has no round, and a float where it has."""
+    """A number is an int where a loop has no iteration, and a float where it has."""
     trace = 0
     for i in range(n):
         trace = trace + 0.5 * i

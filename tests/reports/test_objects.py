@@ -58,7 +58,7 @@ def shared_cell(jit):
 
 @TABLE.session("pytorch-191821")
 def global_object_in_loop(jit):
-    """A global is bound to a new object in each round, and a helper reads it."""
+    """A global is bound to a new object in each iteration, and a helper reads it."""
     scope = {"Box": Box}
     exec(
         "box = Box(0)\n"
