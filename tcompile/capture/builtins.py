@@ -499,10 +499,11 @@ def _isinstance(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value])
 def is_instance(tx: Capture, value: Value, classes: Any) -> bool:
     """``isinstance(value, classes)``."""
     cls = value.python_type
-    found = _subclass(cls, classes)
-    if not found and isinstance(value, ObjectValue | OpaqueValue) and not _has_own_class(cls):
-        raise CannotCapture("unsupported-object", f"isinstance() is asked of {value.describe()}.")
-    return found
+    if isinstance(value, ObjectValue | OpaqueValue) and not _has_own_class(cls):
+        first = next(_each_class(classes), None)  # the object says what its class is once this one is not
+        if first is None or not _subclass(cls, first):
+            raise CannotCapture("unsupported-object", f"isinstance() is asked of {value.describe()}.")
+    return _subclass(cls, classes)
 
 
 def _has_own_class(cls: type) -> bool:

@@ -9,8 +9,10 @@ compiled by itself then, up to a few: a break is better than one more of them.
 
 from __future__ import annotations
 
+import types
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from inspect import getattr_static
 from typing import Any
 
 from tcompile.capture.marks import NO_MARKS, Mark
@@ -67,8 +69,8 @@ class Profile:
     def observe(self, names: Sequence[str], values: Sequence[Any]) -> None:
         """Remembers the arguments of a call that ran in plain Python, so that the next one's changes count."""
         for name, value in zip(names, values, strict=False):
-            shape = getattr(value, "shape", None)
-            if isinstance(shape, tuple):
+            shape = _shape(value)
+            if shape is not None:
                 self.shapes[name] = shape
             elif type(value) is int:
                 self.numbers[name] = value
@@ -100,6 +102,15 @@ class Profile:
             self.open_numbers.add(f"{among}[…]" if among else place)
             self.ever_open |= self.open_numbers
         return place in self.open_numbers or f"{among}[…]" in self.open_numbers
+
+
+def _shape(value: Any) -> tuple[int, ...] | None:
+    """The shape of an array, which its class answers in C. An object of the user's is not asked: it may run code."""
+    found = getattr_static(type(value), "shape", None)
+    if type(found) is not types.GetSetDescriptorType or not issubclass(type(value), found.__objclass__):
+        return None
+    shape = found.__get__(value)
+    return shape if isinstance(shape, tuple) else None
 
 
 _FEW = 3  # ints are mostly counted through, one value after the other

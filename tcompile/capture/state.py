@@ -35,7 +35,7 @@ from tcompile.capture.values.callable import Cell, FunctionValue, GeneratorValue
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import SequenceValue, constant_of
 from tcompile.capture.values.dicts import DictValue
-from tcompile.capture.values.memory import Memory, is_fresh, origin
+from tcompile.capture.values.memory import WHOLE, Memory, is_fresh, origin
 from tcompile.capture.values.object import ObjectValue
 from tcompile.capture.values.scalar import ScalarValue
 from tcompile.capture.values.selected import SelectedValue
@@ -501,7 +501,7 @@ class Capture:
             elif whole and old.c_contiguous:  # nothing of what it was is left
                 base = self.builder.op("full", shape=old.shape, fill_value=0, dtype=old.dtype.name)
             elif whole:
-                path = (("index", (("key", (...,)),)),)
+                path = (WHOLE,)
             direct = whole and memory.owner is None and contents.type == old and is_fresh(contents)
             if contents.op in IN_PLACE and origin(contents.inputs[0])[:2] == (memory.node, path):
                 contents = self._scattered(contents, memory.node, path)

@@ -180,3 +180,51 @@ def test_nobody_is_asked_for_a_dict(f, cls):
             held = {}
             told.append((function(cls(), held, np.ones(2)).tolist(), held["k"].tolist(), list(ASKED)))
         assert told[0] == told[1]
+
+
+ASKED = []
+
+
+class Notes:
+    def __getattr__(self, name):
+        ASKED.append(name)
+        raise KeyError(name)
+
+
+class NotingGrid(np.ndarray):
+    def __getattribute__(self, name):
+        ASKED.append(name)
+        return super().__getattribute__(name)
+
+
+class NotingMeta(type):
+    def __getattr__(cls, name):
+        ASKED.append(name)
+        return (1,)
+
+
+class Described(metaclass=NotingMeta):
+    pass
+
+
+@pytest.mark.parametrize("stance", ["default", "eager_then_compile", "aot_eager_then_compile"])
+@pytest.mark.parametrize("other", [Notes(), np.ones(3).view(NotingGrid), Described], ids=["object", "array", "class"])
+def test_arguments_that_are_not_read_are_asked_for_nothing(stance, other):
+    f = tcompile.compile(lambda x, other: x + 1)
+    ASKED.clear()
+    with tcompile.set_stance(stance):
+        for size in (2, 3, 1, 2):
+            f(np.zeros(size), other)
+    assert ASKED == []
+
+
+@pytest.mark.parametrize("classes", [(int, np.ndarray), np.ndarray | int, np.ndarray, (int,), int | str])
+def test_isinstance_asks_an_array_for_its_class_where_python_does(classes):
+    compiled = tcompile.compile(lambda o, x: x + isinstance(o, classes))
+    for _ in range(3):
+        o = np.ones(3).view(NotingGrid)
+        ASKED.clear()
+        want = X + isinstance(o, classes), list(ASKED)
+        ASKED.clear()
+        got = compiled(o, X), list(ASKED)
+        assert got[0].tolist() == want[0].tolist() and got[1] == want[1]

@@ -471,6 +471,18 @@ def test_what_the_library_makes_as_a_view_stays_one(made, write):
     check(space["f"], lambda: [ramp(5)])
 
 
+@pytest.mark.parametrize("write", ["pass", "v[0] = 1", "v += 1", "v.fill(1)", "v.sort()", "v[v > 0] = 1"])
+@pytest.mark.parametrize(
+    "made", ["x.T.reshape(-1, 2)", "x.reshape(-1, order='F')", "(x + 1).T.reshape(8)", "x.T.reshape(2, 4)[1:]"]
+)
+def test_a_reshape_that_copies_stays_a_view_of_its_copy(made, write):
+    space = {"np": np}
+    exec(f"def f(x, n):\n    v = {made}\n    {write}\n    return v, v[1:]", space)
+    check(space["f"], lambda: [ramp(4, 2), 3])
+    exec(f"def f(x, n):\n    v = {made}\n    for i in range(n):\n        {write}\n    return v, v[1:]", space)
+    check(space["f"], lambda: [ramp(4, 2), 40])
+
+
 @pytest.mark.parametrize("backend", ["eager", "llvm"])
 def test_a_reshape_of_what_was_written_may_show_it(backend):
     def f(a):

@@ -62,7 +62,15 @@ CASES = {
     "i.astype('f4', subok=None)": (A,),
     "i.copy(0)": (np.float64(1),),
     "i.copy('F')": (np.float64(1),),
-}
+    **{f"{text} + 1": (X,) for text in (
+        "np.lib.stride_tricks.sliding_window_view(i, True, axis=0)",
+        "np.lib.stride_tricks.sliding_window_view(i, (2, False))",
+        "np.cross(i[:, :3], i[:, :3], axis=(1,))", "np.cross(i[:, :3], i[:, :3], axisc=[1])",
+        "np.cross(i[:3], i[:3], axis=0)", "i.trace(1 << 31)", "np.trace(i, -(1 << 40))", "i.diagonal(1 << 63)",
+        "np.diag(i, -(1 << 31) - 1)", "np.linalg.diagonal(i, offset=1 << 31)", "np.triu(i, 1 << 63)",
+        "np.tril(i, -(1 << 63))", "i.trace((1 << 31) - 1)", "np.triu(i, 1 << 40)",
+    )},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("text", CASES)

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from tcompile.capture.values.array import ArrayValue
 
 
+WHOLE = ("index", (("key", (...,)),))  # a view of all elements
+
+
 @dataclass(eq=False)
 class Memory:
     """Elements in memory. ``root`` is the node that made them, ``node`` what they are now.
@@ -103,12 +106,15 @@ class Choice:
 def origin(node: Node) -> tuple[Node, Path, bool]:
     """The node whose memory ``node`` shows, the movements between, and whether that is certain.
 
-    Where it is not (a reshape that is a view or a copy, as strides turn out), the origin is the movement itself.
+    Where it is not (a reshape that is a view or a copy, as strides turn out), the origin is the movement itself. A
+    reshape that copies gives a view of its copy, which is why that array does not own its memory.
     """
     path: list[tuple[str, tuple[tuple[str, Any], ...]]] = []
     while is_view(node):
         shows = shows_operand(node.op, node.inputs[0].tensor, node.tensor)
         if not shows:
+            if shows is False and node.op == "reshape":
+                path.append(WHOLE)
             return node, tuple(reversed(path)), shows is not None
         path.append((node.op, tuple(node.attrs.items())))
         node = node.inputs[0]

@@ -25,8 +25,8 @@ from tcompile.frontends.numpy.values import (
     axis_in,
     broadcast,
     cast,
+    diagonal_in,
     flag,
-    integer,
     sizes_equal,
 )
 
@@ -146,7 +146,8 @@ def cross(
     x, y = (array_object(b, v) for v in (a, b_))
     if not x.type.ndim or not y.type.ndim:
         raise CannotCapture("operation-raises", "cross of a number")
-    x, y = moveaxis(b, x, axisa, -1), moveaxis(b, y, axisb, -1)
+    x = moveaxis(b, x, axis_in(axisa, x.type.ndim, "axisa"), -1)
+    y = moveaxis(b, y, axis_in(axisb, y.type.ndim, "axisb"), -1)
     dtype = np.promote_types(x.type.dtype, y.type.dtype)
     if not sizes_equal(x.type.shape[-1], 3) or not sizes_equal(y.type.shape[-1], 3) or dtype.kind == "b":
         raise CannotCapture("operation-raises", "cross of other vectors than those of three numbers")
@@ -157,7 +158,7 @@ def cross(
         left, right = (ufuncs.emit(b, np.multiply, pair) for pair in ((p[i], q[j]), (p[j], q[i])))
         difference = ufuncs.emit(b, np.subtract, (left, right))
         made = b.op("assign", made, difference.node, path=(("index", (("key", (Ellipsis, k)),)),))
-    return moveaxis(b, Traced(made), -1, axisc)
+    return moveaxis(b, Traced(made), -1, axis_in(axisc, made.tensor.ndim, "axisc"))
 
 
 def _item(b: Builder, x: Traced, k: int, dtype: np.dtype[Any]) -> Traced:
@@ -230,4 +231,4 @@ def _diagonal(k: Any) -> int:
     """The number of a diagonal, with which NumPy computes in the number's own dtype."""
     if isinstance(k, Traced | np.generic):
         raise CannotCapture("unsupported-argument", "a diagonal that a NumPy scalar names")
-    return integer(k, "k")
+    return diagonal_in(k, "k")

@@ -19,6 +19,7 @@ from tcompile.frontends.numpy.values import (
     axis_in,
     broadcast,
     call,
+    diagonal_in,
     integer,
     new_shape,
     refuse_list,
@@ -311,7 +312,10 @@ def sliding_window_view(
     """``np.lib.stride_tricks.sliding_window_view``: a view of all windows, which cannot be written to."""
     refuse_unless("sliding_window_view", subok=(subok, (False,)), writeable=(writeable, (False,)))
     whole = array_object(b, x)
-    sizes = tuple(integer(n, "a size") for n in (window_shape if isinstance(window_shape, tuple) else (window_shape,)))
+    given = window_shape if isinstance(window_shape, tuple) else (window_shape,)
+    if any(isinstance(n, bool) for n in given):
+        raise CannotCapture("operation-raises", "a bool is no size of a window")
+    sizes = tuple(integer(n, "a size") for n in given)
     if axis is None:
         axes = tuple(range(whole.type.ndim))
     else:
@@ -476,7 +480,7 @@ def diagonal(b: Builder, a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1
     if first == second:
         raise CannotCapture("operation-raises", "axis1 and axis2 cannot be the same")
     try:
-        return Traced(b.op("diagonal", x.node, offset=integer(offset, "offset"), axis1=first, axis2=second))
+        return Traced(b.op("diagonal", x.node, offset=diagonal_in(offset), axis1=first, axis2=second))
     except CannotCapture as error:
         raise CannotCapture("memory-order", error.detail) from error
 

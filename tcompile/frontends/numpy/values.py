@@ -389,6 +389,14 @@ def integer(value: Any, what: str) -> int:
         raise CannotCapture("operation-raises", f"{what}: {error}") from error
 
 
+def diagonal_in(offset: Any, what: str = "offset") -> int:
+    """The number of a diagonal. NumPy raises, or goes on in another dtype, where it is no C int."""
+    number = integer(offset, what)
+    if not -(1 << 31) <= number < 1 << 31:
+        raise CannotCapture("unsupported-argument", f"the diagonal {number}")
+    return number
+
+
 def axis_in(axis: Any, ndim: int, what: str = "axis") -> int:
     """One axis argument, made non-negative. Some of NumPy's functions take a bool for an int, most do not."""
     if isinstance(axis, bool | np.bool_):

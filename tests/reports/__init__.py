@@ -1,0 +1,1 @@
+"""What users of other compilers reported, as programs of NumPy that run plain and compiled."""
