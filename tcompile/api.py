@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, overload
 
 from tcompile import stance
-from tcompile.backends import check_backend, list_backends, preload, takes_option
+from tcompile.backends import check_backend, list_backends, preload, room, takes_option
 from tcompile.capture.control_flow import associative_scan, cond, map, scan, while_loop
 from tcompile.capture.intrinsics import cudagraph_mark_step_begin, graph_break, is_compiling, unroll
 from tcompile.capture.marks import mark_dynamic, mark_static, maybe_mark_dynamic
@@ -59,7 +59,11 @@ _OLD_NAMES = {"nopython": "fullgraph", "model": "fn", "cache_size_limit": "tcomp
 def compile_region(
     cache: FunctionCache, region: Region, values: Sequence[Any], reasons: Sequence[str], compiler: Compiler
 ) -> Entry:
-    """The compiler, loaded when something is first compiled: capture and the frontends are most of our code."""
+    """The compiler, loaded when something is first compiled: capture and the frontends are most of our code.
+
+    Raises MemoryError where there is too little memory to compile in.
+    """
+    room.ensure(room.FURTHER if _pipeline.cache_info().currsize else room.FIRST)
     return _pipeline()(cache, region, values, reasons, compiler)
 
 

@@ -235,9 +235,11 @@ def _where(code: types.CodeType, region: Region) -> UserLine:
 def _our_bug(name: str, region: Region, values: Sequence[Any], error: Exception) -> Outcome:
     """A bug of tcompile's: a warning says so and the frame runs in plain Python; ``config.verify`` raises it.
 
-    It is none where the caller has left too little of Python's stack: that is raised, and says nothing of other calls.
+    It is none where the caller has left too little of Python's stack, or where memory has run out: that is raised, and
+    says nothing of other calls.
     """
-    if config.verify or (isinstance(error, RecursionError) and _is_called_from_deep_down()):
+    deep = isinstance(error, RecursionError) and _is_called_from_deep_down()
+    if config.verify or deep or isinstance(error, MemoryError):
         raise error
     what = f"{type(error).__name__}: {error}"[:300]
     warn(
