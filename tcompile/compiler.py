@@ -121,7 +121,7 @@ def _compile_region(
             code, cache.namespace, region.start, values, name=f"graph_{cache.number}_{index}", frontends=frontends(),
             options=CaptureOptions(
                 settings.dynamic, config.max_instructions, settings.enter_compiled, settings.exact,
-                None if settings.fullgraph else config.max_unrolled,
+                None if settings.fullgraph else config.max_unrolled, settings.plain_frame,
             ),
             profile=cache.profile, host=lambda: host_of(cache, code, compiler),
         )  # fmt: skip

@@ -76,8 +76,9 @@ _OURS = ("tcompile", "tcompile_jupyter")  # our own functions are called, never 
 @dataclass(frozen=True)
 class CaptureOptions:
     """What the caller decided: ``dynamic`` as in ``compile``, how many instructions are followed at most, whether
-    functions that are already compiled are followed too, whether results must have NumPy's very bits, and how many
-    operations one loop may become when it is unrolled (None: any number).
+    functions that are already compiled are followed too, whether results must have NumPy's very bits, how many
+    operations one loop may become when it is unrolled (None: any number), and whether the frame that capture starts in
+    runs in plain Python, so that only its calls are looked for.
     """
 
     dynamic: bool | None = None
@@ -85,6 +86,7 @@ class CaptureOptions:
     enter_compiled: bool = True
     exact: bool = False
     max_unrolled: int | None = None
+    plain_frame: bool = False
 
 
 def _is_scalar(value: Value) -> bool:
