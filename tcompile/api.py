@@ -30,6 +30,7 @@ from tcompile.capture.treatments import (
     treatment_of,
 )
 from tcompile.collector import no_collection
+from tcompile.config import on_new_premise
 from tcompile.errors import InvalidArgument, InvalidType, did_you_mean
 from tcompile.observe import bus, events, times, variables
 from tcompile.observe.explain import ExplainOutput, Recorder
@@ -212,6 +213,14 @@ def _shown(value: Any) -> str:
 
 on_rebuild(lambda function, settings: CompiledFunction(function, settings, compile_region))
 stance.check_backend = check_backend
+
+
+def _forget_code() -> None:
+    caches.reset()
+    cell.reset()
+
+
+on_new_premise(_forget_code)
 compile.set_stance = stance.set_stance  # type: ignore[attr-defined]  # where the tutorial's readers look for it
 
 
@@ -279,10 +288,9 @@ def list_options() -> list[str]:
 
 def reset() -> None:
     """Forgets everything compiled, every profile of sizes, every count, the history of events and the compile times."""
-    caches.reset()
+    _forget_code()
     history.clear()
     times.clear()
-    cell.reset()
 
 
 def disable(fn: F | None = None, recursive: bool = True, *, reason: str = "") -> Any:

@@ -133,6 +133,10 @@ def _compile_region(
     except Exception as error:
         raise_if_callers(error)
         outcome = _our_bug(cache.name, region, values, error)
+    if not config.trace_numpy and outcome.captured.graph is not None and outcome.captured.graph.nodes:
+        untraced = GraphBreak("numpy-untraced", "config.trace_numpy is False.", (_where(code, region),))
+        outcome = Outcome(_by_types(region.start, values), untraced)
+        bus.emit(FellBack(**cache.about, reason=untraced.reason.headline, detail=untraced.detail))
     broke = outcome.graph_break
     if broke is not None:
         refused = broke.is_error or (settings.fullgraph and broke.reason.id != "compiled-by-itself")

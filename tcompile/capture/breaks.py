@@ -193,6 +193,11 @@ _ROWS = [
         "The step at `{detail}` belongs to a loop or block that runs in the frame itself.", (), silent=True,
     ),
     Reason(
+        "numpy-untraced", "NumPy is not captured",
+        "{detail} The code runs in plain Python.",
+        ("Set config.trace_numpy to True, as it is at first.",), silent=True,
+    ),
+    Reason(
         "plain-frame", "A step of a function whose own frame runs in plain Python",
         "`{detail}` belongs to a function under tcompile.disable(recursive=False).", (), silent=True,
     ),
