@@ -14,19 +14,23 @@ from dataclasses import replace
 from typing import Any, overload
 
 from tcompile import process, reentry, stance
-from tcompile.backends import check_backend, list_backends, preload, takes_option
+from tcompile.backends import check_backend, list_backends, preload, room, takes_option
 from tcompile.capture.control_flow import associative_scan, cond, map, scan, while_loop
 from tcompile.capture.intrinsics import cudagraph_mark_step_begin, graph_break, is_compiling, unroll
 from tcompile.capture.marks import mark_dynamic, mark_static, maybe_mark_dynamic
 from tcompile.capture.policy import error_on_graph_break
 from tcompile.capture.treatments import (
+    Treatment,
     allow_in_graph,
     assume_constant_result,
     disallow_in_graph,
     nested_compile_region,
+    set_treatment,
     substitute_in_graph,
+    treatment_of,
 )
 from tcompile.collector import no_collection
+from tcompile.config import on_new_premise
 from tcompile.errors import InvalidArgument, InvalidType, did_you_mean
 from tcompile.observe import bus, events, times, variables
 from tcompile.observe.explain import ExplainOutput, Recorder
@@ -60,7 +64,11 @@ _OLD_NAMES = {"nopython": "fullgraph", "model": "fn", "cache_size_limit": "tcomp
 def compile_region(
     cache: FunctionCache, region: Region, values: Sequence[Any], reasons: Sequence[str], compiler: Compiler
 ) -> Entry:
-    """The compiler, loaded when something is first compiled: capture and the frontends are most of our code."""
+    """The compiler, loaded when something is first compiled: capture and the frontends are most of our code.
+
+    Raises MemoryError where there is too little memory to compile in.
+    """
+    room.ensure(room.FURTHER if _pipeline.cache_info().currsize else room.FIRST)
     return _pipeline()(cache, region, values, reasons, compiler)
 
 
@@ -166,7 +174,7 @@ def compile_with(fn: Any, settings: Settings, disable: bool = False) -> Any:
         return CompiledFunction(parts_of(fn)[0], settings, compile_region)
     if kind is types.FunctionType:
         if hasattr(fn, "__tcompile_disabled__"):
-            return fn
+            return _with_plain_frame(fn, settings)
         return CompiledFunction(fn, settings, compile_region)
     if kind is types.MethodType:
         inner = compile_with(fn.__func__, settings)
@@ -179,6 +187,23 @@ def compile_with(fn: Any, settings: Settings, disable: bool = False) -> Any:
     return fn  # a built-in or C function: there is no Python code to compile
 
 
+def _with_plain_frame(fn: types.FunctionType, settings: Settings) -> Callable[..., Any]:
+    """What ``disable`` returned, as it is; with ``recursive=False``, a function that calls what is compiled by it."""
+    treatment = treatment_of(fn)
+    if treatment is None or treatment.kind != "frame":
+        return fn
+    plain = treatment.replacement
+    assert type(plain) is types.FunctionType
+    made = CompiledFunction(plain, replace(settings, plain_frame=True, fullgraph=False), compile_region)
+
+    @functools.wraps(fn)
+    def plainly(*args: Any, **kwargs: Any) -> Any:
+        return made(*args, **kwargs)
+
+    set_treatment(plainly, treatment)
+    return plainly
+
+
 def _shown(value: Any) -> str:
     """A value in an error text: its repr where it has one, of bearable length."""
     try:
@@ -189,6 +214,15 @@ def _shown(value: Any) -> str:
 
 
 on_unpickling(compile_region)
+stance.check_backend = check_backend
+
+
+def _forget_code() -> None:
+    caches.reset()
+    cell.reset()
+
+
+on_new_premise(_forget_code)
 compile.set_stance = stance.set_stance  # type: ignore[attr-defined]  # where the tutorial's readers look for it
 
 
@@ -256,17 +290,17 @@ def list_options() -> list[str]:
 
 def reset() -> None:
     """Forgets everything compiled, every profile of sizes, every count, the history of events and the compile times."""
-    caches.reset()
+    _forget_code()
     history.clear()
     times.clear()
-    cell.reset()
 
 
 def disable(fn: F | None = None, recursive: bool = True, *, reason: str = "") -> Any:
     """Excludes ``fn`` from compilation: called from compiled code it is a graph break, and it runs in plain Python.
 
-    recursive: compiled functions that ``fn`` calls run in plain Python too. reason: shown in reports. Works as a
-    function, as ``@disable`` and as ``@disable(...)``. Raises InvalidType where an argument has the wrong kind.
+    recursive: the functions that ``fn`` calls run in plain Python too, compiled ones among them; with False, they are
+    compiled as the caller of ``fn`` is. reason: shown in reports. Works as a function, as ``@disable`` and as
+    ``@disable(...)``. Raises InvalidType where an argument has the wrong kind.
     """
     for name, value, kind in (("recursive", recursive, bool), ("reason", reason, str)):
         if not isinstance(value, kind):
@@ -287,6 +321,8 @@ def disable(fn: F | None = None, recursive: bool = True, *, reason: str = "") ->
         def plainly(*args: Any, **kwargs: Any) -> Any:
             return function(*args, **kwargs)
 
+        if type(function) is types.FunctionType:
+            set_treatment(plainly, Treatment("frame", function))
     plainly.__tcompile_disabled__ = reason  # capture stops here
     return plainly
 

@@ -134,6 +134,10 @@ def _compile_region(
     except Exception as error:
         raise_if_callers(error)
         outcome = _our_bug(cache.name, region, values, error)
+    if not config.trace_numpy and outcome.captured.graph is not None and outcome.captured.graph.nodes:
+        untraced = GraphBreak("numpy-untraced", "config.trace_numpy is False.", (_where(code, region),))
+        outcome = Outcome(_by_types(region.start, values), untraced)
+        bus.emit(FellBack(**cache.about, reason=untraced.reason.headline, detail=untraced.detail))
     broke = outcome.graph_break
     if broke is not None:
         refused = broke.is_error or (settings.fullgraph and broke.reason.id != "compiled-by-itself")
@@ -241,7 +245,7 @@ def _options(cache: FunctionCache) -> CaptureOptions:
     settings = cache.settings
     return CaptureOptions(
         settings.dynamic, config.max_instructions, settings.enter_compiled, settings.exact,
-        None if settings.fullgraph else config.max_unrolled,
+        None if settings.fullgraph else config.max_unrolled, settings.plain_frame,
     )  # fmt: skip
 
 
@@ -268,9 +272,11 @@ def _where(code: types.CodeType, region: Region) -> UserLine:
 def _our_bug(name: str, region: Region, values: Sequence[Any], error: Exception) -> Outcome:
     """A bug of tcompile's: a warning says so and the frame runs in plain Python; ``config.verify`` raises it.
 
-    It is none where the caller has left too little of Python's stack: that is raised, and says nothing of other calls.
+    It is none where the caller has left too little of Python's stack, or where memory has run out: that is raised, and
+    says nothing of other calls.
     """
-    if config.verify or (isinstance(error, RecursionError) and _is_called_from_deep_down()):
+    deep = isinstance(error, RecursionError) and _is_called_from_deep_down()
+    if config.verify or deep or isinstance(error, MemoryError):
         raise error
     what = f"{type(error).__name__}: {error}"[:300]
     warn(

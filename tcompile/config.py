@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import array
 import contextlib
+from collections.abc import Callable
 from typing import Any, Generic, NoReturn, TypeVar, overload
 
 from tcompile.errors import InvalidArgument, InvalidType, did_you_mean
@@ -77,6 +78,33 @@ class Switch(Setting[bool]):
         self.off[0] = not self.default
 
 
+_forget: list[Callable[[], None]] = []
+
+
+def on_new_premise(forget: Callable[[], None]) -> None:
+    """Has ``forget`` called where a setting changes on which compiled code depends."""
+    _forget.append(forget)
+
+
+class Premise(Setting[bool]):
+    """A setting on which compiled code depends: a change forgets that code."""
+
+    def __set__(self, config: Config, value: bool) -> None:
+        before = config.__dict__.get(self.key, self.default)
+        super().__set__(config, value)
+        self._compare(before, value)
+
+    def __delete__(self, config: Config) -> None:
+        before = config.__dict__.get(self.key, self.default)
+        super().__delete__(config)
+        self._compare(before, self.default)
+
+    def _compare(self, before: bool, after: bool) -> None:
+        if before != after:
+            for forget in _forget:
+                forget()
+
+
 class Config:
     """The settings as attributes. Assign to change one, ``del`` for its default, ``patch`` for a while.
 
@@ -132,6 +160,11 @@ class Config:
         "Time some calls of functions that Python and compiled stretches run in turn, of loops of numbers, and of loops"
         " of which Python runs the rounds; where plain Python takes less time, and gives the same bits, leave further"
         " calls to it.",
+    )
+    trace_numpy = Premise(
+        True,
+        "Capture what is done with NumPy. With False it is left to plain Python, to see whether tcompile is the cause"
+        " of what goes wrong. A change forgets everything compiled.",
     )
     triton_interpret = Setting(
         False,
@@ -240,4 +273,4 @@ def _unknown(name: str) -> str:
 
 config = Config()
 
-__all__ = ["SETTINGS", "Config", "Setting", "config"]
+__all__ = ["SETTINGS", "Config", "Setting", "config", "on_new_premise"]

@@ -86,6 +86,10 @@ _lock = process.lock()
 blocks: ContextVar[_Block | None] = ContextVar("tcompile_stance", default=None)
 
 
+def check_backend(backend: str | Callable[..., Any]) -> None:
+    """Refuses a backend that does not exist. ``api`` puts another in its place: backends are above this module."""
+
+
 def current() -> Stance:
     """The stance that a call made here and now has to follow."""
     block = blocks.get()
@@ -111,7 +115,7 @@ class set_stance:
     (first call plain, the second compiles with changed sizes left open); ``aot_eager_then_compile`` (the
     same, first call through ``aot_eager``).
 
-    ``force_backend``, a backend's name or a callable, goes with ``default`` only and replaces each
+    ``force_backend``, the name of a backend that exists or a callable, goes with ``default`` only and replaces each
     function's own backend for the time. ``skip_guard_eval_unsafe`` checks only the guards that tell a
     function's entries apart.
 
@@ -355,6 +359,8 @@ def _checked(stance: object, skip: object, backend: object) -> Stance:
         raise InvalidArgument(
             f"force_backend goes with the stance 'default' only, because {stance!r} itself decides what runs"
         )
+    if backend is not None:
+        check_backend(backend)
     return Stance(stance, backend, skip) if (stance, backend, skip) != ("default", None, False) else DEFAULT
 
 

@@ -1,7 +1,7 @@
 """Runs the text of a ``%%tcompile`` cell as IPython would run a plain cell, with its code compiled.
 
-Enters: the text under the magic line, and the shell. Leaves: the cell's effects on the user's namespace, the
-displayed value, and errors whose tracebacks hold the user's own lines only. Exists because a cell magic is
+Input: the text under the magic line, and the shell. Output: the cell's effects on the user's namespace, the
+displayed value, and errors whose tracebacks hold the user's own lines only. Why: a cell magic is
 handed text alone: IPython syntax, display rules, line numbers and tracebacks of plain cells all have to be
 given back to it.
 
@@ -15,6 +15,7 @@ from __future__ import annotations
 import ast
 import enum
 import inspect
+import linecache
 import os
 import re
 import sys
@@ -239,13 +240,28 @@ def prepare(shell: InteractiveShell, result: ExecutionResult | None, body: str) 
     empty = len(body.splitlines()) - len(body.lstrip().splitlines())  # which transform_cell takes away
     head = "".join(f"# {line}".rstrip() + "\n" for line in lines) + "\n" * empty
     text = head + shell.transform_cell(body)
-    filename = shell.compile.cache(text, count, raw_code=raw or None)
+    filename = _file(shell, raw, body, text, count)
     tree = shell.transform_ast(shell.compile.ast_parse(text, filename))
     if _awaits(tree):
         raise UsageError("%%tcompile cannot run a top-level await: use a plain cell for it")
     if any(isinstance(statement, ast.ImportFrom) and statement.module == "__future__" for statement in tree.body):
         raise UsageError("%%tcompile cannot run 'from __future__ import ...': use a plain cell for it")
     return Cell(shell, filename, tree, text.splitlines(), quiet=DisplayHook.semicolon_at_end_of_expression(body))
+
+
+def _file(shell: InteractiveShell, raw: str, body: str, text: str, count: int) -> str:
+    """The file that a cell's code is in, for which ``linecache`` knows ``text`` from now on.
+
+    It is the file that IPython has named for the whole cell: a cell leaves one entry, with the magic as without.
+    """
+    running: types.FrameType | None = sys._getframe()
+    while running is not None and running.f_globals is not shell.user_global_ns:
+        running = running.f_back
+    if running is None or not raw.rstrip().endswith(body.rstrip()):  # another text calls the magic
+        return str(shell.compile.cache(text, count, raw_code=raw or None))
+    file = running.f_code.co_filename
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    return file
 
 
 def _awaits(tree: ast.Module) -> bool:

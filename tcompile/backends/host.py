@@ -8,7 +8,6 @@ where arrays come from, is each code generator's own: it extends ``Program``.
 from __future__ import annotations
 
 import keyword
-import linecache
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import field
@@ -24,6 +23,7 @@ from tcompile.backends.constants import constants, held
 from tcompile.backends.schedule import Schedule
 from tcompile.backends.schedule.lower import replaces_part
 from tcompile.backends.schedule.plan import Step
+from tcompile.backends.texts import keep_text
 from tcompile.backends.timed import TimedLoop, line_of
 from tcompile.graph import Graph, Node, ScalarType, Size, SymInt, TensorType
 from tcompile.graph.names import is_plain
@@ -141,8 +141,8 @@ class Program:
         source = "\n".join([f"def program({arguments}):", *("    " + line for line in self.lines)]) + "\n"
         file = f"<tcompile {graph.name} {next(_numbers)}>"
         exec(compile(source, file, "exec"), self.names)
-        linecache.cache[file] = (len(source), None, source.splitlines(True), file)
         program: Callable[..., tuple[Any, ...]] = self.names["program"]
+        keep_text(program, file, source)
         return source, program
 
     def _write(self, steps: Sequence[Step], first: int) -> None:

@@ -39,7 +39,8 @@ class Memory:
 
     Small arrays are NumPy's own. An array of the pool is an ordinary one, and its memory is the pool's again when it
     ends; what is beyond the limit goes back to the system, the block that was free for longest first. At first the
-    limit is an eighth of the memory that this process may have, and at most 2 GiB.
+    limit is an eighth of the memory that this process may have, and at most 2 GiB. No more than a quarter of what
+    RLIMIT_AS and RLIMIT_DATA leave is kept in any case, and nothing once an allocation of Python's or NumPy's fails.
 
     >>> Memory().info().in_use >= 0
     True

@@ -192,6 +192,15 @@ _ROWS = [
         "frame-step", "A step of the running frame",
         "The step at `{detail}` belongs to a loop or block that runs in the frame itself.", (), silent=True,
     ),
+    Reason(
+        "numpy-untraced", "NumPy is not captured",
+        "{detail} The code runs in plain Python.",
+        ("Set config.trace_numpy to True, as it is at first.",), silent=True,
+    ),
+    Reason(
+        "plain-frame", "A step of a function whose own frame runs in plain Python",
+        "`{detail}` belongs to a function under tcompile.disable(recursive=False).", (), silent=True,
+    ),
     Reason("stress-break", "A break that config.stress_breaks asks for", "{detail}", (), silent=True),
     Reason(
         "internal-error", "Capture failed inside tcompile",

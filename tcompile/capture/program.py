@@ -25,9 +25,11 @@ from tcompile.capture.guards import Guard, GuardFailure, LoadStep, Prologue
 from tcompile.capture.reread import Reread
 from tcompile.capture.sources import SizeSource, Source
 from tcompile.capture.state import Capture
+from tcompile.capture.treatments import treatment_of
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Null, Unread, Value
 from tcompile.capture.values.callable import FunctionValue, MethodValue
+from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.memory import Memory
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Graph, Node, ScalarType, TensorType
@@ -327,13 +329,19 @@ def finish_at(tx: Capture, frame: RootFrame, point: Point, arity: int) -> Captur
         if isinstance(value, Null):
             continue
         code = builder.rebuild(value)
-        if slot == callee and isinstance(value, FunctionValue | MethodValue | Unread):
+        if slot == callee and (isinstance(value, FunctionValue | MethodValue | Unread) or _is_frame(value)):
             code, calls = f"follow({code})", True
         values.append(code)
     returns = f"({', '.join(values)}{',' if values else ''})"
     captured = _program(tx, builder, returns, arity, _extras(builder, frame, point))
     captured.exit, captured.calls = point.offset, calls
     return captured
+
+
+def _is_frame(value: Value) -> bool:
+    """Whether a value is a function whose own frame runs in plain Python, and what it calls compiled."""
+    treatment = treatment_of(value.value) if isinstance(value, Constant) else None
+    return treatment is not None and treatment.kind == "frame"
 
 
 def _local(builder: Rebuilder, frame: RootFrame, name: str) -> str:

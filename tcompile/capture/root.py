@@ -34,6 +34,13 @@ _OF_THE_FRAME = {  # what only the running frame can do: suspend, and handle exc
 }  # fmt: skip
 
 
+# What finds a function and its arguments, which a frame that runs in plain Python may leave to capture.
+_BEFORE_CALLS = {
+    "RESUME", "NOP", "COPY_FREE_VARS", "PUSH_NULL", "LOAD_CONST", "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_LOAD_FAST",
+    "LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_ATTR", "LOAD_METHOD", *_PREPARES_CALL,
+}  # fmt: skip
+
+
 class Stopped(Exception):
     """Capture has reached the step before which it was told to stop."""
 
@@ -119,7 +126,9 @@ class RootFrame(Frame):
             run(self, instructions[at])
 
     def refuse_step(self, instruction: Instruction) -> None:
-        """Suspending and handling exceptions is left to the running frame."""
+        """Suspending and handling exceptions is left to the running frame, and all but calls where that is to be so."""
+        if self.tx.options.plain_frame and instruction.opname not in _BEFORE_CALLS:
+            raise CannotCapture("plain-frame", self.tx.current_text())
         if instruction.opname in _OF_THE_FRAME:
             raise CannotCapture("frame-step", self.tx.current_text())
 

@@ -76,9 +76,10 @@ _OURS = ("tcompile", "tcompile_jupyter")  # our own functions are called, never 
 @dataclass(frozen=True)
 class CaptureOptions:
     """What the caller decided: ``dynamic`` as in ``compile``, how many instructions are followed at most, whether
-    functions that are already compiled are followed too, whether results must have NumPy's very bits, and how many
-    operations one loop may become when it is unrolled (None: any number). ``continues`` is the name of the loop's node
-    where capture ends at the loop's next iteration (``continuation``), and ``arity`` then the number of the entry's own
+    functions that are already compiled are followed too, whether results must have NumPy's very bits, how many
+    operations one loop may become when it is unrolled (None: any number), and whether the frame that capture starts in
+    runs in plain Python, so that only its calls are looked for. ``continues`` is the name of the loop's node where
+    capture ends at the loop's next iteration (``continuation``), and ``arity`` then the number of the entry's own
     parameters.
     """
 
@@ -87,6 +88,7 @@ class CaptureOptions:
     enter_compiled: bool = True
     exact: bool = False
     max_unrolled: int | None = None
+    plain_frame: bool = False
     continues: str = ""
     arity: int = 0
 

@@ -24,10 +24,11 @@ class Treatment:
     """How calls of a function are captured.
 
     ``replacement`` is the function that a ``substitute`` follows. ``flag`` says for that whether constants are folded,
-    and for a ``policy`` (a function that ``error_on_graph_break`` decorates) whether breaks are errors.
+    and for a ``policy`` (a function that ``error_on_graph_break`` decorates) whether breaks are errors. Of a ``frame``
+    (what ``disable(recursive=False)`` returns), ``replacement`` is the function whose frame runs in plain Python.
     """
 
-    kind: Literal["allow", "disallow", "constant", "region", "substitute", "policy"]
+    kind: Literal["allow", "disallow", "constant", "region", "substitute", "policy", "frame"]
     replacement: Callable[..., Any] | None = None
     flag: bool = False
 

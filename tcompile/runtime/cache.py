@@ -47,6 +47,7 @@ class Settings:
     backend: str | Callable[..., Any] = "auto"
     options: tuple[tuple[str, Any], ...] = ()
     enter_compiled: bool = True  # whether functions that are compiled already are followed too
+    plain_frame: bool = False  # whether the function itself runs in plain Python, and only what it calls is compiled
 
     @property
     def exact(self) -> bool:
@@ -182,13 +183,13 @@ class FunctionCache:
         profile = Profile(whole=settings.fullgraph)
         return FunctionCache(function.__qualname__, held, function.__globals__, settings, first, profile=profile)
 
-    def of_callee(self, function: types.FunctionType) -> FunctionCache | None:
+    def of_callee(self, function: types.FunctionType, settings: Settings) -> FunctionCache | None:
         """What is compiled for a function called from here, where nothing is shared with others; else None."""
         if self.callees is None:
             return None
         found = self.callees.get(function.__code__)
-        if found is None:
-            found = self.callees[function.__code__] = FunctionCache.of(function, self.settings)
+        if found is None or found.settings != settings:
+            found = self.callees[function.__code__] = FunctionCache.of(function, settings)
             found.callees = self.callees
         return found
 

@@ -438,14 +438,23 @@ def _by_itself(compiler: Compiler, cache: FunctionCache, function: Any, again: b
     treatment = treatment_of(function)
     if treatment is not None and treatment.kind == "policy":
         return error_on_graph_break(treatment.flag)(_by_itself(compiler, cache, vars(function)["__wrapped__"], again))
-    if not _is_followed(function) or (treatment is not None and treatment.kind != "region"):
-        return function
-    inside = cache.of_callee(function) or function_cache(function, cache.settings)
+    called, plain_frame = function, treatment is not None and treatment.kind == "frame"
+    if plain_frame:
+        assert treatment is not None and type(treatment.replacement) is types.FunctionType
+        function = treatment.replacement
+    elif treatment is not None and treatment.kind != "region":
+        return called
+    if not _is_followed(function):
+        return called
+    settings = cache.settings
+    if settings.plain_frame != plain_frame:
+        settings = replace(settings, plain_frame=plain_frame)
+    inside = cache.of_callee(function, settings) or function_cache(function, settings)
     look = look_at_callers(function)
     if look is not None:
         if inside.look is None:
             tell_plain(inside, look)
-        return function
+        return called
     inside.callers_breaks = cache.breaks
     cache.called.add(inside)
     if inside.is_quiet and not bus.listened[0]:
@@ -453,15 +462,15 @@ def _by_itself(compiler: Compiler, cache: FunctionCache, function: Any, again: b
         if again:
             inside.wake()
         elif not inside.looks_again:
-            return function
+            return called
     known = caches.followed.get(function)
     if known is not None and parts_of(known)[2] is inside:
         return known
     if "<" in function.__qualname__ or cache.callees is not None:  # it may hold what the call that made it held
-        return CompiledFunction(function, cache.settings, compiler.compile, inside, once=True)
+        return CompiledFunction(function, settings, compiler.compile, inside, once=True)
     if len(caches.followed) >= caches.MOST_FOLLOWED:
         caches.followed.clear()
-    made = caches.followed[function] = CompiledFunction(function, cache.settings, compiler.compile)
+    made = caches.followed[function] = CompiledFunction(function, settings, compiler.compile)
     return made
 
 

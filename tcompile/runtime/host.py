@@ -40,9 +40,8 @@ def host_of(cache: FunctionCache, code: types.CodeType, compiler: Compiler) -> H
                 from tcompile.bytecode import NotResumable, analyse, build
             try:
                 analysis = analyse(code)
-                host = build(
-                    analysis, lambda offset: compiler.enter(cache, offset), every=bool(config.stress_breaks)
-                )  # fmt: skip
+                every = bool(config.stress_breaks) or cache.settings.plain_frame
+                host = build(analysis, lambda offset: compiler.enter(cache, offset), every=every)
             except NotResumable as error:
                 cache.resumable = False
                 bus.emit(FellBack(**cache.about, reason="cannot be resumed", detail=str(error)))

@@ -112,7 +112,7 @@ class Compiler:
                 return found
             try:
                 entry = self._entry_for(cache, region, values, stance)
-            except RecursionError:  # the caller is near the limit, which plain Python may not reach
+            except (RecursionError, MemoryError):  # the caller is near a limit, which plain Python may not reach
                 return None
         if entry is None or (not hosted and cache.host is not None):
             return None

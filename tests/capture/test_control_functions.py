@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import math
 import operator
@@ -287,6 +288,93 @@ def test_disabled_functions_break_and_keep_their_kind():
     broken_by(lambda a: Layer.fixed(a) + 1, "disabled-function")
     layer = Layer()
     broken_by(lambda a: layer.own(a) + 1, "disabled-function")
+
+
+def compiling(v, k=1):
+    return np.cos(v) * k + 1, tcompile.is_compiling()
+
+
+@tcompile.disable(recursive=False)
+def own_frame(v, n):
+    own = tcompile.is_compiling()
+    w, once = compiling(v * 2)
+    items, inside = [], set()
+    for i in range(n):
+        item, here = compiling(w + i, k=2)
+        items.append(item)
+        inside.add(here)
+    given = {"k": 3}
+    by_star = compiling(*(v,), **given)
+    return sum(items) + by_star[0], own, {once, by_star[1], *inside}
+
+
+def test_a_frame_by_itself_runs_plainly_and_what_it_calls_is_compiled():
+    def f(v):
+        w, *flags = own_frame(np.exp(v), 3)
+        return w * 2, flags
+
+    compiled = tcompile.compile(f)
+    for _ in range(80):  # also once the host has only the gates that are used
+        made, flags = compiled(X)
+        np.testing.assert_allclose(made, f(X)[0])
+        assert flags == [False, {True}]
+    assert [broke.reason.id for broke in compiled.breaks] == ["disabled-function"]
+    assert ("cos", "multiply", "add") in tcompile.explain(f)(X).ops_per_graph
+    with tcompile.set_stance("force_eager"):
+        assert compiled(X)[1] == [False, {False}]
+    assert f(X)[1] == [False, {False}]
+    with pytest.raises(tcompile.errors.Unsupported):
+        tcompile.compile(f, fullgraph=True)(X)
+    made, *flags = tcompile.compile(own_frame)(X, 2)  # and so by itself
+    np.testing.assert_allclose(made, own_frame(X, 2)[0])
+    assert flags == [False, {True}]
+
+
+def test_a_frame_by_itself_of_every_kind():
+    class Layer:
+        @tcompile.disable(recursive=False)
+        def method(self, v):
+            return (*compiling(v), tcompile.is_compiling())
+
+        @tcompile.disable(recursive=False)
+        @staticmethod
+        def fixed(v):
+            return (*compiling(v), tcompile.is_compiling())
+
+    @tcompile.disable(recursive=False)
+    def rows(v):
+        for row in v:
+            yield (*compiling(row), tcompile.is_compiling())
+
+    @tcompile.disable(recursive=False)
+    def raises(v):
+        try:
+            return compiling(None)
+        except TypeError:
+            return (*compiling(v), tcompile.is_compiling())
+
+    def around(function):
+        @functools.wraps(function)
+        def wrapper(v):
+            made, *flags = function(v)
+            return made + 100, *flags
+
+        return wrapper
+
+    layer, wrapped = Layer(), around(Layer.fixed)
+    whole = tcompile.disable(own_frame)
+    for f in (lambda v: layer.method(v * 2), lambda v: Layer.fixed(v * 2), lambda v: raises(v * 2),
+              lambda v: list(rows(v * 2)), lambda v: wrapped(v * 2), lambda v: whole(v, 2)):  # fmt: skip
+        compiled = tcompile.compile(f)
+        for _ in range(3):
+            made, want = compiled(X), f(X)
+            pairs = zip(made, want, strict=True) if isinstance(want, list) else [(made, want)]
+            for got, expected in pairs:
+                np.testing.assert_allclose(got[0], expected[0])
+    assert tcompile.compile(lambda v: layer.method(v * 2))(X)[1:] == (True, False)
+    assert tcompile.compile(lambda v: Layer.fixed(v * 2))(X)[1:] == (True, False)
+    assert tcompile.compile(lambda v: raises(v * 2))(X)[1:] == (True, False)
+    assert tcompile.compile(lambda v: whole(v * 2, 2))(X)[1:] == (False, {False})
 
 
 def test_graph_break_says_why():

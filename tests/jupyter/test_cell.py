@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import gc
 import linecache
 import threading
 from pathlib import Path
@@ -351,3 +352,37 @@ def test_a_users_file_beside_ours_is_the_users(notebook):
     linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
     exec(compile(text, file, "exec"), notebook.shell.user_ns)
     assert "return json.loads(text)" in notebook("%%tcompile\nbeside('{')", fails=True).stdout
+
+
+@pytest.mark.parametrize("named_by", ["text", "number"])
+def test_a_cell_that_is_run_again_leaves_no_texts(notebook, monkeypatch, named_by):
+    if named_by == "text":  # as in Jupyter's kernel; IPython by itself numbers its files
+        name = lambda raw, transformed, number: f"<cell {hash(raw)}>"
+        monkeypatch.setattr(notebook.shell.compile, "get_code_name", name)
+
+    def files(ours):
+        gc.collect()
+        return [file for file in linecache.cache if file.startswith("<tcompile") == ours]
+
+    def added(cell, count):
+        """How many files further runs of a cell add: the cell's own, and those of tcompile."""
+        for _ in range(3):
+            notebook(cell)
+        before = len(files(False)), len(files(True))
+        for _ in range(count):
+            notebook(cell)
+        return len(files(False)) - before[0], len(files(True)) - before[1]
+
+    others = set(files(True))
+    notebook("x = np.ones(5)")
+    statements = "y = np.sin(x) + 1\nz = y.sum()"
+    function = "def f(x):\n    return x * 2\ny = f(x)\nprint(end='')\nz = f(y)"
+    for cell, count in (statements, 1000), (function, 100):
+        if named_by == "text":
+            assert added(f"%%tcompile --quiet\n{cell}", count) == (0, 0)
+        else:
+            assert added(f"%%tcompile --quiet\n{cell}", 30)[0] == added(cell, 30)[0] == 30
+    assert "return x * 2" in linecache.getline(notebook["f"].__code__.co_filename, 3 if named_by == "text" else 2)
+    notebook("del f")
+    tcompile.reset()
+    assert set(files(True)) <= others

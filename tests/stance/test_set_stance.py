@@ -11,6 +11,7 @@ import threading
 
 import pytest
 
+from tcompile import register_backend
 from tcompile import stance as stance_module
 from tcompile.errors import InvalidArgument, InvalidType, StanceError
 from tcompile.observe import bus
@@ -577,6 +578,20 @@ def test_decorator_without_parentheses_is_explained():
         @set_stance
         def f():
             pass
+
+
+@pytest.mark.parametrize("name", ["no_such", "eagr", ""])
+def test_a_backend_that_does_not_exist_is_refused_at_once(name):
+    with pytest.raises(InvalidArgument, match=f"there is no backend '{name}'.*Backends: auto, llvm, eager"):
+        set_stance("default", force_backend=name)
+    assert current().force_backend is None
+
+
+def test_a_backend_exists_once_it_is_registered():
+    register_backend(lambda graph, example_inputs: graph, name="of_this_test")
+    for name in ("of_this_test", "auto"):
+        with set_stance(force_backend=name):
+            assert current().force_backend == name
 
 
 @pytest.mark.parametrize("each", [s for s in STANCES if s != "default"])

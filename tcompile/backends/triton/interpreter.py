@@ -163,7 +163,9 @@ class Interpreted:
     def _run(self) -> Any:
         from triton.runtime.interpreter import InterpretedFunction
 
-        return InterpretedFunction(defined(self.function, _names()))
+        made = InterpretedFunction(defined(self.function, _names()))
+        made.rewritten_fn = {}  # that of the class holds every kernel for good
+        return made
 
     def __call__(self, programs: int, *given: Any) -> int:
         """Runs so many programs; returns the status bits."""

@@ -362,5 +362,5 @@ def _replaced(value: Value, new: Mapping[int, Value], existing: Collection[int] 
 
 _HANDLERS: dict[str, Callable[..., Value]] = {
     "allow": _allow, "disallow": _disallow, "constant": _constant, "policy": call_under_policy, "region": _region,
-    "substitute": _substitute,
+    "substitute": _substitute, "frame": _disallow,
 }  # fmt: skip

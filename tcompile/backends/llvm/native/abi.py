@@ -1,14 +1,15 @@
 """What native code must know of CPython's and NumPy's binary interface, and the proof that it is so.
 
-Enters: nothing. Leaves: offsets of object fields, addresses of C functions, and builtin functions made from
-loaded code. Exists so that every assumption about the insides of another program is in one place, and is
-compared with what Python itself says before any code relies on it (``unsupported``). A mismatch makes native
+Input: nothing. Output: offsets of object fields, addresses of C functions, the allocators of Python and NumPy, and
+builtin functions made from loaded code. Why: every assumption about the insides of another program is in one place,
+and is compared with what Python itself says before any code relies on it (``unsupported``). A mismatch makes native
 code unavailable; it never makes it wrong.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 from collections.abc import Callable
 from functools import cache
@@ -38,7 +39,12 @@ _NUMPY_SLOTS = {
     "PyArray_Scalar": 60,
     "PyArray_NewFromDescr": 94,
     "PyDataMem_GetHandler": 305,
+    "PyDataMem_DefaultHandler": 306,  # a variable
 }
+
+RAW = 0  # PYMEM_DOMAIN_RAW
+DOMAINS = range(3)  # of Python's allocators: raw, mem, obj
+_HANDLER_TEXT = 127  # bytes of a memory handler's name, before its version and its allocator
 
 
 def symbols(ir: str) -> dict[str, int]:
@@ -138,6 +144,58 @@ def knows_owners() -> bool:
         and _word(id(sample) + OFFSETS["ARRAY_HANDLER"]) == (id(handler) if owns else 0)
         for sample, owns in ((whole, True), (whole[1:], False), (np.frombuffer(b"some", np.int8), False))
     )
+
+
+def allocator(domain: int) -> ctypes.Array[ctypes.c_uint64]:
+    """A copy of the allocator of one of Python's domains: context, malloc, calloc, realloc, free."""
+    found = (ctypes.c_uint64 * 5)()
+    ctypes.pythonapi.PyMem_GetAllocator(ctypes.c_int(domain), found)
+    return found
+
+
+def set_allocator(domain: int, functions: ctypes.Array[ctypes.c_uint64]) -> None:
+    """Gives one of Python's domains an allocator, which must end in the one that it has."""
+    ctypes.pythonapi.PyMem_SetAllocator(ctypes.c_int(domain), functions)
+
+
+def arena_allocator() -> ctypes.Array[ctypes.c_uint64]:
+    """A copy of the allocator of the memory from which Python makes small objects: context, malloc, free."""
+    found = (ctypes.c_uint64 * 3)()
+    ctypes.pythonapi.PyObject_GetArenaAllocator(found)
+    return found
+
+
+def set_arena_allocator(functions: ctypes.Array[ctypes.c_uint64]) -> None:
+    """Gives Python's arenas an allocator, which must end in the one that they have."""
+    ctypes.pythonapi.PyObject_SetArenaAllocator(functions)
+
+
+def default_allocator() -> ctypes.Array[ctypes.c_uint64] | None:
+    """The allocator of NumPy's default memory handler, in place: context, malloc, calloc, realloc, free.
+
+    None where the handler is not the one that is known here, or where NumPy keeps it in memory that is read only.
+    """
+    capsule = _word(_numpy_function("PyDataMem_DefaultHandler"))
+    get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", ctypes.pythonapi)
+    )
+    at: int = get(capsule, b"mem_handler")
+    name, version = ctypes.string_at(at), ctypes.string_at(at + _HANDLER_TEXT, 1)
+    known = name == b"default_allocator" and version == b"\x01"
+    functions = (ctypes.c_uint64 * 5).from_address(at + _HANDLER_TEXT + 1)
+    return functions if known and all(functions[1:]) and _is_writeable(functions) else None
+
+
+def _is_writeable(words: ctypes.Array[ctypes.c_uint64]) -> bool:
+    """Whether memory can be written: read() says so, where a store would end the process. It stays as it is."""
+    reading, writing = os.pipe()
+    try:
+        os.write(writing, bytes(words))
+        count: int = ctypes.CDLL(None).read(reading, words, ctypes.c_size_t(ctypes.sizeof(words)))
+        return count == ctypes.sizeof(words)
+    finally:
+        os.close(reading)
+        os.close(writing)
 
 
 @cache

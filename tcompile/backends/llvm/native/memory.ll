@@ -10,6 +10,8 @@
 @heads  = internal global [240 x %link] zeroinitializer, align 64
 @lock   = internal global i32 0, align 64
 @limit  = internal global i64 0, align 8
+@share  = internal global i64 0, align 8               ; what the limits of the process left to the pool when it last asked
+@due    = internal global i64 0, align 8               ; how many blocks come back before it asks again
 @clock  = internal global i64 0, align 8
 @colour = internal global i64 0, align 8
 @in_use = internal global i64 0, align 8
@@ -104,6 +106,34 @@ unmap:
   br label %check
 out:
   ret void
+}
+
+; How many bytes may be kept, with a block of `mapped` bytes that comes back. Under the lock. What the limits of the
+; process leave is found out by system calls: for every 64th block, and where more would be kept than it was.
+define internal i64 @allowance(i64 %mapped) nounwind {
+entry:
+  %cached = load i64, ptr @cached
+  %held = add i64 %cached, %mapped
+  %old = load i64, ptr @share
+  %more = icmp ugt i64 %held, %old
+  %due = load i64, ptr @due
+  %now = icmp eq i64 %due, 0
+  %ask = or i1 %more, %now
+  br i1 %ask, label %look, label %count
+look:
+  %new = call i64 @fair_share(i64 %held)
+  store i64 %new, ptr @share
+  br label %out
+count:
+  %less = sub i64 %due, 1
+  br label %out
+out:
+  %left = phi i64 [ 63, %look ], [ %less, %count ]
+  %share = phi i64 [ %new, %look ], [ %old, %count ]
+  store i64 %left, ptr @due
+  %limit = load i64, ptr @limit
+  %least = call i64 @llvm.umin.i64(i64 %limit, i64 %share)
+  ret i64 %least
 }
 
 define internal void @unmap(ptr %h) nounwind {
@@ -248,7 +278,7 @@ take:
   %u = load i64, ptr @in_use
   %u.less = sub i64 %u, %mapped
   store i64 %u.less, ptr @in_use
-  %limit = load i64, ptr @limit
+  %limit = call i64 @allowance(i64 %mapped)
   %big = icmp ugt i64 %mapped, %limit
   br i1 %big, label %drop, label %keep
 drop:

@@ -1,13 +1,21 @@
 """Memory for results: arrays whose memory comes back for the next call when they die.
 
-Enters: shape, dtype, and the order of the axes in memory. Leaves: ordinary arrays with undefined contents,
-which own their memory (OWNDATA is set, ``base`` is None). Exists because for large results the page faults
+Input: shape, dtype, and the order of the axes in memory. Output: ordinary arrays with undefined contents,
+which own their memory (OWNDATA is set, ``base`` is None). Why: for large results the page faults
 of fresh memory cost more than the kernel that fills it.
 
 Small arrays are NumPy's own. Large ones get memory of ours, and our memory handler (NEP 49): NumPy gives the memory
 back through it when the array dies or is resized, on any thread. The handler is machine code made from ``memory.ll``.
 It maps memory from the system in size classes, eight to a doubling, and keeps freed blocks of each class in a list,
 newest first. Where more than the limit would be kept, the block that was freed longest ago goes back to the system.
+
+Free blocks must not be the reason why another allocation fails. So the pool keeps at most a quarter of the memory that
+RLIMIT_AS and RLIMIT_DATA leave (``limits.ll``). And when an allocation of NumPy's or Python's fails, all free blocks go
+back to the system, and it is tried once more (``relief.ll``). For that, functions of ours stand in for those of
+Python's raw domain, as PyMem_SetAllocator allows at any time, and for those in NumPy's default memory handler. NumPy
+holds a handler of its own choice in a context variable: one that we set there would be another handler in each array,
+and missing in new threads and contexts. The default handler is the same object for all of them. Memory that C
+libraries get from malloc by themselves is not covered by the second rule.
 
 A block begins with a header of 64 bytes, and data follow at once, so that data are aligned to 64 bytes, as
 nontemporal stores of whole cache lines need. Blocks of 2 MiB and more start on a huge page. The
@@ -25,9 +33,9 @@ import functools
 import math
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,6 +50,7 @@ THRESHOLD = 256 * 1024
 
 _HANDLER_NAME = "tcompile"
 
+_RELIEVED = ("numpy", "python", "arenas")  # whose allocation functions have stand-ins
 _EXPORTS = [
     "method",
     "handler",
@@ -52,6 +61,7 @@ _EXPORTS = [
     "tc_memory_stats",
     "tc_pool_array",
     "none",
+    *(f"{of}.{name}" for of in _RELIEVED for name in ("next", "malloc", "calloc", "realloc")),
 ]
 _MOST_AXES = 64  # of an array that machine code makes
 _OWNDATA = 4  # among an array's flags
@@ -74,7 +84,17 @@ def _ir() -> str:
     }
     text = abi.c_string("text.few", "new() takes a dtype, a number of bytes, a shape, and strides or None")
     method = abi.method_def("method", "new", "new(dtype, nbytes, shape, strides, /)")
-    return text + target.source("memory.ll", values) + method
+    limits = target.source("limits.ll", {"PAGE": os.sysconf("SC_PAGE_SIZE")}) if linux else _NO_LIMITS
+    reliefs = (target.source("relief.ll", {"OF": of}) for of in _RELIEVED)
+    return "".join((text, target.source("memory.ll", values), method, limits, *reliefs))
+
+
+# Other systems do not enforce limits of a process's memory, or do not tell what is left of them.
+_NO_LIMITS = """
+define internal i64 @fair_share(i64 %held) nounwind {
+  ret i64 4611686018427387904
+}
+"""
 
 
 class _Pool:
@@ -82,7 +102,7 @@ class _Pool:
 
     def __init__(self) -> None:
         ir = _ir()
-        code = target.keep_forever(target.load(ir, _EXPORTS, abi.symbols(ir), opt=0))
+        code = self._code = target.keep_forever(target.load(ir, _EXPORTS, abi.symbols(ir)))
         make_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
             ("PyCapsule_New", ctypes.pythonapi)
         )
@@ -98,6 +118,32 @@ class _Pool:
         self.stats = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(code["tc_memory_stats"])
         self.reset(1)
         self.limit(_default_limit() if _limit is None else _limit)
+
+    def relieve_others(self) -> None:
+        """Makes allocations of NumPy's and Python's get what the pool keeps before they fail."""
+        numpys = abi.default_allocator()
+        if numpys is not None:
+            self._stand_in("numpy", numpys)
+        raw = abi.allocator(abi.RAW)
+        plain = list(raw)
+        self._stand_in("python", raw)
+        for domain in abi.DOMAINS:  # with PYTHONMALLOC=malloc, all have the raw domain's functions
+            if domain == abi.RAW or list(abi.allocator(domain)) == plain:
+                abi.set_allocator(domain, raw)
+        arenas = abi.arena_allocator()
+        self._stand_in("arenas", arenas, 1)
+        abi.set_arena_allocator(arenas)
+
+    def _stand_in(self, of: str, functions: ctypes.Array[ctypes.c_uint64], count: int = 3) -> None:
+        """Puts ours in place of the first functions of an allocator: context, malloc, calloc, realloc, free.
+
+        Ours call those that they replace. The context stays, so that a thread without the GIL may find old and new
+        functions with it.
+        """
+        next_of_ours = (ctypes.c_uint64 * count).from_address(self._code[f"{of}.next"])
+        for i, name in enumerate(("malloc", "calloc", "realloc")[:count]):
+            next_of_ours[i] = functions[1 + i]
+            functions[1 + i] = self._code[f"{of}.{name}"]
 
     def works(self) -> bool:
         """Whether an array made by the builtin is what it should be."""
@@ -120,9 +166,27 @@ def _default_limit() -> int:
         total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError):
         total = 8 << 30
-    with contextlib.suppress(ValueError, OSError):  # no such file, or "max"
-        total = min(total, int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    return min(2 << 30, total // 8)
+    return min(2 << 30, min(_limits_of_groups(), default=total) // 8, total // 8)
+
+
+def _limits_of_groups(system: Path = Path("/")) -> Iterator[int]:
+    """What the control groups of this process may use, and those around them, in bytes; of both versions."""
+    groups: list[str] = []
+    with contextlib.suppress(OSError):
+        groups = (system / "proc/self/cgroup").read_text().splitlines()
+    for line in groups:
+        _, _, line = line.partition(":")
+        controllers, _, path = line.partition(":")
+        if controllers == "":
+            root, file = system / "sys/fs/cgroup", "memory.max"
+        elif "memory" in controllers.split(","):
+            root, file = system / "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+        else:
+            continue
+        # A container sees its own group as the root, whatever path it is told.
+        for group in (PurePosixPath(path), *PurePosixPath(path).parents):
+            with contextlib.suppress(ValueError, OSError):  # "max", or no such file
+                yield int((root / str(group).lstrip("/") / file).read_text())
 
 
 @cache
@@ -139,6 +203,7 @@ def _pool() -> _Pool | None:
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=lambda: pool.reset(0))
     new_array[0] = pool.new_array
+    pool.relieve_others()
     return pool
 
 

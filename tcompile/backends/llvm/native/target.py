@@ -26,6 +26,7 @@ import re
 import sys
 import threading
 import time
+import weakref
 from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -99,6 +100,8 @@ _linker: Any = None
 _trackers: dict[int, Any] = {}
 _dropped: list[int] = []  # numbers of code that is gone, to be closed with the next load, where nothing interrupts
 
+_PATIENCE = 0.5  # seconds until a caller asks whether the thread that it waits for is alive
+
 T = TypeVar("T")
 
 
@@ -116,6 +119,10 @@ def _before_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_parent=_starting.release, after_in_child=_starting.release)
+
+
+class _Thread:
+    """What lives as long as a thread."""
 
 
 @once
@@ -138,7 +145,7 @@ def _begun(run: Callable[[Callable[[], object]], T]) -> Callable[[], T]:
     errors: list[BaseException] = []
 
     @reentry.slow
-    def work() -> None:
+    def work(alive: object) -> None:
         try:
             values.append(run(busy.release))
         except BaseException as error:
@@ -153,17 +160,24 @@ def _begun(run: Callable[[Callable[[], object]], T]) -> Callable[[], T]:
         with done:
             for error in errors:
                 raise error
+            if not values:  # not even the error could be kept
+                raise MemoryError
             return values[0]
 
     done.acquire()
     busy.acquire()
+    thread = _Thread()
+    alive = weakref.ref(thread)
     with _starting:
         _working.add(done)
         try:
-            start_new_thread(work, ())
+            start_new_thread(work, (thread,))
+            del thread  # now the thread alone holds it
         except RuntimeError:  # no thread to be had, as when the interpreter ends
-            work()
-    busy.acquire()
+            work(None)
+    while not busy.acquire(timeout=_PATIENCE):
+        if alive() is None and busy.locked():  # it has ended before it came to call `work`, for want of memory
+            work(None)
     return end
 
 
