@@ -25,6 +25,7 @@ class Marker:
         return self.name
 
 
+ENTRY_FILE = "<tcompile entry>"  # the file that frames of entry programs tell
 MISS = Marker("MISS")
 PLAIN = Marker("PLAIN")
 

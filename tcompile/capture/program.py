@@ -20,7 +20,7 @@ import numpy as np
 
 from tcompile.bytecode import KEEP, UNBOUND, Point
 from tcompile.callers import mark, raise_if_callers
-from tcompile.capture.entries import MISS, PLAIN, Start
+from tcompile.capture.entries import ENTRY_FILE, MISS, PLAIN, Start
 from tcompile.capture.guards import Guard, GuardFailure, LoadStep, Prologue
 from tcompile.capture.reread import Reread
 from tcompile.capture.sources import SizeSource, Source
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from tcompile.capture.root import RootFrame
 
 Entry = Callable[..., Any]
-ENTRY_FILE = "<tcompile entry>"  # the file that frames of entry programs tell
 _OF_WRITES = ("memory", "writeable")  # kinds of guards that plain Python has no need of
 _MOST_OF_PLAIN = 64  # guards in front of plain Python: those of every item of a long list take longer than it does
 

@@ -16,26 +16,20 @@ from __future__ import annotations
 import contextvars
 import sys
 import types
-from collections.abc import Mapping, Sequence
-from dataclasses import field
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from tcompile import polls
 from tcompile.backends.llvm.native.target import uninterrupted
-from tcompile.callers import raise_if_callers
-from tcompile.capture.entries import MISS
-from tcompile.capture.program import ENTRY_FILE, Captured, Rest
-from tcompile.graph import Graph, Node, TensorType
-from tcompile.graph.evaluate import run
-from tcompile.graph.ops.control import LOOPS
-from tcompile.graph.ops.element_loop import PYTHON, dtype_of
+from tcompile.capture.entries import ENTRY_FILE, MISS
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack
 from tcompile.polls import Changed
 from tcompile.records import dataclass
 from tcompile.runtime.cache import FunctionCache
+
+if TYPE_CHECKING:
+    from tcompile.capture.program import Captured
+    from tcompile.runtime.continuations import Continuation
 
 _KEPT = "continuation"  # the variable of an entry program's frame that holds the run's continuation
 
@@ -46,14 +40,6 @@ class Resumed:
 
     answer: tuple[Any, ...]
     is_scalar: bool  # the loop's iterations are scalar code, which plain Python does sooner than stretches one by one
-
-
-@dataclass(frozen=True)
-class _Continuation:
-    """The program that leads to the next iteration, and what it has loaded while nothing had changed."""
-
-    captured: Captured
-    loaded: Mapping[str, Any] = field(default_factory=dict)
 
 
 def _has_changed() -> bool:
@@ -72,8 +58,10 @@ def _has_changed() -> bool:
     if captured.reread.has_changed(parameters, known):
         return True
     if _KEPT not in known:
+        from tcompile.runtime.continuations import prepare  # loops that run for long are few
+
         context = contextvars.copy_context()  # with NumPy's error state, which guards may ask for
-        known[_KEPT] = uninterrupted(lambda: context.run(_prepare, captured, parameters))
+        known[_KEPT] = uninterrupted(lambda: context.run(prepare, captured, parameters))
     return False
 
 
@@ -84,118 +72,31 @@ def _is_entry(frame: types.FrameType) -> bool:
 polls.register(_has_changed)
 
 
-def _prepare(captured: Captured, parameters: Sequence[Any]) -> _Continuation | None:
-    """The continuation of a run with these parameters; None where the run cannot go on in the middle of its loop."""
-    assert captured.graph is not None
-    loop = next((node for node in captured.graph.nodes if node.op in LOOPS), None)
-    if captured.continue_in is None or loop is None:
-        return None
-    if captured.continuation is None:
-        try:
-            made = captured.continue_in(loop.name, parameters)
-        except Exception as error:  # what is not known here is not needed to be right
-            raise_if_callers(error)
-            made = None
-        captured.continuation = (made,)
-    (found,) = captured.continuation
-    if found is None:
-        return None
-    extra = [1] * (1 + len(found.late_kinds or ()))
-    loaded = found.reread.load([*parameters, *extra])
-    if loaded is None:
-        return None
-    return _Continuation(found, dict(zip(found.reread.variables, loaded, strict=True)) | _named(parameters))
-
-
-def _named(parameters: Sequence[Any]) -> dict[str, Any]:
-    return {f"p{number}": value for number, value in enumerate(parameters)}
-
-
 def go_on(error: Changed, cache: FunctionCache) -> Any:
     """What a run that was paused comes to: Resumed, or MISS where the stretch is to be done again."""
     answer = None
     found = _continuation_of(error) if error.loop else None
     if found is not None:
+        from tcompile.runtime import continuations
+
         try:
-            answer = _answer(error, found, cache)
-        except _Unlike:
+            answer = continuations.answer(error, found, cache)
+        except continuations.Unlike:
             answer = None
     how = "does the stretch again" if answer is None else "goes on in plain Python with the next iteration"
     bus.emit(FellBack(**cache.about, reason="what a loop reads has changed", detail=f"the call {how}"))
     return MISS if answer is None else Resumed(answer, bool(len(error.variables)))
 
 
-def _continuation_of(error: Changed) -> _Continuation | None:
+def _continuation_of(error: Changed) -> Continuation | None:
     """What the paused run has prepared, from the frame of its entry program."""
     traceback = error.__traceback__
     while traceback is not None:
         if _is_entry(traceback.tb_frame):
-            found: _Continuation | None = traceback.tb_frame.f_locals.get(_KEPT)
+            found: Continuation | None = traceback.tb_frame.f_locals.get(_KEPT)
             return found
         traceback = traceback.tb_next
     return None
-
-
-class _Unlike(Exception):
-    """The node of the continuation is another one than that of the run."""
-
-
-def _answer(error: Changed, found: _Continuation, cache: FunctionCache) -> tuple[Any, ...]:
-    captured, graph = found.captured, found.captured.graph
-    assert graph is not None and captured.exit is not None and cache.built is not None
-    node = next((node for node in graph.nodes if node.name == error.loop), None)
-    if node is None:
-        raise _Unlike
-    results = _results(graph, node, error)
-    late = _late_numbers(captured, error)
-    given = {f"p{captured.arity + place}": value for place, value in enumerate(late)}
-    variables = {**found.loaded, **given}
-    for step in captured.prologue.steps:  # what was loaded in place of these parameters
-        code = getattr(step, "variable", None) and step.code
-        if code in given:
-            variables[step.variable] = given[code]  # type: ignore[union-attr]
-
-    def evaluated(*inputs: Any) -> tuple[Any, ...]:
-        with np.errstate(all="ignore"):
-            return run(graph, inputs, known={node: results})
-
-    rest = Rest(captured, evaluated, cache.built.route(captured.exit), None)
-    answer: tuple[Any, ...] = rest.function(sorted(variables), False, None)(**variables)
-    return answer
-
-
-def _results(graph: Graph, node: Node, error: Changed) -> tuple[Any, ...]:
-    """The results of the node, those of an ``exit_loop`` with the number of iterations and the way out behind them."""
-    results = list(error.results)
-    if node.op == "exit_loop":
-        results += [np.asarray(error.iterations), np.asarray(0)]
-    for get in graph.nodes:
-        if get.op == "get" and get.inputs[0] is node:
-            place = get.attrs["index"]
-            if place >= len(results) or not _fits(results[place], get.type):
-                raise _Unlike
-    return tuple(results)
-
-
-def _fits(value: Any, type: Any) -> bool:
-    if not isinstance(type, TensorType):
-        return isinstance(value, int | float)
-    array = np.asarray(value)
-    known = [size for size in type.shape if isinstance(size, int)]
-    return array.dtype == type.dtype and array.ndim == type.ndim and len(known) <= array.ndim
-
-
-def _late_numbers(captured: Captured, error: Changed) -> list[Any]:
-    """The parameters behind the entry's own: the iterations, and the numbers that a scalar loop holds."""
-    kinds = captured.late_kinds or ()
-    words = error.variables
-    if not len(words):
-        return [error.iterations]
-    numbers = []
-    for kind, word in zip(kinds, words[1:], strict=False):
-        value = np.asarray(word).reshape(1).view(np.uint8)[: dtype_of(kind).itemsize].view(dtype_of(kind))[0]
-        numbers.append(PYTHON[kind](value) if kind in PYTHON else value)
-    return [int(words[0]), *numbers]
 
 
 __all__ = ["Resumed", "go_on"]

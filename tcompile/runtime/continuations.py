@@ -1,0 +1,124 @@
+"""What a loop goes on with when something that it reads has changed: the next iteration, in a frame of plain Python.
+
+Input: an entry while its loop runs, and later what the loop was worth after its last iteration. Output: where the
+function's host goes on, and with which locals and stack. Why: it is apart from ``changes`` so that a process in which
+nothing changes does not load it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from typing import Any
+
+import numpy as np
+
+from tcompile.callers import raise_if_callers
+from tcompile.capture.program import Captured, Rest
+from tcompile.graph import Graph, Node, TensorType
+from tcompile.graph.evaluate import run
+from tcompile.graph.ops.control import LOOPS
+from tcompile.graph.ops.element_loop import PYTHON, dtype_of
+from tcompile.polls import Changed
+from tcompile.records import dataclass
+from tcompile.runtime.cache import FunctionCache
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """The program that leads to the next iteration, and what it has loaded while nothing had changed."""
+
+    captured: Captured
+    loaded: Mapping[str, Any] = field(default_factory=dict)
+
+
+def prepare(captured: Captured, parameters: Sequence[Any]) -> Continuation | None:
+    """The continuation of a run with these parameters; None where the run cannot go on in the middle of its loop."""
+    assert captured.graph is not None
+    loop = next((node for node in captured.graph.nodes if node.op in LOOPS), None)
+    if captured.continue_in is None or loop is None:
+        return None
+    if captured.continuation is None:
+        try:
+            made = captured.continue_in(loop.name, parameters)
+        except Exception as error:  # what is not known here is not needed to be right
+            raise_if_callers(error)
+            made = None
+        captured.continuation = (made,)
+    (found,) = captured.continuation
+    if found is None:
+        return None
+    extra = [1] * (1 + len(found.late_kinds or ()))
+    loaded = found.reread.load([*parameters, *extra])
+    if loaded is None:
+        return None
+    return Continuation(found, dict(zip(found.reread.variables, loaded, strict=True)) | _named(parameters))
+
+
+def _named(parameters: Sequence[Any]) -> dict[str, Any]:
+    return {f"p{number}": value for number, value in enumerate(parameters)}
+
+
+class Unlike(Exception):
+    """The node of the continuation is another one than that of the run."""
+
+
+def answer(error: Changed, found: Continuation, cache: FunctionCache) -> tuple[Any, ...]:
+    captured, graph = found.captured, found.captured.graph
+    assert graph is not None and captured.exit is not None and cache.built is not None
+    node = next((node for node in graph.nodes if node.name == error.loop), None)
+    if node is None:
+        raise Unlike
+    results = _results(graph, node, error)
+    late = _late_numbers(captured, error)
+    given = {f"p{captured.arity + place}": value for place, value in enumerate(late)}
+    variables = {**found.loaded, **given}
+    for step in captured.prologue.steps:  # what was loaded in place of these parameters
+        code = getattr(step, "variable", None) and step.code
+        if code in given:
+            variables[step.variable] = given[code]  # type: ignore[union-attr]
+
+    def evaluated(*inputs: Any) -> tuple[Any, ...]:
+        with np.errstate(all="ignore"):
+            return run(graph, inputs, known={node: results})
+
+    rest = Rest(captured, evaluated, cache.built.route(captured.exit), None)
+    found_answer: tuple[Any, ...] = rest.function(sorted(variables), False, None)(**variables)
+    return found_answer
+
+
+def _results(graph: Graph, node: Node, error: Changed) -> tuple[Any, ...]:
+    """The results of the node, those of an ``exit_loop`` with the number of iterations and the way out behind them."""
+    results = list(error.results)
+    if node.op == "exit_loop":
+        results += [np.asarray(error.iterations), np.asarray(0)]
+    for get in graph.nodes:
+        if get.op == "get" and get.inputs[0] is node:
+            place = get.attrs["index"]
+            if place >= len(results) or not _fits(results[place], get.type):
+                raise Unlike
+    return tuple(results)
+
+
+def _fits(value: Any, type: Any) -> bool:
+    if not isinstance(type, TensorType):
+        return isinstance(value, int | float)
+    array = np.asarray(value)
+    known = [size for size in type.shape if isinstance(size, int)]
+    return array.dtype == type.dtype and array.ndim == type.ndim and len(known) <= array.ndim
+
+
+def _late_numbers(captured: Captured, error: Changed) -> list[Any]:
+    """The parameters behind the entry's own: the iterations, and the numbers that a scalar loop holds."""
+    kinds = captured.late_kinds or ()
+    words = error.variables
+    if not len(words):
+        return [error.iterations]
+    numbers = []
+    for kind, word in zip(kinds, words[1:], strict=False):
+        value = np.asarray(word).reshape(1).view(np.uint8)[: dtype_of(kind).itemsize].view(dtype_of(kind))[0]
+        numbers.append(PYTHON[kind](value) if kind in PYTHON else value)
+    return [int(words[0]), *numbers]
+
+
+__all__ = ["Continuation", "Unlike", "answer", "prepare"]
