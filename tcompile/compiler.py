@@ -49,6 +49,7 @@ from tcompile.observe.events import (
 )
 from tcompile.observe.warn import warn
 from tcompile.runtime.cache import Entry, FunctionCache, Region, Settings
+from tcompile.runtime.debuggers import counts_lines
 from tcompile.runtime.host import host_of, open_gates
 from tcompile.runtime.regions import Compiler
 
@@ -121,7 +122,7 @@ def _compile_region(
             code, cache.namespace, region.start, values, name=f"graph_{cache.number}_{index}", frontends=frontends(),
             options=CaptureOptions(
                 settings.dynamic, config.max_instructions, settings.enter_compiled, settings.exact,
-                None if settings.fullgraph else config.max_unrolled,
+                None if settings.fullgraph else config.max_unrolled, counts_lines(),
             ),
             profile=cache.profile, host=lambda: host_of(cache, code, compiler),
         )  # fmt: skip

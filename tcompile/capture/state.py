@@ -15,6 +15,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.dynamic import Profile
+from tcompile.capture.followed import Followed
 from tcompile.capture.guards import Prologue
 from tcompile.capture.marks import Mark, not_dynamic
 from tcompile.capture.plans import Loops
@@ -76,8 +77,8 @@ _OURS = ("tcompile", "tcompile_jupyter")  # our own functions are called, never 
 @dataclass(frozen=True)
 class CaptureOptions:
     """What the caller decided: ``dynamic`` as in ``compile``, how many instructions are followed at most, whether
-    functions that are already compiled are followed too, whether results must have NumPy's very bits, and how many
-    operations one loop may become when it is unrolled (None: any number).
+    functions that are already compiled are followed too, whether results must have NumPy's very bits, how many
+    operations one loop may become when it is unrolled (None: any number), and whether the lines followed are noted.
     """
 
     dynamic: bool | None = None
@@ -85,6 +86,7 @@ class CaptureOptions:
     enter_compiled: bool = True
     exact: bool = False
     max_unrolled: int | None = None
+    notes_lines: bool = False
 
 
 def _is_scalar(value: Value) -> bool:
@@ -132,6 +134,7 @@ class Capture:
     frames: list[Frame] = field(default_factory=list)
     effects: dict[tuple[int, str], Effect] = field(default_factory=dict)
     instructions: int = 0
+    followed: dict[types.CodeType, Followed] = field(default_factory=dict)
     step: int = 0  # instructions of the compiled function itself that have been followed
     mutations: int = 0  # how often captured state was changed in place
     outside_mutations: int = 0  # how often something from outside was

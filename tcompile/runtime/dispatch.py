@@ -13,14 +13,16 @@ import pickle
 import sys
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from sys import gettrace
 from time import perf_counter
 from types import CellType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from tcompile.backends import takes_option
 from tcompile.capture.entries import MISS, PLAIN, local_names
+from tcompile.capture.followed import Followed
 from tcompile.capture.policy import error_on_graph_break
 from tcompile.capture.treatments import treatment_of
 from tcompile.config import config
@@ -29,9 +31,11 @@ from tcompile.runtime import cache as caches
 from tcompile.runtime import interrupted, native
 from tcompile.runtime.binding import binder
 from tcompile.runtime.cache import SUSPENDS, Entry, FunctionCache, Settings, function_cache
+from tcompile.runtime.debuggers import debugger_tool, may_stop
 from tcompile.runtime.host import host_of, settle
 from tcompile.runtime.native import stack
 from tcompile.runtime.regions import CompileFunction, Compiler, note_replay
+from tcompile.runtime.unseen import begins_at_pass, go_on, pause, thread
 from tcompile.stance import DEFAULT, Stance, current
 
 if TYPE_CHECKING:
@@ -99,8 +103,18 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         self._refresh()
 
     # -- calling -------------------------------------------------------------------------------------------------------
+    @begins_at_pass
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Calls the function."""
+        if gettrace() is not None or debugger_tool() is not None:
+            pause(thread())
+            try:
+                stops = not interrupted.pending and may_stop(self._functions())
+            finally:
+                go_on(thread())
+            if stops:
+                return self.__function(*args, **kwargs)
+        pass  # noqa: PIE790  # begins here for whoever traces
         if interrupted.pending and interrupted.taken(self.__cache, self.__cache.first.entries):
             return self.__function(*args, **kwargs)
         stack.check()
@@ -177,6 +191,12 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
             return function(*args, **kwargs)
         settle(cache, self.__compiler)
         return self._function_of(host.code)(*args, **kwargs)
+
+    def _functions(self) -> Iterator[Followed]:
+        """The function, and those that its entries go through."""
+        yield Followed.of(self.__function.__code__)
+        for entry in self.__cache.entries:
+            yield from entry.captured.followed
 
     def _attach(self, entries: tuple[Entry, ...]) -> None:
         """Lets the next calls that fit these entries be answered in machine code, where that is not on trial."""
