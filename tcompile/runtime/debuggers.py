@@ -1,6 +1,6 @@
 """Debuggers and coverage tools: what watches a thread, and what compiled calls owe it.
 
-Input: the thread's trace function, the tools of ``sys.monitoring``, and the functions that a compiled call goes through.
+Input: the thread's trace function, the tools of ``sys.monitoring``, and the functions that a call goes through.
 Output: whether a debugger may stop in one of these functions, which then run in plain Python; lines, which a coverage
 tool hears of as if captured code had been run by Python.
 Why: captured code runs no line of Python's. Breakpoints in it would be missed, and its lines would count as never run.
@@ -13,7 +13,9 @@ import sys
 import threading
 import types
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
+
+from tcompile.runtime.unseen import COUNTERS
 
 if TYPE_CHECKING:
     import bdb
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 # Trace functions by the package of their class that stop nowhere: those that count, measure, or are our own.
 _COUNTING = {"coverage"}
-_NEVER_STOP = {*_COUNTING, "line_profiler", "scalene", "tcompile"}
+_NEVER_STOP = {*COUNTERS, "tcompile"}
 _PYDEVD = {"_pydevd_bundle", "_pydevd_frame_eval", "_pydevd_sys_monitoring", "pydevd", "debugpy"}
 _HOLDERS = ("_pydevd_bundle.pydevd_constants", "_pydevd_bundle.pydevd_comm", "pydevd")  # newer ones first
 # Steps of pydevd that end in the frame where they began, or in its caller: over, return, each also in "my code" only.
@@ -35,7 +37,9 @@ if sys.version_info >= (3, 12):
     debugger_tool: Callable[[], Any] = functools.partial(sys.monitoring.get_tool, sys.monitoring.DEBUGGER_ID)
     _coverage_tool: Callable[[], Any] = functools.partial(sys.monitoring.get_tool, sys.monitoring.COVERAGE_ID)
 else:
-    debugger_tool = _coverage_tool = type(None)
+    debugger_tool = _coverage_tool = cast("Callable[[], Any]", type(None))
+# Beside a trace function; on CPython 3.11 that is a profiler, for which calls must be seen to begin.
+other_watcher = sys.getprofile if sys.version_info < (3, 12) else debugger_tool
 
 
 def is_watched() -> bool:
@@ -158,4 +162,22 @@ def _pydevd() -> Any:
     raise LookupError("pydevd")
 
 
-__all__ = ["counts_lines", "debugger_tool", "is_watched", "may_stop", "tell_lines"]
+def passes_line_again(frame: types.FrameType) -> None:
+    """Keeps from a debugger that a frame has come back to the line where it is, from code that is out of line.
+
+    CPython 3.11 says that a line begins whenever a frame goes back to it.
+    """
+    trace, line, at = frame.f_trace, frame.f_lineno, frame.f_lasti
+    if sys.version_info >= (3, 12) or trace is None:
+        return
+
+    def first(frame: types.FrameType, event: str, arg: Any) -> Any:
+        is_again = event == "line" and frame.f_lineno == line and frame.f_lasti < at
+        return trace if is_again else trace(frame, event, arg)
+
+    frame.f_trace = first
+
+
+__all__ = [
+    "counts_lines", "debugger_tool", "is_watched", "may_stop", "other_watcher", "passes_line_again", "tell_lines",
+]  # fmt: skip

@@ -29,9 +29,9 @@ from tcompile.observe.userline import file_label
 from tcompile.observe.warn import warn
 from tcompile.runtime import interrupted, native
 from tcompile.runtime.cache import DROWSY, Entry, FunctionCache, Region
-from tcompile.runtime.debuggers import counts_lines, debugger_tool, is_watched, may_stop, tell_lines
+from tcompile.runtime.debuggers import counts_lines, is_watched, may_stop, other_watcher, passes_line_again, tell_lines
 from tcompile.runtime.trials import begin, is_alone, is_run_by_python, note_compile
-from tcompile.runtime.unseen import begins_at_pass, go_on, pause, thread
+from tcompile.runtime.unseen import go_on, pause, thread, unseen
 from tcompile.stance import DEFAULT, Stance, current
 
 REPLAYS = 8  # in turn, after which an entry rests,
@@ -166,10 +166,10 @@ class Gate(native.Base):  # type: ignore[misc]  # which class that is depends on
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
-    @begins_at_pass
+    @unseen
     def __call__(self, *values: Any) -> Any:
         """Where the frame goes on, and with what (``bytecode.build`` says how); None where it goes on natively."""
-        if gettrace() is not None or debugger_tool() is not None:
+        if gettrace() is not None or other_watcher() is not None:
             pause(thread())
             try:
                 stops = not interrupted.pending and self._stops()
@@ -177,7 +177,7 @@ class Gate(native.Base):  # type: ignore[misc]  # which class that is depends on
                 go_on(thread())
             if stops:
                 return None
-        pass  # noqa: PIE790  # begins here for whoever traces
+        pass  # noqa: PIE790
         cache = self.cache()
         if cache is None or cache.held() is None:  # a generator that has outlived its function
             return None
@@ -230,7 +230,11 @@ class Gate(native.Base):  # type: ignore[misc]  # which class that is depends on
             frame = frame.f_back
         entries = cache.region(self.offset).entries
         functions = (function for entry in entries for function in entry.captured.followed)
-        return may_stop((Followed.of(code), *functions), frame)
+        if not may_stop((Followed.of(code), *functions), frame):
+            return False
+        if frame is not None:
+            passes_line_again(frame)
+        return True
 
     def _attach(self, cache: FunctionCache, region: Region) -> None:
         """Lets the machine code enter here, where there are other entries than the last time."""
