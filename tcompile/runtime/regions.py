@@ -178,6 +178,9 @@ class Gate(native.Base):  # type: ignore[misc]  # which class that is depends on
             if stops:
                 return None
         pass  # noqa: PIE790
+        return self._answer(values)
+
+    def _answer(self, values: Sequence[Any]) -> Any:
         cache = self.cache()
         if cache is None or cache.held() is None:  # a generator that has outlived its function
             return None
