@@ -312,8 +312,12 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
     # -- being a function ----------------------------------------------------------------------------------------------
     @property
     def __code__(self) -> types.CodeType:
-        """The plain function's code."""
+        """The plain function's code, which calls follow."""
         return self.__function.__code__
+
+    @__code__.setter
+    def __code__(self, code: types.CodeType) -> None:
+        self.__function.__code__ = code
 
     @property
     def __globals__(self) -> dict[str, Any]:
