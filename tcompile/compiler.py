@@ -51,6 +51,7 @@ from tcompile.observe.events import (
 )
 from tcompile.observe.warn import warn
 from tcompile.runtime.cache import Entry, FunctionCache, Region, Settings
+from tcompile.runtime.debuggers import counts_lines
 from tcompile.runtime.host import host_of, open_gates
 from tcompile.runtime.regions import Compiler, StaysPlain
 
@@ -245,7 +246,7 @@ def _options(cache: FunctionCache) -> CaptureOptions:
     settings = cache.settings
     return CaptureOptions(
         settings.dynamic, config.max_instructions, settings.enter_compiled, settings.exact,
-        None if settings.fullgraph else config.max_unrolled, settings.plain_frame,
+        None if settings.fullgraph else config.max_unrolled, settings.plain_frame, counts_lines(),
     )  # fmt: skip
 
 

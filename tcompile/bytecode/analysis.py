@@ -54,6 +54,7 @@ if VERSION < (3, 12):
     _ACTION[OP["LOAD_ATTR"]] = _NET  # methods have an instruction of their own there
 
 _ENDS = numbers("RETURN_VALUE", "RETURN_CONST", "RERAISE", "RAISE_VARARGS", "INTERPRETER_EXIT")
+_RETURNS = numbers("RETURN_VALUE", "RETURN_CONST")
 _JUMPS = numbers("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
 _KEEPS = numbers("JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP")
 _TESTS = frozenset(number for name, number in OP.items() if name.startswith("POP_JUMP_"))
@@ -108,14 +109,14 @@ class Point:
         handlers: offsets right after the PUSH_EXC_INFO of each handler that covers the instruction, innermost first.
         handling: how many exceptions are being handled here; a region must end where it started in this respect, as
             no value in the frame can set this state.
-        line: the source line, or None.
+        line: the source line; where the instruction has none, that of the last one in front of it that has one.
     """
 
     __slots__ = ("depth", "handlers", "handling", "line", "live", "maybe", "offset", "slots")
 
     def __init__(
         self, offset: int, slots: tuple[bool, ...], live: tuple[str, ...], maybe: frozenset[str],
-        handlers: tuple[int, ...], handling: int, line: int | None,
+        handlers: tuple[int, ...], handling: int, line: int,
     ) -> None:  # fmt: skip
         self.offset = offset
         self.depth = len(slots)
@@ -524,6 +525,13 @@ class Analysis:
         """The last line that the code has something of."""
         return self._lines[1]
 
+    @property
+    def return_line(self) -> int:
+        """The line of the last instruction that returns, for a return that stands for all of them."""
+        lines, stream = self._lines[0], self.stream
+        found = (lines[stream.begin[i]] for i in range(stream.size - 1, -1, -1) if stream.ops[i] in _RETURNS)
+        return next(filter(None, found), self.code.co_firstlineno)
+
     @cached_property
     def points(self) -> dict[int, Point]:
         """Every resumable offset; a function that is captured as a whole needs none."""
@@ -535,7 +543,9 @@ class Analysis:
         chains: dict[int, tuple[int, ...]] = {-1: ()}
         points: dict[int, Point] = {}
         lines = self._lines[0]
+        line = self.code.co_firstlineno
         for i in range(first, stream.size):
+            line = lines[begin[i]] or line
             stack = stacks[i]
             if stack is None or i in bars or self.unbound[i] & held:
                 continue
@@ -558,7 +568,7 @@ class Analysis:
             if chain is None:
                 chain = chains[entry] = self._chain(entry)
             offset = begin[i] * 2
-            points[offset] = Point(offset, shape[0], live, maybe, chain, shape[1], lines[begin[i]])
+            points[offset] = Point(offset, shape[0], live, maybe, chain, shape[1], line)
         return points
 
     def _chain(self, entry: int) -> tuple[int, ...]:

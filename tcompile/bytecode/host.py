@@ -353,7 +353,8 @@ class _Builder:
         labels: dict[object, int] = {}
         ranges: list[exceptions.Entry] = []  # targets relative to this code; those of points get their handler later
         handlers: list[int] = []  # for each range the exception entry it stands for, or -1
-        rows: list[tuple[int | None, int]] = []
+        rows: list[tuple[int, int]] = []  # the line of each piece, and its units
+        shared = analysis.code.co_firstlineno  # the line of what belongs to no instruction alone
         self.stubs: list[int] = []
         at = 0
         back_units, on_units, test_units = units(JUMP_BACK, width), units(JUMP_ON, width), units(JUMP_IF_TRUE, width)
@@ -420,7 +421,7 @@ class _Builder:
         hole(none_units)
         emit(top)
         labels["tree"] = tree = at
-        rows.append((None, at - start))
+        rows.append((shared, at - start))
         self.deepest = max(self.deepest, bits + 3 + len(analysis.extras) + 3)
 
         waiting = [(0, bits)]
@@ -436,7 +437,7 @@ class _Builder:
                 else:
                     emit(top)  # no leaf on that side: the bit is False
             if at > start:
-                rows.append((None, at - start))
+                rows.append((shared, at - start))
             start = at
             if low:
                 point = self.target_points[low - 1]
@@ -446,7 +447,7 @@ class _Builder:
                 rows.append((point.line, at - start))
             else:
                 emit(op("UNPACK_SEQUENCE", 1) + op("RETURN_VALUE"))
-                rows.append((None, at - start))
+                rows.append((analysis.return_line, at - start))
         start = at
         labels["extras"] = at
         emit(op("UNPACK_SEQUENCE", len(analysis.extras)) if analysis.extras else top)
@@ -456,7 +457,7 @@ class _Builder:
             emit(copy + op("LOAD_CONST", self.keep_const) + op("IS_OP") + op(JUMP_IF_TRUE, len(put) >> 1) + put + top)
         back = (at, tree)
         hole(back_units)
-        rows.append((None, at - start))
+        rows.append((shared, at - start))
 
         self.bits = bits
         self.outside = bytearray(b"".join(parts))
@@ -616,8 +617,7 @@ class _Builder:
         line = analysis.last_line
         for wanted, count in self.rows:
             parts.append(positions.plain(wanted, line, count))
-            if wanted is not None:
-                line = wanted
+            line = wanted
         return b"".join(parts)
 
     def unit_places(self) -> list[int]:

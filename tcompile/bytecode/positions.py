@@ -92,17 +92,13 @@ def move(spans: Iterable[Span], place: Callable[[int], int]) -> list[bytes]:
     return parts
 
 
-def plain(line: int | None, before: int, units: int) -> bytes:
-    """Entries for ``units`` units of one line without columns (None: no position); ``before`` is the line so far."""
-    if line is None:
-        head, rest = b"", b""
-        code = _NONE
-    else:
-        head, rest, code = _signed(line - before), b"\0", _NO_COLUMNS
+def plain(line: int, before: int, units: int) -> bytes:
+    """Entries for ``units`` units of one line without columns; ``before`` is the line so far."""
+    head = _signed(line - before)
     parts = []
     while units > 0:
         size = units if units < 8 else 8
-        parts.append(bytes((128 | code << 3 | size - 1,)) + head)
-        head = rest
+        parts.append(bytes((128 | _NO_COLUMNS << 3 | size - 1,)) + head)
+        head = b"\0"
         units -= size
     return b"".join(parts)

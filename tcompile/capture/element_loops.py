@@ -171,6 +171,7 @@ class _Stretch:
             self._array_type, self._callee, self._generator, self._spare, self._known_text,
             self._attribute, self._room, self._below,
         )  # fmt: skip
+        self.t.lines = f.lines
 
     def run(self) -> None:
         """Translates the stretch and adds the node. Raises Refused where it is no scalar code."""
@@ -317,11 +318,13 @@ class _Stretch:
         defaults = function.defaults[len(function.defaults) - missing :] if missing else ()
         given = [*arguments, *(self._value(t, settled(self.tx, value_of(default))) for default in defaults)]
         parameters = dict(zip(code.co_varnames[:count], given, strict=True))
-        return Translator(
+        made = Translator(
             found, f.decoded.instructions, set(range(found.stream.size)), set(found.fast_bit), parameters.get,
             functools.partial(self._global, f), self._array_type, self._callee, self._generator, self._spare,
             self._known_text, self._attribute, self._room, _nothing_below, t,
         )  # fmt: skip
+        made.lines = f.lines
+        return made
 
     def _generator(self, t: Translator, generator: Any) -> V:
         """The generator whose method a known object is."""

@@ -28,6 +28,7 @@ from tcompile.capture.element_instructions import (
     is_number,
     parts_of,
 )
+from tcompile.capture.followed import note
 from tcompile.graph.ops.element_loop import is_numpy
 from tcompile.records import dataclass
 
@@ -92,6 +93,7 @@ class Translator(Instructions):
         self.load_text, self.load_attribute = load_text, load_attribute
         self.load_room, self.load_below = load_room, load_below
         self.depth: int = 0 if caller is None else caller.depth + 1
+        self.lines: list[int] | None = None  # of the frame, where they are noted
         self.by_state: dict[State, Block] = {}
         self.versions: dict[tuple[int, tuple[int, ...]], int] = {}
         self.waiting: list[Block] = []
@@ -192,6 +194,8 @@ class Translator(Instructions):
             if step is None:
                 raise Refused(f"{i.opname.lower()} is no scalar code")
             self.at = at
+            if self.lines is not None and i.positions[0]:
+                note(self.lines, i.positions[0])
             step(self, i)
             at += 1
 

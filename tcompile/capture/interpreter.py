@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from tcompile.bytecode import NotResumable
 from tcompile.bytecode.analysis import Analysis, analyse
 from tcompile.bytecode.instructions import Instruction, read
+from tcompile.capture.followed import Followed, note
 from tcompile.capture.headers import Flow, Header
 from tcompile.capture.instructions import HANDLERS, Handler, Returned, Yielded, at_header
 from tcompile.capture.sources import ConstantSource, GlobalSource
@@ -102,6 +103,7 @@ class Frame:
         self.cells: dict[str, Cell] = dict(zip(self.code.co_freevars, function.closure, strict=True))
         self.keyword_names: tuple[str, ...] = ()
         self.decoded = decode(self.code)
+        self.lines = self._noted() if place is None else None
         self.at = 0
         self.steps = 0  # that were followed, where config.stress_breaks counts them
         self.began = 0  # the instruction at which capture of it began
@@ -109,6 +111,18 @@ class Frame:
         self.apart: dict[int, tuple[Header, Plan]] = {}  # loops a round of which is followed before the node is made
         self.rounds: dict[int, WhileRounds] = {}  # of the `while` loops that the frame is in, by where they begin
         self.first_round: dict[int, int] = {}  # how many operations there were when each loop first went back
+
+    def _noted(self) -> list[int] | None:
+        """Says that the function is followed; where its lines are to be noted, the list for those of this call."""
+        code, known = self.code, self.tx.followed
+        found = known.get(code)
+        if found is None:
+            found = known[code] = Followed.of(code)
+        if not self.tx.options.notes_lines:
+            return None
+        lines: list[int] = []
+        found.calls.append(lines)
+        return lines
 
     # -- running -----------------------------------------------------------------------------------------------------
     def run(self) -> Value:
@@ -138,7 +152,7 @@ class Frame:
 
     def _steps(self) -> None:
         tx, limit, every = self.tx, self.tx.options.max_instructions, config.stress_breaks
-        instructions, handlers = self.decoded.instructions, self.decoded.handlers
+        instructions, handlers, lines = self.decoded.instructions, self.decoded.handlers, self.lines
         while True:
             at = self.at
             self.at = at + 1
@@ -152,7 +166,9 @@ class Frame:
             run = handlers[at]
             if run is None:
                 raise CannotCapture("unsupported-instruction", instructions[at].opname)
-            tx.builder.location = self.location(at)
+            tx.builder.location = location = self.location(at)
+            if lines is not None:
+                note(lines, location.line)
             run(self, instructions[at])
 
     def push(self, value: Value) -> None:

@@ -21,6 +21,7 @@ import numpy as np
 from tcompile.bytecode import KEEP, UNBOUND, Point
 from tcompile.callers import mark, raise_if_callers
 from tcompile.capture.entries import ENTRY_FILE, MISS, PLAIN, Start
+from tcompile.capture.followed import Followed
 from tcompile.capture.guards import Guard, GuardFailure, LoadStep, Prologue
 from tcompile.capture.reread import Reread
 from tcompile.capture.sources import SizeSource, Source
@@ -141,7 +142,8 @@ class Captured:
     ``exit`` is the offset of the instruction at which the frame goes on; None where the function returns. ``calls``
     says that this instruction is a call whose function may be compiled by itself. ``differs`` says that plain Python
     would do otherwise, because its user said so (a function was replaced, or asked whether it is being compiled).
-    ``locks`` are variables: those of random generators, held while the graph draws.
+    ``locks`` are variables: those of random generators, held while the graph draws. ``followed`` are the functions that
+    the stretch goes through.
     ``continue_in(loop, parameters)`` captures the way to the next iteration of a loop (``continuation``, once that was
     tried). Of such a program ``late_kinds`` are the kinds of the numbers that it gets from a scalar loop.
     """
@@ -159,6 +161,7 @@ class Captured:
     calls: bool = False
     differs: bool = False
     locks: Sequence[str] = ()
+    followed: Sequence[Followed] = ()
     late_kinds: Sequence[str] | None = None
     continue_in: Callable[[str, Sequence[Any]], Captured | None] | None = None
     continuation: tuple[Captured | None] | None = None
@@ -407,6 +410,7 @@ def _program(tx: Capture, builder: Rebuilder, returns: str, arity: int, extras: 
     return Captured(
         graph, tx.prologue, arity, [tx.prologue.load(source) for source in inputs], [*fixes, *builder.lines],
         returns, effects, symbol_texts=tx.symbol_texts, extras=extras, differs=tx.differs, locks=tx.locks(),
+        followed=tuple(tx.followed.values()),
         late_kinds=tuple(tx.late_kinds) if tx.options.continues else None,
     )  # fmt: skip
 

@@ -16,6 +16,7 @@ from typing import Any
 from tcompile.bytecode import UNBOUND
 from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.entries import Start, start_of
+from tcompile.capture.followed import note
 from tcompile.capture.foresight import targets
 from tcompile.capture.instructions import Returned
 from tcompile.capture.interpreter import Frame
@@ -101,7 +102,7 @@ class RootFrame(Frame):
 
     def _steps(self) -> None:
         tx, stop, trail, every = self.tx, self._stop, self.trail, config.stress_breaks
-        instructions, handlers = self.decoded.instructions, self.decoded.handlers
+        instructions, handlers, lines = self.decoded.instructions, self.decoded.handlers, self.lines
         limit = tx.options.max_instructions
         while True:
             at, step = self.at, len(trail)
@@ -122,7 +123,9 @@ class RootFrame(Frame):
             run = handlers[at]
             if run is None:
                 raise CannotCapture("unsupported-instruction", instructions[at].opname)
-            tx.builder.location = self.location(at)
+            tx.builder.location = location = self.location(at)
+            if lines is not None:
+                note(lines, location.line)
             run(self, instructions[at])
 
     def refuse_step(self, instruction: Instruction) -> None:

@@ -15,6 +15,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.dynamic import Profile
+from tcompile.capture.followed import Followed
 from tcompile.capture.guards import Prologue
 from tcompile.capture.marks import Mark, not_dynamic
 from tcompile.capture.plans import Loops
@@ -77,10 +78,10 @@ _OURS = ("tcompile", "tcompile_jupyter")  # our own functions are called, never 
 class CaptureOptions:
     """What the caller decided: ``dynamic`` as in ``compile``, how many instructions are followed at most, whether
     functions that are already compiled are followed too, whether results must have NumPy's very bits, how many
-    operations one loop may become when it is unrolled (None: any number), and whether the frame that capture starts in
-    runs in plain Python, so that only its calls are looked for. ``continues`` is the name of the loop's node where
-    capture ends at the loop's next iteration (``continuation``), and ``arity`` then the number of the entry's own
-    parameters.
+    operations one loop may become when it is unrolled (None: any number), whether the frame that capture starts in runs
+    in plain Python, so that only its calls are looked for, and whether the lines followed are noted. ``continues`` is
+    the name of the loop's node where capture ends at the loop's next iteration (``continuation``), and ``arity`` then
+    the number of the entry's own parameters.
     """
 
     dynamic: bool | None = None
@@ -89,6 +90,7 @@ class CaptureOptions:
     exact: bool = False
     max_unrolled: int | None = None
     plain_frame: bool = False
+    notes_lines: bool = False
     continues: str = ""
     arity: int = 0
 
@@ -138,6 +140,7 @@ class Capture:
     frames: list[Frame] = field(default_factory=list)
     effects: dict[tuple[int, str], Effect] = field(default_factory=dict)
     instructions: int = 0
+    followed: dict[types.CodeType, Followed] = field(default_factory=dict)
     step: int = 0  # instructions of the compiled function itself that have been followed
     mutations: int = 0  # how often captured state was changed in place
     outside_mutations: int = 0  # how often something from outside was

@@ -64,6 +64,7 @@ class Unlike(Exception):
 
 
 def answer(error: Changed, found: Continuation, cache: FunctionCache) -> tuple[Any, ...]:
+    """Where the function's host goes on, with which locals and stack. Raises Unlike where the results are of no use."""
     captured, graph = found.captured, found.captured.graph
     assert graph is not None and captured.exit is not None and cache.built is not None
     node = next((node for node in graph.nodes if node.name == error.loop), None)

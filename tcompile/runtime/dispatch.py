@@ -11,8 +11,9 @@ import functools
 import inspect
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from sys import gettrace
 from time import perf_counter
 from types import CellType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 from tcompile import reentry
 from tcompile.backends import takes_option
 from tcompile.capture.entries import MISS, PLAIN, local_names
+from tcompile.capture.followed import Followed
 from tcompile.capture.policy import error_on_graph_break
 from tcompile.capture.treatments import treatment_of
 from tcompile.config import config
@@ -29,11 +31,14 @@ from tcompile.runtime import interrupted, native
 from tcompile.runtime.binding import binder
 from tcompile.runtime.cache import SUSPENDS, Entry, FunctionCache, Settings, function_cache
 from tcompile.runtime.changes import Resumed
+from tcompile.runtime.debuggers import may_stop, other_watcher
 from tcompile.runtime.frames import look_at_callers, tell_plain
 from tcompile.runtime.host import host_of, host_that_goes_on, settle
 from tcompile.runtime.native import stack
 from tcompile.runtime.pickled import reduction
 from tcompile.runtime.regions import CompileFunction, Compiler, after_interrupt, note_replay
+from tcompile.runtime.run import Run, carry_out, carry_out_unseen
+from tcompile.runtime.unseen import go_on, is_counted, pause, thread, unseen
 from tcompile.stance import DEFAULT, Stance, current
 
 if TYPE_CHECKING:
@@ -50,27 +55,44 @@ class _Signature:
         return inspect.signature(parts_of(instance)[0])
 
 
-_Told = TypeVar("_Told")
+_Read = TypeVar("_Read")
 
 
-class _Shown(Generic[_Told]):
+class _Shown(Generic[_Read]):
     """What a compiled function tells of itself, unless the user's function has an attribute of that name."""
 
-    def __init__(self, read: Callable[[CompiledFunction], _Told]) -> None:
+    def __init__(self, read: Callable[[CompiledFunction], _Read]) -> None:
         self.read = read
         self.__doc__ = read.__doc__
 
     @overload
-    def __get__(self, instance: None, owner: type) -> _Shown[_Told]: ...
+    def __get__(self, instance: None, owner: type) -> _Shown[_Read]: ...
 
     @overload
-    def __get__(self, instance: CompiledFunction, owner: type) -> _Told: ...
+    def __get__(self, instance: CompiledFunction, owner: type) -> _Read: ...
 
-    def __get__(self, instance: CompiledFunction | None, owner: type) -> _Shown[_Told] | _Told:
+    def __get__(self, instance: CompiledFunction | None, owner: type) -> _Shown[_Read] | _Read:
         return self if instance is None else self.read(instance)
 
 
 _IMPLIED = {"__new__": staticmethod, "__init_subclass__": classmethod, "__class_getitem__": classmethod}
+
+
+class _Told:
+    """Tells how long a call has taken that ran in the function's host."""
+
+    __slots__ = ("calls", "compiled", "started")
+
+    def __init__(self, compiled: CompiledFunction, started: float, calls: int) -> None:
+        self.compiled, self.started, self.calls = compiled, started, calls
+
+    def begin(self) -> None:
+        """It has begun before."""
+
+    def end(self, returned: bool) -> None:
+        """Tells it of a call that has returned."""
+        if returned:
+            self.compiled._tell_call(self.started, self.calls)
 
 
 class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that is depends on the machine
@@ -81,8 +103,8 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
     # slot is: CPython puts them in the order of their names.
     __slots__ = (
         "_Called_tables", "__attached", "__bind", "__cache", "__cells", "__code", "__compiler", "__count", "__dict__",
-        "__function", "__generation", "__hosted", "__once", "__plain", "__private", "__settings", "__simple",
-        "__suspends", "__weakref__",
+        "__function", "__generation", "__hosted", "__once", "__plain", "__plain_code", "__private", "__settings",
+        "__simple", "__suspends", "__weakref__",
     )  # fmt: skip
 
     def __init__(
@@ -99,35 +121,60 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         self.__compiler = compiler_for(compile)
         self.__private = private  # a cache of its own, which shares nothing with other callables
         self.__bind: types.FunctionType | None = None  # made when a call first needs it
-        self.__hosted: tuple[types.CodeType | None, types.FunctionType] = (None, function)
+        self.__plain = Run(function)
+        self.__hosted: tuple[types.CodeType | None, Run] = (None, self.__plain)
         self.__attached: tuple[Entry, ...] = ()  # the entries whose plans the machine code has
         self._refresh()
 
     # -- calling -------------------------------------------------------------------------------------------------------
+    @unseen
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Calls the function."""
-        if self.__plain is not None and current() is DEFAULT and self.__plain is self.__function.__code__:
+        if self.__plain_code is not None and current() is DEFAULT and self.__plain_code is self.__function.__code__:
             return self.__function(*args, **kwargs)
+        counted = False
+        if gettrace() is not None or other_watcher() is not None:
+            pause(thread())
+            try:
+                stops = not interrupted.pending and may_stop(self._functions())
+                counted = is_counted()
+            finally:
+                go_on(thread())
+            if stops:
+                return self.__function(*args, **kwargs)
+        if not counted:
+            found = self._answer(args, kwargs)
+            if type(found) is not Run:
+                return found
+            if found.around is None:
+                return found.function(*args, **kwargs)
+            return carry_out_unseen(found, args, kwargs)
+        pass  # noqa: PIE790
+        found = self._answer(args, kwargs)
+        return carry_out(found, args, kwargs) if type(found) is Run else found
+
+    def _answer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What the entries answer to a call, or the ``Run`` that is to answer it."""
         if interrupted.pending:
             resumed = after_interrupt(self.__cache, self.__cache.first.entries)
             if resumed is not MISS:
-                return self._go_on(resumed, args, kwargs)
+                return self._left_to_python(resumed)
         stack.check()
         stance = current()
         if stance is not DEFAULT:
-            return self._call_under(stance, args, kwargs)
+            return self._answer_under(stance, args, kwargs)
         if self.__generation != caches.generation[0] or self.__function.__code__ is not self.__code:
             self._refresh()
         cache = self.__cache
         trial = cache.trial
         if trial is not None and not trial.inside:  # inside of a compiled call that is timed: as usual
-            return trial.call(self.__function, self, args, kwargs)
+            return trial.choose(self.__function, self)
         host = cache.host
         if (
             host is not None and host is not cache.built and not cache.asleep and not bus.listened[0]
             and self.__attached is cache.first.entries
         ):  # fmt: skip
-            return self._function_of(host.code)(*args, **kwargs)  # nothing is left to be found out
+            return self._run_of(host.code)  # nothing is left to be found out
         timed = bus.times_call()
         started = perf_counter() if timed else 0.0
         region = cache.first
@@ -138,7 +185,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
             else:
                 bound = self._bound(args, kwargs)
                 if bound is None:
-                    return self.__function(*args, **kwargs)  # raises Python's own error
+                    return self.__plain  # raises Python's own error
                 values = bound
             for entry in entries:
                 try:
@@ -155,53 +202,60 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
                 if self.__attached is not entries:
                     self._attach(entries)
                 if result is PLAIN or type(result) is Resumed:
-                    return self._go_on(result, args, kwargs)
+                    return self._left_to_python(result)
                 if started:
                     self._tell_call(started, timed)
                 return result
         elif self.__attached is not entries and not self.__suspends:
             self._attach(entries)  # those that run to the function's end need no host
-        result = self._through(cache, stance, args, kwargs)
+        found = self._through(cache, stance, args, kwargs)
         if started and cache.host is not None:
+            if type(found) is Run:
+                return Run(found.function, _Told(self, started, timed))
             self._tell_call(started, timed)
-        return result
+        return found
 
     def _through(self, cache: FunctionCache, stance: Stance, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call that its entries have not answered yet: compiles it, or runs it in the function's host."""
-        function = self.__function
+        """A call that its entries have not answered yet: compiles it, or has it run in the function's host."""
         if cache.stays_plain:
             self._refresh()
-            return function(*args, **kwargs)
+            return self.__plain
         if cache.host is None and not self.__suspends:
             values = self._bound(args, kwargs)
             if values is None:
-                return function(*args, **kwargs)
+                return self.__plain
             found = self.__compiler.select(cache, cache.first, values, stance, hosted=False)
             if cache.host is None:
                 if found is not None and config.verify:
                     self._attach(cache.first.entries)
                 if found is None or found[1] is PLAIN or type(found[1]) is Resumed:
-                    return self._go_on(PLAIN if found is None else found[1], args, kwargs)
+                    return self._left_to_python(PLAIN if found is None else found[1])
                 return found[1]
         if cache.host is None and cache.resumable and not sys.is_finalizing() and not reentry.is_inside():
             # A function that is suspended starts in its host.
-            cache.host = host_of(cache, function.__code__, self.__compiler)
+            cache.host = host_of(cache, self.__function.__code__, self.__compiler)
         host = cache.host
         if host is None:
-            return function(*args, **kwargs)
+            return self.__plain
         settle(cache, self.__compiler)
-        return self._function_of(host.code)(*args, **kwargs)
+        return self._run_of(host.code)
 
-    def _go_on(self, resumed: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _functions(self) -> Iterator[Followed]:
+        """The function, and those that its entries go through."""
+        yield Followed.of(self.__function.__code__)
+        for entry in self.__cache.entries:
+            yield from entry.captured.followed
+
+    def _left_to_python(self, resumed: Any) -> Run:
         """A call that the entries leave to plain Python, from its start or, Resumed, from a loop's next iteration."""
-        function, cache = self.__function, self.__cache
+        function = self.__function
         if resumed is PLAIN:
-            return function(*args, **kwargs)
-        code = host_that_goes_on(cache, self.__compiler, resumed.answer, resumed.is_scalar)
+            return self.__plain
+        code = host_that_goes_on(self.__cache, self.__compiler, resumed.answer, resumed.is_scalar)
         made = types.FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
         made.__qualname__ = function.__qualname__
         _take_defaults(made, function)
-        return made(*args, **kwargs)
+        return Run(made)
 
     def _attach(self, entries: tuple[Entry, ...]) -> None:
         """Lets the next calls that fit these entries be answered in machine code, where that is not on trial."""
@@ -214,16 +268,17 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
                 native.attach(self, _TABLES, self.__function, entries)
             self.__attached = entries
 
-    def _function_of(self, code: types.CodeType) -> types.FunctionType:
+    def _run_of(self, code: types.CodeType) -> Run:
         """The function with the host's code in place of its own."""
-        known, made = self.__hosted
+        known, run = self.__hosted
         function = self.__function
         if known is not code:
             made = types.FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
             made.__qualname__ = function.__qualname__
-            self.__hosted = (code, made)
-        _take_defaults(made, function)
-        return made
+            run = Run(made)
+            self.__hosted = (code, run)
+        _take_defaults(run.function, function)
+        return run
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
         """What an entry at the function's start takes, or None where the call does not fit the parameters."""
@@ -250,19 +305,19 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         self.__suspends = bool(code.co_flags & SUSPENDS)
         self.__bind = None
         self.__cells = function.__closure__ or ()
-        self.__hosted = (None, function)
+        self.__hosted = (None, self.__plain)
         if self.__private is not None and self.__private.held() is not code:
             self.__private = FunctionCache.of(function, self.__settings)
         self.__cache = self.__private or function_cache(function, self.__settings)
         self.__generation = caches.generation[0]
         self.__attached = ()
         # The code for which nothing is compiled.
-        self.__plain: types.CodeType | None = code if self.__cache.stays_plain else None
+        self.__plain_code: types.CodeType | None = code if self.__cache.stays_plain else None
 
-    def _call_under(self, stance: Stance, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call under a stance that is not the default one."""
+    def _answer_under(self, stance: Stance, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The same under a stance that is not the default one."""
         if stance.name == "force_eager":
-            return self.__function(*args, **kwargs)
+            return self.__plain
         cache = self.__current()
         if stance.force_backend is not None:
             own, backend = self.__settings, stance.force_backend
@@ -274,7 +329,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
             if cache.eager_calls == 1 and values is not None:
                 cache.profile.observe(cache.first.start.names, values)
                 if stance.name == "eager_then_compile":
-                    return self.__function(*args, **kwargs)
+                    return self.__plain
                 first = function_cache(self.__function, replace(self.__settings, backend="aot_eager", options=()))
                 return self._through(first, DEFAULT, args, kwargs)
         return self._through(cache, stance, args, kwargs)
@@ -407,7 +462,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
 _TABLES = native.complete(CompiledFunction, "_Called_tables")
 
 
-def _take_defaults(made: types.FunctionType, function: types.FunctionType) -> None:
+def _take_defaults(made: Any, function: types.FunctionType) -> None:
     """Gives ``made`` the defaults that ``function`` has now."""
     if made.__defaults__ is not function.__defaults__:
         made.__defaults__ = function.__defaults__

@@ -14,12 +14,14 @@ import sys
 import types
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from sys import gettrace
 from typing import Any, Protocol
 
 from tcompile import reentry
 from tcompile.backends.replay import Interrupted, Replay
 from tcompile.callers import raise_if_callers
 from tcompile.capture.entries import MISS, PLAIN
+from tcompile.capture.followed import Followed
 from tcompile.config import config
 from tcompile.errors import BackendError, InvalidArgument, RecompileError, RecompileLimitError, StanceError
 from tcompile.observe import bus
@@ -29,7 +31,9 @@ from tcompile.observe.warn import warn
 from tcompile.polls import Changed
 from tcompile.runtime import changes, interrupted, native
 from tcompile.runtime.cache import DROWSY, Entry, FunctionCache, Region
+from tcompile.runtime.debuggers import counts_lines, is_watched, may_stop, other_watcher, passes_line_again, tell_lines
 from tcompile.runtime.trials import begin, is_alone, is_run_by_python, note_compile
+from tcompile.runtime.unseen import go_on, pause, thread, unseen
 from tcompile.stance import DEFAULT, Stance, current
 
 REPLAYS = 8  # in turn, after which an entry rests,
@@ -114,6 +118,8 @@ class Compiler:
                 entry = self._entry_for(cache, region, values, stance)
             except (RecursionError, MemoryError):  # the caller is near a limit, which plain Python may not reach
                 return None
+            if entry is not None and is_watched() and may_stop(entry.captured.followed):
+                return None
         if entry is None or (not hosted and cache.host is not None):
             return None
         try:
@@ -149,6 +155,8 @@ class Compiler:
             warn(f"tcompile: {error}\n{cache.name} runs in plain Python.")
             bus.emit(FellBack(**cache.about, reason="error suppressed", detail=str(error)))
             return None
+        if counts_lines():
+            tell_lines(entry.captured.followed)
         cache.add(region, entry)
         is_first = cache.compiles == 1 and entry.graph is not None and is_alone(entry.graph)
         if region is cache.first and (is_first or is_run_by_python(entry)):
@@ -173,8 +181,21 @@ class Gate(native.Base):  # type: ignore[misc]  # which class that is depends on
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
+    @unseen
     def __call__(self, *values: Any) -> Any:
         """Where the frame goes on, and with what (``bytecode.build`` says how); None where it goes on natively."""
+        if gettrace() is not None or other_watcher() is not None:
+            pause(thread())
+            try:
+                stops = not interrupted.pending and self._stops()
+            finally:
+                go_on(thread())
+            if stops:
+                return None
+        pass  # noqa: PIE790
+        return self._answer(values)
+
+    def _answer(self, values: Sequence[Any]) -> Any:
         cache = self.cache()
         if cache is None or cache.held() is None:  # a generator that has outlived its function
             return None
@@ -218,6 +239,23 @@ class Gate(native.Base):  # type: ignore[misc]  # which class that is depends on
             assert cache.host is not None
             return (None, *cache.host.returned, (result,))
         return result
+
+    def _stops(self) -> bool:
+        """Whether a debugger may stop in the frame, or in a function that an entry goes through."""
+        cache = self.cache()
+        code = None if cache is None else cache.held()
+        if cache is None or code is None:
+            return True
+        frame: types.FrameType | None = sys._getframe(1)
+        while frame is not None and frame.f_code.co_filename == __file__:
+            frame = frame.f_back
+        entries = cache.region(self.offset).entries
+        functions = (function for entry in entries for function in entry.captured.followed)
+        if not may_stop((Followed.of(code), *functions), frame):
+            return False
+        if frame is not None:
+            passes_line_again(frame)
+        return True
 
     def _attach(self, cache: FunctionCache, region: Region) -> None:
         """Lets the machine code enter here, where there are other entries than the last time."""

@@ -14,6 +14,7 @@ bits, whatever the clock says. Only a kind of call that first comes while its fu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from sys import gettrace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from tcompile.graph import Graph, TensorType
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack
 from tcompile.runtime.cache import SUSPENDS
+from tcompile.runtime.run import Run
 
 if TYPE_CHECKING:
     from tcompile.runtime.cache import Entry, FunctionCache
@@ -60,36 +62,31 @@ class Trial:
         self.wasted = 0.0  # and by how much calls have been longer
         self.inside: bool | None = None  # a call is being timed, a compiled one? Calls inside of it are like it
 
-    def call(self, function: Callable[..., Any], compiled: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        """One call, timed. What it raises is raised, and tells nothing.
+    def choose(self, function: Callable[..., Any], compiled: Callable[..., Any]) -> Run:
+        """What one call is to run, timed. What it raises is raised, and tells nothing.
 
         ``compiled`` is the callable that has asked: while ``inside`` is True it does not ask again.
         """
         if self.inside is not None:
-            return function(*args, **kwargs)
+            return Run(function)
         is_compiled = not self.limit and len(self.compiled) < SAMPLES  # other threads may change what is asked here
         asks = not is_compiled and not self.limit
         is_over = asks and min(self.compiled, default=0.0) >= _longest(self.cache, self.hits)
         if is_over or not config.rest_when_slower:
             self._end()
-            return compiled(*args, **kwargs)
+            return Run(compiled)
         if is_compiled and not self.compiled:
             self.hits = {entry: entry.hits for entry in _entries(self.cache)}
-        compiles = _compiles
-        try:
-            self.inside = is_compiled
-            started = perf_counter()
-            result = (compiled if is_compiled else function)(*args, **kwargs)
-            seconds = perf_counter() - started
-        finally:
-            self.inside = None
-        if compiles != _compiles:  # what was timed, also before, is not all there is
+        return Run(compiled if is_compiled else function, _Sample(self, is_compiled))
+
+    def took(self, seconds: float, is_compiled: bool, alone: bool) -> None:
+        """Notes a call; where something was compiled meanwhile, it and those before are not all there is."""
+        if not alone:
             (self.compiled if is_compiled else self.plain).clear()
         elif is_compiled:
             self.compiled.append(seconds)
         else:
             self._ran_plainly(seconds)
-        return result
 
     def _ran_plainly(self, seconds: float) -> None:
         if self.limit:
@@ -115,6 +112,28 @@ class Trial:
         if self.cache.trial is self:
             again = again and self.held < MOST
             self.cache.trial = Trial(self.cache, self.alone, self.held + 1) if again else None
+
+
+class _Sample:
+    """Times one call of a trial."""
+
+    __slots__ = ("compiles", "is_compiled", "started", "trial")
+
+    def __init__(self, trial: Trial, is_compiled: bool) -> None:
+        self.trial, self.is_compiled = trial, is_compiled
+
+    def begin(self) -> None:
+        """The call begins."""
+        self.compiles = _compiles
+        self.trial.inside = self.is_compiled
+        self.started = perf_counter()
+
+    def end(self, returned: bool) -> None:
+        """The call has ended. One that somebody has traced says nothing."""
+        seconds = perf_counter() - self.started
+        self.trial.inside = None
+        if returned and gettrace() is None:
+            self.trial.took(seconds, self.is_compiled, self.compiles == _compiles)
 
 
 _compiles = 0

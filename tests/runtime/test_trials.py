@@ -11,6 +11,7 @@ import tcompile
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack
 from tcompile.runtime import trials
+from tcompile.runtime.run import carry_out
 
 
 @pytest.fixture(autouse=True)
@@ -193,6 +194,10 @@ class Clock:
         return function
 
 
+def call_on_trial(trial, plain, compiled, *args):
+    return carry_out(trial.choose(plain, compiled), args, {})
+
+
 def on_trial(cache_of=secant, alone=False):
     cache = tcompile.compile(cache_of).cache
     cache.trial = trials.Trial(cache, alone)
@@ -203,7 +208,7 @@ def test_the_shortest_calls_are_compared(monkeypatch):
     clock, cache = Clock(monkeypatch), on_trial()
     compiled, plain = clock.taking([9e-4, 1e-4, 5e-4]), clock.taking([7e-5, 9e-5, 9e-5])
     for _ in range(6):
-        cache.trial.call(plain, compiled, (), {})
+        call_on_trial(cache.trial, plain, compiled)
     assert cache.trial.limit == pytest.approx(trials.LARGER * 9e-5 + trials.NOISE)
 
 
@@ -213,13 +218,13 @@ def test_a_rest_ends_where_calls_take_much_longer_also_now_and_then(short, monke
     rest = cache.trial
     compiled, plain = clock.taking([1e-3] * 3), clock.taking([7e-5] * 3)
     for _ in range(6):
-        rest.call(plain, compiled, (), {})
+        call_on_trial(rest, plain, compiled)
     plain = clock.taking(itertools.cycle([1e-5] * short + [rest.limit + trials.PATIENCE]))
     for _ in range(2 * (short + 1)):
         assert cache.trial is rest
-        rest.call(plain, compiled, (), {})
+        call_on_trial(rest, plain, compiled)
     for _ in range(short + 1):
-        cache.trial.call(plain, compiled, (), {}) if cache.trial is rest else None
+        call_on_trial(cache.trial, plain, compiled) if cache.trial is rest else None
     assert cache.trial is not rest
     assert not cache.trial.limit
     assert cache.trial.held == 2
@@ -229,7 +234,7 @@ def test_a_long_call_is_worth_it_without_a_plain_one(monkeypatch):
     clock, cache = Clock(monkeypatch), on_trial()
     compiled = clock.taking([1, 1, 1, 1])
     for _ in range(4):
-        cache.trial.call(None, compiled, (), {})
+        call_on_trial(cache.trial, None, compiled)
     assert cache.trial is None
 
 
@@ -237,7 +242,7 @@ def test_one_plain_call_is_enough_where_it_takes_much_longer(monkeypatch):
     clock, cache = Clock(monkeypatch), on_trial()
     compiled, plain = clock.taking([1e-4] * 3), clock.taking([1e-2])
     for _ in range(4):
-        cache.trial.call(plain, compiled, (), {})
+        call_on_trial(cache.trial, plain, compiled)
     assert cache.trial is None
 
 
@@ -247,7 +252,7 @@ def test_machine_code_would_not_need_the_trials_own_steps(monkeypatch):
         cache = on_trial(alone=alone)
         compiled, plain = clock.taking([3e-6] * 3), clock.taking([1e-6] * 3)
         for _ in range(6):
-            cache.trial.call(plain, compiled, (), {})
+            call_on_trial(cache.trial, plain, compiled)
         assert (cache.trial is None) is over
 
 
@@ -258,7 +263,7 @@ def test_calls_inside_of_a_call_are_like_it(monkeypatch):
     def call(kind, depth):
         seen.append((kind, depth))
         if depth and (kind == "plain" or not cache.trial.inside):
-            cache.trial.call(lambda d: call("plain", d), lambda d: call("compiled", d), (depth - 1,), {})
+            call_on_trial(cache.trial, lambda d: call("plain", d), lambda d: call("compiled", d), depth - 1)
 
     for kind in ("compiled", "plain"):
         seen.clear()
@@ -266,7 +271,7 @@ def test_calls_inside_of_a_call_are_like_it(monkeypatch):
             monkeypatch.setattr(
                 trials, "perf_counter", itertools.count(step=1e-5 if kind == "plain" else 1e-4).__next__
             )
-            cache.trial.call(lambda d: call("plain", d), lambda d: call("compiled", d), (2,), {})
+            call_on_trial(cache.trial, lambda d: call("plain", d), lambda d: call("compiled", d), 2)
         assert {found for found, _ in seen} == {kind}
     assert len(cache.trial.plain) == trials.SAMPLES
     assert cache.trial.limit
@@ -278,7 +283,7 @@ def test_trials_come_to_an_end(monkeypatch):
     for count in itertools.count(1):
         plain = clock.taking([1e-5] * trials.SAMPLES + [100.0])
         for _ in range(2 * trials.SAMPLES + 1):
-            cache.trial.call(plain, compiled, (), {})
+            call_on_trial(cache.trial, plain, compiled)
         if cache.trial is None:
             break
     assert count == trials.MOST
@@ -385,7 +390,7 @@ def test_another_thread_may_end_a_call_in_the_meantime(monkeypatch):
         trial.inside = None  # as where another thread's call has ended
         return 1
 
-    assert trial.call(None, raises, (), {}) == 1
+    assert call_on_trial(trial, None, raises) == 1
     trial.compiled.clear()
     trial._ran_plainly(1.0)
     assert not trial.plain
@@ -400,9 +405,9 @@ def test_calls_that_compile_or_raise_tell_nothing(monkeypatch):
     def raises():
         raise ValueError
 
-    cache.trial.call(None, compiles, (), {})
+    call_on_trial(cache.trial, None, compiles)
     with pytest.raises(ValueError):
-        cache.trial.call(None, raises, (), {})
+        call_on_trial(cache.trial, None, raises)
     assert not cache.trial.compiled
     assert cache.trial.inside is None
     assert clock.now == 0
@@ -419,7 +424,7 @@ def test_a_plain_call_that_compiles_what_it_calls_is_no_sample(monkeypatch):
         return plain()
 
     for _ in range(2 * trials.SAMPLES + 1):
-        cache.trial.call(call, compiled, (), {})
+        call_on_trial(cache.trial, call, compiled)
     assert cache.trial.limit
 
 
@@ -429,5 +434,5 @@ def test_one_short_call_that_takes_longer_is_not_enough(monkeypatch):
     compiled = clock.taking(itertools.repeat(1e-5))
     plain = clock.taking(itertools.chain([9e-4], itertools.repeat(1e-6)))
     for _ in range(2 * trials.SAMPLES):
-        cache.trial.call(plain, compiled, (), {})
+        call_on_trial(cache.trial, plain, compiled)
     assert cache.trial.limit

@@ -54,6 +54,7 @@ declare { i64, i1 } @llvm.smul.with.overflow.i64(i64, i64)
 @switched_off = external global i64
 @changes = external global i64
 @room = external global [3 x i64]
+@debugger = external global i64
 @harmless = external global i8
 @stance_block = external global i8
 @error_state = external global i8
@@ -1483,8 +1484,14 @@ look:
   %departed = load volatile i64, ptr @departed
   %listening = load volatile i64, ptr @listening
   %switched = load volatile i64, ptr @switched_off
+  %debugger = load volatile i64, ptr @debugger
+  %thread = call ptr @PyThreadState_Get()
+  %tracer.at = getelementptr i8, ptr %thread, i64 $TRACE_OBJECT
+  %tracer = load i64, ptr %tracer.at
   %off.1 = or i64 %departed, %listening
-  %off = or i64 %off.1, %switched
+  %off.2 = or i64 %off.1, %switched
+  %off.3 = or i64 %off.2, %debugger
+  %off = or i64 %off.3, %tracer
   %on = icmp eq i64 %off, 0
   %expected = call i64 @word(ptr %table, i64 $T_GENERATION)
   %young = icmp eq i64 %generation, %expected

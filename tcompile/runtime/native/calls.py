@@ -8,6 +8,7 @@ one plan after the other, the one that was hit last first. Where anything is out
 
 from __future__ import annotations
 
+import array
 import ctypes
 import types
 import weakref
@@ -53,6 +54,7 @@ def machine() -> _Machine | str:
     if reason is not None:
         return reason
     values: dict[str, object] = {**layout.OFFSETS, **layout.function_fields(), **FRAME, **OUTCOMES, **PLAN_CODE}
+    values["TRACE_OBJECT"] = layout.trace_object()
     values |= {f"T_{name}": i for i, name in enumerate(_TABLE)} | {"T_LISTS": len(_TABLE), "POOLED": memory.THRESHOLD}
     words = {
         "generation": caches.generation, "departed": stance.departed, "listening": bus.listened,
@@ -69,6 +71,7 @@ def machine() -> _Machine | str:
         ir = abi.c_string("full_text", _FULL) + abi.method_def("check_method", "check_stack", "check_stack()")
         ir += target.source("call.ll", values, __package__)
         symbols = {name: target.immortal(held).buffer_info()[0] for name, held in words.items()}
+        symbols["debugger"] = layout.debugger_name() or target.immortal(array.array("q", [0])).buffer_info()[0]
         symbols |= {name: id(target.immortal(held)) for name, held in objects.items()}
         for name in ("_PyObject_MakeTpCall", "_PyType_Lookup"):
             symbols[name] = ctypes.cast(ctypes.pythonapi[name], ctypes.c_void_p).value or 0

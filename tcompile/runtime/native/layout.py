@@ -18,6 +18,8 @@ import numpy as np
 
 _WORD = 8
 _END_OF_FIELDS = 128  # of a function object, in bytes
+_END_OF_STATE = 160  # of what is looked at of a thread's state, which has some hundred bytes more
+_END_OF_INTERPRETER, _PIECE, _TOOLS = 1 << 20, 1 << 9, 6
 _TYPE_VECTORCALL, _TYPE_FLAGS = 56, 168  # in a PyTypeObject
 _HAVE_VECTORCALL, _METHOD_DESCRIPTOR = 1 << 11, 1 << 17
 _BASE_FLAGS = 1 << 18 | 1 << 10 | _HAVE_VECTORCALL  # default, may be inherited from, and the one that it is for
@@ -173,6 +175,66 @@ def function_fields() -> dict[str, int]:
     return found
 
 
+def trace_object() -> int:
+    """The offset in a thread's state of the object that traces it, null where none does. LookupError: not found."""
+    api = ctypes.pythonapi
+    state = ctypes.PYFUNCTYPE(ctypes.c_void_p)(("PyThreadState_Get", api))()
+    tracer = sys.gettrace()
+    if tracer is not None:
+        return _only(state, id(tracer))
+    hold = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.py_object)(("PyEval_SetTrace", api))
+    sample = object()
+    hold(None, sample)  # which is held and never called, as there is no function to trace with
+    try:
+        found = _only(state, id(sample))
+    finally:
+        ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(("PyEval_SetTrace", api))(None, None)
+    if _word(state + found):
+        raise LookupError("a tracing object that stays")
+    return found
+
+
+def _only(state: int, wanted: int) -> int:
+    """Where the one word is in a thread's state."""
+    (found,) = [at for at in range(0, _END_OF_STATE, _WORD) if _word(state + at) == wanted] or (0,)
+    if not found:
+        raise LookupError("the tracing object")
+    return found
+
+
+def debugger_name() -> int:
+    """The address of the word with the name of ``sys.monitoring``'s debugger, null where there is none; else 0.
+
+    Raises LookupError where it is not found. The names of all tools stand side by side in the interpreter's state,
+    which is read only as far as the first one that is found.
+    """
+    if sys.version_info < (3, 12):
+        return 0
+    monitoring = sys.monitoring
+    names = [monitoring.get_tool(tool) for tool in range(_TOOLS)]
+    tool = next((tool for tool in range(_TOOLS - 1, -1, -1) if names[tool] is None), None)
+    if tool is None:
+        raise LookupError("a free tool")
+    name = f"tcompile looks {tool}"
+    monitoring.use_tool_id(tool, name)
+    try:
+        wanted = id(name).to_bytes(_WORD, sys.byteorder)
+        interpreter = ctypes.PYFUNCTYPE(ctypes.c_void_p)(("PyInterpreterState_Get", ctypes.pythonapi))()
+        for start in range(interpreter, interpreter + _END_OF_INTERPRETER, _PIECE):
+            at = ctypes.string_at(start, _PIECE).find(wanted)
+            if at >= 0:
+                break
+        else:
+            raise LookupError("the names of tools")
+    finally:
+        monitoring.free_tool_id(tool)
+    first = start + at - _WORD * tool
+    words = [_word(first + _WORD * other) for other in range(_TOOLS)]
+    if first % _WORD or words != [0 if other is None else id(monitoring.get_tool(i)) for i, other in enumerate(names)]:
+        raise LookupError("the names of tools")
+    return first + _WORD * monitoring.DEBUGGER_ID
+
+
 def unsupported() -> str | None:
     """Why calls cannot be machine code in this process; None where all assumptions hold."""
     refusal = _refusal()
@@ -191,10 +253,11 @@ def _wrong_layout() -> str | None:
     for what, right in checks:
         if not right():
             return what
-    try:
-        function_fields()
-    except (LookupError, ValueError):
-        return "functions"
+    for what, find in (("functions", function_fields), ("threads", trace_object), ("tools", debugger_name)):
+        try:
+            find()
+        except (LookupError, ValueError):
+            return what
     return None
 
 
@@ -257,6 +320,6 @@ def scalar_holds_value(kind: type) -> bool:
 
 
 __all__ = [
-    "C_CONTIGUOUS", "OFFSETS", "TABLES", "Base", "complete", "function_fields", "is_complete", "point",
-    "scalar_holds_value", "unsupported",
+    "C_CONTIGUOUS", "OFFSETS", "TABLES", "Base", "complete", "debugger_name", "function_fields", "is_complete", "point",
+    "scalar_holds_value", "trace_object", "unsupported",
 ]  # fmt: skip

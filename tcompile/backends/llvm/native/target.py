@@ -419,8 +419,11 @@ def keep_forever(code: Code) -> Code:
 
 
 def _keep_all() -> None:
-    """A daemon thread may be inside any kernel while the interpreter ends, so none is unloaded then."""
-    immortal(dict(_trackers))
+    """A daemon thread may be inside any kernel while the interpreter ends, so none is unloaded then.
+
+    Nor does the linker go, whose finalizer is Python code that a debugger might still trace.
+    """
+    immortal((dict(_trackers), _linker))
     _trackers.clear()
 
 
