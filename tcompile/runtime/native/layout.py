@@ -24,13 +24,13 @@ _BASE_FLAGS = 1 << 18 | 1 << 10 | _HAVE_VECTORCALL  # default, may be inherited 
 _VECTORCALL = 16  # behind the object's head, in a compiled function
 TABLES = 24  # its slot behind that
 
-# The fields of objects whose places have not changed for many versions; ``unsupported`` looks at each of them.
+# The fields of objects, most of which have been in their places for many versions; ``unsupported`` looks at each.
 OFFSETS = {
     "OB_TYPE": 8,
     "OB_SIZE": 16,
     "FLOAT_VALUE": 16,
     "SCALAR_VALUE": 16,
-    "TUPLE_ITEMS": 24,
+    "TUPLE_ITEMS": tuple.__basicsize__,  # 24 bytes; since CPython 3.14 a tuple keeps its hash in front of them
     "LIST_ITEMS": 24,
     "ARRAY_ITEMS": 24,  # of array.array
     "ARRAY_DATA": 16,
@@ -83,7 +83,7 @@ def _refusal() -> str | None:
         return "calls in machine code do not support the free-threaded build of CPython"
     if hasattr(sys, "gettotalrefcount") or object.__basicsize__ != 2 * _WORD:
         return "calls in machine code do not support debug builds of CPython"
-    if not (3, 11) <= sys.version_info[:2] <= (3, 13):
+    if not (3, 11) <= sys.version_info[:2] <= (3, 15):
         return f"calls in machine code do not know CPython {sys.version_info[0]}.{sys.version_info[1]}"
     api = ctypes.pythonapi
     api.PyInterpreterState_Get.restype = api.PyInterpreterState_Main.restype = ctypes.c_void_p
