@@ -19,6 +19,7 @@ from time import perf_counter
 from types import CellType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
+from tcompile import interpreter
 from tcompile.backends import takes_option
 from tcompile.capture.entries import MISS, PLAIN, local_names
 from tcompile.capture.policy import error_on_graph_break
@@ -26,7 +27,7 @@ from tcompile.capture.treatments import treatment_of
 from tcompile.config import config
 from tcompile.observe import bus
 from tcompile.runtime import cache as caches
-from tcompile.runtime import interrupted, native
+from tcompile.runtime import interrupted, native, refused
 from tcompile.runtime.binding import binder
 from tcompile.runtime.cache import SUSPENDS, Entry, FunctionCache, Settings, function_cache
 from tcompile.runtime.host import host_of, settle
@@ -250,6 +251,12 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
                 return self._through(first, DEFAULT, args, kwargs)
         return self._through(cache, stance, args, kwargs)
 
+    def _call_plainly(self, /, *args: Any, **kwargs: Any) -> Any:
+        """``__call__`` in an interpreter for which nothing is compiled."""
+        if not refused.warned or bus.listened[0]:
+            refused.note_call(self.__current().about)
+        return self.__function(*args, **kwargs)
+
     def _tell_call(self, started: float, calls: int) -> None:
         milliseconds = (perf_counter() - started) * 1e3
         bus.tell_call(self.__function.__qualname__, self.__current().defined_in, milliseconds, calls)
@@ -370,6 +377,8 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
 
 
 _TABLES = native.complete(CompiledFunction, "_Called_tables")
+if interpreter.refusal is not None:
+    CompiledFunction.__call__ = CompiledFunction._call_plainly  # type: ignore[method-assign]
 
 
 def _take_defaults(made: types.FunctionType, function: types.FunctionType) -> None:
