@@ -480,7 +480,7 @@ class Analysis:
                 writes[i] = 1 << args[i]
             elif op in _PAIRS:
                 high, low = 1 << (args[i] >> 4), 1 << (args[i] & 15)
-                name = NAME[op]
+                name = same_as(NAME[op])
                 if name == "LOAD_FAST_LOAD_FAST":
                     reads[i] |= (high | low) & fast
                 elif name == "STORE_FAST_STORE_FAST":
