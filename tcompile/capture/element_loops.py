@@ -24,11 +24,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcompile.bytecode.analysis import Analysis
+from tcompile.bytecode.dialect import D
 from tcompile.bytecode.instructions import Instruction
 from tcompile.capture import element_steps  # noqa: F401  # fills the translator's tables
 from tcompile.capture.collected import is_own_list
 from tcompile.capture.element_nodes import append, number_of, operand_of
-from tcompile.capture.element_translator import Exit, Refused, Translator, V, is_number, parts_of
+from tcompile.capture.element_translator import NULL, Exit, Refused, Translator, V, is_number, parts_of
 from tcompile.capture.instructions.registry import Returned
 from tcompile.capture.plans import MANY_ROUNDS, Plan, Restart
 from tcompile.capture.sources import ComputedSource, ConstantSource, Source
@@ -175,8 +176,8 @@ class _Stretch:
         f, t = self.f, self.t
         header = f.decoded.instructions[self.start]
         stack: list[V] = []
-        items = f.stack[-1] if header.opname == "FOR_ITER" else None
-        depth = len(f.stack) - (items is not None)
+        items = f.stack[-D.iterator_items] if header.opname == "FOR_ITER" else None
+        depth = len(f.stack) - (D.iterator_items if items is not None else 0)
         if items is not None:
             if not isinstance(items, Counted):
                 raise Refused("a loop over something else than a range, a text, or the elements of an array")
@@ -185,7 +186,7 @@ class _Stretch:
             if not items.scalar:
                 self._check_worth(items.left)
             t.block = t.entry
-            stack = [self._iterator(items, items.rounds)]
+            stack = [self._iterator(items, items.rounds), NULL][: D.iterator_items]
         t.run(self.start, stack)
         computed = any(isinstance(o, Node) and isinstance(o.type, TensorType) for _, o in self.t.numbers)
         if not t.accesses and not computed and not self._is_long(items):

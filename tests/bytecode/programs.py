@@ -6,6 +6,7 @@ import contextlib
 import functools
 import itertools
 import sys
+import warnings
 
 PROGRAMS = []
 
@@ -101,6 +102,33 @@ def attempts():
     return log, sys.exc_info()
 
 
+# From 3.14 on the compiler warns of it.
+OVERRULES = """
+def overrules(n, log):
+    for i in range(n):
+        try:
+            if i == 2:
+                return i
+            log.append(i)
+        finally:
+            log.append("f")
+            if i == 3:
+                return "never"
+            if i == 2 and n > 3:
+                continue
+    return None
+"""
+
+
+@program
+def returns_in_finally():
+    made = {}
+    with warnings.catch_warnings(action="ignore", category=SyntaxWarning):
+        exec(OVERRULES, made)
+    log = []
+    return [made["overrules"](n, log) for n in range(6)], log
+
+
 @program
 def returns_through_finally():
     log = []
@@ -113,8 +141,6 @@ def returns_through_finally():
                 log.append(i)
             finally:
                 log.append("f")
-                if i == 3:
-                    return "never"
         return None
 
     def g():
