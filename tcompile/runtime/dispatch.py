@@ -7,6 +7,7 @@ code object in which captured stretches and plain Python take turns in one frame
 
 from __future__ import annotations
 
+import dis
 import functools
 import inspect
 import pickle
@@ -478,9 +479,15 @@ def _names_frames(code: types.CodeType, known: dict[str, Any]) -> bool:
     names |= {f.__name__ for name in names if isinstance(f := known.get(name), _FUNCTIONS)}  # under other names
     if not _FRAMES.isdisjoint(names):
         return True
-    if "warn" in names and any(type(number) is int and number > 1 for number in code.co_consts):
+    if "warn" in names and any(number > 1 for number in _numbers(code)):
         return True  # at a level that is given by its place
     return any("stacklevel" in (text if type(text) is tuple else (text,)) for text in code.co_consts)
+
+
+def _numbers(code: types.CodeType) -> list[int]:
+    """The ints in code, of which small ones are no constants since CPython 3.14, but part of an instruction."""
+    loaded = (i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_SMALL_INT")
+    return [number for number in (*code.co_consts, *loaded) if type(number) is int]
 
 
 _rebuild_hook: list[Callable[[types.FunctionType, Settings], CompiledFunction]] = []
