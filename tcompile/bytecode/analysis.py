@@ -185,10 +185,6 @@ class Analysis:
         self._structure()
         self._forward()
         self._backward()
-        # At its start a function gives all its parameters, as its caller does.
-        parameters = code.co_argcount + code.co_kwonlyargcount
-        parameters += bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
-        self.live[self.first] |= (1 << parameters) - 1 & self.fast
         begin = self.stream.begin
         self.units = {begin[i] * 2: begin[unit] * 2 for i, unit in self.bars.items() if i != unit}
 
@@ -330,12 +326,14 @@ class Analysis:
             if entry >= 0:
                 any_bound |= bound
                 any_unbound |= unbound
-                if op != _PUSH_EXC_INFO and stack[:depth] != floor:  # that one cannot raise, nor is it a point
+                if len(stack) < depth:  # behind the loop of a generator expression, whose handler keeps the iterator
+                    if op not in PLAIN:
+                        raise NotResumable("a handler deeper than the stack")
+                    self.bars.setdefault(i, i)
+                elif op != _PUSH_EXC_INFO and stack[:depth] != floor:  # that one cannot raise, nor is it a point
                     if floor is not None:
                         yield self._caught(entry, floor, any_bound, any_unbound)
                     floor = stack[:depth]
-                    if len(floor) < depth:
-                        raise NotResumable("a handler deeper than the stack")
             action = _ACTION[op]
             if action == _LOAD:
                 stack = (*stack, VALUE)
@@ -473,6 +471,10 @@ class Analysis:
         # super() without arguments looks at the frame's first argument when it is called.
         looked = fast & 1 if "super" in code.co_names else 0
         reads, writes = [looked] * size, [0] * size
+        # At its start a function gives all its parameters, as its caller does; a loop may go back there.
+        parameters = code.co_argcount + code.co_kwonlyargcount
+        parameters += bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
+        reads[self.first] |= (1 << parameters) - 1 & fast
         for i, op in enumerate(ops):
             if op in _LOADS:
                 reads[i] |= 1 << args[i] & fast

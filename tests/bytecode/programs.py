@@ -160,6 +160,22 @@ def returns_through_finally():
 
 
 @program
+def loops_back_to_the_start():
+    def down(n, unused):
+        while n > 0:
+            n -= len([n])
+        return n
+
+    def forever(n, unused):
+        while True:
+            n -= len([n])
+            if n < 0:
+                return n
+
+    return down(3, "x"), forever(3, "x"), list(x for x in range(3))
+
+
+@program
 def contexts():
     log = []
     with Context(log) as a, Context(log, True) as b:
