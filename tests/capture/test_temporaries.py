@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tcompile
+from tcompile.frontends.numpy.operators import _takes_memory
 from tests.differential import check
 
 HELD = np.ones((200, 200)).T * 2
@@ -98,4 +99,4 @@ def test_small_ones_need_nothing():
     for n in (100, 200):
         compiled(*arguments(n))
         counts.append([node.op for node in compiled.graphs[-1].nodes].count("ordered"))
-    assert counts == [0, 1]
+    assert counts == [0, int(_takes_memory())]  # not from Python 3.14 on, where NumPy cannot tell who holds an operand
