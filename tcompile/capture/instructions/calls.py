@@ -111,11 +111,15 @@ def _finish_call(f: Frame, count: int, names: tuple[str, ...]) -> None:
     try:
         f.push(function.call(f.tx, args[:positional], dict(zip(names, args[positional:], strict=True))))
     except CannotCapture as stopped:
-        following = [i.opname for i in f.decoded.instructions[f.at : f.at + 2] if i.opname != "COPY"]
-        opens_block = following[0] in ("BEFORE_WITH", "BEFORE_ASYNC_WITH", "LOAD_SPECIAL")
-        if opens_block and stopped.reason == "unknown-function" and f.tx.frames[-1] is f:
+        if _opens_block(f) and stopped.reason == "unknown-function" and f.tx.frames[-1] is f:
             raise CannotCapture("with-statement", f"`{f.tx.current_text()}`") from stopped
         raise
+
+
+def _opens_block(f: Frame) -> bool:
+    """Whether the value of the call is the one that a ``with`` block is about to enter."""
+    following = f.decoded.instructions[f.at + (f.decoded.instructions[f.at].opname == "COPY")].opname
+    return following in ("BEFORE_WITH", "BEFORE_ASYNC_WITH", "LOAD_SPECIAL")
 
 
 @handler("CALL_FUNCTION_EX")
@@ -123,7 +127,7 @@ def _call_function_ex(f: Frame, i: Instruction) -> None:
     keywords = f.pop() if D.keywords_slot or (i.arg or 0) & 1 else DictValue({})
     if isinstance(keywords, Null):
         keywords = DictValue({})
-    args = list(f.pop().collect(f.tx))
+    args = list(f.pop().collect(f.tx, tuple))
     first, second = f.pop_many(2)
     function = second if isinstance(first, Null) else first
     if not isinstance(keywords, DictValue):
