@@ -7,6 +7,7 @@ code object in which captured stretches and plain Python take turns in one frame
 
 from __future__ import annotations
 
+import dis
 import functools
 import inspect
 import pickle
@@ -19,6 +20,7 @@ from time import perf_counter
 from types import CellType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
+from tcompile import interpreter
 from tcompile.backends import takes_option
 from tcompile.capture.entries import MISS, PLAIN, local_names
 from tcompile.capture.policy import error_on_graph_break
@@ -26,7 +28,7 @@ from tcompile.capture.treatments import treatment_of
 from tcompile.config import config
 from tcompile.observe import bus
 from tcompile.runtime import cache as caches
-from tcompile.runtime import interrupted, native
+from tcompile.runtime import interrupted, native, refused
 from tcompile.runtime.binding import binder
 from tcompile.runtime.cache import SUSPENDS, Entry, FunctionCache, Settings, function_cache
 from tcompile.runtime.host import host_of, settle
@@ -250,6 +252,12 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
                 return self._through(first, DEFAULT, args, kwargs)
         return self._through(cache, stance, args, kwargs)
 
+    def _call_plainly(self, /, *args: Any, **kwargs: Any) -> Any:
+        """``__call__`` in an interpreter for which nothing is compiled."""
+        if not refused.warned or bus.listened[0]:
+            refused.note_call(self.__current().about)
+        return self.__function(*args, **kwargs)
+
     def _tell_call(self, started: float, calls: int) -> None:
         milliseconds = (perf_counter() - started) * 1e3
         bus.tell_call(self.__function.__qualname__, self.__current().defined_in, milliseconds, calls)
@@ -370,6 +378,8 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
 
 
 _TABLES = native.complete(CompiledFunction, "_Called_tables")
+if interpreter.refusal is not None:
+    CompiledFunction.__call__ = CompiledFunction._call_plainly  # type: ignore[method-assign]
 
 
 def _take_defaults(made: types.FunctionType, function: types.FunctionType) -> None:
@@ -469,9 +479,15 @@ def _names_frames(code: types.CodeType, known: dict[str, Any]) -> bool:
     names |= {f.__name__ for name in names if isinstance(f := known.get(name), _FUNCTIONS)}  # under other names
     if not _FRAMES.isdisjoint(names):
         return True
-    if "warn" in names and any(type(number) is int and number > 1 for number in code.co_consts):
+    if "warn" in names and any(number > 1 for number in _numbers(code)):
         return True  # at a level that is given by its place
     return any("stacklevel" in (text if type(text) is tuple else (text,)) for text in code.co_consts)
+
+
+def _numbers(code: types.CodeType) -> list[int]:
+    """The ints in code, of which small ones are no constants since CPython 3.14, but part of an instruction."""
+    loaded = (i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_SMALL_INT")
+    return [number for number in (*code.co_consts, *loaded) if type(number) is int]
 
 
 _rebuild_hook: list[Callable[[types.FunctionType, Settings], CompiledFunction]] = []

@@ -8,6 +8,7 @@ has no Python in it: the loop returns at once, and none of its effects has happe
 from __future__ import annotations
 
 import ctypes
+import sys
 import time
 from functools import cache
 from types import TracebackType
@@ -23,7 +24,8 @@ _FUNCTIONS = ("tc_late", "tc_due", "tc_now")
 
 @cache
 def _code() -> target.Code:
-    ir = target.source("poll.ll", {"MONOTONIC": time.CLOCK_MONOTONIC})
+    state = "PyThreadState_GetUnchecked" if sys.version_info >= (3, 13) else "_PyThreadState_UncheckedGet"
+    ir = target.source("poll.ll", {"MONOTONIC": time.CLOCK_MONOTONIC, "THREAD_STATE": state})
     return target.keep_forever(target.load(ir, [*_FUNCTIONS, "raised"], abi.symbols(ir), opt=0))
 
 

@@ -34,6 +34,7 @@ from functools import partial
 from importlib import resources
 from typing import Any, TypeVar
 
+from tcompile import interpreter
 from tcompile.backends.disk import cache, key_of
 from tcompile.collector import no_collection
 from tcompile.observe import bus
@@ -418,10 +419,8 @@ def has_symbol(name: str) -> bool:
 
 def unsupported() -> str | None:
     """Why native code cannot be made in this process, in one sentence; None where it can."""
-    if sys.implementation.name != "cpython":
-        return f"native code needs CPython, and this is {sys.implementation.name}"
-    if "t" in getattr(sys, "abiflags", ""):
-        return "native code does not support the free-threaded build of CPython"
+    if interpreter.refusal is not None:
+        return interpreter.refusal
     if ctypes.sizeof(ctypes.c_void_p) != 8 or sys.byteorder != "little":
         return "native code needs a 64-bit little-endian machine"
     if platform.machine() not in ("x86_64", "AMD64", "aarch64", "arm64"):
