@@ -11,7 +11,6 @@ import sys
 from typing import Any, NamedTuple
 
 VERSION = sys.version_info[:2]
-NEWEST = (3, 15)  # the newest version whose bytecode is known
 
 
 class Dialect(NamedTuple):
@@ -73,7 +72,8 @@ _3_13 = _3_12._replace(null_above=True, tests_are_bools=True, compare_shift=5, l
 _3_14 = _3_13._replace(keywords_slot=True, tagged_ints=True, pops_null=True)
 _3_15 = _3_14._replace(import_shift=2, iterator_items=2)
 _ROWS = {(3, 11): _3_11, (3, 12): _3_12, (3, 13): _3_13, (3, 14): _3_14, (3, 15): _3_15}
-D = _ROWS.get(VERSION, _3_15)
+NEWEST = max(_ROWS)
+D = _ROWS.get(VERSION, _ROWS[NEWEST])
 
 # Instructions that differ from another only in what they cost, in references that they borrow, or in what monitoring
 # tools see of them.

@@ -41,15 +41,23 @@ if TYPE_CHECKING:
     from tcompile.graph import Graph
 
 
-class _Signature:
-    """``__signature__`` of compiled functions: what inspect says of the function, also where it follows no wrapper."""
+class _OfFunction:
+    """An attribute that the plain function works out when it is asked for; of the class itself there is nothing."""
 
-    def __get__(self, instance: CompiledFunction | None, owner: type) -> inspect.Signature:
-        if instance is None:
-            raise AttributeError("__signature__")
-        return inspect.signature(parts_of(instance)[0])
+    def __init__(self, name: str, of_class: Any) -> None:
+        self.name, self.of_class = name, of_class
+
+    def __get__(self, instance: CompiledFunction | None, owner: type) -> Any:
+        return self.of_class if instance is None else getattr(parts_of(instance)[0], self.name)
+
+    def __set__(self, instance: CompiledFunction, value: Any) -> None:
+        setattr(parts_of(instance)[0], self.name, value)
+
+    def __delete__(self, instance: CompiledFunction) -> None:
+        delattr(parts_of(instance)[0], self.name)
 
 
+_COPIED = [name for name in functools.WRAPPER_ASSIGNMENTS if name != "__annotate__"]
 _Told = TypeVar("_Told")
 
 
@@ -73,7 +81,9 @@ class _Shown(Generic[_Told]):
 class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that is depends on the machine
     """A function whose array work runs as compiled graphs. Called, bound and shown like the function itself."""
 
-    __signature__ = _Signature()
+    if sys.version_info >= (3, 14):  # before, they are what the function has, in ``__dict__``
+        __annotations__ = _OfFunction("__annotations__", {})
+        __annotate__ = _OfFunction("__annotate__", None)
     # What is in ``__dict__`` belongs to the function: functools.wraps copies it. The machine code knows where the first
     # slot is: CPython puts them in the order of their names.
     __slots__ = (
@@ -88,7 +98,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
     ) -> None:
         self.__once = once  # nobody sees it, and it is called no more than this time
         if not once:
-            functools.update_wrapper(self, function)
+            functools.update_wrapper(self, function, _COPIED)
             if "__wrapped__" in function.__dict__:  # it shows what it wraps itself, as the function does
                 self.__wrapped__ = function.__dict__["__wrapped__"]
         self.__function = function

@@ -110,6 +110,8 @@ def test_machine_code_is_refused_for_the_same_reason():
 
 def test_this_interpreter_is_known():
     from tcompile import interpreter
+    from tcompile.bytecode import dialect
 
     assert interpreter.refusal is None or interpreter.is_free_threaded()
-    assert interpreter.OLDEST <= sys.version_info[:2] <= interpreter.NEWEST
+    assert interpreter.OLDEST <= sys.version_info[:2] <= interpreter.NEWEST == dialect.NEWEST
+
