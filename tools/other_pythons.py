@@ -152,6 +152,7 @@ def run(folder: Path, target: str, python: str) -> int:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     environment["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     environment["LC_ALL"] = "C.UTF-8"
+    environment["PIP_ONLY_BINARY"] = ":all:"  # there is no compiler; of a package's versions, the one made for this CPython
     environment.pop("PYTHONPATH", None)
     return subprocess.run(["chroot", str(folder), *command], env=environment).returncode
 
