@@ -93,7 +93,8 @@ def constant(value: Any) -> Value:
         made.original = value
         return made
     if type(value) is slice:
-        return SliceValue(*map(constant, (value.start, value.stop, value.step)))
+        start, stop, step = map(constant, (value.start, value.stop, value.step))
+        return SliceValue(start, stop, step)
     return Constant(value)
 
 
