@@ -516,7 +516,7 @@ def test_broken_code_that_breaks(name):
             np.testing.assert_array_equal(compiled(*args), function(*args))
 
 
-def annotated(x: int, y: "str" = 2, *, k: np.ndarray = None) -> float:
+def annotated(x: int, y: str = 2, *, k: np.ndarray = None) -> float:
     return x
 
 
@@ -540,7 +540,7 @@ def test_annotations_are_worked_out_when_they_are_asked_for():
     wrapping = functools.wraps(compiled)(lambda *args: None)
     for one in (f, compiled, wrapping):
         with pytest.raises(NameError, match="Later"):
-            one.__annotations__  # noqa: B018
+            one.__annotations__
         with pytest.raises(NameError, match="Later"):
             inspect.signature(one)
         for format in (annotationlib.Format.STRING, annotationlib.Format.FORWARDREF):

@@ -21,10 +21,10 @@ from tcompile.bytecode.decode import JUMPS, NAME, OP, NotResumable, Stream, end_
 from tcompile.bytecode.dialect import D, is_known, same_as
 
 # Kinds of stack items. MAYBE is a value or NULL. SAVED is the exception handled before. A comprehension puts aside what
-# its variables' places hold: CELL is one of the function's own cells, ASIDE a local, BARE an unbound local. TAGGED is an
-# integer of the evaluation loop's own, or empty. From METHOD on, a kind names the instruction that left a pair: a
-# method's load (NULL, attribute) or (method, self), a loop's start (iterator, NULL) or (iterable, index). It is even for
-# the item that is NULL where that instruction is made a plain one, odd for the other.
+# its variables' places hold: CELL is one of the function's own cells, ASIDE a local, BARE an unbound local. TAGGED is
+# an integer of the evaluation loop's own, or NULL. From METHOD on, a kind names the instruction that left a pair: a
+# load of a method (NULL, attribute) or (method, self), the start of a loop (iterator, NULL) or (iterable, index). It is
+# even for the item that is NULL where that instruction is made a plain one, odd for the other.
 VALUE, NULL, MAYBE, SAVED, CELL, ASIDE, BARE, TAGGED, METHOD = 0, 1, 2, 3, 4, 5, 6, 7, 8
 KEPT = frozenset((SAVED, CELL, ASIDE, BARE))  # an exception must find a handler that puts these back
 

@@ -702,7 +702,7 @@ def _cut_out(entries: list[exceptions.Entry], inner: exceptions.Entry) -> list[e
     """
     low, high = inner[:2]
     parts = [inner]
-    for start, end, *rest in entries:
-        parts += [(start, min(end, low), *rest), (max(start, high), end, *rest)]
+    for start, end, target, depth, lasti in entries:
+        parts += [(start, min(end, low), target, depth, lasti), (max(start, high), end, target, depth, lasti)]
     return sorted(part for part in parts if part[0] < part[1])
 

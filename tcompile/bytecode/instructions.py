@@ -102,9 +102,8 @@ def read(code: types.CodeType) -> list[Instruction]:
             argval = argrepr = SPECIAL_METHODS[arg]
         unit = end - CACHES[op] - 1
         place = places[unit]
-        found.append(
-            Instruction(meaning(NAME[op], given), op, arg, argval, argrepr, 2 * begin, 2 * unit, number in targets, place)
-        )
+        name, is_target = meaning(NAME[op], given), number in targets
+        found.append(Instruction(name, op, arg, argval, argrepr, 2 * begin, 2 * unit, is_target, place))
     return found
 
 

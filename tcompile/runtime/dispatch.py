@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dis
 import functools
-import inspect
 import pickle
 import sys
 import types
@@ -57,7 +56,7 @@ class _OfFunction:
         delattr(parts_of(instance)[0], self.name)
 
 
-_COPIED = [name for name in functools.WRAPPER_ASSIGNMENTS if name != "__annotate__"]
+_COPIED: list[Any] = [name for name in map(str, functools.WRAPPER_ASSIGNMENTS) if name != "__annotate__"]
 _Told = TypeVar("_Told")
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tcompile.bytecode.dialect import D
 from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.instructions.registry import Returned, Yielded, handler
+from tcompile.capture.lazy_imports import is_imported
 from tcompile.capture.protocols import attribute, has_attribute
 from tcompile.capture.sources import AttributeSource, ConstantSource, ItemSource
 from tcompile.capture.values.base import NULL, Null, Unread, Value
@@ -93,7 +94,8 @@ def constant(value: Any) -> Value:
         made.original = value
         return made
     if type(value) is slice:
-        return SliceValue(*map(constant, (value.start, value.stop, value.step)))
+        start, stop, step = map(constant, (value.start, value.stop, value.step))
+        return SliceValue(start, stop, step)
     return Constant(value)
 
 
@@ -233,7 +235,7 @@ def _import(f: Frame, i: Instruction) -> None:
     parts = i.argval.split(".")
     paths = [".".join(parts[: n + 1]) for n in range(len(parts))]
     importer = f.function.builtins.get("__import__")
-    if constant_of(level, "a level") or importer is not _IMPORT or not all(map(_is_imported, paths)):
+    if constant_of(level, "a level") or importer is not _IMPORT or not all(map(is_imported, paths)):
         raise CannotCapture("side-effect", f"Importing `{i.argval}`")
     home, text = ConstantSource.of("sys", sys), "__import__ is the built-in"
     f.tx.prologue.guard_binding(home, f.function.builtins, "__import__", text, "the built-in", "built-in")
@@ -249,11 +251,6 @@ def _import(f: Frame, i: Instruction) -> None:
 
 
 _IMPORT = builtins.__import__
-
-
-def _is_imported(path: str) -> bool:
-    module = sys.modules.get(path)
-    return type(module) is types.ModuleType and not getattr(module.__spec__, "_initializing", False)
 
 
 @handler("IMPORT_FROM")
