@@ -1,8 +1,8 @@
 """Runs a make target with versions of CPython that this system lacks, in a chroot of Debian's.
 
-Input: a target of the Makefile, and interpreters, all of them where none is named. Output: the chroot, made at the first
-use and kept; what the target prints; its exit status. Why: the newest versions of CPython are in Debian's sid long before
-they are where developers and continuous integration work.
+Input: a target of the Makefile, and interpreters, all of them where none is named. Output: the chroot, made at the
+first use and kept; what the target prints; its exit status. Why: Debian's sid has the newest versions of CPython long
+before they are where developers and continuous integration work.
 
     python tools/other_pythons.py test python3.14       # make test PYTHON=python3.14
     python tools/other_pythons.py smoke                 # with each of them
@@ -10,7 +10,8 @@ they are where developers and continuous integration work.
 
 It takes root and debootstrap. The chroot sees this checkout where it is, and the host's /proc, /sys and /dev: they are
 mounted in a namespace of the process that runs the target, so that nothing is mounted when that has ended. Virtual
-environments are in the chroot, in /opt. With --if-possible one line says why there can be no chroot, and the status is 0.
+environments are in the chroot, in /opt. There is no compiler: packages are installed as wheels alone. With
+--if-possible one line says why there can be no chroot, and the status is 0.
 """
 
 from __future__ import annotations
@@ -152,7 +153,7 @@ def run(folder: Path, target: str, python: str) -> int:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     environment["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     environment["LC_ALL"] = "C.UTF-8"
-    environment["PIP_ONLY_BINARY"] = ":all:"  # there is no compiler; of a package's versions, the one made for this CPython
+    environment["PIP_ONLY_BINARY"] = ":all:"  # there is no compiler
     environment.pop("PYTHONPATH", None)
     return subprocess.run(["chroot", str(folder), *command], env=environment).returncode
 
