@@ -11,7 +11,16 @@ import pytest
 
 FREE_THREADED = "sys.abiflags = getattr(sys, 'abiflags', '') + 't'"
 UNLOCKED = "sys._is_gil_enabled = lambda: False"
-NEWER = "sys.version_info = (3, 99, *sys.version_info[2:])"
+# Its first two numbers say so, while other modules compare it as a whole: they are those of this version.
+NEWER = """
+class Version(tuple):
+    major, minor, micro = sys.version_info[:3]
+
+    def __getitem__(self, key):
+        return (3, 99) if key == slice(None, 2) else super().__getitem__(key)
+
+sys.version_info = Version(sys.version_info)
+"""
 OTHER = "sys.implementation.name = 'other'"
 
 PROGRAM = """
