@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab test test-ui test-cpython test-numpy test-array-api test-triton test-gpu test-stress lint labextension bench bench-gpu bench-programs bench-everyday bench-draws bench-small bench-quick clean
+.PHONY: help demo lab test test-ui test-cpython test-numpy test-array-api test-triton test-gpu test-stress smoke test-python lint labextension bench bench-gpu bench-programs bench-everyday bench-draws bench-small bench-quick clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
@@ -48,6 +48,19 @@ test-gpu: $(if $(GPU_PYTHON),,$(VENV)/gpu.stamp)  ## programs on a real NVIDIA G
 
 test-stress: $(VENV)/test.stamp  ## the differential tests with a graph break after every k-th instruction (an hour)
 	$(BIN)/python tools/stress.py --out build/stress.json
+
+# What depends on the version of CPython most.
+SMOKE := tests/bytecode/test_pieces.py tests/capture/test_opcodes.py tests/capture/test_statements.py \
+	tests/capture/test_temporaries.py tests/runtime/test_collector.py tests/runtime/test_layout.py \
+	tests/runtime/test_native_calls.py tests/runtime/test_native_functions.py tests/runtime/test_refused.py \
+	tests/runtime/test_regions.py
+
+smoke: $(VENV)/smoke.stamp  ## a few hundred tests of what depends on the version of CPython (a minute)
+	$(BIN)/python -m pytest -n $(WORKERS) $(SMOKE)
+
+# As root, with debootstrap: tools/other_pythons.py makes a chroot of Debian's, in which both versions are.
+test-python:  ## make TARGET=test with PYTHON=python3.14 or python3.15, or with both, in a chroot of Debian's
+	python3 tools/other_pythons.py $(or $(TARGET),test) $(filter-out python3,$(PYTHON))
 
 lint: $(VENV)/test.stamp  ## ruff, mypy and the import contract alone
 	$(BIN)/python -m pytest tests/test_style.py

@@ -20,7 +20,7 @@ _NOTHING = {"CACHE", "NOP", "RESUME", "NOT_TAKEN"}
 _PUSHES = {
     "LOAD_CONST", "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW", "LOAD_FAST_LOAD_FAST",
     "LOAD_FAST_BORROW_LOAD_FAST_BORROW", "LOAD_NAME", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_CLASSDEREF",
-    "LOAD_FROM_DICT_OR_DEREF", "LOAD_FROM_DICT_OR_GLOBALS", "LOAD_SMALL_INT", "PUSH_NULL",
+    "LOAD_FROM_DICT_OR_DEREF", "LOAD_FROM_DICT_OR_GLOBALS", "LOAD_SMALL_INT", "LOAD_COMMON_CONSTANT", "PUSH_NULL",
 }  # fmt: skip
 # Instructions that take some items and leave this many; 3.11 splits a call into PRECALL and CALL.
 _LEAVES = {"LOAD_ATTR": 1, "LOAD_METHOD": 2, "BINARY_SUBSCR": 1, "BINARY_OP": 1, "PRECALL": 2, "CALL": 1}
@@ -67,8 +67,8 @@ def kept_or_dropped(frame: FrameType) -> bool:
                 return False  # it took our value
         elif name == "COPY" and argument == 1 and not above:
             copies += 1
-        elif name == "SWAP" and copies == 1 and above in (0, argument - 1):
-            above = 0 if above else argument - 1
+        elif name == "SWAP" and copies == 1:
+            above = argument - 1 if above == 0 else 0 if above == argument - 1 else above
         elif name == "JUMP_FORWARD":
             position += 2 * argument
         elif name == "RETURN_VALUE" or (name == "CALL_INTRINSIC_1" and argument == _PRINT):

@@ -4,6 +4,9 @@ Enters and leaves nothing: ``no_collection`` is a ``with`` block. Exists because
 thousand, so that the collector would start in the midst of it, look through all that the process holds (30 ms where
 large libraries are loaded, several times what the compile takes), and find next to nothing. What is new it would look
 through right behind the block: who waits in it for something else has that done meanwhile (``catch_up``).
+
+Generation 0 is what is new in all versions: also in the first releases of CPython 3.14, whose collector took the old
+objects in increments. Later ones, and 3.15, have three generations again, as 3.13 does.
 """
 
 from __future__ import annotations

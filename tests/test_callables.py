@@ -10,7 +10,9 @@ import functools
 import inspect
 import math
 import operator
+import sys
 import types
+import typing
 import unittest.mock
 import warnings
 
@@ -30,13 +32,16 @@ def base(x):
 
 def made(source, name="f", **names):
     """A function from source that no file has."""
-    exec(source, names)
+    exec(compile(source, "<string>", "exec", dont_inherit=True), names)  # without the imports from the future of this file
     return names[name]
 
 
 def altered(function=base, **fields):
     """A function with a code object that no compiler made."""
     return types.FunctionType(function.__code__.replace(**fields), globals())
+
+
+NO_INSTRUCTION = max(number for number in range(254) if dis.opname[number].startswith("<"))
 
 
 def with_dead_code(*code):
@@ -297,7 +302,7 @@ COMPILED = {
     "flag of a generator": (altered(co_flags=base.__code__.co_flags | 0x20), (X,)),
     "unknown flag": (altered(co_flags=base.__code__.co_flags | 0x2000000), (X,)),
     "large stack": (altered(co_stacksize=1000), (X,)),
-    "dead code of no instruction": (with_dead_code(*[255, 255] * 8), (X,)),
+    "dead code of no instruction": (with_dead_code(*[NO_INSTRUCTION, 255] * 8), (X,)),
     "dead code of no constant": (with_dead_code(dis.opmap["LOAD_CONST"], 250, dis.opmap["LOAD_FAST"], 99), (X,)),
     "dead jump out of the code": (with_dead_code(dis.opmap["JUMP_FORWARD"], 250), (X,)),
     "dead prefixes": (with_dead_code(*[dis.opmap["EXTENDED_ARG"], 255] * 4), (X,)),
@@ -509,3 +514,57 @@ def test_broken_code_that_breaks(name):
         compiled = tcompile.compile(function, backend="eager")
         for _ in range(3):
             np.testing.assert_array_equal(compiled(*args), function(*args))
+
+
+def annotated(x: int, y: str = 2, *, k: np.ndarray = None) -> float:
+    return x
+
+
+def test_annotations_are_the_functions():
+    for f in (annotated, lambda x: x):
+        compiled = tcompile.compile(f)
+        for one in (compiled, functools.wraps(compiled)(lambda *args: None)):
+            assert one.__annotations__ == f.__annotations__
+            assert inspect.get_annotations(one) == inspect.get_annotations(f)
+            assert typing.get_type_hints(one) == typing.get_type_hints(f)
+            assert inspect.signature(one) == inspect.signature(f)
+    assert inspect.get_annotations(type(compiled)) == {}
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="annotations are worked out where the function is made")
+def test_annotations_are_worked_out_when_they_are_asked_for():
+    import annotationlib
+
+    f = made("def f(x: Later, *, k: Later | None = 3) -> list[Later]: return x")
+    compiled = tcompile.compile(f)
+    wrapping = functools.wraps(compiled)(lambda *args: None)
+    for one in (f, compiled, wrapping):
+        with pytest.raises(NameError, match="Later"):
+            one.__annotations__
+        with pytest.raises(NameError, match="Later"):
+            inspect.signature(one)
+        for format in (annotationlib.Format.STRING, annotationlib.Format.FORWARDREF):
+            found = annotationlib.get_annotations(one, format=format)
+            assert list(found) == ["x", "k", "return"]
+        assert str(inspect.signature(one, annotation_format=annotationlib.Format.STRING)) == (
+            "(x: 'Later', *, k: 'Later | None' = 3) -> 'list[Later]'"
+        )
+    f.__globals__["Later"] = int
+    assert compiled.__annotations__ is f.__annotations__ and compiled.__annotate__ is f.__annotate__
+    assert compiled.__annotations__ == {"x": int, "k": int | None, "return": list[int]} == wrapping.__annotations__
+    compiled.__annotations__ = {"x": str}
+    assert f.__annotations__ == {"x": str} and compiled.__annotate__ is None
+    assert inspect.signature(compiled) == inspect.signature(f)
+    compiled.__annotate__ = lambda format: {"x": bytes}
+    assert compiled.__annotations__ == f.__annotations__ == {"x": bytes}
+    del compiled.__annotations__
+    assert compiled.__annotations__ == f.__annotations__ == {}
+
+
+def test_functions_made_in_captured_code_have_their_annotations():
+    f = made("def f(x):\n def inner(a: int, b: np.ndarray = None) -> 'float': return a + x\n return inner, x * 2", np=np)
+    compiled = tcompile.compile(f, backend="eager")
+    for _ in range(2):
+        inner, _ = compiled(X)
+        assert inner.__annotations__ == {"a": int, "b": np.ndarray, "return": "float"}
+        assert inspect.signature(inner) == inspect.signature(f(X)[0])

@@ -17,13 +17,15 @@ from inspect import CO_OPTIMIZED
 from typing import Any
 
 from tcompile.bytecode import exceptions, positions
-from tcompile.bytecode.decode import NAME, OP, VERSION, NotResumable, Stream, numbers
+from tcompile.bytecode.decode import JUMPS, NAME, OP, NotResumable, Stream, end_of_prologue, numbers
+from tcompile.bytecode.dialect import D, is_known, same_as
 
 # Kinds of stack items. MAYBE is a value or NULL. SAVED is the exception handled before. A comprehension puts aside what
-# its variables' places hold: CELL is one of the function's own cells, ASIDE a local, BARE an unbound local. From METHOD
-# on, a kind names the instruction that loaded a method and left either (NULL, attribute) or (method, self): even for
-# the item that is NULL where the load is made a plain one, odd for the other.
-VALUE, NULL, MAYBE, SAVED, CELL, ASIDE, BARE, METHOD = 0, 1, 2, 3, 4, 5, 6, 8
+# its variables' places hold: CELL is one of the function's own cells, ASIDE a local, BARE an unbound local. TAGGED is
+# an integer of the evaluation loop's own, or NULL. From METHOD on, a kind names the instruction that left a pair: a
+# load of a method (NULL, attribute) or (method, self), the start of a loop (iterator, NULL) or (iterable, index). It is
+# even for the item that is NULL where that instruction is made a plain one, odd for the other.
+VALUE, NULL, MAYBE, SAVED, CELL, ASIDE, BARE, TAGGED, METHOD = 0, 1, 2, 3, 4, 5, 6, 7, 8
 KEPT = frozenset((SAVED, CELL, ASIDE, BARE))  # an exception must find a handler that puts these back
 
 # A function that names one of these may look at its caller's frame or its own: all its locals stay alive.
@@ -35,23 +37,25 @@ LOOKS = frozenset((
 (
     _NET, _PUSH_NULL, _STORE, _COPY, _SWAP, _GLOBAL, _METHOD, _SUPER, _CALL, _NONE, _CALL_EX, _CLEAR, _DELETE,
     _PUSH_EXC, _POP_EXCEPT, _MAKE_CELL, _FREE, _STORE_LOAD, _STORE_STORE, _GENERATOR, _LOAD, _LOAD_LOAD, _CALL_KW,
-    _POP,
-) = range(24)  # fmt: skip
+    _POP, _ITER,
+) = range(25)  # fmt: skip
 
-_ACTION = [_NET] * 256
-for _name, _action in {
+_ACTIONS = {
     "PUSH_NULL": _PUSH_NULL, "STORE_FAST": _STORE, "COPY": _COPY, "SWAP": _SWAP, "LOAD_GLOBAL": _GLOBAL,
     "LOAD_METHOD": _METHOD, "LOAD_ATTR": _METHOD, "LOAD_SUPER_ATTR": _SUPER, "CALL": _CALL, "PRECALL": _NONE,
     "KW_NAMES": _NONE, "RESUME": _NONE, "NOP": _NONE, "CALL_FUNCTION_EX": _CALL_EX, "LOAD_FAST_AND_CLEAR": _CLEAR,
     "DELETE_FAST": _DELETE, "PUSH_EXC_INFO": _PUSH_EXC, "POP_EXCEPT": _POP_EXCEPT, "MAKE_CELL": _MAKE_CELL,
     "COPY_FREE_VARS": _FREE, "STORE_FAST_LOAD_FAST": _STORE_LOAD, "STORE_FAST_STORE_FAST": _STORE_STORE,
     "RETURN_GENERATOR": _GENERATOR, "LOAD_FAST": _LOAD, "LOAD_FAST_CHECK": _LOAD, "LOAD_CONST": _LOAD,
-    "LOAD_FAST_LOAD_FAST": _LOAD_LOAD, "CALL_KW": _CALL_KW, "POP_TOP": _POP,
-}.items():  # fmt: skip
-    if _name in OP:
-        _ACTION[OP[_name]] = _action
-if VERSION < (3, 12):
-    _ACTION[OP["LOAD_ATTR"]] = _NET  # methods have an instruction of their own there
+    "LOAD_FAST_LOAD_FAST": _LOAD_LOAD, "CALL_KW": _CALL_KW, "POP_TOP": _POP, "LOAD_SPECIAL": _METHOD,
+}  # fmt: skip
+if not D.attributes_load_methods:
+    del _ACTIONS["LOAD_ATTR"]  # methods have an instruction of their own there
+if D.iterator_items == 2:
+    _ACTIONS["GET_ITER"] = _ITER
+_ACTION = [_NET] * 256
+for _name, _number in OP.items():
+    _ACTION[_number] = _ACTIONS.get(same_as(_name), _NET)
 
 _ENDS = numbers("RETURN_VALUE", "RETURN_CONST", "RERAISE", "RAISE_VARARGS", "INTERPRETER_EXIT")
 _RETURNS = numbers("RETURN_VALUE", "RETURN_CONST")
@@ -68,16 +72,17 @@ PLAIN = numbers(
     "NOP", "POP_TOP", "COPY", "SWAP", "PUSH_NULL", "LOAD_CONST", "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_LOAD_FAST",
     "LOAD_FAST_AND_CLEAR", "STORE_FAST", "STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST", "DELETE_FAST", "LOAD_GLOBAL",
     "LOAD_DEREF", "STORE_DEREF", "LOAD_CLOSURE", "BUILD_TUPLE", "BUILD_LIST", "BUILD_STRING", "BUILD_SLICE",
-    "MAKE_CELL", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "END_FOR", "END_SEND", "RETURN_VALUE",
-    "RETURN_CONST", "RERAISE",
+    "MAKE_CELL", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "END_FOR", "POP_ITER", "END_SEND",
+    "RETURN_VALUE", "RETURN_CONST", "RERAISE",
 )  # fmt: skip
 # Of these, the ones that only put away what is on the stack: a gate waits until they are done.
-SINKS = numbers("STORE_FAST", "STORE_FAST_STORE_FAST", "POP_TOP", "NOP", "END_SEND")
+SINKS = numbers("STORE_FAST", "STORE_FAST_STORE_FAST", "POP_TOP", "POP_ITER", "NOP", "END_SEND")
 
 _FOR_ITER, _SEND, _END_FOR = OP["FOR_ITER"], OP["SEND"], OP.get("END_FOR", -1)
 _YIELD, _RESUME, _CALL_OP = OP["YIELD_VALUE"], OP["RESUME"], OP["CALL"]
 _KW_NAMES, _PRECALL = OP.get("KW_NAMES", -1), OP.get("PRECALL", -1)
-_PUSH_EXC_INFO, _LOAD_METHOD = OP["PUSH_EXC_INFO"], OP.get("LOAD_METHOD", -1)
+_PUSH_EXC_INFO = OP["PUSH_EXC_INFO"]
+_PAIRED = numbers("LOAD_METHOD", "LOAD_SPECIAL")  # whatever their argument
 
 _effects: dict[int, int] = {}
 
@@ -158,7 +163,7 @@ class Analysis:
 
     def __init__(self, code: types.CodeType) -> None:
         self._held = weakref.ref(code)  # a host lives in a cache that must not keep its function's code alive
-        if VERSION > (3, 13):
+        if not is_known():
             raise NotResumable("the bytecode of this Python is not known")
         if not code.co_flags & CO_OPTIMIZED and code.co_nlocals:
             raise NotResumable("not a function, but with fast locals of its own")
@@ -181,10 +186,6 @@ class Analysis:
         self._structure()
         self._forward()
         self._backward()
-        # At its start a function gives all its parameters, as its caller does.
-        parameters = code.co_argcount + code.co_kwonlyargcount
-        parameters += bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
-        self.live[self.first] |= (1 << parameters) - 1 & self.fast
         begin = self.stream.begin
         self.units = {begin[i] * 2: begin[unit] * 2 for i, unit in self.bars.items() if i != unit}
 
@@ -193,12 +194,9 @@ class Analysis:
     def _structure(self) -> None:
         stream = self.stream
         ops, size = stream.ops, stream.size
-        first = 0
-        while first < size and ops[first] != _RESUME:
-            first += 1
-        if first + 1 >= size:
-            raise NotResumable("no prologue")
-        self.first = first + 1
+        self.first = end_of_prologue(ops) + 1
+        if self.first >= size:
+            raise NotResumable("nothing but a prologue")
         self.start = stream.begin[self.first] * 2
         self.cover = [-1] * (size + 1)  # the exception entry of each instruction
         leaders = {0, self.first}
@@ -209,9 +207,9 @@ class Analysis:
             self.landing.append(stream.at(target))
             self.cover[low:high] = [number] * (high - low)
         leaders.update(self.landing)
-        # Where a jump really goes: FOR_ITER at the end of its iterator passes over what it names.
-        skip = 0 if VERSION < (3, 12) else 1 if VERSION < (3, 13) else 2
-        self.goes = goes = list(stream.target)
+        # Where a jump really goes: FOR_ITER at the end of its iterator to behind what removes it.
+        skip = D.loop_ends
+        self.goes = goes = [target if op in JUMPS else -1 for op, target in zip(ops, stream.target, strict=True)]
         bars: dict[int, int] = {}  # instructions that are no points, with the unit's start
         for i, op in enumerate(ops):
             if goes[i] >= 0:
@@ -329,12 +327,14 @@ class Analysis:
             if entry >= 0:
                 any_bound |= bound
                 any_unbound |= unbound
-                if op != _PUSH_EXC_INFO and stack[:depth] != floor:  # that one cannot raise, nor is it a point
+                if len(stack) < depth:  # behind the loop of a generator expression, whose handler keeps the iterator
+                    if op not in PLAIN:
+                        raise NotResumable("a handler deeper than the stack")
+                    self.bars.setdefault(i, i)
+                elif op != _PUSH_EXC_INFO and stack[:depth] != floor:  # that one cannot raise, nor is it a point
                     if floor is not None:
                         yield self._caught(entry, floor, any_bound, any_unbound)
                     floor = stack[:depth]
-                    if len(floor) < depth:
-                        raise NotResumable("a handler deeper than the stack")
             action = _ACTION[op]
             if action == _LOAD:
                 stack = (*stack, VALUE)
@@ -363,20 +363,19 @@ class Analysis:
             elif action == _GLOBAL:
                 if not arg & 1:
                     stack = (*stack, VALUE)
-                elif VERSION < (3, 13):
-                    stack = (*stack, NULL, VALUE)
                 else:
-                    stack = (*stack, VALUE, NULL)
+                    stack = (*stack, VALUE, NULL) if D.null_above else (*stack, NULL, VALUE)
             elif action == _CALL:
                 stack = (*stack[: -arg - 2], VALUE)
             elif action in (_METHOD, _SUPER):
                 rest = stack[:-1] if action == _METHOD else stack[:-3]
-                if not arg & 1 and op != _LOAD_METHOD:
+                if not arg & 1 and op not in _PAIRED:
                     stack = (*rest, VALUE)
-                elif VERSION < (3, 13):
-                    stack = (*rest, METHOD + 2 * i, METHOD + 2 * i + 1)
                 else:
-                    stack = (*rest, METHOD + 2 * i + 1, METHOD + 2 * i)
+                    empty, full = METHOD + 2 * i, METHOD + 2 * i + 1
+                    stack = (*rest, full, empty) if D.null_above else (*rest, empty, full)
+            elif action == _ITER:
+                stack = (*stack[:-1], VALUE, TAGGED if arg else METHOD + 2 * i)
             elif action == _PUSH_NULL:
                 stack = (*stack, NULL)
             elif action == _COPY:
@@ -395,7 +394,7 @@ class Analysis:
                 bound, unbound = self._store(stack[-2], 1 << (arg & 15), bound, unbound)
                 stack = stack[:-2]
             elif action == _CALL_EX:
-                stack = (*stack[: -3 - (arg & 1)], VALUE)
+                stack = (*stack[: -4 if D.keywords_slot else -3 - (arg & 1)], VALUE)
             elif action == _CALL_KW:
                 stack = (*stack[: -arg - 3], VALUE)
             elif action == _CLEAR:
@@ -429,7 +428,8 @@ class Analysis:
 
     def _caught(self, entry: int, floor: Stack, bound: int, unbound: int) -> tuple[int, tuple[Stack, int, int]]:
         """The handler of an exception entry, and the state in which it starts."""
-        return self.landing[entry], ((*floor, *(VALUE,) * self.table[entry][4], VALUE), bound, unbound)
+        raising = (TAGGED if D.tagged_ints else VALUE,) * self.table[entry][4]
+        return self.landing[entry], ((*floor, *raising, VALUE), bound, unbound)
 
     def _branch(
         self, i: int, op: int, target: int, stack: Stack, bound: int, unbound: int
@@ -442,9 +442,9 @@ class Analysis:
         elif op in _KEEPS:
             taken, on = stack, stack[:-1]
         elif op == _FOR_ITER:
-            taken, on = stack[:-1], (*stack, VALUE)
+            taken, on = stack[: -D.iterator_items], (*stack, VALUE)
         elif op == _SEND:
-            taken, on = ((*stack[:-2], VALUE) if VERSION < (3, 12) else stack), stack
+            taken, on = (stack if D.keeps_receiver else (*stack[:-2], VALUE)), stack
         else:
             raise NotResumable(f"an unknown jump, {NAME[op]}")
         if op not in _JUMPS:
@@ -472,6 +472,10 @@ class Analysis:
         # super() without arguments looks at the frame's first argument when it is called.
         looked = fast & 1 if "super" in code.co_names else 0
         reads, writes = [looked] * size, [0] * size
+        # At its start a function gives all its parameters, as its caller does; a loop may go back there.
+        parameters = code.co_argcount + code.co_kwonlyargcount
+        parameters += bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
+        reads[self.first] |= (1 << parameters) - 1 & fast
         for i, op in enumerate(ops):
             if op in _LOADS:
                 reads[i] |= 1 << args[i] & fast
@@ -479,7 +483,7 @@ class Analysis:
                 writes[i] = 1 << args[i]
             elif op in _PAIRS:
                 high, low = 1 << (args[i] >> 4), 1 << (args[i] & 15)
-                name = NAME[op]
+                name = same_as(NAME[op])
                 if name == "LOAD_FAST_LOAD_FAST":
                     reads[i] |= (high | low) & fast
                 elif name == "STORE_FAST_STORE_FAST":
@@ -625,7 +629,7 @@ def _join(old: tuple[Stack, int, int], new: tuple[Stack, int, int]) -> tuple[Sta
 
 def _shape(stack: Stack) -> tuple[tuple[bool, ...], int] | None:
     """Which items are values, and how many are saved exceptions; None where that is not known."""
-    if MAYBE in stack:
+    if MAYBE in stack or TAGGED in stack:
         return None
     slots = tuple(bool(kind & 1) if kind >= METHOD else kind not in (NULL, BARE) for kind in stack)
     return slots, stack.count(SAVED)

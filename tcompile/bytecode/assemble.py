@@ -9,10 +9,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from tcompile.bytecode.decode import CACHES, EXTENDED_ARG, OP, VERSION
+from tcompile.bytecode.decode import CACHES, EXTENDED_ARG, OP
+from tcompile.bytecode.dialect import D
 
-JUMP_IF_TRUE = "POP_JUMP_FORWARD_IF_TRUE" if VERSION < (3, 12) else "POP_JUMP_IF_TRUE"
-JUMP_IF_NOT_NONE = "POP_JUMP_FORWARD_IF_NOT_NONE" if VERSION < (3, 12) else "POP_JUMP_IF_NOT_NONE"
+JUMP_IF_TRUE, JUMP_IF_NOT_NONE = D.jump_if_true, D.jump_if_not_none
 JUMP_BACK = "JUMP_BACKWARD_NO_INTERRUPT"  # looks at no pending signal, so that nothing can raise there
 JUMP_ON = "JUMP_FORWARD"
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import dis
 import opcode
-import sys
 import types
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-VERSION = sys.version_info[:2]
+from tcompile.bytecode.dialect import same_as
+
 OP: dict[str, int] = {name: number for name, number in opcode.opmap.items() if number < 256}
 NAME: list[str] = [opcode.opname[number] for number in range(256)]
 EXTENDED_ARG = OP["EXTENDED_ARG"]
@@ -27,19 +28,22 @@ class NotResumable(Exception):
 
 def _caches() -> list[int]:
     table: Any = opcode._inline_cache_entries  # type: ignore[attr-defined]
-    if isinstance(table, dict):
+    if isinstance(table, Mapping):  # by name from 3.13 on
         return [table.get(name, 0) for name in NAME]
     return [table[number] if number < len(table) else 0 for number in range(256)]
 
 
 CACHES: list[int] = _caches()
-_BACKWARD = frozenset(op for op in dis.hasjrel if op < 256 and "BACKWARD" in NAME[op])
-_FORWARD = frozenset(op for op in dis.hasjrel if op < 256) - _BACKWARD
+_NAMES_A_PLACE = frozenset({"END_ASYNC_FOR"})  # without ever going there: tools that monitor the loop read it
+_RELATIVE = frozenset(op for op in dis.hasjrel if op < 256)
+_BACKWARD = frozenset(op for op in _RELATIVE if "BACKWARD" in NAME[op] or NAME[op] in _NAMES_A_PLACE)
+_FORWARD = _RELATIVE - _BACKWARD
+JUMPS = frozenset(op for op in _RELATIVE if NAME[op] not in _NAMES_A_PLACE)
 
 
 def numbers(*names: str) -> frozenset[int]:
-    """The opcodes of those names which this Python has."""
-    return frozenset(OP[name] for name in names if name in OP)
+    """The opcodes of this Python that mean what one of those names does."""
+    return frozenset(number for name, number in OP.items() if same_as(name) in names)
 
 
 class Stream:
@@ -48,7 +52,7 @@ class Stream:
     Attributes:
         ops, args: opcode and full argument.
         begin, end: first unit, and the unit after the last cache.
-        target: index of the instruction a jump names, -1 where there is none.
+        target: index of the instruction that one names by its distance, as jumps do; -1 where there is none.
         index: instruction by the byte offset of its first unit.
     """
 
@@ -91,6 +95,22 @@ class Stream:
         return found
 
 
+_RESUME, _RETURN_GENERATOR = OP["RESUME"], OP["RETURN_GENERATOR"]
+
+
+def end_of_prologue(ops: Sequence[int]) -> int:
+    """The place of the RESUME behind which a function's own code begins: before it, cells and generators are made.
+
+    >>> end_of_prologue([OP["RETURN_GENERATOR"], OP["POP_TOP"], OP["RESUME"], OP["LOAD_CONST"]])
+    2
+    """
+    start = ops.index(_RETURN_GENERATOR) if _RETURN_GENERATOR in ops else 0
+    try:
+        return ops.index(_RESUME, start)
+    except ValueError:
+        raise NotResumable("no prologue") from None
+
+
 def is_backward(op: int) -> bool:
-    """Whether the opcode is a jump whose argument counts backwards."""
+    """Whether the argument of the opcode is a distance that counts backwards."""
     return op in _BACKWARD

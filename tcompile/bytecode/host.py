@@ -34,7 +34,8 @@ from tcompile.bytecode.assemble import (
     op,
     units,
 )
-from tcompile.bytecode.decode import CACHES, EXTENDED_ARG, NAME, OP, VERSION, NotResumable, is_backward, numbers
+from tcompile.bytecode.decode import CACHES, EXTENDED_ARG, NAME, OP, NotResumable, is_backward, numbers
+from tcompile.bytecode.dialect import D, same_as
 
 _HIDDEN = ".dropped"  # a local that is never bound: NULLs are put away in it
 _LIMIT = 65_000  # units; CPython keeps the distance that a loop over a generator jumps in 16 bits
@@ -45,12 +46,15 @@ _CELL_OPS = numbers(
     "LOAD_FROM_DICT_OR_DEREF", "LOAD_FAST", "LOAD_FAST_CHECK", "STORE_FAST", "LOAD_FAST_AND_CLEAR", "DELETE_FAST",
 )  # fmt: skip
 _PAIRS = numbers("LOAD_FAST_LOAD_FAST", "STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST")
+_CALL_ONE = op("SWAP", 2) + op("PUSH_NULL") + op("SWAP", 2) + op("CALL", 1)  # the function, with what is below it
 _LOAD_CHECKED = "LOAD_FAST_CHECK" if "LOAD_FAST_CHECK" in OP else "LOAD_FAST"
 _LOAD_CELL = "LOAD_CLOSURE" if "LOAD_CLOSURE" in OP else "LOAD_FAST"
 _RETURNS = numbers("RETURN_VALUE", "RETURN_CONST", "RERAISE")
 _CALLS = numbers("CALL", "CALL_KW")
 _MOVES = PLAIN | numbers("KW_NAMES", "PRECALL")
-_METHODS = numbers("LOAD_METHOD", "LOAD_ATTR", "LOAD_SUPER_ATTR")
+_METHODS = numbers("LOAD_METHOD", "LOAD_ATTR", "LOAD_SUPER_ATTR", "LOAD_SPECIAL")
+_SPECIAL = OP.get("LOAD_SPECIAL", -1)
+_OPENS = tuple(OP.get(name, -1) for name in ("SWAP", "SWAP", "LOAD_SPECIAL", "CALL"))  # behind the load of `__exit__`
 
 
 class _Marker:
@@ -181,7 +185,8 @@ class _Builder:
             for kind in stack:
                 if kind >= METHOD:
                     self.plain_loads.add((kind - METHOD) >> 1)
-        hidden = any(False in point.slots for point in self.gate_points)
+        special = any(self.stream.ops[i] == _SPECIAL for i in self.plain_loads)
+        hidden = special or (not D.pops_null and any(False in point.slots for point in self.gate_points))
         self.shift = 1 if hidden else 0  # of the cells' places, when a local comes before them
         self.hidden = analysis.locals
         self.place = {
@@ -194,8 +199,8 @@ class _Builder:
         """Which instructions get gates, and which can be resumed at."""
         analysis, stream = self.analysis, self.stream
         points, begin, ops = analysis.points, stream.begin, stream.ops
-        # Outside functions a hidden local could be seen, and only that can put away a NULL.
-        nulls = bool(analysis.code.co_flags & CO_OPTIMIZED)
+        # Outside functions a hidden local could be seen, where only that can put away a NULL.
+        nulls = D.pops_null or bool(analysis.code.co_flags & CO_OPTIMIZED)
 
         def allowed(i: int) -> bool:
             return analysis.callable_at(i) and (nulls or False not in points[begin[i] * 2].slots)
@@ -236,13 +241,16 @@ class _Builder:
     def zones(self) -> set[int]:
         """Instructions between a method's load and its call that hold nothing but plain moves.
 
-        A point there would cost every such call its fast path, and a region can as well end at the load.
+        A point there would cost every such call its fast path, and a region can as well end at the load. The start of a
+        ``with`` block is one step, too.
         """
         ops, args, stacks = self.stream.ops, self.stream.args, self.analysis.stacks
         found: set[int] = set()
         for i, number in enumerate(ops):
             if number not in _METHODS or stacks[i] is None:
                 continue
+            if number == _SPECIAL and tuple(ops[i + 1 : i + 5]) == _OPENS:
+                found.update(range(i + 1, i + 5))
             j = i + 1
             while j < len(ops) and ops[j] in _MOVES and self.stream.target[j] < 0:
                 j += 1
@@ -360,6 +368,7 @@ class _Builder:
         back_units, on_units, test_units = units(JUMP_BACK, width), units(JUMP_ON, width), units(JUMP_IF_TRUE, width)
         none_units = units(JUMP_IF_NOT_NONE, width)
         null, top, copy = op("PUSH_NULL"), op("POP_TOP"), op("COPY", 1)
+        away = top if D.pops_null else op("STORE_FAST", self.hidden)
         cells = len(analysis.cells)
 
         def hole(size: int) -> None:
@@ -377,7 +386,7 @@ class _Builder:
             start = at
             self.stubs.append(at)
             function = op("LOAD_CONST", self.call_const + number)
-            emit(null + function if VERSION < (3, 13) else function + null)
+            emit(function + null if D.null_above else null + function)
             loads, checks = self.loads(point)
             for low, high, handler, pushed in checks:
                 ranges.append((at + low, at + high, at + handler, point.depth + 2 + pushed, 0))
@@ -387,7 +396,7 @@ class _Builder:
             count = cells + len(point.live) + sum(point.slots)
             self.deepest = max(self.deepest, point.depth + 2 + count, point.depth + 3)
             covered = at - 1  # 3.13 looks one unit before a call for the handler of what a Python function raised
-            if VERSION < (3, 12):
+            if D.splits_calls:
                 emit(op("PRECALL", count))
             emit(op("CALL", count))
             i = index[point.offset]
@@ -408,7 +417,7 @@ class _Builder:
             labels[slots] = at
             for value in reversed(slots):
                 emit(op("SWAP", 2))
-                emit(top if value else op("STORE_FAST", self.hidden))
+                emit(top if value else away)
             ons.append((at, JUMP_ON, "dispatch"))
             hole(on_units)
         # The tree: every route has the same number of bits, the first of them the most significant of a leaf's number.
@@ -483,12 +492,17 @@ class _Builder:
         stream, analysis = self.stream, self.analysis
         found: dict[int, bytes] = {}
         for i in self.plain_loads:
-            number, arg = stream.ops[i], stream.args[i]
-            if NAME[number] == "LOAD_METHOD":
-                piece = op("LOAD_ATTR", arg)
+            name, arg = NAME[stream.ops[i]], stream.args[i]
+            if name == "GET_ITER":
+                stack = analysis.stacks[i]
+                assert stack is not None
+                found[i] = op("LOAD_CONST", self.iter_const) + _CALL_ONE + op("PUSH_NULL")
+                self.deepest = max(self.deepest, len(stack) + 2)
+            elif name == "LOAD_SPECIAL":
+                found[i] = op(name, arg) + self.bound_method(i, len(op(name, arg)) >> 1)
             else:
-                piece = op(NAME[number], arg & ~1)
-            found[i] = piece + op("PUSH_NULL") + (op("SWAP", 2) if VERSION < (3, 13) else b"")
+                piece = op("LOAD_ATTR", arg) if name == "LOAD_METHOD" else op(name, arg & ~1)
+                found[i] = piece + op("PUSH_NULL") + (b"" if D.null_above else op("SWAP", 2))
         if self.shift:
             first = analysis.locals
             for i, number in enumerate(stream.ops):
@@ -502,13 +516,31 @@ class _Builder:
                         found[i] = self.pair(number, high, low)
         return found
 
+    def bound_method(self, i: int, at: int) -> bytes:
+        """Turns (method, self) into (bound method, NULL), and leaves (attribute, NULL); ``at`` is how far behind ``i``.
+
+        Only a load of a local can ask for NULL: it raises, and ``inner`` has the handler.
+        """
+        put, load = op("STORE_FAST", self.hidden), op("LOAD_FAST_CHECK", self.hidden)
+        start = at + (len(put) >> 1)
+        bind = (
+            op("PUSH_NULL") + op("STORE_FAST", self.hidden) + op("LOAD_CONST", self.method_const) + op("SWAP", 3)
+            + op("PUSH_NULL") + op("SWAP", 3) + op("CALL", 2) + op(JUMP_ON, 1)
+        )  # fmt: skip
+        stack = self.analysis.stacks[i]
+        assert stack is not None
+        stop = start + (len(load) >> 1)
+        self.inner[i] = start, stop, stop + (len(bind) >> 1), len(stack)
+        self.deepest = max(self.deepest, len(stack) + 3)
+        return put + load + bind + op("POP_TOP") + op("PUSH_NULL")
+
     def pair(self, number: int, high: int, low: int) -> bytes:
         """A paired instruction whose places move; two instructions where a place no longer fits."""
         first = self.analysis.locals
         high, low = high + (high >= first), low + (low >= first)
         if high < 16 and low < 16:
             return encode(number, high << 4 | low, 1)
-        one, two = NAME[number].removesuffix("_FAST").split("_FAST_")
+        one, two = same_as(NAME[number]).removesuffix("_FAST").split("_FAST_")
         return op(f"{one}_FAST", high) + op(f"{two}_FAST", low)
 
     def inline(self, width: int) -> bytes:
@@ -516,7 +548,7 @@ class _Builder:
         stream = self.stream
         size, begin, end, target, ops = stream.size, stream.begin, stream.end, stream.target, stream.ops
         gate_size = [0] * size
-        tests = op("TO_BOOL") if VERSION >= (3, 13) else b""
+        tests = op("TO_BOOL") if D.tests_are_bools else b""
         gates: dict[int, bytes] = {}
         jump = units(JUMP_IF_TRUE, width)
         for number, i in enumerate(self.gated):
@@ -583,7 +615,13 @@ class _Builder:
         self.call_const = self.gate_const + len(offsets)
         self.unbound_const = self.call_const + len(offsets)
         self.keep_const = self.unbound_const + 1
-        consts = (*code.co_consts, *gates.values(), *(self.call(offset) for offset in offsets), UNBOUND, KEEP)
+        self.iter_const = self.keep_const + 1
+        self.method_const = self.iter_const + 1
+        # For each load that has a handler of its own its first unit, the one behind it, the handler, and how many items
+        # are on the stack there; units are counted from the instruction's own.
+        self.inner: dict[int, tuple[int, int, int, int]] = {}
+        calls = (self.call(offset) for offset in offsets)
+        consts = (*code.co_consts, *gates.values(), *calls, UNBOUND, KEEP, iter, types.MethodType)
         for width in (2, 3):  # one would do for the smallest functions, and not be worth a try in all the others
             self.out_of_line(width)
             inside = self.inline(width)
@@ -645,9 +683,26 @@ class _Builder:
             return at[index.get(unit * 2, size)]
 
         entries = [(moved(a), moved(b), moved(target), depth, lasti) for a, b, target, depth, lasti in analysis.table]
+        inside = entries
+        for i, (low, high, handler, depth) in self.inner.items():
+            body = self.body[i]
+            inside = _cut_out(inside, (body + low, body + high, body + handler, depth, 0))
         outside: list[exceptions.Entry] = []
         for (start, end, target, depth, lasti), entry in zip(self.ranges, self.range_handlers, strict=True):
             goes = entries[entry][2] if entry >= 0 else total + target
             outside.append((total + start, total + end, goes, depth, lasti))
-        return exceptions.write(entries + outside)
+        return exceptions.write(inside + outside)
+
+
+def _cut_out(entries: list[exceptions.Entry], inner: exceptions.Entry) -> list[exceptions.Entry]:
+    """The entries of an exception table in order, with one that replaces them where it is.
+
+    >>> _cut_out([(0, 9, 20, 1, 0)], (3, 4, 7, 2, 0))
+    [(0, 3, 20, 1, 0), (3, 4, 7, 2, 0), (4, 9, 20, 1, 0)]
+    """
+    low, high = inner[:2]
+    parts = [inner]
+    for start, end, target, depth, lasti in entries:
+        parts += [(start, min(end, low), target, depth, lasti), (max(start, high), end, target, depth, lasti)]
+    return sorted(part for part in parts if part[0] < part[1])
 

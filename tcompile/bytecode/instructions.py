@@ -7,11 +7,11 @@ microseconds an instruction, most of them for texts that only people read.
 from __future__ import annotations
 
 import dis
-import opcode
 import types
 from typing import Any, NamedTuple, TypeAlias
 
-from tcompile.bytecode.decode import CACHES, NAME, OP, VERSION, Stream, numbers
+from tcompile.bytecode.decode import CACHES, NAME, OP, Stream, numbers
+from tcompile.bytecode.dialect import COMMON_CONSTANTS, INTRINSICS, OPERATORS, SPECIAL_METHODS, D, meaning
 
 Positions: TypeAlias = tuple[int | None, int | None, int | None, int | None]
 
@@ -20,7 +20,8 @@ class Instruction(NamedTuple):
     """One instruction, its EXTENDED_ARG prefixes within.
 
     Attributes:
-        opname, opcode: which.
+        opname: what it means, in the vocabulary that all versions share.
+        opcode: which it is in this version.
         arg: the full argument, None where it has none.
         argval: what that means: a constant, a name, two names, or the offset that a jump leads to.
         argrepr: for an operator, a comparison or an intrinsic function its sign or name, as ``dis`` has it.
@@ -43,15 +44,15 @@ class Instruction(NamedTuple):
 _HAS_ARG = frozenset(getattr(dis, "hasarg", range(dis.HAVE_ARGUMENT, 256)))
 _CONSTANTS = frozenset(dis.hasconst)
 _NAMES = dict.fromkeys(dis.hasname, 0)
-for _op, _flags in (("LOAD_GLOBAL", 1), ("LOAD_ATTR", 1 if VERSION >= (3, 12) else 0), ("LOAD_SUPER_ATTR", 2)):
+for _op, _flags in {
+    "LOAD_GLOBAL": 1, "LOAD_ATTR": int(D.attributes_load_methods), "LOAD_SUPER_ATTR": 2, "IMPORT_NAME": D.import_shift,
+}.items():  # fmt: skip
     if _op in OP:
         _NAMES[OP[_op]] = _flags  # bits beneath the name's number
 _PAIRS = numbers("LOAD_FAST_LOAD_FAST", "STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST")
 _VARIABLES = frozenset((*dis.haslocal, *dis.hasfree)) - _PAIRS
 _COMPARES = frozenset(dis.hascompare)
-_COMPARE_FLAGS = {(3, 11): 0, (3, 12): 4}.get(VERSION, 5)
-_OPERATORS: list[str] = [sign for _, sign in opcode._nb_ops]  # type: ignore[attr-defined]
-_INTRINSICS: list[str] = getattr(opcode, "_intrinsic_1_descs", [])
+_SMALL_INT, _COMMON, _SPECIAL = (OP.get(f"LOAD_{name}", -1) for name in ("SMALL_INT", "COMMON_CONSTANT", "SPECIAL"))
 _BINARY_OP, _INTRINSIC = OP["BINARY_OP"], OP.get("CALL_INTRINSIC_1", -1)
 
 
@@ -79,27 +80,30 @@ def read(code: types.CodeType) -> list[Instruction]:
             pass
         elif op in _VARIABLES:
             argval = variable(arg)
-        elif op in _CONSTANTS:
+        elif op == _COMMON:
+            argval = COMMON_CONSTANTS[arg]
+        elif op in _CONSTANTS and op != _SMALL_INT:
             argval = constants[arg]
         elif op in _NAMES:
             argval = names[arg >> _NAMES[op]]
         elif stream.target[number] >= 0:
             argval = 2 * stream.begin[stream.target[number]]
         elif op == _BINARY_OP:
-            argrepr = _OPERATORS[arg]
+            argrepr = OPERATORS[arg]
         elif op in _COMPARES:
-            argval = argrepr = dis.cmp_op[arg >> _COMPARE_FLAGS]
-            if _COMPARE_FLAGS == 5 and arg & 16:
+            argval = argrepr = dis.cmp_op[arg >> D.compare_shift]
+            if D.compare_shift == 5 and arg & 16:
                 argrepr = f"bool({argrepr})"
         elif op in _PAIRS:
             argval = variable(arg >> 4), variable(arg & 15)
         elif op == _INTRINSIC:
-            argrepr = _INTRINSICS[arg]
+            argrepr = INTRINSICS[arg]
+        elif op == _SPECIAL:
+            argval = argrepr = SPECIAL_METHODS[arg]
         unit = end - CACHES[op] - 1
         place = places[unit]
-        found.append(
-            Instruction(NAME[op], op, arg, argval, argrepr, 2 * begin, 2 * unit, number in targets, place)
-        )
+        name, is_target = meaning(NAME[op], given), number in targets
+        found.append(Instruction(name, op, arg, argval, argrepr, 2 * begin, 2 * unit, is_target, place))
     return found
 
 

@@ -215,7 +215,7 @@ def _collect(cls: type) -> Handler:
             return SequenceValue([], cls)
         if cls is tuple and isinstance(args[0], SequenceValue) and args[0].cls is tuple:
             return args[0]
-        return SequenceValue(list(args[0].collect(tx)), cls)
+        return SequenceValue(list(args[0].collect(tx, cls)), cls)
 
     return collect
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from tcompile.bytecode.dialect import D
 from tcompile.capture.sources import ParameterSource
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.counted import Counted, Enumerated, RangeIterator, RowIterator, Zipped
@@ -138,7 +139,7 @@ def go_to_next_iteration(f: Frame, at: int, advanced: LateIterator | None) -> No
         items = advanced.items
         if items.source is not None or any(value is items for value in f.locals.values()):
             raise NoContinuation("others hold its iterator")
-        f.stack[-1] = advanced
+        f.stack[-D.iterator_items] = advanced
     f.at = at
     raise Reached
 

@@ -24,12 +24,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcompile.bytecode.analysis import Analysis
+from tcompile.bytecode.dialect import D
 from tcompile.bytecode.instructions import Instruction
 from tcompile.capture import element_steps  # noqa: F401  # fills the translator's tables
 from tcompile.capture.collected import is_own_list
 from tcompile.capture.continuation import LateIterator, LateNumber, NoContinuation, go_to_next_iteration, is_wanted
 from tcompile.capture.element_nodes import append, number_of, operand_of
-from tcompile.capture.element_translator import Exit, Iteration, Refused, Translator, V, is_number, parts_of
+from tcompile.capture.element_translator import NULL, Exit, Iteration, Refused, Translator, V, is_number, parts_of
 from tcompile.capture.instructions.registry import Returned
 from tcompile.capture.plans import MANY_ROUNDS, Plan, Restart
 from tcompile.capture.sources import ComputedSource, ConstantSource, Source
@@ -178,8 +179,8 @@ class _Stretch:
         f, t = self.f, self.t
         header = f.decoded.instructions[self.start]
         stack: list[V] = []
-        items = f.stack[-1] if header.opname == "FOR_ITER" else None
-        depth = len(f.stack) - (items is not None)
+        items = f.stack[-D.iterator_items] if header.opname == "FOR_ITER" else None
+        depth = len(f.stack) - (D.iterator_items if items is not None else 0)
         if items is not None:
             if not isinstance(items, Counted):
                 raise Refused("a loop over something else than a range, a text, or the elements of an array")
@@ -188,7 +189,7 @@ class _Stretch:
             if not items.scalar:
                 self._check_worth(items.left)
             t.block = t.entry
-            stack = [self._iterator(items, items.rounds)]
+            stack = [self._iterator(items, items.rounds), NULL][: D.iterator_items]
         t.header = self.start if items is not None else self.header.at
         t.run(self.start, stack)
         computed = any(isinstance(o, Node) and isinstance(o.type, TensorType) for _, o in self.t.numbers)
@@ -526,7 +527,7 @@ class _Stretch:
         if [dtype_of(part) for part in parts] != [dtype_of(part) for part in wanted]:
             return
         t.block = iteration.block
-        position = iteration.stack[-1].register if self.items is not None else t.constant(0).register
+        position = iteration.stack[-D.iterator_items].register if self.items is not None else t.constant(0).register
         registers = [register for name in held for register in env[name].registers]
         iteration.block.lines.insert(0, ("hold", -1, position, *registers))
 

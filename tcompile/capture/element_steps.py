@@ -6,7 +6,6 @@ it writes, or ``Refused``. Exists as the table beside ``element_translator``, wh
 
 from __future__ import annotations
 
-import dis
 import math
 import sys
 from collections.abc import Callable, Sequence
@@ -14,6 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from tcompile.bytecode.dialect import D
 from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.element_draws import Drawing, as_float, draw, in_order
 from tcompile.capture.element_instructions import LETTER, NUMBERS, Refused, V, is_number
@@ -260,10 +260,7 @@ def _const(t: Translator, i: Instruction) -> None:
 def _global(t: Translator, i: Instruction) -> None:
     value = t.load_global(t, i)
     null = i.opname == "LOAD_GLOBAL" and (i.arg or 0) & 1
-    t.stack += ([value, NULL] if _NULL_LAST else [NULL, value]) if null else [value]
-
-
-_NULL_LAST = "CALL_KW" in dis.opmap  # 3.13 and later
+    t.stack += ([value, NULL] if D.null_above else [NULL, value]) if null else [value]
 
 
 @_step("PUSH_NULL")
@@ -274,9 +271,9 @@ def _push_null(t: Translator, i: Instruction) -> None:
 @_step("LOAD_ATTR", "LOAD_METHOD")
 def _attribute(t: Translator, i: Instruction) -> None:
     (owner,) = t.pop(1)
-    method = i.opname == "LOAD_METHOD" or (sys.version_info >= (3, 12) and (i.arg or 0) & 1)
+    method = i.opname == "LOAD_METHOD" or (D.attributes_load_methods and (i.arg or 0) & 1)
     value = _attribute_of(t, owner, i.argval)
-    t.stack += ([value, NULL] if _NULL_LAST else [NULL, value]) if method else [value]
+    t.stack += ([value, NULL] if D.null_above else [NULL, value]) if method else [value]
 
 
 def _attribute_of(t: Translator, owner: V, name: str) -> V:
@@ -304,6 +301,11 @@ def _attribute_of(t: Translator, owner: V, name: str) -> V:
 @_step("POP_TOP", "END_FOR")
 def _pop_top(t: Translator, i: Instruction) -> None:
     t.pop(1)
+
+
+@_step("POP_ITER")
+def _pop_iterator(t: Translator, i: Instruction) -> None:
+    t.pop(D.iterator_items)
 
 
 @_step("COPY")
@@ -481,22 +483,20 @@ CALLS[id(enumerate)] = _counted
 
 @_step("GET_ITER")
 def _get_iter(t: Translator, i: Instruction) -> None:
-    t.hold(1)
-    t.stack[-1] = _iterator(t, t.stack[-1])
+    (value,) = t.pop(1)
+    t.stack += [_iterator(t, value), NULL][: D.iterator_items]
 
 
 @_step("FOR_ITER")
 def _for_iter(t: Translator, i: Instruction) -> None:
-    t.hold(1)
-    items = t.stack[-1]
+    items, *empty = t.pop(D.iterator_items)
     if items.kind[0] == "items":  # what comes next is part of its kind, so that each round is a block of its own
         _, kinds, place = items.kind
         if place == len(kinds):
-            del t.stack[-1]
             t.jump(t.found.goes[t.at])
             return
         following, given = V(("items", kinds, place + 1), items.registers), V(("tuple", kinds), items.registers)
-        t.stack[-1:] = [following, t.items(given)[place]]
+        t.stack += [following, *empty, t.items(given)[place]]
         t.jump(t.at + 1)
         return
     number = V("int", items.registers[-1:]) if items.kind[0] == "counted" else None
@@ -508,7 +508,6 @@ def _for_iter(t: Translator, i: Instruction) -> None:
     step = V("int", inner.registers[2:]) if known is None else t.constant(known)
     more = t.add("more", "bool", at.register, stop.register, step.register)
     target = t.found.goes[t.at]
-    del t.stack[-1]
     done = t.goto(target, t.stack, t.env)
     body = t.new_block((-2, (), ()))
     t.block.end = ("branch", more.register, body.number, (), *done)
@@ -519,7 +518,7 @@ def _for_iter(t: Translator, i: Instruction) -> None:
     counts: tuple[int, ...] = ()
     if number is not None:
         item, counts = t.pack([number, item]), t.binary("+", number, t.constant(1)).registers
-    t.stack += [V(items.kind, (following.register, *inner.registers[1:], *counts)), item]
+    t.stack += [V(items.kind, (following.register, *inner.registers[1:], *counts)), *empty, item]
     t.jump(t.at + 1)
 
 

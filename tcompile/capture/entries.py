@@ -6,13 +6,13 @@ function. Exists apart from ``program`` so that a call needs nothing else of cap
 
 from __future__ import annotations
 
-import dis
 import types
 from dataclasses import field
 
+from tcompile.bytecode.decode import CACHES, OP, NotResumable, end_of_prologue
 from tcompile.records import dataclass
 
-_RESUME = dis.opmap["RESUME"]
+_RESUME = OP["RESUME"]
 
 
 class Marker:
@@ -70,9 +70,11 @@ class Start:
 def start_of(code: types.CodeType) -> Start:
     """The start of a function, where its parameters are bound (those that are closure variables: in their cells).
 
-    It is the instruction after the first RESUME; what stands before it makes cells and generators.
+    What stands before it makes cells and generators.
     """
-    raw = code.co_code
-    resume = next((at for at in range(0, len(raw), 2) if raw[at] == _RESUME), -2)
+    try:
+        start = 2 * (end_of_prologue(code.co_code[::2]) + 1 + CACHES[_RESUME])
+    except NotResumable:  # made by hand
+        start = 0
     cells = (*code.co_cellvars, *code.co_freevars)
-    return Start(resume + 2, cells, tuple(name for name in local_names(code) if name not in cells))
+    return Start(start, cells, tuple(name for name in local_names(code) if name not in cells))

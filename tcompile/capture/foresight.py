@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tcompile.capture.interpreter import Frame
 
 _STORES = {"STORE_SUBSCR": 1, "STORE_SLICE": 2}  # how many values lie on the container
-_BINDS = ("STORE_FAST", "STORE_FAST_STORE_FAST", "STORE_FAST_LOAD_FAST", "STORE_FAST_MAYBE_NULL")
+_BINDS = ("STORE_FAST", "STORE_FAST_STORE_FAST", "STORE_FAST_LOAD_FAST")
 _BINDS_ELSEWHERE = ("STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")
 _OPEN = ("POP_JUMP", "STORE_ATTR", "STORE_GLOBAL", "STORE_DEREF")  # a test, or an object that is changed
 _ELSEWHERE = ("POP_JUMP", "JUMP", "FOR_ITER", "STORE", "RETURN")  # what lies beneath is not of this expression

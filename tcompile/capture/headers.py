@@ -11,10 +11,11 @@ of it, and entering the loop goes there as well.
 
 from __future__ import annotations
 
-import dis
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 
+from tcompile.bytecode.decode import JUMPS
+from tcompile.bytecode.dialect import D
 from tcompile.bytecode.instructions import Instruction
 from tcompile.records import dataclass
 
@@ -22,7 +23,6 @@ _RETURNS = ("RETURN_VALUE", "RETURN_CONST")
 _ENDS = (*_RETURNS, "RERAISE", "RAISE_VARARGS")
 _ALWAYS = ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
 _QUIET = ("STORE", "DELETE", "YIELD", "SEND", "RETURN", "RAISE", "IMPORT", "FOR_ITER", "BEFORE", "JUMP_B")
-_JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
 _SHORT = 40  # instructions of a condition's part
 
 
@@ -46,9 +46,7 @@ class Flow:
         """Where a jump goes; that of FOR_ITER is behind what cleans up."""
         i = self.instructions[at]
         to = self.positions[i.argval]
-        if i.opname == "FOR_ITER" and self.instructions[to].opname == "END_FOR":
-            to += 2 if "CALL_KW" in dis.opmap else 1  # 3.13 and later have a POP_TOP there
-        return to
+        return to + D.loop_ends if i.opname == "FOR_ITER" else to
 
     def ways(self, at: int) -> tuple[int, ...]:
         """What may run right after an instruction."""
@@ -258,7 +256,7 @@ class Flow:
 
 
 def _jumps(i: Instruction) -> bool:
-    return i.opcode in _JUMPS
+    return i.opcode in JUMPS
 
 
 __all__ = ["Flow", "Header"]

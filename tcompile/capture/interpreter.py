@@ -21,6 +21,7 @@ from tcompile.bytecode.instructions import Instruction, read
 from tcompile.capture.followed import Followed, note
 from tcompile.capture.headers import Flow, Header
 from tcompile.capture.instructions import HANDLERS, Handler, Returned, Yielded, at_header
+from tcompile.capture.lazy_imports import settle
 from tcompile.capture.sources import ConstantSource, GlobalSource
 from tcompile.capture.state import Capture
 from tcompile.capture.values.base import Deferred, Unread, Value, settled
@@ -247,6 +248,7 @@ class Frame:
             return stored
         source = ConstantSource.of("globals()", names)
         if name in names:
+            settle(names, name)
             found = GlobalSource(name, source)
             self.tx.prologue.load(found)  # that there is one matters also where nothing else of it does
             return Unread(names[name], found)

@@ -170,14 +170,14 @@ def _product(tx: Capture, *columns: Value, repeat: Value = _ONE) -> Iterator[Val
     count = index_of(repeat)
     if count < 0:
         raise CannotCapture("operation-raises", "repeat argument cannot be negative")
-    return map(_tuple, itertools.product(*[column.collect(tx) for column in columns], repeat=count))
+    return map(_tuple, itertools.product(*[column.collect(tx, tuple) for column in columns], repeat=count))
 
 
 def _choices(function: Callable[..., Any], needs_count: bool) -> None:
     def make(tx: Capture, values: Value, r: Value = _NONE) -> Iterator[Value]:
         if r.is_none and needs_count:
             raise CannotCapture("operation-raises", "r is missing")
-        pool = list(values.collect(tx))
+        pool = list(values.collect(tx, tuple))
         count = len(pool) if r.is_none else index_of(r)
         if count < 0:
             raise CannotCapture("operation-raises", "r must be non-negative")

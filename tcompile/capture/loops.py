@@ -26,6 +26,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tcompile.bytecode.dialect import D
 from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.behind import Behind
 from tcompile.capture.breaks import CATALOGUE
@@ -198,7 +199,7 @@ def _collects(f: Frame) -> bool:
         return True
     end = positions[instructions[header].argval]
     last = instructions[end - 2] if end >= 2 else None
-    return last is not None and last.opname in _COLLECTS and last.arg == 2 and end - 2 > header
+    return last is not None and last.opname in _COLLECTS and last.arg == 1 + D.iterator_items and end - 2 > header
 
 
 class Loop:
@@ -448,7 +449,7 @@ class Loop:
     def _end(self, before: dict[str, Value], results: dict[str, Any], stack: list[Value]) -> Way | None:
         """The way by which all rounds are done; None where that never happens."""
         if self.is_for:
-            return self.way(self.f.decoded.flow.target(self.header.at), before, results, stack[:-1])
+            return self.way(self.f.decoded.flow.target(self.header.at), before, results, stack[: -D.iterator_items])
         return None if self.plan.limit is None else self.way(self.way_out(), before, results, stack)
 
     def way(self, at: int, before: dict[str, Value], results: dict[str, Any], stack: list[Value]) -> Way:

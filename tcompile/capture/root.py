@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tcompile.bytecode import UNBOUND
+from tcompile.bytecode.dialect import D
 from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.entries import Start, start_of
 from tcompile.capture.followed import note
@@ -219,6 +220,9 @@ class RootFrame(Frame):
         above = {"CALL": 0, "CALL_KW": 1, "CALL_FUNCTION_EX": 1}.get(call.opname)
         if above is None:
             return None
-        above += ((call.arg or 0) & 1) if call.opname == "CALL_FUNCTION_EX" else (call.arg or 0)
+        if call.opname == "CALL_FUNCTION_EX":
+            above += D.keywords_slot or (call.arg or 0) & 1
+        else:
+            above += call.arg or 0
         lower = len(self.stack) - above - 2
         return lower + 1 if isinstance(self.stack[lower], Null) else lower

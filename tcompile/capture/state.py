@@ -788,6 +788,7 @@ class Capture:
         if function.code.co_flags & 0x20:
             if has_blocks(function.code):
                 raise CannotCapture("generator", f"{function.describe()} (with `try` or `with` in it)")
+            frame.resume(None)  # up to where it is made
             return GeneratorValue(self, frame.resume)
         if function.code.co_flags & 0x280:
             raise CannotCapture("generator", function.describe())

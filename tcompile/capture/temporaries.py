@@ -13,6 +13,7 @@ from __future__ import annotations
 import dis
 from typing import TYPE_CHECKING
 
+from tcompile.bytecode.decode import JUMPS
 from tcompile.capture.sources import ParameterSource
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 _OWNING = frozenset({"copy", "copy_c", "matmul", "concat", "sort", "argsort", "cumulative_sum", "cumulative_prod"})
 _VARIABLES = ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_GLOBAL", "LOAD_NAME")  # those of a frame are looked at themselves
-_JUMPS = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
 
 
 def reused(tx: Capture, operands: list[Value], taken: list[int]) -> ArrayValue | None:
@@ -78,7 +78,7 @@ def _producer(frame: Frame, last: bool) -> int | None:
         return at
     missing = 1  # how many items the instructions behind ``at`` still have to find on the stack
     while missing > 0:
-        if at < 0 or instructions[at].opcode in _JUMPS or instructions[at + 1].is_jump_target:
+        if at < 0 or instructions[at].opcode in JUMPS or instructions[at + 1].is_jump_target:
             return None
         argument = instructions[at].arg if instructions[at].opcode >= dis.HAVE_ARGUMENT else None
         missing -= dis.stack_effect(instructions[at].opcode, argument, jump=False)

@@ -12,7 +12,9 @@ import types
 from dataclasses import replace
 from typing import Any
 
+from tcompile import interpreter
 from tcompile.capture.entries import PLAIN
+from tcompile.runtime import refused
 from tcompile.runtime.cache import FunctionCache, Settings
 from tcompile.runtime.dispatch import compiler_for
 from tcompile.runtime.regions import CompileFunction
@@ -34,7 +36,9 @@ def run_statements(
     """
     code, cache = _cache(code, namespace, settings)
     stance = current()
-    if stance.name == "force_eager":
+    if interpreter.refusal is not None:
+        refused.note_call(cache.about)
+    if stance.name == "force_eager" or interpreter.refusal is not None:
         exec(code, namespace)
         return
     compiler = compiler_for(compile)

@@ -8,7 +8,6 @@ code object in which captured stretches and plain Python take turns in one frame
 from __future__ import annotations
 
 import functools
-import inspect
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -18,7 +17,7 @@ from time import perf_counter
 from types import CellType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from tcompile import reentry
+from tcompile import interpreter, reentry
 from tcompile.backends import takes_option
 from tcompile.capture.entries import MISS, PLAIN, local_names
 from tcompile.capture.followed import Followed
@@ -27,7 +26,7 @@ from tcompile.capture.treatments import treatment_of
 from tcompile.config import config
 from tcompile.observe import bus
 from tcompile.runtime import cache as caches
-from tcompile.runtime import interrupted, native
+from tcompile.runtime import interrupted, native, refused
 from tcompile.runtime.binding import binder
 from tcompile.runtime.cache import SUSPENDS, Entry, FunctionCache, Settings, function_cache
 from tcompile.runtime.changes import Resumed
@@ -46,15 +45,23 @@ if TYPE_CHECKING:
     from tcompile.graph import Graph
 
 
-class _Signature:
-    """``__signature__`` of compiled functions: what inspect says of the function, also where it follows no wrapper."""
+class _OfFunction:
+    """An attribute that the plain function works out when it is asked for; of the class itself there is nothing."""
 
-    def __get__(self, instance: CompiledFunction | None, owner: type) -> inspect.Signature:
-        if instance is None:
-            raise AttributeError("__signature__")
-        return inspect.signature(parts_of(instance)[0])
+    def __init__(self, name: str, of_class: Any) -> None:
+        self.name, self.of_class = name, of_class
+
+    def __get__(self, instance: CompiledFunction | None, owner: type) -> Any:
+        return self.of_class if instance is None else getattr(parts_of(instance)[0], self.name)
+
+    def __set__(self, instance: CompiledFunction, value: Any) -> None:
+        setattr(parts_of(instance)[0], self.name, value)
+
+    def __delete__(self, instance: CompiledFunction) -> None:
+        delattr(parts_of(instance)[0], self.name)
 
 
+_COPIED: list[Any] = [name for name in map(str, functools.WRAPPER_ASSIGNMENTS) if name != "__annotate__"]
 _Read = TypeVar("_Read")
 
 
@@ -98,7 +105,9 @@ class _Told:
 class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that is depends on the machine
     """A function whose array work runs as compiled graphs. Called, bound and shown like the function itself."""
 
-    __signature__ = _Signature()
+    if sys.version_info >= (3, 14):  # before, they are what the function has, in ``__dict__``
+        __annotations__ = _OfFunction("__annotations__", {})
+        __annotate__ = _OfFunction("__annotate__", None)
     # What is in ``__dict__`` belongs to the function: functools.wraps copies it. The machine code knows where the first
     # slot is: CPython puts them in the order of their names.
     __slots__ = (
@@ -113,7 +122,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
     ) -> None:
         self.__once = once  # nobody sees it, and it is called no more than this time
         if not once:
-            functools.update_wrapper(self, function)
+            functools.update_wrapper(self, function, _COPIED)
             if "__wrapped__" in function.__dict__:  # it shows what it wraps itself, as the function does
                 self.__wrapped__ = function.__dict__["__wrapped__"]
         self.__function = function
@@ -334,6 +343,12 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
                 return self._through(first, DEFAULT, args, kwargs)
         return self._through(cache, stance, args, kwargs)
 
+    def _call_plainly(self, /, *args: Any, **kwargs: Any) -> Any:
+        """``__call__`` in an interpreter for which nothing is compiled."""
+        if not refused.warned or bus.listened[0]:
+            refused.note_call(self.__current().about)
+        return self.__function(*args, **kwargs)
+
     def _tell_call(self, started: float, calls: int) -> None:
         milliseconds = (perf_counter() - started) * 1e3
         bus.tell_call(self.__function.__qualname__, self.__current().defined_in, milliseconds, calls)
@@ -460,6 +475,8 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
 
 
 _TABLES = native.complete(CompiledFunction, "_Called_tables")
+if interpreter.refusal is not None:
+    CompiledFunction.__call__ = CompiledFunction._call_plainly  # type: ignore[method-assign]
 
 
 def _take_defaults(made: Any, function: types.FunctionType) -> None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import dis
 import itertools
-import sys
 import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tcompile import reentry
+from tcompile.bytecode.dialect import D
 from tcompile.config import config
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack
@@ -159,7 +159,7 @@ def _result_text(code: types.CodeType, offset: int) -> str:
     name = dis.opname[code.co_code[offset]]
     place = next(itertools.islice(code.co_positions(), offset // 2, None), (None,) * 4)
     line, end_line, column, end_column = place
-    if name == "LOAD_ATTR" and code.co_code[offset + 1] & 1 and sys.version_info >= (3, 12):
+    if name == "LOAD_ATTR" and code.co_code[offset + 1] & 1 and D.attributes_load_methods:
         return ""  # of a method, which is called before anything can start
     if name not in _GIVES_A_VALUE or line is None or line != end_line or column is None:
         return ""

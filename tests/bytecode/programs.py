@@ -6,6 +6,7 @@ import contextlib
 import functools
 import itertools
 import sys
+import warnings
 
 PROGRAMS = []
 
@@ -101,6 +102,33 @@ def attempts():
     return log, sys.exc_info()
 
 
+# From 3.14 on the compiler warns of it.
+OVERRULES = """
+def overrules(n, log):
+    for i in range(n):
+        try:
+            if i == 2:
+                return i
+            log.append(i)
+        finally:
+            log.append("f")
+            if i == 3:
+                return "never"
+            if i == 2 and n > 3:
+                continue
+    return None
+"""
+
+
+@program
+def returns_in_finally():
+    made = {}
+    with warnings.catch_warnings(action="ignore", category=SyntaxWarning):
+        exec(OVERRULES, made)
+    log = []
+    return [made["overrules"](n, log) for n in range(6)], log
+
+
 @program
 def returns_through_finally():
     log = []
@@ -113,8 +141,6 @@ def returns_through_finally():
                 log.append(i)
             finally:
                 log.append("f")
-                if i == 3:
-                    return "never"
         return None
 
     def g():
@@ -131,6 +157,22 @@ def returns_through_finally():
     except KeyError as e:
         log.append((repr(e), repr(e.__cause__), repr(e.__context__)))
     return f(5), f(1), log
+
+
+@program
+def loops_back_to_the_start():
+    def down(n, unused):
+        while n > 0:
+            n -= len([n])
+        return n
+
+    def forever(n, unused):
+        while True:
+            n -= len([n])
+            if n < 0:
+                return n
+
+    return down(3, "x"), forever(3, "x"), max(x % 2 for x in range(3))
 
 
 @program

@@ -437,7 +437,7 @@ def test_the_first_argument_is_alive_for_super():
 
 
 def test_unknown_bytecode(monkeypatch):
-    monkeypatch.setattr("tcompile.bytecode.analysis.VERSION", (3, 99))
+    monkeypatch.setattr("tcompile.bytecode.dialect.NEWEST", (3, 10))
     with pytest.raises(NotResumable, match="not known"):
         analyse(test_unknown_bytecode.__code__)
 

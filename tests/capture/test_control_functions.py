@@ -451,10 +451,10 @@ def test_constant_results_of_every_kind():
 @pytest.fixture
 def substituted():
     @tcompile.substitute_in_graph(math.hypot)
-    def hypot(first, *rest):
-        total = first * first
-        for part in rest:
-            total += part * part
+    def hypot(*parts):
+        total = 0.0
+        for part in parts:
+            total = total + part * part
         return np.sqrt(total)
 
     @tcompile.substitute_in_graph(operator.length_hint, can_constant_fold_through=True)

@@ -18,7 +18,7 @@ NEVER_EMITTED = {
     # inline caches and markers, which no instruction stream shows
     "CACHE", "RESERVED", "EXTENDED_ARG",
     # of the interpreter's own trampolines
-    "INTERPRETER_EXIT", "EXIT_INIT_CHECK", "ENTER_EXECUTOR",
+    "INTERPRETER_EXIT", "EXIT_INIT_CHECK", "ENTER_EXECUTOR", "TRACE_RECORD",
     # only where interactive input is compiled
     "PRINT_EXPR",
 }  # fmt: skip
@@ -53,7 +53,9 @@ def items(a):
     t[0] = a
     del t[1]
     t[1:2] = [7, 8]
-    return t[0], t[1:], t[::2], (1, 2, 3)[1:], t
+    k = a.ndim
+    t[k:3] = [5]
+    return t[0], t[1:], t[::2], (1, 2, 3)[1:], t, t[k:], t[k::2], a[:k], a[:1:k]
 
 def attributes(a):
     o = Thing()
@@ -318,6 +320,13 @@ def defaulted(a):
     def first[T = int](x: T) -> T:
         return x
     return first(a), first.__type_params__[0].__default__
+"""
+if sys.version_info >= (3, 14):
+    PROGRAMS += """
+def templates(a):
+    t = t"x {a.ndim} and {a!r:>{a.ndim}} {a + 1}"
+    b = a * 2
+    return t.strings, [(i.value, i.expression, i.conversion, i.format_spec) for i in t.interpolations], b
 """
 
 

@@ -93,9 +93,14 @@ def test_sizes_that_vary():
 
 
 def test_small_ones_need_nothing():
-    compiled = tcompile.compile(lambda x, y: x.T * 2 + y)
+    def f(x, y):
+        return x.T * 2 + y
+
+    compiled = tcompile.compile(f)
     counts = []
     for n in (100, 200):
         compiled(*arguments(n))
         counts.append([node.op for node in compiled.graphs[-1].nodes].count("ordered"))
-    assert counts == [0, 1]
+    # Where NumPy does not find CPython's evaluation loop on the stack of C, it overwrites no operand: Debian's 3.14.
+    overwrites = not f(*arguments(200)).flags.c_contiguous
+    assert counts == [0, int(overwrites)]

@@ -5,6 +5,7 @@ a call again.
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
 import time
 from contextlib import contextmanager, suppress
@@ -262,3 +263,35 @@ def test_what_else_is_raised_there_is_not():
     compiled = tcompile.compile(lambda x: once(x * 2))
     with alarm(partial(print, end="")):
         assert [compiled(X).tolist() for _ in range(3)] == [(X * 2 + 1).tolist()] * 3
+
+
+BESIDE_ANOTHER_INTERPRETER = """
+import numpy as np, tcompile
+try:
+    from concurrent import interpreters
+except ImportError:
+    try:
+        import _interpreters as interpreters
+    except ImportError:
+        import _xxsubinterpreters as interpreters
+
+@tcompile.compile(dynamic=True)
+def steps(w, n):
+    for it in range(n):
+        w = w + 0.1 * (1 - w)
+    return w
+
+for n in (1000, 2000, 3000):
+    steps(np.zeros(4), n)
+other = interpreters.create()
+print(steps(np.zeros(4), 1_000_000).tolist())
+"""
+
+
+def test_a_loop_that_asks_for_signals_beside_another_interpreter():
+    done = subprocess.run([sys.executable, "-c", BESIDE_ANOTHER_INTERPRETER], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    w = 0.0
+    for _ in range(1000):
+        w = w + 0.1 * (1 - w)
+    assert done.stdout == f"{[w] * 4}\n"

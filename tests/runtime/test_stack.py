@@ -59,7 +59,8 @@ def test_recursion_ends_before_the_stack(end, stance):
     assert len(told) == 12
     for few, many, again in zip(told[::3], told[1::3], told[2::3], strict=True):
         assert float(few) == float(again) == 20
-        assert many == "30000.0" or "recursion depth exceeded" in many
+        # From 3.14 on CPython itself counts what it uses of the stack of C.
+        assert many == "30000.0" or "recursion depth exceeded" in many or "Stack overflow" in many
 
 
 def test_each_thread_has_its_own_stack():

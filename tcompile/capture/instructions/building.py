@@ -18,6 +18,7 @@ from tcompile.capture.values.container import SequenceValue, constant_of
 from tcompile.capture.values.dicts import DictValue, hashable
 from tcompile.capture.values.sets import SetValue
 from tcompile.capture.values.slices import SliceValue
+from tcompile.capture.values.templates import InterpolationValue, TemplateValue, conversion_of
 from tcompile.capture.values.text import held, joined, text
 from tcompile.frontends.base import CannotCapture
 
@@ -95,6 +96,21 @@ def _convert_value(f: Frame, i: Instruction) -> None:
 @handler("FORMAT_SIMPLE", "FORMAT_WITH_SPEC")
 def _format(f: Frame, i: Instruction) -> None:
     f.push(text(f.tx, format, f.pop_many_unread(1 if i.opname == "FORMAT_SIMPLE" else 2)))
+
+
+@handler("BUILD_INTERPOLATION")
+def _build_interpolation(f: Frame, i: Instruction) -> None:
+    flags = i.arg or 0
+    spec = f.pop_unread() if flags & 1 else Constant("")
+    value, expression = (held(f.tx, part) for part in f.pop_many_unread(2))
+    f.push(InterpolationValue(value, expression, Constant(conversion_of(flags >> 2)), held(f.tx, spec)))
+
+
+@handler("BUILD_TEMPLATE")
+def _build_template(f: Frame, i: Instruction) -> None:
+    strings, interpolations = f.pop_many(2)
+    assert isinstance(interpolations, SequenceValue)
+    f.push(TemplateValue(constant_of(strings, "the texts of a template"), interpolations.items))
 
 
 @handler("LIST_EXTEND")

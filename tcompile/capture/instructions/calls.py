@@ -7,10 +7,10 @@ understood.
 
 from __future__ import annotations
 
-import dis
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tcompile.bytecode.dialect import D
 from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.builtins import takes_texts
 from tcompile.capture.instructions.names import push_callable
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @handler("MAKE_FUNCTION")
 def _make_function(f: Frame, i: Instruction) -> None:
     code = constant_of(f.pop(), "code")
-    flags = (i.arg or 0) if _MAKE_FUNCTION_FLAGS else 0
+    flags = (i.arg or 0) if D.function_flags else 0
     closure = _closure(f.pop()) if flags & 8 else []
     annotations = _annotations(f.pop()) if flags & 4 else None
     kwdefaults = f.pop() if flags & 2 else None
@@ -47,9 +47,6 @@ def _annotations(values: Value) -> DictValue:
     assert isinstance(values, SequenceValue)
     names = [constant_of(name, "a name") for name in values.items[::2]]
     return DictValue(dict(zip(names, values.items[1::2], strict=True)))
-
-
-_MAKE_FUNCTION_FLAGS = "SET_FUNCTION_ATTRIBUTE" not in dis.opmap  # before 3.13
 
 
 def _closure(cells: Value) -> list[Cell]:
@@ -72,6 +69,8 @@ def _set_function_attribute(f: Frame, i: Instruction) -> None:
         function.kwdefaults = dict(value.items)
     elif i.arg == 4:
         function.annotations = _annotations(value)
+    elif i.arg == 16 and isinstance(value, FunctionValue):
+        function.annotate = value
     else:
         raise CannotCapture("unsupported-instruction", i.opname)
     f.push(function)
@@ -112,16 +111,23 @@ def _finish_call(f: Frame, count: int, names: tuple[str, ...]) -> None:
     try:
         f.push(function.call(f.tx, args[:positional], dict(zip(names, args[positional:], strict=True))))
     except CannotCapture as stopped:
-        opens_block = f.decoded.instructions[f.at].opname in ("BEFORE_WITH", "BEFORE_ASYNC_WITH")
-        if opens_block and stopped.reason == "unknown-function" and f.tx.frames[-1] is f:
+        if _opens_block(f) and stopped.reason == "unknown-function" and f.tx.frames[-1] is f:
             raise CannotCapture("with-statement", f"`{f.tx.current_text()}`") from stopped
         raise
 
 
+def _opens_block(f: Frame) -> bool:
+    """Whether the value of the call is the one that a ``with`` block is about to enter."""
+    following = f.decoded.instructions[f.at + (f.decoded.instructions[f.at].opname == "COPY")].opname
+    return following in ("BEFORE_WITH", "BEFORE_ASYNC_WITH", "LOAD_SPECIAL")
+
+
 @handler("CALL_FUNCTION_EX")
 def _call_function_ex(f: Frame, i: Instruction) -> None:
-    keywords = f.pop() if (i.arg or 0) & 1 else DictValue({})
-    args = list(f.pop().collect(f.tx))
+    keywords = f.pop() if D.keywords_slot or (i.arg or 0) & 1 else DictValue({})
+    if isinstance(keywords, Null):
+        keywords = DictValue({})
+    args = list(f.pop().collect(f.tx, tuple))
     first, second = f.pop_many(2)
     function = second if isinstance(first, Null) else first
     if not isinstance(keywords, DictValue):

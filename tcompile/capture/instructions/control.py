@@ -5,15 +5,15 @@ Enters: a frame. Leaves: the frame at its next instruction. A loop over known va
 
 from __future__ import annotations
 
-import dis
 from typing import TYPE_CHECKING
 
+from tcompile.bytecode.dialect import D
 from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.instructions.registry import HANDLERS, handler
 from tcompile.capture.operators import identical
 from tcompile.capture.protocols import Exhausted, advance, iterator
 from tcompile.capture.special.policy import PolicyValue
-from tcompile.capture.values.base import Unread, settled
+from tcompile.capture.values.base import NULL, Unread, Value, settled
 from tcompile.capture.values.callable import GeneratorValue
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.counted import Counted
@@ -28,12 +28,17 @@ if TYPE_CHECKING:
 def _get_iter(f: Frame, i: Instruction) -> None:
     value = f.pop_unread()
     is_text = isinstance(value, Unread) and type(value.value) is str
-    f.push(iterator(f.tx, value if is_text else settled(f.tx, value)))
+    _push_iterator(f, iterator(f.tx, value if is_text else settled(f.tx, value)))
+
+
+def _push_iterator(f: Frame, items: Value) -> None:
+    """With the empty slot above it, where an iterator has one."""
+    f.stack += [items, NULL][: D.iterator_items]
 
 
 @handler("FOR_ITER")
 def _for_iter(f: Frame, i: Instruction) -> None:
-    items = f.peek(1)
+    items = f.peek(D.iterator_items)
     if isinstance(items, OpaqueValue):  # the running frame's own, which only it can move on
         raise CannotCapture("frame-step", f.tx.current_text())
     if isinstance(items, Counted):
@@ -51,16 +56,8 @@ def _for_iter(f: Frame, i: Instruction) -> None:
     if value is not None:
         f.push(value)
         return
-    f.pop()
-    f.jump(i)
-    # 3.12 and later name END_FOR (3.13: and the POP_TOP after it) as target; they clean up what is gone already.
-    if f.decoded.instructions[f.at].opname == "END_FOR":
-        f.at += 1
-        if _END_FOR_POPS:
-            f.at += 1
-
-
-_END_FOR_POPS = "CALL_KW" in dis.opmap  # 3.13 and later
+    del f.stack[-D.iterator_items :]
+    f.at = f.decoded.flow.target(f.at - 1)
 
 
 @handler("JUMP_FORWARD")
@@ -155,14 +152,27 @@ def _raise(f: Frame, i: Instruction) -> None:
 def _with(f: Frame, i: Instruction) -> None:
     shown, manager = f.stack[-1].describe(), f.pop()
     if isinstance(manager, PolicyValue):
-        for value in manager.enter(f.tx):
-            f.push(value)
+        f.push(manager.way_out(f.tx))
+        f.push(manager.way_in(f.tx).call(f.tx, [], {}))
         return
     if not isinstance(manager, ObjectValue) or not manager.defines("__enter__", "__exit__"):
         raise CannotCapture("with-statement", shown)
     enter, leave = manager.special(f.tx, "__enter__"), manager.special(f.tx, "__exit__")
     f.push(leave)
     f.push(enter.call(f.tx, [], {}))
+
+
+@handler("LOAD_SPECIAL")
+def _load_special(f: Frame, i: Instruction) -> None:
+    """What enters or leaves a ``with`` block; from 3.14 on each is loaded by itself, the way out first."""
+    shown, manager = f.stack[-1].describe(), f.pop()
+    if isinstance(manager, PolicyValue):
+        f.push(manager.way_out(f.tx) if i.argval == "__exit__" else manager.way_in(f.tx))
+    elif isinstance(manager, ObjectValue) and manager.defines("__enter__", "__exit__"):
+        f.push(manager.special(f.tx, i.argval))
+    else:
+        raise CannotCapture("with-statement", shown)
+    f.push(NULL)
 
 
 @handler("BEFORE_ASYNC_WITH")
@@ -172,12 +182,12 @@ def _async_with(f: Frame, i: Instruction) -> None:
 
 @handler("GET_YIELD_FROM_ITER")
 def _get_yield_from_iter(f: Frame, i: Instruction) -> None:
-    f.push(iterator(f.tx, f.pop()))
+    _push_iterator(f, iterator(f.tx, f.pop()))
 
 
 @handler("SEND")
 def _send(f: Frame, i: Instruction) -> None:
-    sent, receiver = f.pop(), f.peek(1)
+    sent, receiver = f.pop(), f.peek(D.iterator_items)
     if isinstance(receiver, GeneratorValue):
         value = receiver.send(sent)
     elif sent.is_none:
@@ -188,15 +198,12 @@ def _send(f: Frame, i: Instruction) -> None:
         f.push(value)
         return
     result = receiver.result if isinstance(receiver, GeneratorValue) else None
-    if not _END_SEND:
+    if not D.keeps_receiver:
         f.pop()
     f.push(result or Constant(None))
     f.jump(i)
 
 
-_END_SEND = "END_SEND" in dis.opmap  # 3.12 and later: it takes the receiver away
-
-
 @handler("END_SEND")
 def _end_send(f: Frame, i: Instruction) -> None:
-    del f.stack[-2]
+    del f.stack[-1 - D.iterator_items : -1]

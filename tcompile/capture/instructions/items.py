@@ -5,9 +5,9 @@ Enters: a frame. Leaves: the frame with the value read; a write is done on the v
 
 from __future__ import annotations
 
-import dis
 from typing import TYPE_CHECKING
 
+from tcompile.bytecode.dialect import D
 from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.instructions.names import push_callable
 from tcompile.capture.instructions.registry import handler
@@ -25,13 +25,10 @@ if TYPE_CHECKING:
 @handler("LOAD_ATTR")
 def _load_attr(f: Frame, i: Instruction) -> None:
     value = attribute(f.tx, f.pop(), i.argval)
-    if _ATTR_CALLS and (i.arg or 0) & 1:
+    if D.attributes_load_methods and (i.arg or 0) & 1:
         push_callable(f, value)
     else:
         f.push(value)
-
-
-_ATTR_CALLS = "LOAD_METHOD" not in dis.opmap or dis.opmap["LOAD_METHOD"] > 255  # 3.12: LOAD_ATTR does both
 
 
 @handler("LOAD_METHOD")

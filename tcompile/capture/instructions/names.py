@@ -6,19 +6,21 @@ Enters: a frame. Leaves: the frame with a value moved. A read of a global or a b
 from __future__ import annotations
 
 import builtins
-import dis
 import sys
 import types
 from typing import TYPE_CHECKING, Any
 
+from tcompile.bytecode.dialect import D
 from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.instructions.registry import Returned, Yielded, handler
+from tcompile.capture.lazy_imports import is_imported
 from tcompile.capture.protocols import attribute, has_attribute
 from tcompile.capture.sources import AttributeSource, ConstantSource, ItemSource
 from tcompile.capture.values.base import NULL, Null, Unread, Value
 from tcompile.capture.values.callable import Cell
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import SequenceValue, constant_of
+from tcompile.capture.values.slices import SliceValue
 from tcompile.frontends.base import CannotCapture
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ def _nothing(f: Frame, i: Instruction) -> None:
 @handler("RETURN_GENERATOR")
 def _return_generator(f: Frame, i: Instruction) -> None:
     f.push(NULL)  # the generator object that the following POP_TOP discards
+    raise Yielded(NULL)  # to who has called the function: what comes is done at the first `next`
 
 
 @handler("MAKE_CELL")
@@ -51,6 +54,12 @@ def _pop_top(f: Frame, i: Instruction) -> None:
     if type(value) is Unread and _ends_in_python(value.value):
         raise CannotCapture("frame-step", f.tx.current_text())  # what it does as it ends has its place in the program
     f.pop_unread()
+
+
+@handler("POP_ITER")
+def _pop_iterator(f: Frame, i: Instruction) -> None:
+    del f.stack[len(f.stack) - D.iterator_items + 1 :]
+    _pop_top(f, i)
 
 
 def _ends_in_python(value: Any) -> bool:
@@ -75,7 +84,7 @@ def _swap(f: Frame, i: Instruction) -> None:
 
 @handler("LOAD_CONST")
 def _load_const(f: Frame, i: Instruction) -> None:
-    f.push(constant(i.argval))
+    f.push(f.tx.wrap_found(i.argval) if callable(i.argval) else constant(i.argval))
 
 
 def constant(value: Any) -> Value:
@@ -84,6 +93,9 @@ def constant(value: Any) -> Value:
         made = SequenceValue([constant(item) for item in value], tuple)
         made.original = value
         return made
+    if type(value) is slice:
+        start, stop, step = map(constant, (value.start, value.stop, value.step))
+        return SliceValue(start, stop, step)
     return Constant(value)
 
 
@@ -102,7 +114,7 @@ def _yield_value(f: Frame, i: Instruction) -> None:
     raise Yielded(f.pop())
 
 
-@handler("LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW")
+@handler("LOAD_FAST", "LOAD_FAST_CHECK")
 def _load_fast(f: Frame, i: Instruction) -> None:
     f.push(f.load_local(i.argval))
 
@@ -184,11 +196,8 @@ def _delete_deref(f: Frame, i: Instruction) -> None:
 
 def push_callable(f: Frame, value: Value) -> None:
     """Pushes a callable with the empty slot that CALL expects beside it: above it since 3.13, below it before."""
-    f.push(value if _SLOT_ABOVE else NULL)
-    f.push(NULL if _SLOT_ABOVE else value)
-
-
-_SLOT_ABOVE = "CALL_KW" in dis.opmap
+    f.push(value if D.null_above else NULL)
+    f.push(NULL if D.null_above else value)
 
 
 @handler("LOAD_GLOBAL")
@@ -226,7 +235,7 @@ def _import(f: Frame, i: Instruction) -> None:
     parts = i.argval.split(".")
     paths = [".".join(parts[: n + 1]) for n in range(len(parts))]
     importer = f.function.builtins.get("__import__")
-    if constant_of(level, "a level") or importer is not _IMPORT or not all(map(_is_imported, paths)):
+    if constant_of(level, "a level") or importer is not _IMPORT or not all(map(is_imported, paths)):
         raise CannotCapture("side-effect", f"Importing `{i.argval}`")
     home, text = ConstantSource.of("sys", sys), "__import__ is the built-in"
     f.tx.prologue.guard_binding(home, f.function.builtins, "__import__", text, "the built-in", "built-in")
@@ -242,11 +251,6 @@ def _import(f: Frame, i: Instruction) -> None:
 
 
 _IMPORT = builtins.__import__
-
-
-def _is_imported(path: str) -> bool:
-    module = sys.modules.get(path)
-    return type(module) is types.ModuleType and not getattr(module.__spec__, "_initializing", False)
 
 
 @handler("IMPORT_FROM")

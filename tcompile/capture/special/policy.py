@@ -38,12 +38,13 @@ class PolicyValue(Value):
         """As it is written."""
         return f"error_on_graph_break({self.errors})"
 
-    def enter(self, tx: Capture) -> tuple[Value, Value]:
-        """What ``with`` keeps to leave the block, and what it gives to ``as``."""
-        left = PolicyExit(tx.break_is_error, tx.step)
-        tx.touch()
-        tx.break_is_error = self.errors
-        return left, Constant(None)
+    def way_out(self, tx: Capture) -> Value:
+        """What ``with`` keeps to leave the block."""
+        return PolicyChange(tx.break_is_error, "end", tx.step)
+
+    def way_in(self, tx: Capture) -> Value:
+        """What ``with`` calls to enter the block."""
+        return PolicyChange(self.errors, "start", tx.step)
 
     def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """Decorating a function is left to plain Python."""
@@ -56,21 +57,22 @@ class PolicyValue(Value):
         return f"{program.constant(error_on_graph_break)}({self.errors})"
 
 
-class PolicyExit(Value):
-    """The end of a block. ``before`` is what held outside of it, ``born`` the step at which it was entered."""
+class PolicyChange(Value):
+    """Enters a block, or leaves it. ``errors`` holds from then on, ``born`` is the step at which the block was met."""
 
-    def __init__(self, before: bool, born: int) -> None:
-        self.before = before
+    def __init__(self, errors: bool, side: str, born: int) -> None:
+        self.errors = errors
+        self.side = side
         self.born = born
 
     def describe(self) -> str:
-        """The end of the block."""
-        return "the end of error_on_graph_break"
+        """The start or the end of the block."""
+        return f"the {self.side} of error_on_graph_break"
 
     def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-        """Leaves the block."""
+        """Enters the block, or leaves it."""
         tx.touch()
-        tx.break_is_error = self.before
+        tx.break_is_error = self.errors
         return Constant(None)
 
     def rebuild(self, program: Rebuilder) -> str:

@@ -98,8 +98,8 @@ class Value:
         """The values of ``iter(value)``, made as they are asked for."""
         raise CannotCapture("unsupported-object", f"{self.describe()} is iterated over.")
 
-    def collect(self, tx: Capture) -> Iterator[Value]:
-        """The values as ``list(value)`` takes them; too many end the capture."""
+    def collect(self, tx: Capture, cls: type = list) -> Iterator[Value]:
+        """The values as ``cls(value)`` takes them, a list or a tuple; too many end the capture."""
         from tcompile.capture.values.container import finite
 
         return finite(self.iterate(tx))

@@ -112,6 +112,7 @@ class FunctionValue(Value):
         self.function = function
         self.source = source
         self.annotations = annotations  # of a function that the captured code has made
+        self.annotate: FunctionValue | None = None  # the function that gives them when they are asked for
         self.outer: Any = None  # the compiled callable that stands for the function, where there is one
 
     @staticmethod
@@ -211,6 +212,8 @@ class FunctionValue(Value):
             program.lines.append(f"{made}.__kwdefaults__ = {{{named}}}")
         if self.annotations is not None:
             program.lines.append(f"{made}.__annotations__ = {program.rebuild(self.annotations)}")
+        if self.annotate is not None:
+            program.lines.append(f"{made}.__annotate__ = {program.rebuild(self.annotate)}")
         return made
 
     def truth(self, tx: Capture) -> bool:

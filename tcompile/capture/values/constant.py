@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcompile.capture.guard_kinds import shown
+from tcompile.capture.lazy_imports import settle
 from tcompile.capture.sources import AttributeSource, ConstantSource, Source
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.classes import answers_in_python, attribute_of_class, module_answers
@@ -74,6 +75,8 @@ class Constant(Value):
         stored = tx.stored_global(vars(owner), name) if isinstance(owner, types.ModuleType) else None
         if stored is not None:
             return stored
+        if isinstance(owner, types.ModuleType):
+            settle(vars(owner), name)
         if isinstance(owner, enum.Enum) and name not in ("name", "value"):
             raise CannotCapture("unsupported-object", f"The attribute `{name}` of {self.describe()} is read.")
         is_library = isinstance(owner, types.ModuleType) and tx.is_library_name(owner.__name__)

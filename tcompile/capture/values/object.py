@@ -29,6 +29,23 @@ if TYPE_CHECKING:
 _CLASS = object.__dict__["__class__"]
 
 
+@functools.cache
+def _asks_length(cls: type) -> bool:
+    """Whether ``cls(value)`` asks how many items there will be, as tuples do before 3.14; found by trying."""
+    asked: list[Any] = []
+
+    class Tried:
+        def __iter__(self) -> Iterator[Any]:
+            return iter(())
+
+        def __len__(self) -> int:
+            asked.append(self)
+            return 0
+
+    cls(Tried())
+    return bool(asked)
+
+
 class ObjectValue(Value):
     """An instance of a class that Python code defines: one from outside, whose class is guarded, or a new one.
 
@@ -386,10 +403,10 @@ class ObjectValue(Value):
 
         return rest(tx, self.iterator(tx))
 
-    def collect(self, tx: Capture) -> Iterator[Value]:
-        """The same values as ``iterate`` gives; Python asks the object first how many there will be."""
+    def collect(self, tx: Capture, cls: type = list) -> Iterator[Value]:
+        """The same values as ``iterate`` gives; Python may ask the object first how many there will be."""
         values = super().collect(tx)
-        for name in ("__len__", "__length_hint__"):
+        for name in ("__len__", "__length_hint__") if _asks_length(cls) else ():
             count = self.call_operator(tx, name, [])
             if count is not None:
                 known = count.value if isinstance(count, Constant) else None

@@ -9,7 +9,6 @@ one plan after the other, the one that was hit last first. Where anything is out
 from __future__ import annotations
 
 import array
-import ctypes
 import types
 import weakref
 from collections.abc import Sequence
@@ -73,8 +72,6 @@ def machine() -> _Machine | str:
         symbols = {name: target.immortal(held).buffer_info()[0] for name, held in words.items()}
         symbols["debugger"] = layout.debugger_name() or target.immortal(array.array("q", [0])).buffer_info()[0]
         symbols |= {name: id(target.immortal(held)) for name, held in objects.items()}
-        for name in ("_PyObject_MakeTpCall", "_PyType_Lookup"):
-            symbols[name] = ctypes.cast(ctypes.pythonapi[name], ctypes.c_void_p).value or 0
         symbols["tc_parallel"] = threads.code()["tc_parallel"]
         symbols |= abi.symbols(ir)
         # More effort in instruction selection takes ten times as long, and makes a call by a tenth faster.

@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from tcompile import interpreter
+
 _WORD = 8
 _END_OF_FIELDS = 128  # of a function object, in bytes
 _END_OF_STATE = 160  # of what is looked at of a thread's state, which has some hundred bytes more
@@ -26,13 +28,13 @@ _BASE_FLAGS = 1 << 18 | 1 << 10 | _HAVE_VECTORCALL  # default, may be inherited 
 _VECTORCALL = 16  # behind the object's head, in a compiled function
 TABLES = 24  # its slot behind that
 
-# The fields of objects whose places have not changed for many versions; ``unsupported`` looks at each of them.
+# The fields of objects, most of which have been in their places for many versions; ``unsupported`` looks at each.
 OFFSETS = {
     "OB_TYPE": 8,
     "OB_SIZE": 16,
     "FLOAT_VALUE": 16,
     "SCALAR_VALUE": 16,
-    "TUPLE_ITEMS": 24,
+    "TUPLE_ITEMS": tuple.__basicsize__,  # 24 bytes; since CPython 3.14 a tuple keeps its hash in front of them
     "LIST_ITEMS": 24,
     "ARRAY_ITEMS": 24,  # of array.array
     "ARRAY_DATA": 16,
@@ -79,14 +81,12 @@ _spec = _Spec(b"tcompile.runtime.native.Called", _VECTORCALL + _WORD, 0, _BASE_F
 
 def _refusal() -> str | None:
     """Why there can be no class of our own in this process; None where there can."""
-    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != _WORD or sys.byteorder != "little":
-        return "calls in machine code need CPython on a 64-bit little-endian machine"
-    if "t" in getattr(sys, "abiflags", ""):
-        return "calls in machine code do not support the free-threaded build of CPython"
+    if interpreter.refusal is not None:
+        return interpreter.refusal
+    if ctypes.sizeof(ctypes.c_void_p) != _WORD or sys.byteorder != "little":
+        return "calls in machine code need a 64-bit little-endian machine"
     if hasattr(sys, "gettotalrefcount") or object.__basicsize__ != 2 * _WORD:
         return "calls in machine code do not support debug builds of CPython"
-    if not (3, 11) <= sys.version_info[:2] <= (3, 13):
-        return f"calls in machine code do not know CPython {sys.version_info[0]}.{sys.version_info[1]}"
     api = ctypes.pythonapi
     api.PyInterpreterState_Get.restype = api.PyInterpreterState_Main.restype = ctypes.c_void_p
     if api.PyInterpreterState_Get() != api.PyInterpreterState_Main():

@@ -53,7 +53,7 @@ def symbols(ir: str) -> dict[str, int]:
     Raises ValueError for a name that this CPython lacks.
     """
     found = {}
-    for name in set(re.findall(r"^(?:declare .*?|)@(Py\w+)(?:\(| = external)", ir, re.MULTILINE)):
+    for name in set(re.findall(r"^(?:declare .*?|)@(_?Py\w+)(?:\(| = external)", ir, re.MULTILINE)):
         if name == "PyArray_Type":
             found[name] = id(np.ndarray)
         elif name in _NUMPY_SLOTS:

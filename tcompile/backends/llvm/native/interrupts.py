@@ -8,6 +8,7 @@ there. Why: Ctrl-C ends a loop that has no Python in it. The loop returns at onc
 from __future__ import annotations
 
 import ctypes
+import sys
 import time
 from collections.abc import Sequence
 from functools import cache
@@ -30,7 +31,9 @@ _PATIENCE = 30_000_000  # ns from a change to the end of an iteration, after whi
 
 @cache
 def _code() -> target.Code:
-    ir = target.source("poll.ll", {"MONOTONIC": time.CLOCK_MONOTONIC, "PATIENCE": _PATIENCE})
+    state = "PyThreadState_GetUnchecked" if sys.version_info >= (3, 13) else "_PyThreadState_UncheckedGet"
+    values = {"MONOTONIC": time.CLOCK_MONOTONIC, "PATIENCE": _PATIENCE, "THREAD_STATE": state}
+    ir = target.source("poll.ll", values)
     symbols = {"yes": id(target.immortal(True)), "reread": id(target.immortal(has_changed))}
     return target.keep_forever(target.load(ir, [*_FUNCTIONS, "raised"], abi.symbols(ir) | symbols, opt=0))
 

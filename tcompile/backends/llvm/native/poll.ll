@@ -1,6 +1,7 @@
 ; Asks Python, from inside of a long loop, whether a signal has arrived: see ../native/interrupts.py.
 
-declare i32 @PyGILState_Check()
+declare ptr @PyGILState_GetThisThreadState()
+declare ptr @$THREAD_STATE()
 declare i32 @PyGILState_Ensure()
 declare void @PyGILState_Release(i32)
 declare i32 @PyErr_CheckSignals()
@@ -40,9 +41,13 @@ keep:
 
 ; i32 tc_poll(): 1 where a handler has raised, 2 where something that the code has read has changed since, else 0. Other
 ; threads get their turn, as they do in plain Python.
+; PyGILState_Check does not do: once the process has had a second interpreter, it says that every thread holds the GIL.
 define i32 @tc_poll() nounwind {
-  %held = call i32 @PyGILState_Check()
-  %free = icmp eq i32 %held, 0
+  %holder = call ptr @$THREAD_STATE()  ; in CPython 3.11 that of any thread
+  %own = call ptr @PyGILState_GetThisThreadState()
+  %nobody = icmp eq ptr %holder, null
+  %other = icmp ne ptr %holder, %own
+  %free = or i1 %nobody, %other
   br i1 %free, label %take, label %hold
 hold:
   %thread = call ptr @PyEval_SaveThread()

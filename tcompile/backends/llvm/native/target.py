@@ -35,7 +35,7 @@ from functools import partial
 from importlib import resources
 from typing import Any, TypeVar
 
-from tcompile import process, reentry, versions
+from tcompile import interpreter, process, reentry, versions
 from tcompile.backends.disk import cache, key_of
 from tcompile.collector import no_collection
 from tcompile.observe import bus
@@ -466,10 +466,8 @@ _GET = f"which `pip install --upgrade 'llvmlite>={versions.dotted(versions.LLVML
 
 def unsupported() -> str | None:
     """Why native code cannot be made in this process, in one sentence; None where it can."""
-    if sys.implementation.name != "cpython":
-        return f"native code needs CPython, and this is {sys.implementation.name}"
-    if "t" in getattr(sys, "abiflags", ""):
-        return "native code does not support the free-threaded build of CPython"
+    if interpreter.refusal is not None:
+        return interpreter.refusal
     if ctypes.sizeof(ctypes.c_void_p) != 8 or sys.byteorder != "little":
         return "native code needs a 64-bit little-endian machine"
     if platform.machine() not in ("x86_64", "AMD64", "aarch64", "arm64"):
