@@ -15,6 +15,7 @@ import functools
 import sys
 import types
 from collections.abc import Callable
+from itertools import pairwise
 from sys import getprofile, gettrace
 from typing import Any, TypeVar
 
@@ -59,9 +60,9 @@ def _with_resume_at(function: F, place: int | None) -> F:
     code = function.__code__
     raw = bytearray(code.co_code)
     listed = list(dis.get_instructions(code))
-    for i in listed:
-        if i.opcode == _RESUME:
-            raw[i.offset] = _NOP
+    for i, following in pairwise(listed):
+        if i.opcode == _RESUME:  # from CPython 3.15 on with a cache behind it, which is taken for instructions else
+            raw[i.offset : following.offset] = bytes((_NOP, 0)) * ((following.offset - i.offset) // 2)
     for at in [i.offset for i in listed if i.opcode == place][-1:]:
         raw[at] = _RESUME
     shown = code if _ASSERTS else code.replace(co_code=bytes(raw))
