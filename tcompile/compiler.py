@@ -238,7 +238,6 @@ def _continuation(
     )  # fmt: skip
     if outcome.graph_break is not None:
         return None
-    open_gates(cache, outcome.captured, region)
     return outcome.captured
 
 

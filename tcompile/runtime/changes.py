@@ -26,6 +26,7 @@ from tcompile.observe.events import FellBack
 from tcompile.polls import Changed
 from tcompile.records import dataclass
 from tcompile.runtime.cache import FunctionCache
+from tcompile.runtime.host import open_gates
 
 if TYPE_CHECKING:
     from tcompile.capture.program import Captured
@@ -83,9 +84,12 @@ def go_on(error: Changed, cache: FunctionCache) -> Any:
             answer = continuations.answer(error, found, cache)
         except continuations.Unlike:
             answer = None
+    is_scalar = bool(len(error.variables))
+    if found is not None and answer is not None and not is_scalar:
+        open_gates(cache, found.captured, cache.first)
     how = "does the stretch again" if answer is None else "goes on in plain Python with the next iteration"
     bus.emit(FellBack(**cache.about, reason="what a loop reads has changed", detail=f"the call {how}"))
-    return MISS if answer is None else Resumed(answer, bool(len(error.variables)))
+    return MISS if answer is None else Resumed(answer, is_scalar)
 
 
 def _continuation_of(error: Changed) -> Continuation | None:
