@@ -386,7 +386,7 @@ class _Stretch:
 
     def _below(self, depth: int) -> V:
         """The list of a comprehension whose loop this is."""
-        found = self.f.stack[-1 - depth] if self.items is not None and depth > 0 else None
+        found = self.f.stack[-D.iterator_items - depth] if self.items is not None and depth > 0 else None
         value = None if found is None else self._value(self.t, settled(self.tx, found))
         if value is None or value.kind[0] != "list":
             raise Refused("it appends to something else than a list")

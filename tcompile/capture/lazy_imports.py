@@ -1,8 +1,8 @@
 """Imports: which of them do nothing but look up a module that is there already.
 
-Input: the path of a module, or the global variables in which a lazy import (PEP 810) stands for one. Output: the answer,
-or the variable with the module in it. Why: to import a module runs its code, which has its place in the program; a
-module that is there is only looked up.
+Input: the path of a module, or the global variables in which a lazy import (PEP 810) stands for one. Output: the
+answer, or the variable with the module in it. Why: to import a module runs its code, which has its place in the
+program; a module that is there is only looked up.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class _Shown(Generic[_Told]):
 class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that is depends on the machine
     """A function whose array work runs as compiled graphs. Called, bound and shown like the function itself."""
 
-    if sys.version_info >= (3, 14):  # before, they are what the function has, in ``__dict__``
+    if "__annotate__" in functools.WRAPPER_ASSIGNMENTS:  # from 3.14 on; before, ``__dict__`` has what the function has
         __annotations__ = _OfFunction("__annotations__", {})
         __annotate__ = _OfFunction("__annotate__", None)
     # What is in ``__dict__`` belongs to the function: functools.wraps copies it. The machine code knows where the first
