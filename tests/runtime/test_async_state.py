@@ -544,7 +544,11 @@ def flagged(body: str) -> dict[str, object]:
 
 @pytest.mark.parametrize("loop", LOOPS)
 def test_loops(loop):
-    seen(flagged(LOOPS[loop]))
+    seen(flagged(LOOPS[loop]), goes_on=loop not in BEGIN_AGAIN)
+
+
+# The frame cannot be resumed in the middle of these: the call begins again, as docs/guide.md says.
+BEGIN_AGAIN = {"a loop in a helper"}
 
 
 @pytest.mark.parametrize("native", [True, False])
@@ -856,7 +860,7 @@ def test_two_loops_one_after_the_other():
         assert after == (0 if stop else limit)
         return n
     """)
-    seen(space)
+    seen(space, goes_on=False)  # a stretch goes on in its first loop only
 
 
 def test_a_handler_that_changes_nothing_that_is_read():
