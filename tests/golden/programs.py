@@ -417,7 +417,7 @@ def element_loop_vectors(x):
     return out
 
 
-@program(lambda: (200,))
+@program(lambda: (200,), bytecode=True)
 def element_loop_appends(n):
     found = []
     for k in range(2, n):

@@ -115,7 +115,7 @@ def text_of(program: Program) -> str:
     lines: list[str] = []
     for number, compile in enumerate(_compiles(events)):
         lines += _compile_lines(compile, number, program)
-    if program.bytecode:
+    if program.bytecode and compiled.cache.host is not None:
         lines += _section("rewritten code", "\n".join(_code_lines(compiled)))
     return _normal("\n".join(lines) + "\n")
 
@@ -170,8 +170,7 @@ def _section(title: str, text: str) -> list[str]:
 
 def _code_lines(compiled: Any) -> Iterator[str]:
     """The function's bytecode with its resume points, by opcode and argument."""
-    host = compiled.cache.host
-    for instruction in dis.get_instructions(host.code) if host is not None else ():
+    for instruction in dis.get_instructions(compiled.cache.host.code):
         constant = instruction.opname == "LOAD_CONST"  # whose text may hold an address
         told = type(instruction.argval).__name__ if constant else instruction.argrepr or instruction.arg
         yield f"{instruction.offset} {instruction.opname}" + (f" {told}" if told is not None else "")
