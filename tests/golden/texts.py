@@ -5,7 +5,7 @@ Output: its text: for each compile the guards, the graph after capture and after
 graph the schedule, the loop program, LLVM IR and Triton source.
 Why: a text that holds nothing of the process and the processor changes only where the compiler does.
 
-Machine code is neither made nor run: the calls go through the backend ``aot_eager``, and the code generators are asked
+Machine code of programs is neither made nor run: the calls go through the backend ``aot_eager``, and the code generators are asked
 afterwards for their texts, for the processor that ``MACHINE`` describes.
 """
 
@@ -26,7 +26,7 @@ import tcompile
 from tcompile.backends import llvm, triton
 from tcompile.backends.llvm import native, routines, scalar_values, vmath
 from tcompile.backends.llvm.listings import ir_of
-from tcompile.backends.llvm.native import entries
+from tcompile.backends.llvm.native import entries, interrupts
 from tcompile.backends.llvm.rounds import Rounds
 from tcompile.backends.llvm.variants import USUAL
 from tcompile.backends.schedule import Access, Schedule, inverses, parts
@@ -88,7 +88,9 @@ def fixed_machine() -> Iterator[None]:
         (native, "num_threads", lambda: THREADS),
         (native, "begin", begin),
         (native, "shared", _Code),
+        (native, "launcher", lambda: None),
         (native, "flags", dict),
+        (interrupts, "functions", dict),
         (routines, "_loop", routines._loop.__wrapped__),  # which remember what this machine answers
         (scalar_values, "loop_of", scalar_values.loop_of.__wrapped__),
         (entries, "entry", lambda arrays: _Code()[f"entry_{arrays}"]),
