@@ -5,8 +5,8 @@ Output: its text: for each compile the guards, the graph after capture and after
 graph the schedule, the loop program, LLVM IR and Triton source.
 Why: a text that holds nothing of the process and the processor changes only where the compiler does.
 
-Machine code of programs is neither made nor run: the calls go through the backend ``aot_eager``, and the code generators are asked
-afterwards for their texts, for the processor that ``MACHINE`` describes.
+Machine code of programs is neither made nor run: the calls go through the backend ``aot_eager``, and the code
+generators are asked afterwards for their texts, for the processor that ``MACHINE`` describes.
 """
 
 from __future__ import annotations
