@@ -37,6 +37,11 @@ def _little_to_look_through() -> None:
     gc.freeze()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option of tests/golden."""
+    parser.addoption("--update-golden", action="store_true", help="write the texts in tests/golden anew")
+
+
 def pytest_unconfigure() -> None:
     """Lets all of it go: libraries complain at the process's end of what is left."""
     gc.unfreeze()
