@@ -16,8 +16,9 @@ from __future__ import annotations
 import contextvars
 import sys
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from types import CellType
 from typing import Any
 
 import numpy as np
@@ -42,9 +43,14 @@ _KEPT = "continuation"  # the variable of an entry program's frame that holds th
 
 @dataclass(frozen=True)
 class Resumed:
-    """A run that was paused: what leads the function's host to the loop's next iteration."""
+    """A run that was paused.
 
-    answer: tuple[Any, ...]
+    Attributes:
+        answer: what leads the function's host to the loop's next iteration, given what the frame holds where the
+            stretch starts: its cells may be others than those that the run was given.
+    """
+
+    answer: Callable[[Sequence[Any]], tuple[Any, ...]]
     is_scalar: bool  # the loop's iterations are scalar code, which plain Python does sooner than stretches one by one
 
 
@@ -140,7 +146,7 @@ class _Unlike(Exception):
     """The node of the continuation is another one than that of the run."""
 
 
-def _answer(error: Changed, found: _Continuation, cache: FunctionCache) -> tuple[Any, ...]:
+def _answer(error: Changed, found: _Continuation, cache: FunctionCache) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
     captured, graph = found.captured, found.captured.graph
     assert graph is not None and captured.exit is not None and cache.built is not None
     node = next((node for node in graph.nodes if node.name == error.loop), None)
@@ -160,7 +166,13 @@ def _answer(error: Changed, found: _Continuation, cache: FunctionCache) -> tuple
             return run(graph, inputs, known={node: results})
 
     rest = Rest(captured, evaluated, cache.built.route(captured.exit), None)
-    answer: tuple[Any, ...] = rest.function(sorted(variables), False, None)(**variables)
+
+    def answer(values: Sequence[Any]) -> tuple[Any, ...]:
+        cells = {id(variables[f"p{place}"]): value for place, value in enumerate(values) if type(value) is CellType}
+        held = {name: cells.get(id(value), value) for name, value in variables.items()}
+        made: tuple[Any, ...] = rest.function(sorted(held), False, None)(**held)
+        return made
+
     return answer
 
 

@@ -10,7 +10,7 @@ import dis
 import itertools
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tcompile import reentry
@@ -83,7 +83,7 @@ def _narrow(cache: FunctionCache, compiler: Compiler) -> None:
 
 
 def host_that_goes_on(
-    cache: FunctionCache, compiler: Compiler, answer: tuple[Any, ...], stays_plain: bool
+    cache: FunctionCache, compiler: Compiler, answer: Callable[[Sequence[Any]], tuple[Any, ...]], stays_plain: bool
 ) -> types.CodeType:  # fmt: skip
     """The code of a host for one call, which is led to where the answer says as soon as it starts.
 
@@ -98,7 +98,7 @@ def host_that_goes_on(
 
     def call(offset: int) -> Callable[..., Any]:
         if offset == start:
-            return lambda *values: answers.pop() if answers else None
+            return lambda *values: answers.pop()(values) if answers else None
         gate = compiler.enter(cache, offset)
         return gate if cache.region(offset).entries else _Later(gate)
 
