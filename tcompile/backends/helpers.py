@@ -22,6 +22,7 @@ from tcompile.callers import raise_if_callers
 from tcompile.graph import TensorType
 from tcompile.graph.evaluate import conforms
 from tcompile.graph.ops.writing import Path, shown
+from tcompile.polls import Changed
 
 _CATEGORIES = ((DIVIDE, "divide"), (OVERFLOW, "over"), (INVALID, "invalid"), (INTEGER_OVERFLOW, "over"))
 
@@ -125,10 +126,10 @@ def raise_on_flags() -> Any:
 reset: Callable[[Any], None] = _variable.reset
 
 
-def replay(error: Exception) -> Replay:
+def replay(error: Exception) -> Replay | Changed:
     """What to raise where a library call raised ``error``; raises what a signal's handler has raised meanwhile."""
     raise_if_callers(error)
-    return error if isinstance(error, Replay) else Replay(f"{type(error).__name__}: {error}")
+    return error if isinstance(error, Replay | Changed) else Replay(f"{type(error).__name__}: {error}")
 
 
 def checked(value: Any, type: TensorType, shape: tuple[int, ...], in_c_order: bool) -> None:

@@ -106,3 +106,18 @@ def test_cells_of_the_function():
             more()
             return n, calls
     """)
+
+
+def test_a_library_call_in_the_same_stretch():
+    """NumPy's flags are exceptions around library calls, among which the loop is paused."""
+    goes_on("""
+        def args(limit): return np.zeros(3), limit
+        def f(x, limit):
+            n = 0
+            y = np.sort(x + 1)
+            for i in range(limit):
+                if stop: break
+                x[i % 3] += 1.0
+                n += 1
+            return n, np.sort(x), y
+    """)
