@@ -152,7 +152,7 @@ def _answer(error: Changed, found: _Continuation, cache: FunctionCache) -> Calla
     node = next((node for node in graph.nodes if node.name == error.loop), None)
     if node is None:
         raise _Unlike
-    results = _results(graph, node, error)
+    results = [_results(graph, node, error)]  # taken out once: the program's names hold one another
     late = _late_numbers(captured, error)
     given = {f"p{captured.arity + place}": value for place, value in enumerate(late)}
     variables = {**found.loaded, **given}
@@ -163,7 +163,7 @@ def _answer(error: Changed, found: _Continuation, cache: FunctionCache) -> Calla
 
     def evaluated(*inputs: Any) -> tuple[Any, ...]:
         with np.errstate(all="ignore"):
-            return run(graph, inputs, known={node: results})
+            return run(graph, inputs, known={node: results.pop()})
 
     rest = Rest(captured, evaluated, cache.built.route(captured.exit), None)
 

@@ -7,7 +7,9 @@ leads to a loop's next iteration has to hand on everything that the frame and it
 
 from __future__ import annotations
 
+import gc
 import textwrap
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -121,3 +123,28 @@ def test_a_library_call_in_the_same_stretch():
                 n += 1
             return n, np.sort(x), y
     """)
+
+
+def test_nothing_is_kept():
+    """What the loop has made goes with its last name, also where the cyclic collector does not run."""
+    space = module("""
+        def f(x, limit):
+            for i in range(limit):
+                if stop: break
+                x = x * 0.5 + i
+            return x
+    """)
+    compiled = tcompile.compile(space["f"])
+    for limit in WARM:
+        compiled(np.zeros(20_000), limit)
+    gc.collect()
+    gc.disable()
+    try:
+        given = np.zeros(20_000)
+        with at_poll(2, space["change"]):
+            found = compiled(given, LIMIT)
+        refs = weakref.ref(given), weakref.ref(found)
+        del given, found
+        assert [ref() for ref in refs] == [None, None]
+    finally:
+        gc.enable()
