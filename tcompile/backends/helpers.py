@@ -126,7 +126,7 @@ def raise_on_flags() -> Any:
 reset: Callable[[Any], None] = _variable.reset
 
 
-def replay(error: Exception) -> Exception:
+def replay(error: Exception) -> Replay | Changed:
     """What to raise where a library call raised ``error``; raises what a signal's handler has raised meanwhile."""
     raise_if_callers(error)
     return error if isinstance(error, Replay | Changed) else Replay(f"{type(error).__name__}: {error}")

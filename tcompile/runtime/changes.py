@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextvars
 import sys
 import types
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tcompile import polls
@@ -37,9 +38,14 @@ _KEPT = "continuation"  # the variable of an entry program's frame that holds th
 
 @dataclass(frozen=True)
 class Resumed:
-    """A run that was paused: what leads the function's host to the loop's next iteration."""
+    """A run that was paused.
 
-    answer: tuple[Any, ...]
+    Attributes:
+        answer: what leads the function's host to the loop's next iteration, given what the frame holds where the
+            stretch starts: its cells may be others than those that the run was given.
+    """
+
+    answer: Callable[[Sequence[Any]], tuple[Any, ...]]
     is_scalar: bool  # the loop's iterations are scalar code, which plain Python does sooner than stretches one by one
 
 

@@ -7,8 +7,9 @@ nothing changes does not load it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from types import CellType
 from typing import Any
 
 import numpy as np
@@ -63,14 +64,17 @@ class Unlike(Exception):
     """The node of the continuation is another one than that of the run."""
 
 
-def answer(error: Changed, found: Continuation, cache: FunctionCache) -> tuple[Any, ...]:
-    """Where the function's host goes on, with which locals and stack. Raises Unlike where the results are of no use."""
+def answer(error: Changed, found: Continuation, cache: FunctionCache) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+    """What gives, for the parameters of the frame that goes on, where that is, and with which locals and stack.
+
+    The frame has cells of its own. Raises Unlike where the results are of no use.
+    """
     captured, graph = found.captured, found.captured.graph
     assert graph is not None and captured.exit is not None and cache.built is not None
     node = next((node for node in graph.nodes if node.name == error.loop), None)
     if node is None:
         raise Unlike
-    results = _results(graph, node, error)
+    results = [_results(graph, node, error)]  # taken out once: the program's names hold one another
     late = _late_numbers(captured, error)
     given = {f"p{captured.arity + place}": value for place, value in enumerate(late)}
     variables = {**found.loaded, **given}
@@ -81,11 +85,17 @@ def answer(error: Changed, found: Continuation, cache: FunctionCache) -> tuple[A
 
     def evaluated(*inputs: Any) -> tuple[Any, ...]:
         with np.errstate(all="ignore"):
-            return run(graph, inputs, known={node: results})
+            return run(graph, inputs, known={node: results.pop()})
 
     rest = Rest(captured, evaluated, cache.built.route(captured.exit), None)
-    found_answer: tuple[Any, ...] = rest.function(sorted(variables), False, None)(**variables)
-    return found_answer
+
+    def answered(values: Sequence[Any]) -> tuple[Any, ...]:
+        cells = {id(variables[f"p{place}"]): value for place, value in enumerate(values) if type(value) is CellType}
+        held = {name: cells.get(id(value), value) for name, value in variables.items()}
+        made: tuple[Any, ...] = rest.function(sorted(held), False, None)(**held)
+        return made
+
+    return answered
 
 
 def _results(graph: Graph, node: Node, error: Changed) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dis
 import itertools
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tcompile import reentry
@@ -82,7 +82,7 @@ def _narrow(cache: FunctionCache, compiler: Compiler) -> None:
 
 
 def host_that_goes_on(
-    cache: FunctionCache, compiler: Compiler, answer: tuple[Any, ...], stays_plain: bool
+    cache: FunctionCache, compiler: Compiler, answer: Callable[[Sequence[Any]], tuple[Any, ...]], stays_plain: bool
 ) -> types.CodeType:  # fmt: skip
     """The code of a host for one call, which is led to where the answer says as soon as it starts.
 
@@ -97,7 +97,7 @@ def host_that_goes_on(
 
     def call(offset: int) -> Callable[..., Any]:
         if offset == start:
-            return lambda *values: answers.pop() if answers else None
+            return lambda *values: answers.pop()(values) if answers else None
         gate = compiler.enter(cache, offset)
         return gate if cache.region(offset).entries else _Later(gate)
 

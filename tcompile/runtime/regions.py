@@ -203,7 +203,7 @@ class Gate(native.Base):  # type: ignore[misc]  # which class that is depends on
         if interrupted.pending:
             resumed = after_interrupt(cache, region.entries)
             if resumed is not MISS:
-                return None if resumed is PLAIN else resumed.answer
+                return None if resumed is PLAIN else resumed.answer(values)
         stance = current()
         found = None
         if stance is DEFAULT:
@@ -234,7 +234,7 @@ class Gate(native.Base):  # type: ignore[misc]  # which class that is depends on
                 cache.sleep(self.offset)
             return None
         if type(result) is changes.Resumed:
-            return result.answer
+            return result.answer(values)
         if entry.captured.exit is None:
             assert cache.host is not None
             return (None, *cache.host.returned, (result,))

@@ -1,0 +1,150 @@
+"""Frames that go on in the middle of a captured loop.
+
+Input: small functions whose loops read ``stop``, which is set at the second poll of a run. Output: none; the tests fail
+where the frame does not go on as plain Python would from the iteration that the run reports. Why: the program that
+leads to a loop's next iteration has to hand on everything that the frame and its arguments hold there.
+"""
+
+from __future__ import annotations
+
+import gc
+import textwrap
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+import tcompile
+from tcompile import polls
+from tcompile.runtime import changes
+
+LIMIT = 400_000_000
+WARM = (3, 30, 300, 300)
+
+
+class Stopped(dict):
+    """Globals whose ``stop`` is set at a given read of it."""
+
+    left = -1
+
+    def __getitem__(self, name: str) -> Any:
+        if name == "stop":
+            self.left -= 1
+            if self.left == -1:
+                self["change"]()
+        return dict.__getitem__(self, name)
+
+
+def module(text: str, kind: type[dict[str, Any]] = dict) -> dict[str, Any]:
+    """The names of a module of this text, with ``stop`` and ``change``."""
+    space = kind(np=np, __name__="continuation", __builtins__=__builtins__)
+    before = "stop = False\ndef change():\n    global stop\n    stop = True\n"
+    exec(compile(before + textwrap.dedent(text), "<continuation>", "exec"), space)
+    return space
+
+
+@contextmanager
+def at_poll(number: int, change: Callable[[], object]) -> Iterator[list[int]]:
+    """Calls ``change`` at a poll; the number of polls so far."""
+    count = [0]
+
+    def reader() -> bool:
+        count[0] += 1
+        if count[0] == number:
+            change()
+        return changes._has_changed()
+
+    polls.register(reader)
+    try:
+        yield count
+    finally:
+        polls.register(changes._has_changed)
+
+
+def alike(one: Any, two: Any) -> bool:
+    """Whether results are the same, arrays by their elements and types."""
+    if type(one) is not type(two):
+        return False
+    if isinstance(one, tuple | list):
+        return len(one) == len(two) and all(map(alike, one, two))
+    if isinstance(one, np.ndarray):
+        return one.dtype == two.dtype and np.array_equal(one, two)
+    return bool(one == two)
+
+
+def goes_on(text: str, begins_again: bool = False) -> None:
+    """Runs ``f(*args(limit))``, which returns the iterations first, and compares with a run in plain Python."""
+    space, twin = module(text), module(text, Stopped)
+    compiled = tcompile.compile(space["f"], options={"exact": True})
+    for limit in WARM:
+        given, plain = space["args"](limit), twin["args"](limit)
+        assert alike(compiled(*given), twin["f"](*plain))
+        assert alike(given, plain)
+    given, plain = space["args"](LIMIT), twin["args"](LIMIT)
+    with at_poll(2, space["change"]):
+        found = compiled(*given)
+    twin.left = found[0]  # type: ignore[attr-defined]
+    assert alike(found, twin["f"](*plain))
+    assert alike(given, plain)
+    assert begins_again or found[0]
+
+
+def test_cells_of_the_function():
+    """What the loop's function shares with functions inside it is the frame's own, not that of the run."""
+    goes_on("""
+        def args(limit): return np.zeros(3), limit
+        def f(x, limit):
+            n = calls = 0
+            def more():
+                nonlocal calls
+                calls += 1
+            more()
+            for i in range(limit):
+                if stop: break
+                x[i % 3] += 1.0
+                n += 1
+            more()
+            return n, calls
+    """)
+
+
+def test_a_library_call_in_the_same_stretch():
+    """NumPy's flags are exceptions around library calls, among which the loop is paused."""
+    goes_on("""
+        def args(limit): return np.zeros(3), limit
+        def f(x, limit):
+            n = 0
+            y = np.sort(x + 1)
+            for i in range(limit):
+                if stop: break
+                x[i % 3] += 1.0
+                n += 1
+            return n, np.sort(x), y
+    """)
+
+
+def test_nothing_is_kept():
+    """What the loop has made goes with its last name, also where the cyclic collector does not run."""
+    space = module("""
+        def f(x, limit):
+            for i in range(limit):
+                if stop: break
+                x = x * 0.5 + i
+            return x
+    """)
+    compiled = tcompile.compile(space["f"])
+    for limit in WARM:
+        compiled(np.zeros(20_000), limit)
+    gc.collect()
+    gc.disable()
+    try:
+        given = np.zeros(20_000)
+        with at_poll(2, space["change"]):
+            found = compiled(given, LIMIT)
+        refs = weakref.ref(given), weakref.ref(found)
+        del given, found
+        assert [ref() for ref in refs] == [None, None]
+    finally:
+        gc.enable()
