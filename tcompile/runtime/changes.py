@@ -13,7 +13,6 @@ is no such program, the stretch is done again from its start, as if the change h
 
 from __future__ import annotations
 
-import contextvars
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -23,8 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from tcompile import polls
-from tcompile.backends.llvm.native.target import uninterrupted
+from tcompile import polls, reentry
 from tcompile.callers import raise_if_callers
 from tcompile.capture.entries import MISS
 from tcompile.capture.program import ENTRY_FILE, Captured, Rest
@@ -78,8 +76,10 @@ def _has_changed() -> bool:
     if captured.reread.has_changed(parameters, known):
         return True
     if _KEPT not in known:
-        context = contextvars.copy_context()  # with NumPy's error state, which guards may ask for
-        known[_KEPT] = uninterrupted(lambda: context.run(_prepare, captured, parameters))
+        known[_KEPT] = None if reentry.is_inside() else _prepare(captured, parameters)
+        if captured.reread.has_changed(parameters, known):  # meanwhile: what was prepared may be of the new state
+            known[_KEPT] = None
+            return True
     return False
 
 
@@ -90,6 +90,7 @@ def _is_entry(frame: types.FrameType) -> bool:
 polls.register(_has_changed)
 
 
+@reentry.slow
 def _prepare(captured: Captured, parameters: Sequence[Any]) -> _Continuation | None:
     """The continuation of a run with these parameters; None where the run cannot go on in the middle of its loop."""
     assert captured.graph is not None
