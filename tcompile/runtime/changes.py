@@ -19,7 +19,7 @@ import types
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tcompile import polls
+from tcompile import polls, reentry
 from tcompile.backends.llvm.native.target import uninterrupted
 from tcompile.capture.entries import ENTRY_FILE, MISS
 from tcompile.observe import bus
@@ -65,10 +65,10 @@ def _has_changed() -> bool:
     if captured.reread.has_changed(parameters, known):
         return True
     if _KEPT not in known:
-        from tcompile.runtime.continuations import prepare  # loops that run for long are few
-
-        context = contextvars.copy_context()  # with NumPy's error state, which guards may ask for
-        known[_KEPT] = uninterrupted(lambda: context.run(prepare, captured, parameters))
+        known[_KEPT] = None if reentry.is_inside() else _prepared(captured, parameters)
+        if captured.reread.has_changed(parameters, known):  # meanwhile: what was prepared may be of the new state
+            known[_KEPT] = None
+            return True
     return False
 
 
@@ -77,6 +77,17 @@ def _is_entry(frame: types.FrameType) -> bool:
 
 
 polls.register(_has_changed)
+
+
+def _prepared(captured: Captured, parameters: Sequence[Any]) -> Continuation | None:
+    """The continuation of a run, made by a thread of its own: what a signal handler raises meanwhile is not lost there.
+
+    The thread may wait for the lock of a function's cache, which this one does not hold unless it is inside a compile.
+    """
+    from tcompile.runtime.continuations import prepare  # loops that run for long are few
+
+    context = contextvars.copy_context()  # with NumPy's error state, which guards may ask for
+    return uninterrupted(lambda: context.run(prepare, captured, parameters))
 
 
 def go_on(error: Changed, cache: FunctionCache) -> Any:

@@ -234,12 +234,13 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
             if values is None:
                 return self.__plain
             found = self.__compiler.select(cache, cache.first, values, stance, hosted=False)
-            if cache.host is None:
-                if found is not None and config.verify:
-                    self._attach(cache.first.entries)
-                if found is None or found[1] is PLAIN or type(found[1]) is Resumed:
-                    return self._left_to_python(PLAIN if found is None else found[1])
-                return found[1]
+            if found is not None and config.verify and cache.host is None:
+                self._attach(cache.first.entries)
+            if found is not None or cache.host is None:  # another thread may have made the host meanwhile
+                result = PLAIN if found is None else found[1]
+                if result is PLAIN or type(result) is Resumed:
+                    return self._left_to_python(result)
+                return result
         if cache.host is None and cache.resumable and not sys.is_finalizing() and not reentry.is_inside():
             # A function that is suspended starts in its host.
             cache.host = host_of(cache, self.__function.__code__, self.__compiler)

@@ -81,6 +81,7 @@ def _narrow(cache: FunctionCache, compiler: Compiler) -> None:
         cache.host = host
 
 
+@reentry.slow
 def host_that_goes_on(
     cache: FunctionCache, compiler: Compiler, answer: Callable[[Sequence[Any]], tuple[Any, ...]], stays_plain: bool
 ) -> types.CodeType:  # fmt: skip

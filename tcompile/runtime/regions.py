@@ -107,19 +107,26 @@ class Compiler:
         if reentry.is_inside():
             bus.emit(FellBack(**cache.about, reason="called while this thread compiles or imports"))
             return None
-        with cache.lock:
-            # Another thread may have compiled this stretch while we waited.
-            if not hosted and cache.host is not None:
-                return None
-            found = try_entries(cache, region.entries, values)
+        entry = None
+        tried: set[Entry] = set()
+        while entry is None:
+            with cache.lock:
+                if not hosted and cache.host is not None:
+                    return None
+                # Another thread may have compiled this stretch while we waited. It is run without the lock.
+                others = [other for other in region.entries if other not in tried]
+                if not others:
+                    try:
+                        entry = self._entry_for(cache, region, values, stance)
+                    except (RecursionError, MemoryError):  # the caller is near a limit, which plain Python may not reach
+                        return None
+                    if entry is not None and is_watched() and may_stop(entry.captured.followed):
+                        return None
+                    break
+            found = try_entries(cache, others, values)
             if found is not None:
                 return found
-            try:
-                entry = self._entry_for(cache, region, values, stance)
-            except (RecursionError, MemoryError):  # the caller is near a limit, which plain Python may not reach
-                return None
-            if entry is not None and is_watched() and may_stop(entry.captured.followed):
-                return None
+            tried.update(others)
         if entry is None or (not hosted and cache.host is not None):
             return None
         try:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import gc
 import textwrap
+import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -148,3 +150,52 @@ def test_nothing_is_kept():
         assert [ref() for ref in refs] == [None, None]
     finally:
         gc.enable()
+
+
+def test_two_threads_at_once():
+    """Both calls go on, the one that has compiled and the one that has waited for it, and neither begins again."""
+    space = module("""
+        def f(x):
+            for i in range(400_000_000):
+                if stop: break
+                x[i % 3] += 1.0
+            return i
+    """)
+    compiled = tcompile.compile(space["f"])
+    xs = np.zeros(3), np.zeros(3)
+    found = [0, 0]
+
+    def run(number: int) -> None:
+        found[number] = compiled(xs[number])
+
+    other = threading.Thread(target=run, args=(0,), daemon=True)
+    with at_poll(40, space["change"]) as polls_so_far:
+        other.start()
+        time.sleep(0.02)  # it compiles now
+        run(1)
+        other.join(20.0)
+    assert not other.is_alive()
+    assert polls_so_far[0] >= 40
+    assert [x.sum() for x in xs] == found
+    assert all(found)
+
+
+def test_a_host_that_another_thread_makes_meanwhile():
+    """The first call has done its work once its entry has, whoever makes the function's host at that time."""
+    space = module("""
+        def f(x, limit):
+            for i in range(limit):
+                if stop: break
+                x[i % 3] += 1.0
+            return i
+    """)
+    compiled = tcompile.compile(space["f"])
+    x = np.zeros(3)
+
+    def host() -> None:
+        compiled.cache.host = compiled.cache.built
+
+    with at_poll(2, host):
+        compiled(x, 60_000_000)
+    assert compiled.cache.host is not None
+    assert x.sum() == 60_000_000
