@@ -9,22 +9,37 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab test test-ui test-cpython test-numpy test-array-api test-triton test-gpu test-stress smoke test-python lint labextension bench bench-gpu bench-programs bench-everyday bench-draws bench-small bench-quick clean
+.PHONY: help demo lab test-fast test test-ui test-cpython test-numpy test-array-api test-triton test-gpu test-stress smoke test-python lint labextension bench bench-gpu bench-programs bench-everyday bench-draws bench-small bench-quick clean
 
-help:  ## this list
+help:  ## this list, with the time that each takes on two cores, installing left out (a moment)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
 
-demo: $(VENV)/demo.stamp  ## run the quickstart without a screen, write build/quickstart.html, print its table
+demo: $(VENV)/demo.stamp  ## run the quickstart without a screen, write build/quickstart.html, print its table (a minute)
 	$(BIN)/python tools/run_notebook.py notebooks/quickstart.ipynb build
 
-lab: $(VENV)/lab.stamp  ## open the notebooks in JupyterLab, the quickstart first
+lab: $(VENV)/lab.stamp  ## open the notebooks in JupyterLab, the quickstart first (seconds)
 	$(BIN)/jupyter lab notebooks/quickstart.ipynb
 
-test: $(VENV)/ui.stamp  ## every test, lint and types included; those in a browser are skipped where there is no Chromium
+# The quickest tests of each package, most of which compare with plain Python.
+FAST := tests/golden tests/graph tests/stance tests/transforms \
+	$(addprefix tests/test_,callables.py dtypes.py error_states.py inputs.py programs.py style.py) \
+	$(addprefix tests/backends/test_llvm_,fusion.py loops_in_place.py sums.py) \
+	tests/bytecode/test_roundtrip.py \
+	$(addprefix tests/capture/test_,breaks.py classes.py containers.py element_loops.py exits.py functions.py) \
+	$(addprefix tests/capture/test_,loops.py opcodes.py writes.py) \
+	tests/debug/test_diagnose.py tests/frontends/test_functions.py tests/frontends/test_programs.py \
+	$(addprefix tests/jupyter/test_,cell.py displays.py report.py) \
+	tests/native/test_memory.py tests/observe/test_events.py \
+	$(addprefix tests/runtime/test_,dispatch.py native_calls.py regions.py)
+
+test-fast: $(VENV)/test.stamp  ## after each edit: lint, types, golden texts and the quickest tests of each package (under two minutes)
+	$(BIN)/python -m pytest -n $(WORKERS) $(FAST)
+
+test: $(VENV)/ui.stamp  ## every test, lint and types included; those in a browser are skipped where there is no Chromium (about half an hour)
 	$(BIN)/python -m pytest -n $(WORKERS) --ignore tests/ui
 	$(BIN)/python -m pytest -rs tests/ui
 
-test-ui: $(VENV)/ui.stamp  ## only those in a real JupyterLab, in Chromium; pictures in build/screenshots
+test-ui: $(VENV)/ui.stamp  ## only those in a real JupyterLab, in Chromium; pictures in build/screenshots (about ten minutes)
 	$(BIN)/python -m pytest -rs tests/ui
 
 test-cpython: $(VENV)/test.stamp  ## CPython's own tests with every function compiled (a quarter of an hour)
@@ -34,7 +49,7 @@ test-numpy: $(VENV)/test.stamp  ## NumPy's own tests with every function compile
 	$(BIN)/python -m tests.conformance.runner numpy --jobs $(WORKERS) --timeout 3000 --json build/numpy.json
 
 # ARRAY_API is a clone of https://github.com/data-apis/array-api-tests with its submodule.
-test-array-api: $(VENV)/test.stamp  ## the Array API test suite on compiled NumPy (ARRAY_API=folder, EXAMPLES=1000)
+test-array-api: $(VENV)/test.stamp  ## the Array API test suite on compiled NumPy (ARRAY_API=folder, EXAMPLES=20; about a quarter of an hour)
 	$(PIP) pytest-json-report ndindex
 	$(BIN)/python -m tests.conformance.runner array_api --path $(ARRAY_API) --examples $(or $(EXAMPLES),20) \
 		--backend llvm --jobs $(WORKERS) --timeout 10000 --json build/array_api.json
@@ -43,7 +58,7 @@ test-triton: $(VENV)/test.stamp  ## the llvm backend's tests on the triton backe
 	TCOMPILE_TEST_TRITON=1 $(BIN)/python -m pytest -n $(WORKERS) tests/backends tests/test_complex.py \
 		tests/test_dtypes.py tests/test_inputs.py tests/test_error_states.py tests/test_opaque_calls.py
 
-test-gpu: $(if $(GPU_PYTHON),,$(VENV)/gpu.stamp)  ## programs on a real NVIDIA GPU beside NumPy (GPU_PYTHON=...)
+test-gpu: $(if $(GPU_PYTHON),,$(VENV)/gpu.stamp)  ## programs on a real NVIDIA GPU beside NumPy (GPU_PYTHON=...; about five minutes)
 	$(or $(GPU_PYTHON),$(BIN)/python) -m pytest tests/gpu
 
 test-stress: $(VENV)/test.stamp  ## the differential tests with a graph break after every k-th instruction (an hour)
@@ -59,17 +74,17 @@ smoke: $(VENV)/smoke.stamp  ## a few hundred tests of what depends on the versio
 	$(BIN)/python -m pytest -n $(WORKERS) $(SMOKE)
 
 # As root, with debootstrap: tools/other_pythons.py makes a chroot of Debian's, in which both versions are.
-test-python:  ## make TARGET=test with PYTHON=python3.14 or python3.15, or with both, in a chroot of Debian's
+test-python:  ## make TARGET=test with PYTHON=python3.14 or python3.15, or with both, in a chroot of Debian's (5 minutes to make it)
 	python3 tools/other_pythons.py $(or $(TARGET),test) $(filter-out python3,$(PYTHON))
 
-lint: $(VENV)/test.stamp  ## ruff, mypy and the import contract alone
+lint: $(VENV)/test.stamp  ## ruff, mypy and the import contract alone (20 seconds)
 	$(BIN)/python -m pytest tests/test_style.py
 
-labextension: $(VENV)/labextension.stamp  ## build what JupyterLab loads, after a change in labextension/
+labextension: $(VENV)/labextension.stamp  ## build what JupyterLab loads, after a change in labextension/ (a minute)
 	$(BIN)/python tools/write_front_end_types.py
 	$(BIN)/python tools/build_labextension.py
 
-clean:  ## remove what the other targets made
+clean:  ## remove what the other targets made (seconds)
 	rm -rf labextension/node_modules labextension/lib
 	rm -rf .venv .venv-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -96,12 +111,12 @@ $(BIN)/python:
 # torch.compile is measured too with BENCH_TORCH=1; torch is large, and needs a C++ compiler to compile.
 BENCH := $(VENV)/bench.stamp $(if $(filter 1,$(BENCH_TORCH)),$(VENV)/bench-torch.stamp)
 
-bench: $(BENCH) bench-programs bench-everyday bench-draws bench-small  ## measure tcompile beside its peers, write benchmarks/results (BENCH_TORCH=1: torch.compile too)
+bench: $(BENCH) bench-programs bench-everyday bench-draws bench-small  ## measure tcompile beside its peers, write benchmarks/results (BENCH_TORCH=1: torch.compile too; about an hour)
 	$(BIN)/python -m benchmarks.run
 	$(BIN)/python -m benchmarks.performance
 
 # GPU_PYTHON is an interpreter that has Triton and CuPy already, where they cannot be installed.
-bench-gpu: $(if $(GPU_PYTHON),,$(VENV)/gpu.stamp)  ## kernels on an NVIDIA GPU beside CuPy, into benchmarks/results (GPU_PYTHON=...)
+bench-gpu: $(if $(GPU_PYTHON),,$(VENV)/gpu.stamp)  ## kernels on an NVIDIA GPU beside CuPy, into benchmarks/results (GPU_PYTHON=...; about ten minutes)
 	$(or $(GPU_PYTHON),$(BIN)/python) -m benchmarks.gpu
 
 bench-programs: $(VENV)/bench.stamp  ## whole programs, tcompile beside NumPy alone (two minutes)
@@ -116,7 +131,7 @@ bench-draws: $(VENV)/bench.stamp  ## random numbers, tcompile beside NumPy alone
 bench-small: $(VENV)/bench.stamp  ## small functions at 1 to 10^7 elements: is any slower compiled? (three minutes)
 	$(BIN)/python -m benchmarks.against_numpy small
 
-bench-quick: $(BENCH)  ## the same on smaller arrays in two minutes, rough figures in build/bench
+bench-quick: $(BENCH)  ## what bench measures, on smaller arrays: rough figures in build/bench (two minutes)
 	$(BIN)/python -m benchmarks.run --quick --out build/bench
 
 $(VENV)/bench-torch.stamp: $(VENV)/bench.stamp

@@ -401,9 +401,13 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
+    @unseen
     def __set_name__(self, owner: type, name: str) -> None:
         if name in _IMPLIED:  # a class statement makes plain functions of these names such methods by itself
             type.__setattr__(owner, name, _IMPLIED[name](self))
+        if not is_counted():
+            return
+        pass  # noqa: PIE790
 
     def __copy__(self) -> CompiledFunction:
         return self  # as functions do

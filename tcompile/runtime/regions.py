@@ -118,7 +118,7 @@ class Compiler:
                 if not others:
                     try:
                         entry = self._entry_for(cache, region, values, stance)
-                    except (RecursionError, MemoryError):  # the caller is near a limit, which plain Python may not reach
+                    except (RecursionError, MemoryError):  # the caller is near a limit that plain Python may not reach
                         return None
                     if entry is not None and is_watched() and may_stop(entry.captured.followed):
                         return None
