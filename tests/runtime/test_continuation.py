@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import pytest
 
 import tcompile
 from tcompile import polls
@@ -199,3 +200,31 @@ def test_a_host_that_another_thread_makes_meanwhile():
         compiled(x, 60_000_000)
     assert compiled.cache.host is not None
     assert x.sum() == 60_000_000
+
+
+HANDED_ON = {  # lines before the loop, in it, and what is returned besides the iterations
+    "arrays that swap": ("y = np.ones_like(x)", "y[1:-1] = x[:-2] * 0.5 + 1; x, y = y, x", "x, y"),
+    "a view of what is written": ("v = x[::2]", "x += 1; x *= 0.5", "x, v, v.base is x"),
+    "an alias": ("prev = x", "prev = x; x = x * 0.5 + 1", "x, prev, prev is x"),
+    "a generator": ("g = np.random.default_rng(1); y = g.random(3)", "x = x * 0.5 + g.random()", "x, y, g.random()"),
+    "a list": ("out = [x.sum()]", "x = x * 0.5 + 1", "x, out"),
+    "numbers": ("a = np.float32(1); b = 1.0", "x = x * 0.5 + 1; a = a * np.float32(0.5); b = b * 0.5", "a, b, i"),
+    "a dictionary": ("d = {'x': x}", "d['x'] = d['x'] * 0.5 + 1", "d['x'], i"),
+}
+
+
+@pytest.mark.parametrize("what", HANDED_ON)
+def test_what_is_handed_on(what):
+    """Whatever the frame holds where the next iteration begins is what plain Python would hold there."""
+    before, body, after = HANDED_ON[what]
+    goes_on(f"""
+        def args(limit): return np.zeros(20_000), limit
+        def f(x, limit):
+            {before}
+            n = 0
+            for i in range(limit):
+                if stop: break
+                {body}
+                n += 1
+            return n, {after}
+    """)
