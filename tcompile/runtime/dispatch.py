@@ -405,7 +405,14 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
     def __set_name__(self, owner: type, name: str) -> None:
         if name in _IMPLIED:  # a class statement makes plain functions of these names such methods by itself
             type.__setattr__(owner, name, _IMPLIED[name](self))
-        if not is_counted():
+        if gettrace() is None:
+            return
+        pause(thread())
+        try:
+            counted = is_counted()
+        finally:
+            go_on(thread())
+        if not counted:
             return
         pass  # noqa: PIE790
 
