@@ -1,11 +1,7 @@
 """Rewritten code objects: where a frame can be taken apart and resumed, and the code that does so.
 
-Enters: a ``types.CodeType``. Leaves: an `Analysis` of its resumable points, and a `Host`, the same code with gates
-through which regions take over and give back. Imports nothing of tcompile, and knows nothing of arrays.
+Input: a ``types.CodeType``. Output: an `Analysis` of its resumable points (``analysis``), and a `Host`, the same code
+with gates through which regions take over and give back (``host``). Why: a graph break goes on in the function's own
+frame. Imports nothing of tcompile, and knows nothing of arrays. The modules are imported one by one: a process in which
+nothing is compiled loads only ``decode``.
 """
-
-from tcompile.bytecode.analysis import Analysis, Point, analyse
-from tcompile.bytecode.decode import NotResumable
-from tcompile.bytecode.host import KEEP, UNBOUND, Gate, Host, build
-
-__all__ = ["KEEP", "UNBOUND", "Analysis", "Gate", "Host", "NotResumable", "Point", "analyse", "build"]

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any
 
-from tcompile.bytecode import Host
+from tcompile.bytecode.host import Host
 from tcompile.callers import raise_if_callers
 from tcompile.capture.breaks import GraphBreak
 from tcompile.capture.continuation import NoContinuation, Reached

@@ -15,8 +15,8 @@ import weakref
 from dataclasses import field
 from typing import TYPE_CHECKING
 
-from tcompile.bytecode import NotResumable
 from tcompile.bytecode.analysis import Analysis, analyse
+from tcompile.bytecode.decode import NotResumable
 from tcompile.bytecode.instructions import Instruction, read
 from tcompile.capture.followed import Followed, note
 from tcompile.capture.headers import Flow, Header

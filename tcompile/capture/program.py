@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcompile.bytecode import KEEP, UNBOUND, Point
+from tcompile.bytecode.analysis import Point
+from tcompile.bytecode.host import KEEP, UNBOUND
 from tcompile.callers import mark, raise_if_callers
 from tcompile.capture.entries import ENTRY_FILE, MISS, PLAIN, Start
 from tcompile.capture.followed import Followed

@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tcompile.bytecode import UNBOUND
 from tcompile.bytecode.dialect import D
+from tcompile.bytecode.host import UNBOUND
 from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.entries import Start, start_of
 from tcompile.capture.followed import note

@@ -28,7 +28,7 @@ from tcompile.observe.context import cell_of, current_cell
 from tcompile.records import dataclass
 
 if TYPE_CHECKING:
-    from tcompile.bytecode import Host
+    from tcompile.bytecode.host import Host
     from tcompile.capture.breaks import GraphBreak
     from tcompile.capture.guards import Guard
     from tcompile.capture.program import Captured, Rest

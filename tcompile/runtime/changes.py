@@ -20,7 +20,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tcompile import polls, reentry
-from tcompile.backends.llvm.native.target import uninterrupted
 from tcompile.capture.entries import ENTRY_FILE, MISS
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack
@@ -84,7 +83,8 @@ def _prepared(captured: Captured, parameters: Sequence[Any]) -> Continuation | N
 
     The thread may wait for the lock of a function's cache, which this one does not hold unless it is inside a compile.
     """
-    from tcompile.runtime.continuations import prepare  # loops that run for long are few
+    from tcompile.backends.llvm.native.target import uninterrupted  # loops that run for long are few
+    from tcompile.runtime.continuations import prepare
 
     context = contextvars.copy_context()  # with NumPy's error state, which guards may ask for
     return uninterrupted(lambda: context.run(prepare, captured, parameters))

@@ -23,7 +23,7 @@ from tcompile.runtime.cache import FunctionCache, Region
 from tcompile.runtime.trials import begin
 
 if TYPE_CHECKING:
-    from tcompile.bytecode import Host
+    from tcompile.bytecode.host import Host
     from tcompile.capture.program import Captured
     from tcompile.runtime.regions import Compiler
 
@@ -37,7 +37,9 @@ def host_of(cache: FunctionCache, code: types.CodeType, compiler: Compiler) -> H
     with cache.lock:
         if cache.built is None and cache.resumable:
             with loading:
-                from tcompile.bytecode import NotResumable, analyse, build
+                from tcompile.bytecode.analysis import analyse
+                from tcompile.bytecode.decode import NotResumable
+                from tcompile.bytecode.host import build
             try:
                 analysis = analyse(code)
                 every = bool(config.stress_breaks) or cache.settings.plain_frame
@@ -69,7 +71,7 @@ def settle(cache: FunctionCache, compiler: Compiler) -> None:
 @reentry.slow
 def _narrow(cache: FunctionCache, compiler: Compiler) -> None:
     """Has calls run in a host that has only the gates that are open now."""
-    from tcompile.bytecode import build
+    from tcompile.bytecode.host import build
 
     with cache.lock:
         full = cache.built
@@ -89,7 +91,7 @@ def host_that_goes_on(
 
     stays_plain: whether plain Python runs everything from there on.
     """
-    from tcompile.bytecode import build
+    from tcompile.bytecode.host import build
 
     full = cache.built
     assert full is not None

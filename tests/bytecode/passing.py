@@ -6,7 +6,9 @@ import inspect
 import random
 import types
 
-from tcompile.bytecode import KEEP, UNBOUND, NotResumable, analyse, build
+from tcompile.bytecode.analysis import analyse
+from tcompile.bytecode.decode import NotResumable
+from tcompile.bytecode.host import KEEP, UNBOUND, build
 
 # What each region answers: go on; go on here with what was given; one of these; go on here, all other locals unbound.
 MODES = ("on", "same", "mixed", "forget")

@@ -11,7 +11,9 @@ import pytest
 
 from bytecode.passing import MODES, Passing
 from bytecode.programs import PROGRAMS, coroutines
-from tcompile.bytecode import KEEP, UNBOUND, NotResumable, analyse, build
+from tcompile.bytecode.analysis import analyse
+from tcompile.bytecode.decode import NotResumable
+from tcompile.bytecode.host import KEEP, UNBOUND, build
 
 
 def outcome(function):

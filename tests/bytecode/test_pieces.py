@@ -17,7 +17,9 @@ import weakref
 import pytest
 
 from bytecode.programs import PROGRAMS
-from tcompile.bytecode import analyse, assemble, build, decode, dialect, exceptions, instructions, positions
+from tcompile.bytecode import assemble, decode, dialect, exceptions, instructions, positions
+from tcompile.bytecode.analysis import analyse
+from tcompile.bytecode.host import build
 
 
 @pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)

@@ -8,7 +8,10 @@ import types
 import pytest
 
 from bytecode.passing import functions_of
-from tcompile.bytecode import NotResumable, analyse, build, decode, dialect, exceptions
+from tcompile.bytecode import decode, dialect, exceptions
+from tcompile.bytecode.analysis import analyse
+from tcompile.bytecode.decode import NotResumable
+from tcompile.bytecode.host import build
 
 MODULES = (
     "argparse", "ast", "asyncio.base_events", "asyncio.tasks", "asyncio.locks", "bdb", "calendar", "cmd", "code",

@@ -20,7 +20,9 @@ import pytest
 from bytecode.programs import PROGRAMS
 
 import tcompile
-from tcompile.bytecode import NotResumable, analyse, build
+from tcompile.bytecode.analysis import analyse
+from tcompile.bytecode.decode import NotResumable
+from tcompile.bytecode.host import build
 from tcompile.runtime import debuggers, native
 from tcompile.runtime.native import layout
 

@@ -19,7 +19,7 @@ import numpy as np
 from tcompile.backends import helpers
 from tcompile.backends.host import Allocate, Constant, Number, Onto, Report
 from tcompile.backends.llvm.host import Launch, Recipe
-from tcompile.bytecode import KEEP, UNBOUND
+from tcompile.bytecode.host import KEEP, UNBOUND
 from tcompile.capture.guards import LoadStep
 from tcompile.capture.program import Captured, Rest
 from tcompile.graph import Node, ScalarType
