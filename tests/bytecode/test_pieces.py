@@ -93,7 +93,8 @@ def test_exception_table_numbers(value):
 
 @pytest.mark.parametrize("line", [1, 40, 5, 70_000])
 def test_lines(line):
-    table = positions.plain(10, 3, 20) + positions.plain(line, 10, 9) + positions.plain(None, line, 3)
+    without = bytes((0x80 | 15 << 3 | 2,))  # an entry for three units that have no line
+    table = positions.plain(10, 3, 20) + positions.plain(line, 10, 9) + without
     code = test_lines.__code__.replace(co_linetable=table, co_firstlineno=3)
     assert [where[0] for where in code.co_positions()] == [10] * 20 + [line] * 9 + [None] * 3
     lines, last = positions.lines(positions.parse(table), 3)
