@@ -87,7 +87,8 @@ def _prepared(captured: Captured, parameters: Sequence[Any]) -> Continuation | N
     from tcompile.runtime.continuations import prepare
 
     context = contextvars.copy_context()  # with NumPy's error state, which guards may ask for
-    return uninterrupted(lambda: context.run(prepare, captured, parameters))
+    given = [parameters]  # taken out, as the thread may end a little later
+    return uninterrupted(lambda: context.run(prepare, captured, given.pop()))
 
 
 def go_on(error: Changed, cache: FunctionCache) -> Any:

@@ -183,7 +183,11 @@ def _begun(run: Callable[[Callable[[], object]], T]) -> Callable[[], T]:
 
 def uninterrupted(run: Callable[[], T]) -> T:
     """What ``run`` returns or raises. Where the wait for it is interrupted, it ends all the same."""
-    return run() if threading.current_thread() is not threading.main_thread() else _begun(lambda _: run())()
+    if threading.current_thread() is not threading.main_thread():
+        return run()
+    made: list[T] = []  # emptied here, as the thread may end a little later
+    _begun(lambda _: made.append(run()))()
+    return made.pop()
 
 
 def immortal(value: Any) -> Any:
