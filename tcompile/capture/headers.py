@@ -48,6 +48,16 @@ class Flow:
         to = self.positions[i.argval]
         return to + D.loop_ends if i.opname == "FOR_ITER" else to
 
+    def leads_to(self, at: int) -> int:
+        """The first instruction that does anything where a jump goes.
+
+        NOPs stand where a ``continue`` of a ``while True`` goes; from CPython 3.14 on where each iteration goes.
+        """
+        to = self.positions[self.instructions[at].argval]
+        while self.instructions[to].opname == "NOP":
+            to += 1
+        return to
+
     def ways(self, at: int) -> tuple[int, ...]:
         """What may run right after an instruction."""
         return self._leads[at]
@@ -84,10 +94,7 @@ class Flow:
             if i.opname == "JUMP_BACKWARD_NO_INTERRUPT" or i.opname == "SEND":
                 return  # it suspends
             if _jumps(i) and self.positions[i.argval] <= at:
-                to = self.positions[i.argval]
-                while self.instructions[to].opname == "NOP":  # where `continue` of a `while True` goes
-                    to += 1
-                back.setdefault(to, []).append(at)
+                back.setdefault(self.leads_to(at), []).append(at)
         copies = {}
         for start in back:
             if self.instructions[start].opname != "FOR_ITER":

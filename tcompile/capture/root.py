@@ -166,7 +166,7 @@ class RootFrame(Frame):
     def jumps_to(self, at: int) -> Iterator[int]:
         """The instructions that only jump back to an instruction."""
         for place, instruction in enumerate(self.decoded.instructions):
-            if instruction.opname == "JUMP_BACKWARD" and self.decoded.flow.target(place) == at:
+            if instruction.opname == "JUMP_BACKWARD" and self.decoded.flow.leads_to(place) == at:
                 yield place
 
     def goes_on(self) -> bool:

@@ -43,7 +43,9 @@ def run_statements(
         return
     compiler = compiler_for(compile)
     if cache.host is None:
-        found = compiler.select(cache, cache.first, (), stance, hosted=False)
+        # From CPython 3.14 on annotated statements have a cell, for a name that their code stores in the namespace.
+        cells = tuple(types.CellType() for _ in code.co_cellvars)
+        found = compiler.select(cache, cache.first, cells, stance, hosted=False)
         if found is not None and found[1] is not PLAIN and cache.host is None:
             return
     exec(cache.host.code if cache.host is not None else code, namespace)

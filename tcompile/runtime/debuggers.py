@@ -89,9 +89,9 @@ def tell_lines(functions: Iterable[Followed]) -> None:
 def _passing(function: Followed, lines: list[int]) -> types.CodeType:
     """Code that passes lines and does nothing."""
     from tcompile.bytecode import positions
-    from tcompile.bytecode.assemble import op
+    from tcompile.bytecode.assemble import op, units
 
-    at, table = function.first, [positions.plain(function.first, function.first, 1)]
+    at, table = function.first, [positions.plain(function.first, function.first, units("RESUME", 1))]
     for line in lines:
         table.append(positions.plain(line, at, 1))
         at = line

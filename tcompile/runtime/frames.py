@@ -21,6 +21,7 @@ import weakref
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from tcompile.bytecode.dialect import COMMON_CONSTANTS, same_as
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack
 from tcompile.records import dataclass
@@ -214,15 +215,21 @@ def _is_at_most_one(steps: list[dis.Instruction], at: int) -> bool:
 
 
 def _simple(code: types.CodeType) -> Iterator[dis.Instruction]:
-    """The instructions, pairs as two, and with the names that arguments are given, which CPython 3.11 does not tell."""
+    """The instructions in the vocabulary of all versions, pairs as two.
+
+    With the names that arguments are given, which CPython 3.11 does not tell.
+    """
     for step in dis.get_instructions(code):
-        if step.opname == "KW_NAMES":
+        name = same_as(step.opname)
+        if name == "KW_NAMES":
             yield step._replace(argval=code.co_consts[step.arg or 0])
-        elif (parts := _PAIR.fullmatch(step.opname)) is not None and type(step.argval) is tuple:
-            for part, name in zip(parts.groups(), step.argval, strict=True):
-                yield step._replace(opname=part, argval=name)
+        elif (parts := _PAIR.fullmatch(name)) is not None and type(step.argval) is tuple:
+            for part, variable in zip(parts.groups(), step.argval, strict=True):
+                yield step._replace(opname=part, argval=variable)
+        elif step.opname == "LOAD_COMMON_CONSTANT":  # of which CPython 3.14 tells the number
+            yield step._replace(opname=name, argval=COMMON_CONSTANTS[step.arg or 0])
         else:
-            yield step
+            yield step._replace(opname=name)
 
 
 def _line(step: dis.Instruction) -> int:

@@ -258,10 +258,11 @@ def test_room(monkeypatch):
     import resource
 
     assert room.left() is None or room.left() > room.FURTHER
-    limits = {resource.RLIMIT_AS: (1 << 44, -1), resource.RLIMIT_DATA: (-1, -1)}
+    none = resource.RLIM_INFINITY  # -1 up to CPython 3.14
+    limits = {resource.RLIMIT_AS: (1 << 44, none), resource.RLIMIT_DATA: (none, none)}
     monkeypatch.setattr(resource, "getrlimit", limits.__getitem__)
     assert (1 << 43) < room.left() < 1 << 44
-    limits[resource.RLIMIT_DATA] = (1, -1)
+    limits[resource.RLIMIT_DATA] = (1, none)
     assert room.left() == 0
     array = native.empty((1 << 20,), np.dtype("f4"))
     del array

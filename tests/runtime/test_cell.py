@@ -1,6 +1,7 @@
 """Module-level statements: effects in order, stretches between breaks, errors at the statements' own lines."""
 
 import linecache
+import types
 
 import numpy as np
 import pytest
@@ -121,3 +122,22 @@ def test_names_deleted_and_missing():
     run("a = np.ones(2)\nb = a + 1\ndel a\nc = b * 2\n")
     with pytest.raises(NameError, match="nowhere"):
         run_cell(code_of("a = np.ones(2)\nb = nowhere + a\n", "<cell missing>"), {"np": np})
+
+
+@pytest.mark.parametrize("text", [
+    "x: int = 3\na: float = np.ones(4) * x",
+    "x: int = 3\na: float = np.ones(4) * x\nprint(end='')\nb: 'int' = a + x",
+    "if len(np.ones(2)) == 2:\n    a: float = np.ones(2)\nelse:\n    b: int = 2\na *= 2",
+    "a = np.ones(2)\nfor i in range(3):\n    print(end='')\n    c: list = a + i",
+])  # fmt: skip
+def test_annotations(text):
+    def annotations(execute):
+        module = types.ModuleType("annotated")
+        module.np = np
+        execute(code_of(text, "<annotated>"), module.__dict__)
+        return module.__annotations__
+
+    run(text)
+    expected = annotations(exec)
+    assert expected
+    assert annotations(run_cell) == annotations(run_cell) == expected

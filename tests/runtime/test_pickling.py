@@ -14,6 +14,7 @@ import types
 import numpy as np
 import pytest
 from differential import assert_same
+from picklers import pickler
 
 import tcompile
 from tcompile.runtime import pickled
@@ -189,7 +190,7 @@ AS_PLAIN = {
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_functions_of_a_script_in_a_process_that_has_none_of_them(library, tmp_path):
-    pytest.importorskip(library)
+    pickler(library)
     pytest.importorskip("cloudpickle")
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(ZOO) + textwrap.dedent(WRITE))
@@ -318,6 +319,7 @@ def test_a_module_that_is_registered_to_go_by_value():
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_copy_is_a_function_of_its_own(library):
+    pickler(library)
     pytest.importorskip("cloudpickle")
     offset = 1.5
 
@@ -343,6 +345,8 @@ def test_a_copy_is_a_function_of_its_own(library):
 
 @pytest.mark.parametrize("library", ["cloudpickle", "dill"])
 def test_functions_that_are_pickled_together_stay_together(library):
+    pickler(library)
+
     def make():
         def helper(x):
             return x + 1
