@@ -985,7 +985,12 @@ def as_before() -> Iterator[None]:
 def test_what_is_never_read_once(what, tmp_path, as_before):
     before, read, change = OPAQUE[what]
     space = module(LOOP.format(before=before, read=read, change=change), PATH=str(tmp_path / "file"))
-    seen(space, "thread", goes_on=False)  # a handler would wait for a lock that the loop holds
+    try:
+        seen(space, "thread", goes_on=False)  # a handler would wait for a lock that the loop holds
+    finally:  # else a later test hears of files that were left open
+        for value in space.values():
+            if isinstance(value, io.IOBase):
+                value.close()
 
 
 @pytest.mark.parametrize("draw", ["random.random()", "np.random.random()", "next(numbers)", "numbers.__next__()"])
