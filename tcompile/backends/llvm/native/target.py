@@ -37,6 +37,7 @@ from typing import Any, TypeVar
 
 from tcompile import interpreter, process, reentry, versions
 from tcompile.backends.disk import cache, key_of
+from tcompile.callers import raise_if_callers
 from tcompile.collector import no_collection
 from tcompile.observe import bus
 from tcompile.observe.events import CacheHit, CacheMiss, Event
@@ -483,5 +484,6 @@ def unsupported() -> str | None:
     except ModuleNotFoundError as error:
         return f"{error.name or 'llvmlite'} is not installed, {_GET}"
     except Exception as error:  # whatever goes wrong inside llvmlite, plain NumPy still works
+        raise_if_callers(error)  # a signal handler has raised it while llvmlite was loaded
         return f"llvmlite cannot be used ({type(error).__name__}: {error}), {_GET}"
     return None
