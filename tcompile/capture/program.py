@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -279,6 +279,16 @@ class Captured:
         """What looks again at everything that the entry has read."""
         late = 0 if self.late_kinds is None else 1 + len(self.late_kinds)
         return Reread(self.prologue, self.arity + late, self.names(None, None))
+
+    @cached_property
+    def _loaded(self) -> dict[str, str]:
+        """For each parameter of the entry program that is loaded as it is, the variable that holds it, too."""
+        steps = (step for step in self.prologue.steps if isinstance(step, LoadStep))
+        return {step.code: step.variable for step in steps if step.code.startswith("p")}
+
+    def name_of(self, parameter: str, known: Container[str]) -> str | None:
+        """A name under which a parameter's value is known; None where there is none."""
+        return next((name for name in (parameter, self._loaded.get(parameter, "")) if name in known), None)
 
     @property
     def has_loops(self) -> bool:

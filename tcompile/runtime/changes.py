@@ -57,10 +57,10 @@ def _has_changed() -> bool:
         return False
     captured: Captured = frame.f_globals["captured"]
     known = frame.f_locals
-    names = [f"p{number}" for number in range(captured.arity)]
-    if not all(name in known for name in names):
+    names = [captured.name_of(f"p{number}", known) for number in range(captured.arity)]
+    if None in names:
         return False
-    parameters = [known[name] for name in names]
+    parameters = [known[name] for name in names if name is not None]
     if captured.reread.has_changed(parameters, known):
         return True
     if _KEPT not in known:
@@ -79,13 +79,16 @@ polls.register(_has_changed)
 
 
 def _prepared(captured: Captured, parameters: Sequence[Any]) -> Continuation | None:
-    """The continuation of a run, made by a thread of its own: what a signal handler raises meanwhile is not lost there.
+    """The continuation of a run.
 
-    The thread may wait for the lock of a function's cache, which this one does not hold unless it is inside a compile.
+    It is captured by a thread of its own: what a signal handler raises meanwhile is not lost there. The thread may wait
+    for the lock of a function's cache, which this one does not hold unless it is inside a compile.
     """
     from tcompile.backends.llvm.native.target import uninterrupted  # loops that run for long are few
     from tcompile.runtime.continuations import prepare
 
+    if captured.continuation is not None:
+        return prepare(captured, parameters)
     context = contextvars.copy_context()  # with NumPy's error state, which guards may ask for
     given = [parameters]  # taken out, as the thread may end a little later
     return uninterrupted(lambda: context.run(prepare, captured, given.pop()))

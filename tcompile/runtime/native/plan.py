@@ -100,7 +100,8 @@ class _Writer(Guards):
         text = ast.parse(rest.source((), computed, returned))
         used = {node.id for node in ast.walk(text) if isinstance(node, ast.Name)}
         if self.captured.has_loops:  # a poll looks again at what they lead to
-            used |= {f"p{number}" for number in range(self.captured.arity)}
+            parameters = {f"p{number}" for number in range(self.captured.arity)}
+            used |= {name for name in parameters if self.captured.name_of(name, used) is None}
         names = sorted(used & self.variables())
         given = [self.object(ast.Name(name)) for name in names]
         self.emit("body", self.address(rest.function(names, computed, returned)), *self.gathered(given))
