@@ -66,7 +66,7 @@ def _has_changed() -> bool:
     if _KEPT not in known:
         known[_KEPT] = None if reentry.is_inside() else _prepared(captured, parameters)
         if captured.reread.has_changed(parameters, known):  # meanwhile: what was prepared may be of the new state
-            known[_KEPT] = None
+            known[_KEPT] = captured.continuation = None
             return True
     return False
 

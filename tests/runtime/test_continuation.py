@@ -21,7 +21,7 @@ import pytest
 
 import tcompile
 from tcompile import polls
-from tcompile.runtime import changes
+from tcompile.runtime import changes, continuations
 
 LIMIT = 400_000_000
 WARM = (3, 30, 300, 300)
@@ -151,6 +151,35 @@ def test_nothing_is_kept():
         assert [ref() for ref in refs] == [None, None]
     finally:
         gc.enable()
+
+
+def test_a_change_during_the_preparation(monkeypatch):
+    """What was prepared meanwhile is forgotten: a later run prepares anew, and goes on."""
+    space = module("""
+        def f(x, limit):
+            for i in range(limit):
+                if stop: break
+                x[i % 3] += 1.0
+            return i
+    """)
+    compiled = tcompile.compile(space["f"])
+    for limit in WARM:
+        compiled(np.zeros(3), limit)
+    prepare = continuations.prepare
+
+    def changes_first(*given):
+        space["stop"] = True
+        return prepare(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(continuations, "prepare", changes_first)
+        assert compiled(np.zeros(3), LIMIT) == 0
+    space["stop"] = False
+    with at_poll(2, space["change"]):
+        x = np.zeros(3)
+        n = compiled(x, LIMIT)
+    assert 0 < n < LIMIT - 1
+    assert x.sum() == n
 
 
 def test_two_threads_at_once():
