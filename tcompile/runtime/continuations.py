@@ -99,7 +99,7 @@ def answer(error: Changed, found: Continuation, cache: FunctionCache) -> Callabl
 
 
 def _results(graph: Graph, node: Node, error: Changed) -> tuple[Any, ...]:
-    """The results of the node, those of an ``exit_loop`` with the number of iterations and the way out behind them."""
+    """The results of the node, those of an ``exit_loop`` followed by the iteration count and the way out."""
     results = list(error.results)
     if node.op == "exit_loop":
         results += [np.asarray(error.iterations), np.asarray(0)]
@@ -115,12 +115,13 @@ def _fits(value: Any, type: Any) -> bool:
     if not isinstance(type, TensorType):
         return isinstance(value, int | float)
     array = np.asarray(value)
-    known = [size for size in type.shape if isinstance(size, int)]
-    return array.dtype == type.dtype and array.ndim == type.ndim and len(known) <= array.ndim
+    pairs = zip(array.shape, type.shape, strict=False)
+    same = all(have == size for have, size in pairs if isinstance(size, int))
+    return array.dtype == type.dtype and array.ndim == type.ndim and same
 
 
 def _late_numbers(captured: Captured, error: Changed) -> list[Any]:
-    """The parameters behind the entry's own: the iterations, and the numbers that a scalar loop holds."""
+    """The parameters after the entry's own: the iterations, and the numbers that a scalar loop holds."""
     kinds = captured.late_kinds or ()
     words = error.variables
     if not len(words):
