@@ -1,7 +1,7 @@
 """The life of a process: locks that handlers and forks do not block, and what is done at the end.
 
 Input: callbacks for the end of the interpreter. Output: locks, and whether the end has begun. Why: a signal handler
-runs while its own thread holds any of our locks, a fork leaves a child in which nobody will release them, and
+runs while its own thread holds any of our locks, a forked child keeps the locks of threads that it lacks, and
 ``atexit`` runs no handler that is registered while handlers run.
 """
 

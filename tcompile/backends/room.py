@@ -17,7 +17,7 @@ FURTHER = 32 << 20
 
 
 def left() -> int | None:
-    """How many bytes RLIMIT_AS and RLIMIT_DATA leave to this process; None where there is no limit, or nobody says."""
+    """How many bytes RLIMIT_AS and RLIMIT_DATA leave to this process; None without a limit, or if it is unknown."""
     if sys.platform != "linux":
         return None
     import resource

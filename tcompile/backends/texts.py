@@ -1,8 +1,8 @@
 """The texts of functions that backends write, where tracebacks and debuggers look for them.
 
 Input: a function made of a text, and the name of its file, which no other has. Output: nothing; ``linecache`` knows
-the text as long as the function lives. Why: a notebook compiles thousands of functions, and an entry of ``linecache``
-that nobody takes away stays until the process ends.
+the text as long as the function lives. Why: a notebook compiles thousands of functions, and ``linecache`` keeps
+its entries until they are removed.
 """
 
 from __future__ import annotations

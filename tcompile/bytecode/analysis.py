@@ -114,7 +114,7 @@ class Point:
         handlers: offsets right after the PUSH_EXC_INFO of each handler that covers the instruction, innermost first.
         handling: how many exceptions are being handled here; a region must end where it started in this respect, as
             no value in the frame can set this state.
-        line: the source line; where the instruction has none, that of the last one in front of it that has one.
+        line: the source line; an instruction without one has that of the last instruction before it with one.
     """
 
     __slots__ = ("depth", "handlers", "handling", "line", "live", "maybe", "offset", "slots")
@@ -327,7 +327,7 @@ class Analysis:
             if entry >= 0:
                 any_bound |= bound
                 any_unbound |= unbound
-                if len(stack) < depth:  # behind the loop of a generator expression, whose handler keeps the iterator
+                if len(stack) < depth:  # after a generator expression's loop: the handler keeps the iterator
                     if op not in PLAIN:
                         raise NotResumable("a handler deeper than the stack")
                     self.bars.setdefault(i, i)

@@ -1,9 +1,9 @@
 """Code of the user's that a call is to run, and how it is called with no frame of ours below it.
 
-Input: a function of the user's, in its own code or its host's, and who times the call.
+Input: a function of the user's, in its own code or its host's, and what times the call.
 Output: its result.
 Why: whoever looks from the user's function to its caller, as debuggers do, is to find the user's caller there. So what
-a call decides is over before the user's code begins, and what is left to do then is done by frames that nobody sees.
+a call decides is over before the user's code begins, and the frames that finish the call are hidden.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tcompile.runtime.unseen import go_on, never_begins, pause, thread
 
 
 class Around(Protocol):
-    """Who times one call."""
+    """Times one call."""
 
     def begin(self) -> None:
         """The call begins."""
@@ -27,7 +27,7 @@ class Around(Protocol):
 
 
 class Run:
-    """A function that a call is to run with its arguments, and who times that."""
+    """A function that a call is to run with its arguments, and what times the call."""
 
     __slots__ = ("around", "function")
 

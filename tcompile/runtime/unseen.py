@@ -50,7 +50,7 @@ def begins_at_pass(function: F) -> F:
 
 
 # Functions that see to it themselves that they begin where calls are counted. CPython 3.12 and later say nothing of a
-# function without a RESUME, whereas 3.12 tells of returns in front of one.
+# function without a RESUME, whereas 3.12 reports returns before one.
 unseen = begins_at_pass if sys.version_info < (3, 12) else never_begins
 
 
@@ -61,7 +61,7 @@ def _with_resume_at(function: F, place: int | None) -> F:
     raw = bytearray(code.co_code)
     listed = list(dis.get_instructions(code))
     for i, following in pairwise(listed):
-        if i.opcode == _RESUME:  # from CPython 3.15 on with a cache behind it, which is taken for instructions else
+        if i.opcode == _RESUME:  # since CPython 3.15 a cache follows it, which would run as instructions
             raw[i.offset : following.offset] = bytes((_NOP, 0)) * ((following.offset - i.offset) // 2)
     for at in [i.offset for i in listed if i.opcode == place][-1:]:
         raw[at] = _RESUME
@@ -88,7 +88,7 @@ def _function(name: str, result: Any, *arguments: Any) -> Any:
     return found
 
 
-# All three are functions of C, so that calling them is seen by nobody: ``pause(thread())`` and ``go_on(thread())``.
+# All three are C functions, so no trace function sees a call of them: ``pause(thread())`` and ``go_on(thread())``.
 thread: Callable[[], int] = _function("PyThreadState_Get", ctypes.c_void_p)
 pause: Callable[[int], None] = _function("PyThreadState_EnterTracing", None, ctypes.c_void_p)
 go_on: Callable[[int], None] = _function("PyThreadState_LeaveTracing", None, ctypes.c_void_p)

@@ -17,6 +17,7 @@ import weakref
 import pytest
 
 from bytecode.programs import PROGRAMS
+from tcompile import interpreter
 from tcompile.bytecode import assemble, decode, dialect, exceptions, instructions, positions
 from tcompile.bytecode.analysis import analyse
 from tcompile.bytecode.host import build
@@ -99,6 +100,10 @@ def test_lines(line):
     assert [where[0] for where in code.co_positions()] == [10] * 20 + [line] * 9 + [None] * 3
     lines, last = positions.lines(positions.parse(table), 3)
     assert (lines, last) == ([10] * 20 + [line] * 9 + [None] * 3, line)
+
+
+def test_the_newest_version_is_the_same_everywhere():
+    assert dialect.NEWEST == interpreter.NEWEST
 
 
 def test_code_is_freed_with_its_function():

@@ -35,7 +35,7 @@ def _nothing(f: Frame, i: Instruction) -> None:
 @handler("RETURN_GENERATOR")
 def _return_generator(f: Frame, i: Instruction) -> None:
     f.push(NULL)  # the generator object that the following POP_TOP discards
-    raise Yielded(NULL)  # to who has called the function: what comes is done at the first `next`
+    raise Yielded(NULL)  # to the caller: the body runs at the first `next`
 
 
 @handler("MAKE_CELL")
