@@ -47,8 +47,8 @@ from tcompile.observe.events import (
     Lazy,
     LoopDecided,
     RecompileStarted,
-    UserLine,
 )
+from tcompile.observe.source_location import UserLine
 from tcompile.observe.warn import warn
 from tcompile.runtime.cache import Entry, FunctionCache, Region, Settings
 from tcompile.runtime.debuggers import counts_lines

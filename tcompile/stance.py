@@ -26,8 +26,8 @@ from tcompile import process
 from tcompile.callsite import kept_or_dropped
 from tcompile.errors import InvalidArgument, InvalidType, StanceError, did_you_mean
 from tcompile.observe import bus
-from tcompile.observe.events import StanceChanged, UserLine
-from tcompile.observe.userline import format_stack
+from tcompile.observe.events import StanceChanged
+from tcompile.observe.source_location import UserLine, format_stack
 from tcompile.records import dataclass
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tcompile.observe.userline import label_files
+from tcompile.observe.source_location import label_files
 from tcompile_jupyter.compare import Comparison, Comparisons, compare
 from tcompile_jupyter.identity import follow_cells
 from tcompile_jupyter.panel import open_pages

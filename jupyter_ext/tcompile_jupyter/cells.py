@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.displayhook import DisplayHook
 from IPython.core.error import UsageError
 
-import tcompile
+from tcompile import api
 from tcompile.api import run_cell
 from tcompile.errors import TcompileError
 from tcompile.observe import bus
@@ -37,7 +37,7 @@ from tcompile.observe.events import FellBack
 from tcompile.records import dataclass
 from tcompile.runtime.cache import SUSPENDS
 from tcompile.runtime.dispatch import CompiledFunction, parts_of
-from tcompile.runtime.frames import look_at_callers, tell_plain
+from tcompile.runtime.frames import look_at_callers
 from tcompile.strict import silent
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 SHOWN = "__tcompile_shown__"
 """The name that holds the value of a displayed expression between its evaluation and its display."""
 
-_PACKAGES = tuple(str(Path(module.__file__ or "").parent) + os.sep for module in (tcompile, sys.modules[__package__]))
+_OURS = [sys.modules[name] for name in ("tcompile", "tcompile_jupyter")]
+_PACKAGES = tuple(str(Path(module.__file__ or "").parent) + os.sep for module in _OURS)
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Settings:
 
     def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The compiled form of ``function``. Raises InvalidArgument for a setting that does not exist."""
-        compiled: Callable[..., Any] = tcompile.compile(
+        compiled: Callable[..., Any] = api.compile(
             function, fullgraph=self.fullgraph, dynamic=self.dynamic, backend=self.backend, mode=self.mode
         )
         return compiled
@@ -164,7 +165,7 @@ def _stays_plain(function: types.FunctionType, settings: Settings) -> bool:
     One that looks at its caller's frame has to find it there.
     """
     if function.__code__.co_flags & SUSPENDS:
-        what = "generators and coroutines are compiled where @tcompile.compile stands above them"
+        what = "generators and coroutines are compiled where @api.compile stands above them"
         line = f"line {function.__code__.co_firstlineno}"
         bus.emit(FellBack(function=function.__qualname__, reason=what, detail=line))
         return True
@@ -172,7 +173,7 @@ def _stays_plain(function: types.FunctionType, settings: Settings) -> bool:
     compiled = settings.compile(function) if look is not None else None
     if look is None or not isinstance(compiled, CompiledFunction):  # or it is disabled
         return False
-    tell_plain(parts_of(compiled)[2], look)
+    parts_of(compiled)[2].stay_plain(look)
     return True
 
 

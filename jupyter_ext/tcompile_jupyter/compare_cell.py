@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from IPython.utils.capture import capture_output
 
-import tcompile
 from tcompile.debug.copying import copied
 from tcompile.debug.differences import difference
 from tcompile.records import dataclass
 from tcompile.runtime.cell import forget
+from tcompile.stance import set_stance
 from tcompile_jupyter.cells import SHOWN, Cell, Settings, one_statement
 from tcompile_jupyter.compare import Comparison, Comparisons, comparison, take_turns
 from tcompile_jupyter.measure import ROUNDS, TOLERANCE, Measured, Sample
@@ -84,7 +84,7 @@ def compare_cell(cell: Cell, settings: Settings, before: Snapshot, *, budget: fl
 
     def eager() -> tuple[float, Any]:
         namespace = before.again(0)
-        with tcompile.set_stance("force_eager"), _undisturbed(cell.shell, namespace):
+        with set_stance("force_eager"), _undisturbed(cell.shell, namespace):
             start = time.perf_counter()
             for stretch in cell.stretches:
                 for code in stretch.codes():
@@ -117,7 +117,7 @@ def compare_statements(cell: Cell, settings: Settings, before: Snapshot, *, budg
         namespace, seconds, left = before.again(kind), [], []
         with contextlib.ExitStack() as stack:
             if kind == 0:
-                stack.enter_context(tcompile.set_stance("force_eager"))
+                stack.enter_context(set_stance("force_eager"))
             stack.enter_context(_undisturbed(cell.shell, namespace))
             for statement, stretch in alone:
                 start = time.perf_counter()

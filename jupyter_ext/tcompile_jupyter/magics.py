@@ -20,9 +20,10 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_
 from IPython.core.magic_arguments import argument, magic_arguments
 from IPython.display import display
 
-import tcompile
+from tcompile import api
 from tcompile.errors import InvalidArgument, InvalidType
 from tcompile.runtime.dispatch import parts_of
+from tcompile.stance import set_stance
 from tcompile_jupyter.cells import Cell, Settings, prepare, running, show_error, show_users_frames
 from tcompile_jupyter.compare import Comparison, compare
 from tcompile_jupyter.compare_cell import Snapshot, compare_cell, compare_statements, snapshot
@@ -97,7 +98,7 @@ class TcompileMagics(Magics):  # type: ignore[misc]
         with contextlib.ExitStack() as stack:
             if options.stance is not None:
                 with _usage_errors():
-                    stack.enter_context(tcompile.set_stance(options.stance))
+                    stack.enter_context(set_stance(options.stance))
             self._run(body, settings, options)
 
     def _run(self, body: str, settings: Settings, options: argparse.Namespace) -> None:
@@ -111,7 +112,7 @@ class TcompileMagics(Magics):  # type: ignore[misc]
             self._afterwards(result, body, None)
             return
         before = snapshot(cell) if options.compare or options.each else None
-        profile = tcompile.CompileProfiler() if options.profile else None
+        profile = api.CompileProfiler() if options.profile else None
         with recording(_cell_id(self.shell, result)) as record, profile or contextlib.nullcontext():
             failed = self._execute(cell, result, settings)
         report = Report(
@@ -224,12 +225,12 @@ class TcompileMagics(Magics):  # type: ignore[misc]
             print(current_stance())
             return
         with _usage_errors():
-            tcompile.set_stance(what)
+            set_stance(what)
         print(f"stance {current_stance()}")
 
     def _explain(self, what: str) -> Any:
         function, args, kwargs = self._call("explain", what)
-        return tcompile.explain(function)(*args, **kwargs)
+        return api.explain(function)(*args, **kwargs)
 
     def _compare_call(self, what: str) -> Comparison:
         function, args, kwargs = self._call("compare", what)
@@ -251,7 +252,7 @@ class TcompileMagics(Magics):  # type: ignore[misc]
 
     def _reset(self, what: str) -> None:
         _nothing("reset", what)
-        tcompile.reset()
+        api.reset()
         print("everything that was compiled is forgotten")
 
     def _call(self, command: str, text: str) -> tuple[Callable[..., Any], list[Any], dict[str, Any]]:

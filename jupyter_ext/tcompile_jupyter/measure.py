@@ -24,11 +24,12 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-import tcompile
+from tcompile import api
 from tcompile.debug.copying import copied
 from tcompile.debug.differences import Difference, difference
 from tcompile.records import dataclass
 from tcompile.runtime.dispatch import parts_of
+from tcompile.stance import set_stance
 from tcompile_jupyter.status import is_compiled
 
 Run = Callable[[int], tuple[float, Any]]
@@ -193,11 +194,11 @@ class Pair:
         The arguments are copied, once for each way.
         """
         plain: Callable[..., Any] = parts_of(function)[0] if is_compiled(function) else function
-        compiled = tcompile.compile(function, **settings) if settings or plain is function else function
+        compiled = api.compile(function, **settings) if settings or plain is function else function
         work = copied((tuple(args), kwargs)), copied((tuple(args), kwargs))
 
         def eager_run(calls: int) -> tuple[float, Any]:
-            with tcompile.set_stance("force_eager"):
+            with set_stance("force_eager"):
                 return timed(plain, work[0], calls)
 
         def compiled_run(calls: int) -> tuple[float, Any]:

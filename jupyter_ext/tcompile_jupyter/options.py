@@ -12,7 +12,8 @@ import textwrap
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import tcompile
+from tcompile import api
+from tcompile.backends import list_backends
 from tcompile.stance import STANCES
 
 DYNAMIC = {"true": True, "false": False, "auto": None}
@@ -27,8 +28,8 @@ def choices(option: str) -> list[str]:
     """
     named: dict[str, Callable[[], Iterable[str]]] = {
         "--stance": lambda: STANCES,
-        "--backend": lambda: tcompile.list_backends(None),
-        "--mode": tcompile.list_mode_options,
+        "--backend": lambda: list_backends(None),
+        "--mode": api.list_mode_options,
         "--dynamic": lambda: DYNAMIC,
     }
     return list(named[option]()) if option in named else []

@@ -16,12 +16,11 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-import tcompile
 from tcompile.observe.context import current_cell
 from tcompile.observe.events import SCHEMA_VERSION, CallTimed, Event, LoopTimed, PassFinished
 from tcompile.observe.history import history
 from tcompile.runtime.cache import FunctionCache, caches
-from tcompile.stance import STANCES
+from tcompile.stance import STANCES, current, set_stance
 from tcompile_jupyter.feed import feed
 from tcompile_jupyter.findings import cells_of, find, find_entry, function_state
 
@@ -120,7 +119,7 @@ class Page:
 
     def stance(self, stance: str) -> None:
         """Sets the stance of the process."""
-        tcompile.set_stance(stance)
+        set_stance(stance)
         self._say((), ())
 
     def functions(self) -> dict[str, Any]:
@@ -155,7 +154,7 @@ class Page:
                 "type": "news", "protocol": PROTOCOL, "schema": SCHEMA_VERSION, "whole": whole,
                 "events": [_short(event) for event in events if not isinstance(event, _NOT_TOLD)],
                 "dropped": history.dropped, "functions": states, "alive": alive,
-                "cells": cells_of(states), "runs": runs, "stance": tcompile.stance.current().name,
+                "cells": cells_of(states), "runs": runs, "stance": current().name,
                 "stances": dict(STANCES) if whole else {},
             }
         )  # fmt: skip

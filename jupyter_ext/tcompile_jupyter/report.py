@@ -19,10 +19,10 @@ from tcompile.observe.display.places import of_break
 from tcompile.observe.display.sheet import code, cut, folded, note, page, pre, printable, short, table, text, title
 from tcompile.observe.display.sheet import count as _count
 from tcompile.observe.display.sheet import time as format_ms
-from tcompile.observe.events import GraphBroke, GraphCaptured, UserLine
+from tcompile.observe.events import GraphBroke, GraphCaptured
 from tcompile.observe.explain import ExplainOutput
 from tcompile.observe.profiler import CompileProfiler
-from tcompile.observe.userline import file_label
+from tcompile.observe.source_location import UserLine, file_label
 from tcompile.records import dataclass
 from tcompile.runtime.cell import CELL
 from tcompile_jupyter.compare import Comparison, Comparisons

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
-import tcompile
-from tcompile.backends import why_no_native
+from tcompile.backends import list_backends, why_no_native
 from tcompile.observe.display import sheet
 from tcompile.records import dataclass
 from tcompile.runtime.dispatch import CompiledFunction, parts_of
@@ -40,7 +39,7 @@ class Status:
             if is_compiled(value) and not name.startswith("_"):
                 cache = parts_of(value)[2]  # the user may have given the function attributes of these names
                 rows.append((name, len(cache.entries), len(cache.graphs), len(cache.breaks), len(cache.recompiles)))
-        return cls(current_stance(), calls_are(), tuple(tcompile.list_backends()), tuple(rows), why_no_native() or "")
+        return cls(current_stance(), calls_are(), tuple(list_backends()), tuple(rows), why_no_native() or "")
 
     def __str__(self) -> str:
         lines = [f"stance {self.stance}; calls {self.calls}; backends {', '.join(self.backends)}"]
@@ -76,5 +75,5 @@ def is_compiled(value: Any) -> TypeGuard[CompiledFunction]:
 
 def current_stance() -> str:
     """The name of the stance that holds in this thread."""
-    stance: Any = tcompile.stance.current()
+    stance: Any = current()
     return str(getattr(stance, "name", stance))

@@ -13,7 +13,8 @@ from typing import Any
 from tcompile.graph import Node
 from tcompile.graph.verify import user_line
 from tcompile.observe import bus
-from tcompile.observe.events import LoopTimed, UserLine
+from tcompile.observe.events import LoopTimed
+from tcompile.observe.source_location import UserLine
 from tcompile.records import dataclass
 
 _FIRST = 16  # runs that are told one by one

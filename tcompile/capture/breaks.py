@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tcompile.observe.events import UserLine
-from tcompile.observe.userline import format_stack
+from tcompile.observe.source_location import UserLine, format_stack
 from tcompile.records import dataclass
 
 

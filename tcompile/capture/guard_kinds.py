@@ -13,7 +13,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from tcompile.observe.userline import file_label
+from tcompile.observe.source_location import file_label
 from tcompile.records import dataclass
 
 _MAX_TEXT = 120

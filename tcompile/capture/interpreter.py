@@ -31,8 +31,7 @@ from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Location
 from tcompile.graph.names import quoted
 from tcompile.graph.verify import user_line
-from tcompile.observe.events import UserLine
-from tcompile.observe.userline import file_line
+from tcompile.observe.source_location import UserLine, file_line
 from tcompile.records import dataclass
 
 if TYPE_CHECKING:

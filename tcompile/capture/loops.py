@@ -55,7 +55,7 @@ from tcompile.graph import Graph, Node, SymInt
 from tcompile.graph.ops.control import FOREVER
 from tcompile.graph.sizes import ShapeEnv, Size, VariesInLoop, VariesUnevenly, counters_in, same
 from tcompile.graph.verify import fits
-from tcompile.observe.events import UserLine
+from tcompile.observe.source_location import UserLine
 
 if TYPE_CHECKING:
     from tcompile.capture.interpreter import Frame

@@ -15,8 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tcompile.errors import InvalidArgument, InvalidType
-from tcompile.observe.events import UserLine
-from tcompile.observe.userline import format_stack
+from tcompile.observe.source_location import UserLine, format_stack
 from tcompile.records import dataclass
 
 

@@ -10,7 +10,7 @@ from dataclasses import field
 from typing import Any
 
 from tcompile.graph.sizes import Size
-from tcompile.observe.events import UserLine
+from tcompile.observe.source_location import UserLine
 from tcompile.records import dataclass
 
 MANY_ROUNDS = 512  # of a loop that needs nothing but its own numbers: as many are followed

@@ -58,8 +58,7 @@ from tcompile.graph.ops.draws import lock_of
 from tcompile.graph.ops.gathering import IN_PLACE
 from tcompile.graph.ops.writing import Path
 from tcompile.graph.overlap import is_view
-from tcompile.observe.events import UserLine
-from tcompile.observe.userline import expression_text
+from tcompile.observe.source_location import UserLine, expression_text
 from tcompile.records import dataclass
 from tcompile.strict import strict
 

@@ -14,7 +14,7 @@ from tcompile.graph.printer import call_text, readable, type_text
 from tcompile.graph.types import TensorType
 from tcompile.graph.verify import user_line
 from tcompile.observe.display.graphs import MOST, GraphView, NodeView
-from tcompile.observe.events import UserLine
+from tcompile.observe.source_location import UserLine
 
 _Groups = Mapping[str, Sequence[str]]  # by kernel, the names of nodes
 

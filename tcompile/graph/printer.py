@@ -30,7 +30,7 @@ from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.reader import NO_SOURCE, from_code, parse_type
 from tcompile.graph.sizes import SymInt
 from tcompile.graph.types import TensorType, Type
-from tcompile.observe.userline import file_label
+from tcompile.observe.source_location import file_label
 
 _RESERVED = {*keyword.kwlist, *dir(builtins), "xp"}
 

@@ -25,8 +25,7 @@ from tcompile.graph.ops.table import Op, operand_type
 from tcompile.graph.printer import call_text, type_text
 from tcompile.graph.sizes import ShapeEnv, Size, SymInt, UnprovableSizeError, known_one, same, same_shape
 from tcompile.graph.types import Layout, ScalarType, TensorType, Type
-from tcompile.observe.events import UserLine
-from tcompile.observe.userline import format_stack
+from tcompile.observe.source_location import UserLine, format_stack
 
 _REGIONS = {"invoke": 1, "cond": 2, "while_loop": 2, "fori_loop": 1, "exit_loop": 0, "scan": 1, "map": 1}  # 0: any
 

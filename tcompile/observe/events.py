@@ -24,6 +24,7 @@ from dataclasses import field
 from typing import Any, ClassVar, TypeVar
 
 from tcompile.observe import context
+from tcompile.observe.source_location import UserLine
 from tcompile.records import dataclass
 
 SCHEMA_VERSION = 2
@@ -56,19 +57,6 @@ class Lazy:
         made = Lazy(None, self._read)
         made._held = reference
         return made
-
-
-@dataclass(frozen=True, kw_only=True)
-class UserLine:
-    """A place in the user's code; columns are 0-based. ``end_line`` is set where it goes over several lines."""
-
-    file: str = ""
-    line: int = 0
-    column: int | None = None
-    end_column: int | None = None
-    function: str = ""
-    text: str = ""
-    end_line: int = 0
 
 
 NOWHERE = UserLine()

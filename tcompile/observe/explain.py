@@ -12,18 +12,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
-from tcompile.observe.events import (
-    CompileFinished,
-    Event,
-    FellBack,
-    GraphBroke,
-    GraphCaptured,
-    LoopDecided,
-    LoopTimed,
-    UserLine,
-)
+from tcompile.observe.events import CompileFinished, Event, FellBack, GraphBroke, GraphCaptured, LoopDecided, LoopTimed
 from tcompile.observe.recorder import Recorder
-from tcompile.observe.userline import format_line, format_stack
+from tcompile.observe.source_location import UserLine, format_line, format_stack
 from tcompile.records import dataclass
 
 if TYPE_CHECKING:

@@ -38,9 +38,8 @@ from tcompile.observe.events import (
     KernelCompiled,
     PassFinished,
     RecompileStarted,
-    UserLine,
 )
-from tcompile.observe.userline import format_line, format_stack
+from tcompile.observe.source_location import UserLine, format_line, format_stack
 
 FOLDER = "tcompile_debug"  # where TCOMPILE_DEBUG=1 writes
 _REST = 0.5  # seconds between two versions of the index, at least

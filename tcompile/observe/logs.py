@@ -35,7 +35,7 @@ from tcompile.observe.events import (
     StanceChanged,
 )  # fmt: skip
 from tcompile.observe.explain import loop_text, rounds_text
-from tcompile.observe.userline import file_label, format_line, format_stack
+from tcompile.observe.source_location import file_label, format_line, format_stack
 
 Switch: TypeAlias = bool | Literal["+"] | None
 

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import field
 from typing import Any
 
-from tcompile.observe.events import CompileFinished, CompileStarted, FellBack, KernelCompiled, PassFinished, UserLine
-from tcompile.observe.userline import file_label
+from tcompile.observe.events import CompileFinished, CompileStarted, FellBack, KernelCompiled, PassFinished
+from tcompile.observe.source_location import UserLine, file_label
 from tcompile.records import dataclass
 
 _STYLE = """

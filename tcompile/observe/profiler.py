@@ -25,8 +25,8 @@ from tcompile.observe.events import (
     LoopTimed,
 )
 from tcompile.observe.explain import together
+from tcompile.observe.source_location import file_label
 from tcompile.observe.tables import table
-from tcompile.observe.userline import file_label
 from tcompile.records import dataclass
 
 

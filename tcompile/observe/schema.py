@@ -14,7 +14,8 @@ import typing
 from pathlib import Path
 from typing import Any
 
-from tcompile.observe.events import EVENTS, SCHEMA_VERSION, Event, UserLine
+from tcompile.observe.events import EVENTS, SCHEMA_VERSION, Event
+from tcompile.observe.source_location import UserLine
 
 PATH = Path(__file__).with_name("events.schema.json")
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}

@@ -17,15 +17,18 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tcompile import process
 from tcompile.capture.dynamic import Profile
 from tcompile.capture.entries import Start, start_of
 from tcompile.capture.guards import texts
 from tcompile.config import config
+from tcompile.observe import bus
 from tcompile.observe.context import cell_of, current_cell
+from tcompile.observe.events import FellBack
 from tcompile.records import dataclass
+from tcompile.runtime.frames import REASON, Look
 
 if TYPE_CHECKING:
     from tcompile.bytecode.host import Host
@@ -33,9 +36,8 @@ if TYPE_CHECKING:
     from tcompile.capture.guards import Guard
     from tcompile.capture.program import Captured, Rest
     from tcompile.graph import Graph
-    from tcompile.runtime.frames import Look
     from tcompile.runtime.native.words import Plan
-    from tcompile.runtime.trials import Trial
+    from tcompile.runtime.run import Run
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,21 @@ class Settings:
     def backend_name(self) -> str:
         """The backend's name, or the callable's."""
         return self.backend if isinstance(self.backend, str) else getattr(self.backend, "__name__", "custom")
+
+
+class Trial(Protocol):
+    """What decides, call by call, whether the compiled function runs or the plain one (``trials``).
+
+    Attributes:
+        alone: the function is one graph, whose calls machine code answers by itself once the trial has ended.
+        inside: whether the call that is being timed is a compiled one; None while none is.
+    """
+
+    alone: bool
+    inside: bool | None
+
+    def choose(self, function: Callable[..., Any], compiled: Callable[..., Any]) -> Run:
+        """What one call is to run."""
 
 
 @dataclass(eq=False)
@@ -192,6 +209,11 @@ class FunctionCache:
             found = self.callees[function.__code__] = FunctionCache.of(function, settings)
             found.callees = self.callees
         return found
+
+    def stay_plain(self, look: Look) -> None:
+        """Notes that the function stays plain because it looks at callers, and tells it."""
+        self.look = look
+        bus.emit(FellBack(**self.about, reason=REASON, detail=f"{self.name}: {look}"))
 
     @property
     def code(self) -> types.CodeType:

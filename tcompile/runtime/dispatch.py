@@ -31,7 +31,7 @@ from tcompile.runtime.binding import binder
 from tcompile.runtime.cache import SUSPENDS, Entry, FunctionCache, Settings, function_cache
 from tcompile.runtime.changes import Resumed
 from tcompile.runtime.debuggers import may_stop, other_watcher
-from tcompile.runtime.frames import look_at_callers, tell_plain
+from tcompile.runtime.frames import look_at_callers
 from tcompile.runtime.host import host_of, host_that_goes_on, settle
 from tcompile.runtime.native import stack
 from tcompile.runtime.pickled import reduction
@@ -431,9 +431,9 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         return f"<compiled {function.__qualname__}: {len(cache.entries)} entries, backend {settings.backend_name}>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        from tcompile.runtime.look import function_view
+        from tcompile.runtime.look import cache_view
 
-        return function_view(self).bundle()
+        return cache_view(self.__tcompile_parts__()[2]).bundle()
 
     @staticmethod
     def __tcompile_inline__(compiled: CompiledFunction) -> types.FunctionType:
@@ -537,7 +537,7 @@ def _by_itself(compiler: Compiler, cache: FunctionCache, function: Any, again: b
     look = look_at_callers(function)
     if look is not None:
         if inside.look is None:
-            tell_plain(inside, look)
+            inside.stay_plain(look)
         return called
     inside.callers_breaks = cache.breaks
     cache.called.add(inside)

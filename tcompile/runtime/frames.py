@@ -19,15 +19,10 @@ import types
 import warnings
 import weakref
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tcompile.bytecode.dialect import COMMON_CONSTANTS, same_as
-from tcompile.observe import bus
-from tcompile.observe.events import FellBack
 from tcompile.records import dataclass
-
-if TYPE_CHECKING:
-    from tcompile.runtime.cache import FunctionCache
 
 REASON = "it looks at its caller's frame, and stays plain to find it"
 _UNKNOWN = object()
@@ -83,12 +78,6 @@ def look_at_callers(function: types.FunctionType) -> Look | None:
         drop = _known.pop  # by name here, for at exit the module's own names are gone first
         _known[number] = weakref.ref(code, lambda _: drop(number, None)), look
     return look
-
-
-def tell_plain(cache: FunctionCache, look: Look) -> None:
-    """Notes that a function stays plain because it looks at callers, and tells it."""
-    cache.look = look
-    bus.emit(FellBack(**cache.about, reason=REASON, detail=f"{cache.name}: {look}"))
 
 
 class _Scan:
@@ -241,4 +230,4 @@ def _place(step: dis.Instruction) -> tuple[int | None, int | None] | None:
     return None if at is None or at.lineno is None else (at.lineno, at.col_offset)
 
 
-__all__ = ["REASON", "Look", "look_at_callers", "tell_plain"]
+__all__ = ["REASON", "Look", "look_at_callers"]

@@ -10,14 +10,14 @@ import dis
 import itertools
 import types
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tcompile import reentry
 from tcompile.bytecode.dialect import D
 from tcompile.config import config
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack
-from tcompile.observe.userline import file_line
+from tcompile.observe.source_location import file_line
 from tcompile.process import loading
 from tcompile.runtime.cache import FunctionCache, Region
 from tcompile.runtime.trials import begin
@@ -25,11 +25,18 @@ from tcompile.runtime.trials import begin
 if TYPE_CHECKING:
     from tcompile.bytecode.host import Host
     from tcompile.capture.program import Captured
-    from tcompile.runtime.regions import Compiler
+
+
+
+class Entrance(Protocol):
+    """What makes the callable of each gate."""
+
+    def enter(self, cache: FunctionCache, offset: int) -> Callable[..., Any]:
+        """The callable that the gate at ``offset`` calls."""
 
 
 @reentry.slow
-def host_of(cache: FunctionCache, code: types.CodeType, compiler: Compiler) -> Host | None:
+def host_of(cache: FunctionCache, code: types.CodeType, compiler: Entrance) -> Host | None:
     """The function's host, its first gate open; None where the function cannot be resumed.
 
     It is not used before ``cache.host`` is set to it.
@@ -53,7 +60,7 @@ def host_of(cache: FunctionCache, code: types.CodeType, compiler: Compiler) -> H
         return cache.built
 
 
-def settle(cache: FunctionCache, compiler: Compiler) -> None:
+def settle(cache: FunctionCache, compiler: Entrance) -> None:
     """Counts a call in the host; after many without a new gate, calls run in a host that has only the open ones.
 
     Gates that are asleep are woken ever more seldom: what comes there may have changed.
@@ -69,7 +76,7 @@ def settle(cache: FunctionCache, compiler: Compiler) -> None:
 
 
 @reentry.slow
-def _narrow(cache: FunctionCache, compiler: Compiler) -> None:
+def _narrow(cache: FunctionCache, compiler: Entrance) -> None:
     """Has calls run in a host that has only the gates that are open now."""
     from tcompile.bytecode.host import build
 
@@ -85,7 +92,7 @@ def _narrow(cache: FunctionCache, compiler: Compiler) -> None:
 
 @reentry.slow
 def host_that_goes_on(
-    cache: FunctionCache, compiler: Compiler, answer: Callable[[Sequence[Any]], tuple[Any, ...]], stays_plain: bool
+    cache: FunctionCache, compiler: Entrance, answer: Callable[[Sequence[Any]], tuple[Any, ...]], stays_plain: bool
 ) -> types.CodeType:  # fmt: skip
     """The code of a host for one call, which is led to where the answer says as soon as it starts.
 

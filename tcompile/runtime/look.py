@@ -1,7 +1,7 @@
 """What a compiled function says of itself to whoever shows it.
 
-Enters: a ``CompiledFunction``. Leaves: a ``FunctionView``, the data of its display. Loaded when a function is first
-shown.
+Input: the ``FunctionCache`` of a compiled function. Output: a ``FunctionView``, the data of its display. Why: it is
+loaded when a function is first shown, and no call needs it.
 """
 
 from __future__ import annotations
@@ -11,27 +11,19 @@ import linecache
 import types
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tcompile.capture.entries import start_of
 from tcompile.config import config
 from tcompile.observe import times
 from tcompile.observe.display.functions import EntryView, FunctionView
 from tcompile.observe.display.graphs import NodeView
-from tcompile.observe.events import UserLine
+from tcompile.observe.source_location import UserLine
 from tcompile.runtime import native
 from tcompile.runtime.cache import Entry, FunctionCache
 from tcompile.stance import current
 
-if TYPE_CHECKING:
-    from tcompile.runtime.dispatch import CompiledFunction
-
 _DRAWN = 250_000  # characters of drawings
-
-
-def function_view(compiled: CompiledFunction) -> FunctionView:
-    """The data of the function's display."""
-    return cache_view(compiled.__tcompile_parts__()[2])
 
 
 def cache_view(cache: FunctionCache, graphs: bool = True) -> FunctionView:
@@ -117,4 +109,4 @@ def _source(where: UserLine) -> Iterator[UserLine]:
         yield UserLine(file=where.file, line=number, function=where.function, text=text.rstrip("\n"))
 
 
-__all__ = ["cache_view", "calls_are", "entry_view", "function_view"]
+__all__ = ["cache_view", "calls_are", "entry_view"]

@@ -26,7 +26,7 @@ from tcompile.config import config
 from tcompile.errors import BackendError, InvalidArgument, RecompileError, RecompileLimitError, StanceError
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack, GuardFailed
-from tcompile.observe.userline import file_label
+from tcompile.observe.source_location import file_label
 from tcompile.observe.warn import warn
 from tcompile.polls import Changed
 from tcompile.runtime import changes, interrupted, native

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tcompile
-from tcompile.backends.llvm import round_words
+from tcompile.backends.llvm import loop_encoding
 from tcompile.observe import bus
 from tcompile.observe.events import LoopDecided
 from tests.capture.loop_cases import line, until_inside
@@ -313,8 +313,8 @@ def test_programs_of_loops_with_other_sizes_are_kept(monkeypatch):
         return a
 
     made = []
-    written = round_words.Level._write
-    monkeypatch.setattr(round_words.Level, "_write", lambda level: made.append(level) or written(level))
+    written = loop_encoding.Level._write
+    monkeypatch.setattr(loop_encoding.Level, "_write", lambda level: made.append(level) or written(level))
     compiled = tcompile.compile(eliminated, backend="llvm")
     a = np.random.default_rng(0).normal(size=(40, 40))
     counts = []

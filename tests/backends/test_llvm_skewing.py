@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import tcompile
-from tcompile.backends.llvm import native, rounds, skewing
-from tcompile.backends.llvm.round_steps import Copy
+from tcompile.backends.llvm import loop_program, native, skewing
+from tcompile.backends.llvm.loop_ir import Copy
 from tcompile.backends.llvm.skewing import Band, Part, conflict, skew
 from tests.differential import check
 
@@ -229,8 +229,9 @@ def test_small_arrays_stay_apart():
 def test_arrays_that_change_places_in_a_circle_are_not_copied(monkeypatch):
     """Of three arrays the oldest is written to: no round copies, whatever their number."""
     made = []
-    original = rounds.Rounds._exchange
-    monkeypatch.setattr(rounds.Rounds, "_exchange", lambda self, **how: (original(self, **how), made.append(self)))
+    loop = loop_program.Rounds
+    original = loop._exchange
+    monkeypatch.setattr(loop, "_exchange", lambda self, **how: (original(self, **how), made.append(self)))
     for count in range(8, 15):
         check(wave, lambda count=count: [np.random.default_rng(0).random((9, 9)), count])
     assert made

@@ -19,7 +19,7 @@ from differential import assert_same, check
 import tcompile
 from tcompile.capture.breaks import CATALOGUE
 from tcompile.errors import Unsupported
-from tcompile.observe.userline import source_text
+from tcompile.observe.source_location import source_text
 
 from .helpers import X, broken, whole, x, xy
 

@@ -26,8 +26,8 @@ import tcompile
 from tcompile.backends import llvm, triton
 from tcompile.backends.llvm import native, routines, scalar_values, vmath
 from tcompile.backends.llvm.listings import ir_of
+from tcompile.backends.llvm.loop_program import Rounds
 from tcompile.backends.llvm.native import entries, interrupts
-from tcompile.backends.llvm.rounds import Rounds
 from tcompile.backends.llvm.variants import USUAL
 from tcompile.backends.schedule import Access, Schedule, inverses, parts
 from tcompile.backends.schedule.kernel import Kernel, Value

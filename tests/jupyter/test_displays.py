@@ -22,8 +22,9 @@ from tcompile.observe.display.functions import EntryView, FunctionView
 from tcompile.observe.display.graphs import GraphView, NodeView
 from tcompile.observe.display.kernels import KernelView
 from tcompile.observe.display.places import GraphBreakView, GuardFailureView
-from tcompile.observe.events import FellBack, GraphBroke, GraphCaptured, GuardFailed, RecompileStarted, UserLine
+from tcompile.observe.events import FellBack, GraphBroke, GraphCaptured, GuardFailed, RecompileStarted
 from tcompile.observe.recorder import Recorder
+from tcompile.observe.source_location import UserLine
 
 TEXT = """def step(u, k):
     lap = u[:-2] - 2 * u[1:-1] + u[2:]

@@ -15,8 +15,9 @@ from tcompile_jupyter.report import Report
 
 import tcompile
 from tcompile.debug.differences import difference
-from tcompile.observe.events import CompileStarted, FellBack, GraphBroke, GraphCaptured, RecompileStarted, UserLine
+from tcompile.observe.events import CompileStarted, FellBack, GraphBroke, GraphCaptured, RecompileStarted
 from tcompile.observe.recorder import Recorder
+from tcompile.observe.source_location import UserLine
 
 F = "def f(x):\n    return x * 2 + 1\n"
 

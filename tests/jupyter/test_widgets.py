@@ -31,7 +31,8 @@ import tcompile
 from tcompile.debug.differences import Difference
 from tcompile.errors import InvalidArgument, InvalidType
 from tcompile.observe import bus
-from tcompile.observe.events import CompileFinished, CompileStarted, Event, FellBack, GraphBroke, UserLine
+from tcompile.observe.events import CompileFinished, CompileStarted, Event, FellBack, GraphBroke
+from tcompile.observe.source_location import UserLine
 from tcompile.runtime import native
 
 HOSTILE = "<script>alert('x')</script>\"&\x1b[31mred\x00" + "x" * 10_000

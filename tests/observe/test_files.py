@@ -16,9 +16,10 @@ import tcompile
 from tcompile import transforms
 from tcompile.observe import bus, trace
 from tcompile.observe import folder as debug_folder
-from tcompile.observe.events import CallTimed, CompileFinished, CompileStarted, FellBack, PassFinished, UserLine
+from tcompile.observe.events import CallTimed, CompileFinished, CompileStarted, FellBack, PassFinished
 from tcompile.observe.folder import _file_name, writing
 from tcompile.observe.schema import schema
+from tcompile.observe.source_location import UserLine
 from tcompile.observe.trace import tracing
 
 VOID = {"meta", "br", "hr", "img", "input", "link", "rect", "path", "circle", "line", "polygon", "use", "stop"}

@@ -25,9 +25,9 @@ from tcompile.observe.events import (
     PassFinished,
     RecompileStarted,
     StanceChanged,
-    UserLine,
 )
 from tcompile.observe.logs import ARTIFACTS, set_logs
+from tcompile.observe.source_location import UserLine
 
 
 @pytest.fixture(autouse=True)

@@ -10,20 +10,12 @@ import pytest
 
 from tcompile.graph import Graph, TensorType
 from tcompile.graph.ops import apply
-from tcompile.observe import bus, userline
-from tcompile.observe.events import (
-    CallTimed,
-    CompileFinished,
-    Event,
-    FellBack,
-    GraphBroke,
-    GraphCaptured,
-    UserLine,
-)
+from tcompile.observe import bus, source_location
+from tcompile.observe.events import CallTimed, CompileFinished, Event, FellBack, GraphBroke, GraphCaptured
 from tcompile.observe.explain import BreakReason, ExplainOutput
 from tcompile.observe.history import LIMIT, history
 from tcompile.observe.recorder import Recorder
-from tcompile.observe.userline import format_line, format_stack
+from tcompile.observe.source_location import UserLine, format_line, format_stack
 
 
 def test_recorder_is_bounded_reusable_and_nests():
@@ -222,7 +214,7 @@ def f(x):
 def test_carets_under_an_expression_of_several_lines(tmp_path, monkeypatch, most, shown):
     path = tmp_path / "m.py"
     path.write_text(BLOCK)
-    monkeypatch.setattr(userline, "_MAX_BLOCK", most)
+    monkeypatch.setattr(source_location, "_MAX_BLOCK", most)
     line = UserLine(file=str(path), line=3, end_line=6, column=12, end_column=17, text="y = g(x,  # the first")
     assert format_line(line).splitlines()[1:] == [f"    {row}" for row in shown]
     assert format_line(line, caret=False).splitlines()[1:] == ["    y = g(x,  # the first"]
@@ -250,6 +242,6 @@ def test_text_from_the_file_where_it_still_is_the_same(tmp_path):
     stripped = UserLine(file=str(path), line=2, column=11, end_column=15, text="return g(x)")
     assert format_line(stripped).splitlines()[1:] == ["    return g(x)", "           ^^^^"]
     changed = UserLine(file=str(path), line=2, text="    other()")
-    assert userline.source_text(changed) == "    other()"
+    assert source_location.source_text(changed) == "    other()"
     unknown = UserLine(file="nowhere", line=2, function="f")
     assert format_stack([unknown]) == 'from user code:\n  File "nowhere", line 2, in f'

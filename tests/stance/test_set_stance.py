@@ -15,7 +15,8 @@ from tcompile import register_backend
 from tcompile import stance as stance_module
 from tcompile.errors import InvalidArgument, InvalidType, StanceError
 from tcompile.observe import bus
-from tcompile.observe.events import StanceChanged, UserLine
+from tcompile.observe.events import StanceChanged
+from tcompile.observe.source_location import UserLine
 from tcompile.stance import STANCES, Stance, current, refusal, set_stance
 
 

@@ -151,7 +151,8 @@ def test_hostile_names_do_no_harm(lab):
         """
 import numpy as np, tcompile, tcompile_jupyter as tj
 from tcompile.observe import bus
-from tcompile.observe.events import CompileStarted, GraphBroke, UserLine
+from tcompile.observe.events import CompileStarted, GraphBroke
+from tcompile.observe.source_location import UserLine
 name = "<img src=x onerror='window.harmed=1'><script>window.harmed=1</script>\\"'&\\x1b[31m" + "y" * 10_000
 def f(x):
     return x + 1

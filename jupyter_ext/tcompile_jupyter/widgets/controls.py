@@ -13,9 +13,10 @@ from typing import Any
 import ipywidgets
 import traitlets
 
-import tcompile
+from tcompile import api
+from tcompile.backends import list_backends
 from tcompile.observe.events import Event, StanceChanged
-from tcompile.stance import STANCES, Stance
+from tcompile.stance import STANCES, Stance, current, set_stance
 from tcompile_jupyter.feed import feed
 from tcompile_jupyter.widgets.shown import Shown, text
 
@@ -26,7 +27,7 @@ OWN = "each function's own"
 def process_stance() -> Stance:
     """The stance of the process, whatever block this thread stands in."""
     found: list[Stance] = []
-    asker = threading.Thread(target=lambda: found.append(tcompile.stance.current()))  # stands in no block
+    asker = threading.Thread(target=lambda: found.append(current()))  # stands in no block
     asker.start()
     asker.join()
     return found[0]
@@ -107,7 +108,7 @@ class BackendChooser(_Follower):
     value = traitlets.Unicode(None, allow_none=True)
 
     def __init__(self) -> None:
-        names = [OWN, *(name for name in tcompile.list_backends(None) if name != "auto")]
+        names = [OWN, *(name for name in list_backends(None) if name != "auto")]
         chooser = ipywidgets.Dropdown(options=names, description="backend", layout={"width": "270px"})
         super().__init__(chooser, self._shown, self._force)
         self.observe(lambda change: setattr(chooser, "value", change["new"] or OWN), "value")
@@ -132,9 +133,9 @@ class BackendChooser(_Follower):
 
     def _force(self, name: str) -> None:
         if name == OWN:
-            tcompile.set_stance("default")
-        elif name in tcompile.list_backends(None):
-            tcompile.set_stance(force_backend=name)
+            set_stance("default")
+        elif name in list_backends(None):
+            set_stance(force_backend=name)
         else:  # a callable that has no registered name cannot be had back by name
             self.take(process_stance())
 
@@ -146,7 +147,7 @@ class ModeChooser(Shown):
 
     def __init__(self) -> None:
         chooser = ipywidgets.Dropdown(
-            options=list(tcompile.list_mode_options()), description="mode", layout={"width": "270px"}
+            options=list(api.list_mode_options()), description="mode", layout={"width": "270px"}
         )
         self._sets = ipywidgets.HTML()
         super().__init__((chooser, self._sets))
@@ -160,7 +161,7 @@ class ModeChooser(Shown):
         return f"mode {self.value}: {self._options()}"
 
     def _options(self) -> str:
-        options = tcompile.list_mode_options(self.value)
+        options = api.list_mode_options(self.value)
         return ", ".join(f"{name}={value!r}" for name, value in options.items()) or "no options set"
 
     def _describe(self, *_: Any) -> None:
@@ -169,7 +170,7 @@ class ModeChooser(Shown):
 
 
 def _set(name: str) -> None:
-    tcompile.set_stance(name)
+    set_stance(name)
 
 
 def _meaning(stance: Stance) -> str:

@@ -16,7 +16,7 @@ from tcompile.graph.printer import type_text
 from tcompile.observe.display import sheet
 from tcompile.observe.display.graphs import GraphView, NodeView
 from tcompile.observe.events import CompileFinished, Event
-from tcompile.observe.userline import file_label
+from tcompile.observe.source_location import file_label
 from tcompile.runtime.dispatch import parts_of
 from tcompile_jupyter.feed import feed
 from tcompile_jupyter.status import is_compiled

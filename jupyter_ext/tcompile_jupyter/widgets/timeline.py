@@ -15,7 +15,7 @@ from dataclasses import field
 from tcompile.observe.display.sheet import time as format_ms
 from tcompile.observe.events import CompileFinished, CompileStarted, Event, FellBack, GraphBroke
 from tcompile.observe.history import history
-from tcompile.observe.userline import file_label
+from tcompile.observe.source_location import file_label
 from tcompile.records import dataclass
 from tcompile_jupyter.feed import feed
 from tcompile_jupyter.widgets.picture import Detail, Picture

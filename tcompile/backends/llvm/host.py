@@ -14,7 +14,8 @@ import numpy as np
 
 from tcompile.backends import host
 from tcompile.backends.host import Allocate, Constant, Number, Onto, Report
-from tcompile.backends.llvm import native, rounds
+from tcompile.backends.llvm import native
+from tcompile.backends.llvm.loop_program import NotNative, Rounds
 from tcompile.backends.llvm.native import entries, interrupts
 from tcompile.backends.llvm.nest import Function, element_ns
 from tcompile.backends.llvm.nests import Code
@@ -73,7 +74,7 @@ class Program(host.Program):
     """The text under construction, and the kernels. ``addresses`` are those of all functions, once it is finished."""
 
     codes: dict[Step, Code] = field(default_factory=dict)
-    native_loops: dict[Node, rounds.Rounds | None] = field(default_factory=dict)  # None: Python runs them
+    native_loops: dict[Node, Rounds | None] = field(default_factory=dict)  # None: Python runs them
     variant: Variant = USUAL
     scalar_loops: Mapping[Node, ScalarLoop] = field(default_factory=dict)
     functions: dict[str, str] = field(default_factory=dict)  # by function, what holds its address in the program
@@ -260,12 +261,12 @@ class Program(host.Program):
 
     def _rounds(
         self, node: Node, programs: Sequence[Program], carried: int, leaves: Sequence[bool] = ()
-    ) -> rounds.Rounds | None:
+    ) -> Rounds | None:
         """The rounds of a loop in machine code; None where Python has to run them. Tells which, and why."""
         found, reason = None, ""
         try:
-            found = rounds.Rounds(programs, carried, leaves)
-        except rounds.NotNative as refusal:
+            found = Rounds(programs, carried, leaves)
+        except NotNative as refusal:
             reason = str(refusal)
         self.native_loops[node] = found
         if bus.active():

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import get_ident
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,12 +20,28 @@ from tcompile.backends.triton import cubins
 from tcompile.backends.triton.text import Function
 from tcompile.records import dataclass
 
-if TYPE_CHECKING:
-    from tcompile.backends.triton.cuda import Cuda
-
 WIDE = 1 << 31  # an offset in elements that needs more than 32 bits
 _MOST_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _NOTHING = np.uint64(0)  # scratch memory that machine code is given, and does not use
+
+
+class Device(Protocol):
+    """The GPU that functions are loaded on.
+
+    Attributes:
+        number: CuPy's number of it.
+        capability: its compute capability, major and minor as one number: 90 for 9.0.
+        cupy: the CuPy package.
+        words: counters for status bits, in its memory.
+    """
+
+    number: int
+    capability: int
+    cupy: Any
+
+    @property
+    def words(self) -> Any:
+        """Counters for the status bits of this thread's launches."""
 
 
 class Status:
@@ -95,7 +111,7 @@ class Loaded:
     0 if they have none. Raises Replay where arrays are not on this GPU.
     """
 
-    def __init__(self, function: Function, device: Cuda) -> None:
+    def __init__(self, function: Function, device: Device) -> None:
         self.function = function
         self.device = device
         self._indices = [p.is_index for p in function.parameters]

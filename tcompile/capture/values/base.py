@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.sources import ComputedSource, Source
 from tcompile.frontends.base import CannotCapture
-from tcompile.observe.events import UserLine
+from tcompile.observe.source_location import UserLine
 
 if TYPE_CHECKING:
     from tcompile.capture.program import Rebuilder

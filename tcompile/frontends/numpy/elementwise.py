@@ -57,18 +57,6 @@ def _result_dtype(operands: list[Traced | Weak]) -> DType:
     return dtype
 
 
-@function("where")
-def _where(b: Builder, condition: Any, x: Any = NO_VALUE, y: Any = NO_VALUE, /) -> Any:
-    """``np.where`` with three arguments, or with one, when it is ``np.nonzero``."""
-    if x is NO_VALUE and y is NO_VALUE:
-        from tcompile.frontends.numpy.indexing import nonzero
-
-        return nonzero(b, condition)
-    if x is NO_VALUE or y is NO_VALUE:
-        raise CannotCapture("operation-raises", "either both or neither of x and y should be given")
-    return where(b, condition, x, y)
-
-
 def where(b: Builder, condition: Any, x: Any, y: Any) -> Traced:
     """``np.where`` with three arguments. The result is an array object even where it has no dimensions."""
     c = array(b, condition)

@@ -16,7 +16,8 @@ import numpy as np
 
 from tcompile.frontends.base import Builder, CannotCapture, Selected, Traced, TracedNumber
 from tcompile.frontends.numpy import masks
-from tcompile.frontends.numpy.registry import function, method, refuse_unless
+from tcompile.frontends.numpy.elementwise import where
+from tcompile.frontends.numpy.registry import NO_VALUE, function, method, refuse_unless
 from tcompile.frontends.numpy.shape import ravel
 from tcompile.frontends.numpy.values import (
     BOOL,
@@ -323,3 +324,14 @@ def take_along_axis(b: Builder, arr: Any, indices: Any, axis: Any = -1) -> Trace
 @method("__getitem__")
 def _getitem(b: Builder, x: Traced, key: Any) -> Traced | Selected:
     return getitem(b, x, key)
+
+
+@function("where")
+def _where(b: Builder, condition: Any, x: Any = NO_VALUE, y: Any = NO_VALUE, /) -> Any:
+    """``np.where`` with three arguments, or with one, when it is ``np.nonzero``."""
+    if x is NO_VALUE and y is NO_VALUE:
+        return nonzero(b, condition)
+    if x is NO_VALUE or y is NO_VALUE:
+        raise CannotCapture("operation-raises", "either both or neither of x and y should be given")
+    return where(b, condition, x, y)
+

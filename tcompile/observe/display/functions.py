@@ -13,7 +13,8 @@ from tcompile.observe.display import sheet
 from tcompile.observe.display.graphs import GraphView
 from tcompile.observe.display.places import GraphBreakView
 from tcompile.observe.display.view import View
-from tcompile.observe.events import NOWHERE, UserLine
+from tcompile.observe.events import NOWHERE
+from tcompile.observe.source_location import UserLine
 from tcompile.records import dataclass
 
 _PLAIN = ' <span class="tcd-warn">plain Python</span>'

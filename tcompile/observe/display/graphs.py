@@ -11,7 +11,8 @@ from typing import ClassVar
 
 from tcompile.observe.display import sheet
 from tcompile.observe.display.view import View
-from tcompile.observe.events import NOWHERE, UserLine
+from tcompile.observe.events import NOWHERE
+from tcompile.observe.source_location import UserLine
 from tcompile.records import dataclass
 
 MOST = 2_000

@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 
 from tcompile.observe.display import sheet
 from tcompile.observe.display.view import View
-from tcompile.observe.events import UserLine
-from tcompile.observe.userline import format_stack
+from tcompile.observe.source_location import UserLine, format_stack
 from tcompile.records import dataclass
 
 _DOCUMENT = "docs/graph_breaks.md"

@@ -15,8 +15,7 @@ import re
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 
-from tcompile.observe.events import UserLine
-from tcompile.observe.userline import file_label, source_text
+from tcompile.observe.source_location import UserLine, file_label, source_text
 
 ACCENT = "#4b8bbe"
 _LONGEST = 120  # characters of a name or a line; the whole of it stands in a tooltip, up to

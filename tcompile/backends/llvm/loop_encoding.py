@@ -1,6 +1,6 @@
-"""The program of a loop in machine code: 64-bit words, which ``native/rounds.ll`` walks through.
+"""The program of a loop in machine code: 64-bit words, which ``native/loop_program.ll`` walks through.
 
-Enters: the ``Rounds`` of a loop, and what one call gives it. Leaves: a ``Level``: the loop's arrays, and its program,
+Enters: the ``LoopIR`` of a loop, and what one call gives it. Leaves: a ``Level``: the loop's arrays, and its program,
 which is kept for later calls of the same kind.
 """
 
@@ -13,21 +13,17 @@ import struct
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from tcompile.backends.llvm import native, skewing
+from tcompile.backends.llvm.loop_ir import Array, Copy, Inner, Launch, LoopArray, LoopIR, Plan, Test
 from tcompile.backends.llvm.native import interrupts, target, threads
-from tcompile.backends.llvm.round_steps import Array, Copy, Inner, Launch, LoopArray, Test
 from tcompile.backends.replay import Replay
 from tcompile.backends.status import CHANGED, INTERRUPTED, ONLY_NUMPY, PAUSED
 from tcompile.graph import Size, SymInt, TensorType
 from tcompile.graph.sizes import counters_in, evaluate, product
-from tcompile.records import dataclass
-
-if TYPE_CHECKING:
-    from tcompile.backends.llvm.rounds import Rounds
 
 # A step's words, and the size that the third of them is.
 _Row: TypeAlias = tuple[list[int], Size | None]
@@ -42,22 +38,13 @@ _PLANS = 64  # that a loop remembers
 _COPIED_BYTES, _COPIED_NS = 1 << 19, 0.1  # that one thread copies, and what a byte takes
 
 
-@dataclass(frozen=True)
-class Plan:
-    """Which kernels of a loop go through arrays together: those of so many rounds, or of some runs of rows."""
-
-    rounds: int = 1
-    several: skewing.Skew | None = None
-    runs: tuple[tuple[int, int, skewing.Skew], ...] = ()
-
-
 @cache
 def _code() -> target.Code:
     stops = {
         "LAST": ONLY_NUMPY | INTERRUPTED | CHANGED, "ONLY_NUMPY": ONLY_NUMPY, "INTERRUPTED": INTERRUPTED,
         "CHANGED": CHANGED, "PAUSED": PAUSED,
     }  # fmt: skip
-    text = target.source("rounds.ll", stops) + target.source("skewed.ll")
+    text = target.source("loop_program.ll", stops) + target.source("skewed.ll")
     symbols = {"tc_parallel": threads.code()["tc_parallel"], **interrupts.functions(), **native.symbols(text)}
     return target.keep_forever(target.load(text, ["tc_begin", "tc_copy", "tc_loop"], symbols))
 
@@ -96,7 +83,7 @@ class Level:
     """The arrays and the program of one loop, for one call. ``inside`` another loop, which gives it its arrays."""
 
     def __init__(
-        self, rounds: Rounds, given: Sequence[Any], at: At, inside: bool = False, clock: Array | None = None
+        self, rounds: LoopIR, given: Sequence[Any], at: At, inside: bool = False, clock: Array | None = None
     ) -> None:
         self.rounds, self.given, self.at, self.inside = rounds, given, at, inside
         self.forms = [self._form(made) for made in rounds.arrays]

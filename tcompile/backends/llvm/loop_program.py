@@ -4,11 +4,11 @@ Enters: the host program of a ``fori_loop``'s region, whose steps are kernels, l
 elements, whose functions are called as kernels are. Leaves: a ``Rounds``, which runs the loop on arrays. Exists because
 a round of small kernels takes less time than one call of Python.
 
-What the rounds do is a program of 64-bit words, written for each call of the loop, which ``native/rounds.ll`` walks
-through: kernels with their words, copies, loops inside, numbers that grow by the same amount each round (all that
-depends on the counter is linear in it), and pairs of arrays that change places: a carried array and the one that its
-next value is written to. Temporaries are allocated once. Rounds run without the GIL; now and then Python is asked
-whether an interrupt has arrived, of which the loop then leaves no effect.
+An iteration is a program of 64-bit words, written for each call of the loop, which ``native/loop_program.ll``
+interprets: kernels with their words, copies, loops inside, numbers that grow by the same amount each iteration (all
+that depends on the induction variable is linear in it), and double buffers: a carried array and the one that its next
+value is written to change places. Temporaries are allocated once. Iterations run without the GIL; now and then Python
+is asked whether an interrupt has arrived, of which the loop then leaves no effect.
 """
 
 from __future__ import annotations
@@ -16,26 +16,28 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from tcompile.backends import helpers
-from tcompile.backends.llvm.native import entries, interrupts
-from tcompile.backends.llvm.nest import element_ns, lanes_of
-from tcompile.backends.llvm.round_steps import (
+from tcompile.backends.llvm.liveness import stays_unseen
+from tcompile.backends.llvm.loop_encoding import DONE, WAY, At, Level
+from tcompile.backends.llvm.loop_ir import (
     Array,
     Copy,
     Inner,
     Launch,
     LoopArray,
+    LoopIR,
     NotNative,
+    Plan,
     Slabs,
     Test,
     linear,
 )
-from tcompile.backends.llvm.round_words import DONE, WAY, At, Level, Plan
-from tcompile.backends.llvm.stale import stays_unseen
+from tcompile.backends.llvm.native import entries, interrupts
+from tcompile.backends.llvm.nest import element_ns, lanes_of
 from tcompile.backends.status import PAUSED
 from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType
 from tcompile.graph.ops.element_loop import dtype_of, written_roots
@@ -43,22 +45,47 @@ from tcompile.graph.sizes import counters_in, product
 from tcompile.polls import Changed
 
 if TYPE_CHECKING:
-    from tcompile.backends.llvm.host import Program
-    from tcompile.backends.schedule import Access, Kernel
+    from tcompile.backends.llvm.nest import Function
+    from tcompile.backends.llvm.nests import Code
+    from tcompile.backends.llvm.scalar_loops import ScalarLoop
+    from tcompile.backends.schedule import Access, Kernel, Schedule
     from tcompile.backends.schedule.plan import Step
 
 _ELSEWHERE = ("gather", "scatter")  # values whose places are computed
 _SPARE_BYTES, _SPARE = 1 << 22, 256  # how much programs of earlier calls may hold that are kept, and how many are
 
 
-class Rounds:
+class Body(Protocol):
+    """The compiled kernels of a loop's body, or of a part of it: the fields of ``host.Program`` that are read here."""
+
+    schedule: Schedule
+    codes: dict[Step, Code]
+    scalar_loops: Mapping[Node, ScalarLoop]
+    addresses: Mapping[str, int]
+
+    @property
+    def fixed(self) -> Mapping[Node, Array]:
+        """The arrays that are there already, and only read."""
+
+    @property
+    def native_loops(self) -> Mapping[Node, Rounds | None]:
+        """The loops inside; None for those that Python runs."""
+
+    def grain(self, step: Step, function: Function) -> str:
+        """The number of items for one thread, as an expression."""
+
+    def writes_in_place(self, step: Step, number: int) -> bool:
+        """Whether a scalar loop writes to the array that it is given as operand ``number``."""
+
+
+class Rounds(LoopIR):
     """A loop that runs in machine code: ``programs`` are those of the parts of a round, which carry so many values.
 
     All but the last part end with a flag; ``leaves`` says whether it ends the loop or only the round. Between two parts
     nothing is moved: ``at`` tells, behind each part, which arrays hold the carried values.
     """
 
-    def __init__(self, programs: Sequence[Program], carried: int, leaves: Sequence[bool] = ()) -> None:
+    def __init__(self, programs: Sequence[Body], carried: int, leaves: Sequence[bool] = ()) -> None:
         self.graph = programs[0].schedule.graph
         self.carried = carried
         ((self.counter, _),) = [row for row in self.graph.symbol_inputs().items() if row[1] == (0, None)]
@@ -118,7 +145,7 @@ class Rounds:
         if self.tests and any(counters_in(array.shape) for array in self.arrays):
             raise NotNative("the sizes of its arrays depend on the round")
 
-    def _part(self, program: Program) -> None:
+    def _part(self, program: Body) -> None:
         fixed = program.fixed
         for position, step in enumerate(program.schedule.steps):
             if step.kernel is not None:
@@ -167,7 +194,7 @@ class Rounds:
         self.number[node] = self._like(node)
         return self.number[node]
 
-    def _kernel(self, program: Program, step: Any) -> None:
+    def _kernel(self, program: Body, step: Any) -> None:
         for node in step.writes:
             onto = step.onto.get(node)
             if onto == "base":
@@ -255,7 +282,7 @@ class Rounds:
         else:
             self.number[node] = source
 
-    def _elements(self, program: Program, step: Step) -> None:
+    def _elements(self, program: Body, step: Step) -> None:
         """A loop over elements. It writes to copies, but where nobody needs what an array holds."""
         node = step.node
         assert node is not None
@@ -314,7 +341,7 @@ class Rounds:
             return self.graph.inputs.index(argument) - 1
         return self.number[argument]
 
-    def _inner(self, program: Program, node: Node, later: set[Node]) -> None:
+    def _inner(self, program: Body, node: Node, later: set[Node]) -> None:
         """A loop inside; ``later`` are the arrays that steps behind it read. What nobody reads it writes in place."""
         rounds = program.native_loops[node]
         if rounds is None:
@@ -455,12 +482,12 @@ def _is_the_same(node: Node) -> bool:
     return moves and node.inputs[0].tensor.c_contiguous and node.tensor.c_contiguous
 
 
-def _is_result(node: Node | None, program: Program) -> bool:
+def _is_result(node: Node | None, program: Body) -> bool:
     """Whether it is a result of a loop."""
     return node is not None and node.op == "get" and node.inputs[0] in {**program.native_loops, **program.scalar_loops}
 
 
-def _is_call(step: Step, program: Program) -> bool:
+def _is_call(step: Step, program: Body) -> bool:
     """Whether a step is no kernel, view or loop, and no result of one."""
     if step.kernel is not None or step.kind in ("view", "loop") or step.node in program.native_loops:
         return False

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from tcompile.backends.llvm.round_steps import Copy, Inner, Launch, LoopArray, Slabs, Test
+from tcompile.backends.llvm.loop_ir import Copy, Inner, Launch, LoopArray, Slabs, Test
 from tcompile.backends.schedule.boxes import Box, Extents, box_of, common, extents_of, meet, without
 
 _MOST = 64  # boxes that are followed

@@ -16,10 +16,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tcompile.callers import raise_if_callers
-from tcompile.observe.events import UserLine
+from tcompile.records import dataclass
 
 _MAX_BLOCK = 6  # lines of one expression
 _MAX_TEXT = 100  # characters of one
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserLine:
+    """A place in the user's code; columns are 0-based. ``end_line`` is set where it goes over several lines."""
+
+    file: str = ""
+    line: int = 0
+    column: int | None = None
+    end_column: int | None = None
+    function: str = ""
+    text: str = ""
+    end_line: int = 0
 
 
 def format_stack(stack: Sequence[UserLine], *, title: str = "from user code:", caret: bool = True) -> str:
@@ -187,4 +200,4 @@ def _width(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-__all__ = ["caret_line", "expression_text", "file_line", "format_line", "format_stack", "source_text"]
+__all__ = ["UserLine", "caret_line", "expression_text", "file_line", "format_line", "format_stack", "source_text"]

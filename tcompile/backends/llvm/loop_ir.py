@@ -1,21 +1,23 @@
-"""What a round of a loop does in machine code: records that ``rounds`` fills in and ``round_words`` writes as words.
+"""A loop in machine code as records: ``loop_program`` fills them in, and ``loop_encoding`` writes them as words.
 
-Enters: nothing. Leaves: the records, and what sizes may be. Arrays of a loop have numbers.
+Input: nothing. Output: the records, and a check of sizes. Why: both files need them, and neither needs the other.
+Arrays of a loop have numbers.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from tcompile.graph import Node, Size, SymInt
+from tcompile.backends.llvm import skewing
+from tcompile.graph import Graph, Node, Size, SymInt
 from tcompile.graph.sizes import counters_in
 from tcompile.records import dataclass
 
 if TYPE_CHECKING:
-    from tcompile.backends.llvm.rounds import Rounds
     from tcompile.backends.schedule import Access
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -77,13 +79,62 @@ class Inner:
     the round and the way by which it was left, which it must not be in fewer than ``least`` rounds (None: never).
     """
 
-    rounds: Rounds
+    rounds: LoopIR
     count: Size
     given: tuple[int, ...]
     results: tuple[tuple[int, tuple[int, ...]], ...]
     bound: frozenset[int]
     told: tuple[int | None, int | None] = (None, None)
     least: tuple[int | None, ...] = ()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which kernels of a loop go through arrays together: those of so many iterations, or of some runs of rows."""
+
+    rounds: int = 1
+    several: skewing.Skew | None = None
+    runs: tuple[tuple[int, int, skewing.Skew], ...] = ()
+
+
+class LoopIR:
+    """One loop as a list of steps over numbered arrays: what ``loop_encoding`` writes as words for each call.
+
+    Attributes:
+        graph: the loop's body, whose inputs are the counter and the carried values.
+        carried: how many values are carried from iteration to iteration.
+        counter: the symbol of the induction variable.
+        arrays: the loop's arrays, by number.
+        steps: what one iteration does.
+        fixed: arrays that are there already, and only read, by number.
+        inputs: which carried value each array holds before the first iteration.
+        written: how many steps of an iteration store to each array.
+        copied_once: copies that only the first iteration needs.
+        twins: the carried value that each second buffer of a double buffer starts as.
+        moves: for the array of each carried value, the array that holds its next value.
+        swaps: the pairs of arrays that change places after each iteration.
+        period: after how many iterations every array is in its place again.
+        fresh: arrays that each call makes anew.
+        tests: whether a flag may end the loop, or an iteration.
+        plans: which kernels go through arrays together, by all that this depends on.
+    """
+
+    graph: Graph
+    carried: int
+    counter: str
+    arrays: list[LoopArray]
+    steps: list[Launch | Copy | Inner | Test]
+    fixed: dict[int, Array]
+    inputs: dict[int, int]
+    written: Counter[int]
+    copied_once: list[Copy]
+    twins: dict[int, int]
+    moves: dict[int, int]
+    swaps: list[tuple[int, int]]
+    period: int
+    fresh: list[int]
+    tests: bool
+    plans: dict[Any, Plan]
 
 
 @dataclass(frozen=True)
